@@ -1,0 +1,50 @@
+# `make demo` and `make test` need python3 and make, nothing else: each builds .venv if it is missing or out of date.
+PYTHON ?= python3
+BIN := .venv/bin
+NB ?= nbs/*.ipynb
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test slow export run lint docs dist clean
+
+demo: .venv/.run          ## train a forest, print its rules, write fabinterp-demo.html
+	@$(BIN)/fabinterp demo
+
+test: .venv/.dev          ## every test, one summary; ARGS='-k rules' narrows it
+	@$(BIN)/python -m pytest $(ARGS)
+
+slow: .venv/.dev          ## the tests and the long reproductions
+	@$(BIN)/python -m pytest --slow $(ARGS)
+
+export: .venv/.dev        ## notebooks to modules, notebooks cleaned, README written
+	@env -u IN_TEST $(BIN)/python tests/frame/notebooks.py export
+
+run: .venv/.dev           ## execute notebooks and keep their outputs; NB=nbs/00_rules.ipynb for one
+	@$(BIN)/python tests/frame/notebooks.py run $(NB)
+
+lint: .venv/.dev
+	@$(BIN)/ruff check fabinterp tests setup.py nbs
+
+docs: .venv/.dev          ## the pages as plain HTML in _docs, checked (needs pandoc)
+	@$(BIN)/python tests/frame/docs.py --out _docs
+
+dist: .venv/.dev
+	@$(BIN)/python -m build
+
+clean:
+	rm -rf .venv build dist _docs _proc *.egg-info .pytest_cache .ruff_cache .hypothesis fabinterp-demo.html
+
+# The stamps: what is installed in .venv is as new as the files that say what belongs there.
+METADATA := settings.ini setup.py pyproject.toml
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "fabinterp needs Python 3.11 or newer; $(PYTHON) is %d.%d (choose another with make PYTHON=...)" % v)'
+	@echo "Building .venv (once)"
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+
+.venv/.run: $(METADATA) | .venv/bin/python
+	@$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+.venv/.dev: $(METADATA) | .venv/bin/python
+	@$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch .venv/.run $@

@@ -1,0 +1,46 @@
+"""Readable models whose size is found by Bayesian model selection, not tuned by hand.
+
+The names below load their module when they are first used, so that `import fabinterp` costs nothing.
+"""
+
+__version__ = "0.1.0"
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
+    from .rules import Columns, Leaf, Rule, RuleSet, Split, Tree
+    from .simplify import RuleMixtureClassifier, RuleMixtureRegressor
+
+_MODULES = {
+    "Columns": "rules",
+    "Leaf": "rules",
+    "Rule": "rules",
+    "RuleSet": "rules",
+    "Split": "rules",
+    "Tree": "rules",
+    "RuleMixtureClassifier": "simplify",
+    "RuleMixtureRegressor": "simplify",
+}
+
+__all__ = [
+    "Columns",
+    "Leaf",
+    "Rule",
+    "RuleMixtureClassifier",
+    "RuleMixtureRegressor",
+    "RuleSet",
+    "Split",
+    "Tree",
+]
+
+
+def __getattr__(name):
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    return value
+
+
+def __dir__():
+    return [*__all__, "__version__"]

@@ -1,0 +1,192 @@
+"""Build the pages as plain HTML and fail on what a reader would stumble over.
+
+Each notebook goes through nbdev's own filters, nbconvert and pandoc (MathML), so the check needs no quarto. It reports
+formulas that do not parse, dead links, stored errors, notebooks missing from the sidebar, and references to figures or
+equations that nobody defines. `--out FOLDER` keeps the pages.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import nbformat  # noqa: E402
+import yaml  # noqa: E402
+from nbconvert import MarkdownExporter  # noqa: E402
+
+from frame import ROOT, copy_tree, settings  # noqa: E402
+
+STYLE = """<style>
+body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.55 system-ui, sans-serif; color: #222 }
+pre { background: #f6f6f4; padding: .7rem; overflow-x: auto; font-size: .85rem } img { max-width: 100% }
+table { border-collapse: collapse } td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: left }
+</style>"""
+
+
+class Page(HTMLParser):
+    """The links of a page and the places in it that a link may point to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.places = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.links += [attrs[key] for key in ("href", "src") if attrs.get(key)]
+        self.places |= {attrs[key] for key in ("id", "name") if attrs.get(key)}
+
+
+def build(out):
+    """Write one page per notebook into `out`; return the problems found."""
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("*.html"):
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copy_tree(Path(folder) / "tree")
+        problems = sidebar_problems(tree) + stored_errors(tree)
+        filtered = nbdev_filters(tree)
+        paths = sorted(filtered.glob("*.ipynb"))
+        names = {path.name: page_name(path) for path in paths}
+        pages = {}
+        for path in paths:
+            text, found = render(path, out, names)
+            pages[names[path.name]] = Page(text)
+            problems += found + reference_problems(path)
+    return problems + link_problems(pages, out)
+
+
+def nbdev_filters(tree):
+    """Run nbdev's filters over the copy's notebooks; return the folder they end in."""
+    code = "from nbdev.serve import proc_nbs; print(proc_nbs(force=True, n_workers=0))"
+    env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+    env["PYTHONPATH"] = str(tree)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tree, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"nbdev's filters failed:\n{done.stderr[-3000:]}")
+    return tree / "_proc"
+
+
+def read(path):
+    """Read a notebook, or what nbdev's filters made of it."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell.pop("has_sd", None)  # a note nbdev makes for itself, which nbformat does not know
+    return nbformat.reads(json.dumps(notebook), 4)
+
+
+def page_name(path):
+    """Return the page a notebook becomes: nbdev names it after the module, in the front matter it writes."""
+    front = read(path).cells[0].source
+    match = re.search(r"^output-file: *(\S+)$", front, re.M)
+    return match[1] if match else f"{path.stem}.html"
+
+
+def render(path, out, names):
+    """Turn a filtered notebook into HTML; return the text and what pandoc complained about."""
+    images = {"output_files_dir": f"{path.stem}_files"}
+    notebook = read(path)
+    for cell in notebook.cells:
+        if re.search(r"^#\| *echo: *false", cell.source, re.M):
+            cell.source = ""
+    text, resources = MarkdownExporter().from_notebook_node(notebook, images)
+    for name, data in resources["outputs"].items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_bytes(data)
+    text = re.sub(r"\\tag\{([^}]*)\}", r"\\qquad(\\text{\1})", text)  # pandoc drops \tag
+    text = re.sub(r"\]\(([\w-]+\.ipynb)", lambda match: f"]({names.get(match[1], match[1])}", text)
+    with tempfile.TemporaryDirectory() as folder:
+        head = Path(folder) / "head.html"
+        head.write_text(STYLE)
+        page = out / names[path.name]
+        done = subprocess.run(
+            ["pandoc", "--from=markdown-citations-implicit_figures", "--to=html", "--mathml", "--standalone",
+             f"--metadata=pagetitle:{path.stem}", f"--include-in-header={head}", f"--output={page}"],
+            input=text, capture_output=True, text=True,
+        )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{path.name}: pandoc failed: {done.stderr}")
+    complaints = [f"{path.name}: {line}" for line in done.stderr.splitlines() if line.strip()]
+    return page.read_text(encoding="utf-8"), complaints
+
+
+def sidebar_problems(tree):
+    """Compare _quarto.yml with the notebooks and with settings.ini."""
+    site = yaml.safe_load((tree / "nbs" / "_quarto.yml").read_text())["website"]
+    listed = set(site["sidebar"]["contents"])
+    present = {path.name for path in (tree / "nbs").glob("*.ipynb")}
+    problems = [f"_quarto.yml: {name} is missing from the sidebar" for name in sorted(present - listed)]
+    problems += [f"_quarto.yml: the sidebar lists {name}, which does not exist" for name in sorted(listed - present)]
+    cfg = settings()
+    said = {"title": cfg["title"], "site-url": cfg["doc_host"] + cfg["doc_baseurl"], "repo-url": cfg["git_url"]}
+    for key, value in said.items():
+        if site[key] != value:
+            problems.append(f"_quarto.yml: {key} is {site[key]}, settings.ini says {value}")
+    return problems
+
+
+def stored_errors(tree):
+    """Name the cells whose stored output is an error."""
+    return [
+        f"{path.name}: cell {cell.id} stores an error"
+        for path in sorted((tree / "nbs").glob("*.ipynb"))
+        for cell in read(path).cells
+        for out in cell.get("outputs", [])
+        if out.output_type == "error"
+    ]
+
+
+def reference_problems(path):
+    """Name the @eq- and @fig- references of a notebook that have no definition in it."""
+    cells = read(path).cells
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    prose = re.sub(r"`[^`]*`", "", prose)
+    defined = set(re.findall(r"#((?:eq|fig|tbl)-[\w-]+)", prose)) | set(re.findall(r"^#\| *label: *(\S+)", code, re.M))
+    used = set(re.findall(r"@((?:eq|fig|tbl)-[\w-]*\w)", prose))
+    return [f"{path.name}: @{name} is not defined" for name in sorted(used - defined)]
+
+
+def link_problems(pages, out):
+    """Follow every link that stays on the site, or points into the repository."""
+    cfg, problems = settings(), []
+    site, source = cfg["doc_host"] + cfg["doc_baseurl"] + "/", f"{cfg['git_url']}/blob/{cfg['branch']}/"
+    for name, page in pages.items():
+        for link in page.links:
+            local = link.removeprefix(site)
+            if local.startswith(source):
+                if not (ROOT / urlsplit(local.removeprefix(source)).path).exists():
+                    problems.append(f"{name}: dead link {link}")
+                continue
+            parts = urlsplit(local)
+            if parts.scheme or parts.netloc:
+                continue
+            target = unquote(parts.path) or name
+            place = "" if local != link else unquote(parts.fragment)  # nbdev links private names to no place
+            missing = target not in pages and not (out / target).is_file()
+            if missing or (place and target in pages and place not in pages[target].places):
+                problems.append(f"{name}: dead link {link}")
+    return problems
+
+
+def main(arguments):
+    """Check; keep the pages if asked."""
+    if not shutil.which("pandoc"):
+        sys.exit("the docs check needs pandoc (apt-get install pandoc)")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(arguments[1]).resolve() if arguments[:1] == ["--out"] else Path(folder)
+        problems = build(out)
+        print(*problems, sep="\n") if problems else print(f"{len(list(out.glob('*.html')))} pages, no problems")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

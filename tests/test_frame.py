@@ -1,0 +1,299 @@
+"""The frame holds: notebooks, modules, README, pages in step; imports along the arrows; a quick `import fabinterp`."""
+
+import ast
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from frame import ROOT, committed_files, copy_tree, docs, notebooks, readme, settings
+
+PACKAGE = ROOT / "fabinterp"
+MODULES = sorted(path for path in PACKAGE.glob("*.py") if not path.name.startswith("_"))
+
+# What a module of this package may import from it; DESIGN's arrows, and no others. None: anything.
+ARROWS = {
+    "rules": "",
+    "fab": "",
+    "foba": "",
+    "spline": "",
+    "bins": "rules",
+    "ensembles": "rules bins",
+    "boxes": "rules bins",
+    "gates": "rules foba",
+    "experts": "foba spline",
+    "simplify": "rules bins fab experts ensembles boxes",
+    "hme": "rules bins fab gates experts",
+    "oblique": "hme gates experts",
+    "metatree": "rules bins",
+    "proxy": "rules bins foba simplify",
+    "show": "rules",
+    "cli": None,
+    "datasets": None,
+    "bench": None,
+}
+EAGER = {"numpy", "scipy", "sklearn", "joblib"}  # joblib comes with scikit-learn
+LAZY = {"matplotlib", "ipywidgets", "IPython", "pandas", "xgboost", "lightgbm", "catboost"}  # inside functions only
+
+# Chromium without a sandbox, a graphics card or calls home
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+
+named = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+
+
+def python(code, *arguments, timeout=240, **env):
+    """Run Python code in a process of its own; return what it printed."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    env.pop("IN_TEST", None)  # it would silence nbdev_export
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    return done.stdout
+
+
+def is_exported(cell):
+    """Say whether a cell goes into a module."""
+    return cell.cell_type == "code" and re.search(r"^#\| *exporti?s?\b", cell.source, re.M) is not None
+
+
+def holds_imports_only(cell):
+    """Say whether a cell has no statement but imports."""
+    return all(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(cell.source).body)
+
+
+# Notebooks, modules and README
+
+
+def contents(folder):
+    """Return the bytes of a folder's modules and notebooks by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in {".py", ".ipynb"}}
+
+
+def test_export_and_clean_change_nothing(tmp_path):
+    tree = copy_tree(tmp_path / "tree")
+    script = str(tree / "tests" / "frame" / "notebooks.py")
+    code = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    python(code, script, "export", PYTHONPATH=str(tree))
+    for folder in ("fabinterp", "nbs"):
+        before, after = contents(ROOT / folder), contents(tree / folder)
+        changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        assert not changed, f"run `make export`: it changes {folder}/ {', '.join(changed)}"
+
+
+def test_every_module_has_its_notebook():
+    exported = {
+        match[1]
+        for path in notebooks()
+        for cell in nbformat.read(path, 4).cells
+        if (match := re.match(r"#\| *default_exp +(\w+)", cell.source))
+    }
+    assert {path.stem for path in MODULES} == exported
+
+
+def test_readme_is_the_index():
+    assert (ROOT / "README.md").read_bytes() == readme.readme().encode(), "run `make export`"
+
+
+def test_readme_opens_with_the_two_commands():
+    first_screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:20])
+    assert "make demo" in first_screen and "make test" in first_screen
+
+
+@named
+def test_notebook_runs(path, request):
+    slow = request.config.getoption("--slow")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    code = "import sys; from nbdev.test import nbdev_test; nbdev_test.__wrapped__(*sys.argv[1:])"
+    python(code, path, "slow" if slow else "", timeout=3600 if slow else 240)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert slow or seconds < 60, f"{path.name} took {seconds:.0f} s of processor time: flag cells `#| slow`"
+
+
+@named
+def test_notebook_is_clean_and_told_in_prose(path):
+    notebook = nbformat.read(path, 4)
+    cells = notebook.cells
+    assert "widgets" not in notebook.metadata
+    assert len({cell.id for cell in cells}) == len(cells)
+    for cell in cells:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", cell.id), f"{cell.id}: ids are lower case, digits and hyphens"
+        assert not re.search(r"^\s*(from \S+ import \*|@patch\b)", cell.source, re.M), f"{cell.id}: import * or @patch"
+        for out in cell.get("outputs", []):
+            assert out.output_type != "error", f"{cell.id} stores an error"
+            assert not any("widget" in kind for kind in out.get("data", {})), f"{cell.id} stores a widget's state"
+    claim = re.fullmatch(r"# .+\n+> .+(\n+- .+)*\n*", cells[0].source)
+    assert claim, "the first cell is `# Title` and `> claim`, nothing else: nbdev drops the rest of it from the pages"
+    exported = [cell for cell in cells if is_exported(cell)]
+    assert len(exported) <= sum(cell.cell_type == "markdown" for cell in cells), "fewer prose cells than export cells"
+    for cell in exported:
+        lines = [line for line in cell.source.splitlines() if not line.startswith("#|")]
+        assert len(lines) <= 60, f"{cell.id} exports {len(lines)} lines: at most 60"
+        imports = [node for node in ast.parse(cell.source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert not imports or holds_imports_only(cell), f"{cell.id}: imports have an export cell of their own"
+
+
+# Arrows
+
+
+def imports_of(path):
+    """Yield (module or package, is it ours, is it at the top) for every import of a file."""
+    tree = ast.parse(path.read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
+        top = id(node) not in inside
+        if isinstance(node, ast.ImportFrom):
+            name = node.module or ""
+            if node.level or name == "fabinterp":
+                own = [name] if node.level and name else [alias.name for alias in node.names]
+                yield from ((part.split(".")[0], True, top) for part in own)
+            elif name.startswith("fabinterp."):
+                yield name.split(".")[1], True, top
+            else:
+                yield name.split(".")[0], False, top
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                first, *rest = alias.name.split(".")
+                yield (rest[0], True, top) if first == "fabinterp" and rest else (first, first == "fabinterp", top)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_arrows(path):
+    assert path.stem in ARROWS, f"{path.stem} is a new room: give it its arrows, here and in CONTRIBUTING.md"
+    allowed = None if ARROWS[path.stem] is None else set(ARROWS[path.stem].split())
+    for name, ours, top in imports_of(path):
+        if ours:
+            assert allowed is None or name in allowed, f"{path.stem} → {name} is no arrow of this house"
+        elif name not in sys.stdlib_module_names:
+            where = "at the top" if top else "in a function"
+            assert name in (EAGER if top else EAGER | LAZY), f"{path.stem} imports {name} {where}"
+
+
+def test_contributing_tells_the_same_arrows():
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    words = re.compile(r"`(\w+)`").findall
+    told = {name: None if "anything" in to else set(words(to)) for names, to in rows for name in words(names)}
+    assert told == {name: None if to is None else set(to.split()) for name, to in ARROWS.items()}
+
+
+# The package
+
+
+def test_import_is_quick_and_light():
+    code = (
+        "import sys, time, sklearn.base; before = set(sys.modules); start = time.perf_counter(); import fabinterp\n"
+        "print(time.perf_counter() - start, *(set(sys.modules) - before))"
+    )
+    runs = [python(code).split() for _ in range(3)]
+    assert min(float(seconds) for seconds, *_ in runs) < 0.15
+    assert not LAZY & set(runs[0][1:])
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_no_module_loads_what_only_pictures_and_frames_need(path):
+    loaded = python(f"import sys, fabinterp.{path.stem}; print(*sys.modules)").split()
+    assert not LAZY - {"pandas"} & set(loaded)  # scikit-learn itself loads pandas where it is installed
+
+
+def test_public_names_load_when_asked_for():
+    import fabinterp
+
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    checked = {alias.name: node.module for node in imports for alias in node.names}
+    assert checked == fabinterp._MODULES, "editors read the imports under TYPE_CHECKING, Python reads _MODULES"
+    assert sorted(fabinterp._MODULES) == sorted(fabinterp.__all__)
+    assert set(fabinterp.__all__) <= set(dir(fabinterp))
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = fabinterp.nonsense
+
+
+@pytest.mark.parametrize("name", sorted(__import__("fabinterp").__all__))
+def test_public_name(name):
+    import fabinterp
+
+    assert getattr(fabinterp, name).__module__ == f"fabinterp.{fabinterp._MODULES[name]}"
+    assert getattr(fabinterp, name).__doc__
+
+
+def test_version_is_that_of_settings():
+    import fabinterp
+
+    assert fabinterp.__version__ == settings()["version"]
+    assert f"version: {fabinterp.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {fabinterp.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_no_machine_path_is_committed():
+    folders = "work|tmp|home|root|Users|opt|mnt|srv|private|usr/lib|usr/local"
+    pattern = re.compile(rf"(?<![\w./~+=-])/({folders})\b|site-packages/")
+    for path in committed_files():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.name == "test_frame.py":
+            text = text.replace("|site-packages/", "")
+        found = pattern.search(text)
+        assert not found, f"{path.relative_to(ROOT)}: {text[max(0, found.start() - 40) : found.end() + 40]!r}"
+
+
+# The pages
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Build the pages once; return their folder and the problems."""
+    if not shutil.which("pandoc"):
+        pytest.skip("pandoc is not installed")
+    out = tmp_path_factory.mktemp("pages")
+    return out, docs.build(out)
+
+
+def test_docs_check(pages):
+    assert not pages[1], "\n".join(pages[1])
+
+
+def write_page(path, text):
+    """Write a notebook of one prose cell."""
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), path)
+
+
+def test_docs_check_notices(tmp_path):
+    """The check's own test: it sees a reference without a definition, and a dead link."""
+    write_page(tmp_path / "page.ipynb", "See @eq-lost and `@fig-quoted`; $$ x $$ {#eq-here} @eq-here.")
+    assert docs.reference_problems(tmp_path / "page.ipynb") == ["page.ipynb: @eq-lost is not defined"]
+    linked = docs.Page('<p id="here"><a href="#here">a</a><a href="#gone">b</a><a href="other.html">c</a></p>')
+    assert len(docs.link_problems({"page.html": linked}, tmp_path)) == 2
+
+
+def test_docs_check_notices_a_broken_formula(tmp_path):
+    if not shutil.which("pandoc"):
+        pytest.skip("pandoc is not installed")
+    for formula, problems in ((r"$$ \frac{1}{2} \tag{3} $$", 0), (r"$$ \frac{1}{2 $$", 1)):
+        write_page(tmp_path / "page.ipynb", formula)
+        assert bool(docs.render(tmp_path / "page.ipynb", tmp_path, {"page.ipynb": "page.html"})[1]) == bool(problems)
+
+
+def test_a_page_opens_in_a_browser(pages):
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("chromium is not installed")
+    out, _ = pages
+    page_file = max(out.glob("*.html"), key=lambda path: path.read_text().count("<math"))
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
+        page = browser.new_page()
+        complaints = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("requestfailed", lambda request: complaints.append(request.url))
+        page.goto(page_file.as_uri())
+        assert page.locator("h1").first.inner_text()
+        assert page.locator("math").first.bounding_box()["height"] > 0
+        assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+        browser.close()
+    assert not complaints
