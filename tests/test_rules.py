@@ -1,0 +1,618 @@
+"""What is shown is what predicts: every door of `fabinterp.rules` gives the same answers, row by row."""
+import json
+import math
+import pickle
+import re
+import sqlite3
+import time
+from decimal import Decimal
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabinterp import rules as R
+from fabinterp.rules import Columns, Leaf, Rule, RuleSet, Split, Tree, decode, encode, merge, read_columns, shortest
+
+inf, nan = math.inf, math.nan
+COLUMNS = Columns(("a", "b", "colour", "smoker"), (None, None, ("red", "green", "blue", "grey", "pink"), (False, True)))
+NUMERIC, LABELLED = (0, 1), (2, 3)
+# Thresholds and data share these numbers, so that rows often lie exactly on a threshold.
+TIES = (-3.0, -0.1, 0.0, 0.1, 0.3, 1.5, 2.0, 1e-9, 12345.678)
+NEAR = tuple(f(t) for t in TIES for f in (lambda t: t, lambda t: float(np.nextafter(t, inf)),
+                                          lambda t: float(np.nextafter(t, -inf)), lambda t: 2 * t))
+VALUES = NEAR + (nan, nan, 1e308, -1e308, 1e300)
+
+
+# -------------------------------------------------------------------------------------------------- random objects
+def splits(oblique=True):
+    axis = st.builds(Split, st.sampled_from([(0,), (1,)]), st.sampled_from(TIES + (inf,)), missing=st.booleans())
+    sets = st.one_of(
+        st.builds(lambda c, m: Split((2,), categories=tuple(c), missing=m), st.sets(st.integers(0, 4)), st.booleans()),
+        st.builds(lambda c, m: Split((3,), categories=tuple(c), missing=m), st.sets(st.integers(0, 1)), st.booleans()))
+    # What a forest trained on codes asks.
+    coded = st.builds(Split, st.sampled_from([(2,), (3,)]), st.sampled_from((-0.5, 0.5, 1.0, 3.5)),
+                      missing=st.booleans())
+    number = st.sampled_from((-2.0, -1.0, 0.1, 1.0, 10.0))
+    slanted = st.builds(lambda f, t, c, m: Split(f, t, c[:len(f)], missing=m),
+                        st.sampled_from([(0, 1), (1, 0), (0, 2), (0,)]), st.sampled_from(TIES + (inf,)),
+                        st.tuples(number, number), st.booleans())
+    return st.one_of(axis, sets, coded, slanted) if oblique else st.one_of(axis, sets, coded)
+
+
+def leaves(linear=True):
+    constant = st.builds(Leaf, st.sampled_from(TIES))
+    bounds = st.sampled_from([(-inf, inf), (-1.0, inf), (-inf, 2.5), (-1.0, 2.5)])
+    sloped = st.builds(lambda v, f, c, b: Leaf(v, f, (c, 0.5)[:len(f)], *b), st.sampled_from(TIES),
+                       st.sampled_from([(0,), (0, 1), (1, 3)]), st.sampled_from((-2.0, 0.1, 1.0)), bounds)
+    return st.one_of(constant, constant, sloped) if linear else constant
+
+
+PROBS = st.tuples(*[st.sampled_from((0.0, 0.25, 0.5, 1.0))] * 3).map(Leaf)
+
+
+@st.composite
+def rule_sets(draw, oblique=True, linear=True, classes=None, columns=COLUMNS):
+    leaf = PROBS if classes else leaves(linear)
+    conditions = st.lists(st.tuples(splits(oblique), st.booleans()), min_size=1, max_size=5).map(tuple)
+    rules = tuple(Rule(c, draw(leaf)) for c in draw(st.lists(conditions, max_size=5)))
+    if draw(st.booleans()) or not rules:
+        rules += (Rule((), draw(leaf)),)
+    return RuleSet(rules, columns, classes, target="risk")
+
+
+@st.composite
+def trees(draw, classes=None):
+    """A random tree of up to seven questions."""
+    asked, yes, no, said = [None], [-1], [-1], [0]
+    leaf = PROBS if classes else leaves()
+    for _ in range(draw(st.integers(0, 7))):
+        k = draw(st.sampled_from([k for k, s in enumerate(asked) if s is None]))
+        asked[k], yes[k], no[k] = draw(splits()), len(asked), len(asked) + 1
+        asked, yes, no, said = asked + [None] * 2, yes + [-1] * 2, no + [-1] * 2, said + [0] * 2
+    return Tree(asked, yes, no, [draw(leaf) if s is None else None for s in asked], COLUMNS, classes)
+
+
+def random_table(seed, n=60):
+    """A frame with ties, gaps, huge numbers and labels never seen."""
+    rng = np.random.default_rng(seed)
+    labels = np.array(["red", "green", "blue", "grey", "pink", "mars", None], dtype=object)
+    return pd.DataFrame({"a": rng.choice(VALUES, n), "b": rng.choice(VALUES, n), "colour": rng.choice(labels, n),
+                         "smoker": rng.choice(np.array([True, False, None], dtype=object), n)})
+
+
+SEEDS = st.integers(0, 10**6)
+
+
+# ------------------------------------------------------------------------------------------------ doors to one answer
+def one_by_one(said, X, method="predict"):
+    """The answers to a frame; where some row has none, row by row, None for the error."""
+    ask = getattr(said, method)
+    try:
+        return ask(X).tolist()
+    except ValueError:
+        out, Z = [], encode(X, said.columns)
+        for z in Z:
+            try:
+                out.append(ask(z[None]).tolist()[0])
+            except ValueError:
+                out.append(None)
+        return out
+
+
+def by_python(said, X, **options):
+    scope = {}
+    exec(said.to_python(name="answer", **options), scope)
+    out = []
+    for values in X.astype(object).itertuples(index=False):
+        try:
+            out.append(scope["answer"](dict(zip(X.columns, values, strict=True))))
+        except ValueError:
+            out.append(None)
+    return out
+
+
+def by_sql(said, X, table="t", **options):
+    def quote(name):
+        return '"' + name.replace('"', '""') + '"'
+    base = sqlite3.connect(":memory:")
+    base.execute(f"CREATE TABLE {quote(table)} ({', '.join(map(quote, X.columns))})")
+    rows = [[None if pd.isna(v) else v.item() if isinstance(v, np.generic) else v for v in row]
+            for row in X.astype(object).itertuples(index=False)]
+    base.executemany(f"INSERT INTO {quote(table)} VALUES ({', '.join('?' * X.shape[1])})", rows)
+    found = base.execute(said.to_sql(table, **options))
+    return [tuple(row) if len(row) > 1 else row[0] for row in found], [d[0] for d in found.description]
+
+
+@settings(max_examples=150, deadline=None)
+@given(rule_sets(), SEEDS)
+def test_numbers_are_the_same_through_every_door(rules, seed):
+    X = random_table(seed)
+    expected = one_by_one(rules, X)
+    assert one_by_one(RuleSet.from_json(rules.to_json()), X) == expected
+    assert by_python(rules, X) == expected
+    assert by_sql(rules, X)[0] == expected
+    kept = [(merge(r.conditions), r.leaf) for r in rules.rules if merge(r.conditions) is not None]
+    stop = next((k + 1 for k, (c, _) in enumerate(kept) if not c), len(kept))
+    if stop:
+        assert one_by_one(RuleSet(tuple(Rule(*k) for k in kept[:stop]), COLUMNS), X) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(rule_sets(classes=("no", "it's", 'a "third"')), SEEDS)
+def test_labels_and_probabilities_are_the_same_through_every_door(rules, seed):
+    X = random_table(seed)
+    expected, proba = one_by_one(rules, X), one_by_one(rules, X, "predict_proba")
+    assert by_python(rules, X) == expected
+    assert [p and list(p.values()) for p in by_python(rules, X, proba=True)] == proba
+    rows, names = by_sql(rules, X, proba=True, keep=("colour",))
+    assert names == ["colour", "risk", "p_no", "p_it's", 'p_a "third"']
+    assert [row[1] for row in rows] == expected
+    assert [None if row[2] is None else list(row[2:]) for row in rows] == proba
+    back = RuleSet.from_json(rules.to_json())
+    assert back == rules and one_by_one(back, X) == expected
+
+
+def asks(phrase, row):
+    """An interpreter of one printed phrase, written against the grammar and not against the package."""
+    phrase = phrase.removeprefix("(").removesuffix(")")
+    if phrase == "never":
+        return False
+    phrase, or_missing = re.sub(r" or missing$", "", phrase), phrase.endswith(" or missing")
+    if m := re.fullmatch(r"(\w+) is (not )?missing", phrase):
+        return pd.isna(row[m[1]]) != bool(m[2])
+    name = re.search(r"(?<![\w.+-])(a|b|colour|smoker)(?!\w)", phrase)[1]
+    value = row[name]
+    if pd.isna(value):
+        return or_missing
+    if m := re.fullmatch(r"\w+ (is not|is|∈|∉) (.*)", phrase):
+        found = str(value) in m[2].strip("{}").split(", ")
+        return found == (m[1] in ("is", "∈"))
+    if m := re.fullmatch(r"(\S+) < \w+ ≤ (\S+)", phrase):
+        return float(m[1]) < value <= float(m[2])
+    m = re.fullmatch(r"\w+ ([>≤]) (\S+)", phrase)
+    return value > float(m[2]) if m[1] == ">" else value <= float(m[2])
+
+
+def read_aloud(text, row):
+    """Which line of a printed rule set answers a row; -1 where none does."""
+    for r, line in enumerate(text.splitlines()):
+        said = re.fullmatch(r"(if|else if|otherwise|always)\s+(.*?)\s*then .*", line)
+        if not said[2] or all(asks(phrase, row) for phrase in said[2].split(" and ")):
+            return r
+    return -1
+
+
+@settings(max_examples=150, deadline=None)
+@given(rule_sets(oblique=False), SEEDS)
+def test_the_printed_text_selects_the_same_rule(rules, seed):
+    X = random_table(seed)
+    X["colour"] = X["colour"].where(X["colour"] != "mars", None)     # a text calls a label never seen missing
+    text = rules.to_text()
+    assert len(text.splitlines()) == len(rules.rules)
+    spoken = [read_aloud(text, row) for row in X.to_dict("records")]
+    assert spoken == rules.apply(X).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=4), SEEDS)
+def test_thresholds_are_printed_to_the_last_digit(thresholds, seed):
+    rules = RuleSet(tuple(Rule(((Split((0,), t), True),), Leaf(1.0)) for t in thresholds), COLUMNS)
+    with np.errstate(over="ignore"):
+        near = [float(np.nextafter(t, end)) for t in thresholds for end in (-1e308, 1e308)] + thresholds
+    X = random_table(seed, len(near)).assign(a=near)
+    assert [read_aloud(rules.to_text(), row) for row in X.to_dict("records")] == rules.apply(X).tolist()
+
+
+def test_text_reads_as_it_should():
+    rules = RuleSet((
+        Rule(((Split((0,), 30), True), (Split((2,), categories=(0, 2)), True)), Leaf(0.83)),
+        Rule(((Split((0,), 0.7), False), (Split((0,), 0.2), True)), Leaf(1.5, (0,), (-0.25,), 0, 50)),
+        Rule(((Split((2,), categories=(4,)), False), (Split((1,), inf, missing=True), True)), Leaf(2)),
+        Rule(((Split((0,), 5), True), (Split((0,), 4), False)), Leaf(3)),
+        Rule((), Leaf(0.4))), COLUMNS)
+    assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
+        "if a > 30 and colour ∈ {red, blue} then 0.83",
+        "else if 0.2 < a ≤ 0.7 then 1.5 - 0.25·a, kept within [0, 50]",
+        "else if (colour is not pink or missing) and b is missing then 2",
+        "else if never then 3",
+        "otherwise then 0.4"]
+    assert len({line.index(" then ") for line in str(rules).splitlines()}) == 1
+    assert repr(rules) == str(rules) and rules.n_conditions == 5
+    assert str(RuleSet(rules.rules[-1:], COLUMNS)) == "always  then 0.4"
+    told = RuleSet(rules.rules, Columns(COLUMNS.names, COLUMNS.categories, (False,) * 4))
+    assert "or missing" not in str(told) and "b is missing" in str(told)
+    disjoint = RuleSet(rules.rules, COLUMNS, ordered=False)
+    assert [line.split()[0] for line in str(disjoint).splitlines()] == ["if"] * 4 + ["otherwise"]
+
+
+# ------------------------------------------------------------------------------------------------------------ merging
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(splits(), st.booleans()), max_size=7).map(tuple), SEEDS, st.booleans())
+def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
+    Z = encode(random_table(seed), COLUMNS)
+    merged = merge(conditions, COLUMNS if known else None)
+    held = R.satisfied(conditions, Z)
+    if merged is None:
+        assert not held.any()
+        return
+    assert (R.satisfied(merged, Z) == held).all()
+    assert merge(merged, COLUMNS if known else None) == merged
+    directions = [(s.features, s.coef) for s, _ in conditions]
+    assert len(merged) <= 2 * len(set(directions))
+
+
+def test_an_empty_region_is_flagged():
+    over, under = (Split((0,), 5.0), True), (Split((0,), 5.0), False)
+    assert merge((over, under)) is None
+    gap = Split((0,), 5.0, missing=True)
+    assert merge(((gap, True), (Split((0,), 5.0), False))) == ((Split((0,), inf, missing=True), True),)
+    assert merge(((Split((2,), categories=(0,)), True), (Split((2,), categories=(1,)), True))) is None
+    every = Split((2,), categories=(0, 1, 2, 3, 4))
+    assert merge(((every, False), (Split((2,), inf, missing=True), False)), COLUMNS) is None
+    assert merge(()) == ()
+    assert RuleSet((Rule((over, under), Leaf(1.0)),), COLUMNS).apply(np.zeros((2, 4))).tolist() == [-1, -1]
+
+
+# -------------------------------------------------------------------------------------------------------------- trees
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(trees(), trees(classes=(3, 1, 2))), SEEDS)
+def test_a_tree_its_rules_and_its_json_agree(tree, seed):
+    X = random_table(seed)
+    rules, back = tree.rules(), Tree.from_json(tree.to_json())
+    expected = one_by_one(tree, X)
+    assert one_by_one(rules, X) == expected and one_by_one(back, X) == expected
+    assert back == tree and hash(back) == hash(tree)
+    assert (rules.matches(X).sum(axis=1) == 1).all() and not rules.ordered
+    node, passed = tree.apply(X), tree.decision_path(X)
+    assert all(tree.splits[k] is None for k in node)
+    assert passed[np.arange(len(X)), node].all() and passed[:, 0].all()
+    assert (passed.sum(axis=1) <= tree.depth + 1).all()
+    assert (passed[:, [s is None for s in tree.splits]].sum(axis=1) == 1).all()
+    assert len(tree.to_text().splitlines()) == len(tree.splits) == 2 * tree.n_leaves - 1
+    assert pickle.loads(pickle.dumps(tree)) == tree
+
+
+def test_a_scikit_learn_tree_read_by_hand():
+    from sklearn.datasets import load_iris
+    from sklearn.tree import DecisionTreeClassifier
+    iris = load_iris(as_frame=True)
+    X, y = iris.data.astype(np.float32).astype(float), iris.target_names[iris.target]
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    t = model.tree_
+    tree = Tree([Split((j,), b) if j >= 0 else None for j, b in zip(t.feature, t.threshold, strict=True)],
+                t.children_right, t.children_left,
+                [Leaf(p[0]) if j < 0 else None for j, p in zip(t.feature, t.value, strict=True)],
+                read_columns(X), model.classes_)
+    assert (tree.predict(X) == model.predict(X)).all()
+    assert np.array_equal(tree.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(tree.apply(X), model.tree_.apply(X.to_numpy(np.float32)))
+    assert (tree.n_leaves, tree.depth) == (model.get_n_leaves(), model.get_depth())
+    assert np.array_equal(tree.decision_path(X), t.decision_path(X.to_numpy(np.float32)).toarray().astype(bool))
+
+
+# ----------------------------------------------------------------------------------------------------------- shortest
+def digits_of(x):
+    """How many significant digits a float needs, by its decimal form."""
+    return len("".join(map(str, Decimal(repr(x)).as_tuple().digits)).strip("0"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+def test_shortest_lies_in_its_interval(a, b):
+    if a != b:
+        low, high = min(a, b), max(a, b)
+        found = shortest(low, high)
+        assert low <= found < high and digits_of(found) <= digits_of(low) and not math.copysign(1, found) < 0 == found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(-999, 999), st.integers(1, 999), st.integers(-4, 4))
+def test_shortest_has_the_fewest_digits(low, gap, exponent):
+    low, high = float(f"{low}e{exponent}"), float(f"{low + gap}e{exponent}")
+    found = shortest(low, high)
+    fewer = [float(f"{sign}{m}e{e}") for k in [digits_of(found) - 1] if k > 0
+             for m in range(10**(k - 1), 10**k) for e in range(-7, 8) for sign in "+-"]
+    assert not any(low <= number < high for number in fewer)
+
+
+def test_shortest_examples_and_errors():
+    found = [shortest(*ends) for ends in [(0.13, 0.78), (-3, 8), (0, 5), (99, 101), (1, 2), (-2, -1)]]
+    assert found == [0.5, 0.0, 0.0, 100.0, 1.0, -2.0]
+    for low, high in [(1.0, 1.0), (2.0, 1.0), (-inf, 1.0), (nan, 1.0)]:
+        with pytest.raises(ValueError, match="low must be less than high"):
+            shortest(low, high)
+
+
+# ------------------------------------------------------------------------------------------------------ hostile names
+HOSTILE = ("<script>alert('x')</script>", 'quote " and \'', "line\nbreak\r\u2028next", "n" * 300, "😀 naïve ñ", "גיל",
+           "\u202eevil", "", "; DROP TABLE t; --", "tab\tand\x07bell", "{name}", "%s", "a\\n", "select")
+
+
+TAGS = {"table", "thead", "tbody", "tr", "th", "td", "span", "b", "div", "ul", "li", "details", "summary"}
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page and its text."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = set(), ""
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_hostile_names_stay_names(labelled):
+    d = len(HOSTILE)
+    columns = Columns(HOSTILE, (HOSTILE if labelled else None,) * d)
+    one = [Split((j,), categories=(j, (j + 1) % d)) if labelled else Split((j,), 0.5) for j in range(d)]
+    rules = RuleSet(tuple(Rule(((one[j], True), (one[j - 1], j % 2 > 0)), Leaf(np.eye(d)[j])) for j in range(d)),
+                    columns, HOSTILE, target=HOSTILE[0])
+    tree = Tree((one[0], None, None), [1, -1, -1], [2, -1, -1], (None, Leaf(np.eye(d)[1]), Leaf(np.eye(d)[2])), columns,
+                HOSTILE, target=HOSTILE[2])
+    for said in (rules, tree):
+        page = Tags()
+        page.feed(said._repr_html_())
+        assert page.tags <= TAGS
+        assert type(said).from_json(said.to_json()) == said
+        said.to_text().encode()
+    assert len(rules.to_text().splitlines()) == d and len(tree.to_text().splitlines()) == 3
+    assert not any(c in rules.to_text() for c in "\u202e\x07\t\r\u2028") and "\\n" in rules.to_text()
+    rng = np.random.default_rng(0)
+    values = np.array(HOSTILE, dtype=object)[rng.integers(d, size=(50, d))] if labelled else rng.random((50, d))
+    X = pd.DataFrame(values, columns=HOSTILE)
+    expected = one_by_one(rules, X)
+    assert len(set(expected)) > 2
+    assert by_python(rules, X) == expected
+    assert by_sql(rules, X, table='t"; --')[0] == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=8), st.text(max_size=8), st.floats(0, 1))
+def test_any_name_and_label_survives(name, label, x):
+    columns = Columns((name, name + "2"), (None, (label, label + "!")))
+    first = Rule(((Split((0,), 0.5), True), (Split((1,), categories=(0,)), True)), Leaf(1.0))
+    rules = RuleSet((first, Rule((), Leaf(0.0))), columns, target=name)
+    X = pd.DataFrame({name: [x, x, nan], name + "2": [label, label + "!", label]})
+    expected = [float(x > 0.5), 0.0, 0.0]
+    assert rules.predict(X).tolist() == expected and RuleSet.from_json(rules.to_json()) == rules
+    assert by_python(rules, X) == expected
+    assert len(rules.to_text().splitlines()) == 2
+    page = Tags()
+    page.feed(rules._repr_html_())
+    assert page.tags <= TAGS
+    storable = not any("\ud800" <= c <= "\udfff" for c in name + label)
+    if "\0" in name + label:
+        with pytest.raises(ValueError, match="NUL"):
+            rules.to_sql("t")
+    elif storable and name.lower() != (name + "2").lower():
+        assert by_sql(rules, X)[0] == expected
+
+
+def test_a_python_name_must_be_a_name():
+    with pytest.raises(ValueError, match="name must be a Python identifier"):
+        RuleSet((Rule((), Leaf(1.0)),), COLUMNS).to_python(name="f(x): import os #")
+
+
+# --------------------------------------------------------------------------------------------------- tables and codes
+def test_columns_of_every_dtype():
+    frame = pd.DataFrame({
+        "f": [1.5, nan, 2.0], "i": [1, 2, 3], "I": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True],
+        "B": pd.array([True, None, False], dtype="boolean"), "s": ["y", "x", None],
+        "S": pd.array(["y", None, "x"], dtype="string"), "o": pd.Series([3, "x", True], dtype=object),
+        "n": pd.Series([3, None, 2.5], dtype=object),
+        "c": pd.Categorical(["lo", "hi", None], categories=["lo", "mid", "hi"]), "k": pd.Categorical([7, 5, 7]),
+        "cut": pd.cut([1, 5, 9], [0, 4, 10]), "void": pd.Series([None] * 3, dtype=object)})
+    columns = read_columns(frame)
+    assert dict(zip(columns.names, columns.categories, strict=True)) == {
+        "f": None, "i": None, "I": None, "b": (False, True), "B": (False, True), "s": ("x", "y"), "S": ("x", "y"),
+        "o": (True, 3, "x"), "n": None, "c": ("lo", "mid", "hi"), "k": (5, 7), "cut": ("(0, 4]", "(4, 10]"),
+        "void": None}
+    assert columns.missing == (True, False, True, False, True, True, True, False, True, True, False, False, True)
+    Z = encode(frame, columns)
+    expected = np.array([[1.5, 1, 1, 1, 1, 1, 1, 1, 3, 0, 1, 0, nan],
+                         [nan, 2, nan, 0, nan, 0, nan, 2, nan, 2, 0, 1, nan],
+                         [2.0, 3, 3, 1, 0, nan, 0, 0, 2.5, nan, 1, 1, nan]])
+    assert Z.dtype == np.float64 and np.array_equal(Z, expected, equal_nan=True)
+    back = decode(Z, columns)
+    assert read_columns(back).categories[:7] == columns.categories[:7] and back["b"].dtype == bool
+    assert np.array_equal(encode(back, columns), Z, equal_nan=True)
+    assert all(type(label) in (bool, int, str) for labels in columns.categories if labels for label in labels)
+    assert Columns(**json.loads(json.dumps(R.plain_out(columns)))).names == columns.names
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS)
+def test_encode_and_decode_undo_each_other(seed):
+    Z = encode(random_table(seed), COLUMNS)
+    again = encode(decode(Z, COLUMNS), COLUMNS)
+    assert np.array_equal(again, Z, equal_nan=True)
+    assert encode(Z, COLUMNS) is Z
+
+
+def test_encode_copies_nothing_that_is_float64():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(10, 3)))
+    assert np.shares_memory(encode(X, read_columns(X)), X.to_numpy())
+    A = np.ones((4, 3), dtype=np.float32)
+    assert encode(A, read_columns(A)).dtype == np.float64
+
+
+def test_tables_that_do_not_fit_are_refused_in_one_line():
+    frame = pd.DataFrame({f"c{j}": [1.0, 2.0] for j in range(9)})
+    columns = read_columns(frame)
+    cases = [
+        (lambda: encode(frame[frame.columns[::-1]], columns), "another order"),
+        (lambda: encode(frame.drop(columns=["c3", "c4"]), columns), "no columns 'c3', 'c4'; expected .* and 4 more"),
+        (lambda: encode(frame.assign(new=1), columns), "unknown columns 'new'; expected"),
+        (lambda: encode(frame.rename(columns=lambda c: c + "\n" * 200), columns), "unknown columns .* and 4 more"),
+        (lambda: encode(frame.to_numpy()[:, :4], columns), r"shape \(n, 9\), got \(2, 4\)"),
+        (lambda: encode(np.ones(9), columns), r"got \(9,\)"),
+        (lambda: encode(frame.assign(c2="word"), columns), "numbers in column 'c2'.*word"),
+        (lambda: encode(frame.assign(c2=pd.Timestamp("2020-01-01")), columns), "column 'c2', got dtype datetime64"),
+        (lambda: read_columns(frame.assign(when=pd.Timestamp("2020-01-01"))), "column 'when' of dtype datetime64"),
+        (lambda: read_columns(frame.assign(z=1j)), "column 'z' of dtype complex"),
+        (lambda: read_columns(frame.assign(bag=[[1], [2]])), "other objects in column 'bag'"),
+        (lambda: read_columns(pd.concat([frame, frame], axis=1)), "names must differ.* and 4 more twice"),
+        (lambda: read_columns(np.ones(3)), "2 dimensions, got 1"),
+    ]
+    for call, words in cases:
+        with pytest.raises(ValueError, match=words) as caught:
+            call()
+        assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
+
+
+def test_rows_as_a_frame_or_encoded_answer_alike():
+    X = random_table(3)
+    rules = RuleSet((Rule(((Split((2,), categories=(0, 3)), True),), Leaf(1.0)), Rule((), Leaf(2.0))), COLUMNS)
+    assert (rules.predict(X) == rules.predict(encode(X, COLUMNS))).all() and len(rules.predict(X.iloc[:0])) == 0
+    with pytest.raises(ValueError, match="another order"):
+        rules.predict(X[X.columns[::-1]])
+
+
+def test_float32_rows_are_compared_as_they_are():
+    split, x = Split((0,), 0.1), np.array([[0.1]], dtype=np.float32)
+    assert float(x[0, 0]) > 0.1 and split(x)[0]
+
+
+# ---------------------------------------------------------------------------------------------------- measures, frame
+@settings(max_examples=100, deadline=None)
+@given(rule_sets(linear=False), SEEDS)
+def test_measures_by_their_definitions(rules, seed):
+    rules = RuleSet(rules.rules if rules.default else rules.rules + (Rule((), Leaf(0.1)),), COLUMNS)
+    X, rng = random_table(seed), np.random.default_rng(seed)
+    w, reference = rng.integers(0, 3, len(X)).astype(float), rng.normal(size=len(X))
+    if w.sum() == 0:
+        return
+    measured, predicted, chosen = rules.measure(X, reference, w), rules.predict(X), rules.apply(X)
+    held = rules.matches(X)
+    held[:, -1] = ~held[:, :-1].any(axis=1)
+    assert np.isclose(rules.overlap(X), held.sum(axis=1).mean())
+    for r, rule in enumerate(measured.rules):
+        assert rule.support == w[chosen == r].sum() and np.isclose(rule.coverage, w @ held[:, r] / w.sum())
+        assert math.isnan(rule.fidelity) == (rule.support == 0)
+    centre = np.average(reference, weights=w)
+    r2 = 1 - np.sum(w * (predicted - reference) ** 2) / np.sum(w * (reference - centre) ** 2)
+    assert np.isclose(measured.fidelity, r2)
+    repeated = X.loc[np.repeat(np.arange(len(X)), w.astype(int))]
+    again = rules.measure(repeated, np.repeat(reference, w.astype(int)))
+    for a, b in zip(again.rules, measured.rules, strict=True):
+        assert np.allclose([a.support, a.coverage, a.fidelity], [b.support, b.coverage, b.fidelity], equal_nan=True)
+    assert RuleSet.from_json(measured.to_json()) == measured and (measured.predict(X) == predicted).all()
+
+
+def test_fidelity_of_labels_and_of_a_constant_reference():
+    first = Rule(((Split((0,), 0.0), True),), Leaf((0.0, 1.0)))
+    rules = RuleSet((first, Rule((), Leaf((1.0, 0.0)))), read_columns([[0.0]]), ("n", "y"))
+    X = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    assert [r.fidelity for r in rules.measure(X, np.array(["y", "n", "n", "n"])).rules] == [0.5, 1.0]
+    numbers = RuleSet((Rule((), Leaf(2.0)),), read_columns(X))
+    assert numbers.measure(X, np.full(4, 2.0)).fidelity == 1.0 and numbers.measure(X, np.full(4, 3.0)).fidelity == 0.0
+    with pytest.raises(ValueError, match="reference and sample_weight must have shape"):
+        numbers.measure(X, np.ones(3))
+
+
+def test_frame_and_get_rules():
+    first = Rule(((Split((0,), 1.0), True),), Leaf(2.0), 10, 0.5, 0.9)
+    rules = RuleSet((first, Rule((), Leaf(9.0, upper=3.0))), COLUMNS)
+    frame = rules.to_frame()
+    assert list(frame.columns) == ["rule", "prediction", "support", "coverage", "fidelity"]
+    assert frame["rule"].tolist() == ["a > 1", "otherwise"] and frame["prediction"].tolist() == [2.0, 3.0]
+    assert frame.equals(rules.get_rules()) and frame["support"].isna().tolist() == [False, True]
+    labelled = RuleSet((Rule((), Leaf((0.2, 0.8))),), COLUMNS, np.array([4, 7])).to_frame()
+    assert labelled["prediction"].tolist() == [7] and labelled["rule"].tolist() == ["always"]
+
+
+# --------------------------------------------------------------------------------------------------------- JSON, checks
+def test_json_is_strict_and_versioned():
+    first = Rule(((Split((0,), inf, missing=True), True),), Leaf(1.0, lower=-5))
+    rules = RuleSet((first, Rule((), Leaf(0.1 + 0.2))), COLUMNS)
+
+    def refuse(word):
+        raise AssertionError(word)
+    d = json.loads(rules.to_json(indent=1), parse_constant=refuse)
+    assert d["format"] == "fabinterp" and d["version"] == 1 and RuleSet.from_dict(d) == rules
+    for change, words in [({"version": 2}, "version"), ({"kind": "tree"}, "kind"), ({"format": "x"}, "format")]:
+        with pytest.raises(ValueError, match=words):
+            RuleSet.from_dict(d | change)
+    with pytest.raises(ValueError, match="must have an entry 'rules'"):
+        RuleSet.from_dict({k: v for k, v in d.items() if k != "rules"})
+    with pytest.raises(ValueError, match="got list"):
+        RuleSet.from_json("[]")
+
+
+def test_classes_keep_their_type():
+    leaf, columns = Leaf((0.1, 0.9)), read_columns(np.zeros((1, 1)))
+    for classes, dtype in [((0, 1), "i"), (("a", "b"), "U"), ((False, True), "b"), ((0.5, 1.5), "f"), ((0, "b"), "O")]:
+        for given_as in (classes, np.array(classes, dtype=object)):
+            rules = RuleSet((Rule((), leaf),), columns, given_as)
+            answer = rules.predict(np.zeros((2, 1)))
+            assert answer.dtype.kind == dtype and answer.tolist() == [classes[1]] * 2
+            assert RuleSet.from_json(rules.to_json()) == rules and type(rules.classes[0]) is type(classes[0])
+
+
+def test_what_cannot_be_right_is_refused():
+    columns, default = read_columns(np.zeros((1, 2))), Rule((), Leaf(1.0))
+    positive, sloped = Rule(((Split((0,)), True),), Leaf(1.0)), Rule((), Leaf(1.0, (1,), (2.0,)))
+    cases = [
+        (lambda: RuleSet((default, default), columns), "at most one rule without conditions"),
+        (lambda: RuleSet((Rule(((Split((2,)), True),), Leaf(1.0)),), columns), r"features must lie in 0\.\.1"),
+        (lambda: RuleSet((Rule((), Leaf((0.5, 0.5))),), columns), "classes must be given"),
+        (lambda: RuleSet((default,), columns, ("a", "b")), "one probability per class"),
+        (lambda: RuleSet((default,), columns).predict_proba(np.zeros((1, 2))), "predict_proba needs classes"),
+        (lambda: RuleSet((positive,), columns).predict(np.zeros((3, 2))), "none for 3 rows"),
+        (lambda: RuleSet((sloped,), columns).predict(np.array([[0, nan]])), "equation of 'x1'"),
+        (lambda: Split((0, 1), 1.0), "one number per feature"),
+        (lambda: Split((), 1.0, ()), "one number per feature"),
+        (lambda: Split((0,), nan), "must be numbers"),
+        (lambda: Split((0, 1), 0.0, (1.0, 1.0), categories=(1,)), "need one feature"),
+        (lambda: Leaf(1.0, (0,)), "one number per feature"),
+        (lambda: Leaf(nan), "must be finite"),
+        (lambda: Leaf(1.0, lower=2.0, upper=1.0), "lower must not exceed upper"),
+        (lambda: Leaf((0.5, 0.5), (0,), (1.0,)), "must be empty"),
+        (lambda: Tree((Split((0,)), None), [1, -1], [-1, -1], (None, Leaf(1.0)), columns), "name a node"),
+        (lambda: Tree((None,), [-1], [-1], (None,), columns), "exactly where there is no split"),
+        (lambda: Tree((), [], [], (), columns), "at least the root"),
+        (lambda: Columns(("a",), (None, None)), "one entry per name"),
+    ]
+    for call, words in cases:
+        with pytest.raises(ValueError, match=words) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+def test_equal_whoever_built_it():
+    a = Split((np.int64(0),), np.float32(0.5), (np.float64(1.0),), missing=np.bool_(True))
+    assert a == Split((0,), 0.5, missing=True) and hash(a) == hash(Split((0,), 0.5, missing=True))
+    assert Split((0,), -0.0).threshold.hex() == (0.0).hex()
+    assert Rule((), Leaf(1.0), np.float64(nan)) == Rule((), Leaf(1.0))
+    assert Split((2,), categories=[3, 1, 1]) == Split((2,), categories=(1, 3))
+
+
+# -------------------------------------------------------------------------------------------------------------- speed
+def fastest(function, repeats=5):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_a_hundred_thousand_rows_are_answered_fast():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, 50))
+    frame = pd.DataFrame(X).astype({0: "float32", 1: "int64"})
+    columns = read_columns(frame)
+    rules = RuleSet(tuple(Rule(tuple((Split((int(j),), float(t)), bool(s)) for j, t, s in zip(
+        rng.integers(50, size=3), rng.normal(size=3), rng.integers(2, size=3), strict=True)), Leaf(float(r)))
+        for r in range(9)) + (Rule((), Leaf(0.0)),), columns)
+    assert fastest(lambda: rules.predict(X)) < 0.1
+    assert fastest(lambda: encode(frame, columns)) < 0.5
