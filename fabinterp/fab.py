@@ -209,7 +209,9 @@ class BaseFAB(BaseEstimator):
 
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d), y (n,) and row weights (n,)."""
-        X, y, w = self._check(X, y, sample_weight)
+        return self._climb(*self._check(X, y, sample_weight))
+
+    def _climb(self, X, y, w):  # a subclass that prepares more than `_check` can return calls this
         entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(self._restart)(X, y, w, f"restart {i + 1}/{self.n_init}", seed)
