@@ -1,0 +1,381 @@
+"""Pictures say what the rules say: bars are intervals, colours are answers, outlines are regions."""
+
+import re
+from math import inf
+
+import matplotlib
+
+matplotlib.use("agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgba
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from fabinterp import show
+from fabinterp.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.rules import Columns, Leaf, Rule, RuleSet, Split, extents, read_columns, width
+from fabinterp.show import arrange, plot_regions, plot_rules
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def tree_rules(X, y, n_leaves=5, kind=DecisionTreeClassifier):
+    tree = kind(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
+    return read_ensemble(tree, read_columns(X)).trees[0].rules().measure(X, reference=tree.predict(X))
+
+
+def iris_rules():
+    data = load_iris()
+    return tree_rules(data.data, data.target), data.data, data.target
+
+
+def patches(ax, pattern):
+    return [p for p in ax.patches if re.fullmatch(pattern, p.get_gid() or "")]
+
+
+def texts(ax, pattern):
+    return [t for t in ax.texts if re.fullmatch(pattern, t.get_gid() or "")]
+
+
+def interval(*ends, feature=0, missing=False):
+    """The conditions low < x ≤ high."""
+    low, high = ends
+    return tuple(c for c in (((Split((feature,), low, missing=missing), True), low > -inf),
+                             ((Split((feature,), high, missing=not missing), False), high < inf)) if c[1])  # fmt: skip
+
+
+def conditions(*ends, **words):
+    return tuple(condition for condition, _ in interval(*ends, **words))
+
+
+def plain_columns(d, missing=False):
+    return Columns(tuple(f"x{j}" for j in range(d)), (None,) * d, (missing,) * d)
+
+
+# plot_rules
+
+
+def test_one_bar_per_condition_and_the_bar_is_the_interval():
+    rules, X, _ = iris_rules()
+    ax = plot_rules(rules, X)
+    layout = arrange(rules, 6.4)
+    assert len(patches(ax, r"rule\d+:\d+")) == rules.n_conditions
+    for r, rule in enumerate(rules.rules):
+        for e in extents(rule.conditions, rules.columns):
+            (f,) = e.features
+            (bar,) = patches(ax, f"rule{r}:{f}")
+            (line,) = [k for k in ax.lines if k.get_gid() == f"rule{r}:{f}:scale"]
+            left, right = line.get_xdata()
+            low, high = X[:, f].min(), X[:, f].max()
+            ends = np.array([bar.get_x(), bar.get_x() + bar.get_width()])
+            drawn = low + (ends - left) / (right - left) * (high - low)
+            assert np.allclose(drawn, [max(e.low, low), min(e.high, high)])
+            assert abs(left - layout.left[layout.features.index(f)]) < 1e-9
+
+
+def test_rows_keep_the_order_and_say_answer_and_support():
+    rules, X, _ = iris_rules()
+    ax = plot_rules(rules, X)
+    tops = [texts(ax, f"rule{r}")[0].get_position()[1] for r in range(len(rules.rules))]
+    assert tops == sorted(tops)
+    for r, rule in enumerate(rules.rules):
+        assert texts(ax, f"rule{r}:answer")[0].get_text() == str(rules.classes[int(np.argmax(rule.leaf.value))])
+        assert texts(ax, f"rule{r}:support")[0].get_text().endswith(f"of {rule.support:.0f} rows")
+    assert texts(ax, "target")[0].get_text() == "y"
+
+
+def test_bars_have_the_colour_of_the_answer():
+    rules, X, _ = iris_rules()
+    ax = plot_rules(rules, X)
+    colour = {patch.get_gid(): patch.get_facecolor() for patch in patches(ax, r"rule\d+:\d+")}
+    for name, given_colour in colour.items():
+        leaf = rules.rules[int(re.findall(r"\d+", name)[0])].leaf
+        assert given_colour == to_rgba(show._PALETTE[int(np.argmax(leaf.value))])
+    assert len(set(colour.values())) == 3
+
+
+def test_a_default_a_constant_and_an_impossible_rule_are_said_in_words():
+    columns = plain_columns(1)
+    rules = RuleSet((Rule(conditions(2.0, 1.0), Leaf(1.0)), Rule((), Leaf(2.0))), columns)
+    ax = plot_rules(rules)
+    assert [t.get_text() for t in texts(ax, r"rule\d:words")] == ["never", "otherwise"]
+    assert not patches(ax, ".*")
+    ax = plot_rules(RuleSet((Rule((), Leaf(2.0)),), columns))
+    assert [t.get_text() for t in texts(ax, r"rule\d:words")] == ["always"]
+    plot_rules(RuleSet((), columns))
+
+
+def test_labels_become_blocks():
+    columns = Columns(("colour",), (("red", "green", "blue"),), (True,))
+    rule = Rule(((Split((0,), categories=(0, 2), missing=True), True),), Leaf(1.0))
+    ax = plot_rules(RuleSet((rule, Rule((), Leaf(0.0))), columns))
+    blocks = sorted(p.get_x() for p in patches(ax, "rule0:0"))
+    (line,) = [k for k in ax.lines if k.get_gid() == "rule0:0:scale"]
+    left, right = line.get_xdata()
+    thirds = (np.array(blocks) - left) / (right - left) * 3
+    assert [int(t) for t in thirds] == [0, 2]
+    assert "red, blue" in [t.get_text() for t in ax.texts]
+    assert [k.get_gid() for k in ax.lines if "missing" in (k.get_gid() or "")] == ["rule0:0:missing"]
+
+
+def test_missing_values_are_marked_only_where_there_are_any():
+    for gaps in (False, True):
+        rule = Rule(conditions(0.0, 1.0, missing=True), Leaf(1.0))
+        rules = RuleSet((rule, Rule((), Leaf(0.0))), plain_columns(1, gaps))
+        ax = plot_rules(rules)
+        assert any("missing" in (k.get_gid() or "") for k in ax.lines) == gaps
+        assert any("missing" in t.get_text() for t in ax.texts) == gaps
+
+
+def test_oblique_conditions_and_many_labels_are_said_in_words():
+    labels = tuple(f"v{k}" for k in range(40))
+    columns = Columns(("a", "b", "many"), (None, None, labels), (False,) * 3)
+    slanted = (Split((0, 1), 3.0, (1.5, -2.0)), True)
+    among = (Split((2,), categories=(1, 2)), True)
+    rules = RuleSet((Rule((slanted, among), Leaf(1.0)), Rule((), Leaf(0.0))), columns)
+    ax = plot_rules(rules)
+    said = " ".join(t.get_text() for t in texts(ax, "rule0:words"))
+    assert said == "1.5·a - 2·b > 3 and many ∈ {v1, v2}"
+    assert not patches(ax, ".*") and not arrange(rules).features
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("inches", [3, 6.4])
+def test_sixty_hostile_features_stay_in_their_place(inches):
+    names = tuple(f"$x_{{{j}}}$ a\nvery <b>long</b> name of sensor number {j} 名前" for j in range(60))
+    columns = Columns(names, (None,) * 60, (False,) * 60)
+    rules = tuple(Rule(sum((conditions(0.0, 1.0, feature=6 * r + k) for k in range(6)), ()),
+                       Leaf(float(r)), 10, 0.1, 1.0) for r in range(9))
+    rules = RuleSet((*rules, Rule((), Leaf(0.5))), columns)
+    ax = plot_rules(rules, width=inches)
+    ax.figure.canvas.draw()
+    layout = arrange(rules, inches)
+    assert 1 <= len(layout.features) <= 6
+    # every condition is shown once, as a bar or in words
+    bars = len(patches(ax, r"rule\d+:\d+"))
+    words = " ".join(t.get_text() for t in texts(ax, r"rule\d+:words"))
+    assert bars + words.count("≤ 1") == rules.n_conditions == 54
+    # heads do not run into each other, no text leaves the picture at the bottom or on the left
+    boxes = {f: [t.get_window_extent() for t in texts(ax, f"head:{f}")] for f in layout.features}
+    for f, g in zip(layout.features, layout.features[1:]):
+        assert max(b.x1 for b in boxes[f]) < min(b.x0 for b in boxes[g]) + 2
+    frame = ax.figure.bbox
+    for text in ax.texts:
+        box = text.get_window_extent()
+        assert box.x0 >= -1 and box.y0 >= -1 and box.y1 <= frame.y1 + 1
+    assert not any(t.get_parse_math() for t in ax.texts)
+
+
+def test_text_does_not_overlap_between_rows():
+    rules, X, _ = iris_rules()
+    ax = plot_rules(rules, X, width=3)
+    ax.figure.canvas.draw()
+    layout = arrange(rules, 3)
+    for r in range(len(rules.rules)):
+        top, bottom = (ax.transData.transform((0, y))[1] for y in layout.tops[r:r + 2])
+        for text in texts(ax, f"rule{r}(:.*)?"):
+            box = text.get_window_extent()
+            assert bottom - 2 <= box.y0 and box.y1 <= top + 2
+
+
+def test_an_axes_of_ones_own_and_the_returned_one():
+    rules, X, _ = iris_rules()
+    _, own = plt.subplots(figsize=(5, 5))
+    assert plot_rules(rules, X, own) is own
+    ax = plot_rules(rules, X, width=4)
+    assert np.allclose(ax.figure.get_size_inches(), (4, arrange(rules, 4).height))
+    assert ax.get_xlim() == (0, 4)
+
+
+def test_who_may_be_shown():
+    class Fitted:
+        rules_ = iris_rules()[0]
+
+    assert show.ruleset_of(Fitted()) is Fitted.rules_
+    data = load_iris()
+    tree = read_ensemble(DecisionTreeClassifier(max_depth=2).fit(data.data, data.target)).trees[0]
+    assert show.ruleset_of(tree) == tree.rules()
+    with pytest.raises(TypeError, match="rules must be a RuleSet .* got DecisionTreeClassifier"):
+        plot_rules(DecisionTreeClassifier())
+
+
+@given(st.text(max_size=60), st.integers(3, 40))
+def test_cut_fits(text, most):
+    assert width(show.cut(text, most)) <= most
+    assert "\n" not in show.cut(text, most)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.booleans())
+def test_a_scale_holds_every_threshold_and_value(cuts, with_data):
+    rules = tuple(Rule(conditions(b, inf), Leaf(1.0)) for b in cuts)
+    rules = RuleSet((*rules, Rule((), Leaf(0.0))), plain_columns(1))
+    X = np.array([[-3.0], [np.nan], [7.0]]) if with_data else None
+    low, high = show.scale(rules, 0, X)
+    assert low < high and all(low <= b <= high for b in cuts)
+    assert not with_data or (low <= -3 and high >= 7)
+    for rule in rules.rules[:-1]:
+        (e,) = extents(rule.conditions)
+        ((a, b),) = show.bars_of(e, rules.columns, (low, high))
+        assert 0 <= a <= b <= 1
+
+
+def test_many_classes_keep_apart():
+    rules = RuleSet((Rule((), Leaf(tuple(np.eye(15)[3]))),), plain_columns(2), tuple(range(15)))
+    assert len({tuple(show.paint(c, 15)) for c in range(15)}) == 15
+    plot_regions(rules, np.random.default_rng(0).random((20, 2)))
+
+
+# plot_regions
+
+
+@st.composite
+def rule_lists(draw):
+    """An ordered list of boxes in two features on a coarse lattice, so that borders coincide often."""
+    cuts = st.sampled_from([-inf, 0.125, 0.25, 0.5, 0.625, 0.75, inf])
+    rules = []
+    for _ in range(draw(st.integers(0, 5))):
+        said = ()
+        for f in (0, 1):
+            low, high = sorted((draw(cuts), draw(cuts)))
+            if low < high:
+                said += conditions(low, high, feature=f)
+        if said:
+            rules.append(Rule(said, Leaf(draw(st.floats(-5, 5)))))
+    return RuleSet((*rules, Rule((), Leaf(0.0))), plain_columns(2))
+
+
+@given(rule_lists())
+@settings(max_examples=30, deadline=None)
+def test_colours_and_outlines_are_exact(rules):
+    plt.close("all")
+    rng = np.random.default_rng(0)
+    X = np.vstack([[0, 0], [1, 1], rng.random((300, 2))])
+    ends = [(0.0, 1.0)] * 2
+    across, up = (show.edges(rules, f, end) for f, end in enumerate(ends))
+    cells = rules.apply(show.grid(rules, (0, 1), across, up, np.zeros(2))).reshape(len(up) - 1, len(across) - 1)
+    place = tuple(np.clip(np.searchsorted(e, X[:, f]) - 1, 0, None) for f, e in ((1, up), (0, across)))
+    assert (cells[place] == rules.apply(X)).all()
+    ax = plot_regions(rules, X)
+    mesh = next(c for c in ax.collections if c.get_gid() == "answers")
+    span = show.answer_span(rules)
+    colours = np.asarray(mesh.get_array()).reshape(*cells.shape, 4)[place]
+    assert np.allclose(colours[:, :3], show.paint(rules.predict(X), None, span)[:, :3])
+    visible = {int(t.get_text()) - 1 for t in ax.texts}
+    assert visible == set(np.unique(cells))
+    for r, rule in enumerate(rules.rules[:-1]):
+        drawn = [c for c in ax.collections if c.get_gid() == f"rule{r}"]
+        boxes = {e.features[0]: (max(e.low, 0), min(e.high, 1)) for e in extents(rule.conditions)}
+        sides = [boxes.get(f, (0, 1)) for f in (0, 1)]
+        (lines,) = drawn
+        points = np.concatenate(lines.get_segments())
+        assert np.allclose([points.min(axis=0), points.max(axis=0)],
+                           [[a for a, _ in clip(sides, X)], [b for _, b in clip(sides, X)]])
+
+
+def clip(sides, X):
+    """Box sides within the limits of the picture, 3 % beyond the data where a side is open."""
+    return [(a if a > 0 else -0.03, b if b < 1 else 1.03) for a, b in sides]
+
+
+def test_a_number_stands_where_its_rule_answers():
+    rules, X, y = iris_rules()
+    ax = plot_regions(rules, X, y)
+    row = show.typical(X, rules.columns)
+    features = show.plane(rules, X)
+    for text in ax.texts:
+        row[list(features)] = text.get_position()
+        assert rules.apply(row[None])[0] == int(text.get_text()) - 1
+
+
+def test_rows_limits_names_and_cuts():
+    rules, X, y = iris_rules()
+    f, g = show.plane(rules, X)
+    cuts = ensemble_thresholds(DecisionTreeClassifier(random_state=0).fit(X, y))
+    ax = plot_regions(rules, X, y, cuts=cuts)
+    for c in range(3):
+        (dots,) = [k for k in ax.collections if k.get_gid() == f"rows:{c}"]
+        assert np.allclose(dots.get_offsets(), X[y == c][:, [f, g]])
+    assert [sum(k.get_gid() == f"cut{axis}" for k in ax.lines) for axis in (0, 1)] == [len(cuts[f]), len(cuts[g])]
+    assert ax.get_xlabel().startswith(rules.columns.names[f]) and "2 other features" in ax.get_xlabel()
+    assert ax.get_ylabel() == rules.columns.names[g]
+    assert ax.get_xlim()[0] < X[:, f].min() and ax.get_xlim()[1] > X[:, f].max()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["0", "1", "2"]
+
+
+def test_rows_with_gaps_are_left_out_and_rows_without_a_rule_stay_bare():
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [np.nan, 0.5]])
+    rules = RuleSet((Rule(conditions(0.5, inf), Leaf(1.0)),), plain_columns(2, True))
+    ax = plot_regions(rules, X, features=["x0", "x1"])
+    (dots,) = [k for k in ax.collections if k.get_gid() == "rows"]
+    assert len(dots.get_offsets()) == 2
+    mesh = next(c for c in ax.collections if c.get_gid() == "answers")
+    assert sorted(np.asarray(mesh.get_array()).reshape(-1, 4)[:, 3]) == [0, 0.4]
+
+
+def test_labels_and_numbers_on_the_axes():
+    columns = Columns(("colour", "x"), (("red", "green"), None), (False, False))
+    rules = RuleSet((Rule(((Split((0,), categories=(1,)), True),), Leaf(1.0)), Rule((), Leaf(0.0))), columns)
+    ax = plot_regions(rules, np.array([[0, 1.5], [1, 2.5]]), np.array([0.0, 1.0]))
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["red", "green"]
+    assert ax.get_xlim() == (-0.5, 1.5)
+    assert len(ax.figure.axes) == 2  # the colour bar
+
+
+def test_slanted_borders_and_equations():
+    slanted = Rule(((Split((0, 1), 0.0, (1.0, -1.0)), True),), Leaf(1.0))
+    rules = RuleSet((slanted, Rule((), Leaf(0.0, (0,), (2.0,)))), plain_columns(2))
+    X = np.random.default_rng(0).random((50, 2))
+    ax = plot_regions(rules, X, X[:, 0])
+    lines = next(c for c in ax.collections if c.get_gid() == "rule0")
+    corners = np.concatenate(lines.get_segments())
+    inside = (corners > 0.05).all(axis=1) & (corners < 0.95).all(axis=1)
+    assert np.abs(corners[inside] @ [1, -1]).max() < 0.01 and inside.sum() > 100
+
+
+@pytest.mark.parametrize("features", [("x0",), ("x0", "x0"), ("x0", "nope"), (0, 9), (0, 1, 2)])
+def test_features_must_be_two(features):
+    rules, X, _ = iris_rules()
+    with pytest.raises(ValueError, match="features must be two different columns"):
+        plot_regions(rules, X, features=features)
+
+
+def test_the_plane_is_the_truest():
+    data = load_breast_cancer()
+    rules = tree_rules(data.data, data.target, 6)
+    answers = show.told(rules, data.data)
+    pair = show.best_plane(rules, data.data)
+    best = show.plane_loss(rules, data.data, pair, answers)
+    pool = show.asked(rules)
+    assert all(show.plane_loss(rules, data.data, (f, g), answers) >= best for f in pool for g in pool if f < g)
+    flat = np.tile(np.median(data.data, axis=0), (len(answers), 1))
+    flat[:, pair] = data.data[:, pair]
+    assert best == (rules.predict(flat) != rules.predict(data.data)).mean()
+
+
+def test_lengths_are_checked():
+    rules, X, y = iris_rules()
+    with pytest.raises(ValueError, match="y must have one entry per row"):
+        plot_regions(rules, X, y[:-1])
+    with pytest.raises(ValueError, match="cuts must hold two arrays"):
+        plot_regions(rules, X, cuts=([1.0],) * 3)
+
+
+def test_regression_and_frames():
+    pd = pytest.importorskip("pandas")
+    data = load_breast_cancer()
+    X = pd.DataFrame(data.data[:, :4], columns=data.feature_names[:4])
+    y = data.data[:, 20]
+    rules = tree_rules(X, y, 6, DecisionTreeRegressor)
+    ax = plot_regions(rules, X, pd.Series(y), features=("mean radius", "mean texture"))
+    (dots,) = [k for k in ax.collections if k.get_gid() == "rows"]
+    assert len(dots.get_offsets()) == len(X)
+    plot_rules(rules, X)
