@@ -74,6 +74,9 @@ def _floored_shares(mass, floor):
     if not 0 <= floor * n_classes < 1:
         raise ValueError(f"floor must be in [0, 1/{n_classes}), got {floor}")
     mass = np.where(mass.sum(axis=1, keepdims=True) > 0, mass, 1.0)
+    share = mass / mass.sum(axis=1, keepdims=True)
+    if share.min() >= floor:
+        return share
     ranked = -np.sort(-mass, axis=1)
     n_free = np.arange(1, n_classes + 1)
     scale = np.cumsum(ranked, axis=1) / (1 - (n_classes - n_free) * floor)
@@ -85,7 +88,7 @@ def _class_masses(y, weight, n_classes):
     """(K, C) weight of each class in each column of `weight`; y holds codes (n,) or probabilities (n, C)."""
     if y.ndim == 2:
         return weight.T @ y
-    return np.stack([np.bincount(y, column, n_classes) for column in weight.T])
+    return np.array([np.bincount(y, column, n_classes) for column in weight.T])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +106,7 @@ class Categorical:
     def log_lik(self, y):
         """(n, K) log probability of class codes (n,), or its mean under class probabilities (n, C) (8)."""
         log_prob = np.log(self.prob)
-        return y @ log_prob.T if y.ndim == 2 else log_prob.T[y]
+        return y @ log_prob.T if y.ndim == 2 else log_prob.T.take(y, axis=0)
 
     def update(self, y, resp, w):
         """The experts that make y most likely under the responsibilities, no probability below the floor (40)."""
