@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
     from .rules import Columns, Leaf, Rule, RuleSet, Split, Tree
+    from .show import plot_regions, plot_rules
     from .simplify import RuleMixtureClassifier, RuleMixtureRegressor
 
 _MODULES = {
@@ -21,6 +22,8 @@ _MODULES = {
     "Tree": "rules",
     "RuleMixtureClassifier": "simplify",
     "RuleMixtureRegressor": "simplify",
+    "plot_regions": "show",
+    "plot_rules": "show",
 }
 
 __all__ = [
@@ -32,6 +35,8 @@ __all__ = [
     "RuleSet",
     "Split",
     "Tree",
+    "plot_regions",
+    "plot_rules",
 ]
 
 

@@ -1,0 +1,319 @@
+"""The box search against enumeration: intervals, gains, and an objective that never rises."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabinterp.boxes import (
+    BoxList,
+    Rows,
+    admits,
+    anneal,
+    asked,
+    best_answer,
+    best_intervals,
+    climb,
+    gains,
+    histogram,
+    insert,
+    list_of,
+    losses,
+    objective,
+    only_default,
+    prune,
+    refit,
+    search,
+    shake,
+    sweep,
+    whole,
+    without_one,
+)
+
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=25, deadline=None)
+
+
+def problem(seed, **changes):
+    """Random rows with gaps, one-cell features, numbers or classes as target."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(1, 50), rng.integers(1, 5)
+    n_cells = rng.integers(1, 7, d)
+    codes = rng.integers(0, n_cells[:, None], (d, n))
+    codes = np.where(rng.random((d, n)) < rng.choice([0.0, 0.3]), n_cells[:, None], codes)
+    target = rng.normal(size=n) if rng.random() < 0.5 else rng.dirichlet(np.ones(3), n)
+    prices = dict(price=rng.choice([0.0, 0.3]), overlap_price=rng.choice([0.0, 0.1]))
+    limits = dict(max_conditions=rng.choice([None, 1, 2]), min_support=rng.choice([0.0, 3.0]))
+    weight = rng.integers(1, 4, n).astype(float)
+    return rng, Rows(codes, n_cells, target, weight, **(prices | limits | changes))
+
+
+def random_boxes(rng, rows, n_boxes=None):
+    n_boxes = rng.integers(1, 5) if n_boxes is None else n_boxes
+    boxes = []
+    for _ in range(n_boxes):
+        low, high, gap = whole(rows)
+        most = rows.max_conditions or len(low)
+        for j in rng.permutation(len(low))[: rng.integers(1, most + 1)]:
+            low[j] = rng.integers(rows.n_cells[j])
+            high[j] = rng.integers(low[j], rows.n_cells[j])
+            gap[j] = rng.random() < 0.5
+        boxes.append((low, high, gap))
+    return boxes
+
+
+def random_list(rng, rows, n_boxes=None):
+    boxes = only_default(rows)
+    for box in random_boxes(rng, rows, n_boxes):
+        boxes = insert(rows, boxes, rng.integers(len(boxes) + 1), box, boxes.answers[-1])
+    return refit(rows, boxes)
+
+
+def sides(boxes):
+    return zip(boxes.low, boxes.high, boxes.gap, strict=True)
+
+
+def member(rows, box, n):
+    low, high, gap = box
+    return all(gap[j] if c == rows.n_cells[j] else low[j] <= c <= high[j] for j, c in enumerate(rows.codes[:, n]))
+
+
+def assert_held(rows, boxes):
+    for held, box in zip(boxes.held, sides(boxes), strict=True):
+        assert held.tolist() == [member(rows, box, n) for n in range(len(held))]
+
+
+def every_interval(known, missing, has_gap, price):
+    """The best gain over all intervals, with and without the missing cell, and over nothing."""
+    m = len(known)
+    worth = [-price, missing - price if has_gap else -np.inf]
+    for s in range(m):
+        for e in range(s, m):
+            for gap in (True, False):
+                bounds = (s > 0) + (e < m - 1)
+                bounds = 1 if bounds == 0 and has_gap and not gap else bounds
+                worth.append(known[s : e + 1].sum() + gap * missing - price * bounds)
+    return max(worth)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds, st.booleans(), st.sampled_from([0.0, 0.5, 2.0]))
+def test_best_intervals_equal_enumeration(seed, ties, price):
+    rng = np.random.default_rng(seed)
+    d = rng.integers(1, 6)
+    n_cells, has_gap = rng.integers(1, 9, d), rng.random(d) < 0.5
+    sums = rng.integers(-2, 3, (d, 9)).astype(float) if ties else rng.normal(size=(d, 9))
+    sums[rng.random(sums.shape) < 0.3] = 0.0
+    sums[np.arange(9) > n_cells[:, None]] = 0.0
+    sums[~has_gap, n_cells[~has_gap]] = 0.0
+    gain, low, high, gap = best_intervals(sums, n_cells, has_gap, price)
+    for j, m in enumerate(n_cells):
+        assert np.isclose(gain[j], every_interval(sums[j, :m], sums[j, m], has_gap[j], price))
+        bounds = int(low[j] > 0) + int(high[j] < m - 1) if low[j] <= high[j] else 1
+        bounds = 1 if bounds == 0 and has_gap[j] and not gap[j] else bounds
+        said = sums[j, low[j] : high[j] + 1].sum() + gap[j] * sums[j, m] - price * bounds
+        assert said >= gain[j] - 1e-12  # what is returned is worth what is claimed
+
+
+@given(seeds)
+@few
+def test_order_of_features_does_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    n_cells, has_gap = rng.integers(1, 9, 6), rng.random(6) < 0.5
+    sums = rng.normal(size=(6, 9)) * (np.arange(9) <= n_cells[:, None])
+    order = rng.permutation(6)
+    plain = best_intervals(sums, n_cells, has_gap, 0.3)
+    moved = best_intervals(sums[order], n_cells[order], has_gap[order], 0.3)
+    for one, other in zip(plain, moved, strict=True):
+        assert np.array_equal(one[order], other)
+
+
+@given(seeds, st.sampled_from([3, 40, 1200]), st.sampled_from([1, 5, 12]))
+@few
+def test_histogram_is_a_sum_per_cell(seed, n, d):
+    rng = np.random.default_rng(seed)
+    n_cells = rng.integers(1, 7, d)
+    rows = Rows(rng.integers(0, n_cells[:, None] + 1, (d, n)), n_cells, np.zeros(n), np.ones(n))
+    gain, held = rng.normal(size=n), rng.random(n) < 0.9
+    features = rng.permutation(d)[: rng.integers(1, d + 1)]
+    found = histogram(rows, features, held, gain)
+    for i, j in enumerate(features):
+        for c in range(n_cells[j] + 1):
+            assert np.isclose(found[i, c], gain[held & (rows.codes[j] == c)].sum())
+
+
+@given(seeds)
+@few
+def test_gains_are_differences_of_the_objective(seed):
+    rng, rows = problem(seed, price=0.0)
+    boxes = random_list(rng, rows)
+    n = len(rows.weight)
+    for k, box in enumerate(sides(boxes)):
+        some = rng.random(n) < 0.5
+        fall = objective(rows, boxes.put(k, box, np.zeros(n, bool))) - objective(rows, boxes.put(k, box, some))
+        assert np.isclose(fall, gains(rows, boxes, k)[some].sum())
+
+
+@given(seeds)
+@few
+def test_objective_row_by_row(seed):
+    rng, rows = problem(seed)
+    boxes = random_list(rng, rows)
+    total = rows.price * sum(asked(rows, box).sum() for box in sides(boxes))
+    for n, w in enumerate(rows.weight):
+        inside = [k for k, box in enumerate(sides(boxes)) if member(rows, box, n)]
+        answer = boxes.answers[min(inside, default=len(boxes))]
+        total += w * ((rows.target[n] - answer) ** 2 if rows.target.ndim == 1 else 1 - rows.target[n, answer])
+        total += rows.overlap_price * w * max(len(inside) - 1, 0)
+    assert np.isclose(objective(rows, boxes), total)
+    assert_held(rows, boxes)
+
+
+@given(seeds)
+@few
+def test_best_answers_are_optimal(seed):
+    rng, rows = problem(seed)
+    boxes = random_list(rng, rows)
+    for k in range(len(boxes) + 1):
+        for other in range(3) if rows.target.ndim == 2 else rng.normal(size=5):
+            answers = (*boxes.answers[:k], other, *boxes.answers[k + 1 :])
+            assert boxes.value <= objective(rows, replace(boxes, answers=answers)) + 1e-9
+
+
+@given(seeds)
+@few
+def test_climb_never_loses_and_keeps_its_limits(seed):
+    rng, rows = problem(seed)
+    gain = rng.normal(size=len(rows.weight))
+    for box in random_boxes(rng, rows):
+        held = admits(rows, box, range(len(rows.n_cells)))
+        new, kept = climb(rows, box, held, gain)
+        worth = [gain[h].sum() - rows.price * asked(rows, b).sum() for b, h in ((box, held), (new, kept))]
+        assert worth[1] >= worth[0] - 1e-9
+        assert kept.tolist() == [member(rows, new, n) for n in range(len(gain))]
+        assert rows.max_conditions is None or (asked(rows, new) > 0).sum() <= rows.max_conditions
+
+
+@given(seeds)
+@few
+def test_a_settled_box_has_no_better_interval(seed):
+    rng, rows = problem(seed, max_conditions=None)
+    gain = rng.normal(size=len(rows.weight))
+    box, held = climb(rows, whole(rows), np.ones(len(gain), bool), gain, max_steps=200)
+    now, d = gain[held].sum() - rows.price * asked(rows, box).sum(), len(rows.n_cells)
+    for j in range(d):
+        others = admits(rows, box, [i for i in range(d) if i != j])
+        sums = histogram(rows, np.array([j]), others, gain)[0]
+        m, paid = rows.n_cells[j], rows.price * np.delete(asked(rows, box), j).sum()
+        assert every_interval(sums[:m], sums[m], rows.has_gap[j], rows.price) - paid <= now + 1e-6
+
+
+@given(seeds)
+@few
+def test_sweep_prune_and_search_never_raise_the_objective(seed):
+    rng, rows = problem(seed, min_support=0.0)
+    boxes = random_list(rng, rows)
+    assert prune(rows, boxes).value <= boxes.value
+    swept = sweep(rows, boxes)
+    assert swept.value <= boxes.value and swept.value == objective(rows, swept)
+    assert_held(rows, swept)
+    found = search(rows, [boxes], np.random.default_rng(0), len(boxes) + 1, n_chains=2, n_shakes=4)
+    assert found.value <= min(swept.value, only_default(rows).value)
+
+
+@given(seeds)
+@few
+def test_shakes_keep_the_budget_and_the_table_of_members(seed):
+    rng, rows = problem(seed)
+    boxes = list_of(rows, random_boxes(rng, rows), 4)
+    for _ in range(6):
+        boxes = refit(rows, shake(rows, boxes, rng, 4))
+        assert len(boxes) <= 3 and len(boxes.answers) == len(boxes) + 1
+        assert_held(rows, boxes)
+
+
+@given(seeds, st.integers(1, 4))
+@few
+def test_lists_keep_their_limits(seed, max_rules):
+    rng, rows = problem(seed)
+    start = list_of(rows, random_boxes(rng, rows, 6), max_rules)
+    found = search(rows, [start], rng, max_rules, n_chains=2, n_shakes=4)
+    for boxes in (start, found):
+        assert len(boxes) + 1 <= max_rules
+        for box in sides(boxes):
+            assert rows.max_conditions is None or (asked(rows, box) > 0).sum() <= rows.max_conditions
+
+
+@given(seeds)
+@few
+def test_without_one_drops_the_box_missed_least(seed):
+    rng, rows = problem(seed)
+    boxes = random_list(rng, rows)
+    values = [refit(rows, boxes.take(np.delete(np.arange(len(boxes)), k))).value for k in range(len(boxes))]
+    assert without_one(rows, boxes).value == min(values)
+
+
+@given(seeds)
+@few
+def test_weight_two_is_a_row_twice(seed):
+    rng, rows = problem(seed)
+    twice = np.repeat(np.arange(len(rows.weight)), rows.weight.astype(int))
+    long = replace(rows, codes=rows.codes[:, twice], target=rows.target[twice], weight=np.ones(len(twice)))
+    boxes = random_list(rng, rows)
+    same = refit(long, replace(boxes, held=boxes.held[:, twice]))
+    assert np.isclose(same.value, boxes.value)
+    boxes = replace(same, held=boxes.held)
+    for k in range(len(boxes)):
+        summed = np.bincount(twice, gains(long, same, k), len(rows.weight))
+        assert np.allclose(summed, gains(rows, boxes, k))
+
+
+@given(seeds)
+@settings(max_examples=8, deadline=None)
+def test_a_seed_decides_everything(seed):
+    rng, rows = problem(seed)
+    starts = [list_of(rows, random_boxes(rng, rows), 4)]
+    one, two = (search(rows, starts, np.random.default_rng(seed), 4, n_shakes=5) for _ in range(2))
+    assert one.value == two.value and one.answers == two.answers
+    assert np.array_equal(one.low, two.low) and np.array_equal(one.held, two.held)
+
+
+def test_expected_error_is_half_a_squared_distance():
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    rows = Rows(np.zeros((1, 50), int), np.array([1]), p, np.ones(50))
+    for c in range(3):
+        half = 0.5 * ((np.eye(3)[c] - p) ** 2).sum(axis=1)
+        assert np.allclose(half, losses(rows, c) - 0.5 * (1 - (p**2).sum(axis=1)))
+
+
+def test_annealing_solves_exclusive_or():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 10, (4, 500))
+    y = ((codes[0] > 4) ^ (codes[1] > 4)).astype(int)
+    rows = Rows(codes, np.full(4, 10), np.eye(2)[y], np.ones(500), price=1.0, overlap_price=0.1, max_conditions=2)
+    found = anneal(rows, only_default(rows), rng, 3, n_shakes=60)
+    wrong = found.value - 4.0 - 0.1 * (found.held.sum(axis=0) > 1).sum()
+    assert abs(wrong) < 1e-9  # two corners of two bounds each, nothing wrong
+
+
+@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize(("n", "cells"), [(1, [1]), (1, [3]), (5, [1]), (5, [4])])
+def test_tiny_inputs(n, cells, classes):
+    target = np.eye(2)[np.arange(n) % 2] if classes else np.arange(float(n))
+    weight = np.zeros(n)
+    weight[0] = 2.0  # all weight on one row
+    for w in (weight, np.ones(n)):
+        rows = Rows(np.arange(n)[None, :] % cells[0], np.array(cells), target, w, price=0.01)
+        found = search(rows, [], np.random.default_rng(0), 3, n_shakes=5)
+        assert np.isfinite(found.value) and found.value <= only_default(rows).value
+        assert len(found.answers) == len(found) + 1
+
+
+def test_no_weight_and_no_features():
+    rows = Rows(np.zeros((1, 2), int), np.array([1]), np.array([3.0, 5.0]), np.zeros(2))
+    assert best_answer(rows, np.ones(2, bool)) == 0.0
+    none = Rows(np.zeros((0, 3), int), np.zeros(0, int), np.arange(3.0), np.ones(3))
+    found = search(none, [], np.random.default_rng(0), 5)
+    assert isinstance(found, BoxList) and len(found) == 0 and found.answers == (1.0,) and found.value == 2.0
