@@ -1,0 +1,582 @@
+"""What is shown is what predicts, whatever the table, the ensemble and the units; what cannot be is refused by name."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fabinterp.bins import codes, incidence, merge_identical
+from fabinterp.ensembles import ensemble_thresholds
+from fabinterp.simplify import (
+    RuleMixtureClassifier,
+    RuleMixtureRegressor,
+    coverage,
+    distinct_rows,
+    jitter,
+    order_categories,
+    random_mixture,
+    short_cuts,
+    well_scaled,
+)
+
+QUICK = {"max_rules": 4, "n_init": 2, "n_shakes": 4, "max_iter": 30, "random_state": 0}
+pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
+
+
+def small(kind, n_trees=6):
+    return (RandomForestClassifier if kind == "classes" else RandomForestRegressor)(n_trees, random_state=0)
+
+
+def quick(kind, estimator=None, **changed):
+    cls = RuleMixtureClassifier if kind == "classes" else RuleMixtureRegressor
+    return cls(estimator, **QUICK | changed)
+
+
+def table(seed=0, n=120, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    t = np.where(X[:, 0] > 0.3, 2.0, 0.0) + X[:, 1] + 0.2 * rng.normal(size=n)
+    return X, (t > 0.6).astype(int), t
+
+
+def mixed_frame(rng, n):
+    frame = pd.DataFrame({
+        "size": rng.normal(size=n).round(2),
+        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
+        "yes": rng.random(n) < 0.5,
+        "word": rng.choice(["a", "b's", "c"], n).astype(object),
+    })
+    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame
+
+
+@parametrize_with_checks([quick("classes", small("classes")), quick("numbers", small("numbers"))])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+# ------------------------------------------------------------------ what is shown is what predicts
+
+@pytest.mark.parametrize("seed", range(200))
+def test_rules_predict_what_predict_says(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 90))
+    kind = "classes" if seed % 2 else "numbers"
+    framed = seed % 4 < 2
+    X = mixed_frame(rng, n) if framed else rng.normal(size=(n, int(rng.integers(1, 5)))).round(int(rng.integers(0, 3)))
+    if not framed:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    labels = np.array([["no", "yes", "perhaps"], [3, 1, 7]][seed % 3 % 2], dtype=object if seed % 3 == 0 else None)
+    y = rng.normal(size=n) * 10.0**(seed % 7)
+    if kind == "classes":
+        y = labels[rng.integers(0, int(rng.integers(1, 4)), n)]
+    w = rng.integers(0, 3, n).astype(float) if seed % 5 == 0 and n > 9 else None
+    model = quick(kind, small(kind, 3), n_init=1, n_shakes=2, max_rules=int(rng.integers(1, 6))).fit(X, y, w)
+    new = mixed_frame(rng, 50) if framed else rng.normal(size=(50, X.shape[1])) * 3
+    for rows in (X, new):
+        assert np.array_equal(model.predict(rows), model.rules_.predict(rows))
+        if kind == "classes":
+            proba = model.predict_proba(rows)
+            assert np.array_equal(proba, model.rules_.predict_proba(rows))
+            assert np.array_equal(model.predict(rows), model.classes_[proba.argmax(axis=1)])
+    assert len(model.rules_.rules) <= model.max_rules
+    again = type(model.rules_).from_json(model.rules_.to_json())
+    assert again == model.rules_ and np.array_equal(again.predict(new), model.predict(new))
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_measures_are_those_of_the_training_rows(kind):
+    X, c, t = table()
+    y = c if kind == "classes" else t
+    forest = small(kind).fit(X, y)
+    model = quick(kind, forest).fit(X, y)
+    said, told = model.predict(X), forest.predict(X)
+    if kind == "classes":
+        assert model.error_ == pytest.approx(np.mean(said != y))
+        assert model.fidelity_ == pytest.approx(np.mean(said == told))
+    else:
+        assert model.error_ == pytest.approx(np.mean((said - y) ** 2))
+        assert model.fidelity_ == pytest.approx(1 - np.mean((said - told) ** 2) / told.var())
+    assert model.overlap_ == pytest.approx(model.rules_.overlap(X)) == pytest.approx(coverage(model.rules_, X).mean())
+    assert sum(rule.support for rule in model.rules_.rules) == pytest.approx(len(X))
+    assert model.n_conditions_ == model.rules_.n_conditions
+
+
+# ------------------------------------------------------------------ the mixture
+
+def test_log_joint_against_every_bit_written_out():
+    rng = np.random.default_rng(0)
+    Z, y, w = rng.random((30, 3)).round(1), rng.normal(size=30), np.ones(30)
+    Z[rng.random(Z.shape) < 0.2] = np.nan
+    bins = merge_identical(Z, [np.sort(rng.random(5)) for _ in range(3)])
+    model = random_mixture(bins, y, w, 3, 0, rng)
+    S = incidence(codes(Z, bins), bins)
+    log = np.log(model.weights) + model.expert.log_lik(y)
+    for j, cuts in enumerate(bins.thresholds):
+        eta, gap = model.eta[:, bins.statements(j)], np.isnan(Z[:, j])
+        bits = (Z[:, [j]] > cuts)[:, None]
+        told = (bins.counts[j] * np.log(np.where(bits, eta, 1 - eta))).sum(axis=2)
+        lacking = model.eta[:, bins.statements(j).stop]
+        log = log + np.where(gap[:, None], np.log(lacking), told + np.log(1 - lacking))
+    assert np.allclose(model.log_joint(S, y), log, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_fic_never_falls_between_shrinks(kind):
+    X, c, t = table()
+    model = quick(kind, small(kind), n_init=1, max_iter=60).fit(X, c if kind == "classes" else t)
+    assert model.fic_ == model.trace_[-1] and model.n_iter_ == len(model.trace_)
+    assert 1 <= model.n_components_ <= 10
+
+
+def test_penalty_zero_keeps_more_components_and_select_changes_what_is_kept():
+    X, y, _ = table(n=300)
+    fab, em = (quick("classes", small("classes"), penalty=p, max_iter=200).fit(X, y) for p in (1.0, 0.0))
+    assert em.n_components_ > fab.n_components_
+    runs = [quick("classes", small("classes"), n_init=6, select=s).fit(X, y) for s in ("error", "fic")]
+    errors = [np.mean(run.predict_posterior(X) != y) for run in runs]
+    assert errors[0] <= errors[1] and runs[0].fic_ <= runs[1].fic_
+
+
+def test_posterior_answers_with_components_only():
+    X, c, t = table()
+    reg = quick("numbers", small("numbers")).fit(X, t)
+    assert np.isin(reg.predict_posterior(X), reg.model_.expert.mean).all()
+    words = np.array(["low", "high"])[c]
+    clf = quick("classes", small("classes")).fit(X, words)
+    assert set(clf.predict_posterior(X)) <= {"low", "high"}
+
+
+# ------------------------------------------------------------------ the same answer, always
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize("given", [True, False])
+def test_n_jobs_and_repetition_change_nothing(kind, given):
+    X, c, t = table()
+    y = c if kind == "classes" else t
+    runs = [quick(kind, small(kind) if given else None, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 1)]
+    assert runs[0].rules_ == runs[1].rules_ == runs[2].rules_
+    assert np.array_equal(runs[0].trace_, runs[1].trace_) and np.array_equal(runs[0].model_.eta, runs[2].model_.eta)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize("given", [True, False])
+def test_weights_are_repetitions_and_order_does_not_matter(kind, given):
+    X, c, t = table(n=60)
+    y = c if kind == "classes" else t
+    rng = np.random.default_rng(1)
+    w = rng.integers(0, 4, 60)
+    at = rng.permutation(np.repeat(np.arange(60), w))
+    model = small(kind) if given else None
+    weighted, repeated = quick(kind, model).fit(X, y, w), quick(kind, model).fit(X[at], y[at])
+    assert weighted.rules_ == repeated.rules_
+    assert weighted.fic_ == repeated.fic_
+    junk = np.vstack([X, np.full((3, 3), 1e6)])
+    zero = quick(kind, model).fit(junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0]))
+    assert zero.rules_ == weighted.rules_
+
+
+def test_row_order_of_a_frame_with_categories_does_not_matter():
+    rng = np.random.default_rng(0)
+    X = mixed_frame(rng, 150)
+    y = np.where(X["colour"].isin(["red", "black"]) ^ X["yes"], "in", "out")
+    at = rng.permutation(150)
+    one, two = quick("classes", small("classes")).fit(X, y), quick("classes", small("classes")).fit(X.iloc[at], y[at])
+    assert one.rules_ == two.rules_
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_fitted_ensemble_is_used_as_it_is_and_never_changed(kind):
+    X, c, t = table()
+    y = c if kind == "classes" else t
+    forest = small(kind).fit(X, y)
+    before = pickle.dumps(forest)
+    model = quick(kind, forest).fit(X, y)
+    assert model.estimator_ is forest and pickle.dumps(forest) == before
+    unfitted = small(kind)
+    cloned = quick(kind, unfitted).fit(X, y)
+    assert not hasattr(unfitted, "estimators_") and hasattr(cloned.estimator_, "estimators_")
+    assert isinstance(quick(kind).fit(X, y).estimator_, type(unfitted))
+
+
+# ------------------------------------------------------------------ units
+
+SCALES = [1e-12, 1e-6, 1e6, 1e12]
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize("scale,offset", [(s, 0.0) for s in SCALES] + [(1.0, 1e9)])
+def test_rules_do_not_depend_on_the_units_of_X(kind, scale, offset):
+    X, c, t = table()
+    y = c if kind == "classes" else t
+    plain, moved = quick(kind).fit(X, y), quick(kind).fit(X * scale + offset, y)
+    assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(X * scale + offset))
+    assert np.array_equal(plain.predict(X), moved.predict(X * scale + offset))
+    assert len(plain.rules_.rules) > 1
+    assert moved.estimator_.score(X * scale + offset, y) > 0.8
+
+
+@pytest.mark.parametrize("scale,offset", [(s, 0.0) for s in SCALES] + [(1.0, 1e9)])
+def test_rules_do_not_depend_on_the_units_of_y(scale, offset):
+    X, _, t = table()
+    t = np.round(t * 1024) / 1024  # so that the offset loses no digits
+    plain, moved = quick("numbers").fit(X, t), quick("numbers").fit(X, t * scale + offset)
+    assert len(plain.rules_.rules) > 1
+    assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(X))
+    assert np.allclose(moved.predict(X), plain.predict(X) * scale + offset, rtol=1e-9, atol=1e-9 * abs(scale))
+    assert moved.estimator_.score(X, t * scale + offset) > 0.8
+
+
+def test_one_column_of_many_may_be_ill_scaled():
+    X, y, _ = table()
+    X = X * [1e-12, 1.0, 1e12] + [0, 1e9, 0]
+    model = quick("classes").fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert pickle.loads(pickle.dumps(model)).estimator_.score(X, y) > 0.9
+
+
+def test_well_scaled():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    assert well_scaled(X) and well_scaled(X * 1e6) and well_scaled(np.full((3, 1), np.nan)) and well_scaled(X * 0)
+    for bad in (X * 1e-6, X + 1e9, X * [1, 1e-12], X * 1e35):
+        assert not well_scaled(bad)
+
+
+# ------------------------------------------------------------------ every library
+
+def libraries():
+    found = [
+        ("classes", DecisionTreeClassifier(random_state=0)), ("numbers", DecisionTreeRegressor(random_state=0)),
+        ("classes", RandomForestClassifier(5, random_state=0)), ("numbers", RandomForestRegressor(5, random_state=0)),
+        ("classes", ExtraTreesClassifier(5, random_state=0)), ("numbers", ExtraTreesRegressor(5, random_state=0)),
+        ("classes", BaggingClassifier(n_estimators=5, random_state=0)),
+        ("numbers", BaggingRegressor(n_estimators=5, random_state=0)),
+        ("classes", AdaBoostClassifier(n_estimators=5, random_state=0)),
+        ("numbers", AdaBoostRegressor(n_estimators=5, random_state=0)),
+        ("classes", GradientBoostingClassifier(n_estimators=5, random_state=0)),
+        ("numbers", GradientBoostingRegressor(n_estimators=5, random_state=0)),
+        ("classes", HistGradientBoostingClassifier(max_iter=5)), ("numbers", HistGradientBoostingRegressor(max_iter=5)),
+    ]
+    return [pytest.param(kind, model, id=type(model).__name__) for kind, model in found]
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+@pytest.mark.parametrize("kind,model", libraries())
+def test_every_ensemble_of_scikit_learn(kind, model, fitted):
+    X, c, t = table()
+    y = np.array(["no", "yes"])[c] if kind == "classes" else t
+    said = quick(kind, clone(model).fit(X, y) if fitted else model).fit(X, y)
+    assert said.score(X, y) > (0.75 if kind == "classes" else 0.4)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_every_boosting_library(library, kind):
+    module = pytest.importorskip(library)
+    name = {"xgboost": "XGB", "lightgbm": "LGBM", "catboost": "CatBoost"}[library]
+    silent = {"xgboost": {}, "lightgbm": {"verbose": -1}, "catboost": {"verbose": 0, "allow_writing_files": False}}
+    name += "Classifier" if kind == "classes" else "Regressor"
+    model = getattr(module, name)(n_estimators=8, **silent[library])
+    X, c, t = table()
+    y = c if kind == "classes" else t
+    fitted, unfitted = quick(kind, clone(model).fit(X, y)).fit(X, y), quick(kind, model).fit(X, y)
+    for said in (fitted, unfitted):
+        assert said.score(X, y) > (0.75 if kind == "classes" else 0.2)
+        assert np.array_equal(said.predict(X), said.rules_.predict(X))
+
+
+def test_a_native_booster():
+    xgboost = pytest.importorskip("xgboost")
+    X, y, _ = table()
+    booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(X, y), 5)
+    assert quick("classes", booster).fit(X, y).score(X, y) > 0.75
+
+
+# ------------------------------------------------------------------ ordinary tables
+
+def test_categories_gaps_and_words():
+    rng = np.random.default_rng(0)
+    X = mixed_frame(rng, 300)
+    y = np.where(X["colour"].isin(["red", "black"]) | X["colour"].isna(), "in", "out")
+    for model in (None, small("classes"), HistGradientBoostingClassifier(max_iter=5)):
+        given = X.astype({"word": "category"}) if isinstance(model, HistGradientBoostingClassifier) else X
+        said = quick("classes", model).fit(given, y)
+        assert said.score(given, y) == 1.0
+        assert "colour" in str(said.rules_) and "∈" in str(said.rules_)
+        unseen = given.head(2).assign(colour=["purple", None])
+        assert said.predict(unseen).tolist() == ["in", "in"]
+
+
+def test_a_forest_fitted_on_category_codes_is_read_in_the_order_of_the_frame():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"colour": pd.Categorical(rng.choice(list("abcdef"), 300)), "x": rng.random(300)})
+    y = X["colour"].isin(["a", "d", "e"]).to_numpy().astype(int)
+    codes_only = np.column_stack([X["colour"].cat.codes, X["x"]])
+    forest = small("classes").fit(codes_only, y)
+    model = quick("classes", forest).fit(X, y)
+    assert model.fidelity_ > 0.99 and model.score(X, y) > 0.99
+
+
+def test_categories_that_are_numbers():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"b": pd.Categorical(rng.choice([10, 20, 30, 40], 200)), "x": rng.random(200)})
+    y = X["b"].isin([10, 40]).to_numpy()
+    for model in (None, small("classes"), HistGradientBoostingClassifier(max_iter=10).fit(X, y)):
+        said = quick("classes", model).fit(X, y)
+        assert said.score(X, y) == 1.0 and "{" in str(said.rules_)
+
+
+def test_multiclass_and_string_labels():
+    iris = load_iris()
+    y = iris.target_names[iris.target]
+    model = quick("classes", small("classes")).fit(iris.data, y)
+    assert model.score(iris.data, y) > 0.9
+    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert np.allclose(model.predict_proba(iris.data).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_trivial_models(given):
+    X, y, t = table()
+    clf, reg = ((small("classes"), small("numbers")) if given else (None, None))
+    one = quick("classes", clf).fit(X, np.full(120, "a"))
+    assert set(one.predict(X)) == {"a"} and len(one.rules_.rules) == 1
+    for constant in (0.0, 3.0, 1e12):
+        flat = quick("numbers", reg).fit(X, np.full(120, constant))
+        assert np.array_equal(flat.predict(X), np.full(120, constant)) and len(flat.rules_.rules) == 1
+    assert quick("classes", clf).fit(X[:, :1], y).score(X[:, :1], y) > 0.7
+    assert quick("numbers", reg).fit(X[:2], t[:2]).predict(X[:2]).shape == (2,)
+    same = quick("classes", clf).fit(np.ones((20, 2)), [0, 1] * 10)
+    assert same.predict_proba(np.ones((1, 2))).tolist() == [[0.5, 0.5]]
+    alone = quick("numbers", reg, max_rules=1).fit(X, t)
+    assert len(alone.rules_.rules) == 1 and alone.predict(X)[0] == pytest.approx(t.mean())
+
+
+def test_useless_columns():
+    X, y, _ = table()
+    lacking = np.column_stack([X, np.full(120, np.nan), np.zeros(120), X[:, 0]])
+    for model in (None, small("classes")):
+        assert quick("classes", model).fit(lacking, y).score(lacking, y) > 0.85
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_max_conditions_holds(seed, most):
+    X, y, _ = table(seed, 80, 5)
+    model = quick("classes", small("classes", 3), max_conditions=most, max_rules=6, n_init=1).fit(X, y)
+    assert all(len({split.features for split, _ in rule.conditions}) <= most for rule in model.rules_.rules)
+    assert len(model.rules_.rules) <= 6
+
+
+def test_target_ensemble_answers_what_the_ensemble_says():
+    X, _, t = table()
+    stump = DecisionTreeRegressor(max_depth=1).fit(X, t + 100)  # an ensemble that is wrong by 100
+    observed, told = (quick("numbers", stump, target=target).fit(X, t) for target in ("observed", "ensemble"))
+    assert abs(observed.predict(X).mean() - t.mean()) < 1e-9
+    assert abs(told.predict(X).mean() - stump.predict(X).mean()) < 1e-9
+    _, y, _ = table()
+    assert quick("classes", small("classes"), target="ensemble").fit(X, y).score(X, y) > 0.85
+
+
+def test_verbose_tells(capsys):
+    X, y, _ = table()
+    quick("classes", small("classes"), verbose=2, n_shakes=100).fit(X, y)
+    said = capsys.readouterr().out
+    assert "restart 1/2" in said and "components" in said and "list search: 100 shakes" in said
+    quick("classes", small("classes")).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+# ------------------------------------------------------------------ scikit-learn's tools
+
+def test_clone_pickle_pipeline_and_search():
+    X, y, t = table()
+    model = quick("classes", small("classes")).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.rules_ == model.rules_ and np.array_equal(again.predict_posterior(X), model.predict_posterior(X))
+    fresh = clone(model).set_params(max_rules=2, estimator__n_estimators=3)
+    assert fresh.get_params()["max_rules"] == 2 and not hasattr(fresh, "rules_")
+    assert len(fresh.fit(X, y).rules_.rules) <= 2 and len(fresh.estimator_.estimators_) == 3
+    assert make_pipeline(StandardScaler(), quick("classes")).fit(X, y).score(X, y) > 0.85
+    found = GridSearchCV(quick("numbers", small("numbers")), {"max_rules": [1, 4]}, cv=3).fit(X, t)
+    assert found.best_params_ == {"max_rules": 4}
+    assert cross_val_score(quick("classes", small("classes")), X, y, cv=3).mean() > 0.75
+
+
+def test_feature_names():
+    X, y, _ = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c d"])
+    model = quick("classes", small("classes")).fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
+    assert model.rules_.columns.names == ("a", "b", "c d") == tuple(model.estimator_.feature_names_in_)
+    for other in (frame[["b", "a", "c d"]], frame[["a", "b"]], frame.assign(e=1.0), frame.rename(columns={"a": "z"})):
+        for method in (model.predict, model.predict_proba, model.predict_posterior):
+            with pytest.raises(ValueError, match="feature names|columns"):
+                method(other)
+    with pytest.warns(UserWarning, match="feature names"):
+        assert np.array_equal(model.predict(X), model.predict(frame))
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :2])
+
+
+# ------------------------------------------------------------------ refusals
+
+@pytest.mark.parametrize("name,value", [
+    ("max_rules", 0), ("max_rules", 2.5), ("max_rules", True), ("max_conditions", 0), ("max_components", 0),
+    ("n_init", 0), ("max_iter", 0), ("n_shakes", -1), ("penalty", -0.1), ("penalty", np.nan), ("penalty", np.inf),
+    ("tol", -1), ("min_mass", -1e-9), ("min_mass", 1.0), ("select", "bic"), ("select", None), ("target", "y"),
+    ("verbose", "loud"), ("n_jobs", 0), ("n_jobs", "all"), ("random_state", "seed"), ("random_state", -1),
+])
+def test_wrong_parameters_are_refused_in_one_line(name, value):
+    X, y, _ = table()
+    with pytest.raises(ValueError) as refused:
+        quick("classes", **{name: value}).fit(X, y)
+    said = str(refused.value)
+    assert said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
+
+
+def wrong_estimators():
+    X, c, t = table()
+    return [
+        ("classes", small("numbers"), "classification ensemble, got RandomForestRegressor"),
+        ("classes", small("numbers").fit(X, t), "classification ensemble, got RandomForestRegressor"),
+        ("numbers", small("classes"), "regression ensemble, got RandomForestClassifier"),
+        ("numbers", small("classes").fit(X, c), "regression ensemble, got RandomForestClassifier"),
+        ("classes", RandomForestClassifier, "got RandomForestClassifier, a class"),
+        ("classes", LogisticRegression(), "LogisticRegression: supported are"),
+        ("classes", make_pipeline(StandardScaler(), small("classes")), "Pipeline: supported are"),
+        ("classes", 5, "int: supported are"), ("classes", "no-such-file.json", "no such file"),
+        ("classes", small("classes").fit(X[:, :2], c), "fitted on 2 columns, got 3"),
+        ("classes", small("classes").fit(X, c + 5), "classes of y, 0, 1, got 5, 6"),
+    ]
+
+
+@pytest.mark.parametrize("kind,model,said", wrong_estimators())
+def test_wrong_estimators_are_refused_in_one_line(kind, model, said):
+    X, c, t = table()
+    with pytest.raises(ValueError, match="estimator") as refused:
+        quick(kind, model).fit(X, c if kind == "classes" else t)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_wrong_data_are_refused(kind):
+    X, c, t = table()
+    y = c if kind == "classes" else t
+    infinite = X.copy()
+    infinite[3, 1] = np.inf
+    model = quick(kind, small(kind))
+    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:0], "0 sample"),
+                      (X[:, 0], "2D array"), (X[None], "dim 3"), (X[:50], "inconsistent"), (X[:, :0], "0 feature"),
+                      (X.astype(str), "X must hold numbers"), (None, "Expected 2D")):
+        with pytest.raises(ValueError, match=said):
+            model.fit(bad, y[:len(bad)] if np.size(bad) < 4 and bad is not None else y)
+    for wrong, said in ((None, "y"), (np.c_[y, y], "y should be a 1d array"), (np.full(120, np.nan), "y")):
+        with pytest.raises(ValueError, match=said):
+            model.fit(X, wrong)
+    for w in (-np.ones(120), np.zeros(120), np.ones(3), np.full(120, np.nan)):
+        with pytest.raises(ValueError, match="(?i)sample.?weight"):
+            model.fit(X, y, w)
+    with pytest.raises(ValueError, match="X contains infinity"):
+        model.fit(X, y).predict(infinite)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(pd.DataFrame(infinite, columns=list("abc")), y)
+
+
+def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
+    X, _, t = table()
+    with pytest.raises(ValueError, match="Unknown label type"):
+        quick("classes").fit(X, t)
+    for method in ("predict", "predict_proba", "predict_posterior"):
+        with pytest.raises(NotFittedError):
+            getattr(RuleMixtureClassifier(), method)(X)
+
+
+# ------------------------------------------------------------------ the parts
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=50, deadline=None)
+def test_distinct_rows_are_the_rows_once(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    Z, y = rng.integers(0, 3, (n, 2)).astype(float), rng.integers(0, 2, n)
+    Z[rng.random(Z.shape) < 0.2] = np.nan
+    w = rng.integers(0, 3, n).astype(float)
+    w[0] = 1.0
+    at, mass = distinct_rows(Z, y, w)
+    key = [str((*Z[i], y[i])) for i in range(n)]
+    assert len({key[i] for i in at}) == len(at)
+    assert {key[i]: m for i, m in zip(at, mass)} == {k: sum(w[i] for i in range(n) if key[i] == k)
+                                                    for k in {key[i] for i in range(n) if w[i] > 0}}
+    turned = rng.permutation(n)
+    other, weight = distinct_rows(Z[turned], y[turned], w[turned])
+    assert np.array_equal(Z[at], Z[turned][other], equal_nan=True) and np.array_equal(mass, weight)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_ordered_categories_hold_the_best_set_as_an_interval(seed):
+    rng = np.random.default_rng(seed)
+    from fabinterp.rules import Columns
+    m = int(rng.integers(2, 6))
+    z, y, w = rng.integers(0, m, 60).astype(float), rng.normal(size=60), rng.random(60)
+    ordered = order_categories(Columns(("c",), (tuple("abcdef"[:m]),)), z[:, None], y, w)
+
+    def loss(inside):
+        held = np.isin(z, inside)
+        return sum((w[part] * (y[part] - np.average(y[part], weights=w[part])) ** 2).sum()
+                   for part in (held, ~held) if part.any())
+
+    sets = [[c for c in range(m) if mask >> c & 1] for mask in range(2**m)]
+    intervals = [["abcdef".index(label) for label in ordered.categories[0][:k]] for k in range(m + 1)]
+    assert min(map(loss, intervals)) == pytest.approx(min(map(loss, sets)), abs=1e-9)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_short_cuts_keep_every_row(seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(40, 2)) * 10.0 ** rng.integers(-8, 9), int(rng.integers(0, 5)))
+    if (X == X[0]).all():
+        return
+    bins = merge_identical(X, ensemble_thresholds(RandomForestRegressor(2, random_state=0).fit(X, rng.normal(size=40))))
+    for x, cuts, said in zip(X.T, bins.thresholds, short_cuts(X, bins)):
+        assert np.array_equal(x[:, None] > cuts, x[:, None] > np.array(said).reshape(-1))
+
+
+def test_jittered_rows_lie_between_rows():
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([rng.random(50), rng.integers(0, 4, 50), np.where(rng.random(50) < 0.3, np.nan, 1.0)])
+    new = jitter(Z, np.ones(50), np.array([False, True, False]), 500, rng)
+    assert new.shape == (500, 3)
+    assert Z[:, 0].min() <= new[:, 0].min() and new[:, 0].max() <= Z[:, 0].max()
+    assert set(new[:, 1]) <= set(Z[:, 1]) and set(new[~np.isnan(new[:, 2]), 2]) == {1.0} and np.isnan(new[:, 2]).any()
+    only = jitter(Z[:2], np.array([1.0, 1e-12]), np.zeros(3, bool), 10, rng)
+    assert only.shape == (10, 3)
