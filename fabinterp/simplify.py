@@ -7,9 +7,10 @@ __all__ = ['N_SEARCH', 'N_JITTER', 'N_FEATURES', 'N_CELLS', 'OVERLAP', 'RuleMixt
            'training_error', 'distinct_rows', 'order_categories', 'is_fitted', 'wants_codes', 'fitted_clone',
            'well_scaled', 'unit_of', 'default_forest', 'in_units', 'by_chunks', 'few_of', 'class_shares', 'said_by',
            'jitter', 'residual_variance', 'search_bins', 'search_rows', 'tree_boxes', 'component_boxes', 'starts_of',
-           'short_cuts', 'box_conditions', 'answered', 'Task', 'asked_thresholds', 'fidelity_rows', 'list_boxes',
-           'check_parameters', 'entropy_of', 'encoded', 'rows_at_predict', 'target_of', 'check_kind', 'explained',
-           'make_task', 'coverage', 'teller', 'BaseRuleMixture', 'RuleMixtureClassifier', 'RuleMixtureRegressor']
+           'short_cuts', 'box_conditions', 'answered', 'Task', 'asked_thresholds', 'fidelity_rows', 'shakes_for',
+           'list_boxes', 'check_parameters', 'entropy_of', 'encoded', 'rows_at_predict', 'target_of', 'check_kind',
+           'explained', 'make_task', 'coverage', 'measured_rules', 'teller', 'BaseRuleMixture', 'RuleMixtureClassifier',
+           'RuleMixtureRegressor']
 
 # %% ../nbs/07_simplify.ipynb #simp-imports
 from dataclasses import dataclass, replace
@@ -422,6 +423,11 @@ def fidelity_rows(task, rng):
     return np.vstack([Z, new]), said, np.append(w, np.full(N_JITTER, w.sum() / N_JITTER)), at
 
 
+def shakes_for(rows):
+    """How often the search shakes each of its starts where nobody says: 120 times, small tables 240 times."""
+    return 240 if rows.codes.size < 20_000 else 120
+
+
 def list_boxes(task, assigned, rng, max_rules, max_conditions, n_shakes, callback=None):
     """Conditions of the best ordered list found for the ensemble, and what they were fitted to `(Z, said, w)`.
 
@@ -435,6 +441,7 @@ def list_boxes(task, assigned, rng, max_rules, max_conditions, n_shakes, callbac
         return [], (Z, said, w)
     rows = search_rows(Z[:, features], said, w, bins, max_conditions)
     assigned = np.append(assigned[at], np.full(len(Z) - len(at), -1))
+    n_shakes = shakes_for(rows) if n_shakes is None else n_shakes
     boxes = search(rows, starts_of(rows, assigned, max_rules), rng, max_rules, n_shakes=n_shakes, callback=callback)
     said_cuts = short_cuts(task.Z[:, features], bins)
     conditions = [box_conditions(rows, box, features, said_cuts, task.columns)
@@ -456,7 +463,7 @@ def check_parameters(estimator):
     for name, least in _AT_LEAST.items():
         value = getattr(estimator, name)
         kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a finite number")
-        if (value is None and name == "max_conditions") or (isinstance(value, bool) and name == "verbose"):
+        if (value is None and name in ("max_conditions", "n_shakes")) or (isinstance(value, bool) and name == "verbose"):
             continue
         if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < np.inf:
             raise ValueError(f"{name} must be {what} of at least {least}, got {value!r}")
@@ -562,6 +569,20 @@ def coverage(rules, X):
     return np.maximum(rules.matches(X)[:, :-1].sum(axis=1), 1)
 
 
+def measured_rules(task, conditions, seen):
+    """The list of these conditions with its measures, its training error, and how many rules cover a row.
+
+    `seen` is what the rules answer from: rows, targets and weights.
+    """
+    classes = None if task.classes is None else tuple(task.classes.tolist())
+    rules = answered(conditions, *seen, classes, task.columns)
+    said = task.said if classes is None else task.classes[task.said.argmax(axis=1)]
+    answers = rules.predict(task.Z) if classes is None else rules.predict_proba(task.Z).argmax(axis=1)
+    overlap = float(np.average(coverage(rules, task.Z), weights=task.w))
+    rules = rules.measure(task.Z, reference=said, sample_weight=task.w)
+    return rules, training_error(answers, task.y, task.w), overlap
+
+
 def teller(verbose, every=100):
     """A callback of the search that prints a line every so many shakes; None where `verbose` is 0."""
     if not verbose:
@@ -581,7 +602,7 @@ class BaseRuleMixture(BaseFAB):
 
     def __init__(self, estimator=None, *, max_rules=10, max_conditions=None, max_components=10, n_init=20,
                  select="error", penalty=1.0, target="observed", max_iter=200, tol=1e-5, min_mass=MIN_MASS,
-                 n_shakes=120, n_jobs=None, verbose=0, random_state=None):
+                 n_shakes=None, n_jobs=None, verbose=0, random_state=None):
         self.estimator = estimator
         self.max_rules = max_rules
         self.max_conditions = max_conditions
@@ -615,21 +636,12 @@ class BaseRuleMixture(BaseFAB):
         self.bins_ = merge_identical(task.Z, asked_thresholds(task.ensemble)[0])
         S = incidence(codes(task.Z, self.bins_), self.bins_)
         self._climb(S, task.said if self.target == "ensemble" else task.y, task.w)
-        self._say(task, self.model_.log_path(S).argmax(axis=1), rng)
-        return self
-
-    def _say(self, task, assigned, rng):  # the list of rules and its measures
-        conditions, seen = list_boxes(task, assigned, rng, self.max_rules, self.max_conditions, self.n_shakes,
-                                      teller(self.verbose))
+        conditions, seen = list_boxes(task, self.model_.log_path(S).argmax(axis=1), rng, self.max_rules,
+                                      self.max_conditions, self.n_shakes, teller(self.verbose))
         seen = (task.Z, task.observed, task.w) if self.target == "observed" else seen
-        classes = None if task.classes is None else tuple(task.classes.tolist())
-        rules = answered(conditions, *seen, classes, self.columns_)
-        said = task.said if classes is None else task.classes[task.said.argmax(axis=1)]
-        self.rules_ = rules.measure(task.Z, reference=said, sample_weight=task.w)
+        self.rules_, self.error_, self.overlap_ = measured_rules(task, conditions, seen)
         self.fidelity_, self.n_conditions_ = self.rules_.fidelity, self.rules_.n_conditions
-        self.overlap_ = float(np.average(coverage(self.rules_, task.Z), weights=task.w))
-        answers = rules.predict(task.Z) if classes is None else rules.predict_proba(task.Z).argmax(axis=1)
-        self.error_ = training_error(answers, task.y, task.w)
+        return self
 
     def _start(self, S, y, w, rng):
         n_classes = len(self.classes_) if is_classifier(self) else 0
@@ -640,8 +652,7 @@ class BaseRuleMixture(BaseFAB):
 
     def predict(self, X):
         """(n,) the answer of the first rule that holds each row of X (n, d), frame or array: what `rules_` says."""
-        Z = rows_at_predict(self, X)
-        return self.rules_.predict(Z)
+        return self.rules_.predict(rows_at_predict(self, X))
 
     def _posterior(self, X):  # (n,) codes or means (11)
         Z = rows_at_predict(self, X)
@@ -673,7 +684,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
         The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
         with less than `min_mass` of the weight goes.
-    n_shakes : int, 120
+    n_shakes : int or None, None
         Random changes tried on each of four lists in the search.
     n_jobs : int or None, None
         Threads for the restarts and for the default forest; the result does not depend on it.
@@ -741,7 +752,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
         The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
         with less than `min_mass` of the weight goes.
-    n_shakes : int, 120
+    n_shakes : int or None, None
         Random changes tried on each of four lists in the search.
     n_jobs : int or None, None
         Threads for the restarts and for the default forest; the result does not depend on it.
