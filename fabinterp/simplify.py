@@ -463,7 +463,8 @@ def check_parameters(estimator):
     for name, least in _AT_LEAST.items():
         value = getattr(estimator, name)
         kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a finite number")
-        if (value is None and name in ("max_conditions", "n_shakes")) or (isinstance(value, bool) and name == "verbose"):
+        left_open = value is None and name in ("max_conditions", "n_shakes")
+        if left_open or (isinstance(value, bool) and name == "verbose"):
             continue
         if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < np.inf:
             raise ValueError(f"{name} must be {what} of at least {least}, got {value!r}")

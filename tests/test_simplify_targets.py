@@ -115,7 +115,7 @@ def test_the_table_and_what_it_promises():
     assert sum(row["rules"] <= row["posterior"] for row in rows) >= 12
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the aim is 15 of 15; two of the three splits of breast cancer fall a row or two short")
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="aim: 15 of 15; breast cancer falls short")
 def test_fidelity_is_above_the_trees_in_every_run():
     rows = table()
     above = [row["fidelity of rules"] > row["fidelity of tree"] for row in rows]
