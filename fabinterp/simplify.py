@@ -550,6 +550,8 @@ def make_task(estimator, X, y, sample_weight, seed):
     Z = encoded(X, own, estimator, 2)
     validate_data(estimator, X if framed else Z, skip_check_array=True)
     y, classes = target_of(estimator, Z, y)
+    if classes is not None:
+        estimator.classes_ = classes
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     check_kind(estimator.estimator, classes)
     at, w = distinct_rows(Z, y, w)
@@ -632,14 +634,12 @@ class BaseRuleMixture(BaseFAB):
         rng = np.random.default_rng(entropy)
         task, self.estimator_ = make_task(self, X, y, sample_weight, int(entropy[0]))
         self.columns_, self._framed = task.columns, is_frame(X)
-        if task.classes is not None:
-            self.classes_ = task.classes
         self.bins_ = merge_identical(task.Z, asked_thresholds(task.ensemble)[0])
         S = incidence(codes(task.Z, self.bins_), self.bins_)
         self._climb(S, task.said if self.target == "ensemble" else task.y, task.w)
         conditions, seen = list_boxes(task, self.model_.log_path(S).argmax(axis=1), rng, self.max_rules,
                                       self.max_conditions, self.n_shakes, teller(self.verbose))
-        seen = (task.Z, task.observed, task.w) if self.target == "observed" else seen
+        seen = seen if self.target == "ensemble" else (task.Z, task.observed, task.w)
         self.rules_, self.error_, self.overlap_ = measured_rules(task, conditions, seen)
         self.fidelity_, self.n_conditions_ = self.rules_.fidelity, self.rules_.n_conditions
         return self
@@ -653,7 +653,8 @@ class BaseRuleMixture(BaseFAB):
 
     def predict(self, X):
         """(n,) the answer of the first rule that holds each row of X (n, d), frame or array: what `rules_` says."""
-        return self.rules_.predict(rows_at_predict(self, X))
+        Z = rows_at_predict(self, X)
+        return self.rules_.predict(Z)
 
     def _posterior(self, X):  # (n,) codes or means (11)
         Z = rows_at_predict(self, X)
@@ -668,14 +669,10 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     estimator : ensemble of classification trees, or None
         What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is, never changed.
         Unfitted: cloned and fitted. None: a random forest of 100 trees.
-    max_rules : int, 10
-        The most rules, the default rule included.
-    max_conditions : int or None, None
-        The most features that a rule may ask about.
-    max_components : int, 10
-        Components from which the mixture starts; FAB drops what it does not need.
-    n_init : int, 20
-        Random starts of the mixture.
+    max_rules, max_conditions : int; 10, None
+        The most rules, the default rule included, and the most features that a rule may ask about.
+    max_components, n_init : int; 10, 20
+        Components from which the mixture starts, FAB drops what it does not need; and its random starts.
     select : "error" or "fic", "error"
         Which restart is kept: that of least training error (section 5.2), or of the best FIC.
     penalty : float, 1.0
@@ -686,11 +683,9 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
         with less than `min_mass` of the weight goes.
     n_shakes : int or None, None
-        Random changes tried on each of four lists in the search.
-    n_jobs : int or None, None
-        Threads for the restarts and for the default forest; the result does not depend on it.
-    verbose : int, 0
-        1 tells of restarts and of the search, 2 of every step.
+        Random changes tried on each of four lists in the search; None: 120, in small tables 240.
+    n_jobs, verbose : int; None, 0
+        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
 
@@ -736,14 +731,10 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     estimator : ensemble of regression trees, or None
         What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is, never changed.
         Unfitted: cloned and fitted. None: a random forest of 100 trees.
-    max_rules : int, 10
-        The most rules, the default rule included.
-    max_conditions : int or None, None
-        The most features that a rule may ask about.
-    max_components : int, 10
-        Components from which the mixture starts; FAB drops what it does not need.
-    n_init : int, 20
-        Random starts of the mixture.
+    max_rules, max_conditions : int; 10, None
+        The most rules, the default rule included, and the most features that a rule may ask about.
+    max_components, n_init : int; 10, 20
+        Components from which the mixture starts, FAB drops what it does not need; and its random starts.
     select : "error" or "fic", "error"
         Which restart is kept: that of least training error (section 5.2), or of the best FIC.
     penalty : float, 1.0
@@ -754,11 +745,9 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
         with less than `min_mass` of the weight goes.
     n_shakes : int or None, None
-        Random changes tried on each of four lists in the search.
-    n_jobs : int or None, None
-        Threads for the restarts and for the default forest; the result does not depend on it.
-    verbose : int, 0
-        1 tells of restarts and of the search, 2 of every step.
+        Random changes tried on each of four lists in the search; None: 120, in small tables 240.
+    n_jobs, verbose : int; None, 0
+        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
 
