@@ -678,7 +678,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     penalty : float, 1.0
         The weight of FIC's price in the mixture; 0 is the EM algorithm.
     target : "observed" or "ensemble", "observed"
-        Whether rules answer means of y, or means of what the ensemble says.
+        What the mixture sees and the rules answer means of: y, or what the ensemble says.
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
         The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
         with less than `min_mass` of the weight goes.
@@ -740,7 +740,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     penalty : float, 1.0
         The weight of FIC's price in the mixture; 0 is the EM algorithm.
     target : "observed" or "ensemble", "observed"
-        Whether rules answer means of y, or means of what the ensemble says.
+        What the mixture sees and the rules answer means of: y, or what the ensemble says.
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
         The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
         with less than `min_mass` of the weight goes.
