@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['PYTHON', 'FORMAT', 'label_of', 'Columns', 'few', 'is_frame', 'column_labels', 'read_columns', 'check_names',
-           'encode_column', 'encode', 'decode', 'weighted_sum', 'Split', 'Leaf', 'Rule', 'satisfied', 'Extent',
-           'extent_of', 'meet', 'extents', 'conditions_of', 'merge', 'shortest', 'question_table', 'descend', 'paths',
-           'rules_of', 'first_match', 'all_passed', 'all_matches', 'default_of', 'n_directions', 'overall', 'as_array',
-           'leaf_values', 'answers', 'covering', 'agreement', 'measured', 'digits', 'plain', 'label_text', 'sum_text',
-           'labels_of', 'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'bounds_text', 'answer_text',
-           'width', 'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint', 'bar_html', 'row_html', 'number_html',
-           'html_of', 'tree_html', 'quoted', 'sql_label', 'sql_sum', 'sql_condition', 'sql_answer', 'sql_case',
+           'encode_column', 'encode', 'decode', 'weighted_sum', 'Split', 'shares', 'floats', 'Leaf', 'check_equation',
+           'Rule', 'satisfied', 'Extent', 'extent_of', 'meet', 'extents', 'conditions_of', 'merge', 'shortest',
+           'question_table', 'descend', 'paths', 'rules_of', 'first_match', 'all_passed', 'all_matches', 'default_of',
+           'n_directions', 'overall', 'as_array', 'leaf_values', 'class_scores', 'class_shares', 'answers', 'covering',
+           'agreement', 'measured', 'digits', 'plain', 'label_text', 'sum_text', 'labels_of', 'is_categorical',
+           'set_text', 'extent_text', 'condition_texts', 'bounds_text', 'equation_text', 'answer_phrases',
+           'answer_text', 'link_texts', 'width', 'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint',
+           'bar_html', 'row_html', 'number_html', 'answer_html', 'html_of', 'tree_html', 'quoted', 'sql_label',
+           'sql_sum', 'sql_condition', 'sql_kept', 'sql_scores', 'sql_largest', 'sql_share', 'sql_answer', 'sql_case',
            'sql_of', 'python_sum', 'python_condition', 'python_inputs', 'python_answer', 'python_of', 'number_out',
            'number_in', 'plain_out', 'split_in', 'leaf_in', 'rule_in', 'columns_in', 'dict_of', 'parts_of', 'frame_of',
            'class_labels', 'check_features', 'check_leaf', 'check_rules', 'check_nodes', 'Spoken', 'RuleSet', 'Tree']
@@ -59,9 +61,9 @@ class Columns:
 
 # %% ../nbs/00_rules.ipynb #read-columns
 def few(names, most=5):
-    """Names quoted for an error message: at most five, each cut to 60 characters, on one line."""
+    """Names or labels for an error message: at most five, text quoted and cut to 60 characters, on one line."""
     names = list(dict.fromkeys(names))
-    shown = ", ".join(repr(n if len(n) <= 60 else n[:59] + "…") for n in names[:most])
+    shown = ", ".join(repr(n[:59] + "…" if isinstance(n, str) and len(n) > 60 else n) for n in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -202,41 +204,82 @@ class Split:
         answer = np.isin(z, self.categories)
         return answer | np.isnan(z) if self.missing else answer
 
-# %% ../nbs/00_rules.ipynb #leaf-rule
+# %% ../nbs/00_rules.ipynb #shares
+def shares(scores):
+    """Class probabilities (n, C) of scores (n, C): equation (4b)."""
+    found = np.empty(np.shape(scores))
+    for k in range(found.shape[1]):
+        with np.errstate(invalid="ignore"):
+            ahead = np.nan_to_num(scores - scores[:, [k]], nan=0.0)  # two infinite scores are equal
+        found[:, k] = 1.0 / np.exp(np.clip(ahead, -700.0, 700.0)).sum(axis=1)
+    return found
+
+# %% ../nbs/00_rules.ipynb #leaf
+def floats(item):
+    """A number, or a nest of them, as plain floats in tuples."""
+    return tuple(map(floats, item)) if np.iterable(item) and not isinstance(item, str) else float(item)
+
+
 @dataclass(frozen=True)
 class Leaf:
     """What a region answers: value + coef·x[features], kept within [lower, upper]; equation (4).
 
-    Classification: `value` holds one probability per class, and there is no linear part.
+    For classes, `value` holds one probability per class; or the equation is a score, and `link` says of what: "logit"
+    of the second class against the first (4a), "softmax" of each class (4b), with one number per class in `value` and
+    in each entry of `coef`.
     """
 
     value: float | tuple[float, ...]
     features: tuple[int, ...] = ()
-    coef: tuple[float, ...] = ()
+    coef: tuple[float, ...] | tuple[tuple[float, ...], ...] = ()
     lower: float = -inf
     upper: float = inf
+    link: str | None = None
 
     def __post_init__(self):
-        if len(self.features) != len(self.coef):
-            raise ValueError(f"coef must have one number per feature, got {self.coef} for features {self.features}")
-        if self.features and np.ndim(self.value):
-            raise ValueError("features must be empty for a leaf that holds class probabilities")
-        if not self.lower <= self.upper:
-            raise ValueError(f"lower must not exceed upper, got {self.lower} and {self.upper}")
-        value = tuple(map(float, self.value)) if np.ndim(self.value) else float(self.value)
-        clean = dict(value=value, features=tuple(map(int, self.features)), lower=float(self.lower),
-                     coef=tuple(map(float, self.coef)), upper=float(self.upper))
-        if not all(map(isfinite, clean["coef"] + (value if isinstance(value, tuple) else (value,)))):
-            raise ValueError(f"value and coef must be finite, got {self.value} and {self.coef}")
+        clean = dict(value=floats(self.value), features=tuple(map(int, self.features)), coef=floats(self.coef),
+                     lower=float(self.lower), upper=float(self.upper))
         for name, item in clean.items():
             object.__setattr__(self, name, item)
+        check_equation(self)
+        if self.link and not self.features:
+            scores = [[0.0, self.constant]] if self.link == "logit" else [self.value]
+            value = tuple(shares(np.clip(scores, self.lower, self.upper))[0].tolist())
+            for name, item in (("value", value), ("link", None), ("lower", -inf), ("upper", inf)):
+                object.__setattr__(self, name, item)
 
     @property
     def constant(self):
         """The number a leaf without an equation answers."""
         return min(max(self.value, self.lower), self.upper)
 
+    @property
+    def equations(self):
+        """The (value, coef) of each equation: one, or with softmax one per class."""
+        if self.link != "softmax":
+            return ((self.value, self.coef),)
+        return tuple((v, tuple(c[k] for c in self.coef)) for k, v in enumerate(self.value))
 
+# %% ../nbs/00_rules.ipynb #leaf-check
+def check_equation(leaf):
+    """Refuse a leaf whose numbers do not fit each other, or are no numbers."""
+    value, many = leaf.value, leaf.link == "softmax"
+    if leaf.link not in (None, "logit", "softmax"):
+        raise ValueError(f"link must be None, 'logit' or 'softmax', got {leaf.link!r}")
+    if leaf.link and many != isinstance(value, tuple):
+        raise ValueError(f"value must hold one number{' per class' * many} with link {leaf.link!r}, got {value}")
+    if leaf.features and isinstance(value, tuple) and not many:
+        raise ValueError("features must be empty for a leaf that holds class probabilities")
+    shape = (len(value),) if many else ()
+    if len(leaf.features) != len(leaf.coef) or any(np.shape(c) != shape for c in leaf.coef):
+        wanted = "one number per feature" + " and class" * many
+        raise ValueError(f"coef must have {wanted}, got {leaf.coef} for features {leaf.features}")
+    if not leaf.lower <= leaf.upper:
+        raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
+    if not all(all(map(isfinite, item if isinstance(item, tuple) else (item,))) for item in (value, *leaf.coef)):
+        raise ValueError(f"value and coef must be finite, got {value} and {leaf.coef}")
+
+# %% ../nbs/00_rules.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
     """If all conditions hold, the leaf answers; equation (3). A condition is a Split and the answer it must give.
@@ -462,29 +505,42 @@ def as_array(classes):
 
 
 def leaf_values(leaf, Z, columns):
-    """The numbers one leaf answers for encoded rows Z, (n,); ValueError where its equation gives none."""
-    answer = weighted_sum(Z, leaf.features, leaf.coef, np.full(len(Z), leaf.value))
-    if np.isnan(answer).any():
+    """The numbers of a leaf's equations for encoded rows Z, (n, E), one column each; ValueError for no number."""
+    sums = [weighted_sum(Z, leaf.features, coef, np.full(len(Z), value)) for value, coef in leaf.equations]
+    if np.isnan(sums).any():
         used = few(columns.names[f] for f in leaf.features)
         raise ValueError(f"X must hold numbers where the equation of {used} answers, got missing values or an overflow")
-    return np.clip(answer, leaf.lower, leaf.upper)
+    return np.clip(np.stack(sums, axis=1), leaf.lower, leaf.upper)
 
 
-def answers(leaves, chosen, Z, columns):
-    """What the chosen leaves answer, (n,) numbers or (n, C) class probabilities; equation (4)."""
-    if np.any(np.asarray(chosen) < 0):
-        rows = np.flatnonzero(np.asarray(chosen) < 0)
+def class_scores(leaf, Z, columns):
+    """The scores of the classes (n, C) by a leaf with a link: (4b), or 0 and the one score of (4a)."""
+    scores = leaf_values(leaf, Z, columns)
+    return scores if leaf.link == "softmax" else np.hstack([np.zeros_like(scores), scores])
+
+
+def class_shares(leaf, Z, columns):
+    """The class probabilities (n, C) by a leaf with a link; equations (4a), (4b)."""
+    return shares(class_scores(leaf, Z, columns))
+
+
+def answers(leaves, chosen, Z, columns, said=leaf_values, n_answers=1):
+    """What the chosen leaves answer, (n, A); equation (4). A = 1: numbers; A = C: class probabilities.
+
+    `said` answers for a leaf with features; with `class_scores` the largest entry of each row is that of its label.
+    """
+    chosen = np.asarray(chosen)
+    if np.any(chosen < 0):
+        rows = np.flatnonzero(chosen < 0)
         raise ValueError(f"X must satisfy a rule in every row, got none for {len(rows)} rows, first row {rows[0]}")
-    blank = np.full(np.shape(next(leaf.value for leaf in leaves if leaf is not None)), nan)
-    constants = np.array([blank if leaf is None else leaf.value for leaf in leaves], dtype=float)
-    if constants.ndim == 2:
-        return constants[chosen]
-    bounds = np.array([(-inf, inf) if leaf is None else (leaf.lower, leaf.upper) for leaf in leaves])
-    out = np.clip(constants, bounds[:, 0], bounds[:, 1])[chosen]
+    constants = np.full((len(leaves), n_answers), nan)
+    for r, leaf in enumerate(leaves):
+        if leaf is not None and not leaf.features:
+            constants[r] = leaf.value if isinstance(leaf.value, tuple) else leaf.constant
+    out = constants[chosen]
     for r, leaf in enumerate(leaves):
         if leaf is not None and leaf.features:
-            rows = chosen == r
-            out[rows] = leaf_values(leaf, Z[rows], columns)
+            out[chosen == r] = said(leaf, Z[chosen == r], columns)
     return out
 
 # %% ../nbs/00_rules.ipynb #measuring
@@ -611,20 +667,51 @@ def bounds_text(leaf):
     """The clipping bounds of a leaf for reading, or nothing."""
     lower, upper = f"{leaf.lower:.4g}", f"{leaf.upper:.4g}"
     if leaf.lower > -inf and leaf.upper < inf:
-        return f", kept within [{lower}, {upper}]"
-    return f", at least {lower}" * (leaf.lower > -inf) + f", at most {upper}" * (leaf.upper < inf)
+        return f"kept within [{lower}, {upper}]"
+    return f"at least {lower}" * (leaf.lower > -inf) + f"at most {upper}" * (leaf.upper < inf)
+
+
+def equation_text(value, features, coef, columns):
+    """An equation for reading, to four digits, without terms that are zero: 1.2 + 0.5·age - 2·bmi."""
+    terms = [(f, c) for f, c in zip(features, coef, strict=True) if c]
+    if not terms:
+        return f"{value + 0.0:.4g}"
+    said = sum_text(*zip(*terms, strict=True), columns, "{:.4g}".format)
+    if value == 0.0:
+        return said
+    return f"{value:.4g} - {said[1:]}" if said.startswith("-") else f"{value:.4g} + {said}"
+
+
+def answer_phrases(leaf, columns, classes=None):
+    """What a leaf answers for reading, in phrases: one, or with softmax a beginning and one for each class."""
+    if not leaf.features and classes is None:
+        return [f"{leaf.constant:.4g}"]
+    if not leaf.features:
+        best = int(np.argmax(leaf.value))
+        return [f"{label_text(classes[best])} ({leaf.value[best]:.3g})"]
+    said, bounds = [equation_text(v, leaf.features, c, columns) for v, c in leaf.equations], bounds_text(leaf)
+    if classes is None:
+        return [said[0] + f", {bounds}" * bool(bounds)]
+    names = [label_text(label) for label in classes]
+    if leaf.link == "logit":
+        return [f"{names[1]} if {said[0]} > 0, else {names[0]}" + f"; the sum {bounds}" * bool(bounds)]
+    return ["the largest of" + f" (each {bounds})" * bool(bounds), *map("{}: {}".format, names, said)]
 
 
 def answer_text(leaf, columns, classes=None):
-    """What a leaf answers for reading, to four digits: 0.83, red (0.98), or 1.2 + 0.5·age, at least 0."""
-    if classes is not None:
-        best = int(np.argmax(leaf.value))
-        return f"{label_text(classes[best])} ({leaf.value[best]:.3g})"
-    if not leaf.features:
-        return f"{leaf.constant:.4g}"
-    equation = sum_text(leaf.features, leaf.coef, columns, "{:.4g}".format)
-    equation = f"- {equation[1:]}" if equation.startswith("-") else f"+ {equation}"
-    return f"{leaf.value:.4g} {equation}{bounds_text(leaf)}"
+    """What a leaf answers for reading, to four digits: 0.83, red (0.98), 2 + 0.5·age, yes if 2 + age > 0, else no."""
+    first, *rest = answer_phrases(leaf, columns, classes)
+    return f"{first} {'; '.join(rest)}" if rest else first
+
+
+def link_texts(leaves, classes):
+    """What the sums of (4a), (4b) mean, for reading below the rules that hold them."""
+    links, notes = {leaf.link for leaf in leaves if leaf is not None}, []
+    if "logit" in links:
+        notes.append(f"where a sum decides, P({label_text(classes[1])}) = 1 / (1 + exp(-sum))")
+    if "softmax" in links:
+        notes.append("where sums compete, P(class) = exp(its sum) / (exp of each sum, added up)")
+    return notes
 
 # %% ../nbs/00_rules.ipynb #text-of
 def width(text):
@@ -660,7 +747,7 @@ def text_of(ruleset, most=72):
     for (head, said, rule), answer in zip(lines, shown, strict=True):
         front = f"{head:<{heads}} {said}{' ' * (wide - width(said))}" if said else f"{head:<{heads + 1 + wide}}"
         text.append(f"{front}  then {answer}{' ' * (tail - width(answer))}{measure_text(rule)}".rstrip())
-    return "\n".join(text)
+    return "\n".join(text + link_texts([rule.leaf for rule in ruleset.rules], ruleset.classes))
 
 
 def tree_text(tree):
@@ -674,7 +761,7 @@ def tree_text(tree):
             if child >= 0:
                 phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
                 stack.append((child, below + mark, below + bar, phrase or "always"))
-    return "\n".join(lines)
+    return "\n".join(lines + link_texts(tree.leaves, tree.classes))
 
 # %% ../nbs/00_rules.ipynb #html-words
 def faint(text):
@@ -704,6 +791,14 @@ def number_html(name, value):
         return ""
     return f"{value:.6g}" if name == "support" else f"{value:.3g}" + bar_html(value) * (name == "coverage")
 
+
+def answer_html(leaf, said):
+    """What a leaf of a RuleSet or Tree answers, escaped; the sum of each class on a line of its own."""
+    first, *rest = map(html.escape, answer_phrases(leaf, said.columns, said.classes))
+    if not rest:
+        return f"<b>{first}</b>"
+    return f"{first}<div>{'</div><div>'.join(f'<b>{phrase}</b>' for phrase in rest)}</div>"
+
 # %% ../nbs/00_rules.ipynb #html-of
 def html_of(ruleset):
     """A rule set as an HTML table without scripts, every name escaped; readable on light and dark grounds."""
@@ -713,9 +808,11 @@ def html_of(ruleset):
     for r, rule in enumerate(ruleset.rules):
         said = [html.escape(s) for s in condition_texts(rule.conditions, ruleset.columns)]
         first = ("else if" if ruleset.ordered and r else "if") if said else "otherwise" if r else "always"
-        answer = html.escape(answer_text(rule.leaf, ruleset.columns, ruleset.classes))
+        answer = answer_html(rule.leaf, ruleset)
         numbers = [number_html(name, getattr(rule, name)) for name in known]
-        rows.append(row_html([faint(first), faint(" and ").join(said), f"<b>{answer}</b>", *numbers]))
+        rows.append(row_html([faint(first), faint(" and ").join(said), answer, *numbers]))
+    notes = link_texts([rule.leaf for rule in ruleset.rules], ruleset.classes)
+    rows += [row_html(["", "", faint(note), *[""] * len(known)]) for note in notes]
     return ('<table style="border-collapse:collapse;color:inherit">'
             f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
 
@@ -730,14 +827,14 @@ def tree_html(tree, open_levels=4):
             parts.append("</ul></details></li>")
             continue
         if tree.leaves[k] is not None:
-            answer = answer_text(tree.leaves[k], tree.columns, tree.classes)
-            parts.append(f"<li>{html.escape(said)}: <b>{html.escape(answer)}</b></li>")
+            parts.append(f"<li>{html.escape(said)}: {answer_html(tree.leaves[k], tree)}</li>")
             continue
         parts.append(f"<li><details{' open' * (level < open_levels)}><summary>{html.escape(said)}</summary><ul {bare}>")
         stack.append((-1, level, ""))
         for child, side in ((tree.yes[k], True), (tree.no[k], False)):
             phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
             stack.append((child, level + 1, phrase or "always"))
+    parts += [f"<li>{faint(note)}</li>" for note in link_texts(tree.leaves, tree.classes)]
     return f"<ul {bare}>{''.join(parts)}</ul>"
 
 # %% ../nbs/00_rules.ipynb #sql-words
@@ -782,23 +879,59 @@ def sql_condition(e, columns):
     known = " AND ".join(bounds)
     return f"({name} IS NULL OR {known})" if e.missing else known
 
-# %% ../nbs/00_rules.ipynb #sql-of
-def sql_answer(leaf, columns, answer):
-    """What a leaf answers in SQL; an equation is clipped by CASE, since MIN and MAX differ between dialects."""
-    if not leaf.features:
-        return answer(leaf)
-    said = sql_sum(leaf.features, leaf.coef, columns, leaf.value)
-    cases = [f"WHEN {said} < {leaf.lower!r} THEN {leaf.lower!r}"] * (leaf.lower > -inf)
-    cases += [f"WHEN {said} > {leaf.upper!r} THEN {leaf.upper!r}"] * (leaf.upper < inf)
+# %% ../nbs/00_rules.ipynb #sql-answers
+def sql_kept(said, lower, upper):
+    """A number in SQL kept within bounds."""
+    cases = [f"WHEN {said} < {lower!r} THEN {lower!r}"] * (lower > -inf)
+    cases += [f"WHEN {said} > {upper!r} THEN {upper!r}"] * (upper < inf)
     return f"CASE {' '.join(cases)} ELSE {said} END" if cases else said
 
 
-def sql_case(ruleset, answer):
+def sql_scores(leaf, columns):
+    """The equations of a leaf in SQL; with logit 0 before the one, as the score of the first class."""
+    sums = [sql_sum(leaf.features, coef, columns, value) for value, coef in leaf.equations]
+    kept = [sql_kept(said, leaf.lower, leaf.upper) for said in sums]
+    return ["0.0", *kept] if leaf.link == "logit" else kept
+
+
+def sql_largest(scores, labels):
+    """The label of the largest score in SQL, the first of equals; NULL where scores are."""
+    cases = []
+    for k, label in enumerate(labels):
+        held = [f"{scores[k]} >= {later}" for later in scores[k + 1:]] or [f"({scores[k]}) IS NOT NULL"]
+        cases.append(f"WHEN {' AND '.join(held)} THEN {label}")
+    return f"CASE {' '.join(cases)} END"
+
+
+def sql_share(scores, k, widest=inf):
+    """The probability (4b) of class k in SQL; `widest` is how far apart scores can be."""
+    most, terms = 700.0 if widest > 700.0 else inf, ["1.0"]
+    for score in scores[:k] + scores[k + 1:]:
+        ahead = f"({score}) - ({scores[k]})"
+        if "0.0" in (score, scores[k]):
+            ahead = score if scores[k] == "0.0" else f"-({scores[k]})"
+        terms.append(f"EXP({sql_kept(ahead, -most, most)})")
+    return f"1.0 / ({' + '.join(terms)})"
+
+# %% ../nbs/00_rules.ipynb #sql-of
+def sql_answer(leaf, ruleset, shown=None):
+    """What a leaf answers in SQL: a number, a label, or the probability of class number `shown`."""
+    classes = ruleset.classes
+    if classes is None:
+        return sql_scores(leaf, ruleset.columns)[0] if leaf.features else repr(leaf.constant)
+    if not leaf.features:
+        return sql_label(classes[int(np.argmax(leaf.value))]) if shown is None else repr(leaf.value[shown])
+    scores = sql_scores(leaf, ruleset.columns)
+    if shown is None:
+        return sql_largest(scores, list(map(sql_label, classes)))
+    return sql_share(scores, shown, max(leaf.upper, 0.0) - min(leaf.lower, 0.0))
+
+
+def sql_case(ruleset, shown=None):
     """The rules as one CASE expression; rows that satisfy none get NULL."""
     lines, default = [], "NULL"
     for rule in ruleset.rules:
-        merged = extents(rule.conditions, ruleset.columns)
-        said = sql_answer(rule.leaf, ruleset.columns, answer)
+        merged, said = extents(rule.conditions, ruleset.columns), sql_answer(rule.leaf, ruleset, shown)
         if merged == ():
             default = said
             break
@@ -813,17 +946,9 @@ def sql_of(ruleset, table, keep=(), proba=False):
 
     Classification gives the label, and with `proba` one column p_<label> per class too.
     """
-    selected = [quoted(name) for name in keep]
-    classes = ruleset.classes
-
-    def value(leaf):
-        if classes is None:
-            return repr(leaf.constant)
-        return sql_label(classes[int(np.argmax(leaf.value))])
-    selected.append(f"{sql_case(ruleset, value)} AS {quoted(ruleset.target)}")
-    for c, label in enumerate(classes if proba and classes else ()):
-        case = sql_case(ruleset, lambda leaf, c=c: repr(leaf.value[c]))
-        selected.append(f"{case} AS {quoted(f'p_{label}')}")
+    selected = [quoted(name) for name in keep] + [f"{sql_case(ruleset)} AS {quoted(ruleset.target)}"]
+    for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
+        selected.append(f"{sql_case(ruleset, c)} AS {quoted(f'p_{label}')}")
     return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {quoted(table)}"
 
 # %% ../nbs/00_rules.ipynb #python-words
@@ -864,9 +989,17 @@ def python_inputs(ruleset):
         lines.append(f"x{f} = number({value})" if labels is None else f'x{f} = {codes!r}.get({value}, float("nan"))')
     return lines
 
-# %% ../nbs/00_rules.ipynb #python-of
+# %% ../nbs/00_rules.ipynb #python-helpers
 # Helper functions of the generated source, by the call that needs them.
 PYTHON = {
+    "largest(": """    def largest(scores):
+        return max(scores, key=scores.get)
+""",
+    "shares(": """    def shares(scores):
+        from math import exp
+        ahead = {k: [0.0 if t == s else t - s for t in scores.values()] for k, s in scores.items()}
+        return {k: 1 / sum(exp(min(max(a, -700.0), 700.0)) for a in ahead[k]) for k in scores}
+""",
     "within(": """    def within(x, lower, upper):
         if isnan(x):
             raise ValueError("a feature in the equation of the rule that answers is missing")
@@ -880,16 +1013,20 @@ PYTHON = {
 """,
 }
 
-
+# %% ../nbs/00_rules.ipynb #python-of
 def python_answer(leaf, ruleset, proba):
     """What a leaf answers in Python."""
-    if ruleset.classes is not None:
-        classes = ruleset.classes
-        return repr(dict(zip(classes, leaf.value, strict=True)) if proba else classes[int(np.argmax(leaf.value))])
-    if not leaf.features:
+    classes = ruleset.classes
+    if not leaf.features and classes is None:
         return repr(leaf.constant)
-    bounds = (repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper))
-    return f"within({python_sum(leaf.features, leaf.coef, ruleset.columns, leaf.value)}, {', '.join(bounds)})"
+    if not leaf.features:
+        return repr(dict(zip(classes, leaf.value, strict=True)) if proba else classes[int(np.argmax(leaf.value))])
+    bounds = ", ".join(repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper))
+    sums = [python_sum(leaf.features, coef, ruleset.columns, value) for value, coef in leaf.equations]
+    scores = ["0.0"] * (leaf.link == "logit") + [f"within({said}, {bounds})" for said in sums]
+    if classes is None:
+        return scores[0]
+    return f"{'shares' if proba else 'largest'}({{{', '.join(map('{!r}: {}'.format, classes, scores))}}})"
 
 
 def python_of(ruleset, name="predict", proba=False):
@@ -936,7 +1073,8 @@ def plain_out(item):
     if isinstance(item, tuple):
         return [plain_out(i) for i in item]
     if isinstance(item, (Split, Leaf, Rule, Columns)):
-        return {name: plain_out(getattr(item, name)) for name in item.__dataclass_fields__}
+        names = [name for name in item.__dataclass_fields__ if name != "link" or item.link]
+        return {name: plain_out(getattr(item, name)) for name in names}
     return item
 
 
@@ -948,8 +1086,7 @@ def split_in(d):
 
 def leaf_in(d):
     """A Leaf from its dict."""
-    value = tuple(map(number_in, d["value"])) if isinstance(d["value"], list) else number_in(d["value"])
-    return Leaf(value, tuple(d["features"]), tuple(d["coef"]), number_in(d["lower"]), number_in(d["upper"]))
+    return Leaf(d["value"], d["features"], d["coef"], number_in(d["lower"]), number_in(d["upper"]), d.get("link"))
 
 
 def rule_in(d):
@@ -994,10 +1131,10 @@ def frame_of(ruleset):
     rows = []
     for rule in ruleset.rules:
         leaf, classes = rule.leaf, ruleset.classes
-        if classes is not None:
-            prediction = classes[int(np.argmax(leaf.value))]
+        if leaf.features:
+            prediction = answer_text(leaf, ruleset.columns, classes)
         else:
-            prediction = answer_text(leaf, ruleset.columns) if leaf.features else leaf.constant
+            prediction = leaf.constant if classes is None else classes[int(np.argmax(leaf.value))]
         said = rule_text(rule, ruleset.columns) or ("otherwise" if len(ruleset.rules) > 1 else "always")
         rows.append((said, prediction, rule.support, rule.coverage, rule.fidelity))
     return pd.DataFrame(rows, columns=["rule", "prediction", "support", "coverage", "fidelity"])
@@ -1016,10 +1153,13 @@ def check_features(features, columns):
 
 def check_leaf(leaf, columns, classes):
     """Refuse a leaf that does not fit the columns or the classes."""
-    if classes is None and np.ndim(leaf.value):
+    n_classes = 0 if classes is None else len(classes)
+    n_said = len(leaf.value) if isinstance(leaf.value, tuple) else 2 if leaf.link == "logit" else 0
+    if n_said and not n_classes:
         raise ValueError("classes must be given where leaves hold class probabilities, got None")
-    if classes is not None and np.shape(leaf.value) != (len(classes),):
-        raise ValueError(f"a leaf must hold one probability per class ({len(classes)}), got value {leaf.value}")
+    if n_said != n_classes:
+        what = "score" if leaf.link else "probability"
+        raise ValueError(f"a leaf must hold one {what} per class ({n_classes}), got value {leaf.value}")
     check_features(leaf.features, columns)
 
 
@@ -1049,17 +1189,19 @@ class Spoken:
     """What RuleSet and Tree share: leaves that answer, and a JSON form."""
 
     def predict(self, X):
-        """The answers for X (n, d), a frame or encoded: (n,) numbers or class labels; equation (4)."""
+        """The answers for X (n, d), a frame or encoded: (n,) numbers or class labels; equations (4), (4a), (4b)."""
         Z = encode(X, self.columns)
-        answer = answers(self.leaves, self.apply(Z), Z, self.columns)
-        return answer if self.classes is None else as_array(self.classes)[np.argmax(answer, axis=1)]
+        if self.classes is None:
+            return answers(self.leaves, self.apply(Z), Z, self.columns)[:, 0]
+        scores = answers(self.leaves, self.apply(Z), Z, self.columns, class_scores, len(self.classes))
+        return as_array(self.classes)[np.argmax(scores, axis=1)]
 
     def predict_proba(self, X):
         """Class probabilities (n, C) in the order of `classes`; ValueError for a regression."""
         if self.classes is None:
             raise ValueError("predict_proba needs classes, got rules that answer with numbers")
         Z = encode(X, self.columns)
-        return answers(self.leaves, self.apply(Z), Z, self.columns)
+        return answers(self.leaves, self.apply(Z), Z, self.columns, class_shares, len(self.classes))
 
     def to_dict(self):
         """Plain values that `from_dict` reads back to an equal object."""

@@ -181,8 +181,8 @@ def answer_lines(rule, ruleset):
     leaf, support = rule.leaf, rule.support
     unit = "rows" if support % 1 == 0 else "weight"  # with sample weights a support need not count anything
     counted = [] if isnan(support) else [f"{support:.6g} {unit}"]
-    if ruleset.classes is None:
-        return answer_text(leaf, ruleset.columns), "".join(counted)
+    if ruleset.classes is None or leaf.features:
+        return answer_text(leaf, ruleset.columns, ruleset.classes), "".join(counted)
     best = int(np.argmax(leaf.value))
     return plain(ruleset.classes[best]), " of ".join([f"{100 * leaf.value[best]:.3g} %", *counted])
 

@@ -52,11 +52,26 @@ def leaves(linear=True):
 
 
 PROBS = st.tuples(*[st.sampled_from((0.0, 0.25, 0.5, 1.0))] * 3).map(Leaf)
+WEIGHTS = st.sampled_from((-2.0, -0.5, 0.0, 0.1, 1.0, 200.0))
 
 
 @st.composite
-def rule_sets(draw, oblique=True, linear=True, classes=None, columns=COLUMNS):
-    leaf = PROBS if classes else leaves(linear)
+def scored(draw, n_classes):
+    """A leaf with a link, and bounds perhaps, for two classes or more; now and then plain probabilities."""
+    used = draw(st.sampled_from([(0,), (1,), (0, 1), (1, 3)]))
+    bounds = draw(st.sampled_from([(-inf, inf), (-1.0, inf), (-inf, 2.5), (-4.0, 4.0), (0.5, 3.0)]))
+    if n_classes == 2 and draw(st.booleans()):
+        return Leaf(draw(st.sampled_from(TIES)), used, tuple(draw(WEIGHTS) for _ in used), *bounds, "logit")
+    if draw(st.integers(0, 3)) == 0:
+        return Leaf(draw(st.sampled_from([(0.5, 0.25, 0.25), (0.0, 0.5, 0.5), (0.25, 0.25, 0.5)]))[:n_classes])
+    numbers = st.tuples(*[WEIGHTS] * n_classes)
+    return Leaf(draw(numbers), used, tuple(draw(numbers) for _ in used), *bounds, "softmax")
+
+
+@st.composite
+def rule_sets(draw, oblique=True, linear=True, classes=None, columns=COLUMNS, leaf=None):
+    if leaf is None:
+        leaf = PROBS if classes else leaves(linear)
     conditions = st.lists(st.tuples(splits(oblique), st.booleans()), min_size=1, max_size=5).map(tuple)
     rules = tuple(Rule(c, draw(leaf)) for c in draw(st.lists(conditions, max_size=5)))
     if draw(st.booleans()) or not rules:
@@ -119,6 +134,7 @@ def by_sql(said, X, table="t", **options):
     def quote(name):
         return '"' + name.replace('"', '""') + '"'
     base = sqlite3.connect(":memory:")
+    base.create_function("EXP", 1, lambda x: None if x is None else math.exp(x))  # not in every build
     base.execute(f"CREATE TABLE {quote(table)} ({', '.join(map(quote, X.columns))})")
     rows = [[None if pd.isna(v) else v.item() if isinstance(v, np.generic) else v for v in row]
             for row in X.astype(object).itertuples(index=False)]
@@ -154,6 +170,155 @@ def test_labels_and_probabilities_are_the_same_through_every_door(rules, seed):
     assert [None if row[2] is None else list(row[2:]) for row in rows] == proba
     back = RuleSet.from_json(rules.to_json())
     assert back == rules and one_by_one(back, X) == expected
+
+
+TWO, THREE = ("no", "it's"), ("no", "it's", 'a "third"')
+SCORED = st.sampled_from([TWO, THREE]).flatmap(lambda c: rule_sets(classes=c, leaf=scored(len(c))))
+
+
+def moderate(X):
+    """A table without the numbers whose sums overflow."""
+    return X.assign(**{name: X[name].where(~(X[name].abs() > 1e200), 0.25) for name in ("a", "b")})
+
+
+def all_close(found, expected, **options):
+    """Whether two lists of probabilities agree, None where there are none."""
+    assert [p is None for p in found] == [p is None for p in expected]
+    told = [(p, q) for p, q in zip(found, expected, strict=True) if p is not None]
+    return not told or np.allclose(*zip(*told, strict=True), **options)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCORED, SEEDS)
+def test_classes_by_equations_are_the_same_through_every_door(rules, seed):
+    for X in (random_table(seed, 25), moderate(random_table(seed, 25))):
+        expected, back = one_by_one(rules, X), RuleSet.from_json(rules.to_json())
+        assert by_python(rules, X) == expected == by_sql(rules, X)[0]
+        assert back == rules and hash(back) == hash(rules) and one_by_one(back, X) == expected
+        proba = one_by_one(rules, X, "predict_proba")
+        by_dict = [p and list(p.values()) for p in by_python(rules, X, proba=True)]
+        assert all_close(by_dict, proba, rtol=1e-12, atol=0)
+        for label, p in zip(expected, proba, strict=True):
+            assert label is None or p[rules.classes.index(label)] >= max(p) * (1 - 1e-12)
+    rows, names = by_sql(rules, X, proba=True)
+    assert names == ["risk", *(f"p_{label}" for label in rules.classes)]
+    assert [row[0] for row in rows] == expected
+    assert all_close([None if row[1] is None else list(row[1:]) for row in rows], proba, rtol=1e-12, atol=0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(scored(3), SEEDS)
+def test_probabilities_by_their_definition(leaf, seed):
+    Z = encode(moderate(random_table(seed)), COLUMNS)
+    Z = Z[~np.isnan(Z).any(axis=1)]
+    rules = RuleSet((Rule((), leaf),), COLUMNS, THREE)
+    proba = rules.predict_proba(Z)
+    assert proba.shape == (len(Z), 3) and np.allclose(proba.sum(axis=1), 1) and (leaf.link is None or (proba > 0).all())
+    for z, p in zip(Z, proba, strict=True):
+        if leaf.link:
+            g = [min(max(v + sum(c * z[f] for f, c in zip(leaf.features, coef, strict=True)), leaf.lower), leaf.upper)
+                 for v, coef in leaf.equations]
+            wide = [Decimal(s - max(g)).exp() for s in g]
+            assert np.allclose(p, [float(e / sum(wide)) for e in wide], rtol=1e-9, atol=1e-300)
+        else:
+            assert tuple(p) == leaf.value
+
+
+def test_scores_decide_and_the_first_of_equals_wins():
+    columns = read_columns(np.zeros((1, 1)))
+    two = RuleSet((Rule((), Leaf(0.0, (0,), (1.0,), link="logit")),), columns, ("a", "b"))
+    x = np.array([[0.0], [1e-30], [-1e-30], [50.0], [1e6], [-1e6]])
+    assert two.predict(x).tolist() == ["a", "b", "a", "b", "b", "a"]
+    assert two.predict_proba(x)[:4, 1].tolist() == [0.5, 0.5, 0.5, 1.0] and (two.predict_proba(x) > 0).all()
+    three = RuleSet((Rule((), Leaf((0.0, 0.0, 1.0), (0,), ((1.0, 1.0, 0.0),), link="softmax")),), columns, (7, 8, 9))
+    assert three.predict([[5.0], [1.0], [0.0]]).tolist() == [7, 7, 9]
+    bound = RuleSet((Rule((), Leaf(0.0, (0,), (1.0,), 0.25, 2.0, "logit")),), columns, ("a", "b"))
+    assert bound.predict(x).tolist() == ["b"] * 6  # a score kept above 0 cannot say no
+    wild = RuleSet((Rule((), Leaf((0.0, 0.0, 0.0), (0,), ((4.0, 9.0, -1.0),), link="softmax")),), columns, (7, 8, 9))
+    assert wild.predict([[1e308]]).tolist() == [7]
+    assert wild.predict_proba([[1e308]]).round(9).tolist() == [[0.5, 0.5, 0.0]]
+
+
+def test_a_score_without_features_is_plain_probabilities():
+    leaf = Leaf(math.log(3.0), link="logit")
+    assert leaf.link is None and leaf == Leaf(leaf.value) and np.allclose(leaf.value, (0.25, 0.75))
+    assert np.allclose(Leaf((0.0, 99.0, 0.0), upper=math.log(2.0), link="softmax").value, (0.25, 0.5, 0.25))
+    assert Leaf(9.0, lower=-1.0, upper=0.0, link="logit") == Leaf((0.5, 0.5))
+    assert str(RuleSet((Rule((), leaf),), COLUMNS, TWO)) == "always  then it's (0.75)"
+
+
+def test_text_of_classes_by_equations():
+    steep = Leaf(0.31, (0, 1), (1.2, -0.00342), link="logit")
+    kept = Leaf((0.5, 0.0, -1.0), (0,), ((-1.0, 0.0, 2.0),), -3, 3, "softmax")
+    asked = ((Split((0,), 5), True),)
+    two = RuleSet((Rule(asked, steep), Rule((), Leaf(0.0, (1,), (-2.0,), -4, link="logit"))), COLUMNS, TWO)
+    three = RuleSet((Rule(asked, kept), Rule((), Leaf((0.5, 0.25, 0.25)))), COLUMNS, THREE)
+    assert [re.sub(" +", " ", line) for line in str(two).splitlines()] == [
+        "if a > 5 then it's if 0.31 + 1.2·a - 0.00342·b > 0, else no",
+        "otherwise then it's if -2·b > 0, else no; the sum at least -4",
+        "where a sum decides, P(it's) = 1 / (1 + exp(-sum))"]
+    first, last, note = (re.sub(" +", " ", line) for line in str(three).splitlines())
+    assert first == ("if a > 5 then the largest of (each kept within [-3, 3]) "
+                     'no: 0.5 - a; it\'s: 0; "a \\"third\\"": -1 + 2·a')
+    assert last == "otherwise then no (0.5)" and note.startswith("where sums compete, P(class) = exp(its sum) /")
+    assert two.to_frame()["prediction"].tolist() == ["it's if 0.31 + 1.2·a - 0.00342·b > 0, else no",
+                                                     "it's if -2·b > 0, else no; the sum at least -4"]
+    assert three.to_frame()["prediction"].tolist()[1] == "no"
+    parts = (Split((0,), 5.0), None, None), [1, -1, -1], [2, -1, -1], (None, kept, Leaf((0.0, 0.0, 1.0)))
+    tree = Tree(*parts, COLUMNS, THREE)
+    assert len(str(tree).splitlines()) == 4 and "P(class)" in str(tree).splitlines()[-1]
+    for said in (two, three, tree):
+        page = Tags()
+        page.feed(said._repr_html_())
+        assert page.tags <= TAGS and "exp(" in page.text
+        assert type(said).from_json(said.to_json()) == said
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from([None, TWO, ("u", "v", "w")]), SEEDS)
+def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
+    some = scored(len(classes)) if classes else leaves()
+    leaf = data.draw(some.filter(lambda leaf: leaf.features and leaf.value != 12345.678))  # the text has four digits
+    X = moderate(random_table(seed)).dropna()
+    text = R.answer_text(leaf, COLUMNS, classes).replace("code of smoker", "smoker").replace("·", "*")
+    kept = re.compile(r"(?:, |; the sum | \(each )(?:kept within \[(\S+), (\S+)\]|at least (\S+?)|at most (\S+?))"
+                      r"(?:\)|$)")
+    low, high, least, most = kept.search(text).groups() if kept.search(text) else [None] * 4
+    text = kept.sub("", text)
+
+    def number(equation, row):
+        said = eval(equation, {"__builtins__": {}}, row)
+        return min(max(said, float(low or least or -inf)), float(high or most or inf))
+    spoken = []
+    for row in X.assign(smoker=X["smoker"].astype(float)).drop(columns="colour").to_dict("records"):
+        if classes is None:
+            spoken.append(number(text, row))
+        elif leaf.link == "logit":
+            spoken.append(classes[number(text.split(" if ")[1].split(" > ")[0], row) > 0])
+        else:
+            sums = [number(part.split(": ")[1], row) for part in text.removeprefix("the largest of ").split("; ")]
+            spoken.append(classes[sums.index(max(sums))])
+    assert spoken == RuleSet((Rule((), leaf),), COLUMNS, classes).predict(X).tolist()
+
+
+def test_trees_answer_classes_by_equations():
+    kept, plain_leaf = Leaf(1.0, (0,), (-0.5,), link="logit"), Leaf((0.25, 0.75))
+    tree = Tree((Split((0,), 1.5), None, None), [1, -1, -1], [2, -1, -1], (None, kept, plain_leaf), COLUMNS, TWO)
+    X = random_table(0)
+    X["a"] = X["a"].fillna(-9.0)
+    assert tree.predict(X).tolist() == tree.rules().predict(X).tolist() == one_by_one(Tree.from_json(tree.to_json()), X)
+    assert np.array_equal(tree.predict_proba(X), tree.rules().predict_proba(X))
+    assert set(tree.predict(X)) == set(TWO) and pickle.loads(pickle.dumps(tree)) == tree
+    measured = tree.rules().measure(X, tree.predict(X))
+    assert measured.fidelity == 1.0 and sum(r.support for r in measured.rules) == len(X)
+
+
+def test_json_from_before_there_were_links():
+    rules = RuleSet((Rule((), Leaf(1.0, (0,), (0.5,))),), COLUMNS)
+    told = json.loads(rules.to_json())
+    assert "link" not in told["rules"][0]["leaf"] and RuleSet.from_dict(told) == rules
+    linked = RuleSet((Rule((), Leaf(1.0, (0,), (0.5,), link="logit")),), COLUMNS, TWO)
+    assert json.loads(linked.to_json())["rules"][0]["leaf"]["link"] == "logit"
 
 
 def asks(phrase, row):
@@ -577,6 +742,18 @@ def test_what_cannot_be_right_is_refused():
         (lambda: Leaf(nan), "must be finite"),
         (lambda: Leaf(1.0, lower=2.0, upper=1.0), "lower must not exceed upper"),
         (lambda: Leaf((0.5, 0.5), (0,), (1.0,)), "must be empty"),
+        (lambda: Leaf(0.5, (0,), (1.0,), link="probit"), "link must be None, 'logit' or 'softmax', got 'probit'"),
+        (lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="logit"), "value must hold one number with link 'logit'"),
+        (lambda: Leaf(0.5, (0,), (1.0,), link="softmax"), "one number per class with link 'softmax', got 0.5"),
+        (lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="softmax"), "one number per feature and class"),
+        (lambda: Leaf((0.5, 0.5), (0,), ((1.0, 2.0, 3.0),), link="softmax"), "one number per feature and class"),
+        (lambda: Leaf(0.5, (0,), ((1.0, 2.0),), link="logit"), "one number per feature"),
+        (lambda: Leaf((0.5, 0.5), (0,), ((1.0, nan),), link="softmax"), "must be finite"),
+        (lambda: Leaf((0.5, inf), link="softmax"), "must be finite"),
+        (lambda: RuleSet((Rule((), Leaf(1.0, (0,), (1.0,), link="logit")),), columns), "classes must be given"),
+        (lambda: RuleSet((Rule((), Leaf(1.0, (0,), (1.0,), link="logit")),), columns, "abc"), "one score per class"),
+        (lambda: RuleSet((Rule((), Leaf((0, 1), (0,), ((1, 2),), link="softmax")),), columns, "abc"), "one score"),
+        (lambda: RuleSet((sloped,), columns, ("a", "b")), "one probability per class"),
         (lambda: Tree((Split((0,)), None), [1, -1], [-1, -1], (None, Leaf(1.0)), columns), "name a node"),
         (lambda: Tree((None,), [-1], [-1], (None,), columns), "exactly where there is no split"),
         (lambda: Tree((), [], [], (), columns), "at least the root"),

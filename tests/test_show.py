@@ -379,3 +379,27 @@ def test_regression_and_frames():
     (dots,) = [k for k in ax.collections if k.get_gid() == "rows"]
     assert len(dots.get_offsets()) == len(X)
     plot_rules(rules, X)
+
+
+def test_classes_by_equations():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    columns, walls = read_columns(X), ((Split((0,), 0.0), True),)
+    two = RuleSet((Rule(walls, Leaf(0.5, (0, 1), (1.0, -2.0), link="logit"), 90), Rule((), Leaf((0.25, 0.75)))),
+                  columns, ("no", "yes"))
+    numbers = ((1.0, 0.0, -1.0), (0.0, 2.0, 0.0))
+    three = RuleSet((Rule(walls, Leaf((0.0, 0.5, 0.0), (0, 1), numbers, link="softmax")), Rule((), Leaf((0, 0, 1)))),
+                    columns, ("a", "b", "c"))
+    for rules in (two, three):
+        rows = {t.get_gid(): t.get_text() for t in plot_rules(rules, X, width=12).texts}
+        assert rows["rule0:answer"] == cut_answer(rules)
+        dots = [k for k in plot_regions(rules, X, rules.predict(X)).collections if "rows" in str(k.get_gid())]
+        assert sum(len(k.get_offsets()) for k in dots) == len(X)
+    assert np.array_equal(show.told(two, X), [two.classes.index(c) for c in two.predict(X)])
+    grey, own = show.leaf_colours(two)
+    assert len(set(grey[:3])) == 1 and len(set(own[:3])) == 3
+
+
+def cut_answer(rules):
+    """The first answer as `plot_rules` at 12 inches has room for it."""
+    layout = arrange(rules, 12)
+    return show.cut(show.answer_lines(rules.rules[0], rules)[0], int(int((12 - layout.answer) * show._LETTERS) / 1.12))
