@@ -161,18 +161,22 @@ class Step:
         return f"{self.n_components} components, FIC {self.fic:.6g}"
 
 
-def fab_steps(model, X, y, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None):
+def fab_steps(model, X, y, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None, project=None):
     """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
 
     `resp` None means that only parameters were drawn: the first masses then come from an E-step of EM (17).
+    `project(model, X, resp, before)` may return responsibilities between the last and the E-step's (F6).
     """
     while True:
         log_joint = model.log_joint(X, y)
         w = np.ones(len(log_joint)) if w is None else w
-        fisher = model.fisher(X)
+        fisher, before = model.fisher(X), resp
         resp = _responsibilities(log_joint, 0.0)[0] if resp is None else resp
         mass = block_mass(resp, w, model.blocks, fisher)
         resp, mass, value = e_step(log_joint, mass, model, w, penalty, fisher, n_inner)
+        if project is not None and before is not None:
+            resp = project(model, X, resp, before)
+            value = fic(resp, log_joint, model, w, penalty, fisher)
         n_before = resp.shape[1]
         model, resp = shrink(model, resp, w, min_mass)
         shrunk = resp.shape[1] < n_before
@@ -217,11 +221,14 @@ class BaseFAB(BaseEstimator):
     def _score(self, X, y, w, step):  # how good a finished restart is; the largest wins
         return step.fic
 
+    def _options(self, w):  # of `fab_steps`
+        return {"penalty": self.penalty, "min_mass": self.min_mass, "n_inner": self._n_inner}
+
     def _restart(self, X, y, w, name, seed):
         model, resp = self._start(X, y, w, np.random.default_rng(seed))
         callback = (lambda step: print(f"{name}: {step}")) if self.verbose > 1 else None
-        options = {"penalty": self.penalty, "min_mass": self.min_mass, "n_inner": self._n_inner}
-        step, trace = fab(model, X, y, resp, w, max_iter=self.max_iter, tol=self.tol, callback=callback, **options)
+        step, trace = fab(model, X, y, resp, w, max_iter=self.max_iter, tol=self.tol, callback=callback,
+                          **self._options(w))
         if self.verbose:
             print(f"{name}: {step}, {len(trace)} steps")
         return self._score(X, y, w, step), step, trace

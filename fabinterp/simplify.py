@@ -4,17 +4,14 @@
 
 # %% auto #0
 __all__ = ['N_SEARCH', 'N_JITTER', 'N_FEATURES', 'N_CELLS', 'OVERLAP', 'RuleMixture', 'random_mixture', 'map_answers',
-           'training_error', 'distinct_rows', 'order_categories', 'is_fitted', 'wants_codes', 'fitted_clone',
-           'well_scaled', 'unit_of', 'default_forest', 'in_units', 'by_chunks', 'few_of', 'class_shares', 'said_by',
-           'jitter', 'residual_variance', 'search_bins', 'search_rows', 'tree_boxes', 'component_boxes', 'starts_of',
-           'short_cuts', 'box_conditions', 'answered', 'Task', 'asked_thresholds', 'fidelity_rows', 'shakes_for',
-           'list_boxes', 'check_parameters', 'entropy_of', 'encoded', 'rows_at_predict', 'target_of', 'check_kind',
-           'explained', 'make_task', 'coverage', 'measured_rules', 'teller', 'BaseRuleMixture', 'RuleMixtureClassifier',
-           'RuleMixtureRegressor']
+           'training_error', 'is_fitted', 'wants_codes', 'fitted_clone', 'well_scaled', 'default_forest', 'in_units',
+           'class_shares', 'said_by', 'jitter', 'residual_variance', 'search_bins', 'search_rows', 'tree_boxes',
+           'component_boxes', 'starts_of', 'short_cuts', 'box_conditions', 'answered', 'Task', 'asked_thresholds',
+           'fidelity_rows', 'shakes_for', 'list_boxes', 'check_kind', 'explained', 'make_task', 'coverage',
+           'measured_rules', 'teller', 'BaseRuleMixture', 'RuleMixtureClassifier', 'RuleMixtureRegressor']
 
 # %% ../nbs/07_simplify.ipynb #simp-imports
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -25,17 +22,16 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils import check_array, check_random_state, check_X_y
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .bins import Bins, bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical
+from .bins import (Bins, bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical,
+                            short_cut)
 from .boxes import Rows, asked, climb, list_of, search, whole
 from .ensembles import Ensemble, ensemble_thresholds, read_ensemble, recode
 from .experts import Categorical, ConstantGaussian, variance_floor
 from .fab import MIN_MASS, BaseFAB
-from .rules import (Extent, Leaf, Rule, RuleSet, conditions_of, encode, is_frame, merge, read_columns,
-                             satisfied, shortest)
+from .rules import Extent, Leaf, Rule, RuleSet, conditions_of, few, merge, satisfied
+from .tables import by_chunks, check_parameters, entropy_of, read_table, rows_at_predict, unit_of
 
 # %% ../nbs/07_simplify.ipynb #simp-model
 @dataclass(frozen=True, eq=False)
@@ -104,42 +100,6 @@ def training_error(answers, y, w):
     loss = answers != y if y.dtype.kind in "iu" else (answers - y) ** 2
     return float(np.average(loss, weights=w))
 
-# %% ../nbs/07_simplify.ipynb #simp-distinct
-def distinct_rows(Z, y, w):
-    """Rows of positive weight, sorted and each once: `(first, weight)`, positions in Z and their summed weights.
-
-    A row given twice is then the same as a row of weight 2, exactly, and the order of rows does not matter.
-    """
-    at = np.flatnonzero(w > 0)
-    keys = np.column_stack([np.nan_to_num(Z[at], nan=np.inf), y[at]])
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
-    return at[order[new]], np.add.reduceat(w[at[order]], np.flatnonzero(new))
-
-# %% ../nbs/07_simplify.ipynb #simp-categories
-def order_categories(columns, Z, y, w):
-    """The columns with each category list sorted by what y does in it, so that sets of labels become intervals.
-
-    Two classes or numbers: by mean y, where the best set is an interval (Fisher, 1958). More classes: by the first
-    principal direction of the class shares.
-    """
-    Y = np.eye(int(y.max()) + 1)[y] if y.dtype.kind in "iu" else y[:, None]
-    Y = Y - np.average(Y, axis=0, weights=w)
-    lists = list(columns.categories)
-    for j, labels in enumerate(lists):
-        if labels is None or labels == (False, True):
-            continue
-        known = ~np.isnan(Z[:, j])
-        code = Z[known, j].astype(int)
-        mass = np.bincount(code, w[known], len(labels))
-        sums = np.stack([np.bincount(code, (w * column)[known], len(labels)) for column in Y.T])
-        means = np.divide(sums, mass, out=np.zeros_like(sums), where=mass > 0)
-        direction = np.linalg.svd(means * np.sqrt(mass), full_matrices=False)[0][:, 0]
-        direction = direction * (np.sign(direction[np.abs(direction).argmax()]) or 1.0)
-        lists[j] = tuple(labels[c] for c in np.argsort(direction @ means, kind="stable"))
-    return replace(columns, categories=tuple(lists))
-
 # %% ../nbs/07_simplify.ipynb #simp-ensemble
 def is_fitted(model):
     """Whether a model needs no fit: a fitted estimator, or what has no fit at all (a dump, a booster, a path)."""
@@ -175,18 +135,6 @@ def well_scaled(table):
     return bool(np.all(~(span > 0) | ((span > 1e-3) & (span < 1e30) & (size < 1e4 * span))))
 
 
-def unit_of(values, w):
-    """Centre and spread of numbers: the median value and the root mean square distance from it, 1 if that is 0."""
-    known = ~np.isnan(values)
-    if not known.any():
-        return 0.0, 1.0
-    values, w = values[known], w[known]
-    middle = (len(values) - 1) // 2
-    centre = np.partition(values, middle)[middle]  # one of the values: differences from it lose no digits
-    spread = np.sqrt(np.average((values - centre) ** 2, weights=w))
-    return centre, float(spread) if spread > 1e-14 * np.abs(values).max() else 1.0
-
-
 def default_forest(forest, Z, y, w, columns):
     """The forest fitted to codes Z (n, d), able to predict them, and the `Ensemble` that it is."""
     weight = None if (w == 1).all() else w
@@ -216,23 +164,13 @@ def in_units(Z, units):
     return (np.asarray(Z, float) - units[:, 0]) / units[:, 1]
 
 # %% ../nbs/07_simplify.ipynb #simp-said
-def by_chunks(function, Z, size=8192):
-    """The function of all rows, taken in chunks that bound the memory."""
-    return np.concatenate([function(Z[i:i + size]) for i in range(0, len(Z), size)])
-
-
-def few_of(labels):
-    """A list of labels cut to five for a message."""
-    labels = [str(label) for label in list(labels)[:6]]
-    return ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
-
-
 def class_shares(ensemble, Z, classes):
     """(n, C) the ensemble's class probabilities in the order of `classes`; refuses classes that y never had."""
     place = {label: c for c, label in enumerate(classes.tolist())}
-    known = [place.get(label) for label in np.asarray(ensemble.classes).tolist()]
+    said = np.asarray(ensemble.classes).tolist()
+    known = [place.get(label) for label in said]
     if None in known:
-        raise ValueError(f"estimator must predict the classes of y, {few_of(classes)}, got {few_of(ensemble.classes)}")
+        raise ValueError(f"estimator must predict the classes of y, {few(place)}, got {few(said)}")
     found = np.zeros((len(Z), len(classes)))
     found[:, known] = by_chunks(ensemble.predict_proba, Z)
     return found
@@ -334,10 +272,7 @@ def short_cuts(Z, bins):
     said = []
     for x, cuts in zip(Z.T, bins.thresholds, strict=True):
         values = np.unique(x[~np.isnan(x)])
-        above = np.searchsorted(values, cuts, side="right")
-        between = (above > 0) & (above < len(values))
-        said.append([shortest(values[a - 1], values[a]) if ok else float(b)
-                     for a, b, ok in zip(above, cuts, between, strict=True)])
+        said.append([short_cut(values, cut) for cut in cuts])
     return said
 
 
@@ -452,67 +387,7 @@ def list_boxes(task, assigned, rng, max_rules, max_conditions, n_shakes, callbac
 _AT_LEAST = {"max_rules": 1, "max_conditions": 1, "max_components": 1, "n_init": 1, "max_iter": 1, "n_shakes": 0,
              "verbose": 0, "penalty": 0.0, "tol": 0.0, "min_mass": 0.0}
 _ONE_OF = {"select": ("error", "fic"), "target": ("observed", "ensemble")}
-
-
-def check_parameters(estimator):
-    """Refuse parameters out of range; ValueError names the argument, what is allowed and what was given."""
-    for name, allowed in _ONE_OF.items():
-        value = getattr(estimator, name)
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-    for name, least in _AT_LEAST.items():
-        value = getattr(estimator, name)
-        kind, what = (Integral, "an integer") if isinstance(least, int) else (Real, "a finite number")
-        left_open = value is None and name in ("max_conditions", "n_shakes")
-        if left_open or (isinstance(value, bool) and name == "verbose"):
-            continue
-        if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < np.inf:
-            raise ValueError(f"{name} must be {what} of at least {least}, got {value!r}")
-    if estimator.min_mass >= 1:
-        raise ValueError(f"min_mass must be a share below 1, got {estimator.min_mass!r}")
-    n_jobs = estimator.n_jobs
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
-
-
-def entropy_of(random_state):
-    """Four integers from None, a seed or a `RandomState`, the one source of all random draws of a fit."""
-    try:
-        return check_random_state(random_state).randint(2**31, size=4)
-    except ValueError:
-        raise ValueError(f"random_state must be None, an integer from 0 to 2**32 - 1 or a RandomState, "
-                         f"got {random_state!r}") from None
-
-# %% ../nbs/07_simplify.ipynb #simp-door
-def encoded(X, columns, estimator, n_least=1):
-    """X (n, d) as finite or missing floats: a frame through its `columns`, if known, all else as it is."""
-    if getattr(getattr(X, "dtype", None), "kind", None) in ("U", "S"):
-        raise ValueError("X must hold numbers, or be a data frame with categories, got an array of strings")
-    Z = X if columns is None else encode(X, columns)
-    return check_array(Z, dtype=float, ensure_all_finite="allow-nan", ensure_min_samples=n_least,
-                       estimator=estimator, input_name="X")
-
-
-def rows_at_predict(estimator, X):
-    """X (n, d) as encoded rows, its names and width held to those of fit."""
-    check_is_fitted(estimator)
-    if is_frame(X):
-        validate_data(estimator, X, reset=False, skip_check_array=True)
-        return encoded(X, estimator.columns_ if estimator._framed else None, estimator)
-    Z = encoded(X, None, estimator)
-    validate_data(estimator, Z, reset=False, skip_check_array=True)
-    return Z
-
-
-def target_of(estimator, Z, y):
-    """The target (n,) as numbers and None, or as codes and the sorted classes."""
-    _, y = check_X_y(Z, y, dtype=float, ensure_all_finite="allow-nan", y_numeric=not is_classifier(estimator),
-                     estimator=estimator)
-    if not is_classifier(estimator):
-        return y.astype(float), None
-    check_classification_targets(y)
-    classes, y = np.unique(y, return_inverse=True)
-    return y, classes
+_MAY_BE_NONE = ("max_conditions", "n_shakes")
 
 # %% ../nbs/07_simplify.ipynb #simp-explained
 def check_kind(model, classes):
@@ -527,16 +402,17 @@ def check_kind(model, classes):
         raise ValueError(f"estimator must be a {kind} ensemble, got {got or type(model).__name__}")
 
 
-def explained(model, default, table, Z, labels, w, own, columns):
-    """The fitted ensemble and the `Ensemble` that it is in `columns`; `own` are the columns as the table has them."""
+def explained(model, default, table, rows):
+    """The fitted ensemble and the `Ensemble` that it is in the columns of the training rows; `table`: rows as given."""
     if model is None:
-        return default_forest(default, Z, labels, w, columns)
+        return default_forest(default, rows.Z, rows.target, rows.w, rows.columns)
+    own = rows.given
     if not is_fitted(model):
-        as_codes = own.categories != (None,) * len(own.names) and wants_codes(model)
-        model = fitted_clone(model, Z if as_codes else table, labels, w)
-        own = columns if as_codes else own
+        as_codes = any(labels is not None for labels in own.categories) and wants_codes(model)
+        model = fitted_clone(model, rows.Z if as_codes else table, rows.target, rows.w)
+        own = rows.columns if as_codes else own
     try:
-        return model, recode(read_ensemble(model, own), columns)
+        return model, recode(read_ensemble(model, own), rows.columns)
     except ValueError as error:
         said = str(error)
         raise ValueError("estimator does not go with X" * said.startswith("columns:") + said.removeprefix("columns")) \
@@ -544,27 +420,14 @@ def explained(model, default, table, Z, labels, w, own, columns):
 
 # %% ../nbs/07_simplify.ipynb #simp-make
 def make_task(estimator, X, y, sample_weight, seed):
-    """The `Task` of a fit: table, target, distinct rows, ensemble; and the ensemble as the caller knows it."""
-    framed = is_frame(X)
-    own = read_columns(X) if framed else None
-    Z = encoded(X, own, estimator, 2)
-    validate_data(estimator, X if framed else Z, skip_check_array=True)
-    y, classes = target_of(estimator, Z, y)
-    if classes is not None:
-        estimator.classes_ = classes
-    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
-    check_kind(estimator.estimator, classes)
-    at, w = distinct_rows(Z, y, w)
-    own = own or read_columns(Z)
-    columns = order_categories(own, Z[at], y[at], w)
-    table, y = X.iloc[at] if framed else Z[at], y[at]
-    Z = encode(table, columns)
-    forest = RandomForestRegressor if classes is None else RandomForestClassifier
+    """The `Task` of a fit: distinct rows, targets, ensemble; and the ensemble as the caller knows it."""
+    rows = read_table(estimator, X, y, sample_weight)
+    check_kind(estimator.estimator, rows.classes)
+    forest = RandomForestRegressor if rows.classes is None else RandomForestClassifier
     default = forest(random_state=seed, n_jobs=estimator.n_jobs)
-    labels = y if classes is None else classes[y]
-    fitted, ensemble = explained(estimator.estimator, default, table, Z, labels, w, own, columns)
-    check_kind(ensemble, classes)
-    return Task(Z, y, w, said_by(ensemble, Z, classes), ensemble, classes), fitted
+    fitted, ensemble = explained(estimator.estimator, default, X.iloc[rows.at] if rows.framed else rows.Z, rows)
+    check_kind(ensemble, rows.classes)
+    return Task(rows.Z, rows.y, rows.w, said_by(ensemble, rows.Z, rows.classes), ensemble, rows.classes), fitted
 
 # %% ../nbs/07_simplify.ipynb #simp-measure
 def coverage(rules, X):
@@ -629,11 +492,10 @@ class BaseRuleMixture(BaseFAB):
 
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d) array or frame, y (n,), row weights (n,); a weight of 2 is the same as a row given twice."""
-        check_parameters(self)
+        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         entropy = entropy_of(self.random_state)
         rng = np.random.default_rng(entropy)
         task, self.estimator_ = make_task(self, X, y, sample_weight, int(entropy[0]))
-        self.columns_, self._framed = task.columns, is_frame(X)
         self.bins_ = merge_identical(task.Z, asked_thresholds(task.ensemble)[0])
         S = incidence(codes(task.Z, self.bins_), self.bins_)
         self._climb(S, task.said if self.target == "ensemble" else task.y, task.w)

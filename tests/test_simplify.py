@@ -37,9 +37,7 @@ from fabinterp.simplify import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     coverage,
-    distinct_rows,
     jitter,
-    order_categories,
     random_mixture,
     short_cuts,
     well_scaled,
@@ -522,44 +520,6 @@ def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
 
 
 # ------------------------------------------------------------------ the parts
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=50, deadline=None)
-def test_distinct_rows_are_the_rows_once(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 40))
-    Z, y = rng.integers(0, 3, (n, 2)).astype(float), rng.integers(0, 2, n)
-    Z[rng.random(Z.shape) < 0.2] = np.nan
-    w = rng.integers(0, 3, n).astype(float)
-    w[0] = 1.0
-    at, mass = distinct_rows(Z, y, w)
-    key = [str((*Z[i], y[i])) for i in range(n)]
-    assert len({key[i] for i in at}) == len(at)
-    assert {key[i]: m for i, m in zip(at, mass)} == {k: sum(w[i] for i in range(n) if key[i] == k)
-                                                    for k in {key[i] for i in range(n) if w[i] > 0}}
-    turned = rng.permutation(n)
-    other, weight = distinct_rows(Z[turned], y[turned], w[turned])
-    assert np.array_equal(Z[at], Z[turned][other], equal_nan=True) and np.array_equal(mass, weight)
-
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
-def test_ordered_categories_hold_the_best_set_as_an_interval(seed):
-    rng = np.random.default_rng(seed)
-    from fabinterp.rules import Columns
-    m = int(rng.integers(2, 6))
-    z, y, w = rng.integers(0, m, 60).astype(float), rng.normal(size=60), rng.random(60)
-    ordered = order_categories(Columns(("c",), (tuple("abcdef"[:m]),)), z[:, None], y, w)
-
-    def loss(inside):
-        held = np.isin(z, inside)
-        return sum((w[part] * (y[part] - np.average(y[part], weights=w[part])) ** 2).sum()
-                   for part in (held, ~held) if part.any())
-
-    sets = [[c for c in range(m) if mask >> c & 1] for mask in range(2**m)]
-    intervals = [["abcdef".index(label) for label in ordered.categories[0][:k]] for k in range(m + 1)]
-    assert min(map(loss, intervals)) == pytest.approx(min(map(loss, sets)), abs=1e-9)
-
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=30, deadline=None)
