@@ -1,5 +1,7 @@
 """Experts: the M-step is the constrained maximum, and nothing depends on units."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -9,8 +11,12 @@ from fabinterp.experts import (
     MIN_VAR,
     Categorical,
     ConstantGaussian,
+    LinearGaussian,
+    LinearSoftmax,
     categorical,
     constant_gaussian,
+    linear_gaussian,
+    linear_softmax,
     variance_floor,
 )
 
@@ -132,3 +138,197 @@ def test_keep_and_dims():
 def test_a_floor_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match=r"floor must be in \[0, 1/3\), got 0.5"):
         categorical(np.array([0, 1, 2]), np.ones((3, 1)), np.ones(3), 3, 0.5)
+
+
+# Linear experts
+
+
+def linear_problem(seed):
+    """Design with awkward columns, responsibilities (some experts empty), integer weights; sometimes p > n."""
+    rng, n, k, resp, w = problem(seed)
+    p = rng.integers(1, 7)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, p))])
+    for j in range(1, p + 1):
+        kind = rng.integers(0, 8)
+        if kind < 3:  # zero, constant, a combination of others
+            X[:, j] = [np.zeros(n), np.full(n, 3.0), X[:, rng.integers(0, j)] - 2 * X[:, 0]][kind]
+    if k > 1 and rng.random() < 0.3:
+        resp[:, 0] = 0.0
+    y = X @ rng.normal(size=p + 1) + rng.choice([0.0, 0.1, 1.0]) * rng.normal(size=n)
+    return rng, X, y, resp, w
+
+
+def worth(expert, X, y, resp, w):
+    """What the M-step maximises, expert by expert."""
+    fit = np.sum(w[:, None] * resp * expert.log_lik(X, y), axis=0)
+    return fit - 0.5 * expert.penalty * expert.dims * np.log1p(w @ resp)
+
+
+@settings(deadline=None)
+@given(seeds, st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
+def test_linear_update_is_never_worse(seed, pooled, penalty):
+    rng, X, y, resp, w = linear_problem(seed)
+    k, p = resp.shape[1], X.shape[1]
+    floor = variance_floor(y, w)
+    var = np.full(k, floor + rng.exponential()) if pooled else floor + rng.exponential(size=k)
+    expert = LinearGaussian(rng.normal(size=(k, p)) * (rng.random((k, p)) < 0.5), var, floor, penalty, pooled)
+    for _ in range(3):
+        after = expert.update(X, y, resp, w)
+        before, now = worth(expert, X, y, resp, w), worth(after, X, y, resp, w)
+        slack = 1e-7 * (1 + np.abs(before).sum())
+        assert now.sum() >= before.sum() - slack
+        assert pooled or (now >= before - slack).all()
+        assert (after.var >= floor).all() and np.isfinite(after.coef).all()
+        assert not pooled or np.ptp(after.var) == 0
+        expert = after
+
+
+@settings(deadline=None)
+@given(seeds)
+def test_linear_is_weighted_least_squares_on_its_support(seed):
+    _, X, y, resp, w = linear_problem(seed)
+    best = linear_gaussian(X, y, resp, w)
+    mass = w @ resp
+    for k in np.flatnonzero(mass > 1e-3):
+        v, columns = w * resp[:, k], np.flatnonzero(best.coef[k])
+        coef = np.linalg.lstsq(np.sqrt(v)[:, None] * X[:, columns], np.sqrt(v) * y, rcond=None)[0]
+        square = v @ (y - X @ best.coef[k]) ** 2
+        assert square <= v @ (y - X[:, columns] @ coef) ** 2 + 1e-9 * (v @ y**2 + 1)
+        assert best.var[k] == pytest.approx(max(square / mass[k], best.floor), rel=1e-9)
+        assert best.dims[k] == (best.coef[k, 1:] != 0).sum() + 2
+
+
+@settings(deadline=None)
+@given(seeds)
+def test_pooled_variance_is_that_of_all_rows(seed):
+    _, X, y, resp, w = linear_problem(seed)
+    best = linear_gaussian(X, y, resp, w, pooled=True)
+    square = np.sum(w[:, None] * resp * (y[:, None] - X @ best.coef.T) ** 2)
+    assert best.var == pytest.approx(max(square / np.sum(w @ resp), best.floor), rel=1e-9)
+    assert (best.dims == (best.coef[:, 1:] != 0).sum(axis=1) + 1).all()
+
+
+def test_linear_update_is_not_beaten_by_moves_of_its_parameters():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(60), rng.normal(size=(60, 4))])
+    y, resp, w = X[:, 1] - X[:, 2] + rng.normal(size=60), rng.dirichlet(np.ones(2), 60), rng.exponential(size=60)
+    best = linear_gaussian(X, y, resp, w)
+    top = worth(best, X, y, resp, w)
+    for size in (1e-4, 1e-2, 1.0):
+        for _ in range(50):
+            coef = best.coef + size * rng.normal(size=best.coef.shape) * (best.coef != 0)
+            other = LinearGaussian(coef, best.var * np.exp(size * rng.normal(size=2)), best.floor)
+            assert (worth(other, X, y, resp, w) <= top + 1e-9).all()
+
+
+def test_linear_finds_the_best_support_of_easy_data():
+    rng = np.random.default_rng(1)
+    X, resp, w = np.column_stack([np.ones(100), rng.normal(size=(100, 4))]), np.ones((100, 1)), np.ones(100)
+    y = 2 + X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=100)
+    best = linear_gaussian(X, y, resp, w)
+    values = {}
+    for support in (s for size in range(5) for s in combinations(range(1, 5), size)):
+        columns = [0, *support]
+        coef = np.zeros((1, 5))
+        coef[0, columns] = np.linalg.lstsq(X[:, columns], y, rcond=None)[0]
+        var = np.array([np.mean((y - X @ coef[0]) ** 2)])
+        values[support] = worth(LinearGaussian(coef, var), X, y, resp, w)[0]
+    assert tuple(np.flatnonzero(best.coef[0])[1:]) == max(values, key=values.get)
+    assert worth(best, X, y, resp, w)[0] == pytest.approx(max(values.values()))
+
+
+def test_without_a_price_all_columns_are_in():
+    rng = np.random.default_rng(2)
+    X, y = np.column_stack([np.ones(50), rng.normal(size=(50, 5))]), rng.normal(size=50)
+    best = linear_gaussian(X, y, np.ones((50, 1)), np.ones(50), penalty=0.0)
+    np.testing.assert_allclose(best.coef[0], np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-9)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_linear_follows_scale_offset_and_repetition(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(30), rng.normal(size=(30, 4))])
+    y, resp = X @ rng.normal(size=5) + rng.normal(size=30), rng.dirichlet(np.ones(2), 30)
+    w = rng.integers(1, 4, 30)
+    plain = linear_gaussian(X, y, resp, w.astype(float))
+    moved = linear_gaussian(X, 1e3 * (y + 1e6), resp, w.astype(float))
+    again = linear_gaussian(*(np.repeat(a, w, axis=0) for a in (X, y, resp)), np.ones(w.sum()))
+    np.testing.assert_allclose(moved.coef / 1e3 - 1e6 * (np.arange(5) == 0), plain.coef, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(moved.var / 1e6, plain.var, rtol=1e-5)
+    np.testing.assert_allclose(again.coef, plain.coef, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(again.var, plain.var, rtol=1e-7)
+
+
+def test_an_exact_line_reaches_the_floor():
+    X = np.column_stack([np.ones(20), np.arange(20.0) - 9.5])
+    y = 3 * X[:, 1] + 1
+    best = linear_gaussian(X, y, np.ones((20, 1)), np.ones(20))
+    assert best.var[0] == best.floor == pytest.approx(MIN_VAR * y.var())
+    np.testing.assert_allclose(best.coef[0], [1, 3], rtol=1e-6)
+
+
+def test_a_constant_target_leaves_a_constant_line():
+    X = np.column_stack([np.ones(20), np.random.default_rng(3).normal(size=(20, 3))])
+    best = linear_gaussian(X, np.full(20, 7.0), np.full((20, 2), 0.5), np.ones(20))
+    np.testing.assert_allclose(best.coef, np.tile([7.0, 0, 0, 0], (2, 1)))
+    assert np.isfinite(best.log_lik(X, np.full(20, 7.0))).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.integers(2, 4), st.sampled_from([0.0, 1.0]))
+def test_softmax_update_is_never_worse(seed, n_classes, penalty):
+    rng, X, _, resp, w = linear_problem(seed)
+    label = (X @ rng.normal(size=(X.shape[1], n_classes)) + rng.gumbel(size=(len(X), n_classes))).argmax(axis=1)
+    k, p = resp.shape[1], X.shape[1]
+    coef = rng.normal(size=(k, p, n_classes)) * (rng.random((k, p, 1)) < 0.5)
+    expert = LinearSoftmax(coef, penalty)
+    for _ in range(2):
+        after = expert.update(X, label, resp, w)
+        before, now = worth(expert, X, label, resp, w), worth(after, X, label, resp, w)
+        assert (now >= before - 1e-9 * (1 + np.abs(before))).all() and np.isfinite(after.coef).all()
+        expert = after
+
+
+def test_softmax_codes_and_probabilities_say_the_same():
+    rng = np.random.default_rng(4)
+    X, label = np.column_stack([np.ones(40), rng.normal(size=(40, 2))]), rng.integers(0, 3, 40)
+    resp, w, one_hot = rng.dirichlet(np.ones(2), 40), np.ones(40), np.eye(3)[label]
+    hard, soft = linear_softmax(X, label, resp, w, 3), linear_softmax(X, one_hot, resp, w, 3)
+    np.testing.assert_array_equal(hard.coef, soft.coef)
+    np.testing.assert_allclose(hard.log_lik(X, label), soft.log_lik(X, one_hot))
+    scores = np.einsum("np,kpc->nkc", X, hard.coef)
+    prob = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(hard.log_prob(X), np.log(prob), atol=1e-12)
+
+
+def test_softmax_without_columns_is_the_share():
+    rng = np.random.default_rng(5)
+    X, label = np.column_stack([np.ones(60), rng.normal(size=(60, 2))]), rng.integers(0, 3, 60)
+    resp, w = rng.dirichlet(np.ones(2), 60), rng.exponential(size=60)
+    expert = linear_softmax(X, label, resp, w, 3, penalty=100.0)
+    share = categorical(label, resp, w, 3, 0.0).prob
+    np.testing.assert_allclose(np.exp(expert.log_prob(X)), np.tile(share, (60, 1, 1)), atol=1e-4)
+    assert list(expert.dims) == [2, 2]
+
+
+def test_linear_experts_without_rows_stay_as_they_are():
+    rng = np.random.default_rng(6)
+    X, y = np.column_stack([np.ones(20), rng.normal(size=(20, 2))]), rng.normal(size=20)
+    resp, w = np.column_stack([np.ones(20), np.zeros(20)]), np.ones(20)
+    line = LinearGaussian(np.ones((2, 3)), np.array([2.0, 3.0])).update(X, y, resp, w)
+    np.testing.assert_allclose(line.coef[1], 1, rtol=1e-12)
+    assert line.var[1] == 3
+    start = rng.normal(size=(2, 3, 2))
+    classes = LinearSoftmax(start).update(X, (y > 0).astype(int), resp, w)
+    np.testing.assert_array_equal(classes.coef[1], start[1])
+
+
+def test_linear_keep_and_dims():
+    coef = np.array([[1.0, 0, 2], [3, 0, 0], [4, 5, 6]])
+    line = LinearGaussian(coef, np.arange(1.0, 4), 1e-6, 2.0, True)
+    kept = line.keep(np.array([True, False, True]))
+    assert list(kept.var) == [1, 3] and list(kept.dims) == [2, 3]
+    assert (kept.floor, kept.penalty, kept.pooled) == (1e-6, 2, True)
+    classes = LinearSoftmax(np.repeat(coef[:, :, None], 4, axis=2), 2.0).keep(np.array([False, True, True]))
+    assert list(classes.dims) == [3, 9] and classes.penalty == 2

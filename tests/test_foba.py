@@ -1,0 +1,407 @@
+"""FoBa: exact gains, local optimality, never worse than the incumbent, and nothing depends on units."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+
+from fabinterp.foba import RIDGE, TOL, foba, foba_logistic, foba_many, foba_softmax, subset_search
+
+seeds = st.integers(0, 2**32 - 1)
+quick = settings(deadline=None, max_examples=60)
+
+
+def problem(seed):
+    """Design with awkward columns, target and integer weights; often more columns than rows."""
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(3, 30), rng.integers(1, 9)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, p)) + rng.integers(0, 2) * rng.normal(size=(n, 1))])
+    for j in range(1, p + 1):
+        kind = rng.integers(0, 8)
+        if kind < 3:  # zero, constant, a combination of others
+            X[:, j] = [np.zeros(n), np.full(n, 3.0), X[:, rng.integers(0, j)] - 2 * X[:, 0]][kind]
+    y = X @ rng.normal(size=p + 1) * rng.integers(0, 2) + rng.normal(size=n)
+    w = rng.integers(0, 3, n) + (np.arange(n) == 0).astype(float)
+    return rng, X, y, w, 0.5 * np.log1p(w.sum())
+
+
+def plain_problem(seed):
+    """The same without ties: independent columns and rows enough."""
+    rng = np.random.default_rng(seed)
+    p = rng.integers(1, 7)
+    X = np.column_stack([np.ones(p + 6), rng.normal(size=(p + 6, p))])
+    w = rng.integers(1, 4, p + 6).astype(float)
+    return rng, X, X @ rng.normal(size=p + 1) + rng.normal(size=p + 6), w, 0.5 * np.log1p(w.sum())
+
+
+def moments(X, y, w, var=0.5):
+    return (X * w[:, None]).T @ X / var, X.T @ (w * y.T).T / var
+
+
+def value(X, y, w, support, price, var=0.5):
+    """Best log-likelihood on the support less price, by least squares on the rows."""
+    root, columns = np.sqrt(w), [0, *support]
+    coef = np.linalg.lstsq(root[:, None] * X[:, columns], root * y, rcond=1e-9)[0]
+    return w @ (y**2 - (y - X[:, columns] @ coef) ** 2) / (2 * var) - price * len(support)
+
+
+@quick
+@given(seeds, st.sampled_from(["exact", "paper"]))
+def test_gain_is_that_of_its_coefficients(seed, removal):
+    _, X, y, w, price = problem(seed)
+    gram, cross = moments(X, y, w)
+    found = foba(gram, cross, price, removal=removal)
+    assert set(np.flatnonzero(found.coef)) <= {0, *found.support} and list(found.support) == sorted(found.support)
+    told = cross @ found.coef - 0.5 * found.coef @ gram @ found.coef - price * len(found.support)
+    assert found.gain == pytest.approx(told, rel=1e-6, abs=1e-6)
+    assert found.gain == pytest.approx(value(X, y, w, found.support, price), rel=1e-6, abs=1e-6)
+
+
+@quick
+@given(seeds)
+def test_no_single_exchange_pays(seed):
+    _, X, y, w, price = problem(seed)
+    found = foba(*moments(X, y, w), price)
+    for j in range(1, X.shape[1]):
+        other = set(found.support) ^ {j}
+        assert value(X, y, w, sorted(other), price) <= found.gain + 1e-6 * (1 + abs(found.gain))
+
+
+@quick
+@given(seeds, st.sampled_from(["exact", "paper"]))
+def test_between_incumbent_and_oracle(seed, removal):
+    rng, X, y, w, price = problem(seed)
+    gram, cross = moments(X, y, w)
+    best = subset_search(gram, cross, price)
+    assert best.gain == pytest.approx(value(X, y, w, best.support, price), rel=1e-6, abs=1e-6)
+    start = tuple(np.flatnonzero(rng.random(X.shape[1]) < 0.5).tolist())
+    incumbent = value(X, y, w, [j for j in start if j], price)
+    slack = 1e-6 * (1 + abs(best.gain))
+    assert incumbent - slack <= foba(gram, cross, price, start=start, removal=removal).gain <= best.gain + slack
+
+
+def test_oracle_tries_every_support():
+    rng = np.random.default_rng(3)
+    X, y, w = np.column_stack([np.ones(20), rng.normal(size=(20, 5))]), rng.normal(size=20), np.ones(20)
+    supports = [s for k in range(6) for s in combinations(range(1, 6), k)]
+    best = subset_search(*moments(X, y, w), 0.7)
+    assert best.gain == pytest.approx(max(value(X, y, w, s, 0.7) for s in supports))
+    without = subset_search(*moments(X, y, w), 0.0, always=())
+    np.testing.assert_allclose(without.coef, np.linalg.lstsq(X, y, rcond=None)[0])
+
+
+@quick
+@given(seeds)
+def test_scales_of_columns_do_not_matter(seed):
+    rng, X, y, w, price = plain_problem(seed)
+    scale = 2.0 ** rng.integers(-20, 20, X.shape[1])  # powers of two round nothing
+    plain, scaled = foba(*moments(X, y, w), price), foba(*moments(X * scale, y, w), price)
+    assert plain.support == scaled.support
+    np.testing.assert_allclose(scaled.coef * scale, plain.coef, rtol=1e-6, atol=1e-9)
+
+
+@quick
+@given(seeds)
+def test_a_weight_is_a_repetition(seed):
+    _, X, y, w, price = plain_problem(seed)
+    times = w.astype(int)
+    again = np.repeat(X, times, axis=0), np.repeat(y, times), np.ones(times.sum())
+    one, two = foba(*moments(X, y, w), price), foba(*moments(*again), price)
+    assert one.gain == pytest.approx(two.gain, rel=1e-6, abs=1e-6)
+
+
+def test_a_dear_price_leaves_nothing_and_no_price_takes_all():
+    rng = np.random.default_rng(0)
+    X, y, w = np.column_stack([np.ones(50), rng.normal(size=(50, 6))]), rng.normal(size=50), np.ones(50)
+    assert foba(*moments(X, y, w), 1e6).support == ()
+    free = foba(*moments(X, y, w), 0.0)
+    assert free.support == tuple(range(1, 7))
+    np.testing.assert_allclose(free.coef, np.linalg.lstsq(X, y, rcond=None)[0])
+
+
+def test_collinear_constant_and_zero_columns_stay_out():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 40))
+    X = np.column_stack([np.ones(40), a, b, a - 3 * b, np.full(40, 7.0), np.zeros(40), a])
+    found = foba(*moments(X, a + b, np.ones(40)), 0.0)
+    assert len(found.support) == 2 and not {4, 5} & set(found.support)
+    np.testing.assert_allclose(X @ found.coef, a + b, atol=1e-6)
+    incumbent = foba(*moments(X, a + b, np.ones(40)), 1.0, start=range(7))
+    assert len(incumbent.support) == 2 and incumbent.gain == pytest.approx(found.gain - 2)
+
+
+def test_more_columns_than_rows():
+    rng = np.random.default_rng(2)
+    X, y = np.column_stack([np.ones(8), rng.normal(size=(8, 40))]), rng.normal(size=8)
+    found = foba(*moments(X, y, np.ones(8)), 0.0)
+    assert len(found.support) <= 7 and np.isfinite(found.coef).all()
+    np.testing.assert_allclose(X @ found.coef, y, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3])
+def test_at_most_so_many_columns(size):
+    rng = np.random.default_rng(4)
+    X = np.column_stack([np.ones(90), rng.normal(size=(90, 6))])
+    gram, cross = moments(X, X.sum(axis=1) + rng.normal(size=90), np.ones(90))
+    assert len(foba(gram, cross, 1.0, max_size=size).support) == size
+    assert len(foba(gram, cross, 1.0, max_size=size, start=range(1, 7)).support) == size
+
+
+@quick
+@given(seeds)
+def test_groups_come_and_go_together(seed):
+    rng, X, y, w, price = problem(seed)
+    p = X.shape[1]
+    labels, start = rng.integers(0, 4, p), np.flatnonzero(rng.random(p) < 0.5)
+    gram, cross = moments(X, y, w)
+    found = foba(gram, cross, price, start=start, groups=labels)
+    names = np.unique(labels[1:])
+    own = {g: [j for j in range(1, p) if labels[j] == g] for g in names}
+
+    def worth(chosen):
+        columns = [j for g in chosen for j in own[g]]
+        return value(X, y, w, columns, 0.0) - price * len(columns)
+
+    chosen = {g for g in names if set(own[g]) & set(found.support)}
+    slack = 1e-6 * (1 + abs(found.gain))
+    assert found.gain == pytest.approx(worth(chosen), rel=1e-6, abs=1e-6)
+    if np.linalg.matrix_rank(X * np.sqrt(w)[:, None]) == p:  # groups that share a column overestimate their losses
+        assert all(worth(chosen ^ {g}) <= found.gain + slack for g in names)
+    assert worth({labels[j] for j in start if j}) <= found.gain + slack
+    assert found.gain <= max(worth(set(names[list(s)])) for s in product([False, True], repeat=len(names))) + slack
+
+
+@quick
+@given(seeds)
+def test_copies_in_a_group_change_only_its_price(seed):
+    _, X, y, w, price = plain_problem(seed)
+    p = X.shape[1]
+    twice = np.column_stack([X, X[:, 1:]])
+    plain = foba(*moments(X, y, w), 2 * price)
+    grouped = foba(*moments(twice, y, w), price, groups=np.r_[np.arange(p), np.arange(1, p)])
+    assert grouped.gain == pytest.approx(plain.gain, rel=1e-6, abs=1e-6)
+    np.testing.assert_allclose(twice @ grouped.coef, X @ plain.coef, atol=1e-6 * (1 + np.abs(y).max()))
+
+
+@quick
+@given(seeds, st.integers(1, 4))
+def test_right_hand_sides_share_a_support(seed, m):
+    rng, X, y, w, price = problem(seed)
+    many = np.column_stack([y] + [rng.normal(size=len(y)) for _ in range(m - 1)])
+    found = foba(*moments(X, many, w), price)
+    total = sum(value(X, column, w, found.support, price) for column in many.T)
+    assert found.coef.shape == (X.shape[1], m) and found.gain == pytest.approx(total, rel=1e-6, abs=1e-6)
+    for j in range(1, X.shape[1]):
+        other = sorted(set(found.support) ^ {j})
+        assert sum(value(X, column, w, other, price) for column in many.T) <= total + 1e-6 * (1 + abs(total))
+
+
+def test_the_papers_test_keeps_more():
+    rng = np.random.default_rng(5)
+    kept = {"exact": 0, "paper": 0}
+    for _ in range(40):
+        x = rng.normal(size=(100, 1)) + 0.3 * rng.normal(size=(100, 6))
+        X = np.column_stack([np.ones(100), x])
+        gram, cross = moments(X, x[:, 0] + rng.normal(size=100), np.ones(100), 1.0)
+        for removal in kept:
+            kept[removal] += len(foba(gram, cross, 2.3, start=range(1, 7), removal=removal).support)
+    assert kept["exact"] < kept["paper"]
+
+
+@pytest.mark.parametrize("wrong", [{"price": -1.0}, {"price": np.nan}, {"price": 1.0, "removal": "zero"}])
+def test_bad_arguments_are_named(wrong):
+    with pytest.raises(ValueError, match="removal must be 'exact' or 'paper' and price >= 0, got"):
+        foba(np.eye(2), np.ones(2), **wrong)
+
+
+# Many at once
+
+
+def alike(grams, crosses, prices):
+    """Compare `foba_many` with `foba`, problem by problem; return the coefficients."""
+    coefs, gains = foba_many(grams, crosses, prices)
+    assert coefs.shape == crosses.shape and gains.shape == (len(crosses),)
+    for gram, cross, price, coef, gain in zip(grams, crosses, prices, coefs, gains, strict=True):
+        one = foba(gram, cross, price)
+        assert gain == pytest.approx(one.gain, rel=1e-9, abs=1e-9)
+        assert tuple(1 + np.flatnonzero(coef[1:])) == one.support
+        np.testing.assert_allclose(coef, one.coef, rtol=1e-6, atol=1e-9)
+    return coefs
+
+
+@quick
+@given(seeds, st.integers(1, 6))
+def test_many_are_as_one_by_one(seed, n_problems):
+    rng, p = np.random.default_rng(seed), plain_problem(seed)[1].shape[1]
+    both = []
+    for _ in range(n_problems):
+        n = p + int(rng.integers(6, 30))
+        X = np.column_stack([np.ones(n), rng.normal(size=(n, p - 1))])
+        both.append(moments(X, X @ (rng.normal(size=p) * rng.integers(0, 2, p)) + rng.normal(size=n), np.ones(n)))
+    grams, crosses = (np.array(part) for part in zip(*both, strict=True))
+    alike(grams, crosses, rng.uniform(0, 5, n_problems))
+
+
+@quick
+@given(seeds)
+def test_many_with_awkward_columns(seed):
+    """Ties among copies may go either way: the gain must be that of the coefficients, and no exchange may pay."""
+    _, X, y, w, price = problem(seed)
+    gram, cross = moments(X, y, w)
+    prices = price * np.array([0.5, 1.0, 3.0])
+    coefs, gains = foba_many(np.array([gram] * 3), np.array([cross] * 3), prices)
+    assert np.isfinite(coefs).all()
+    for coef, gain, cost in zip(coefs, gains, prices, strict=True):
+        support = (1 + np.flatnonzero(coef[1:])).tolist()
+        slack = 1e-6 * (1 + abs(gain))
+        assert gain == pytest.approx(value(X, y, w, support, cost), abs=slack)
+        assert gain == pytest.approx(foba(gram, cross, cost).gain, abs=slack)
+        others = [sorted(set(support) ^ {j}) for j in range(1, X.shape[1])]
+        assert all(value(X, y, w, other, cost) <= gain + slack for other in others)
+
+
+def test_many_leave_zero_and_constant_columns_out():
+    rng = np.random.default_rng(10)
+    a, b = rng.normal(size=(2, 40))
+    X = np.column_stack([np.ones(40), a, np.zeros(40), np.full(40, 7.0), b, a - 3 * b])
+    both = [moments(X, target, np.ones(40)) for target in (a + b, rng.normal(size=40), np.zeros(40))]
+    grams, crosses = (np.array(part) for part in zip(*both, strict=True))
+    coefs = alike(grams, crosses, np.array([0.5, 2.0, 1.0]))
+    assert not coefs[:, [2, 3]].any() and not coefs[2].any()
+    assert np.count_nonzero(coefs[0, 1:]) == 2
+
+
+def test_many_of_more_columns_than_rows():
+    rng = np.random.default_rng(11)
+    designs = [np.column_stack([np.ones(8), rng.normal(size=(8, 40))]) for _ in range(5)]
+    both = [moments(X, rng.normal(size=8), np.ones(8)) for X in designs]
+    grams, crosses = (np.array(part) for part in zip(*both, strict=True))
+    coefs = alike(grams, crosses, np.full(5, 1.0))
+    assert ((coefs[:, 1:] != 0).sum(axis=1) <= 7).all()
+
+
+def test_many_of_one_and_at_no_price():
+    rng = np.random.default_rng(12)
+    X = np.column_stack([np.ones(50), rng.normal(size=(50, 6))])
+    gram, cross = moments(X, X.sum(axis=1) + rng.normal(size=50), np.ones(50))
+    coefs = alike(gram[None], cross[None], np.array([2.0]))
+    assert coefs.shape == (1, 7)
+    free = alike(np.array([gram, gram]), np.array([cross, cross]), np.array([0.0, 1e9]))
+    np.testing.assert_allclose(free[0], np.linalg.solve(gram, cross))
+    assert not free[1, 1:].any()
+
+
+# Classes
+
+
+def classes(seed, n_classes, problem=problem):
+    rng, X, _, w, price = problem(seed)
+    scores = X @ rng.normal(size=(X.shape[1], n_classes)) * rng.choice([0.3, 3.0])
+    label = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return rng, X, np.eye(n_classes)[label], w, price
+
+
+def soft_value(X, Y, w, coef, price):
+    n_columns = coef[1:].any(axis=1).sum()
+    return w @ (Y * log_softmax(X @ coef, axis=1)).sum(axis=1) - price * (Y.shape[1] - 1) * n_columns
+
+
+@quick
+@given(seeds, st.integers(2, 4))
+def test_softmax_is_never_worse_than_the_incumbent(seed, n_classes):
+    rng, X, Y, w, price = classes(seed, n_classes)
+    start = rng.normal(size=(X.shape[1], n_classes)) * (rng.random(X.shape[1]) < 0.5)[:, None]
+    for begin in (None, start):
+        found = foba_softmax(X, Y, w, price, begin)
+        assert found.gain == pytest.approx(soft_value(X, Y, w, found.coef, price))
+        assert found.support == tuple(1 + np.flatnonzero(found.coef[1:].any(axis=1)))
+        assert found.gain >= soft_value(X, Y, w, np.zeros_like(start) if begin is None else begin, price)
+        assert np.isfinite(found.coef).all()
+        again = foba_softmax(X, Y, w, price, found.coef)
+        assert again.gain >= found.gain
+
+
+@quick
+@given(seeds, st.integers(2, 4))
+def test_softmax_is_at_the_top_on_its_support(seed, n_classes):
+    rng, X, Y, w, price = classes(seed, n_classes)
+    found = foba_softmax(X, Y, w, price)
+    columns = [0, *found.support]
+    np.testing.assert_allclose(found.coef.sum(axis=1), 0, atol=1e-9 * (1 + np.abs(found.coef).max()))
+    ridge = RIDGE * (w @ X**2)[:, None]
+
+    def hill(coef):
+        return soft_value(X, Y, w, coef, 0.0) - (ridge * coef**2).sum()
+
+    top = hill(found.coef)
+    for size in (1e-3, 0.1, 1.0):
+        other = found.coef.copy()
+        other[columns] += size * rng.normal(size=(len(columns), n_classes)) @ (np.eye(n_classes) - 1 / n_classes)
+        assert hill(other) <= top + 1e-5
+
+
+@quick
+@given(seeds)
+def test_logistic_is_softmax_of_two(seed):
+    _, X, Y, w, price = classes(seed, 2)
+    one, two = foba_logistic(X, Y[:, 1], w, price), foba_softmax(X, Y, w, price)
+    assert one.support == two.support and one.gain == two.gain
+    np.testing.assert_allclose(one.coef, two.coef[:, 1] - two.coef[:, 0])
+    scores = X @ one.coef
+    told = w @ (Y[:, 1] * scores - np.logaddexp(0, scores)) - price * len(one.support)
+    assert one.gain == pytest.approx(told, abs=1e-8)
+    again = foba_logistic(X, Y[:, 1], w, price, one.coef)
+    assert again.gain >= one.gain - 1e-9
+
+
+@quick
+@given(seeds, st.integers(2, 3))
+def test_classes_follow_weights_and_scales(seed, n_classes):
+    rng, X, Y, w, price = classes(seed, n_classes, plain_problem)
+    times, scale = w.astype(int), 2.0 ** rng.integers(-6, 6, X.shape[1])
+    plain = foba_softmax(X, Y, w, price)
+    again = foba_softmax(np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), np.ones(times.sum()), price)
+    scaled = foba_softmax(X * scale, Y, w, price)
+    assert again.gain == pytest.approx(plain.gain, abs=1e-4)
+    assert scaled.gain == pytest.approx(plain.gain, abs=1e-4)
+
+
+def test_logistic_equals_the_oracle_on_easy_data():
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        X = np.column_stack([np.ones(200), rng.normal(size=(200, 4))])
+        y = (X[:, 1] - X[:, 2] + rng.logistic(size=200) > 0).astype(float)
+        found = foba_logistic(X, y, np.ones(200), 2.65)
+        others = []
+        for k in range(5):
+            for s in combinations(range(1, 5), k):
+                columns = [0, *s]
+                others.append(foba_logistic(X[:, columns], y, np.ones(200), 0.0).gain - 2.65 * k)
+        assert found.gain >= max(others) - 0.02
+
+
+def test_separable_classes_and_one_class_stay_finite():
+    rng = np.random.default_rng(7)
+    X, w = np.column_stack([np.ones(60), rng.normal(size=(60, 3))]), np.ones(60)
+    apart = foba_logistic(X, (X[:, 1] > 0).astype(float), w, 2.0)
+    assert apart.support == (1,) and np.isfinite(apart.coef).all() and apart.gain > -10
+    alone = foba_softmax(X, np.tile([0.0, 1.0, 0.0], (60, 1)), w, 2.0)
+    assert alone.support == () and np.isfinite(alone.coef).all() and -0.01 < alone.gain <= 0
+
+
+def test_an_incumbent_with_dead_columns_is_no_trouble():
+    rng = np.random.default_rng(8)
+    X = np.column_stack([np.ones(30), rng.normal(size=30), np.zeros(30), np.ones(30)])
+    y = (X[:, 1] + rng.logistic(size=30) > 0).astype(float)
+    found = foba_logistic(X, y, np.ones(30), 1.7, np.array([0.5, 1.0, 3.0, -0.5]))
+    assert not {2, 3} & set(found.support)
+
+
+def test_tolerance_is_a_share_of_the_column():
+    x, e = np.random.default_rng(9).normal(size=(2, 100))
+    for own, comes in [(10 * np.sqrt(TOL), True), (0.1 * np.sqrt(TOL), False)]:
+        X = np.column_stack([np.ones(100), x, x + own * e])
+        assert (len(foba(*moments(X, e, np.ones(100)), 0.0).support) == 2) == comes
