@@ -1,0 +1,231 @@
+"""The hierarchical mixture under FAB EM: it climbs, projected or not, on tables as bad as they come."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from fabinterp.bins import codes, merge_identical, table_thresholds
+from fabinterp.fab import MIN_MASS, block_mass, e_step, fab, fab_steps, fic
+from fabinterp.gates import gate_tree, symmetric
+from fabinterp.hme import (
+    HME,
+    Table,
+    harden,
+    project,
+    random_start,
+    simulate,
+    start_from_resp,
+    start_from_tree,
+)
+
+seeds = st.integers(0, 2**32 - 1)
+KINDS = ["plain", "collinear", "wide", "gaps", "few"]
+
+
+def table_of(rng, kind):
+    """Rows as the mixture reads them: with copies and constants, more columns than rows, gaps, hardly any rows."""
+    n, d = {"wide": (9, 25), "few": (3, 2)}.get(kind, (60, 4))
+    X = rng.random((n, d)).round(int(rng.integers(1, 4)))
+    if kind == "collinear":
+        X[:, 1], X[:, 2] = 1.0, X[:, 0] - X[:, 3]
+    Z = np.column_stack([np.ones(n), (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)])
+    if kind == "gaps":
+        X[rng.random(X.shape) < 0.15] = np.nan  # the design has them filled in, the codes do not
+    bins = merge_identical(X, table_thresholds(X, 32))
+    n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
+    return Table(Z, codes(X, bins)), n_known
+
+
+def problem(seed, kind, task, weighted, penalty=1.0, depth=3):
+    """Table, answers, weights, first model and responsibilities."""
+    rng = np.random.default_rng(seed)
+    table, n_known = table_of(rng, kind)
+    n = len(table.Z)
+    side = table.codes[:, 0] > n_known[0] // 2
+    signal = np.where(side, table.Z[:, -1], -table.Z[:, 1]) + 0.3 * rng.normal(size=n)
+    w = rng.integers(0, 3, n) + rng.random(n) * 0.5 if weighted else np.ones(n)
+    n_classes = None
+    if task == "classes":
+        n_classes, y = 3, np.digitize(signal, [-0.7, 0.7])
+    else:
+        y = signal * 10.0 ** rng.integers(-5, 6) + rng.choice([0.0, 1e6])
+    model, resp = random_start(table, y, w, n_known, rng, depth, penalty, n_classes)
+    return table, y, w, model, resp
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+@pytest.mark.parametrize("projected", [False, True])
+def test_fic_never_falls(kind, task, projected):
+    n_plain = n_dropped = n_rising = 0
+    for seed in range(6):
+        penalty = [0.0, 0.5, 1.0, 1.0, 2.0, 1.0][seed]
+        table, y, w, model, resp = problem(seed, kind, task, seed % 2 == 1, penalty)
+        hook = partial(project, w=w) if projected else None
+        steps = fab_steps(model, table, y, resp, w, penalty=penalty, min_mass=0.04, n_inner=1, project=hook)
+        found = [step for _, step in zip(range(16), steps)]
+        for before, after in zip(found, found[1:]):
+            assert np.isfinite(after.fic) and np.isfinite(after.resp).all()
+            assert np.isfinite(after.model.log_joint(table, y)).all()
+            np.testing.assert_allclose(after.resp.sum(axis=1), 1, rtol=1e-9)
+            n_dropped += after.shrunk
+            if not after.shrunk:
+                assert after.fic - before.fic >= -1e-8 * (1 + abs(before.fic)), (seed, after.fic - before.fic)
+                n_plain, n_rising = n_plain + 1, n_rising + (after.fic - before.fic > 1e-4)
+    assert n_plain >= 30 and n_rising >= 10 and n_dropped > 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]), st.booleans())
+def test_lemma_one(seed, kind, task, settled):
+    """Any mixture of the last and the next responsibilities, row by row, keeps FIC; so does the projection."""
+    table, y, w, model, old = problem(seed % 1000, kind, task, seed % 2 == 0, depth=2)
+    rng, log_joint = np.random.default_rng(seed), model.log_joint(table, y)
+    for _ in range(3 * settled):
+        old, _, _ = e_step(log_joint, block_mass(old, w, model.blocks), model, w, n_inner=1)
+    new, _, value = e_step(log_joint, block_mass(old, w, model.blocks), model, w, n_inner=1)
+    before, slack = fic(old, log_joint, model, w), 1e-9 * (1 + abs(value))
+    rho = rng.random((len(old), 1)) ** rng.choice([0.1, 1.0, 10.0])
+    assert fic(rho * new + (1 - rho) * old, log_joint, model, w) >= before - slack
+    got = project(model, table, new, old, w)
+    assert fic(got, log_joint, model, w) >= before - slack and value >= before - slack
+    np.testing.assert_allclose(got.sum(axis=1), 1, rtol=1e-9)
+    assert got.min() >= 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds)
+def test_the_projection_is_the_nearest_point(seed):
+    table, _, w, model, old = problem(seed % 1000, "plain", "numbers", True, depth=2)
+    rng = np.random.default_rng(seed)
+    new = rng.dirichlet(np.ones(4), len(old))
+    new[::5] = old[::5]
+    got = project(model, table, new, old, w)
+    prior = np.exp(model.gates.update(table.codes, model.n_known, new, w).log_path(table.codes))
+    step = new - old
+    assert np.array_equal(got[::5], old[::5])  # 0/0
+    moved = np.abs(got - new).max(axis=1) > 1e-12
+    assert np.abs(((prior - got) * step).sum(axis=1)[moved]).max(initial=0) < 1e-9  # at a right angle, (21)
+    short = ((prior - old) * step).sum(axis=1) <= 0
+    beyond = ((prior - new) * step).sum(axis=1) >= 0
+    assert np.array_equal(moved, ~(short | beyond))  # Algorithm 3: only between the ends
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]))
+def test_the_m_step_is_never_worse(seed, kind, task):
+    table, y, w, model, _ = problem(seed % 1000, kind, task, seed % 2 == 0, depth=2)
+    resp = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), len(w))
+    better = model.update(table, y, resp, w)
+    old, new = (fic(resp, m.log_joint(table, y), m, w) for m in (model, better))
+    assert new >= old - 1e-8 * (1 + abs(old))
+
+
+def test_the_parts_add_up():
+    table, y, w, model, resp = problem(3, "plain", "numbers", True, depth=2)
+    log_joint = model.log_joint(table, y)
+    residual = y[:, None] - table.Z @ model.expert.coef.T
+    density = np.exp(-0.5 * residual**2 / model.expert.var) / np.sqrt(2 * np.pi * model.expert.var)
+    psi = np.exp(model.gates.log_path(table.codes))
+    np.testing.assert_allclose(np.exp(log_joint), psi * density, rtol=1e-9)  # (5)
+    assert np.array_equal(model.blocks[:3], model.gates.paths != 0) and np.array_equal(model.blocks[3:], np.eye(4))
+    assert model.dims[:3].tolist() == [2, 2, 2]
+    assert np.array_equal(model.dims[3:], (model.expert.coef[:, 1:] != 0).sum(axis=1) + 2)
+    cost = np.zeros(4)
+    for path in model.gates.paths:
+        cost[path != 0] += 1 / (1 + w @ resp[:, path != 0].sum(axis=1))
+    cost += model.dims[3:] / 2 / (1 + w @ resp)
+    expected = np.exp(log_joint - cost - logsumexp(log_joint - cost, axis=1, keepdims=True))
+    got, _, _ = e_step(log_joint, block_mass(resp, w, model.blocks), model, w, n_inner=1)
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-15)  # (11)
+    assert np.array_equal(model.assign(table), psi.argmax(axis=1))  # (9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]), st.sampled_from([0.0, 0.15]))
+def test_hard_gates_are_hard(seed, kind, task, min_mass):
+    table, y, w, model, resp = problem(seed % 1000, kind, task, seed % 2 == 0)
+    step, _ = fab(model, table, y, resp, w, max_iter=3, n_inner=1)
+    hard, said = harden(step.model, table, y, w, min_mass)
+    assert np.isin(said, (0, 1)).all() and (said.sum(axis=1) == 1).all()
+    assert np.array_equal(said.argmax(axis=1), hard.assign(table))
+    assert np.array_equal(hard.assign(table), hard.gates.route(table.codes))
+    assert np.isin([gate.prob for gate in hard.gates.gates], (0, 1)).all()
+    share = w @ said / w.sum()
+    assert (share > 0).all() and ((share >= min_mass).all() or len(share) == 1)
+    questions = {(gate.feature, gate.cell, gate.missing) for gate in step.model.gates.gates}
+    assert {(gate.feature, gate.cell, gate.missing) for gate in hard.gates.gates} <= questions
+    assert np.isfinite(fic(said, hard.log_joint(table, y), hard, w))
+    again, _ = harden(hard, table, y, w, min_mass)
+    assert again.gates.gates == hard.gates.gates
+
+
+def test_starts():
+    table, y, w, model, resp = problem(1, "plain", "numbers", False, depth=5)
+    assert resp.shape == (60, 32) and model.gates.paths.shape == (31, 32) and len(model.dims) == 63
+    single, all_one = random_start(table, y, w, model.n_known, np.random.default_rng(0), depth=0)
+    assert np.allclose(all_one, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
+    step, _ = fab(single, table, y, all_one, w, n_inner=1)
+    assert step.n_components == 1 and (harden(step.model, table, y, w)[1] == 1).all()
+    tree = model.gates
+    leaf = tree.route(table.codes)
+    _, sharp = start_from_tree(table, y, w, tree, model.n_known, soft=0.0)
+    assert np.array_equal(sharp.argmax(axis=1), leaf) and np.isin(sharp, (0, 1)).all()
+    soft_model, soft = start_from_tree(table, y, w, tree, model.n_known, soft=0.2)
+    np.testing.assert_allclose(soft[np.arange(60), leaf], 0.8 + 0.2 / 32)
+    assert np.array_equal(soft_model.blocks, model.blocks)
+    one, _ = start_from_resp(table, y, w, np.full((60, 2), 0.5), symmetric(1), model.n_known)
+    assert isinstance(one, HME) and all(MIN_MASS <= gate.prob <= 1 - MIN_MASS for gate in one.gates.gates)
+
+
+def test_random_starts_are_seeded():
+    table, y, w, model, _ = problem(1, "plain", "numbers", False)
+    one, two, other = (random_start(table, y, w, model.n_known, np.random.default_rng(s))[1] for s in (5, 5, 6))
+    assert np.array_equal(one, two) and not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.1**0.5])
+def test_the_simulation_is_what_it_says(noise):
+    features = set()
+    for seed in range(20):
+        X, y, tree = simulate(seed, noise)
+        again = simulate(seed, noise)
+        assert np.array_equal(X, again[0]) and np.array_equal(y, again[1]) and tree == again[2]
+        assert X.shape == (3000, 10) and 0 <= X.min() and X.max() <= 1 and tree.n_leaves == 5
+        at = np.unique(tree.apply(X), return_counts=True)[1]
+        assert len(at) == 5 and at.min() >= 150
+        leaves = [leaf for leaf in tree.leaves if leaf is not None]
+        assert all(2 <= len(leaf.features) <= 4 and 0 <= min(leaf.coef) and max(leaf.coef) <= 1 for leaf in leaves)
+        assert all(leaf.value == 0 for leaf in leaves)
+        splits = [split for split in tree.splits if split is not None]
+        assert len(splits) == 4 and all(0.25 <= split.threshold <= 0.75 for split in splits)
+        features |= {split.features for split in splits}
+        assert np.std(y - tree.predict(X)) == pytest.approx(noise, rel=0.1)
+    assert len(features) == 10
+
+
+@pytest.mark.parametrize("sizes", [{"n": 50}, {"d": 3}, {"n_leaves": 9}, {"n_leaves": 0}])
+def test_the_simulation_refuses_what_it_cannot_draw(sizes):
+    with pytest.raises(ValueError, match="n, d, n_leaves must be"):
+        simulate(0, **sizes)
+
+
+def test_from_the_true_tree_em_stays_with_the_truth():
+    for seed in (0, 1):
+        X, y, truth = simulate(seed)
+        bins = merge_identical(X, table_thresholds(X, 256))
+        Z = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
+        table, w = Table(Z, codes(X, bins)), np.ones(len(X))
+        n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
+        model, resp = start_from_tree(table, y, w, gate_tree(truth, bins.thresholds), n_known)
+        step, _ = fab(model, table, y, resp, w, n_inner=1, min_mass=0.01, project=partial(project, w=w))
+        hard, said = harden(step.model, table, y, w)
+        assert said.shape[1] == 5
+        asked = sorted(gate.feature for gate in hard.gates.gates)
+        assert asked == sorted(split.features[0] for split in truth.splits if split is not None)
+        fitted = np.einsum("np,np->n", Z, hard.expert.coef[hard.assign(table)])
+        assert np.sqrt(np.mean((fitted - truth.predict(X)) ** 2)) < 0.05
