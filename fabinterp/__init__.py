@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
+    from .piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .rules import Columns, Leaf, Rule, RuleSet, Split, Tree
     from .show import plot_regions, plot_rules
     from .simplify import RuleMixtureClassifier, RuleMixtureRegressor
@@ -20,6 +21,8 @@ _MODULES = {
     "RuleSet": "rules",
     "Split": "rules",
     "Tree": "rules",
+    "PiecewiseLinearClassifier": "piecewise",
+    "PiecewiseLinearRegressor": "piecewise",
     "RuleMixtureClassifier": "simplify",
     "RuleMixtureRegressor": "simplify",
     "plot_regions": "show",
@@ -29,6 +32,8 @@ _MODULES = {
 __all__ = [
     "Columns",
     "Leaf",
+    "PiecewiseLinearClassifier",
+    "PiecewiseLinearRegressor",
     "Rule",
     "RuleMixtureClassifier",
     "RuleMixtureRegressor",

@@ -200,9 +200,14 @@ def _key(rows):
 class _Prices:
     """What leaves cost on a `Ground` (V2)."""
 
+    @cached_property
+    def plain(self):
+        """Whether all weights are 1."""
+        return bool((self.w == 1).all())
+
     def mass(self, rows):
         """Weight of the rows."""
-        return float(self.w[rows].sum())
+        return float(len(rows) if self.plain else self.w[rows].sum())
 
     def rate(self, rows):
         """What one parameter costs for these rows (V2)."""
@@ -318,7 +323,7 @@ def _candidates_of(ground, j, code, w):
     for missing in (True, False) if gap > 0 else (None,):
         no = below + gap * (missing is False)
         fits = np.minimum(no, total - no) >= ground.min_side
-        cells = np.flatnonzero(fits & (np.diff(below, prepend=0) > 0))
+        cells = np.flatnonzero(fits & (mass[:-1] > 0))
         if len(cells) > N_CUTS:
             cells = np.unique(cells[np.searchsorted(no[cells], levels * total).clip(0, len(cells) - 1)])
         found += [Cut(j, int(r), bool(heavier[r]) if missing is None else missing, False, 0.0, int(known))

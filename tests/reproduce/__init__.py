@@ -1,0 +1,1 @@
+"""One command for each page of numbers."""

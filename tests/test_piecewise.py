@@ -1,0 +1,746 @@
+"""What is shown is what predicts, in any units, of any table; the same tree for the same rows; refusals by name."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chosen, shakes_for
+from fabinterp.rules import Columns, RuleSet, Tree
+from fabinterp.tables import unit_of
+
+QUICK = {"max_depth": 2, "max_iter": 20, "random_state": 0}
+KINDS = ["numbers", "two", "three"]
+SEARCHES = ["structure", "em"]
+pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
+kinds = pytest.mark.parametrize("kind", KINDS)
+searches = pytest.mark.parametrize("search", SEARCHES)
+
+
+def quick(kind, **changed):
+    cls = PiecewiseLinearRegressor if kind == "numbers" else PiecewiseLinearClassifier
+    return cls(**QUICK | {"n_shakes": 5 if kind == "numbers" else 2} | changed)
+
+
+def target(kind, t):
+    return t if kind == "numbers" else np.digitize(t, [0.6] if kind == "two" else [-0.3, 0.8])
+
+
+def table(kind="numbers", seed=0, n=120, d=3):
+    """Two lines that meet at a jump: y = 2 + x1 above x0 = 0.3, -x1 below."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    t = np.where(X[:, 0] > 0.3, 2 + X[:, 1], -X[:, 1])
+    noise = 0.2 if kind == "numbers" else 0.5  # no class is told for certain
+    return X, target(kind, t + noise * rng.normal(size=n))
+
+
+@parametrize_with_checks([quick(kind, search=search, n_shakes=2, max_iter=10)
+                          for kind in ("numbers", "two") for search in SEARCHES])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+# ------------------------------------------------------------------ what is shown is what predicts
+
+def mixed_frame(rng, n):
+    """Numbers, ties, a number with gaps, labels with gaps, truth values, words."""
+    frame = pd.DataFrame({
+        "height": rng.normal(size=n),
+        "age": rng.integers(0, 5, n).astype(float),
+        "size": rng.normal(size=n).round(1),
+        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
+        "yes": rng.random(n) < 0.5,
+        "word": rng.choice(["a", "b's", "c"], n).astype(object),
+    })
+    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame
+
+
+def any_table(rng, framed, kind):
+    """A random table of 2 to 80 rows, some given twice, its target, weights or None, and rows never seen."""
+    n, d, digits = int(rng.integers(2, 60)), int(rng.integers(1, 5)), int(rng.integers(0, 3))
+    gaps = rng.random(d) < 0.4
+
+    def draw(m):
+        if framed:
+            return mixed_frame(rng, m)
+        return np.where(gaps & (rng.random((m, d)) < 0.2), np.nan, rng.normal(size=(m, d)).round(digits))
+
+    X, new = draw(n), draw(40)
+    first = X.to_numpy()[:, :2].astype(float) if framed else X
+    t = np.nan_to_num(first).sum(axis=1) * rng.choice([-1.0, 3.0], n) + rng.normal(size=n).round(digits)
+    labels = np.array([["no", "yes", "perhaps"], [3, 1, 7]][int(rng.integers(2))])
+    y = t * 10.0**rng.integers(-6, 7) if kind == "numbers" else labels[target(kind, t)]
+    again = rng.integers(0, n, int(rng.integers(0, 20)))
+    X = pd.concat([X, X.iloc[again]]) if framed else np.vstack([X, X[again]])
+    w = rng.integers(0, 3, len(X)).astype(float)
+    w[:2] = 1
+    w = w if rng.random() < 0.3 else None
+    told = X if w is None else X[w > 0]
+    whole = ~pd.DataFrame(told).isna().any().to_numpy()  # what an equation may hold must not be missing later
+    if framed:
+        new["size"] = new["size"].fillna(0.0) if whole[2] else new["size"]
+    else:
+        new[:, whole] = np.nan_to_num(new[:, whole])
+    return X, np.append(y, y[again]), w, new
+
+
+def by_python(rules, X, **options):
+    """What the exported Python function says of each row."""
+    scope = {}
+    exec(rules.to_python(name="answer", **options), scope)
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=rules.columns.names)
+    return [scope["answer"](dict(zip(frame.columns, row, strict=True)))
+            for row in frame.astype(object).itertuples(index=False)]
+
+
+@kinds
+@searches
+@given(st.integers(0, 10**6), st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, framed):
+    rng = np.random.default_rng(seed)
+    X, y, w, new = any_table(rng, framed, kind)
+    model = quick(kind, search=search, n_shakes=2, max_iter=8, min_mass=rng.choice([0.0, 0.05]),
+                  max_bins=[None, 4][seed % 2], init=["grow", "random"][seed // 2 % 2]).fit(X, y, w)
+    rules, tree = model.rules_, model.tree_
+    again = RuleSet.from_json(rules.to_json()), Tree.from_json(tree.to_json())
+    assert again == (rules, tree)
+    assert len(rules.rules) == tree.n_leaves and tree.depth <= model.max_depth
+    for rows in (X if w is None else X[w > 0], new):
+        said = model.predict(rows)
+        assert all(np.array_equal(other.predict(rows), said) for other in (rules, tree, *again))
+        if kind == "numbers":
+            assert np.isfinite(said).all() and y.min() <= said.min() and said.max() <= y.max()
+            assert np.allclose(by_python(rules, rows), said, rtol=1e-12, atol=1e-12 * np.abs(y).max())
+            continue
+        proba = model.predict_proba(rows)
+        assert all(np.array_equal(other.predict_proba(rows), proba) for other in (rules, tree, *again))
+        assert np.allclose(proba.sum(axis=1), 1, rtol=1e-12) and proba.min() >= 0
+        assert (proba[np.arange(len(rows)), np.searchsorted(model.classes_, said)] == proba.max(axis=1)).all()
+        assert by_python(rules, rows) == said.tolist()
+        told = [list(row.values()) for row in by_python(rules, rows, proba=True)]
+        assert np.allclose(told, proba, rtol=1e-9, atol=1e-12)
+
+
+@kinds
+def test_predict_and_predict_proba_agree(kind):
+    X, y = table(kind)
+    model = quick(kind).fit(X, y)
+    if kind == "numbers":
+        assert not hasattr(model, "predict_proba") and not hasattr(quick("two"), "predict_interval")
+        return
+    proba = model.predict_proba(X)
+    assert proba.shape == (120, len(model.classes_)) and np.allclose(proba.sum(axis=1), 1)
+    assert np.array_equal(model.predict(X), model.classes_[proba.argmax(axis=1)])
+
+
+def sums_by_hand(model, X):
+    """(n, E) what the equations of `coef_frame` say of each row, added up here; E = 1, or one per class."""
+    frame, at = model.coef_frame(), model.rules_.apply(X)
+    names = list(frame.columns[1:])
+    columns = X[:, [int(name[1:]) for name in names]]
+    if not model.rules_.classes or len(model.rules_.classes) == 2:
+        assert frame.index.tolist() == list(range(1, model.n_components_ + 1))
+        coef = frame.to_numpy(float)[at]
+        return coef[:, :1] + (coef[:, 1:] * columns).sum(axis=1, keepdims=True)
+    parts = []
+    for label in model.classes_:
+        coef = np.array([frame.loc[[(k, label)]].to_numpy(float)[0] for k in range(1, model.n_components_ + 1)])[at]
+        parts.append(coef[:, 0] + (coef[:, 1:] * columns).sum(axis=1))
+    return np.stack(parts, axis=1)
+
+
+@kinds
+@searches
+def test_coef_frame_is_what_predicts(kind, search):
+    X, y = table(kind, n=200)
+    model = quick(kind, search=search).fit(X, y)
+    assert model.n_components_ > 1 and model.coef_frame().columns[0] == "intercept"
+    sums, leaves = sums_by_hand(model, X), [rule.leaf for rule in model.rules_.rules]
+    at = model.rules_.apply(X)
+    low, high = np.array([[leaf.lower, leaf.upper] for leaf in leaves])[at].T[:, :, None]
+    kept = np.clip(sums, low, high)
+    if kind == "numbers":
+        assert np.allclose(kept[:, 0], model.predict(X), rtol=1e-9)
+        assert np.mean(kept == sums) > 0.9  # few rows meet the bounds
+    elif kind == "two":
+        assert np.allclose(expit(kept[:, 0]), model.predict_proba(X)[:, 1], rtol=1e-9)
+    else:
+        assert np.allclose(softmax(kept, axis=1), model.predict_proba(X), rtol=1e-9, atol=1e-12)
+
+
+@kinds
+def test_coef_frame_of_leaves_without_equations_holds_numbers(kind):
+    X, y = table(kind)
+    model = quick(kind, leaf_features=[], penalty=0.5).fit(X, y)
+    assert model.n_components_ > 1
+    frame = model.coef_frame()
+    assert list(frame.columns) == ["intercept"] and np.isfinite(frame.to_numpy(float)).all()
+    sums = sums_by_hand(model, X)
+    if kind == "numbers":
+        assert np.allclose(sums[:, 0], model.predict(X))
+    else:
+        proba = expit(np.hstack([-sums, sums])) if kind == "two" else softmax(sums, axis=1)
+        assert np.allclose(proba, model.predict_proba(X), atol=1e-9)
+
+
+# ------------------------------------------------------------------ the models
+
+def test_depth_zero_is_one_sparse_linear_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6)) * [1, 10, 1e-3, 1, 5, 1] + [0, 3, 0, -7, 0, 1]
+    y = 4 + 2 * X[:, 0] - 300 * X[:, 2] + 0.1 * rng.normal(size=300)
+    for search in SEARCHES:
+        model = quick("numbers", search=search, max_depth=0).fit(X, y)
+        (rule,) = model.rules_.rules
+        assert rule.conditions == () and rule.leaf.features == (0, 2) and model.n_components_ == 1
+        design = np.column_stack([np.ones(300), X[:, [0, 2]]])
+        assert np.allclose([rule.leaf.value, *rule.leaf.coef], np.linalg.lstsq(design, y, rcond=None)[0], rtol=1e-6)
+
+
+@searches
+def test_depth_zero_of_classes_solves_the_score_equations(search):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = (rng.random(400) < expit(1 + 2 * X[:, 1] - X[:, 3])).astype(int)
+    model = quick("two", search=search, max_depth=0).fit(X, y)
+    (rule,) = model.rules_.rules
+    assert rule.leaf.features == (1, 3) and rule.leaf.link == "logit"
+    rest = y - expit(rule.leaf.value + X[:, [1, 3]] @ rule.leaf.coef)
+    assert np.abs(np.column_stack([np.ones(400), X[:, [1, 3]]]).T @ rest).max() < 0.01 * 400**0.5
+
+
+@kinds
+def test_a_larger_penalty_never_gives_more_experts(kind):
+    X, y = table(kind, n=200)
+    penalties = [0.3, 2.5, 8.0, 1e4]
+    models = [quick(kind, penalty=penalty).fit(X, y) for penalty in penalties]
+    experts = [model.n_components_ for model in models]
+    assert experts == sorted(experts, reverse=True) and experts[0] > experts[-1] == 1
+    assert models[-1].rules_.rules[0].leaf.features == ()
+
+
+@kinds
+def test_fic_never_falls_during_the_search(kind):
+    X, y = table(kind)
+    model = quick(kind, n_shakes=15, max_iter=200).fit(X, y)
+    assert model.fic_ == model.trace_[-1]
+    assert (np.diff(model.trace_[:-1]) > 0).all() and len(model.trace_) > 2
+    more = quick(kind, n_init=2, n_shakes=15, max_iter=200).fit(X, y)
+    assert more.fic_ >= model.fic_ - 1e-9 * abs(model.fic_)
+
+
+@kinds
+def test_fic_of_em_is_the_last_of_its_trace(kind):
+    X, y = table(kind)
+    model = quick(kind, search="em", projection=False, hard_gates=False).fit(X, y)
+    assert model.fic_ == model.trace_[-1] and len(model.trace_) > 2
+
+
+@pytest.mark.parametrize("max_bins", [2, 8, 256, None])
+def test_the_threshold_is_the_best_midpoint_whatever_the_bins(max_bins):
+    rng = np.random.default_rng(0)
+    x = rng.permutation(400) / 400.0
+    X = np.column_stack([x, rng.normal(size=400)])
+    y = np.where(x > 0.37, 10 + X[:, 1], -X[:, 1]) + 0.1 * rng.normal(size=400)
+    model = quick("numbers", max_bins=max_bins).fit(X, y)
+    if max_bins == 2:  # the halves of a feature: what the search sees need not hold the true question
+        assert np.isfinite(model.predict(X)).all()
+        return
+    assert model.n_components_ == 2
+    assert set(zip(model.rules_.apply(X).tolist(), (x > 0.37).tolist(), strict=True)) == {(0, False), (1, True)}
+    (split,) = [split for split in model.tree_.splits if split is not None]
+    assert split.features == (0,) and 0.37 <= split.threshold < 0.3725
+
+
+@pytest.mark.parametrize("switches", [
+    {}, {"projection": False}, {"hard_gates": False}, {"projection": False, "hard_gates": False}, {"init": "random"},
+    {"init": "random", "hard_gates": False}, {"penalty": 0.0}, {"penalty": 0.0, "init": "random", "projection": False},
+    {"min_mass": 0.0}, {"min_mass": 0.3}, {"max_depth": 0, "init": "random"}, {"max_iter": 1}, {"n_init": 3}])
+@kinds
+def test_em_with_every_switch(kind, switches):
+    X, y = table(kind)
+    model = quick(kind, search="em", **switches).fit(X, y)
+    assert 1 <= len(model.rules_.rules) <= model.n_components_ <= 4
+    assert model.score(X, y) > (-0.1 if switches.get("max_depth") == 0 or "min_mass" in switches else 0.25)
+    if switches.get("hard_gates", True):  # soft gates may leave an expert no row
+        assert model.n_components_ == len(model.rules_.rules)
+        assert np.array_equal(model.predict_path(X), model.predict(X))
+    if kind != "numbers":
+        assert set(model.predict_path(X)) <= set(model.classes_)
+
+
+def test_soft_gates_answer_by_the_likeliest_path():
+    X, y = table(n=200)
+    model = quick("numbers", search="em", hard_gates=False, init="random", max_depth=3).fit(X, y)
+    assert any(0 < gate.prob < 1 for gate in model.model_.gates.gates)
+    told = model.design_.table(X)
+    paths, expert = model.model_.gates.log_path(told.codes), model.model_.expert
+    k = paths.argmax(axis=1)
+    centre, spread = unit_of(y, np.ones(200))
+    raw = centre + spread * np.einsum("np,np->n", told.Z, expert.coef[k])
+    at = model.model_.gates.route(told.codes)
+    seen = [y[at == i] if (at == i).any() else y for i in range(len(expert.coef))]
+    low, high = np.array([(rows.min(), rows.max()) for rows in seen])[k].T
+    assert np.allclose(model.predict_path(X), np.clip(raw, low, high))
+    assert np.any(k != at) == np.any(model.predict_path(X) != model.predict(X))
+
+
+def test_hard_gates_are_refitted_and_soft_gates_are_not():
+    X, y = table()
+    hard, soft = (quick("numbers", search="em", hard_gates=gates).fit(X, y) for gates in (True, False))
+    assert {gate.prob for gate in hard.model_.gates.gates} == {1.0}
+    assert all(0 < gate.prob < 1 for gate in soft.model_.gates.gates)
+    assert hard.fic_ > soft.fic_  # clear data: the gates of Bernoulli only cost
+
+
+@searches
+def test_predict_interval_holds_as_many_as_it_says(search):
+    rng = np.random.default_rng(1)
+
+    def draw(n):
+        X = rng.normal(size=(n, 4))
+        right = X[:, 0] > 0.3
+        return X, np.where(right, 5 + X[:, 1], -2 * X[:, 2]) + np.where(right, 0.3, 1.0) * rng.normal(size=n)
+
+    X, y = draw(400)
+    model = quick("numbers", search=search).fit(X, y)
+    X, y = draw(4000)
+    for level in (0.5, 0.9):
+        low, high = model.predict_interval(X, level).T
+        assert abs(np.mean((low <= y) & (y <= high)) - level) < 0.04
+        assert np.allclose((low + high) / 2, model.predict(X))
+    assert model.std_.shape == (model.n_components_,)
+    assert model.std_.min() == pytest.approx(0.3, rel=0.2) and model.std_.max() == pytest.approx(1, rel=0.2)
+    for level in (0, 1, 1.5, -0.1, np.nan):
+        with pytest.raises(ValueError, match="^level must lie between 0 and 1, got"):
+            model.predict_interval(X, level)
+
+
+def test_std_by_hand():
+    X, y = table()
+    w = np.random.default_rng(0).integers(1, 4, 120).astype(float)
+    model = quick("numbers").fit(X, y, w)
+    at, left = model.rules_.apply(X), y - model.predict(X)
+    for k, rule in enumerate(model.rules_.rules):
+        here = at == k
+        free = w[here].sum() - 1 - len(rule.leaf.features)
+        assert model.std_[k] == pytest.approx(np.sqrt(w[here] @ left[here] ** 2 / free))
+
+
+# ------------------------------------------------------------------ the same answer, always
+
+@kinds
+@searches
+def test_n_jobs_and_repetition_change_nothing(kind, search):
+    X, y = table(kind, n=80)
+    runs = [quick(kind, search=search, init="random", n_init=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 1)]
+    assert runs[0].rules_ == runs[1].rules_ == runs[2].rules_
+    assert runs[0].tree_ == runs[1].tree_ == runs[2].tree_
+    assert np.array_equal(runs[0].trace_, runs[1].trace_) and np.array_equal(runs[0].trace_, runs[2].trace_)
+
+
+@kinds
+@searches
+def test_weights_are_repetitions_and_order_does_not_matter(kind, search):
+    X, y = table(kind, n=80)
+    rng = np.random.default_rng(1)
+    w = rng.integers(0, 4, 80)
+    at = rng.permutation(np.repeat(np.arange(80), w))
+    weighted, repeated = (quick(kind, search=search).fit(*rows) for rows in ((X, y, w), (X[at], y[at])))
+    assert weighted.rules_ == repeated.rules_ and weighted.fic_ == repeated.fic_
+    junk = np.vstack([X, np.full((3, 3), 1e6)])
+    zero = quick(kind, search=search).fit(junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0]))
+    assert zero.rules_ == weighted.rules_
+    assert len(weighted.rules_.rules) > 1
+
+
+@kinds
+def test_row_order_of_a_frame_does_not_matter(kind):
+    rng = np.random.default_rng(0)
+    X = mixed_frame(rng, 150)
+    y = target(kind, np.where(X["colour"].isin(["red", "black"]), 1 + X["height"], -X["height"]))
+    at = rng.permutation(150)
+    one, two = quick(kind).fit(X, y), quick(kind).fit(X.iloc[at], y[at])
+    assert one.rules_ == two.rules_
+
+
+# ------------------------------------------------------------------ units
+
+def same_tree(plain, moved, X, there):
+    """Whether two models ask the same of the same rows, and speak of the same features in the same leaves."""
+    assert len(plain.rules_.rules) > 1
+    assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(there))
+    for ours, theirs in zip(plain.rules_.rules, moved.rules_.rules, strict=True):
+        assert ours.leaf.features == theirs.leaf.features
+        assert [c[0].features for c in ours.conditions] == [c[0].features for c in theirs.conditions]
+
+
+@kinds
+@searches
+@pytest.mark.parametrize("scale,offset", [(1e-150, 0.0), (1e150, 0.0), (1.0, 1e9)])
+def test_the_tree_does_not_depend_on_the_units_of_X(kind, search, scale, offset):
+    X, y = table(kind)
+    X = np.round(X * 1024) / 1024  # so that the offset loses no digits
+    there = X * scale + offset
+    plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
+    same_tree(plain, moved, X, there)
+    answer = "predict" if kind == "numbers" else "predict_proba"
+    assert np.allclose(getattr(moved, answer)(there), getattr(plain, answer)(X), atol=1e-4 if offset else 1e-6)
+    assert moved.fic_ == pytest.approx(plain.fic_, rel=1e-6)
+
+
+@searches
+@pytest.mark.parametrize("scale,offset", [(1e-100, 0.0), (1e100, 0.0), (-1e-6, 0.0), (1.0, 1e9)])
+def test_the_tree_does_not_depend_on_the_units_of_y(search, scale, offset):
+    X, y = table()
+    y = np.round(y * 1024) / 1024
+    there = y * scale + offset
+    plain, moved = quick("numbers", search=search).fit(X, y), quick("numbers", search=search).fit(X, there)
+    same_tree(plain, moved, X, X)
+    assert np.allclose(moved.predict(X), plain.predict(X) * scale + offset, rtol=1e-6 if not offset else 1e-14,
+                       atol=1e-9 * abs(scale))
+    assert np.allclose(moved.std_, plain.std_ * abs(scale), rtol=1e-6)
+    assert moved.fic_ == pytest.approx(plain.fic_ - 120 * np.log(abs(scale)), rel=1e-6)  # a density of y
+
+
+@kinds
+@searches
+def test_one_column_of_many_may_be_ill_scaled(kind, search):
+    X, y = table(kind)
+    X = np.round(X * 1024) / 1024
+    there = X * [1e-150, 1, 1e150] + [0, 1e9, 0]
+    plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
+    same_tree(plain, moved, X, there)
+
+
+@searches
+def test_a_huge_outlier(search):
+    X, y = table()
+    far = X.copy()
+    far[0, 0] = 1e12
+    for kind in KINDS:
+        model = quick(kind, search=search).fit(far, table(kind)[1])
+        assert model.score(far[1:], table(kind)[1][1:]) > (0.9 if kind == "numbers" else 0.7)
+    wild = y.copy()
+    wild[0] = 1e12
+    model = quick("numbers", search=search).fit(X, wild)
+    said = model.predict(X)
+    assert np.isfinite(said).all() and np.isfinite(model.fic_) and said.min() >= wild.min() and said.max() <= 1e12
+
+
+def test_answers_stay_within_the_numbers_seen():
+    X, y = table()
+    model = quick("numbers").fit(X, y)
+    said = model.predict(X * 1e6)
+    at = model.rules_.apply(X)
+    for k, rule in enumerate(model.rules_.rules):
+        assert (rule.leaf.lower, rule.leaf.upper) == (y[at == k].min(), y[at == k].max())
+    assert said.min() == y.min() and said.max() == y.max()
+
+
+def test_no_leaf_is_surer_than_its_rows_can_tell():
+    X, _ = table()
+    y = (X[:, 1] > 0).astype(int)  # separable
+    model = quick("two").fit(X, y)
+    assert model.score(X, y) > 0.98
+    assert model.predict_proba(X * 1e6).max() <= 121 / 122 + 1e-12
+
+
+# ------------------------------------------------------------------ ordinary tables
+
+def told_of(model):
+    """Names of the features that questions ask about, and of those that equations hold."""
+    names = model.columns_.names
+    asked = {names[f] for rule in model.rules_.rules for split, _ in rule.conditions for f in split.features}
+    return asked, {names[f] for rule in model.rules_.rules for f in rule.leaf.features}
+
+
+@kinds
+@searches
+def test_labels_and_gaps_are_asked_about_and_never_in_equations(kind, search):
+    rng = np.random.default_rng(0)
+    X = mixed_frame(rng, 400)
+    inside = X["colour"].isin(["red", "black"]).to_numpy()
+    t = np.where(inside, 3, 0) + np.where(X["size"].isna(), -4, 0) + 0.5 * X["height"]
+    y = target(kind, (t + 0.1 * rng.normal(size=400)).to_numpy())
+    model = quick(kind, search=search, max_depth=3).fit(X, y)
+    asked, summed = told_of(model)
+    assert {"colour", "size"} <= asked and not summed & {"colour", "size", "word"}
+    said = str(model.rules_)
+    assert "colour ∈ {" in said
+    assert model.score(X, y) > 0.9
+    unseen = X.head(4).assign(colour=["purple", None, "purple", None])
+    assert np.array_equal(model.predict(unseen), model.predict(unseen.assign(colour=[None] * 4)))
+
+
+@searches
+def test_what_is_missing_may_be_the_question(search):
+    rng = np.random.default_rng(0)
+    X, gap = rng.normal(size=(200, 2)), rng.random(200) < 0.3
+    y = X[:, 0] + 5 * gap + 0.1 * rng.normal(size=200)
+    X[gap, 1] = np.nan
+    model = quick("numbers", search=search).fit(X, y)
+    said = str(model.rules_)
+    assert "if x1 is missing " in said and "if x1 is not missing " in said
+    assert np.array_equal(model.rules_.apply(X) == model.rules_.apply(X)[gap.argmax()], gap)
+    assert told_of(model) == ({"x1"}, {"x0"})
+
+
+def test_categories_that_are_numbers():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"b": pd.Categorical(rng.choice([10, 20, 30, 40], 200)), "x": rng.random(200)})
+    y = np.where(X["b"].isin([10, 40]), 5.0, 0.0) + X["x"]
+    model = quick("numbers").fit(X, y)
+    assert model.n_components_ == 2 and model.score(X, y) > 0.999
+    said = str(model.rules_)  # sets of labels, never codes
+    assert "b ∈ {10, 40}" in said and "b ∈ {20, 30}" in said
+    assert told_of(model) == ({"b"}, {"x"})
+
+
+def test_a_gap_where_there_was_none_is_refused_by_an_equation_and_answered_by_a_question():
+    X, y = table()
+    model = quick("numbers").fit(X, y)
+    assert told_of(model) == ({"x0"}, {"x1"})
+    gap = X[:3].copy()
+    gap[:, 0] = np.nan
+    assert np.isfinite(model.predict(gap)).all()
+    gap = X[:3].copy()
+    gap[1, 1] = np.nan
+    with pytest.raises(ValueError, match="equation of 'x1' answers, got missing values"):
+        model.predict(gap)
+
+
+@kinds
+@searches
+def test_string_labels_and_small_or_useless_tables(kind, search):
+    X, y = table(kind)
+    names = np.array(["low", "middle", "high"])
+    if kind != "numbers":
+        model = quick(kind, search=search).fit(X, names[y])
+        assert set(model.predict(X)) <= set(names) and model.classes_.tolist() == sorted(set(names[y]))
+        assert model.score(X, names[y]) > 0.7
+    tables = {
+        "one feature": (X[:, :1], y), "two rows": (X[[0, 3]], y[[0, 3]]), "two equal rows": (X[[0, 0]], y[[0, 3]]),
+        "wide": (np.random.default_rng(0).normal(size=(15, 40)), y[:15]),
+        "collinear": (np.column_stack([X, 2 * X[:, 0] + 1, X[:, 1] + X[:, 2], X[:, 1]]), y),
+        "constant": (np.column_stack([X, np.zeros(120), np.full(120, 1e9)]), y),
+        "empty": (np.column_stack([X, np.full(120, np.nan)]), y),
+        "nothing varies": (np.ones((120, 2)), y), "all gaps": (np.full((120, 2), np.nan), y),
+        "whole numbers": (X.round(), y),
+    }
+    for name, (rows, told) in tables.items():
+        model = quick(kind, search=search).fit(rows, told)
+        said = model.predict(rows)
+        assert said.shape == told.shape and np.array_equal(said, model.rules_.predict(rows)), name
+        assert np.isfinite(model.fic_), name
+        if name in ("nothing varies", "all gaps", "two equal rows"):
+            assert model.n_components_ == 1 and len(np.unique(said)) == 1, name
+    assert told_of(quick(kind, search=search).fit(*tables["constant"]))[1] <= {"x0", "x1", "x2"}
+
+
+@searches
+@pytest.mark.parametrize("constant", [0.0, 3.0, -1e12, 1e-200])
+def test_constant_y(search, constant):
+    X, _ = table()
+    model = quick("numbers", search=search).fit(X, np.full(120, constant))
+    assert np.array_equal(model.predict(X), np.full(120, constant)) and model.n_components_ == 1
+    assert np.array_equal(model.predict_interval(X[:2]), np.full((2, 2), constant))
+    assert np.isfinite(model.fic_)
+
+
+@searches
+def test_a_single_class(search):
+    X, _ = table()
+    model = quick("two", search=search).fit(X, np.full(120, "a"))
+    assert set(model.predict(X)) == {"a"} and model.predict_proba(X).tolist() == [[1.0]] * 120
+    assert set(model.predict_path(X)) == {"a"}
+    assert model.n_components_ == 1 and model.fic_ == model.trace_[-1]
+
+
+@kinds
+def test_max_depth_and_min_mass_hold(kind):
+    X, y = table(kind, n=300)
+    for depth in (1, 3):
+        model = quick(kind, max_depth=depth, penalty=0.1, min_mass=0.1).fit(X, y)
+        assert model.tree_.depth == depth
+        assert min(rule.support for rule in model.rules_.rules) >= 30 - 1e-9
+
+
+# ------------------------------------------------------------------ which columns
+
+@kinds
+@searches
+def test_split_features_and_leaf_features(kind, search):
+    X, y = table(kind, n=200, d=4)
+    frame = pd.DataFrame(X, columns=["a", "b", "c d", "e"])
+    by = [quick(kind, search=search, split_features=asked, leaf_features=summed).fit(rows, y)
+          for rows, asked, summed in ((frame, ["a", "e"], ["b"]), (frame, [0, 3], np.array([1])),
+                                      (frame, ("e", 0), ["b", 1]), (X, ["x0", "x3"], ["x1"]), (X, [3, 0], [1]))]
+    for model in by:
+        asked, summed = told_of(model)
+        assert asked <= {"a", "e", "x0", "x3"} and summed <= {"b", "x1"}
+        assert asked and np.array_equal(model.predict(frame if model._framed else X), by[0].predict(frame))
+    assert by[0].rules_ == by[1].rules_ == by[2].rules_ and by[3].rules_ == by[4].rules_
+    alone = quick(kind, search=search, split_features=[]).fit(X, y)
+    assert alone.n_components_ == 1
+    plain = quick(kind, search=search, leaf_features=[]).fit(X, y)
+    assert plain.n_components_ > 1 and told_of(plain)[1] == set()
+    nothing = quick(kind, search=search, split_features=[], leaf_features=[]).fit(X, y)
+    assert len(np.unique(nothing.predict(X))) == 1
+
+
+@pytest.mark.parametrize("name", ["split_features", "leaf_features"])
+@pytest.mark.parametrize("value,got", [(["z"], "'z'"), ([0, 3], "'3'"), ([-1], "'-1'"), (["a", "b", "q"], "'q'"),
+                                       ([None], "'None'")])
+def test_unknown_columns_are_refused_by_name(name, value, got):
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c d"])
+    with pytest.raises(ValueError) as refused:
+        quick("numbers", **{name: value}).fit(frame, y)
+    said = f"{name} must name columns of X, 'a', 'b', 'c d', or give their positions, got {got}"
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize("name", ["split_features", "leaf_features"])
+@pytest.mark.parametrize("value", ["abc", "a", 5, 0, [[0]], True])
+def test_what_is_no_list_of_columns_is_refused_by_name(name, value):
+    X, y = table()
+    with pytest.raises(ValueError, match=f"^{name} must .*got"):
+        quick("numbers", **{name: value}).fit(pd.DataFrame(X, columns=list("abc")), y)
+
+
+def test_chosen():
+    columns = Columns(("a", "b", "c"), (None,) * 3)
+    assert chosen(None, columns, "f").tolist() == [True] * 3 and chosen([], columns, "f").tolist() == [False] * 3
+    assert chosen(["c", 0], columns, "f").tolist() == [True, False, True]
+
+
+def test_feature_names():
+    X, y = table("two")
+    frame = pd.DataFrame(X, columns=["a", "b", "c d"])
+    model = quick("two").fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
+    for other in (frame[["b", "a", "c d"]], frame[["a", "b"]], frame.assign(e=1.0), frame.rename(columns={"a": "z"})):
+        for method in (model.predict, model.predict_proba, model.predict_path):
+            with pytest.raises(ValueError, match="feature names|columns"):
+                method(other)
+    with pytest.warns(UserWarning, match="feature names"):
+        assert np.array_equal(model.predict(X), model.predict(frame))
+    with pytest.raises(ValueError, match="features"), pytest.warns(UserWarning, match="feature names"):
+        model.predict(X[:, :2])
+    assert set(model.coef_frame().columns) <= {"intercept", "a", "b", "c d"}
+
+
+# ------------------------------------------------------------------ scikit-learn's tools
+
+@searches
+def test_clone_pickle_pipeline_and_search(search):
+    X, y = table()
+    model = quick("numbers", search=search).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.rules_.to_json() == model.rules_.to_json() and again.tree_ == model.tree_
+    assert np.array_equal(again.predict_path(X), model.predict_path(X))
+    assert np.array_equal(again.predict_interval(X), model.predict_interval(X))
+    fresh = clone(model).set_params(max_depth=0)
+    assert fresh.get_params()["max_depth"] == 0 and not hasattr(fresh, "rules_")
+    assert fresh.fit(X, y).n_components_ == 1
+    assert make_pipeline(StandardScaler(), quick("numbers", search=search)).fit(X, y).score(X, y) > 0.9
+    found = GridSearchCV(quick("numbers", search=search), {"max_depth": [0, 2]}, cv=3).fit(X, y)
+    assert found.best_params_ == {"max_depth": 2}
+    X, y = table("three")
+    assert cross_val_score(quick("three", search=search), X, y, cv=3).mean() > 0.6
+
+
+def test_verbose_tells(capsys):
+    X, y = table()
+    quick("numbers", n_init=2, verbose=1).fit(X, y)
+    said = capsys.readouterr().out
+    assert "restart 1/2: 1 experts, FIC" in said and "restart 2/2: 2 experts, FIC" in said
+    quick("numbers", search="em", verbose=2).fit(X, y)
+    assert "components, FIC" in capsys.readouterr().out
+    for search in SEARCHES:
+        quick("numbers", search=search).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+@searches
+def test_stopping_early_warns(search):
+    X, y = table()
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        model = quick("numbers", search=search, max_iter=1).fit(X, y)
+    assert model.n_iter_ == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick("numbers", search=search, max_iter=200).fit(X, y)
+
+
+def test_shakes_for():
+    for n_classes in (0, 2, 3):
+        shakes = [shakes_for(n, n_classes) for n in (1, 100, 1000, 20_000, 200_000, 10**7)]
+        assert shakes == sorted(shakes, reverse=True) and shakes[0] == 100 and shakes[-1] > 0
+    assert shakes_for(20_000, 0) == 100 > shakes_for(20_000, 2)
+
+
+# ------------------------------------------------------------------ refusals
+
+@pytest.mark.parametrize("name,value", [
+    ("max_depth", -1), ("max_depth", 2.5), ("max_depth", True), ("max_depth", None), ("search", "grid"),
+    ("search", None), ("init", "tree"), ("penalty", -0.1), ("penalty", np.nan), ("penalty", np.inf),
+    ("penalty", "large"), ("n_init", 0), ("n_shakes", -1), ("n_shakes", 1.5), ("max_bins", 1), ("max_bins", 2.5),
+    ("min_mass", -1e-9), ("min_mass", 1.0), ("min_mass", None), ("max_iter", 0), ("tol", -1), ("tol", np.nan),
+    ("n_jobs", 0), ("n_jobs", "all"), ("verbose", "loud"), ("verbose", -1), ("random_state", "seed"),
+    ("random_state", -1), ("projection", "no"), ("hard_gates", None)])
+@kinds
+def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
+    X, y = table(kind)
+    with pytest.raises(ValueError) as refused:
+        quick(kind, **{name: value}).fit(X, y)
+    said = str(refused.value)
+    assert said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
+
+
+@kinds
+def test_wrong_data_are_refused(kind):
+    X, y = table(kind)
+    infinite = X.copy()
+    infinite[3, 1] = np.inf
+    model = quick(kind, max_depth=1)
+    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:0], "0 sample"),
+                      (X[:, 0], "2D array"), (X[None], "dim 3"), (X[:50], "inconsistent"), (X[:, :0], "0 feature"),
+                      (X.astype(str), "X must hold numbers"), (None, "Expected 2D")):
+        with pytest.raises(ValueError, match=said):
+            model.fit(bad, y[:len(bad)] if np.size(bad) < 4 and bad is not None else y)
+    for wrong in (None, np.c_[y, y], np.full(120, np.nan)):
+        with pytest.raises(ValueError, match="y"):
+            model.fit(X, wrong)
+    for w in (-np.ones(120), np.zeros(120), np.ones(3), np.full(120, np.nan)):
+        with pytest.raises(ValueError, match="(?i)sample.?weight"):
+            model.fit(X, y, w)
+    with pytest.raises(ValueError, match="X contains infinity"):
+        model.fit(X, y).predict(infinite)
+
+
+def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
+    X, y = table()
+    with pytest.raises(ValueError, match="Unknown label type"):
+        quick("two").fit(X, y)
+    for kind, methods in (("numbers", ("predict", "predict_interval", "predict_path")),
+                          ("two", ("predict", "predict_proba", "predict_path"))):
+        for method in methods:
+            with pytest.raises(NotFittedError):
+                getattr(quick(kind), method)(X)
