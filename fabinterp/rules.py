@@ -4,18 +4,20 @@
 
 # %% auto #0
 __all__ = ['PYTHON', 'FORMAT', 'label_of', 'Columns', 'few', 'is_frame', 'column_labels', 'read_columns', 'check_names',
-           'encode_column', 'encode', 'decode', 'weighted_sum', 'Split', 'shares', 'floats', 'Leaf', 'check_equation',
-           'Rule', 'satisfied', 'Extent', 'extent_of', 'meet', 'extents', 'conditions_of', 'merge', 'shortest',
-           'question_table', 'descend', 'paths', 'rules_of', 'first_match', 'all_passed', 'all_matches', 'default_of',
-           'n_directions', 'overall', 'as_array', 'leaf_values', 'class_scores', 'class_shares', 'answers', 'covering',
-           'agreement', 'measured', 'digits', 'plain', 'label_text', 'sum_text', 'labels_of', 'is_categorical',
-           'set_text', 'extent_text', 'condition_texts', 'bounds_text', 'equation_text', 'answer_phrases',
-           'answer_text', 'link_texts', 'width', 'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint',
-           'bar_html', 'row_html', 'number_html', 'answer_html', 'html_of', 'tree_html', 'quoted', 'sql_label',
-           'sql_sum', 'sql_condition', 'sql_kept', 'sql_scores', 'sql_largest', 'sql_share', 'sql_answer', 'sql_case',
-           'sql_of', 'python_sum', 'python_condition', 'python_inputs', 'python_answer', 'python_of', 'number_out',
-           'number_in', 'plain_out', 'split_in', 'leaf_in', 'rule_in', 'columns_in', 'dict_of', 'parts_of', 'frame_of',
-           'class_labels', 'check_features', 'check_leaf', 'check_rules', 'check_nodes', 'Spoken', 'RuleSet', 'Tree']
+           'encode_column', 'encode', 'decode', 'weighted_sum', 'Split', 'shares', 'floats', 'Curve', 'check_curve',
+           'Leaf', 'check_equation', 'Rule', 'satisfied', 'Extent', 'extent_of', 'meet', 'extents', 'conditions_of',
+           'merge', 'shortest', 'question_table', 'descend', 'paths', 'rules_of', 'first_match', 'all_passed',
+           'all_matches', 'default_of', 'n_directions', 'overall', 'as_array', 'leaf_values', 'class_scores',
+           'class_shares', 'answers', 'covering', 'agreement', 'measured', 'digits', 'plain', 'label_text', 'sum_text',
+           'labels_of', 'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'bounds_text', 'curve_name',
+           'equation_text', 'answer_phrases', 'answer_text', 'link_texts', 'told_apart', 'curve_text', 'curves_said',
+           'curve_texts', 'width', 'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint', 'bar_html', 'row_html',
+           'number_html', 'answer_html', 'curve_html', 'curves_html', 'html_of', 'tree_html', 'quoted', 'sql_label',
+           'sql_sum', 'sql_condition', 'sql_kept', 'sql_curve', 'sql_scores', 'sql_largest', 'sql_share', 'sql_answer',
+           'sql_case', 'sql_of', 'python_sum', 'python_curve', 'python_condition', 'python_inputs', 'python_answer',
+           'python_of', 'number_out', 'number_in', 'plain_out', 'split_in', 'leaf_in', 'rule_in', 'columns_in',
+           'dict_of', 'parts_of', 'frame_of', 'class_labels', 'check_features', 'check_leaf', 'check_rules',
+           'check_nodes', 'Spoken', 'RuleSet', 'Tree']
 
 # %% ../nbs/00_rules.ipynb #imports
 import html
@@ -214,19 +216,81 @@ def shares(scores):
         found[:, k] = 1.0 / np.exp(np.clip(ahead, -700.0, 700.0)).sum(axis=1)
     return found
 
-# %% ../nbs/00_rules.ipynb #leaf
+# %% ../nbs/00_rules.ipynb #curve
 def floats(item):
     """A number, or a nest of them, as plain floats in tuples."""
     return tuple(map(floats, item)) if np.iterable(item) and not isinstance(item, str) else float(item)
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A function of one feature: a polynomial on each piece, constant outside the breaks; equation (4c).
+
+    coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x − breaks[k]) / the piece's
+    length. `missing` is the value for nan. With link "softmax" each of these numbers is a tuple, one per class.
+    """
+
+    feature: int
+    breaks: tuple[float, ...]
+    coef: tuple[tuple[float | tuple[float, ...], ...], ...]
+    missing: float | tuple[float, ...] = 0.0
+
+    def __post_init__(self):
+        clean = dict(feature=int(self.feature), breaks=floats(self.breaks), coef=floats(self.coef),
+                     missing=floats(self.missing))
+        for name, item in clean.items():
+            object.__setattr__(self, name, item)
+        check_curve(self)
+        if self.n_classes and self.missing == 0.0:
+            object.__setattr__(self, "missing", (0.0,) * self.n_classes)
+
+    zero = property(lambda self: not np.any(self.coef) and not np.any(self.missing), doc="Whether it adds nothing.")
+    n_classes = property(lambda self: len(self.coef[0][0]) if isinstance(self.coef[0][0], tuple) else 0,
+                         doc="How many classes have a number of their own; 0: there is one number.")
+
+    def __call__(self, x):
+        """The values (n,) for encoded x (n,); (n, C) with one number per class."""
+        x, b, c = np.asarray(x, dtype=np.float64), np.array(self.breaks), np.array(self.coef)
+        z = np.clip(x, b[0], b[-1])
+        k = np.minimum(np.searchsorted(b, z, side="right"), len(c)) - 1
+        u = ((z - b[k]) / (b[k + 1] - b[k])).reshape(len(x), *[1] * (c.ndim - 2))
+        total = c[k, -1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for p in range(c.shape[1] - 2, -1, -1):
+                total = total * u + c[k, p]
+        total[np.isnan(x)] = self.missing
+        return total
+
+    def part(self, k):
+        """The curve of class number k alone."""
+        coef = tuple(tuple(c[k] for c in piece) for piece in self.coef)
+        return Curve(self.feature, self.breaks, coef, self.missing[k])
+
+# %% ../nbs/00_rules.ipynb #curve-checks
+def check_curve(curve):
+    """Refuse a curve whose breaks do not ascend, or whose numbers do not fit each other or are no numbers."""
+    breaks, coef, missing = curve.breaks, curve.coef, curve.missing
+    gaps = [b - a for a, b in zip(breaks, breaks[1:], strict=False)]
+    if not gaps or not all(gap > 0 for gap in gaps) or not isfinite(breaks[-1] - breaks[0]):
+        raise ValueError(f"breaks must be two or more finite numbers, ascending, got {breaks}")
+    powers = {len(piece) if isinstance(piece, tuple) else 0 for piece in coef}
+    if len(coef) != len(gaps) or len(powers) > 1 or powers == {0}:
+        raise ValueError(f"coef must hold one tuple per piece ({len(gaps)}), all of one length, got {coef}")
+    numbers = [c for piece in coef for c in piece]
+    shapes = {np.shape(c) for c in numbers} | ({np.shape(missing)} if missing != 0.0 else set())
+    if len(shapes) > 1 or len(min(shapes)) > 1:
+        raise ValueError(f"coef and missing must be numbers, or one per class each, got {coef} and {missing}")
+    if not np.isfinite([*numbers, *[missing] * (missing != 0.0)]).all():
+        raise ValueError(f"coef and missing must be finite, got {coef} and {missing}")
+
+# %% ../nbs/00_rules.ipynb #leaf
+@dataclass(frozen=True)
 class Leaf:
-    """What a region answers: value + coef·x[features], kept within [lower, upper]; equation (4).
+    """What a region answers: value + coef·x[features] + the curves, kept within [lower, upper]; equations (4), (4c).
 
     For classes, `value` holds one probability per class; or the equation is a score, and `link` says of what: "logit"
-    of the second class against the first (4a), "softmax" of each class (4b), with one number per class in `value` and
-    in each entry of `coef`.
+    of the second class against the first (4a), "softmax" of each class (4b), with one number per class in `value`, in
+    each entry of `coef`, and in place of each number of a curve.
     """
 
     value: float | tuple[float, ...]
@@ -235,14 +299,15 @@ class Leaf:
     lower: float = -inf
     upper: float = inf
     link: str | None = None
+    curves: tuple[Curve, ...] = ()
 
     def __post_init__(self):
         clean = dict(value=floats(self.value), features=tuple(map(int, self.features)), coef=floats(self.coef),
-                     lower=float(self.lower), upper=float(self.upper))
+                     lower=float(self.lower), upper=float(self.upper), curves=tuple(self.curves))
         for name, item in clean.items():
             object.__setattr__(self, name, item)
         check_equation(self)
-        if self.link and not self.features:
+        if self.link and not self.has_equation:
             scores = [[0.0, self.constant]] if self.link == "logit" else [self.value]
             value = tuple(shares(np.clip(scores, self.lower, self.upper))[0].tolist())
             for name, item in (("value", value), ("link", None), ("lower", -inf), ("upper", inf)):
@@ -253,12 +318,20 @@ class Leaf:
         """The number a leaf without an equation answers."""
         return min(max(self.value, self.lower), self.upper)
 
+    used = property(lambda self: self.features + tuple(curve.feature for curve in self.curves),
+                    doc="The features that the equation reads, those of the linear part first.")
+    has_equation = property(lambda self: bool(self.features or self.curves),
+                            doc="Whether the answer depends on the row: there is a linear part, or a curve.")
+    equations = property(lambda self: tuple((value, coef) for value, coef, _ in self.sums),
+                         doc="The linear part (value, coef) of each equation: one, or with softmax one per class.")
+
     @property
-    def equations(self):
-        """The (value, coef) of each equation: one, or with softmax one per class."""
+    def sums(self):
+        """The (value, coef, curves) of each equation: one, or with softmax one per class."""
         if self.link != "softmax":
-            return ((self.value, self.coef),)
-        return tuple((v, tuple(c[k] for c in self.coef)) for k, v in enumerate(self.value))
+            return ((self.value, self.coef, self.curves),)
+        return tuple((v, tuple(c[k] for c in self.coef), tuple(curve.part(k) for curve in self.curves))
+                     for k, v in enumerate(self.value))
 
 # %% ../nbs/00_rules.ipynb #leaf-check
 def check_equation(leaf):
@@ -268,12 +341,16 @@ def check_equation(leaf):
         raise ValueError(f"link must be None, 'logit' or 'softmax', got {leaf.link!r}")
     if leaf.link and many != isinstance(value, tuple):
         raise ValueError(f"value must hold one number{' per class' * many} with link {leaf.link!r}, got {value}")
-    if leaf.features and isinstance(value, tuple) and not many:
-        raise ValueError("features must be empty for a leaf that holds class probabilities")
+    if leaf.has_equation and isinstance(value, tuple) and not many:
+        raise ValueError("features and curves must be empty for a leaf that holds class probabilities")
     shape = (len(value),) if many else ()
     if len(leaf.features) != len(leaf.coef) or any(np.shape(c) != shape for c in leaf.coef):
         wanted = "one number per feature" + " and class" * many
         raise ValueError(f"coef must have {wanted}, got {leaf.coef} for features {leaf.features}")
+    curved, n_classes = {curve.feature for curve in leaf.curves}, len(value) if many else 0
+    if len(curved) < len(leaf.curves) or any(curve.n_classes != n_classes for curve in leaf.curves):
+        wanted = f"{n_classes} numbers, one per class" if many else "one number"
+        raise ValueError(f"curves must be of different features and say {wanted} at a time, got {leaf.curves}")
     if not leaf.lower <= leaf.upper:
         raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
     if not all(all(map(isfinite, item if isinstance(item, tuple) else (item,))) for item in (value, *leaf.coef)):
@@ -507,10 +584,14 @@ def as_array(classes):
 def leaf_values(leaf, Z, columns):
     """The numbers of a leaf's equations for encoded rows Z, (n, E), one column each; ValueError for no number."""
     sums = [weighted_sum(Z, leaf.features, coef, np.full(len(Z), value)) for value, coef in leaf.equations]
-    if np.isnan(sums).any():
-        used = few(columns.names[f] for f in leaf.features)
+    total = np.stack(sums, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for curve in leaf.curves:
+            total = total + curve(Z[:, curve.feature]).reshape(total.shape)
+    if np.isnan(total).any():
+        used = few(columns.names[f] for f in leaf.features or leaf.used)
         raise ValueError(f"X must hold numbers where the equation of {used} answers, got missing values or an overflow")
-    return np.clip(np.stack(sums, axis=1), leaf.lower, leaf.upper)
+    return np.clip(total, leaf.lower, leaf.upper)
 
 
 def class_scores(leaf, Z, columns):
@@ -527,7 +608,7 @@ def class_shares(leaf, Z, columns):
 def answers(leaves, chosen, Z, columns, said=leaf_values, n_answers=1):
     """What the chosen leaves answer, (n, A); equation (4). A = 1: numbers; A = C: class probabilities.
 
-    `said` answers for a leaf with features; with `class_scores` the largest entry of each row is that of its label.
+    `said` answers for a leaf with an equation; with `class_scores` the largest entry of each row is that of its label.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
@@ -535,11 +616,11 @@ def answers(leaves, chosen, Z, columns, said=leaf_values, n_answers=1):
         raise ValueError(f"X must satisfy a rule in every row, got none for {len(rows)} rows, first row {rows[0]}")
     constants = np.full((len(leaves), n_answers), nan)
     for r, leaf in enumerate(leaves):
-        if leaf is not None and not leaf.features:
+        if leaf is not None and not leaf.has_equation:
             constants[r] = leaf.value if isinstance(leaf.value, tuple) else leaf.constant
     out = constants[chosen]
     for r, leaf in enumerate(leaves):
-        if leaf is not None and leaf.features:
+        if leaf is not None and leaf.has_equation:
             out[chosen == r] = said(leaf, Z[chosen == r], columns)
     return out
 
@@ -671,25 +752,33 @@ def bounds_text(leaf):
     return f"at least {lower}" * (leaf.lower > -inf) + f"at most {upper}" * (leaf.upper < inf)
 
 
-def equation_text(value, features, coef, columns):
-    """An equation for reading, to four digits, without terms that are zero: 1.2 + 0.5·age - 2·bmi."""
+def curve_name(curve, columns, number=""):
+    """What the curve of a feature is called in rule `number`: s1(age)."""
+    return f"s{number}({plain(columns.names[curve.feature])})"
+
+
+def equation_text(value, features, coef, columns, curves=(), number=""):
+    """An equation for reading, to four digits, without terms that are zero: 1.2 + 0.5·age - 2·bmi + s1(dose)."""
     terms = [(f, c) for f, c in zip(features, coef, strict=True) if c]
-    if not terms:
+    named = [curve_name(curve, columns, number) for curve in curves if not curve.zero]
+    if not terms and not named:
         return f"{value + 0.0:.4g}"
-    said = sum_text(*zip(*terms, strict=True), columns, "{:.4g}".format)
+    linear = [sum_text(*zip(*terms, strict=True), columns, "{:.4g}".format)] if terms else []
+    said = " + ".join(linear + named)
     if value == 0.0:
         return said
     return f"{value:.4g} - {said[1:]}" if said.startswith("-") else f"{value:.4g} + {said}"
 
 
-def answer_phrases(leaf, columns, classes=None):
+def answer_phrases(leaf, columns, classes=None, number=""):
     """What a leaf answers for reading, in phrases: one, or with softmax a beginning and one for each class."""
-    if not leaf.features and classes is None:
+    if not leaf.has_equation and classes is None:
         return [f"{leaf.constant:.4g}"]
-    if not leaf.features:
+    if not leaf.has_equation:
         best = int(np.argmax(leaf.value))
         return [f"{label_text(classes[best])} ({leaf.value[best]:.3g})"]
-    said, bounds = [equation_text(v, leaf.features, c, columns) for v, c in leaf.equations], bounds_text(leaf)
+    said = [equation_text(v, leaf.features, c, columns, curves, number) for v, c, curves in leaf.sums]
+    bounds = bounds_text(leaf)
     if classes is None:
         return [said[0] + f", {bounds}" * bool(bounds)]
     names = [label_text(label) for label in classes]
@@ -698,9 +787,12 @@ def answer_phrases(leaf, columns, classes=None):
     return ["the largest of" + f" (each {bounds})" * bool(bounds), *map("{}: {}".format, names, said)]
 
 
-def answer_text(leaf, columns, classes=None):
-    """What a leaf answers for reading, to four digits: 0.83, red (0.98), 2 + 0.5·age, yes if 2 + age > 0, else no."""
-    first, *rest = answer_phrases(leaf, columns, classes)
+def answer_text(leaf, columns, classes=None, number=""):
+    """What a leaf answers for reading, to four digits: 0.83, red (0.98), 2 + 0.5·age, yes if 2 + age > 0, else no.
+
+    `number` is that of the rule, by which its curves are called.
+    """
+    first, *rest = answer_phrases(leaf, columns, classes, number)
     return f"{first} {'; '.join(rest)}" if rest else first
 
 
@@ -712,6 +804,48 @@ def link_texts(leaves, classes):
     if "softmax" in links:
         notes.append("where sums compete, P(class) = exp(its sum) / (exp of each sum, added up)")
     return notes
+
+# %% ../nbs/00_rules.ipynb #curve-text
+def told_apart(numbers, least=4):
+    """Numbers for reading, with the fewest digits that tell them apart, four or more."""
+    for digit in range(least, 18):
+        said = [f"{number + 0.0:.{digit}g}" for number in numbers]
+        if len(set(said)) == len(said):
+            break
+    return said
+
+
+def curve_text(curve, columns):
+    """The values of a curve for reading: 0 → -1.2, 0.2 → 0.4 (straight between, constant outside); red → -1.2."""
+    labels, at, after = columns.categories[curve.feature], told_apart(curve.breaks), ""
+    if labels is not None:
+        values = zip(map(label_text, labels), curve(np.arange(len(labels))), strict=True)
+    elif len(curve.coef[0]) == 1:
+        ends = [f"below {at[1]}", *(f"from {b}" for b in at[1:-1])] if len(curve.coef) > 1 else ["everywhere"]
+        values = zip(ends, (piece[0] for piece in curve.coef), strict=True)
+    else:
+        values = zip(at, curve(curve.breaks), strict=True)
+        after = f" ({'straight' if len(curve.coef[0]) == 2 else 'curved'} between, constant outside)"
+    said = [f"{place} → {value + 0.0:.4g}" for place, value in values]
+    said += [f"missing → {curve.missing + 0.0:.4g}"] * columns.missing[curve.feature]
+    return ", ".join(said) + after
+
+
+def curves_said(leaf, said, number=""):
+    """The curves of a leaf of a RuleSet or Tree, those of each class in turn: triples of name, curve, and its text."""
+    found = []
+    for curve in leaf.curves if leaf is not None else ():
+        parts = [curve.part(k) for k in range(curve.n_classes)] or [curve]
+        for k, part in enumerate(parts):
+            name = curve_name(curve, said.columns, number)
+            name += f" of {label_text(said.classes[k])}" if curve.n_classes else ""
+            found += [(name, part, curve_text(part, said.columns))] * (not part.zero)
+    return found
+
+
+def curve_texts(leaves, said):
+    """The lines on the curves of numbered leaves {number: leaf}, for reading below the rules that name them."""
+    return [f"{name}: {text}" for number, leaf in leaves.items() for name, _, text in curves_said(leaf, said, number)]
 
 # %% ../nbs/00_rules.ipynb #text-of
 def width(text):
@@ -741,27 +875,31 @@ def text_of(ruleset, most=72):
         lines.append((head if said else "otherwise" if r else "always", said, rule))
     heads = max((len(h) for h, said, _ in lines if said), default=0)
     wide = max((width(said) for _, said, _ in lines if width(said) <= most), default=0)
-    shown = [answer_text(rule.leaf, ruleset.columns, ruleset.classes) for _, _, rule in lines]
+    shown = [answer_text(rule.leaf, ruleset.columns, ruleset.classes, r) for r, (_, _, rule) in enumerate(lines, 1)]
     tail = max((width(s) for s in shown if width(s) <= most), default=0)
     text = []
     for (head, said, rule), answer in zip(lines, shown, strict=True):
         front = f"{head:<{heads}} {said}{' ' * (wide - width(said))}" if said else f"{head:<{heads + 1 + wide}}"
         text.append(f"{front}  then {answer}{' ' * (tail - width(answer))}{measure_text(rule)}".rstrip())
-    return "\n".join(text + link_texts([rule.leaf for rule in ruleset.rules], ruleset.classes))
+    leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
+    return "\n".join(text + curve_texts(leaves, ruleset) + link_texts(leaves.values(), ruleset.classes))
 
 
 def tree_text(tree):
     """A tree for reading, one line per node with the condition that leads to it."""
-    lines, stack = [], [(0, "", "", "")]
+    lines, stack, leaves = [], [(0, "", "", "")], {}
     while stack:
         k, front, below, said = stack.pop()
-        answer = "" if tree.leaves[k] is None else answer_text(tree.leaves[k], tree.columns, tree.classes)
+        answer = ""
+        if tree.leaves[k] is not None:
+            leaves[len(leaves) + 1] = tree.leaves[k]
+            answer = answer_text(tree.leaves[k], tree.columns, tree.classes, len(leaves))
         lines.append(front + (f"{said}: {answer}" if said and answer else said or answer or plain(tree.target)))
         for child, side, mark, bar in ((tree.yes[k], True, "└─ ", "   "), (tree.no[k], False, "├─ ", "│  ")):
             if child >= 0:
                 phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
                 stack.append((child, below + mark, below + bar, phrase or "always"))
-    return "\n".join(lines + link_texts(tree.leaves, tree.classes))
+    return "\n".join(lines + curve_texts(leaves, tree) + link_texts(tree.leaves, tree.classes))
 
 # %% ../nbs/00_rules.ipynb #html-words
 def faint(text):
@@ -792,12 +930,31 @@ def number_html(name, value):
     return f"{value:.6g}" if name == "support" else f"{value:.3g}" + bar_html(value) * (name == "coverage")
 
 
-def answer_html(leaf, said):
+def answer_html(leaf, said, number=""):
     """What a leaf of a RuleSet or Tree answers, escaped; the sum of each class on a line of its own."""
-    first, *rest = map(html.escape, answer_phrases(leaf, said.columns, said.classes))
+    first, *rest = map(html.escape, answer_phrases(leaf, said.columns, said.classes, number))
     if not rest:
         return f"<b>{first}</b>"
     return f"{first}<div>{'</div><div>'.join(f'<b>{phrase}</b>' for phrase in rest)}</div>"
+
+
+def curve_html(curve, columns):
+    """A curve of a number as a line of 60 points in the colour of the text, over a faint line at zero."""
+    if columns.categories[curve.feature] is not None:
+        return ""
+    x = np.linspace(curve.breaks[0], curve.breaks[-1], 60)
+    y = np.append(curve(x), 0.0)
+    y = 18.0 - 16.0 * (y - y.min()) / ((y.max() - y.min()) or 1.0)
+    points = " ".join(f"{1.5 * k:g},{v:.1f}" for k, v in enumerate(y[:-1]))
+    zero = f'<polyline points="0,{y[-1]:.1f} 88,{y[-1]:.1f}" stroke-opacity=".3"/>'
+    return (f'<svg width="90" height="20" viewBox="0 0 90 20" fill="none" stroke="currentColor" '
+            f'style="vertical-align:middle">{zero}<polyline points="{points}"/></svg> ')
+
+
+def curves_html(leaves, said):
+    """The curves of numbered leaves {number: leaf} as lines of HTML, each with a small picture."""
+    return [f"{html.escape(name)}: {curve_html(curve, said.columns)}{faint(text)}"
+            for number, leaf in leaves.items() for name, curve, text in curves_said(leaf, said, number)]
 
 # %% ../nbs/00_rules.ipynb #html-of
 def html_of(ruleset):
@@ -808,11 +965,12 @@ def html_of(ruleset):
     for r, rule in enumerate(ruleset.rules):
         said = [html.escape(s) for s in condition_texts(rule.conditions, ruleset.columns)]
         first = ("else if" if ruleset.ordered and r else "if") if said else "otherwise" if r else "always"
-        answer = answer_html(rule.leaf, ruleset)
+        answer = answer_html(rule.leaf, ruleset, r + 1)
         numbers = [number_html(name, getattr(rule, name)) for name in known]
         rows.append(row_html([faint(first), faint(" and ").join(said), answer, *numbers]))
-    notes = link_texts([rule.leaf for rule in ruleset.rules], ruleset.classes)
-    rows += [row_html(["", "", faint(note), *[""] * len(known)]) for note in notes]
+    leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
+    notes = curves_html(leaves, ruleset) + [faint(note) for note in link_texts(leaves.values(), ruleset.classes)]
+    rows += [row_html(["", "", note, *[""] * len(known)]) for note in notes]
     return ('<table style="border-collapse:collapse;color:inherit">'
             f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
 
@@ -820,21 +978,23 @@ def html_of(ruleset):
 def tree_html(tree, open_levels=4):
     """A tree as nested HTML lists without scripts; levels below `open_levels` start folded."""
     bare = 'style="list-style:none;margin:0;padding-left:1.3em;overflow-wrap:anywhere"'
-    parts, stack = [], [(0, 0, plain(tree.target))]
+    parts, stack, leaves = [], [(0, 0, plain(tree.target))], {}
     while stack:
         k, level, said = stack.pop()
         if k < 0:
             parts.append("</ul></details></li>")
             continue
         if tree.leaves[k] is not None:
-            parts.append(f"<li>{html.escape(said)}: {answer_html(tree.leaves[k], tree)}</li>")
+            leaves[len(leaves) + 1] = tree.leaves[k]
+            parts.append(f"<li>{html.escape(said)}: {answer_html(tree.leaves[k], tree, len(leaves))}</li>")
             continue
         parts.append(f"<li><details{' open' * (level < open_levels)}><summary>{html.escape(said)}</summary><ul {bare}>")
         stack.append((-1, level, ""))
         for child, side in ((tree.yes[k], True), (tree.no[k], False)):
             phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
             stack.append((child, level + 1, phrase or "always"))
-    parts += [f"<li>{faint(note)}</li>" for note in link_texts(tree.leaves, tree.classes)]
+    notes = curves_html(leaves, tree) + [faint(note) for note in link_texts(tree.leaves, tree.classes)]
+    parts += [f"<li>{note}</li>" for note in notes]
     return f"<ul {bare}>{''.join(parts)}</ul>"
 
 # %% ../nbs/00_rules.ipynb #sql-words
@@ -887,9 +1047,26 @@ def sql_kept(said, lower, upper):
     return f"CASE {' '.join(cases)} ELSE {said} END" if cases else said
 
 
+def sql_curve(curve, columns):
+    """A curve in SQL: equation (4c)."""
+    name, labels, missing = quoted(columns.names[curve.feature]), columns.categories[curve.feature], curve.missing
+    if labels is not None:
+        told = zip(map(sql_label, labels), curve(np.arange(len(labels))).tolist(), strict=True)
+        return f"CASE {name} {' '.join(f'WHEN {label} THEN {v!r}' for label, v in told)} ELSE {missing!r} END"
+    first, last = curve([curve.breaks[0], curve.breaks[-1]]).tolist()
+    cases = [f"WHEN {name} IS NULL THEN {missing!r}", f"WHEN {name} < {curve.breaks[0]!r} THEN {first!r}"]
+    for left, right, piece in zip(curve.breaks, curve.breaks[1:], curve.coef, strict=False):
+        u, said = f"({name} {'+' if left < 0 else '-'} {abs(left)!r}) / {right - left!r}", repr(piece[-1])
+        for k, c in enumerate(reversed(piece[:-1])):
+            said = f"{f'({said})' if k else said} * ({u}) + {c!r}"
+        cases.append(f"WHEN {name} < {right!r} THEN {said}")
+    return f"CASE {' '.join(cases)} ELSE {last!r} END"
+
+
 def sql_scores(leaf, columns):
     """The equations of a leaf in SQL; with logit 0 before the one, as the score of the first class."""
-    sums = [sql_sum(leaf.features, coef, columns, value) for value, coef in leaf.equations]
+    sums = [" + ".join([sql_sum(leaf.features, coef, columns, value), *(sql_curve(c, columns) for c in curves)])
+            for value, coef, curves in leaf.sums]
     kept = [sql_kept(said, leaf.lower, leaf.upper) for said in sums]
     return ["0.0", *kept] if leaf.link == "logit" else kept
 
@@ -918,8 +1095,8 @@ def sql_answer(leaf, ruleset, shown=None):
     """What a leaf answers in SQL: a number, a label, or the probability of class number `shown`."""
     classes = ruleset.classes
     if classes is None:
-        return sql_scores(leaf, ruleset.columns)[0] if leaf.features else repr(leaf.constant)
-    if not leaf.features:
+        return sql_scores(leaf, ruleset.columns)[0] if leaf.has_equation else repr(leaf.constant)
+    if not leaf.has_equation:
         return sql_label(classes[int(np.argmax(leaf.value))]) if shown is None else repr(leaf.value[shown])
     scores = sql_scores(leaf, ruleset.columns)
     if shown is None:
@@ -960,6 +1137,15 @@ def python_sum(features, coef, columns, start=None):
     return " + ".join(terms)
 
 
+def python_curve(curve, columns):
+    """A curve in Python: a call of the helper, or for labels a look-up; equation (4c)."""
+    f, labels = curve.feature, columns.categories[curve.feature]
+    if labels is None:
+        return f"curve(x{f}, {curve.breaks!r}, {curve.coef!r}, {curve.missing!r})"
+    told = dict(zip(labels, curve(np.arange(len(labels))).tolist(), strict=True))
+    return f"{told!r}.get(label{f}, {curve.missing!r})"
+
+
 def python_condition(e, columns):
     """One extent in Python. A comparison with nan is not true, so only extents that admit missing values name them."""
     if is_categorical(e, columns):
@@ -979,9 +1165,11 @@ def python_inputs(ruleset):
     """The lines that read the features from the row: x3 for a number or a code, label3 for a label."""
     columns, lines = ruleset.columns, []
     said = [(e, is_categorical(e, columns)) for rule in ruleset.rules for e in extents(rule.conditions, columns) or ()]
-    summed = {f for e, categorical in said if not categorical for f in e.features}
+    curved = {curve.feature for rule in ruleset.rules for curve in rule.leaf.curves}
+    named = {f for f in curved if columns.categories[f] is not None}
+    summed = {f for e, categorical in said if not categorical for f in e.features} | curved - named
     summed |= {f for rule in ruleset.rules for f in rule.leaf.features}
-    for f in sorted({e.features[0] for e, categorical in said if categorical}):
+    for f in sorted(named | {e.features[0] for e, categorical in said if categorical}):
         lines.append(f"label{f} = row[{columns.names[f]!r}]")
     for f in sorted(summed):
         labels, value = columns.categories[f], f"row[{columns.names[f]!r}]"
@@ -1000,6 +1188,16 @@ PYTHON = {
         ahead = {k: [0.0 if t == s else t - s for t in scores.values()] for k, s in scores.items()}
         return {k: 1 / sum(exp(min(max(a, -700.0), 700.0)) for a in ahead[k]) for k in scores}
 """,
+    "curve(": """    def curve(x, breaks, coef, missing):
+        if isnan(x):
+            return missing
+        x = min(max(x, breaks[0]), breaks[-1])
+        k = max(k for k in range(len(coef)) if breaks[k] <= x)
+        u, total = (x - breaks[k]) / (breaks[k + 1] - breaks[k]), coef[k][-1]
+        for c in coef[k][-2::-1]:
+            total = total * u + c
+        return total
+""",
     "within(": """    def within(x, lower, upper):
         if isnan(x):
             raise ValueError("a feature in the equation of the rule that answers is missing")
@@ -1017,12 +1215,14 @@ PYTHON = {
 def python_answer(leaf, ruleset, proba):
     """What a leaf answers in Python."""
     classes = ruleset.classes
-    if not leaf.features and classes is None:
+    if not leaf.has_equation and classes is None:
         return repr(leaf.constant)
-    if not leaf.features:
+    if not leaf.has_equation:
         return repr(dict(zip(classes, leaf.value, strict=True)) if proba else classes[int(np.argmax(leaf.value))])
     bounds = ", ".join(repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper))
-    sums = [python_sum(leaf.features, coef, ruleset.columns, value) for value, coef in leaf.equations]
+    columns = ruleset.columns
+    sums = [" + ".join([python_sum(leaf.features, coef, columns, value), *(python_curve(c, columns) for c in curves)])
+            for value, coef, curves in leaf.sums]
     scores = ["0.0"] * (leaf.link == "logit") + [f"within({said}, {bounds})" for said in sums]
     if classes is None:
         return scores[0]
@@ -1067,13 +1267,13 @@ def number_in(x):
 
 
 def plain_out(item):
-    """A Split, Leaf, Rule or Columns as a dict of plain values that strict JSON can hold."""
+    """A Split, Curve, Leaf, Rule or Columns as a dict of plain values that strict JSON can hold."""
     if isinstance(item, float):
         return number_out(item)
     if isinstance(item, tuple):
         return [plain_out(i) for i in item]
-    if isinstance(item, (Split, Leaf, Rule, Columns)):
-        names = [name for name in item.__dataclass_fields__ if name != "link" or item.link]
+    if isinstance(item, (Split, Curve, Leaf, Rule, Columns)):
+        names = [name for name in item.__dataclass_fields__ if name not in ("link", "curves") or getattr(item, name)]
         return {name: plain_out(getattr(item, name)) for name in names}
     return item
 
@@ -1086,7 +1286,9 @@ def split_in(d):
 
 def leaf_in(d):
     """A Leaf from its dict."""
-    return Leaf(d["value"], d["features"], d["coef"], number_in(d["lower"]), number_in(d["upper"]), d.get("link"))
+    curves = tuple(Curve(c["feature"], c["breaks"], c["coef"], c["missing"]) for c in d.get("curves", ()))
+    bounds = number_in(d["lower"]), number_in(d["upper"])
+    return Leaf(d["value"], d["features"], d["coef"], *bounds, d.get("link"), curves)
 
 
 def rule_in(d):
@@ -1131,8 +1333,8 @@ def frame_of(ruleset):
     rows = []
     for rule in ruleset.rules:
         leaf, classes = rule.leaf, ruleset.classes
-        if leaf.features:
-            prediction = answer_text(leaf, ruleset.columns, classes)
+        if leaf.has_equation:
+            prediction = answer_text(leaf, ruleset.columns, classes, len(rows) + 1)
         else:
             prediction = leaf.constant if classes is None else classes[int(np.argmax(leaf.value))]
         said = rule_text(rule, ruleset.columns) or ("otherwise" if len(ruleset.rules) > 1 else "always")
@@ -1160,7 +1362,7 @@ def check_leaf(leaf, columns, classes):
     if n_said != n_classes:
         what = "score" if leaf.link else "probability"
         raise ValueError(f"a leaf must hold one {what} per class ({n_classes}), got value {leaf.value}")
-    check_features(leaf.features, columns)
+    check_features(leaf.used, columns)
 
 
 def check_rules(rules, columns, classes):

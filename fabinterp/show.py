@@ -7,7 +7,9 @@ __all__ = ['ruleset_of', 'drawable', 'asked', 'scale', 'paint', 'answer_span', '
            'cell_text', 'Layout', 'note_of', 'head_lines', 'answer_lines', 'arrange', 'shows_missing', 'bars_of',
            'draw_cell', 'write', 'draw_head', 'draw_row', 'plot_rules', 'edges', 'grid', 'told', 'typical',
            'plane_loss', 'best_plane', 'plane', 'border', 'number_place', 'draw_points', 'name_axes', 'draw_key',
-           'draw_regions', 'draw_cuts', 'plot_regions']
+           'draw_regions', 'draw_cuts', 'plot_regions', 'Term', 'term_of', 'terms_of', 'places_of', 'stacks',
+           'term_styles', 'range_text', 'draw_term_key', 'band_of', 'check_bands', 'draw_stacked', 'draw_lines',
+           'draw_each', 'chosen_sums', 'sum_name', 'title_lines', 'axes_for', 'draw_sum', 'plot_terms']
 
 # %% ../nbs/12_show.ipynb #show-imports
 import textwrap
@@ -18,8 +20,8 @@ from math import inf, isfinite, isnan
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from .rules import (RuleSet, answer_text, digits, encode, extent_text, extents, label_of,
-                             labels_of, plain, width)
+from .rules import (Curve, RuleSet, answer_text, bounds_text, digits, encode, extent_text, extents, label_of,
+                             labels_of, plain, rule_text, width)
 
 # %% ../nbs/12_show.ipynb #show-who
 def ruleset_of(rules):
@@ -100,7 +102,7 @@ def leaf_colours(ruleset):
     span, grey = answer_span(ruleset), np.array([0.5, 0.5, 0.5, 1.0])
     values = [leaf.constant if n_classes is None else int(np.argmax(leaf.value)) for leaf in ruleset.leaves]
     pairs = zip(ruleset.leaves, values, strict=True)
-    return [grey if leaf.features else paint(value, n_classes, span) for leaf, value in pairs]
+    return [grey if leaf.has_equation else paint(value, n_classes, span) for leaf, value in pairs]
 
 # %% ../nbs/12_show.ipynb #show-words
 def cut(text, most):
@@ -176,13 +178,13 @@ def head_lines(name, letters):
     return tuple(lines if len(lines) <= 3 else [name[k:k + letters] for k in range(0, len(name), letters)])
 
 
-def answer_lines(rule, ruleset):
-    """What stands at the end of a row: the answer; and its probability and support."""
+def answer_lines(rule, ruleset, number=""):
+    """What stands at the end of a row: the answer of rule `number`; and its probability and support."""
     leaf, support = rule.leaf, rule.support
     unit = "rows" if support % 1 == 0 else "weight"  # with sample weights a support need not count anything
     counted = [] if isnan(support) else [f"{support:.6g} {unit}"]
-    if ruleset.classes is None or leaf.features:
-        return answer_text(leaf, ruleset.columns, ruleset.classes), "".join(counted)
+    if ruleset.classes is None or leaf.has_equation:
+        return answer_text(leaf, ruleset.columns, ruleset.classes, number), "".join(counted)
     best = int(np.argmax(leaf.value))
     return plain(ruleset.classes[best]), " of ".join([f"{100 * leaf.value[best]:.3g} %", *counted])
 
@@ -190,7 +192,7 @@ def answer_lines(rule, ruleset):
 def arrange(rules, width=6.4):
     """The `Layout` of a picture of rules `width` inches wide."""
     ruleset = ruleset_of(rules)
-    said = [answer_lines(rule, ruleset) for rule in ruleset.rules]
+    said = [answer_lines(rule, ruleset, r) for r, rule in enumerate(ruleset.rules, 1)]
     longest = max([len(plain(ruleset.target))] + [max(1.12 * len(first), 0.88 * len(second)) for first, second in said])
     side = min(max(longest, 8) / _LETTERS + 0.12, 0.42 * width)
     room = width - _NUMBER - side
@@ -283,7 +285,7 @@ def draw_row(ax, r, ruleset, layout, ends, colour):
     for k, line in enumerate(layout.notes[r]):
         write(ax, _NUMBER, below + 0.1 + _LINE * k, line.strip("\u2068\u2069"), gid=f"rule{r}:words")
     letters = int((layout.width - layout.answer) * _LETTERS)
-    said, counted = answer_lines(rule, ruleset)
+    said, counted = answer_lines(rule, ruleset, r + 1)
     ax.plot([layout.answer - 0.07] * 2, [top + 0.02, top + 2 * _LINE], color=colour, lw=4, solid_capstyle="butt")
     write(ax, layout.answer, top + 0.1, cut(said, int(letters / 1.12)), weight="bold", gid=f"rule{r}:answer")
     counted = cut(counted, int(letters / 0.88))
@@ -334,7 +336,7 @@ def edges(ruleset, feature, ends, steps=400):
     said = [e for rule in ruleset.rules for e in extents(rule.conditions, ruleset.columns) or ()]
     marks = [b for e in said if e.features == (feature,) and e.coef == (1.0,) for b in (e.low, e.high)]
     slanted = any(feature in e.features and (len(e.features) > 1 or e.coef != (1.0,)) for e in said)
-    if slanted or any(feature in leaf.features for leaf in ruleset.leaves):
+    if slanted or any(feature in leaf.used for leaf in ruleset.leaves):
         marks += np.linspace(low, high, steps + 1).tolist()
     return np.unique([low, high] + [b for b in marks if low < b < high])
 
@@ -377,10 +379,11 @@ def plane_loss(ruleset, Z, pair, answers):
 
 def best_plane(ruleset, Z, n_rows=1000, n_features=12):
     """The pair of features whose plane is truest to the rows, among those most rules ask about; equation (5)."""
-    d, used = len(ruleset.columns.names), sorted({f for leaf in ruleset.leaves for f in leaf.features})
+    d, used = len(ruleset.columns.names), sorted({f for leaf in ruleset.leaves for f in leaf.used})
+    straight = sorted({f for leaf in ruleset.leaves for f in leaf.features})
     pool = asked(ruleset, n_features) + tuple(used)
     pool += tuple(f for f in range(d) if f not in pool)[:max(0, 2 - len(set(pool)))]
-    rows = Z[~np.isnan(Z[:, used]).any(axis=1)]  # an equation has no answer to a gap
+    rows = Z[~np.isnan(Z[:, straight]).any(axis=1)]  # a straight part has no answer to a gap
     rows = rows[::max(1, len(rows) // n_rows)]
     pairs = list(combinations(dict.fromkeys(pool), 2))
     if len(pairs) == 1 or not len(rows):
@@ -538,3 +541,308 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
     name_axes(ax, ruleset, features, len(ruleset.columns.names) - 2)
     draw_key(ax, ruleset, span)
     return ax
+
+# %% ../nbs/12_show.ipynb #show-term
+@dataclass(frozen=True)
+class Term:
+    """What one feature adds to an equation, over its own range: equation (6)."""
+
+    feature: int
+    ends: tuple[float, float]  # of its range, in its units; of codes if it holds labels
+    n_labels: int = 0  # 0: a number
+    slope: float = 0.0
+    middle: float = 0.0  # where the straight part is zero
+    curve: Curve | None = None
+
+    def places(self, u):
+        """The values of the feature (m,) at places u between 0 and 1; codes of labels."""
+        if self.n_labels:
+            return np.clip(np.floor(np.asarray(u) * self.n_labels), 0, self.n_labels - 1)
+        return self.ends[0] + np.asarray(u, dtype=float) * (self.ends[1] - self.ends[0])
+
+    def __call__(self, u):
+        """What it adds (m,) at places u between 0 and 1."""
+        x = self.places(u)
+        return self.slope * (x - self.middle) + (0.0 if self.curve is None else self.curve(x))
+
+    @property
+    def marks(self):
+        """The places between 0 and 1 where it bends or jumps."""
+        if self.n_labels:
+            return np.arange(1, self.n_labels) / self.n_labels
+        breaks = np.array(() if self.curve is None else self.curve.breaks)
+        u = (breaks - self.ends[0]) / (self.ends[1] - self.ends[0])
+        return u[(u > 0) & (u < 1)]
+
+# %% ../nbs/12_show.ipynb #show-terms-of
+def term_of(ruleset, feature, slope, curve, rows):
+    """The `Term` of a feature from its slope and its curve (or None); rows (n, d) are those that the rule answers."""
+    labels, known = ruleset.columns.categories[feature], rows[np.isfinite(rows[:, feature]), feature]
+    if labels is not None:
+        ends = -0.5, max(len(labels), 1) - 0.5
+    elif len(known) and known.min() < known.max():
+        ends = float(known.min()), float(known.max())
+    else:
+        ends = scale(ruleset, feature) if curve is None else (curve.breaks[0], curve.breaks[-1])
+    middle = float(known.mean()) if len(known) else (ends[0] + ends[1]) / 2
+    return Term(feature, ends, 0 if labels is None else max(len(labels), 1), slope, middle, curve)
+
+
+def terms_of(ruleset, r, k=0, Z=None):
+    """The constant and the terms of rule number r (from 0), sum number k, the largest term first: equation (6)."""
+    leaf, d = ruleset.rules[r].leaf, len(ruleset.columns.names)
+    rows = np.empty((0, d)) if Z is None else Z[ruleset.apply(Z) == r]
+    value, coef, curves = leaf.sums[k]
+    slopes = dict(zip(leaf.features, coef, strict=True))
+    bent = {curve.feature: curve for curve in curves if not curve.zero}
+    found = [term_of(ruleset, f, slopes.get(f, 0.0), bent.get(f), rows)
+             for f in dict.fromkeys(leaf.used) if slopes.get(f) or f in bent]
+    u = np.linspace(0, 1, 101)
+    found.sort(key=lambda term: -np.abs(term(u)).mean())
+    return value + sum(term.slope * term.middle for term in found), tuple(found)
+
+# %% ../nbs/12_show.ipynb #show-stack
+def places_of(terms, steps=240):
+    """Places u (m,) between 0 and 1 at which to draw terms: evenly spaced, and on both sides of every bend or jump."""
+    marks = np.concatenate([term.marks for term in terms] or [np.empty(0)])
+    return np.unique(np.clip(np.concatenate([np.linspace(0, 1, steps + 1), marks - 1e-9, marks + 1e-9]), 0, 1))
+
+
+def stacks(values):
+    """The stacks S⁺ and S⁻, each (T + 1, m) from zero on, of the values (T, m) of T terms: equation (7)."""
+    ground = np.zeros((1, values.shape[1]))
+    return tuple(np.vstack([ground, np.cumsum(side(values, 0.0), axis=0)]) for side in (np.maximum, np.minimum))
+
+# %% ../nbs/12_show.ipynb #show-key
+_HATCHES, _DASHES = ("", "///", "...", "xxx"), ("-", "--", "-.", ":")
+
+
+def term_styles(ruleset):
+    """A colour and a hatch for each feature that an equation of the rule set reads."""
+    used = dict.fromkeys(f for leaf in ruleset.leaves for f in leaf.used)
+    n = len(_PALETTE)
+    return {f: (_PALETTE[k % n], _HATCHES[k // n % len(_HATCHES)]) for k, f in enumerate(used)}
+
+
+def range_text(term, columns):
+    """The range of a term from left to right: 0 – 900; red, green, blue; and what a gap gets."""
+    labels = columns.categories[term.feature]
+    if labels is not None:
+        said = ", ".join(map(str, labels))
+    else:
+        decimals = 2 - int(np.floor(np.log10(term.ends[1] - term.ends[0])))  # three digits of the range's length
+        said = " – ".join(coarse(round(end, decimals) + 0.0) for end in term.ends)
+    if term.curve is not None and not term.slope and columns.missing[term.feature]:
+        said += f"; missing {term.curve.missing:+.3g}"
+    return said
+
+
+def draw_term_key(ax, handles, terms, columns, letters, n_left=0):
+    """The names and ranges of the terms below the axes, in one or two columns; and how many were left out."""
+    n_columns = 2 if letters >= 60 else 1
+    room = max(12, letters // n_columns - 5)
+    said = []
+    for term in terms:
+        name = cut(columns.names[term.feature], room - 1)
+        lines = textwrap.wrap(f"{name}: {range_text(term, columns)}", room)
+        said.append("\n".join(lines[:2]) + "…" * (len(lines) > 2))
+    title = f"{n_left} smaller terms are not drawn" if n_left else None
+    key = ax.legend(handles, said, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=n_columns, frameon=False,
+                    fontsize=7.5, title=title, title_fontsize=7.5, alignment="left", handlelength=1.6)
+    for text in key.get_texts():
+        text.set_parse_math(False)
+
+# %% ../nbs/12_show.ipynb #show-bands
+def band_of(bands, term, ruleset, r, u):
+    """The lower and upper end (m,) of the band of a term at places u, or None if there is none."""
+    name = ruleset.columns.names[term.feature]
+    if bands is None or isinstance(bands, dict) and not {name, term.feature} & set(bands):
+        return None
+    if isinstance(bands, dict):
+        band = bands[name] if name in bands else bands[term.feature]
+    else:
+        band = bands[list(dict.fromkeys(ruleset.rules[r].leaf.used)).index(term.feature)]
+    x, *ends = np.asarray(band, dtype=float)
+    ends = [np.interp(term.places(u), x, end) for end in ends]
+    return ends if len(ends) == 2 else (term(u) - ends[0], term(u) + ends[0])
+
+
+def check_bands(bands, ruleset, sums):
+    """Refuse bands that no picture can use: of several sums, of unknown features, of another shape."""
+    if bands is None:
+        return
+    if len(sums) > 1:
+        raise ValueError(f"bands need one sum, chosen by expert (and label), got {len(sums)}")
+    used = list(dict.fromkeys(ruleset.rules[sums[0][0]].leaf.used))
+    known = {ruleset.columns.names[f] for f in used} | set(used)
+    if isinstance(bands, dict) and set(bands) - known:
+        raise ValueError(f"bands must be of features of the equation, got {sorted(map(str, set(bands) - known))}")
+    each = list(bands.values() if isinstance(bands, dict) else bands)
+    if not isinstance(bands, dict) and len(each) != len(used):
+        raise ValueError(f"bands must hold one entry per feature of the equation ({len(used)}), got {len(each)}")
+    if any(len(np.shape(band)) != 2 or len(band) not in (2, 3) for band in each):
+        raise ValueError("bands must hold places and half widths (2, m), or places, lower and upper ends (3, m)")
+
+# %% ../nbs/12_show.ipynb #show-draw-terms
+def draw_stacked(ax, terms, styles):
+    """The terms as stacked areas; returns a patch per term for the key."""
+    from matplotlib.patches import Patch
+    u, ink, handles = places_of(terms), ax.xaxis.label.get_color(), []
+    over, under = stacks(np.array([term(u) for term in terms]).reshape(len(terms), len(u)))
+    for k, term in enumerate(terms):
+        colour, hatch = styles[term.feature]
+        style = dict(facecolor=colour, hatch=hatch, edgecolor=ink, linewidth=0.4)
+        for side, stack in (("up", over), ("down", under)):
+            ax.fill_between(u, stack[k], stack[k + 1], gid=f"term{term.feature}:{side}", **style)
+        handles.append(Patch(**style))
+    return handles
+
+
+def draw_lines(ax, terms, styles, band):
+    """The terms as lines in one picture, with what `band(term, u)` gives; returns a line per term for the key."""
+    u, handles = places_of(terms), []
+    for k, term in enumerate(terms):
+        colour, ends = styles[term.feature][0], band(term, u)
+        handles += ax.plot(u, term(u), color=colour, ls=_DASHES[k % 4], lw=1.8, gid=f"term{term.feature}")
+        if ends is not None:
+            ax.fill_between(u, *ends, color=colour, alpha=0.2, lw=0, gid=f"band{term.feature}")
+    return handles
+
+
+def draw_each(ax, term, columns, colour, band):
+    """One term over the units of its feature: a line, or a bar per label; a diamond for what a gap gets."""
+    labels, f = columns.categories[term.feature], term.feature
+    if labels is not None:
+        u = (np.arange(term.n_labels) + 0.5) / term.n_labels
+        ends = band(term, u)
+        spread = None if ends is None else np.abs(np.array(ends) - term(u))
+        ax.bar(term.places(u), term(u), 0.7, color=colour, yerr=spread, capsize=2, gid=f"term{f}")
+        ax.set_xticks(range(len(labels)), [cut(str(label), 10) for label in labels], parse_math=False)
+    else:
+        u = places_of([term])
+        x, ends = term.places(u), band(term, u)
+        ax.plot(x, term(u), color=colour, lw=1.8, gid=f"term{f}")
+        if ends is not None:
+            ax.fill_between(x, *ends, color=colour, alpha=0.25, lw=0, gid=f"band{f}")
+    if term.curve is not None and not term.slope and columns.missing[f]:
+        left, right = term.ends
+        ax.plot([right + 0.08 * (right - left)], [term.curve.missing], "D", color=colour, mfc="none", ms=4,
+                gid=f"missing{f}")
+
+# %% ../nbs/12_show.ipynb #show-sums
+def chosen_sums(ruleset, expert=None, label=None):
+    """The sums to draw as pairs (rule from 0, sum): those of one expert (its number from 1) or of all that have any."""
+    having = [r for r, leaf in enumerate(ruleset.leaves) if leaf.has_equation]
+    whole = isinstance(expert, (int, np.integer)) and not isinstance(expert, bool)
+    if not having or expert is not None and not (whole and expert - 1 in having):
+        numbers = ", ".join(str(r + 1) for r in having) or "none: no rule has an equation"
+        raise ValueError(f"expert must be the number of a rule with an equation ({numbers}), got {expert!r}")
+    classes = [label_of(c) for c in ruleset.classes or ()]
+    if label is not None and label_of(label) not in classes:
+        raise ValueError(f"label must be one of the classes {classes}, got {label!r}")
+    found = []
+    for r in having if expert is None else [int(expert) - 1]:
+        sums = range(len(ruleset.leaves[r].sums))
+        one = label is not None and ruleset.leaves[r].link == "softmax"
+        found += [(r, k) for k in sums if not one or classes[k] == label_of(label)]
+    return found
+
+
+def sum_name(ruleset, r, k):
+    """What the terms of a sum add to: the target, the log-odds of the second class, the score of a class."""
+    link = ruleset.leaves[r].link
+    if link is None:
+        return plain(ruleset.target)
+    word, c = ("log-odds", 1) if link == "logit" else ("score", k)
+    return f"the {word} of {plain(ruleset.classes[c])}"
+
+
+def title_lines(ruleset, r, k, constant, letters):
+    """Over a picture of terms: which rule, and to what its terms are added."""
+    said = rule_text(ruleset.rules[r], ruleset.columns) or ("otherwise" if r else "always")
+    bounds, begun = bounds_text(ruleset.leaves[r]), f"from {constant:.4g}"
+    if ruleset.leaves[r].link == "softmax":
+        begun = f"{sum_name(ruleset, r, k)}: {begun}"
+    begun += f", {bounds}" * bool(bounds)
+    return f"{cut(f'{r + 1}  {said}', letters)}\n{cut(begun, letters)}"
+
+
+def axes_for(ax, n, width, height):
+    """An array of n axes: those given, or those of a new figure `width` inches wide, in rows `height` inches high."""
+    if ax is not None:
+        axes = np.ravel(np.asarray(ax, dtype=object))
+        if len(axes) != n:
+            raise ValueError(f"ax must hold one axes per picture ({n}), got {len(axes)}")
+        return axes
+    import matplotlib.pyplot as plt
+    n_columns = min(n, max(1, int(width // 2.4)))
+    n_rows = -(-n // n_columns)
+    axes = plt.subplots(n_rows, n_columns, figsize=(width, height * n_rows), layout="constrained", sharey=True,
+                        squeeze=False)[1].ravel()
+    for unused in axes[n:]:
+        unused.remove()
+    return axes[:n]
+
+# %% ../nbs/12_show.ipynb #show-draw-sum
+def draw_sum(ax, ruleset, kind, bands, r, k, constant, terms, n_left):
+    """One picture of `plot_terms`: the terms of sum k of rule r, its title, its axes' names, its key."""
+    def band(term, u):
+        return band_of(bands, term, ruleset, r, u)
+    styles, columns = term_styles(ruleset), ruleset.columns
+    letters = int((ax.get_window_extent().width / ax.figure.dpi + 0.2) * _LETTERS)
+    ax.axhline(0.0, color=ax.xaxis.label.get_color(), lw=0.8, zorder=3)
+    if kind == "each" and terms:
+        draw_each(ax, terms[0], columns, styles[terms[0].feature][0], band)
+        name = cut(columns.names[terms[0].feature], letters - 16)
+        note = "  (◇: missing)" * any("missing" in str(line.get_gid()) for line in ax.lines)
+        ax.set_xlabel(name + note, fontsize=8, parse_math=False)
+        ax.xaxis.get_offset_text().set_fontsize(7)
+    elif kind != "each":
+        handles = draw_stacked(ax, terms, styles) if kind == "stacked" else draw_lines(ax, terms, styles, band)
+        draw_term_key(ax, handles, terms, columns, letters, n_left)
+        ax.set(xlim=(0, 1), xticks=(0, 0.5, 1), xticklabels=("lowest", "each over its range", "highest"))
+        for tick, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
+            tick.set_ha(side)
+    ax.tick_params(labelsize=7.5)
+    ax.set_title(title_lines(ruleset, r, k, constant, letters), fontsize=8, loc="left", parse_math=False)
+    if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+        adds = "the score" if ruleset.leaves[r].link == "softmax" else sum_name(ruleset, r, k)
+        ax.set_ylabel(f"adds to {cut(adds, 30)}", fontsize=8, parse_math=False)
+
+# %% ../nbs/12_show.ipynb #show-plot-terms
+def plot_terms(rules, expert=None, X=None, ax=None, *, kind="stacked", label=None, bands=None, most=8, width=None):
+    """Draw what each feature adds to the equation of a rule: stacked areas (7), lines, or each term by itself (6).
+
+    Parameters
+    ----------
+    rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
+    expert : number of a rule from 1, as in the texts; None: every rule that has an equation, a picture each.
+    X : the training table (n, d), for ranges and means of the rows that the rule answers; without it, the breaks'.
+    ax : matplotlib axes, or an array of them, one per picture; None makes a figure.
+    kind : "stacked", "lines" (in one picture), or "each" (a picture per term, in its own units).
+    label : a class, where classes have a sum each; None: all.
+    bands : dict of feature (name or number) to a band, or a list in the order of the equation; a band is an array
+        (2, m), places and half widths, or (3, m), places, lower and upper ends. For one sum; "lines" and "each".
+    most : how many terms to draw, the largest by mean absolute value.
+    width : inches, if `ax` is None.
+
+    Returns
+    -------
+    The axes; an array of them if there are several pictures.
+    """
+    ruleset = ruleset_of(rules)
+    Z, sums = None if X is None else encode(X, ruleset.columns), chosen_sums(ruleset, expert, label)
+    if kind not in ("stacked", "lines", "each") or kind == "stacked" and bands is not None:
+        wanted = "'stacked' (without bands), 'lines' or 'each'"
+        raise ValueError(f"kind must be {wanted}, got {kind!r}{' with bands' * (bands is not None)}")
+    check_bands(bands, ruleset, sums)
+    drawn = []
+    for r, k in sums:
+        constant, terms = terms_of(ruleset, r, k, Z)
+        groups = [(term,) for term in terms[:most]] or [()] if kind == "each" else [terms[:most]]
+        drawn += [(r, k, constant, group, max(0, len(terms) - most)) for group in groups]
+    wide = width or min(6.4, 4.2 if len(drawn) == 1 else 3.2 * len(drawn))
+    axes = axes_for(ax, len(drawn), wide, 2.1 if kind == "each" else 2.5 + 0.16 * max(len(g[3]) for g in drawn))
+    for one, parts in zip(axes, drawn, strict=True):
+        draw_sum(one, ruleset, kind, bands, *parts)
+    return axes[0] if len(axes) == 1 else axes

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from decimal import Decimal
+from fractions import Fraction
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabinterp import rules as R
-from fabinterp.rules import Columns, Leaf, Rule, RuleSet, Split, Tree, decode, encode, merge, read_columns, shortest
+from fabinterp.rules import (
+    Columns,
+    Curve,
+    Leaf,
+    Rule,
+    RuleSet,
+    Split,
+    Tree,
+    decode,
+    encode,
+    merge,
+    read_columns,
+    shortest,
+)
 
 inf, nan = math.inf, math.nan
 COLUMNS = Columns(("a", "b", "colour", "smoker"), (None, None, ("red", "green", "blue", "grey", "pink"), (False, True)))
@@ -321,6 +335,270 @@ def test_json_from_before_there_were_links():
     assert json.loads(linked.to_json())["rules"][0]["leaf"]["link"] == "logit"
 
 
+# ------------------------------------------------------------------------------------------------------------- curves
+FLOATS = st.one_of(WEIGHTS, st.floats(-100, 100).map(lambda x: round(x, 6)), st.floats(-1e3, 1e3))
+
+
+@st.composite
+def curves(draw, feature, n_classes=0, columns=COLUMNS, numbers=FLOATS, powers=(1, 4)):
+    """A curve of up to five pieces, one per label over labels; each number a tuple with classes."""
+    labels = columns.categories[feature]
+    places = st.one_of(st.sampled_from(TIES), st.floats(-1e6, 1e6).map(lambda x: round(x, 3)))
+    breaks = sorted(draw(st.sets(places, min_size=2, max_size=6)))
+    if labels is not None:
+        breaks = [code - 0.5 for code in range(len(labels) + 1)]
+    entry = st.tuples(*[numbers] * n_classes) if n_classes else numbers
+    n_powers = 1 if labels is not None else draw(st.integers(*powers))
+    return Curve(feature, breaks, [[draw(entry) for _ in range(n_powers)] for _ in breaks[1:]], draw(entry))
+
+
+@st.composite
+def curved(draw, n_classes=None, columns=COLUMNS, linear=True):
+    """A leaf with one curve or more; a score for two classes, scores for more."""
+    link = None if n_classes is None else "logit" if n_classes == 2 and draw(st.booleans()) else "softmax"
+    many = n_classes if link == "softmax" else 0
+    entry = st.tuples(*[FLOATS] * many) if many else FLOATS
+    features = draw(st.lists(st.integers(0, len(columns.names) - 1), min_size=1, max_size=3, unique=True))
+    straight = draw(st.sampled_from([(), (), (0,), (0, 1)])) if linear else ()
+    bounds = draw(st.sampled_from([(-inf, inf), (-inf, inf), (-1.0, inf), (-4.0, 4.0)]))
+    return Leaf(draw(entry), straight, tuple(draw(entry) for _ in straight), *bounds, link,
+                tuple(draw(curves(f, many, columns)) for f in features))
+
+
+def exactly(curve, x):
+    """Equation (4c) for one value, in fractions and with powers."""
+    if math.isnan(x):
+        return Fraction(curve.missing)
+    b, x = [Fraction(b) for b in curve.breaks], Fraction(x)
+    x = min(max(x, b[0]), b[-1])
+    k = max(k for k in range(len(curve.coef)) if b[k] <= x)
+    u = (x - b[k]) / (b[k + 1] - b[k])
+    return sum((Fraction(c) * u**p for p, c in enumerate(curve.coef[k])), Fraction(0))
+
+
+@settings(max_examples=150, deadline=None)
+@given(curves(0), st.integers(2, 3), SEEDS)
+def test_a_curve_by_its_definition(curve, n_classes, seed):
+    rng, b = np.random.default_rng(seed), np.array(curve.breaks)
+    x = np.concatenate([rng.choice(VALUES, 20), b, np.nextafter(b, inf), np.nextafter(b, -inf), [1e12, -1e12, nan],
+                        rng.uniform(b[0] - 1, b[-1] + 1, 20)])
+    found, size = curve(x), max(abs(c) for piece in curve.coef for c in piece)
+    assert np.allclose(found, [float(exactly(curve, v)) for v in x.tolist()], rtol=1e-12, atol=1e-13 * size)
+    assert (found[x < b[0]] == curve.coef[0][0]).all() and (found[np.isnan(x)] == curve.missing).all()
+    assert (found[x >= b[-1]] == curve(b[-1:])).all() and len(curve(x[:0])) == 0
+    many = Curve(0, b, [[tuple(c * k for k in range(n_classes)) for c in piece] for piece in curve.coef],
+                 tuple(curve.missing * k for k in range(n_classes)))
+    for k in range(n_classes):
+        assert np.array_equal(many(x)[:, k], many.part(k)(x)) and np.array_equal(many.part(1)(x), found)
+    assert many.n_classes == n_classes and curve.n_classes == 0 and many(x).shape == (len(x), n_classes)
+
+
+def test_a_curve_holds_a_spline_of_scipy():
+    from scipy.interpolate import BSpline, PPoly
+    rng = np.random.default_rng(1)
+    spline = BSpline(np.r_[[0.0] * 3, 0.0, 0.1, 2.5, 3.0, 7.0, [7.0] * 3], rng.normal(size=7), 3)
+    pieces = PPoly.from_spline(spline)
+    b = pieces.x[3:-3]
+    coef = pieces.c[::-1, 3:-3] * np.diff(b) ** np.arange(4)[:, None]
+    x = np.r_[rng.uniform(0, 7, 200), b]
+    assert np.allclose(Curve(0, b, coef.T)(x), spline(x), rtol=1e-12, atol=1e-12)
+
+
+def sizes(rules, Z):
+    """How large the terms of the equation that answers are, per row: rounding is relative to it."""
+    found = np.ones(len(Z))
+    for n, r in enumerate(rules.apply(Z)):
+        leaf = rules.rules[r].leaf
+        found[n] += np.abs(leaf.value).max() + sum(np.abs(c).sum() for curve in leaf.curves for c in curve.coef)
+        found[n] += sum(np.abs(c).max() * abs(np.nan_to_num(Z[n, f])) for f, c in
+                        zip(leaf.features, map(np.array, leaf.coef), strict=True))
+    return found
+
+
+def breaks_of(rules, feature):
+    """The breaks of all curves over a feature, and where curves are constant."""
+    said = [curve for rule in rules.rules for curve in rule.leaf.curves if curve.feature == feature]
+    return [b for curve in said for b in curve.breaks] + [1e12, -1e12, nan]
+
+
+@settings(max_examples=150, deadline=None)
+@given(rule_sets(leaf=st.one_of(curved(), curved(linear=False), leaves())), SEEDS)
+def test_curves_answer_the_same_through_every_door(rules, seed):
+    rng = np.random.default_rng(seed)
+    X = random_table(seed, 40)
+    X = pd.concat([X, X.assign(a=rng.choice(breaks_of(rules, 0), 40), b=rng.choice(breaks_of(rules, 1), 40))])
+    X = moderate(X.reset_index(drop=True))
+    expected, back = one_by_one(rules, X), RuleSet.from_json(rules.to_json())
+    assert back == rules and hash(back) == hash(rules) and one_by_one(back, X) == expected
+    assert by_python(rules, X) == expected
+    found = by_sql(rules, X)[0]
+    assert [v is None for v in found] == [v is None for v in expected]
+    for size, v, w in zip(sizes(rules, encode(X, COLUMNS)), found, expected, strict=True):
+        assert v is None or abs(v - w) <= 1e-12 * max(abs(w), size)
+
+
+def gap(rules, Z):
+    """How far the best score is ahead of the second, per row, nan where nothing answers."""
+    found, chosen = np.full(len(Z), nan), rules.apply(Z)
+    for n, r in enumerate(chosen):
+        if r >= 0 and rules.rules[r].leaf.has_equation and not np.isnan(Z[n, list(rules.rules[r].leaf.features)]).any():
+            scores = np.sort(R.class_scores(rules.rules[r].leaf, Z[[n]], rules.columns)[0])
+            found[n] = scores[-1] - scores[-2]
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from([TWO, THREE]).flatmap(
+    lambda c: rule_sets(classes=c, leaf=st.one_of(curved(len(c)), scored(len(c))))), SEEDS)
+def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
+    rng = np.random.default_rng(seed)
+    X = moderate(random_table(seed, 20).assign(a=rng.choice(breaks_of(rules, 0), 20)))
+    expected, proba = one_by_one(rules, X), one_by_one(rules, X, "predict_proba")
+    back = RuleSet.from_json(rules.to_json())
+    assert back == rules and one_by_one(back, X) == expected == by_python(rules, X)
+    by_dict = [p and list(p.values()) for p in by_python(rules, X, proba=True)]
+    assert all_close(by_dict, proba, rtol=1e-12, atol=0)
+    rows, _ = by_sql(rules, X, proba=True)
+    scale = sizes(rules, encode(X, COLUMNS))
+    close = gap(rules, encode(X, COLUMNS)) < 1e-12 * scale  # a tie to the last digits may fall either way in a database
+    assert [row[0] for row, near in zip(rows, close, strict=True) if not near] == [
+        label for label, near in zip(expected, close, strict=True) if not near]
+    for row, p, size in zip(rows, proba, scale, strict=True):
+        assert (row[1] is None) == (p is None)
+        assert p is None or np.allclose(row[1:], p, rtol=1e-12 * max(size, 10), atol=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(curved(3), SEEDS)
+def test_curves_of_classes_by_their_definition(leaf, seed):
+    Z = encode(moderate(random_table(seed)), COLUMNS)
+    Z = Z[~np.isnan(Z[:, list(leaf.features)]).any(axis=1)]
+    found = R.leaf_values(leaf, Z, COLUMNS)
+    for k, (value, coef, parts) in enumerate(leaf.sums):
+        linear = value + Z[:, leaf.features] @ np.array(coef)
+        bent = sum(np.array([float(exactly(curve, x)) for x in Z[:, curve.feature].tolist()]) for curve in parts)
+        scale = 1e-12 * sizes(RuleSet((Rule((), leaf),), COLUMNS, THREE), Z)
+        assert (np.abs(found[:, k] - np.clip(linear + bent, leaf.lower, leaf.upper)) <= scale).all()
+
+
+def straight(values):
+    """The pieces of a curve through values at its breaks."""
+    return [(a, b - a) for a, b in zip(values, values[1:], strict=False)]
+
+
+def test_text_of_curves():
+    bent, steps = Curve(0, (0, 0.2, 1), straight([-1.25, 0.5, 0.0]), 0.25), Curve(0, (0, 1, 2), ((1,), (-2,)))
+    home, flat = Curve(2, np.arange(6) - 0.5, [(0.5,), (-1,), (0,), (2,), (0.125,)]), Curve(1, (0, 1), ((0.0, 0.0),))
+    columns = Columns(COLUMNS.names, COLUMNS.categories, (True, True, False, False))
+    rules = RuleSet((Rule(((Split((0,), 5), True),), Leaf(1.9, (1,), (-2,), 0, 9, curves=(bent, home))),
+                     Rule(((Split((1,), 5), True),), Leaf(0, curves=(steps, flat))),
+                     Rule((), Leaf(3.0, curves=(flat,)))), columns)
+    assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
+        "if a > 5 then 1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
+        "else if b > 5 then s2(a)",
+        "otherwise then 3",
+        "s1(a): 0 → -1.25, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
+        "s1(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125",
+        "s2(a): below 1 → 1, from 1 → -2, missing → 0"]
+    assert rules.to_frame()["prediction"].tolist() == [
+        "1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]", "s2(a)", "3"]
+    assert R.answer_text(rules.rules[1].leaf, columns) == "s(a)" and rules.n_conditions == 2
+    tree = Tree((Split((0,), 5.0), None, None), [2, -1, -1], [1, -1, -1],
+                (None, rules.rules[1].leaf, rules.rules[0].leaf), columns)
+    assert str(tree).splitlines() == [
+        "y", "├─ a ≤ 5 or missing: s1(a)", "└─ a > 5: 1.9 - 2·b + s2(a) + s2(colour), kept within [0, 9]",
+        "s1(a): below 1 → 1, from 1 → -2, missing → 0",
+        "s2(a): 0 → -1.25, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
+        "s2(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125"]
+    assert [line for line in str(tree.rules()).splitlines() if line[0] == "s"] == str(tree).splitlines()[3:]
+    assert Tree.from_json(tree.to_json()) == tree == pickle.loads(pickle.dumps(tree))
+    for said in (rules, tree):
+        page = Tags()
+        page.feed(said._repr_html_())
+        assert page.tags <= TAGS | {"svg", "polyline"} and "svg" in page.tags and "-1.25, 0.2 → 0.5" in page.text
+
+
+def test_text_of_curves_of_classes():
+    many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
+    rules = RuleSet((Rule((), Leaf((0.5, 1.0, 0.0), link="softmax", curves=(many,))),), COLUMNS, THREE)
+    assert str(rules).splitlines()[:3] == [
+        'always  then the largest of no: 0.5 + s1(a); it\'s: 1; "a \\"third\\"": s1(a)',
+        "s1(a) of no: 0 → 1, 1 → 1.5, missing → 0 (straight between, constant outside)",
+        's1(a) of "a \\"third\\"": 0 → -0.5, 1 → 0.5, missing → 2 (straight between, constant outside)']
+    two = RuleSet((Rule((), Leaf(0.5, link="logit", curves=(many.part(2),))),), COLUMNS, TWO)
+    assert str(two).splitlines()[0] == "always  then it's if 0.5 + s1(a) > 0, else no"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-300, 300), min_size=2, max_size=6, unique=True), st.data(), SEEDS)
+def test_straight_curves_read_aloud_are_those_that_predict(places, data, seed):
+    breaks = sorted(p / 4 for p in places)  # up to four digits
+    values, missing = ([v / 4 for v in data.draw(st.lists(st.integers(-99, 99), min_size=n, max_size=n))]
+                       for n in (len(breaks), 1))
+    home = [v / 4 for v in data.draw(st.lists(st.integers(-99, 99), min_size=5, max_size=5))]
+    leaf = Leaf(1.5, curves=(Curve(0, breaks, straight(values), missing[0]),
+                             Curve(2, np.arange(6) - 0.5, [(v,) for v in home])))
+    rules, X = RuleSet((Rule((), leaf),), COLUMNS), random_table(seed)
+    told = [line.split(": ")[1].split(" (")[0] for line in str(rules).splitlines() if ": " in line]
+    spoken = np.full(len(X), 1.5)
+    for line in told:
+        pairs = dict(part.split(" → ") for part in line.split(", "))
+        if "red" in pairs:
+            spoken += [float(pairs.get(label, pairs["missing"])) for label in X["colour"]]
+        else:
+            other = float(pairs.pop("missing"))
+            said = np.interp(X["a"], [float(b) for b in pairs], [float(v) for v in pairs.values()])
+            spoken += np.where(X["a"].isna(), other, said)
+    assert np.allclose(spoken, rules.predict(X), rtol=0, atol=1e-9)
+
+
+def test_breaks_are_printed_apart():
+    assert R.told_apart((2011.31, 2011.32, 2040.0)) == ["2011.31", "2011.32", "2040"]
+    b = np.nextafter(0.1, 1)
+    assert [float(t) for t in R.told_apart((0.1, b))] == [0.1, b]
+
+
+def test_json_from_before_there_were_curves():
+    rules = RuleSet((Rule((), Leaf(1.0, curves=(Curve(0, (0, 1), ((1, 2),)),))), ), COLUMNS)
+    told = json.loads(rules.to_json())
+    assert told["rules"][0]["leaf"].pop("curves") == [{"feature": 0, "breaks": [0, 1], "coef": [[1, 2]], "missing": 0}]
+    assert RuleSet.from_dict(told) == RuleSet((Rule((), Leaf(1.0)),), COLUMNS)
+    assert "curves" not in RuleSet.from_dict(told).to_json()
+
+
+def test_curves_that_cannot_be_right_are_refused():
+    fine, many = Curve(0, (0, 1), ((1.0,),)), Curve(0, (0, 1), (((1.0, 2.0),),))
+    assert many.missing == (0.0, 0.0) and Curve(0, (0, 1), (((1.0, 2.0),),), (3, 4)).missing == (3.0, 4.0)
+    columns = read_columns(np.zeros((1, 1)))
+    cases = [
+        (lambda: Curve(0, (0,), ()), "breaks must be two or more"),
+        (lambda: Curve(0, (0, 0), ((1.0,),)), "breaks must be two or more"),
+        (lambda: Curve(0, (0, nan), ((1.0,),)), "breaks must be two or more"),
+        (lambda: Curve(0, (0, inf), ((1.0,),)), "breaks must be two or more"),
+        (lambda: Curve(0, (-1e308, 1e308), ((1.0,),)), "breaks must be two or more"),
+        (lambda: Curve(0, (0, 1, 2), ((1.0,),)), r"one tuple per piece \(2\)"),
+        (lambda: Curve(0, (0, 1, 2), ((1.0,), (1.0, 2.0))), "all of one length"),
+        (lambda: Curve(0, (0, 1), ((),)), "one tuple per piece"),
+        (lambda: Curve(0, (0, 1), (1.0,)), "one tuple per piece"),
+        (lambda: Curve(0, (0, 1), ((nan,),)), "must be finite"),
+        (lambda: Curve(0, (0, 1), ((1.0,),), inf), "must be finite"),
+        (lambda: Curve(0, (0, 1), (((1.0, inf),),)), "must be finite"),
+        (lambda: Curve(0, (0, 1), ((1.0, (1.0, 2.0)),)), "numbers, or one per class"),
+        (lambda: Curve(0, (0, 1), ((1.0,),), (1.0, 2.0)), "numbers, or one per class"),
+        (lambda: Leaf(1.0, curves=(fine, fine)), "curves must be of different features"),
+        (lambda: Leaf(1.0, curves=(many,)), "say one number at a time"),
+        (lambda: Leaf(1.0, link="logit", curves=(many,)), "say one number at a time"),
+        (lambda: Leaf((1.0, 2.0, 3.0), link="softmax", curves=(many,)), "say 3 numbers, one per class"),
+        (lambda: Leaf((0.5, 0.5), curves=(many,)), "features and curves must be empty"),
+        (lambda: RuleSet((Rule((), Leaf(1.0, curves=(Curve(1, (0, 1), ((1.0,),)),))),), columns), r"lie in 0\.\.0"),
+        (lambda: RuleSet((Rule((), Leaf(1.0, curves=(fine,))),), columns, ("a", "b")), "one probability per class"),
+    ]
+    for call, words in cases:
+        with pytest.raises(ValueError, match=words) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
 def asks(phrase, row):
     """An interpreter of one printed phrase, written against the grammar and not against the package."""
     phrase = phrase.removeprefix("(").removesuffix(")")
@@ -538,6 +816,31 @@ def test_hostile_names_stay_names(labelled):
     assert len(set(expected)) > 2
     assert by_python(rules, X) == expected
     assert by_sql(rules, X, table='t"; --')[0] == expected
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_hostile_names_stay_names_beside_curves(labelled):
+    d, rng = len(HOSTILE), np.random.default_rng(2)
+    columns = Columns(HOSTILE, (HOSTILE if labelled else None,) * d)
+    breaks = np.arange(d + 1) - 0.5 if labelled else (0, 0.25, 1)
+    pieces, powers = len(breaks) - 1, 1 if labelled else 3
+
+    def curve(j, shape=()):
+        return Curve(j, breaks, rng.normal(size=(pieces, powers, *shape)).round(3), rng.normal(size=shape).round(3))
+    numbers = RuleSet(tuple(Rule(((Split((j,), 0.5), True),), Leaf(0.5, curves=(curve(j), curve(j - 1 or d - 1))))
+                            for j in range(2, d)) + (Rule((), Leaf(1.0, curves=(curve(0),))),), columns)
+    chosen = RuleSet((Rule((), Leaf((0.1, 0.2, 0.3), link="softmax", curves=tuple(curve(j, (3,)) for j in range(d)))),),
+                     columns, HOSTILE[:3], target=HOSTILE[1])
+    values = np.array(HOSTILE, dtype=object)[rng.integers(d, size=(50, d))] if labelled else rng.random((50, d))
+    X = pd.DataFrame(values, columns=HOSTILE)
+    for said in (numbers, chosen):
+        expected = one_by_one(said, X)
+        assert RuleSet.from_json(said.to_json()) == said and len(set(expected)) > 2
+        assert by_python(said, X) == expected and by_sql(said, X, table='t"; --')[0] == expected
+        page = Tags()
+        page.feed(said._repr_html_())
+        assert page.tags <= TAGS | {"svg", "polyline"}
+        assert not any(c in said.to_text() for c in "\u202e\x07\t\r\u2028")
 
 
 @settings(max_examples=100, deadline=None)
@@ -793,3 +1096,11 @@ def test_a_hundred_thousand_rows_are_answered_fast():
         for r in range(9)) + (Rule((), Leaf(0.0)),), columns)
     assert fastest(lambda: rules.predict(X)) < 0.1
     assert fastest(lambda: encode(frame, columns)) < 0.5
+
+
+def test_curves_of_a_hundred_thousand_rows_are_answered_fast():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(100_000, 8))
+    leaf = Leaf(0.0, curves=tuple(Curve(j, np.linspace(-2, 2, 7), rng.normal(size=(6, 4))) for j in range(8)))
+    rules = RuleSet((Rule((), leaf),), read_columns(Z))
+    assert fastest(lambda: rules.predict(Z)) < 0.5

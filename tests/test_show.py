@@ -18,8 +18,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp import show
 from fabinterp.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.rules import Columns, Leaf, Rule, RuleSet, Split, extents, read_columns, width
-from fabinterp.show import arrange, plot_regions, plot_rules
+from fabinterp.rules import Columns, Curve, Leaf, Rule, RuleSet, Split, extents, read_columns, width
+from fabinterp.show import arrange, plot_regions, plot_rules, plot_terms
 
 
 @pytest.fixture(autouse=True)
@@ -403,3 +403,237 @@ def cut_answer(rules):
     """The first answer as `plot_rules` at 12 inches has room for it."""
     layout = arrange(rules, 12)
     return show.cut(show.answer_lines(rules.rules[0], rules)[0], int(int((12 - layout.answer) * show._LETTERS) / 1.12))
+
+
+# plot_terms
+
+
+def filled(ax, gid):
+    """The corners (m, 2) of an area."""
+    (area,) = [c for c in ax.collections if c.get_gid() == gid]
+    return np.concatenate([path.vertices for path in area.get_paths()]) if area.get_paths() else np.zeros((0, 2))
+
+
+def heights(ax, gid, u):
+    """The lower and upper edge of an area at places u, by its corners; both zero where it has none."""
+    corners = filled(ax, gid)
+    return np.array([np.interp(u, x, y) for x, y in sides(corners)])
+
+
+def sides(corners):
+    """The two edges of an area drawn by fill_between, each as ascending places and heights."""
+    n = (len(corners) - 3) // 2  # corner, edge forwards, corner, edge backwards, and back to the first corner
+    return corners[1:n + 1].T, corners[n + 2:2 * n + 2][::-1].T
+
+
+def bent(feature, values, low=0.0, high=1.0, missing=0.0):
+    b = np.linspace(low, high, len(values))
+    return Curve(feature, b, [(v, w - v) for v, w in zip(values, values[1:], strict=False)], missing)
+
+
+CURVED = Columns(("a", "b", "colour", "d"), (None, None, ("red", "green", "blue"), None), (True, False, True, False))
+
+
+def additive_rules():
+    hues = Curve(2, np.arange(4) - 0.5, ((1.0,), (-0.5,), (0.25,)), -2.0)
+    first = Leaf(1.5, (3,), (2.0,), curves=(bent(0, [-1, 1, 0.5], 0, 2, 0.75), hues))
+    return RuleSet((
+        Rule(((Split((3,), 0.5), True),), first, 10),
+        Rule(((Split((3,), 0.0), True),), Leaf(3.0), 5),
+        Rule((), Leaf(0.5, upper=9.0, curves=(bent(1, [2.0, -1.0], -10, 10),)))), CURVED, target="risk")
+
+
+def additive_table(n=200):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 2, n), rng.uniform(-10, 10, n), rng.integers(0, 3, n), rng.normal(0.5, 1, n)])
+    X[::17, 0] = np.nan
+    X[::19, 2] = np.nan
+    return X
+
+
+numbers = st.floats(-100, 100).map(lambda x: round(x, 3))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(numbers, min_size=2, max_size=6), min_size=1, max_size=6), numbers, st.booleans())
+def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight):
+    d = len(values) + 1
+    curves = tuple(bent(j, v) for j, v in enumerate(values))
+    leaf = Leaf(1.0, (d - 1,) * straight, (slope,) * straight, curves=curves)
+    rules = RuleSet((Rule((), leaf),), plain_columns(d))
+    if not any(np.any(v) for v in values) and not (slope and straight):
+        return
+    X = np.linspace([0.0] * d, [1.0] * d, 11)
+    constant, terms = show.terms_of(rules, 0, 0, X)
+    ax = plot_terms(rules, X=X)
+    u = show.places_of(terms)
+    parts = np.array([term(u) for term in terms])
+    assert np.allclose(constant + parts.sum(axis=0), rules.predict(np.repeat(u[:, None], d, axis=1)), atol=1e-9)
+    over, under = np.zeros(len(u)), np.zeros(len(u))
+    for term, part in zip(terms, parts, strict=True):
+        for side, sign, ground in (("up", 1, over), ("down", -1, under)):
+            edges = heights(ax, f"term{term.feature}:{side}", u)
+            inner, outer = sorted(edges, key=lambda e: np.abs(e).sum())
+            assert np.allclose(inner, ground, atol=1e-9)
+            assert np.allclose(outer - inner, sign * np.maximum(sign * part, 0), atol=1e-9)
+            ground += outer - inner
+    plt.close("all")
+
+
+def test_terms_of_every_expert_and_of_one():
+    rules, X = additive_rules(), additive_table()
+    axes = plot_terms(rules, X=X)
+    assert len(axes) == 2 and [ax.get_title(loc="left")[0] for ax in axes] == ["1", "3"]
+    assert axes[1].get_title(loc="left").splitlines() == ["3  otherwise", "from 0.5, at most 9"]
+    ax = plot_terms(rules, 1, X)
+    mine = X[rules.apply(X) == 0]
+    constant = 1.5 + 2 * mine[:, 3].mean()
+    assert ax.get_title(loc="left").splitlines() == ["1  d > 0.5", f"from {constant:.4g}"]
+    assert ax.get_ylabel() == "adds to risk"
+    named = [t.get_text().split(":")[0] for t in ax.get_legend().get_texts()]
+    assert sorted(named) == ["a", "colour", "d"]
+    known = " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace("\n", " ")
+    assert "red, green, blue; missing -2" in known and "missing +0.75" in known
+    (drawn,) = {c.get_gid() for c in axes[1].collections} - {f"term1:{s}" for s in ("up",)}
+    assert drawn == "term1:down"
+    _, own = plt.subplots()
+    assert plot_terms(rules, 3, ax=own) is own
+
+
+def test_a_feature_keeps_its_colour():
+    rules, X = additive_rules(), additive_table()
+    styles = show.term_styles(rules)
+    assert len({colour for colour, _ in styles.values()}) == len(styles) == 4
+    for expert in (1, 3):
+        for c in plot_terms(rules, expert, X).collections:
+            f = int(re.findall(r"\d+", c.get_gid())[0])
+            assert tuple(c.get_facecolor()[0]) == to_rgba(styles[f][0])
+    leaf = Leaf(0.0, curves=tuple(bent(j, [0, 1]) for j in range(20)))
+    assert len(set(show.term_styles(RuleSet((Rule((), leaf),), plain_columns(20))).values())) == 20
+
+
+def test_lines_and_bands():
+    rules, X = additive_rules(), additive_table()
+    ax = plot_terms(rules, 1, X, kind="lines", bands={"a": ([0, 2], [0.5, 1.5]), 3: ([-5, 5], [-9, -9], [7, 7])})
+    lines = {k.get_gid(): k for k in ax.lines if k.get_gid()}
+    assert set(lines) == {"term0", "term2", "term3"}
+    terms = {term.feature: term for term in show.terms_of(rules, 0, 0, X)[1]}
+    for f, term in terms.items():
+        u, v = lines[f"term{f}"].get_data()
+        assert np.array_equal(v, term(u)) and u[0] == 0 and u[-1] == 1
+    u = np.linspace(0, 1, 11)
+    low, high = sorted(heights(ax, "band0", u), key=np.sum)
+    assert np.allclose(high - low, 2 * (0.5 + terms[0].places(u) / 2)) and np.allclose((low + high) / 2, terms[0](u))
+    assert np.allclose(np.sort(heights(ax, "band3", u), axis=0), np.array([[-9.0], [7.0]]))
+    assert not [c for c in ax.collections if c.get_gid() == "band2"]
+
+
+def test_each_term_in_its_own_units_and_labels_as_bars():
+    rules, X = additive_rules(), additive_table()
+    axes = plot_terms(rules, 1, X, kind="each", bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])])
+    by_name = {ax.get_xlabel().removesuffix("  (◇: missing)"): ax for ax in axes}
+    assert set(by_name) == {"a", "colour", "d"}
+    bars = by_name["colour"].patches
+    assert [b.get_height() for b in bars] == [1.0, -0.5, 0.25]
+    assert [t.get_text() for t in by_name["colour"].get_xticklabels()] == ["red", "green", "blue"]
+    mine = X[rules.apply(X) == 0]
+    (line,) = [k for k in by_name["a"].lines if k.get_gid() == "term0"]
+    x, v = line.get_data()
+    assert np.isclose(x[0], np.nanmin(mine[:, 0])) and np.isclose(x[-1], np.nanmax(mine[:, 0]))
+    assert np.allclose(v, np.interp(x, [0, 1, 2], [-1, 1, 0.5]), atol=1e-8)
+    (mark,) = [k for k in by_name["a"].lines if k.get_gid() == "missing0"]
+    assert mark.get_ydata()[0] == 0.75 and not [k for k in by_name["d"].lines if k.get_gid() == "missing3"]
+    (line,) = [k for k in by_name["d"].lines if k.get_gid() == "term3"]
+    assert np.allclose(line.get_ydata(), 2 * (line.get_xdata() - mine[:, 3].mean()))
+
+
+def test_terms_of_classes():
+    many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
+    leaf = Leaf((0.5, 1.0, 0.0), (1,), ((0.0, 0.0, 1.0),), link="softmax", curves=(many,))
+    rules = RuleSet((Rule((), leaf),), plain_columns(2), ("u", "v", "w"))
+    axes = plot_terms(rules)
+    assert [ax.get_title(loc="left").splitlines()[1] for ax in axes] == [
+        "the score of u: from 0.5", "the score of v: from 1", "the score of w: from 0.5"]
+    assert [{c.get_gid()[:5] for c in ax.collections} for ax in axes] == [{"term0"}, set(), {"term0", "term1"}]
+    ax = plot_terms(rules, 1, label="w")
+    assert ax.get_ylabel() == "adds to the score"
+    plot_terms(rules, 1, label="v", kind="each")
+    two = RuleSet((Rule((), Leaf(0.5, link="logit", curves=(many.part(2),))),), plain_columns(2), ("no", "yes"))
+    assert plot_terms(two).get_ylabel() == "adds to the log-odds of yes"
+    for said in (rules, two):
+        plot_rules(said, width=3)
+        plot_regions(said, np.random.default_rng(0).random((20, 2)))
+
+
+def test_rules_and_regions_of_leaves_with_curves():
+    rules, X = additive_rules(), additive_table()
+    ax = plot_rules(rules, X, width=12)
+    assert texts(ax, "rule0:answer")[0].get_text() == "1.5 + 2·d + s1(a) + s1(colour)"
+    assert texts(ax, "rule2:answer")[0].get_text() == "0.5 + s3(b), at most 9"
+    grey, own, last = show.leaf_colours(rules)
+    assert len(set(grey[:3])) == 1 == len(set(last[:3])) and len(set(own[:3])) == 3
+    ax = plot_regions(rules, X, features=("b", "d"))
+    mesh = next(c for c in ax.collections if c.get_gid() == "answers")
+    assert len(np.unique(np.asarray(mesh.get_array()).reshape(-1, 4), axis=0)) > 50  # the curve over b bends the colour
+    assert set(show.best_plane(rules, X)) <= {0, 1, 2, 3}
+
+
+def test_few_terms_are_drawn_and_the_others_counted():
+    leaf = Leaf(0.0, curves=tuple(bent(j, [0, j + 1]) for j in range(12)))
+    ax = plot_terms(RuleSet((Rule((), leaf),), plain_columns(12)), most=3)
+    assert {c.get_gid() for c in ax.collections} == {f"term{j}:{s}" for j in (9, 10, 11) for s in ("up", "down")}
+    assert ax.get_legend().get_title().get_text() == "9 smaller terms are not drawn"
+
+
+def overlapping(boxes):
+    return [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1:]
+            if a.x0 < b.x1 - 1 and b.x0 < a.x1 - 1 and a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1]
+
+
+@pytest.mark.parametrize("kind", ["stacked", "lines", "each"])
+@pytest.mark.parametrize("width_in", [3.0, 6.4])
+def test_hostile_names_stay_inside_the_picture(kind, width_in):
+    names = ("n" * 120, "$x^2", "line\nbreak", "<b>&amp;", "")
+    columns = Columns(names, (None, ("$a$", "b" * 60, "\n"), None, None, None), (True,) * 5)
+    leaf = Leaf(1.0, lower=-1e9, upper=1e9, curves=(
+        bent(0, [1, 2, -1], -1e-7, 1e-7), Curve(1, np.arange(4) - 0.5, ((1.0,), (-1.0,), (0.5,)), 3.0),
+        bent(2, [1, -1], 1e9, 2e9), bent(3, [-1, 1]), bent(4, [1, 1])))
+    rules = RuleSet((Rule(((Split((0,), 0.5), True),), leaf), Rule((), Leaf(0.0))), columns, target="t" * 90)
+    ax = plot_terms(rules, kind=kind, width=width_in)
+    figure = np.ravel(ax)[0].figure
+    figure.canvas.draw()
+    renderer, page = figure.canvas.get_renderer(), figure.bbox
+    for one in np.ravel(ax):
+        shown = [t for t in one.get_xticklabels() if one.get_xlim()[0] <= t.get_position()[0] <= one.get_xlim()[1]]
+        said = [one.title, one._left_title, one.xaxis.label, *shown]
+        said += one.get_legend().get_texts() if one.get_legend() else []
+        boxes = [t.get_window_extent(renderer) for t in said if t.get_text()]
+        assert all(b.x0 >= page.x0 - 2 and b.x1 <= page.x1 + 2 and b.y0 >= page.y0 - 2 for b in boxes)
+        assert one.get_position().height * figure.get_figheight() > 0.8
+        if one.get_legend():
+            assert not overlapping([t.get_window_extent(renderer) for t in one.get_legend().get_texts()])
+
+
+def test_what_cannot_be_drawn_is_refused():
+    rules, X = additive_rules(), additive_table()
+    softmax = Leaf((0.0, 0.0), (0,), ((1.0, 2.0),), link="softmax")
+    classes = RuleSet((Rule((), softmax),), plain_columns(1), ("u", "v"))
+    band = ([0, 1], [1, 1])
+    cases = [
+        (lambda: plot_terms(rules, 2), r"expert must be the number of a rule with an equation \(1, 3\), got 2"),
+        (lambda: plot_terms(rules, 0), "expert must be"), (lambda: plot_terms(rules, True), "expert must be"),
+        (lambda: plot_terms(RuleSet((Rule((), Leaf(1.0)),), CURVED)), "none: no rule has an equation"),
+        (lambda: plot_terms(rules, kind="area"), "kind must be 'stacked' .* got 'area'"),
+        (lambda: plot_terms(rules, 1, bands={"a": band}), "kind must be .* got 'stacked' with bands"),
+        (lambda: plot_terms(rules, kind="lines", bands={"a": band}), "bands need one sum"),
+        (lambda: plot_terms(rules, 1, kind="lines", bands={"b": band}), "bands must be of features of the equation"),
+        (lambda: plot_terms(rules, 1, kind="lines", bands={"a": [1, 2]}), "bands must hold places and half widths"),
+        (lambda: plot_terms(rules, 1, kind="each", bands=[band]), r"per feature of the equation \(3\), got 1"),
+        (lambda: plot_terms(classes, label="w"), "label must be one of the classes"),
+        (lambda: plot_terms(rules, ax=plt.figure().subplots()), r"one axes per picture \(2\), got 1"),
+        (lambda: plot_terms(rules, X=X[:, :2]), "X must have shape"),
+    ]
+    for call, words in cases:
+        with pytest.raises(ValueError, match=words) as caught:
+            call()
+        assert "\n" not in str(caught.value)
