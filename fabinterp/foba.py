@@ -64,9 +64,8 @@ def _complete(table, inside, floor, columns):
             inside[k] = True
 
 
-def _next(gain, chosen, size, price, room):
+def _next(gain, chosen, size, cost, room):
     """The unit to exchange next: a removal that pays, else the best addition that pays, else None (F9)."""
-    cost = price * size
     refund = np.where(chosen, gain + cost, -np.inf)
     out = refund.argmax()
     if chosen[out] and (refund[out] > TOL * cost[out] or room < 0):
@@ -114,6 +113,36 @@ def _group_gains(table, inside, floor, members):
         blocks -= (rate[:, None] * row)[:, :, None] * row[:, None, :]
     return gain
 
+# %% ../nbs/03_foba.ipynb #foba-block
+def _sweep_block(table, columns, floor, sign):
+    """`_sweep` of all the columns at once (F15); False, and nothing done, if one is a combination of others."""
+    rows = table[columns]
+    try:
+        root = np.linalg.cholesky(sign * rows[:, columns])
+    except np.linalg.LinAlgError:
+        return False
+    if sign > 0 and (root.diagonal() ** 2 <= floor[columns]).any():
+        return False
+    inverse = np.linalg.inv(root)
+    half = inverse @ rows
+    table -= sign * (half.T @ half)
+    table[columns] = inverse.T @ half
+    table[:, columns] = table[columns].T
+    table[columns[:, None], columns] = -sign * (inverse.T @ inverse)
+    return True
+
+
+def _exchange_block(table, inside, floor, columns):
+    """`_exchange` of a unit, in one step where that can be done; in place."""
+    own = columns[columns >= 0]
+    if not len(own):
+        return
+    leaving = inside[own].any()
+    if (inside[own] == leaving).all() and _sweep_block(table, own, floor, -1 if leaving else 1):
+        inside[own] = not leaving
+    else:
+        _exchange(table, inside, floor, own)
+
 # %% ../nbs/03_foba.ipynb #foba-sparse
 @dataclass(frozen=True, eq=False)
 class Sparse:
@@ -124,10 +153,10 @@ class Sparse:
     gain: float  # the maximised value in nats, price included
 
 
-def _settle(gram, table, inside, floor, members, price, max_size, removal):
-    """Exchange columns until nothing pays, in place; return how many priced columns are in (F9)."""
+def _settle(gram, table, inside, floor, members, cost, max_size, removal, exchange):
+    """Exchange units until nothing pays, in place; return which units are in (F9)."""
     size, chosen = (members >= 0).sum(axis=1), inside[members].any(axis=1)
-    n_priced = int(size[chosen].sum())
+    room = max_size - int(size[chosen].sum())
     for _ in range(20 * len(gram)):  # rounding could go in circles; a climb never takes so long
         if members.shape[1] == 1:
             gain = _gains(table, inside, floor)[members[:, 0]]
@@ -135,40 +164,65 @@ def _settle(gram, table, inside, floor, members, price, max_size, removal):
             gain = _group_gains(table, inside, floor, members)
         if removal == "paper":
             gain = np.where(chosen, _zeroing(gram, table, inside, members), gain)
-        unit = _next(gain, chosen, size, price, max_size - n_priced)
+        unit = _next(gain, chosen, size, cost, room)
         if unit is None:
             break
-        n_priced += int(size[unit]) * (-1 if chosen[unit] else 1)
-        _exchange(table, inside, floor, members[unit])
+        room += int(size[unit]) * (1 if chosen[unit] else -1)
+        exchange(table, inside, floor, members[unit])
         chosen[unit] = not chosen[unit]
         if members.shape[1] > 1:
             _complete(table, inside, floor, members[chosen].ravel())
-    return n_priced
+    return chosen
 
-# %% ../nbs/03_foba.ipynb #foba-foba
-def foba(gram, cross, price, *, start=(), always=(0,), groups=None, max_size=None, removal="exact"):
-    """Maximise cross·w - ½ w·gram·w - price · (number of priced coefficients) by forward and backward steps (F9).
-
-    gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand sides share one
-    support and a column then costs m prices. `always`: columns in at no price. `start`: the support to begin with;
-    the answer is never worse than it, refitted. `groups` (p,): columns of one label enter and leave together.
-    `max_size`: most priced columns. `removal="paper"`: zero without refitting (Eto et al., Algorithm 2).
-    """
+# %% ../nbs/03_foba.ipynb #foba-check-prices
+def _check_prices(price, groups=None, group_price=None, removal="exact"):
+    """Raise if a price is negative or has no meaning."""
     if removal not in ("exact", "paper") or not price >= 0:
         raise ValueError(f"removal must be 'exact' or 'paper' and price >= 0, got {removal!r} and {price}")
-    p, always, wide = len(gram), np.array(always, int), cross.reshape(len(gram), -1)
-    table = _bordered(gram, wide)
+    if group_price is not None and (groups is None or not group_price >= 0):
+        raise ValueError(f"group_price must be >= 0 and needs groups, got {group_price} and groups {groups}")
+
+# %% ../nbs/03_foba.ipynb #foba-foba
+def _opened(gram, cross, always, start, groups, exchange):
+    """Table, who is inside, floors, units and the free columns of a search that begins at `start`."""
+    p = len(gram)
+    table = _bordered(gram, cross)
     inside, free, begin = np.zeros((3, p + 1), bool)  # the last place is that of padding
     floor = np.append(TOL * gram.diagonal(), np.inf)
     free[:p], free[always], begin[list(start)] = True, False, True
     members = _members(np.flatnonzero(free), groups)
     _exchange(table, inside, floor, always)
-    for columns in members[begin[members].any(axis=1)]:
-        _exchange(table, inside, floor, columns)
-    price, limit = price * wide.shape[1], np.inf if max_size is None else max_size
-    n_priced = _settle(gram, table, inside, floor, members, price, limit, removal) if len(members) else 0
+    first = members[begin[members].any(axis=1)]
+    if exchange is _exchange_block:
+        first = first.reshape(1, -1)  # all in one go
+    for columns in first:
+        exchange(table, inside, floor, columns)
+    return table, inside, floor, members, free
+
+
+def foba(gram, cross, price, *, start=(), always=(0,), groups=None, group_price=None, ridge=None, max_size=None,
+         removal="exact"):
+    """Maximise cross·w - ½ w·gram·w - price · (number of priced coefficients) by forward and backward steps (F9).
+
+    gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand sides share one
+    support and a column then costs m prices. `always`: columns in at no price. `start`: the support to begin with;
+    the answer is never worse than it, refitted. `groups` (p,): columns of one label enter and leave together, and
+    with a `group_price` a whole group costs m of these, however many columns it has, and `price` nothing (F16).
+    `ridge` (p,): a further loss of ½ ridge·w², part of the value. `max_size`: most priced columns.
+    `removal="paper"`: zero without refitting (Eto et al., Algorithm 2).
+    """
+    _check_prices(price, groups, group_price, removal)
+    p, always, wide = len(gram), np.array(always, int), cross.reshape(len(gram), -1)
+    gram = gram if ridge is None else gram + np.diag(ridge)
+    exchange = _exchange if ridge is None and group_price is None else _exchange_block
+    table, inside, floor, members, free = _opened(gram, wide, always, start, groups, exchange)
+    size, limit = (members >= 0).sum(axis=1), np.inf if max_size is None else max_size
+    price, units = (price, size) if group_price is None else (group_price, np.ones(len(size), int))
+    price = price * wide.shape[1]
+    if len(members):
+        units = units[_settle(gram, table, inside, floor, members, price * units, limit, removal, exchange)]
     coef = np.where(inside[:p, None], table[:p, p:], 0.0).reshape(cross.shape)
-    gain = -0.5 * table[p:, p:].trace() - price * n_priced
+    gain = -0.5 * table[p:, p:].trace() - price * int(units.sum())
     return Sparse(tuple(np.flatnonzero(inside & free).tolist()), coef, float(gain))
 
 # %% ../nbs/03_foba.ipynb #foba-subsets
@@ -254,9 +308,27 @@ def foba_many(grams, crosses, prices):
 RIDGE = 1e-6  # of each column's weighted square: keeps coefficients finite when classes are separable
 
 
+_FEW = 8  # classes: fewer are summed class by class, many times faster than row by row, and to the same digit
+
+
 def _log_lik(scores, Y, w):
     """Weighted log-likelihood of shares Y (n, C) under the class scores (n, C)."""
-    return float(w @ (Y * log_softmax(scores, axis=1)).sum(axis=1))
+    if Y.shape[1] >= _FEW:
+        return float(w @ (Y * log_softmax(scores, axis=1)).sum(axis=1))
+    by_class = np.ascontiguousarray(scores.T)
+    by_class -= by_class.max(axis=0)
+    by_class -= np.log(np.exp(by_class).sum(axis=0))
+    return float(w @ (Y.T * by_class).sum(axis=0))
+
+
+def _probabilities(scores):
+    """(n, C) class probabilities of the scores (n, C)."""
+    if scores.shape[1] >= _FEW:
+        return softmax(scores, axis=1)
+    by_class = np.ascontiguousarray(scores.T)
+    by_class = np.exp(by_class - by_class.max(axis=0))
+    by_class /= by_class.sum(axis=0)
+    return np.ascontiguousarray(by_class.T)
 
 
 def _contrasts(n_classes):
@@ -266,7 +338,7 @@ def _contrasts(n_classes):
 # %% ../nbs/03_foba.ipynb #foba-curvature
 def _slope(X, Y, w, theta, contrasts, ridge):
     """(p, K) gradient at the parameters theta (p, K) of the contrasts, and the class probabilities (n, C) (F12)."""
-    prob = softmax(X @ theta @ contrasts.T, axis=1)
+    prob = _probabilities(X @ theta @ contrasts.T)
     return X.T @ (w[:, None] * ((Y - prob) @ contrasts)) - ridge[:, None] * theta, prob
 
 
@@ -304,33 +376,51 @@ def _newton(X, Y, w, theta, contrasts, ridge):
             break
     return theta, best
 
+# %% ../nbs/03_foba.ipynb #foba-charge
+def _paid(used, n_free, price, groups=None, group_price=None):
+    """What the columns that are used (p,) cost, column 0 nothing: n_free prices each, or by groups (F16)."""
+    if groups is None:
+        return price * n_free * int(used[1:].sum())
+    names, size = np.unique(groups[1:], return_counts=True)
+    chosen = np.isin(names, groups[1:][used[1:]])
+    return n_free * float(price * size[chosen].sum() if group_price is None else group_price * chosen.sum())
+
 # %% ../nbs/03_foba.ipynb #foba-fit-support
-def _proposals(X, Y, w, theta, contrasts, ridge, price):
+def _proposals(X, Y, w, theta, contrasts, ridge, price, groups=None, group_price=None):
     """What FoBa chooses in the quadratic at theta (F14), then at a quarter and at double the price: (p, K) each."""
     p, K = theta.shape
     slope, prob = _slope(X, Y, w, theta, contrasts, ridge)
     gram, flat = _curvature(X, w, prob, contrasts, ridge), theta.T.ravel()
-    groups = np.tile(np.arange(p), K) if K > 1 else None
-    options = {"start": np.flatnonzero(flat), "always": p * np.arange(K), "groups": groups}
-    size = K * int(theta[1:].any(axis=1).sum())
-    for cost, most in ((price, None), (price / 4, size + K), (2 * price, None)):
-        yield foba(gram, slope.T.ravel() + gram @ flat, cost, max_size=most, **options).coef.reshape(K, p).T
+    labels = np.arange(p) if groups is None else groups
+    labels = None if groups is None and K == 1 else np.tile(labels, K)
+    cross, used = slope.T.ravel() + gram @ flat, theta.any(axis=1)
+    size = K * int(used[1:].sum())
+    widest = K if groups is None else K * np.unique(groups[1:], return_counts=True)[1].max(initial=1)
+    for share, most in ((1, None), (0.25, size + widest), (2, None)):
+        whole = None if group_price is None else share * K * group_price
+        yield foba(gram, cross, share * price, start=np.flatnonzero(flat), always=p * np.arange(K), groups=labels,
+                   group_price=whole, max_size=most).coef.reshape(K, p).T
 
 
-def _fit_support(X, Y, w, theta, contrasts, ridge, price):
-    """Parameters (p, K) refitted on their own support, and value less price."""
-    columns = np.union1d(0, np.flatnonzero(theta.any(axis=1)))
+def _fit_support(X, Y, w, theta, contrasts, ridge, price, groups=None, group_price=None):
+    """Parameters (p, K) refitted on their own support, groups whole, and value less price."""
+    used = theta.any(axis=1)
+    if groups is not None:
+        used[1:] = np.isin(groups[1:], groups[1:][used[1:]])
+    columns = np.union1d(0, np.flatnonzero(used))
     fitted, value = _newton(X[:, columns], Y, w, theta[columns], contrasts, ridge[columns])
     theta = np.zeros_like(theta)
     theta[columns] = fitted
-    return theta, value - price * theta.shape[1] * (len(columns) - 1)
+    return theta, value - _paid(used, theta.shape[1], price, groups, group_price)
 
 
-def _sparse_softmax(X, Y, w, coef, price):
+def _sparse_softmax(X, Y, w, coef, ridge, *prices):
     """Coefficients (p, C) with their support and what they are worth."""
-    support = tuple((1 + np.flatnonzero(coef[1:].any(axis=1))).tolist())
-    value = _log_lik(X @ coef, Y, w) - price * (Y.shape[1] - 1) * len(support)
-    return Sparse(support, coef, float(value))
+    used = coef.any(axis=1)
+    value = _log_lik(X @ coef, Y, w) - _paid(used, Y.shape[1] - 1, *prices)
+    if ridge is not None:
+        value -= float(ridge @ (coef * coef).sum(axis=1))
+    return Sparse(tuple((1 + np.flatnonzero(used[1:])).tolist()), coef, float(value))
 
 # %% ../nbs/03_foba.ipynb #foba-softmax
 def _improved(X, Y, w, theta, value, *rest):
@@ -343,25 +433,29 @@ def _improved(X, Y, w, theta, value, *rest):
     return None
 
 
-def foba_softmax(X, Y, w, price, start=None):
+def foba_softmax(X, Y, w, price, start=None, *, groups=None, group_price=None, ridge=None):
     """Sparse softmax regression, one support for all classes: coef (p, C) whose rows sum to zero (F10)-(F14).
 
     X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs (C - 1) prices, in nats.
     `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood less price is never worse than theirs.
-    `gain` is the log-likelihood less the price; RIDGE acts in the fit only.
+    `groups`, `group_price`: as for `foba`, a group costs (C - 1) of these. `ridge` (p,): a loss of ridge·Σ_c coef²,
+    half as much for log-odds. `gain` is the log-likelihood less price and ridge; RIDGE acts in the fit only.
     """
-    contrasts, ridge = _contrasts(Y.shape[1]), np.maximum(RIDGE * (w @ X**2), 1e-100)
-    start = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
-    better = _fit_support(X, Y, w, 2 * start @ contrasts, contrasts, ridge, price)
+    _check_prices(price, groups, group_price)
+    groups = None if groups is None else np.asarray(groups)
+    contrasts, slight = _contrasts(Y.shape[1]), np.maximum(RIDGE * (w @ X**2), 1e-100)
+    start, prices = np.zeros((X.shape[1], Y.shape[1])) if start is None else start, (price, groups, group_price)
+    rest = contrasts, slight if ridge is None else slight + ridge, *prices
+    better = _fit_support(X, Y, w, 2 * start @ contrasts, *rest)
     while better is not None:
         theta, value = better
-        better = _improved(X, Y, w, theta, value, contrasts, ridge, price)
-    answer, incumbent = (_sparse_softmax(X, Y, w, coef, price) for coef in (theta @ contrasts.T, start))
+        better = _improved(X, Y, w, theta, value, *rest)
+    answer, incumbent = (_sparse_softmax(X, Y, w, coef, ridge, *prices) for coef in (theta @ contrasts.T, start))
     return answer if answer.gain >= incumbent.gain else incumbent
 
 
-def foba_logistic(X, y, w, price, start=None):
+def foba_logistic(X, y, w, price, start=None, **options):
     """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y; coef (p,) are log-odds of y (F11)."""
     half = None if start is None else 0.5 * np.column_stack([-start, start])
-    found = foba_softmax(X, np.column_stack([1 - y, y]), w, price, half)
+    found = foba_softmax(X, np.column_stack([1 - y, y]), w, price, half, **options)
     return Sparse(found.support, found.coef[:, 1] - found.coef[:, 0], found.gain)

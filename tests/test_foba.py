@@ -405,3 +405,127 @@ def test_tolerance_is_a_share_of_the_column():
     for own, comes in [(10 * np.sqrt(TOL), True), (0.1 * np.sqrt(TOL), False)]:
         X = np.column_stack([np.ones(100), x, x + own * e])
         assert (len(foba(*moments(X, e, np.ones(100)), 0.0).support) == 2) == comes
+
+
+# Curves: groups at a price for all of them, and a ridge
+
+
+def curves(seed):
+    """Grouped columns, some of them awkward, a ridge on some, and what a group costs."""
+    rng, X, y, w, price = problem(seed)
+    p = X.shape[1]
+    ridge = rng.choice([0.0, 0.1, 10.0], p) * (np.arange(p) > 0)
+    return rng, X, y, w, rng.integers(0, 3, p), ridge, 2 * price
+
+
+def curve_value(X, y, w, columns, ridge, var=0.5):
+    """Best value on the columns, ridge included, by least squares on the rows and those the ridge adds."""
+    on = [0, *columns]
+    rows = np.vstack([np.sqrt(w / var)[:, None] * X[:, on], np.diag(np.sqrt(ridge[on]))])
+    told = np.r_[np.sqrt(w / var) * y, np.zeros(len(on))]
+    coef = np.linalg.lstsq(rows, told, rcond=1e-9)[0]
+    return 0.5 * (told @ told - np.sum((told - rows @ coef) ** 2))
+
+
+@quick
+@given(seeds)
+def test_curves_have_one_price_and_a_ridge(seed):
+    rng, X, y, w, labels, ridge, price = curves(seed)
+    p, (gram, cross) = X.shape[1], moments(X, y, w)
+    start = np.flatnonzero(rng.random(p) < 0.5)
+    found = foba(gram, cross, 0.0, start=start, groups=labels, group_price=price, ridge=ridge)
+    names = np.unique(labels[1:]).tolist()
+    own = {g: [j for j in range(1, p) if labels[j] == g] for g in names}
+    every = {}
+    for chosen in product([False, True], repeat=len(names)):
+        on = frozenset(g for g, yes in zip(names, chosen, strict=True) if yes)
+        every[on] = curve_value(X, y, w, [j for g in on for j in own[g]], ridge) - price * len(on)
+    chosen = frozenset(labels[j] for j in found.support)
+    slack = 1e-6 * (1 + abs(found.gain))
+    told = cross @ found.coef - 0.5 * found.coef @ gram @ found.coef - 0.5 * ridge @ found.coef**2
+    assert found.gain == pytest.approx(told - price * len(chosen), abs=slack)
+    assert found.gain == pytest.approx(every[chosen], abs=slack)
+    assert every[frozenset(labels[j] for j in start if j)] <= found.gain + slack
+    assert found.gain <= max(every.values()) + slack
+    if np.linalg.matrix_rank(X * np.sqrt(w)[:, None]) == p:
+        assert all(every[chosen ^ {g}] <= found.gain + slack for g in names)
+
+
+@quick
+@given(seeds)
+def test_a_ridge_is_more_rows(seed):
+    _, X, y, w, labels, ridge, price = curves(seed)
+    gram, cross = moments(X, y, w)
+    for options in ({}, {"groups": labels}):
+        with_ridge = foba(gram, cross, price, ridge=ridge, **options)
+        added = foba(gram + np.diag(ridge), cross, price, **options)
+        assert with_ridge.gain == pytest.approx(added.gain, rel=1e-9, abs=1e-9)
+
+
+@quick
+@given(seeds)
+def test_blocks_are_swept_as_their_columns(seed):
+    _, X, y, w, price = plain_problem(seed)
+    gram, cross = moments(X, y, w)
+    labels = np.arange(X.shape[1]) % 3
+    size = np.bincount(labels[1:], minlength=3)
+    if len(set(size[size > 0].tolist())) == 1:  # groups of one size: the two prices say the same
+        one = foba(gram, cross, price, groups=labels)
+        other = foba(gram, cross, 0.0, groups=labels, group_price=price * size.max())
+        assert one.support == other.support and one.gain == pytest.approx(other.gain)
+        np.testing.assert_allclose(one.coef, other.coef, rtol=1e-6, atol=1e-9)
+
+
+def test_a_group_costs_as_many_prices_as_there_are_right_hand_sides():
+    rng = np.random.default_rng(13)
+    X, many = np.column_stack([np.ones(40), rng.normal(size=(40, 4))]), rng.normal(size=(40, 3))
+    gram, cross = X.T @ X, X.T @ many
+    labels = np.array([0, 1, 1, 2, 2])
+    free = foba(gram, cross, 0.0, groups=labels, group_price=0.0)
+    dear = foba(gram, cross, 0.0, groups=labels, group_price=1e-6, start=range(5))
+    assert dear.support == free.support == (1, 2, 3, 4)
+    assert free.gain - dear.gain == pytest.approx(6e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"group_price": 1.0}, {"group_price": -1.0, "groups": np.zeros(2)}])
+def test_a_group_price_needs_groups(wrong):
+    with pytest.raises(ValueError, match="group_price must be >= 0 and needs groups, got"):
+        foba(np.eye(2), np.ones(2), 1.0, **wrong)
+
+
+@quick
+@given(seeds, st.integers(2, 3))
+def test_classes_have_curves_too(seed, n_classes):
+    rng, X, Y, w, price = classes(seed, n_classes)
+    p = X.shape[1]
+    labels, ridge = rng.integers(0, 3, p), rng.choice([0.0, 0.1, 10.0], p) * (np.arange(p) > 0)
+    options = {"groups": labels, "group_price": price, "ridge": ridge}
+
+    def worth(coef):
+        chosen = np.unique(labels[1:][coef[1:].any(axis=1)])
+        return soft_value(X, Y, w, coef, 0.0) - (ridge @ coef**2).sum() - price * (n_classes - 1) * len(chosen)
+
+    begin = rng.normal(size=(p, n_classes)) * (rng.random(p) < 0.5)[:, None]
+    begin -= begin.mean(axis=1, keepdims=True)
+    for start in (None, begin):
+        found = foba_softmax(X, Y, w, 0.0, start, **options)
+        assert found.gain == pytest.approx(worth(found.coef), abs=1e-6)
+        assert found.gain >= worth(np.zeros_like(begin) if start is None else start) - 1e-9
+    on = np.isin(labels, labels[list(found.support)]) | (np.arange(p) == 0)
+    alone = foba_softmax(X[:, on], Y, w, 0.0, None, groups=labels[on], group_price=0.0, ridge=ridge[on])
+    charged = price * (n_classes - 1) * len(np.unique(labels[list(found.support)]))
+    assert found.gain == pytest.approx(alone.gain - charged, abs=0.01 + 1e-4 * abs(alone.gain))
+
+
+@quick
+@given(seeds)
+def test_logistic_curves_are_those_of_two_classes(seed):
+    rng, X, Y, w, price = classes(seed, 2)
+    p = X.shape[1]
+    options = {"groups": rng.integers(0, 3, p), "ridge": rng.choice([0.1, 10.0], p) * (np.arange(p) > 0)}
+    one, two = foba_logistic(X, Y[:, 1], w, price, **options), foba_softmax(X, Y, w, price, **options)
+    assert one.support == two.support and one.gain == two.gain
+    scores = X @ one.coef
+    size = np.isin(options["groups"][1:], options["groups"][list(one.support)]).sum()
+    told = w @ (Y[:, 1] * scores - np.logaddexp(0, scores)) - 0.5 * options["ridge"] @ one.coef**2 - price * size
+    assert one.gain == pytest.approx(told, abs=1e-6)
