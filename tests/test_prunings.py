@@ -1,0 +1,174 @@
+"""One pass over the nodes says what listing every pruning would say."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabinterp.conjugate import BetaBernoulli, DirichletCategorical, NormalGamma, sums
+from fabinterp.prunings import (
+    average,
+    draw,
+    ends_of,
+    likeliest,
+    log_prob,
+    path_to,
+    perfect,
+    prior,
+    prunings,
+    reweigh,
+    sequential_step,
+    skeleton,
+    stops,
+    sum_up,
+    weigh,
+)
+
+
+def problem(arity, depth, seed, n=40, family=None):
+    """A perfect tree, its rows' leaves, their y, and a prior that differs from node to node."""
+    rng = np.random.default_rng(seed)
+    tree = perfect(arity, depth)
+    family = family or BetaBernoulli(rng.uniform(0.2, 2), rng.uniform(0.2, 2))
+    at = tree.starts[-2] + rng.integers(0, arity**depth, n)
+    y = rng.integers(0, 2, n) if hasattr(family, "n_classes") else rng.normal(size=n) + (at % 2)
+    return tree, family, at, y, prior(tree, rng.uniform(0.05, 0.95, tree.size))
+
+
+def stats_of(tree, family, at, y):
+    return sum_up(tree, sums(family, at, tree.size, y, np.ones(len(y))))
+
+
+@pytest.mark.parametrize(("arity", "depth"), [(2, 1), (2, 2), (2, 3), (2, 4), (3, 1), (3, 2), (3, 3), (4, 2)])
+@pytest.mark.parametrize("family", [None, NormalGamma(0.1, 0.5, 1.0, 0.7)], ids=["coin", "number"])
+def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
+    tree, family, at, y, before = problem(arity, depth, arity * 10 + depth, family=family)
+    log_leaf = family.log_evidence(stats_of(tree, family, at, y))
+    after, every = weigh(before, log_leaf), list(prunings(tree))
+    assert len(set(every)) == len(every) == {2: [2, 5, 26, 677], 3: [2, 9, 730], 4: [2, 17]}[arity][depth - 1]
+    assert np.isclose(sum(np.exp(log_prob(before, T)) for T in every), 1, rtol=1e-12)
+    joint = np.array([log_prob(before, T) + sum(log_leaf[s] for s in ends_of(tree, T)) for T in every])
+    total = np.logaddexp.reduce(joint)
+    assert np.isclose(after.log_q[0], total, rtol=1e-12)
+    found = np.array([log_prob(after, T) for T in every])
+    assert np.allclose(np.exp(found), np.exp(joint - total), rtol=1e-11, atol=1e-300)
+    assert np.allclose(found, joint - total, rtol=1e-12, atol=1e-12)
+    for s in range(tree.size):
+        here = sum(p for T, p in zip(every, np.exp(found), strict=True) if s in ends_of(tree, T))
+        assert np.isclose(after.leaf_prob[s], here, rtol=1e-10, atol=1e-14)
+    best, log_best = likeliest(after)
+    assert np.isclose(log_best[0], found.max()) and frozenset(np.flatnonzero(best)) == every[int(found.argmax())]
+
+
+@given(arity=st.sampled_from([2, 3]), seed=st.integers(0, 10**6), n=st.integers(0, 30))
+@settings(max_examples=40, deadline=None)
+def test_row_by_row_in_any_order_is_the_batch(arity, seed, n):
+    tree, family, at, y, before = problem(arity, 3, seed, n)
+    after = weigh(before, family.log_evidence(stats_of(tree, family, at, y)))
+    for order in (np.arange(n), np.random.default_rng(seed).permutation(n)):
+        split, stop, total = before.log_split.copy(), before.log_stop.copy(), 0.0
+        stats = stats_of(tree, family, at[:0], y[:0])
+        for i in order:
+            path = path_to(tree, int(at[i]))
+            said = family.log_density(np.full(len(path), y[i]), family.posterior(stats[path]))
+            total += sequential_step(split, stop, path, said)
+            stats[path, y[i]] += 1
+        assert np.isclose(total, after.log_q[0], rtol=1e-12, atol=1e-12)
+        assert np.allclose(np.exp(split), after.split_prob, rtol=1e-12, atol=1e-13)
+
+
+@given(seed=st.integers(0, 10**6), calls=st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
+    tree, family, at, y, before = problem(2, 6, seed, 25)
+    stats, after = stats_of(tree, family, at[:0], y[:0]), before
+    for part in np.array_split(np.random.default_rng(seed).permutation(25), calls):
+        new = stats_of(tree, family, at[part], y[part])
+        stats = stats + new
+        after = reweigh(before, after, family.log_evidence(stats), np.flatnonzero(new.any(axis=1)))
+    whole = weigh(before, family.log_evidence(stats))
+    for name in ("log_split", "log_stop", "log_q"):
+        mine, theirs = getattr(after, name), getattr(whole, name)
+        finite = np.isfinite(theirs)
+        assert np.allclose(mine[finite], theirs[finite], rtol=1e-12, atol=1e-12) and np.all(mine[~finite] == -np.inf)
+
+
+def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
+    tree, family, at, y, before = problem(2, 8, 3, 5)
+    stats = stats_of(tree, family, at, y)
+    after, empty = weigh(before, family.log_evidence(stats)), ~stats.any(axis=1)
+    assert np.allclose(after.log_q[empty], 0, atol=1e-14)
+    assert np.allclose(after.split_prob[empty], before.split_prob[empty], rtol=1e-13)
+    assert np.sum(~empty) <= 5 * (8 + 1)
+    one = stats_of(tree, family, at[:1], y[:1])
+    assert np.sum(one.any(axis=1)) == 8 + 1  # not 8, as the paper's bound n D_max has it
+
+
+def test_extreme_priors_leave_one_tree():
+    tree, family, at, y, _ = problem(2, 3, 0)
+    log_leaf = family.log_evidence(stats_of(tree, family, at, y))
+    never, always = weigh(prior(tree, 0.0), log_leaf), weigh(prior(tree, 1.0), log_leaf)
+    assert never.log_q[0] == log_leaf[0] and np.isclose(always.log_q[0], log_leaf[tree.starts[-2]:].sum())
+    assert np.array_equal(never.leaf_prob, np.eye(tree.size)[0])
+    assert np.array_equal(always.leaf_prob, (np.arange(tree.size) >= tree.starts[-2]).astype(float))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_ragged_forests_are_their_trees_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    parts, starts, total = [], [], 0
+    for _ in range(3):
+        children, open_ = [[-1, -1]], [0]
+        while open_ and len(children) < 15:
+            node = open_.pop(rng.integers(len(open_)))
+            children[node] = [len(children), len(children) + 1]
+            children += [[-1, -1], [-1, -1]]
+            open_ += children[node]
+        parts.append(np.array(children))
+        starts.append(total)
+        total += len(children)
+    whole, order = skeleton(np.concatenate([np.where(c >= 0, c + s, -1) for c, s in zip(parts, starts, strict=True)]),
+                            starts)
+    assert sorted(order) == list(range(total))
+    values = rng.normal(size=total)
+    log_leaf, g = values[order], rng.uniform(0.1, 0.9, total)
+    after = weigh(prior(whole, g[order]), log_leaf)
+    mean = average(after, values[order])
+    for t, (children, s) in enumerate(zip(parts, starts, strict=True)):
+        bones, mine = skeleton(children)
+        alone = weigh(prior(bones, g[s + mine]), values[s + mine])
+        assert np.isclose(alone.log_q[0], after.log_q[t], rtol=1e-12)
+        where = np.flatnonzero(whole.root == t)
+        assert np.array_equal(order[where], s + mine)
+        assert np.allclose(average(alone, values[s + mine]), mean[where])
+        assert all(whole.parent[c] == p for p in where if whole.first[p] >= 0
+                   for c in (whole.first[p], whole.first[p] + 1))
+
+
+def test_draws_come_as_often_as_the_posterior_says():
+    tree, family, at, y, before = problem(2, 2, 5, 12)
+    after, rng = weigh(before, family.log_evidence(stats_of(tree, family, at, y))), np.random.default_rng(0)
+    drawn = [frozenset(np.flatnonzero(draw(after, rng))) for _ in range(4000)]
+    for T in prunings(tree):
+        p = np.exp(log_prob(after, T))
+        assert abs(drawn.count(T) / 4000 - p) < 5 * np.sqrt(p * (1 - p) / 4000) + 1e-3
+
+
+def test_the_mixture_over_stops_is_the_average():
+    family = DirichletCategorical((0.5, 1.0, 1.5))
+    rng, tree = np.random.default_rng(1), perfect(3, 2)
+    at = tree.starts[-2] + rng.integers(0, 9, 30)
+    stats = sum_up(tree, sums(family, at, tree.size, rng.integers(0, 3, 30), None))
+    after = weigh(prior(tree, 0.6), family.log_evidence(stats))
+    share = family.mean(family.posterior(stats))
+    row, node, weight = stops(after, at)
+    mixed = np.stack([np.bincount(row, weight * share[node, c], 30) for c in range(3)], axis=1)
+    assert np.allclose(mixed, average(after, share)[at]) and np.allclose(np.bincount(row, weight), 1)
+
+
+def test_log_evidence_of_a_million_rows_is_finite():
+    rng, tree, family = np.random.default_rng(0), perfect(2, 5), BetaBernoulli()
+    at, y = tree.starts[-2] + rng.integers(0, 32, 10**6), rng.integers(0, 2, 10**6)
+    after = weigh(prior(tree, 0.5), family.log_evidence(sum_up(tree, sums(family, at, tree.size, y, None))))
+    assert np.all(np.isfinite(after.log_q)) and -10**6 < after.log_q[0] < -6 * 10**5
