@@ -130,12 +130,17 @@ def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, n_inner=None, to
     return table, mass, float(w @ (top + np.log(norm)) + tangent) - _price(mass, model, penalty)
 
 # %% ../nbs/02_fab.ipynb #fab-shrink
-def shrink(model, resp, w, min_mass=MIN_MASS):
-    """Model and responsibilities without the components that hold less than `min_mass` of the weight."""
+def shrink(model, resp, w, min_mass=MIN_MASS, at_once=None):
+    """Model and responsibilities without the components that hold less than `min_mass` of the weight.
+
+    `at_once`: how many may go together, the smallest first; None: all.
+    """
     share = w @ resp / w.sum()
     mask = ((share >= min_mass) & (share > 0)) | (share == share.max())
     if mask.all():
         return model, resp
+    if at_once is not None:
+        mask[np.flatnonzero(~mask)[np.argsort(share[~mask], kind="stable")[at_once:]]] = True
     resp = resp[:, mask]
     total = resp.sum(axis=1, keepdims=True)
     empty = total == 0  # rows whose every component went are shared out by size
@@ -161,11 +166,13 @@ class Step:
         return f"{self.n_components} components, FIC {self.fic:.6g}"
 
 
-def fab_steps(model, X, y, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None, project=None):
+def fab_steps(model, X, y, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None, project=None,
+              at_once=None):
     """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
 
     `resp` None means that only parameters were drawn: the first masses then come from an E-step of EM (17).
-    `project(model, X, resp, before)` may return responsibilities between the last and the E-step's (F6).
+    `project(model, X, resp, before)` may return responsibilities between the last and the E-step's (F6). `at_once`:
+    see `shrink`.
     """
     while True:
         log_joint = model.log_joint(X, y)
@@ -178,7 +185,7 @@ def fab_steps(model, X, y, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS,
             resp = project(model, X, resp, before)
             value = fic(resp, log_joint, model, w, penalty, fisher)
         n_before = resp.shape[1]
-        model, resp = shrink(model, resp, w, min_mass)
+        model, resp = shrink(model, resp, w, min_mass, at_once)
         shrunk = resp.shape[1] < n_before
         if shrunk:
             value = fic(resp, model.log_joint(X, y), model, w, penalty, model.fisher(X))

@@ -286,6 +286,29 @@ def test_shrink_keeps_one_component_and_shares_out_orphans():
     np.testing.assert_allclose(rest[3], [2 / 3, 1 / 3])
 
 
+@settings(deadline=None)
+@given(seeds, st.integers(1, 4))
+def test_a_few_at_once_the_smallest_first(seed, at_once):
+    rng = np.random.default_rng(seed)
+    n, k = rng.integers(2, 20), rng.integers(2, 7)
+    resp, w = rng.dirichlet(rng.uniform(0.1, 3, k), n), rng.uniform(0.1, 2, n)
+    model, share, least = Priced(np.arange(float(k))), w @ resp / w.sum(), rng.uniform(0, 0.4)
+    light = np.flatnonzero((share < least) & (share < share.max()))
+    gone = light[np.argsort(share[light])][:at_once]
+    smaller, rest = shrink(model, resp, w, least, at_once)
+    kept = np.setdiff1d(np.arange(k), gone)
+    assert np.array_equal(smaller.dims, kept)
+    np.testing.assert_allclose(rest.sum(axis=1), 1)
+    lost = resp[:, kept].sum(axis=1, keepdims=True) == 0
+    np.testing.assert_allclose(rest * resp[:, kept].sum(axis=1, keepdims=True), np.where(lost, 0, resp[:, kept]))
+    if len(light) <= at_once:
+        assert np.array_equal(rest, shrink(model, resp, w, least)[1])
+    for _ in range(k):  # again and again: it ends where all are heavy enough, or one is left
+        smaller, rest = shrink(smaller, rest, w, least, at_once)
+    share = w @ rest / w.sum()
+    assert (share >= least - 1e-12).all() or len(share) == 1
+
+
 class Regions(BaseFAB):
     def __init__(self, max_components=6, penalty=1.0, max_iter=50, tol=1e-5, min_mass=MIN_MASS, n_init=5, n_jobs=None,
                  verbose=0, random_state=None):
