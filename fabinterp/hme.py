@@ -13,7 +13,7 @@ import numpy as np
 
 from .experts import linear_gaussian, linear_softmax
 from .fab import MIN_MASS
-from .gates import BernoulliGate, GateTree, symmetric
+from .gates import BernoulliGate, GateTree, stacked, symmetric
 from .rules import Columns, Leaf, Split, Tree
 
 # %% ../nbs/08_hme.ipynb #hme-table
@@ -22,20 +22,19 @@ class Table:
     """A table as the mixture reads it: equations in Z, questions in codes."""
 
     Z: np.ndarray  # (n, 1 + p) standardised features, after a column of ones
-    codes: np.ndarray  # (n, d) cells as from `bins.codes`, Fortran order
+    codes: np.ndarray  # (n, d) cells as from `bins.codes`, Fortran order; or whatever the gates read
 
 # %% ../nbs/08_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME:
     """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (5).
 
-    X is a `Table` throughout. expert: `LinearGaussian` or `LinearSoftmax`.
+    X is a `Table` throughout. expert: `LinearGaussian`, `LinearSoftmax`, or what else has `log_lik(Z, y)`,
+    `update(Z, y, resp, w)`, `keep(mask)` and `dims`; it may have `const` (E,) and `fisher(Z)` (n, E).
     """
 
     gates: GateTree
     expert: Any
-    n_known: np.ndarray  # (d,) cells of each feature, and the code of a missing value
-    const = 0.0
 
     @property
     def blocks(self):
@@ -44,11 +43,18 @@ class HME:
 
     @property
     def dims(self):
-        """(G + E,) parameters: threshold and probability of each gate, then those of each expert."""
-        return np.concatenate([np.full(len(self.gates.gates), 2.0), self.expert.dims])
+        """(G + E,) what is priced: parameters of each gate, then of each expert."""
+        return np.concatenate([self.gates.dims, self.expert.dims])
+
+    @property
+    def const(self):
+        """(G + E,) prices that do not grow with the mass, likewise."""
+        return np.append(self.gates.const, np.broadcast_to(getattr(self.expert, "const", 0.0), self.expert.dims.shape))
 
     def fisher(self, X):
-        """None: no factors."""
+        """(n, G + E) Fisher factors, likewise; None where neither gates nor experts have any."""
+        of_expert = getattr(self.expert, "fisher", lambda Z: None)(X.Z)
+        return stacked([self.gates.fisher(X.codes), of_expert], self.gates.paths.shape, len(X.Z))
 
     def log_joint(self, X, y):
         """(n, E) log probability of the path and of y at its end (5), (7), (8)."""
@@ -56,7 +62,7 @@ class HME:
 
     def update(self, X, y, resp, w):
         """M-step, gates (12) and experts (13): FIC is never worse."""
-        gates = self.gates.update(X.codes, self.n_known, resp, w)
+        gates = self.gates.update(X.codes, resp, w)
         return replace(self, gates=gates, expert=self.expert.update(X.Z, y, resp, w))
 
     def keep(self, mask):
@@ -76,8 +82,8 @@ def start_from_resp(X, y, w, resp, paths, n_known, penalty=1.0, n_classes=None):
     args = (X.Z, y, resp, w)
     expert = linear_gaussian(*args, penalty) if n_classes is None else linear_softmax(*args, n_classes, penalty)
     blank = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
-    gates = GateTree((blank,) * len(paths), paths, MIN_MASS).update(X.codes, n_known, resp, w)
-    return HME(gates, expert, np.asarray(n_known)), resp
+    gates = GateTree((blank,) * len(paths), paths, MIN_MASS, np.asarray(n_known)).update(X.codes, resp, w)
+    return HME(gates, expert), resp
 
 
 def random_start(X, y, w, n_known, rng, depth=5, penalty=1.0, n_classes=None):
@@ -133,7 +139,7 @@ def project(model, X, resp, before, w=None):
     A row whose nearest point lies beyond an end takes `resp`. To bind the weights: `partial(project, w=w)`.
     """
     w = np.ones(len(resp)) if w is None else w
-    gates = model.gates.update(X.codes, model.n_known, resp, w)
+    gates = model.gates.update(X.codes, resp, w)
     step = resp - before
     length = np.einsum("nk,nk->n", step, step)
     along = np.einsum("nk,nk->n", np.exp(gates.log_path(X.codes)) - before, step)

@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['PENALTY', 'Design', 'chosen', 'design_of', 'log_choices', 'leaves_of', 'ground_of', 'finer', 'exact_cuts',
-           'gate_tree_of', 'model_of', 'in_units', 'number_leaf', 'class_leaf', 'tree_of', 'asks', 'Found', 'searched',
-           'grown', 'settled', 'fitted_tree', 'one_class', 'shakes_for', 'PiecewiseParameters', 'BasePiecewise',
-           'leaf_std', 'scores_of', 'equations', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
+           'path_matrix', 'gate_tree_of', 'model_of', 'in_units', 'number_leaf', 'class_leaf', 'tree_of', 'asks',
+           'Found', 'searched', 'grown', 'settled', 'fitted_tree', 'one_class', 'shakes_for', 'PiecewiseParameters',
+           'BasePiecewise', 'n_coefficients', 'leaf_std', 'scores_of', 'equations', 'PiecewiseLinearRegressor',
+           'PiecewiseLinearClassifier']
 
 # %% ../nbs/08b_piecewise.ipynb #pw-imports
 from collections.abc import Hashable
@@ -137,16 +138,22 @@ def exact_cuts(design, found, Z, w):
     return design, model_of(ground, tree), tree.value
 
 # %% ../nbs/08b_piecewise.ipynb #pw-model
-def gate_tree_of(tree):
-    """The hard `GateTree` of a tree of moves, its leaves in the order of `tips`."""
+def path_matrix(tree):
+    """(G, E) int8 path matrix of a tree of moves, as in `GateTree`; its leaves in the order of `tips`."""
     forks, tips = tree.forks(), tree.tips()
     place = {id(tip): j for j, tip in enumerate(tips)}
     paths = np.zeros((len(forks), len(tips)), np.int8)
     for row, fork in zip(paths, forks, strict=True):
         row[[place[id(tip)] for tip in fork.yes.tips()]] = 1
         row[[place[id(tip)] for tip in fork.no.tips()]] = -1
-    gates = [BernoulliGate(f.cut.feature, f.cut.cell, f.cut.missing, 1.0, f.cut.n_known) for f in forks]
-    return GateTree(tuple(gates), paths)
+    return paths
+
+
+def gate_tree_of(tree):
+    """The hard `GateTree` of a tree of moves, its leaves in the order of `tips`."""
+    cuts = [fork.cut for fork in tree.forks()]
+    gates = [BernoulliGate(cut.feature, cut.cell, cut.missing, 1.0, cut.n_known) for cut in cuts]
+    return GateTree(tuple(gates), path_matrix(tree))
 
 
 def model_of(ground, tree):
@@ -159,7 +166,7 @@ def model_of(ground, tree):
         expert = LinearSoftmax(np.concatenate([-coef / 2, coef / 2], axis=2), ground.penalty)
     else:
         expert = LinearSoftmax(coef, ground.penalty)
-    return HME(gate_tree_of(tree), expert, ground.n_known)
+    return HME(replace(gate_tree_of(tree), n_known=ground.n_known), expert)
 
 # %% ../nbs/08b_piecewise.ipynb #pw-leaf
 def in_units(design, coef, centre, spread):
@@ -393,11 +400,16 @@ class BasePiecewise(PiecewiseParameters):
         return np.argsort(leaf, kind="stable")[-self.n_components_:][self.model_.assign(self.design_.table(Z))]
 
 # %% ../nbs/08b_piecewise.ipynb #pw-std
+def n_coefficients(leaf):
+    """Free numbers of a leaf's equation, its constant among them; m pieces of degree q have m + q, less the mean."""
+    return 1 + len(leaf.features) + sum(len(curve.coef) + len(curve.coef[0]) - 2 for curve in leaf.curves)
+
+
 def leaf_std(rules, training):
     """(K,) standard deviation of y around the equation of each rule, in its units, freed of its parameters (P6)."""
     at, n_rules = rules.apply(training.Z), len(rules.rules)
     square = np.bincount(at, training.w * (training.y - rules.predict(training.Z)) ** 2, n_rules)
-    free = np.bincount(at, training.w, n_rules) - np.array([1 + len(rule.leaf.features) for rule in rules.rules])
+    free = np.bincount(at, training.w, n_rules) - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
     return np.sqrt(square / np.maximum(free, 1.0))
 
 

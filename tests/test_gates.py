@@ -1,15 +1,31 @@
-"""Gates: the best question against brute force, the tree against its definition, splicing, hard gates."""
+"""Gates: the best question against brute force, the tree against its definition, oblique gates against optimisers."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import xlogy
+from scipy.optimize import minimize
+from scipy.special import expit, xlogy
 
 from fabinterp.bins import codes, merge_identical, table_thresholds
-from fabinterp.gates import BernoulliGate, Cut, GateTree, best_cut, gate_tree, side_sums, symmetric
+from fabinterp.gates import (
+    RIDGE,
+    BernoulliGate,
+    Cut,
+    GateTree,
+    LogisticGate,
+    best_cut,
+    gate_path,
+    gate_tree,
+    log_branches,
+    logistic_gate,
+    side_sums,
+    stacked,
+    symmetric,
+    votes,
+)
 from fabinterp.rules import Columns, Leaf, Split, Tree
 
 seeds = st.integers(0, 2**32 - 1)
@@ -79,7 +95,8 @@ def test_the_objective_needs_no_search_over_g(seed):
     _, _, cells, n_known = table(rng, n=15)
     q, w = rng.dirichlet([0.4, 0.4], 15), rng.uniform(0, 2, 15)
     start = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
-    gate, swapped = start.update(cells, n_known, w * (q[:, 1] - q[:, 0]), w, FLOOR)
+    tree = GateTree((start,), symmetric(1), FLOOR, n_known)
+    gate, swapped = start.update(cells, w * (q[:, 1] - q[:, 0]), w, tree)
     log_yes, log_no = gate.log_prob(cells)
     mine = w @ (q[:, int(not swapped)] * log_yes + q[:, int(swapped)] * log_no)
     for cut in questions(n_known):
@@ -202,9 +219,9 @@ def test_the_m_step_is_never_worse(seed):
     resp = rng.dirichlet(np.full(tree.paths.shape[1], rng.choice([0.1, 1.0])), len(cells))
     w = rng.integers(0, 2, len(cells)) * rng.random(len(cells))
     tree = GateTree(tuple(BernoulliGate(g.feature, g.cell, g.missing, np.clip(g.prob, FLOOR, 1 - FLOOR), g.n_known)
-                          for g in tree.gates), tree.paths, FLOOR)
+                          for g in tree.gates), tree.paths, FLOOR, n_known)
     for _ in range(2):
-        after = tree.update(cells, n_known, resp, w)
+        after = tree.update(cells, resp, w)
         gain = np.sum(w[:, None] * resp * (after.log_path(cells) - tree.log_path(cells)))
         assert gain >= -1e-9 and np.array_equal(after.blocks, tree.blocks)
         assert all(0.5 <= gate.prob <= 1 - FLOOR for gate in after.gates)
@@ -218,8 +235,8 @@ def test_a_tree_finds_the_questions_of_another():
     paths = symmetric(2)
     truth = GateTree(tuple(BernoulliGate(j, 3 + j, bool(j % 2), 1.0, int(n_known[j])) for j in (4, 0, 2)), paths)
     resp = np.exp(truth.log_path(cells))
-    blank = GateTree((BernoulliGate(0, 0, False, 0.5, int(n_known[0])),) * 3, paths, FLOOR)
-    found = blank.update(cells, n_known, resp, np.ones(400))
+    blank = GateTree((BernoulliGate(0, 0, False, 0.5, int(n_known[0])),) * 3, paths, FLOOR, n_known)
+    found = blank.update(cells, resp, np.ones(400))
     assert [gate.feature for gate in found.gates] == [4, 0, 2]
     assert np.array_equal(found.route(cells), truth.route(cells))
     assert all(gate.prob > 1 - 1e-7 for gate in found.gates)
@@ -233,8 +250,8 @@ def test_a_tree_finds_the_questions_of_another():
 def test_a_gate_that_says_the_opposite_turns_its_branches():
     cells = np.array([[0], [0], [1], [1]], np.uint8)
     resp = np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]])  # leaf 0 is the yes leaf, and has the rows that say no
-    tree = GateTree((BernoulliGate(0, 0, False, 0.5, 2),), np.array([[1, -1]], np.int8), 0.01)
-    after = tree.update(cells, [2], resp, np.ones(4))
+    tree = GateTree((BernoulliGate(0, 0, False, 0.5, 2),), np.array([[1, -1]], np.int8), 0.01, [2])
+    after = tree.update(cells, resp, np.ones(4))
     assert after.paths.tolist() == [[-1, 1]] and after.gates[0].prob == pytest.approx(0.99)
     assert after.route(cells).tolist() == [0, 0, 1, 1]
     contrary = GateTree((BernoulliGate(0, 0, False, 0.01, 2),), tree.paths)
@@ -243,10 +260,10 @@ def test_a_gate_that_says_the_opposite_turns_its_branches():
 
 
 def test_a_single_leaf_is_a_tree():
-    tree = GateTree((), symmetric(0), FLOOR)
+    tree = GateTree((), symmetric(0), FLOOR, [1, 1])
     cells = np.zeros((3, 2), np.uint8)
     assert tree.log_path(cells).tolist() == [[0.0]] * 3 and tree.route(cells).tolist() == [0, 0, 0]
-    after = tree.update(cells, [1, 1], np.ones((3, 1)), np.ones(3)).keep(np.array([True])).hard()
+    after = tree.update(cells, np.ones((3, 1)), np.ones(3)).keep(np.array([True])).hard()
     assert after.paths.shape == (0, 1) and after.blocks.shape == (0, 1)
     assert [part.tolist() for part in after.nodes()] == [[-1], [-1], [-1], [0]]
 
@@ -277,3 +294,316 @@ def test_a_threshold_moves_to_the_nearest_cut():
     assert [one(Split((0,), t)).gates[0].cell for t in (-5, 1.4, 1.6, 7, np.inf)] == [0, 0, 1, 1, 2]
     with pytest.raises(ValueError, match="one feature"):
         one(Split((0,), categories=(1,)))
+
+
+def ballot(rng, n=None, d=None, hard=None):
+    """Features within [-1, 1], with a constant and a copy now and then, shares and weights, some of them zero."""
+    n = int(rng.integers(2, 120)) if n is None else n
+    d = int(rng.integers(1, 7)) if d is None else d
+    U = rng.uniform(-1, 1, (n, d)).round(int(rng.integers(1, 4)))
+    if d > 2 and rng.random() < 0.3:
+        U[:, 0], U[:, 1] = 0.3, U[:, 2]
+    coef = rng.normal(size=d) * rng.choice([0, 1, 8], d)
+    target = expit(U @ coef + rng.normal(size=n))
+    if rng.random() < 0.4 if hard is None else hard:
+        target = (target > rng.choice([0.2, 0.5, 1.1])).astype(float)
+    return U, target, rng.exponential(size=n) * (rng.random(n) < 0.8)
+
+
+def likelihood(theta, Z, target, weight, ridge):
+    """Q less the prior, written out row by row (21)."""
+    score = theta[0] + Z @ theta[1:]
+    yes, no = log_branches(score)
+    spread = np.average((score - np.average(score, weights=weight)) ** 2, weights=weight)
+    return weight @ (target * yes + (1 - target) * no) - 0.5 * ridge * spread
+
+
+def slope_of(theta, Z, target, weight, ridge):
+    """(1 + k,) its derivatives."""
+    score = theta[0] + Z @ theta[1:]
+    pull = weight * (target - expit(score) - ridge * (score - np.average(score, weights=weight)) / weight.sum())
+    return np.append(pull.sum(), pull @ Z)
+
+
+def by_optimiser(U, features, target, weight, ridge):
+    """The largest Q of these features, found by another algorithm."""
+    args = (U[:, list(features)], target, weight, ridge)
+    return -minimize(lambda theta: -likelihood(theta, *args), np.zeros(1 + len(features)),
+                     jac=lambda theta: -slope_of(theta, *args), options={"gtol": 1e-8, "maxiter": 1000}).fun
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.sampled_from([0.01, 1.0]), st.integers(0, 3))
+def test_a_logistic_gate_is_the_best_of_its_features(seed, ridge, most):
+    rng = np.random.default_rng(seed)
+    U, target, weight = ballot(rng)
+    if len(np.unique(target[weight > 0])) < 2:
+        target[:2], weight[:2] = (0, 1), 1.0  # else its bias has no best value
+    price = rng.choice([0.0, 1.0, 4.0])
+    gate, value = logistic_gate(U, target, weight, price=price, max_features=most, ridge=ridge)
+    assert len(gate.features) == len(set(gate.features)) == len(gate.coef) <= most
+    theta = np.array([gate.bias, *gate.coef])
+    own = likelihood(theta, U[:, list(gate.features)], target, weight, ridge) - price * len(gate.features)
+    assert value == pytest.approx(own, abs=1e-8)
+    assert value >= by_optimiser(U, gate.features, target, weight, ridge) - price * len(gate.features) - 1e-5
+    assert value >= by_optimiser(U, (), target, weight, ridge) - 1e-5
+    slope = slope_of(theta, U[:, list(gate.features)], target, weight, ridge)
+    assert np.abs(slope).max() < 1e-3 * (1 + weight.sum())  # (23) at rest
+    fitted = weight @ (target * gate.log_prob(U)[0] + (1 - target) * gate.log_prob(U)[1])
+    assert value == pytest.approx(fitted - gate.const - price * gate.dims, abs=1e-8)
+
+
+def test_of_all_supports_of_three_in_six_the_best_is_found():
+    """Greedy cannot beat brute force; where features matter it equals it nearly always."""
+    n_equal = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        U = rng.uniform(-1, 1, (300, 6)) @ (np.eye(6) + 0.3 * rng.normal(size=(6, 6))) / 3  # features correlate
+        true = rng.choice(6, 3, replace=False)
+        target = (U[:, true] @ rng.normal(0, 9, 3) + rng.logistic(size=300) > 0).astype(float)
+        weight, price = rng.uniform(0.5, 1.5, 300), 0.5 * np.log(300)
+        best = max(by_optimiser(U, some, target, weight, RIDGE) - price * k
+                   for k in range(4) for some in combinations(range(6), k))
+        _, value = logistic_gate(U, target, weight, price=price)
+        assert value <= best + 1e-5
+        n_equal += value > best - 0.05  # nats: what supports are compared to
+    assert n_equal >= 28
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.booleans(), st.sampled_from([0.0, 1.0, 2.0]))
+def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
+    rng = np.random.default_rng(seed)
+    U, target, mass = ballot(rng)
+    diff = mass * (2 * target - 1)
+    features = tuple(rng.permutation(U.shape[1])[: rng.integers(0, min(3, U.shape[1]) + 1)].tolist())
+    gate = LogisticGate(features, tuple(rng.normal(size=len(features)) * 5), rng.normal(), penalty=penalty,
+                        factors=factors)
+    tree = GateTree((gate,), symmetric(1))
+    for _ in range(2):
+        before = gate.worth(U, diff, mass)
+        better, swapped = gate.update(U, diff, mass, tree)
+        assert better.worth(U, -diff if swapped else diff, mass) >= before - 1e-9 * (1 + abs(before))
+        assert max(better.coef, key=abs, default=1) >= 0 and (better.penalty, better.factors) == (penalty, factors)
+        gate, diff = better, -diff if swapped else diff
+    assert factors or gate.worth(U, diff, mass) <= before + 1e-3  # a second update finds nothing new
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds)
+def test_opposite_wishes_make_the_opposite_gate(seed):
+    U, target, weight = ballot(np.random.default_rng(seed))
+    if weight.sum() == 0 or not 0.01 < np.average(target, weights=weight) < 0.99:
+        return
+    one, value = logistic_gate(U, target, weight, price=1.0)
+    other, same = logistic_gate(U, 1 - target, weight, price=1.0)
+    assert same == pytest.approx(value, abs=1e-6)
+    if one.features == other.features:  # ties between equal columns may be cut either way
+        np.testing.assert_allclose(one.score(U), -other.score(U), atol=1e-3 * (1 + np.abs(one.score(U)).max()))
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    rng = np.random.default_rng(0)
+    U, target, _ = ballot(rng, 80, 5)
+    times = rng.integers(0, 4, 80)
+    one, value = logistic_gate(U, target, times.astype(float), price=1.0)
+    U, target = np.repeat(U, times, axis=0), np.repeat(target, times)
+    two, same = logistic_gate(U, target, np.ones(len(U)), price=1.0)
+    assert one.features == two.features and value == pytest.approx(same, abs=1e-6)
+    np.testing.assert_allclose(one.coef, two.coef, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n", [4, 40, 4000])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_separable_wishes_give_finite_gates(n, scale):
+    rng = np.random.default_rng(n)
+    U = rng.uniform(-1, 1, (n, 3))
+    U[:2, 0] = -0.9, 0.9
+    gate, value = logistic_gate(U, (U[:, 0] > 0.1).astype(float), np.full(n, scale), price=scale)
+    assert np.isfinite([*gate.coef, gate.bias, value]).all()
+    if n > 4 and scale >= 1:
+        assert gate.features == (0,) and np.mean(gate.answers(U) == (U[:, 0] > 0.1)) > 0.97
+        assert -gate.bias / gate.coef[0] == pytest.approx(0.1, abs=0.1)
+
+
+def test_wishes_that_need_no_question():
+    U = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    for target in (np.zeros(50), np.ones(50), np.full(50, 0.3)):
+        gate, _ = logistic_gate(U, target, np.ones(50), price=1.0)
+        assert gate.features == () and expit(gate.bias) == pytest.approx(np.clip(target[0], 1e-8, 1 - 1e-8))
+        assert np.isfinite(gate.log_prob(U)).all()
+        said = gate.split((np.zeros(3), np.ones(3)))(U)
+        assert (said == gate.answers(U)).all() and len(set(said)) == 1
+    for weight in (np.zeros(50), np.zeros(0)):
+        gate, value = logistic_gate(U[: len(weight)], target[: len(weight)], weight, price=1.0)
+        assert (gate, value) == (LogisticGate(), 0.0)
+    blank = LogisticGate()
+    assert blank.update(U, np.zeros(50), np.zeros(50), None) == (blank, False)
+
+
+def test_a_feature_with_gaps_is_left_out_and_a_later_gap_goes_with_most():
+    rng = np.random.default_rng(0)
+    U = rng.uniform(-1, 1, (400, 3))
+    target = (U[:, 0] > 0.5).astype(float)
+    holed = U.copy()
+    holed[3, 0] = np.nan
+    assert 0 not in logistic_gate(holed, target, np.ones(400), price=1.0, start=(0,))[0].features
+    gate, _ = logistic_gate(U, target, np.ones(400), price=3.0)
+    assert gate.features == (0,) and not gate.answers(holed)[3]
+    assert np.exp(gate.log_prob(holed)[0][3]) == pytest.approx(target.mean())
+    split = gate.split((np.zeros(3), np.ones(3)), U)
+    assert np.array_equal(split(holed), gate.answers(holed)) and not split.missing
+
+
+@settings(deadline=None, max_examples=100)
+@given(seeds, st.sampled_from([0.0, 1e-9, 1.0, 1e12]), st.sampled_from([1e-9, 1.0, 1e9]))
+def test_the_split_says_what_the_gate_answers(seed, offset, scale):
+    """In any units: rows keep their sides, unless the table itself is too coarse to tell them apart."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 80)), int(rng.integers(1, 4))
+    units = (rng.choice([0.0, offset], d), rng.choice([1.0, scale], d))
+    X = units[0] + units[1] * rng.uniform(-1, 1, (n, d))
+    centre, half = (X.max(axis=0) + X.min(axis=0)) / 2, (X.max(axis=0) - X.min(axis=0)) / 2
+    half[half == 0] = 1.0
+    U = (X - centre) / half
+    features = tuple(rng.permutation(d).tolist())
+    gate = LogisticGate(features, tuple(rng.normal(size=d) * 10), rng.normal() * 5, gap=rng.normal())
+    split = gate.split((centre, half), X)
+    assert split.features == features and max(map(abs, split.coef)) == 1.0
+    slack = sum(abs(c) / h * np.spacing(abs(m) + h) for c, h, m in zip(
+        gate.coef, half[list(features)], centre[list(features)]))  # what half a digit of x moves the score
+    sure = np.abs(gate.score(U)) > 8 * slack * d + 1e-12
+    assert np.array_equal(split(X)[sure], gate.answers(U)[sure])
+    if slack < 1e-9:
+        assert np.array_equal(split(X), gate.answers(U))
+        assert np.array_equal(gate.split((centre, half))(X)[sure], gate.answers(U)[sure])
+    X[0] = np.nan
+    assert split(X)[0] == (gate.gap > 0) == gate.answers((X - centre) / half)[0]
+
+
+def test_a_short_split_is_short():
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 3))
+    gate = LogisticGate((0, 2), (7.1234567, -5.4321987), 1.2345678)
+    split = gate.split((np.full(3, 0.5), np.full(3, 0.5)), X)
+    assert all(len(repr(c)) <= 7 for c in split.coef) and len(repr(split.threshold)) <= 8
+    assert np.array_equal(split(X), gate.answers(2 * X - 1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds)
+def test_fisher_factors_are_second_derivatives(seed):
+    rng = np.random.default_rng(seed)
+    gate = LogisticGate((0, 1), tuple(rng.normal(size=2) * 3), rng.normal(), factors=True, const=0.25)
+    U, h = rng.uniform(-1, 1, (20, 2)), 1e-4
+    score = gate.score(U)
+    for side in (0, 1):  # (16): the same for both branches
+        second = (log_branches(score + h)[side] - 2 * log_branches(score)[side] + log_branches(score - h)[side]) / h**2
+        np.testing.assert_allclose(gate.fisher(U), -second, atol=1e-6)
+    tree = GateTree((gate, LogisticGate(), BernoulliGate(0, 0, False, 0.5, 2)), symmetric(2))
+    assert LogisticGate().fisher(U) is None and np.array_equal(tree.fisher(U)[:, 0], gate.fisher(U))
+    assert (tree.fisher(U)[:, 1:] == 1).all() and tree.dims.tolist() == [2, 0, 2]
+    assert tree.const.tolist() == [0.25, 0, 0]
+    assert gate.hard().const == 0 and gate.hard().fisher(U) is None
+    assert stacked([None, None], (1, 2), 20) is None
+    assert stacked([None, np.zeros((20, 2))], (1, 2), 20).shape == (20, 3)
+
+
+def test_a_tree_of_oblique_gates_finds_another():
+    rng = np.random.default_rng(0)
+    X = rng.random((3000, 15))
+    truth = GateTree((LogisticGate((8, 9), (25.0, -16.0), 0.0), LogisticGate((5, 3), (15.0, -7.0), 1.0),
+                      LogisticGate((2,), (20.0,), 2.0)), symmetric(2))
+    U = 2 * X - 1
+    resp = np.exp(truth.log_path(U))
+    np.testing.assert_allclose(resp.sum(axis=1), 1)
+    found = GateTree((LogisticGate(),) * 3, symmetric(2)).update(U, resp, np.ones(3000))
+    assert [set(gate.features) for gate in found.gates] == [{8, 9}, {5, 3}, {2}]
+    assert np.array_equal(found.blocks, truth.blocks)
+    np.testing.assert_allclose(found.gates[0].coef, (25, -16), rtol=0.06)
+    hard = found.hard()
+    assert np.array_equal(hard.log_path(U).argmax(axis=1), hard.route(U))
+    assert np.mean(found.route(U) == truth.route(U)) > 0.99
+    assert np.isin(np.exp(hard.log_path(U)), (0, 1)).all() and hard.update(U, resp, np.ones(3000)).gates == hard.gates
+    order, yes, no, leaf = hard.nodes()
+    scale = np.full(15, 0.5), np.full(15, 0.5)
+    splits = [hard.gates[i].split(scale, X) if i >= 0 else None for i in order]
+    columns = Columns(tuple(f"x{j}" for j in range(15)), (None,) * 15)
+    said = Tree(splits, yes, no, [Leaf(float(j)) if j >= 0 else None for j in leaf], columns)
+    assert np.array_equal(said.predict(X), hard.route(U))
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds)
+def test_votes_are_votes(seed):
+    rng = np.random.default_rng(seed)
+    weight = rng.lognormal(0, 3, 50) * (rng.random(50) < 0.7)
+    cast = votes(weight)
+    assert cast @ cast == pytest.approx(cast.sum()) and np.array_equal(cast > 0, weight > 0)
+    assert cast.sum() <= (weight > 0).sum() + 1e-9  # no more than one each, on average
+    np.testing.assert_allclose(votes(1e9 * weight), cast, rtol=1e-9)
+    np.testing.assert_allclose(votes(np.full(7, 3.0)), 1.0)
+    assert votes(np.zeros(3)).tolist() == [0, 0, 0]
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, st.integers(1, 4))
+def test_the_winner_is_on_the_path(seed, most):
+    rng = np.random.default_rng(seed)
+    U, target, weight = ballot(rng, 80, 5)
+    target[:2], weight[:2] = (0, 1), 1.0
+    path = gate_path(U, target, weight, max_features=most)
+    sets, sizes = {frozenset(gate.features) for gate in path}, {len(gate.features) for gate in path}
+    assert len(sets) == len(path) and sizes == set(range(1, max(sizes) + 1)) and max(sizes) <= most
+    worth = []
+    for gate in path:  # each is the best of its features, to a hundredth of a nat
+        theta = np.array([gate.bias, *gate.coef])
+        worth.append(likelihood(theta, U[:, list(gate.features)], target, weight, RIDGE))
+        assert worth[-1] >= by_optimiser(U, gate.features, target, weight, RIDGE) - 0.02
+    price = rng.choice([0.1, 0.8, 3.0])
+    winner, value = logistic_gate(U, target, weight, price=price, max_features=most)
+    best = max(q - price * len(gate.features) for q, gate in zip(worth, path, strict=True))
+    assert not winner.features or best >= value - 0.02
+
+
+@pytest.mark.parametrize("n", [300, 5000])
+@pytest.mark.parametrize("tail", ["unit", "t", "lognormal", "sometimes wrong"])
+def test_the_true_two_of_fifteen_features(n, tail):
+    """2.5 x9 − 1.6 x10 < .613, decided hard, weights of any tail: no third feature comes in."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.random((n, 15))
+        sign = np.where(2.5 * X[:, 8] - 1.6 * X[:, 9] < 0.613, -1.0, 1.0)
+        gain = sign * {"unit": np.ones(n), "lognormal": rng.lognormal(0, 3, n)}.get(
+            tail, 10 * np.abs(rng.standard_t(1.5, n)))
+        if tail == "sometimes wrong":
+            gain += rng.normal(0, 2, n)
+        weight = votes(np.abs(gain))
+        gate, _ = logistic_gate(2 * X - 1, (gain > 0).astype(float), weight, price=0.5 * np.log1p(weight.sum()))
+        assert set(gate.features) == {8, 9}, (seed, gate)
+        assert np.mean(gate.answers(2 * X - 1) == (sign > 0)) > 0.98 - 0.03 * (n == 300)
+
+
+@pytest.mark.parametrize("likeness", [0.0, 1e-3, 0.1])
+def test_a_copy_of_a_feature_is_not_asked_too(likeness):
+    """A prior on coefficients would reward sharing them out between copies; one on the score does not."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        U = rng.uniform(-1, 1, (4000, 8))
+        U[:, 5] = U[:, 0] + likeness * rng.normal(size=4000)
+        target = (U[:, 0] - 0.64 * U[:, 1] > 0.1).astype(float)
+        gate, _ = logistic_gate(U, target, np.ones(4000), price=0.5 * np.log1p(4000))
+        assert set(gate.features) == {0, 1} or (likeness < 0.1 and set(gate.features) == {5, 1})
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.sampled_from([1e-3, 1e3]))
+def test_the_units_of_a_feature_do_not_matter(seed, unit):
+    rng = np.random.default_rng(seed)
+    U, target, weight = ballot(rng, 80, 4)
+    scaled = U * np.array([1.0, unit, 1.0, 1 / unit])
+    one, value = logistic_gate(U, target, weight, price=2.0)
+    two, same = logistic_gate(scaled, target, weight, price=2.0)
+    assert same == pytest.approx(value, abs=1e-4) or one.features != two.features
+    if one.features == two.features:
+        np.testing.assert_allclose(one.score(U), two.score(scaled), atol=1e-2 * (1 + np.abs(one.score(U)).max()))

@@ -1,5 +1,6 @@
 """The hierarchical mixture under FAB EM: it climbs, projected or not, on tables as bad as they come."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from fabinterp.bins import codes, merge_identical, table_thresholds
+from fabinterp.experts import LinearGaussian, linear_gaussian
 from fabinterp.fab import MIN_MASS, block_mass, e_step, fab, fab_steps, fic
-from fabinterp.gates import gate_tree, symmetric
+from fabinterp.gates import BernoulliGate, GateTree, LogisticGate, gate_tree, symmetric
 from fabinterp.hme import (
     HME,
     Table,
@@ -105,7 +107,7 @@ def test_the_projection_is_the_nearest_point(seed):
     new = rng.dirichlet(np.ones(4), len(old))
     new[::5] = old[::5]
     got = project(model, table, new, old, w)
-    prior = np.exp(model.gates.update(table.codes, model.n_known, new, w).log_path(table.codes))
+    prior = np.exp(model.gates.update(table.codes, new, w).log_path(table.codes))
     step = new - old
     assert np.array_equal(got[::5], old[::5])  # 0/0
     moved = np.abs(got - new).max(axis=1) > 1e-12
@@ -164,27 +166,87 @@ def test_hard_gates_are_hard(seed, kind, task, min_mass):
     assert again.gates.gates == hard.gates.gates
 
 
+def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
+    """A table whose gates read numbers, answers, and a first model from random shares."""
+    rng = np.random.default_rng(seed)
+    U = rng.uniform(-1, 1, (n, 5))
+    table = Table(np.column_stack([np.ones(n), U]), U)
+    y = np.where(U[:, 0] - 0.7 * U[:, 3] > 0.1, 2 * U[:, 1], -1 - U[:, 2]) + rng.normal(0, 0.1, n)
+    paths, w = symmetric(depth), rng.integers(0, 3, n) + rng.random(n)
+    resp = rng.dirichlet(np.full(paths.shape[1], 3.0), n)
+    gates = GateTree((LogisticGate(penalty=penalty, factors=factors),) * len(paths), paths).update(U, resp, w)
+    return HME(gates, linear_gaussian(table.Z, y, resp, w, penalty)), table, y, w, resp
+
+
+@pytest.mark.parametrize("factors", [False, True])
+@pytest.mark.parametrize("penalty", [0.5, 1.0, 2.0])
+def test_fic_never_falls_under_oblique_gates(factors, penalty):
+    n_plain = n_used = 0
+    for seed in range(5):
+        model, table, y, w, resp = oblique(seed, factors, penalty)
+        steps = fab_steps(model, table, y, resp, w, penalty=penalty, min_mass=0.02, n_inner=1)
+        found = [step for _, step in zip(range(15), steps)]
+        for before, after in zip(found, found[1:]):
+            if not after.shrunk:
+                assert after.fic - before.fic >= -1e-8 * (1 + abs(before.fic)), (seed, after.fic - before.fic)
+                n_plain += 1
+        n_used += sum(len(gate.features) for gate in after.model.gates.gates)
+    assert n_plain > 50 and n_used > 3
+
+
+def test_what_gates_and_experts_price_is_what_the_mixture_prices():
+    class Priced(LinearGaussian):
+        const = np.array([0.5, 1.5, 2.5])
+
+        def fisher(self, Z):
+            return np.full((len(Z), 3), 0.25)
+
+    gates = GateTree((LogisticGate((0, 1), (3.0, -4.0), const=0.25, factors=True), BernoulliGate(0, 0, False, 0.7, 2)),
+                     np.array([[1, 1, -1], [1, -1, 0]], np.int8))
+    U = np.random.default_rng(0).uniform(-1, 1, (7, 2))
+    table, expert = Table(np.ones((7, 1)), U), (np.ones((3, 1)), np.ones(3), 1e-6, 1.0)
+    model = HME(gates, Priced(*expert))
+    assert model.const.tolist() == [0.25, 0, 0.5, 1.5, 2.5] and model.dims.tolist() == [2, 2, *model.expert.dims]
+    factor = model.fisher(table)
+    assert np.array_equal(factor[:, 0], gates.gates[0].fisher(U)) and factor.shape == (7, 5)
+    assert (factor[:, 1] == 1).all() and (factor[:, 2:] == 0.25).all()
+    plain = HME(replace(gates, gates=gates.gates[1:], paths=gates.paths[1:]), LinearGaussian(*expert))
+    assert plain.fisher(table) is None and plain.const.tolist() == [0.0] * 4
+    assert (HME(gates, LinearGaussian(*expert)).fisher(table)[:, 1:] == 1).all()
+
+
+def test_oblique_gates_harden_to_what_they_ask():
+    model, table, y, w, resp = oblique(0, depth=1, n=600)
+    step, _ = fab(model, table, y, resp, w, n_inner=1)
+    hard, said = harden(step.model, table, y, w)
+    assert np.isin(said, (0, 1)).all() and np.array_equal(said.argmax(axis=1), hard.assign(table))
+    assert np.array_equal(hard.assign(table), step.model.gates.route(table.codes))
+    assert [set(gate.features) for gate in hard.gates.gates] == [{0, 3}]
+    coef = dict(zip(hard.gates.gates[0].features, hard.gates.gates[0].coef))
+    assert coef[3] / coef[0] == pytest.approx(-0.7, abs=0.1)
+
+
 def test_starts():
     table, y, w, model, resp = problem(1, "plain", "numbers", False, depth=5)
     assert resp.shape == (60, 32) and model.gates.paths.shape == (31, 32) and len(model.dims) == 63
-    single, all_one = random_start(table, y, w, model.n_known, np.random.default_rng(0), depth=0)
+    single, all_one = random_start(table, y, w, model.gates.n_known, np.random.default_rng(0), depth=0)
     assert np.allclose(all_one, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
     step, _ = fab(single, table, y, all_one, w, n_inner=1)
     assert step.n_components == 1 and (harden(step.model, table, y, w)[1] == 1).all()
     tree = model.gates
     leaf = tree.route(table.codes)
-    _, sharp = start_from_tree(table, y, w, tree, model.n_known, soft=0.0)
+    _, sharp = start_from_tree(table, y, w, tree, model.gates.n_known, soft=0.0)
     assert np.array_equal(sharp.argmax(axis=1), leaf) and np.isin(sharp, (0, 1)).all()
-    soft_model, soft = start_from_tree(table, y, w, tree, model.n_known, soft=0.2)
+    soft_model, soft = start_from_tree(table, y, w, tree, model.gates.n_known, soft=0.2)
     np.testing.assert_allclose(soft[np.arange(60), leaf], 0.8 + 0.2 / 32)
     assert np.array_equal(soft_model.blocks, model.blocks)
-    one, _ = start_from_resp(table, y, w, np.full((60, 2), 0.5), symmetric(1), model.n_known)
+    one, _ = start_from_resp(table, y, w, np.full((60, 2), 0.5), symmetric(1), model.gates.n_known)
     assert isinstance(one, HME) and all(MIN_MASS <= gate.prob <= 1 - MIN_MASS for gate in one.gates.gates)
 
 
 def test_random_starts_are_seeded():
     table, y, w, model, _ = problem(1, "plain", "numbers", False)
-    one, two, other = (random_start(table, y, w, model.n_known, np.random.default_rng(s))[1] for s in (5, 5, 6))
+    one, two, other = (random_start(table, y, w, model.gates.n_known, np.random.default_rng(s))[1] for s in (5, 5, 6))
     assert np.array_equal(one, two) and not np.array_equal(one, other)
 
 
