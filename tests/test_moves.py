@@ -1,6 +1,6 @@
 """The structure search: its value is the engine's FIC, it never falls, and it stays within its bounds."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +21,9 @@ from fabinterp.moves import (
     SoftmaxLeaves,
     Tip,
     _columns,
+    _next,
     ask,
+    best,
     candidates,
     grow,
     hoist,
@@ -37,6 +39,7 @@ from fabinterp.moves import (
     sharpen,
     trial,
     tried,
+    trim,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -276,6 +279,122 @@ def test_no_single_move_betters_what_was_improved(seed, kind, task):
 
     assert max(moves(tree, 3)) <= RISE
     assert improve(ground, tree, 3) is tree
+
+
+def losses(ground, tree):
+    """What each fork would be missed by, if it were a leaf."""
+    return [fork.value - ground.tip(fork.rows).value for fork in tree.forks()]
+
+
+@few
+@given(seeds, kinds, tasks, st.integers(1, 6))
+def test_trim_cuts_what_is_missed_least(seed, kind, task, most):
+    ground, rng = problem(seed, kind, task)
+    tree = random_tree(ground, rng, everyone(ground), 4)
+    assert trim(ground, tree) is tree  # as many leaves as it likes
+    ground.most_tips = most
+    cut_back = trim(ground, tree)
+    check(ground, cut_back)
+    assert cut_back.n_tips <= most and (cut_back is tree) == (tree.n_tips <= most)
+    ground.most_tips = tree.n_tips - 1
+    if tree.n_tips > 1:
+        once = trim(ground, tree)
+        assert tree.value - once.value == pytest.approx(min(losses(ground, tree)), abs=1e-7 * (1 + abs(tree.value)))
+
+
+@few
+@given(seeds, kinds, tasks, st.sampled_from([RISE, 0.5, 5.0]), st.booleans())
+def test_haste_and_rise_end_where_no_move_is_worth_it(seed, kind, task, rise, haste):
+    ground, _ = problem(seed, kind, task)
+    ground.rise, ground.haste = rise, haste
+    grown = limit(ground, grow(ground, everyone(ground), 4), 3)
+    tree = improve(ground, grown, 3)
+    check(ground, tree)
+    assert tree.value >= grown.value
+    for fork in tree.forks():
+        depth = tree.depth if fork is tree else fork.depth  # what the place surely allows
+        for _, new in neighbours(ground, fork):
+            assert new is None or new.depth > depth or new.value <= fork.value + rise
+
+
+def test_in_haste_hoists_wait():
+    """A hoist betters the tree most, but something else betters it too: who is in haste does not look at it."""
+    ground, _ = problem(11, "plain", "gaussian")
+    for seed in range(200):
+        tree = random_tree(ground, np.random.default_rng(seed), everyone(ground), 3)
+        if isinstance(tree, Tip):
+            continue
+        found = [(name, new.value) for name, new in neighbours(ground, tree) if new is not None and new.depth <= 3]
+        hoists, others = (max((value for name, value in found if (name == "hoist") is told), default=-np.inf)
+                          for told in (True, False))
+        if hoists > others > tree.value + RISE:
+            break
+    assert _next(ground, tree, 3).value == hoists
+    ground.haste = True
+    assert _next(ground, tree, 3).value == others
+    ground.rise = others - tree.value  # no gain any more
+    assert _next(ground, tree, 3).value == hoists
+
+
+def test_a_gain_below_rise_is_none():
+    ground, rng = problem(11, "plain", "gaussian")
+    tree = random_tree(ground, rng, everyone(ground), 3)
+    assert improve(ground, tree, 3).value > tree.value + 1
+    patient = replace(ground, rise=1e9, settled={})
+    assert _next(patient, tree, 3).value > tree.value + 1  # there is something to gain, but too little
+    again = improve(patient, tree, 3)
+    assert again.cut == tree.cut and again.n_tips >= tree.n_tips  # leaves are regrown, nothing else
+    assert shake(patient, tree, 3, rng) is tree
+
+
+@few
+@given(seeds, tasks, st.integers(1, 5))
+def test_the_search_keeps_to_so_many_leaves(seed, task, most):
+    ground, rng = problem(seed, "plain", task)
+    ground.most_tips, before = most, -np.inf
+    for now, tree in search_steps(ground, 4, rng):
+        check(now, tree)
+        assert tree.n_tips <= most and tree.value >= before - 1e-7 * (1 + abs(before))
+        before = tree.value
+
+
+@dataclass(eq=False)
+class Dearer(Ground):
+    """A ground whose questions cost 3 nats more, and that notes what is asked of it."""
+
+    asked: list = field(default_factory=list)
+
+    def toll(self, rows, cut):
+        return 3.0 + super().toll(rows, cut)
+
+    def look(self, tip):
+        self.asked.append("look")
+        return super().look(tip)
+
+    def part(self, rows, diff, features=None):
+        self.asked.append("part")
+        return super().part(rows, diff, features)
+
+    def tuned(self, fork):
+        self.asked.append("tuned")
+        return best(fork, self.tip(fork.rows))
+
+
+@few
+@given(seeds, tasks)
+def test_a_ground_may_ask_otherwise(seed, task):
+    plain, rng = problem(seed, "plain", task)
+    ground = Dearer(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
+    tree = random_tree(plain, rng, everyone(plain), 3)
+    dearer = ask(ground, tree, tree.rows)
+    assert dearer.value + 3 * (dearer.n_tips - 1) == pytest.approx(engine_value(plain, dearer), rel=1e-9, abs=1e-7)
+    grow(ground, tree.rows, 1)
+    assert set(ground.asked) == {"look"}
+    if isinstance(tree, Fork):
+        regate(ground, tree)
+        new = hoist(ground, tree, tree.cut)
+        assert set(ground.asked) == {"look", "part", "tuned"}
+        assert new.value >= ground.tip(tree.rows).value
 
 
 @few
