@@ -95,7 +95,7 @@ def order_categories(columns, Z, y, w):
     Y = Y - np.average(Y, axis=0, weights=w)
     lists = list(columns.categories)
     for j, labels in enumerate(lists):
-        if labels is None or labels == (False, True):
+        if not labels or labels == (False, True):
             continue
         known = ~np.isnan(Z[:, j])
         scores = label_scores(Z[known, j].astype(int), Y[known], w[known], len(labels))
