@@ -9,13 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
+    from .metatree import MetaTreeClassifier, MetaTreeRegressor
+    from .oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-    from .rules import Columns, Leaf, Rule, RuleSet, Split, Tree
-    from .show import plot_regions, plot_rules
+    from .rules import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
+    from .show import plot_regions, plot_rules, plot_terms
     from .simplify import RuleMixtureClassifier, RuleMixtureRegressor
 
 _MODULES = {
+    "MetaTreeClassifier": "metatree",
+    "MetaTreeRegressor": "metatree",
+    "ObliqueAdditiveClassifier": "oblique",
+    "ObliqueAdditiveRegressor": "oblique",
     "Columns": "rules",
+    "Curve": "rules",
     "Leaf": "rules",
     "Rule": "rules",
     "RuleSet": "rules",
@@ -27,11 +34,17 @@ _MODULES = {
     "RuleMixtureRegressor": "simplify",
     "plot_regions": "show",
     "plot_rules": "show",
+    "plot_terms": "show",
 }
 
 __all__ = [
     "Columns",
+    "Curve",
     "Leaf",
+    "MetaTreeClassifier",
+    "MetaTreeRegressor",
+    "ObliqueAdditiveClassifier",
+    "ObliqueAdditiveRegressor",
     "PiecewiseLinearClassifier",
     "PiecewiseLinearRegressor",
     "Rule",
@@ -42,6 +55,7 @@ __all__ = [
     "Tree",
     "plot_regions",
     "plot_rules",
+    "plot_terms",
 ]
 
 
