@@ -291,8 +291,7 @@ class SaidMetaTree(AnsweringMetaTree):
         n_trees = state.trees.skeleton.n_trees
         if t is None and n_trees > 1:
             raise ValueError(f"t must name one of the {n_trees} meta-trees, got None")
-        return self._said(t or 0, np.ones(state.trees.skeleton.size, bool) & (state.trees.skeleton.first >= 0),
-                          answers_of(state, self.lines_, state.table))
+        return self._said(t or 0, state.trees.skeleton.first >= 0, answers_of(state, self.lines_, state.table))
 
     @property
     def rules_(self):

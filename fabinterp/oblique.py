@@ -5,10 +5,9 @@
 # %% auto #0
 __all__ = ['TAIL', 'RESOLUTION', 'MIN_ROWS', 'N_SEARCH', 'PENALTY', 'CurveDesign', 'basis_of_feature', 'design_of',
            'NumberLeaves', 'ClassLeaves', 'leaves_of', 'ground_of', 'gates_of', 'model_of', 'on_all_rows', 'curves_of',
-           'number_leaf', 'class_leaf', 'tree_of', 'asks', 'blank_gate', 'random_start', 'start_from_resp', 'hard_resp',
-           'at_most', 'smoothed', 'CurveSpread', 'spreads_of', 'ObliqueParameters', 'check_smooth', 'places',
-           'ObliqueFit', 'BaseOblique', 'settled', 'fitted_tree', 'ObliqueAdditiveRegressor',
-           'ObliqueAdditiveClassifier', 'simulate']
+           'number_leaf', 'class_leaf', 'asks', 'blank_gate', 'random_start', 'start_from_resp', 'hard_resp', 'at_most',
+           'smoothed', 'CurveSpread', 'spreads_of', 'ObliqueParameters', 'check_smooth', 'places', 'ObliqueFit',
+           'BaseOblique', 'settled', 'fitted_tree', 'ObliqueAdditiveRegressor', 'ObliqueAdditiveClassifier', 'simulate']
 
 # %% ../nbs/09_oblique.ipynb #obl-imports
 from copy import deepcopy
@@ -17,23 +16,23 @@ from numbers import Integral
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
-from scipy.stats import norm
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from .additive import (AdditiveGaussian, AdditiveSoftmax, Terms, additive_design, additive_gaussian,
                                 additive_softmax, covariance, smoothed_gaussian, smoothed_softmax)
 from .experts import variance_floor
-from .fab import BaseFAB, fic
+from .fab import fic
 from .foba import foba, foba_logistic, foba_softmax
 from .gates import GateTree, LogisticGate, symmetric
 from .hme import HME, Table, harden
 from .moves import ask
-from .piecewise import chosen, leaf_std, one_class, path_matrix, searched
+from .piecewise import (Intervals, Shares, TreeOfEquations, chosen, leaf_std, one_class, path_matrix, searched,
+                                 tree_of)
 from .planes import FAR, ObliqueGround
-from .rules import Curve, Leaf, Tree
+from .rules import Curve, Leaf
 from .spline import Basis, basis_of
-from .tables import check_at_least, check_parameters, entropy_of, read_table, rows_at_predict, unit_of
+from .tables import check_at_least, check_parameters, entropy_of, read_table, unit_of
 
 # %% ../nbs/09_oblique.ipynb #obl-design
 TAIL = 0.005  # share of the weight at either end of a feature where curves end and gates' inputs leave [−1, 1]
@@ -59,6 +58,11 @@ class CurveDesign:
     centre: np.ndarray  # (d,) in units of the table
     half: np.ndarray  # (d,) half the range, 1 for a constant
     terms: Terms
+
+    def parts(self):
+        """(feature, its basis, its slice of the design's columns), feature by feature."""
+        ends = 1 + np.cumsum([0, *(basis.n_columns for basis in self.bases)])
+        return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     def table(self, Z):
         """The `hme.Table` of encoded rows Z (n, d): curves' columns, and features scaled to about [−1, 1] (O1).
@@ -105,11 +109,6 @@ class _CurveLeaves:
         """(p,) the feature of each column."""
         return self.terms.groups
 
-    @property
-    def bending(self):
-        """(p,) what the square of a coefficient costs, in nats."""
-        return self.smooth * self.terms.ridge + self.slight
-
     def design(self, rows):
         """(m, p) the design of these rows."""
         return self.Z if len(rows) == len(self.Z) else self.Z[rows]
@@ -142,7 +141,6 @@ class NumberLeaves(_CurveLeaves):
     floor: float  # no variance below
     n_free = 1
     exact = True
-    slight = 0.0
 
     @property
     def bending(self):
@@ -192,6 +190,11 @@ class ClassLeaves(_CurveLeaves):
     def n_free(self):
         """Parameters of a curve, as FIC counts them: of its C sums C − 1 are free."""
         return self.n_classes - 1
+
+    @property
+    def bending(self):
+        """(p,) what the square of a coefficient costs, in nats."""
+        return self.smooth * self.terms.ridge + self.slight
 
     def fit(self, rows, price):
         """Coefficients (p, 1) of the log-odds, or (p, C), log-likelihood and number of parameters (O4)."""
@@ -267,14 +270,8 @@ def on_all_rows(ground, tree, whole):
 # %% ../nbs/09_oblique.ipynb #obl-leaf
 def curves_of(design, coef, spread):
     """The `rules.Curve`s of an expert's coefficients (p,) or (p, C), times `spread`."""
-    found, at = [], 1
-    for j, basis in enumerate(design.bases):
-        own = coef[at : at + basis.n_columns]
-        at += basis.n_columns
-        if own.any():
-            pieces, missing = basis.pieces(spread * own)
-            found.append(Curve(j, basis.breaks, pieces, missing))
-    return tuple(found)
+    return tuple(Curve(j, basis.breaks, *basis.pieces(spread * coef[own]))
+                 for j, basis, own in design.parts() if coef[own].any())
 
 # %% ../nbs/09_oblique.ipynb #obl-leaf-bounds
 def number_leaf(design, coef, unit, seen):
@@ -291,17 +288,11 @@ def class_leaf(design, coef, mass):
     return Leaf(coef[0], link="softmax", curves=curves_of(design, coef, 1.0))
 
 # %% ../nbs/09_oblique.ipynb #obl-tree
-def tree_of(model, design, training, leaves, at):
-    """The `rules.Tree` of a model with these leaves; `at` (n,) says which leaf each training row reaches."""
-    gate, yes, no, leaf = model.gates.nodes()
-    splits = [asks(model.gates, i, design, training, at) if i >= 0 else None for i in gate]
-    ends = [leaves[k] if k >= 0 else None for k in leaf]
-    classes = None if training.classes is None else tuple(training.classes.tolist())
-    return Tree(splits, yes, no, ends, training.columns, classes)
-
-
 def asks(gates, i, design, training, at):
-    """Gate i as a `rules.Split` in units of the table, with few digits; a later gap goes to the heavier side (O7)."""
+    """Gate i as a `rules.Split` in units of the table, with few digits; a later gap goes to the heavier side (O7).
+
+    at (n,): the leaf each training row reaches.
+    """
     rows = gates.paths[i, at] != 0
     gate, Z, w = gates.gates[i], training.Z[rows], training.w[rows]
     yes = gate.answers((Z - design.centre) / design.half)
@@ -368,11 +359,9 @@ class CurveSpread:
 # %% ../nbs/09_oblique.ipynb #obl-spreads
 def spreads_of(design, model, X, w):
     """For each expert a dict of feature number to `CurveSpread` (O8)."""
-    covs, starts = covariance(model.expert, X.Z, hard_resp(model, X), w), 1
+    covs = covariance(model.expert, X.Z, hard_resp(model, X), w)
     found = [{} for _ in covs]
-    for j, basis in enumerate(design.bases):
-        own = slice(starts, starts + basis.n_columns)
-        starts += basis.n_columns
+    for j, basis, own in design.parts():
         for k, (coef, cov) in enumerate(zip(model.expert.coef, covs, strict=True)):
             beta, part = coef[own], cov[..., own, own]
             if coef.ndim == 2 and coef.shape[1] == 2:  # the log-odds of the second class
@@ -388,10 +377,8 @@ _ONE_OF = {"search": ("structure", "em"), "knots": ("uniform", "quantile"), "fac
 PENALTY = {"regression": 1.6, "classes": 1.0, "em": 1.0}  # FIC's λ where nobody says
 
 # %% ../nbs/09_oblique.ipynb #obl-parameters-class
-class ObliqueParameters(BaseFAB):
+class ObliqueParameters(TreeOfEquations):
     """The parameters that classifier and regressor share, and what follows from them."""
-
-    _n_inner = 1  # one E-step per M-step, as in the paper
 
     def __init__(self, max_depth=4, max_components=8, max_gate_features=3, n_knots=6, degree=3, knots="uniform",
                  smooth=0.5, search="structure", factors=False, penalty=None, min_mass=0.03, n_init=1, n_shakes=2,
@@ -418,11 +405,6 @@ class ObliqueParameters(BaseFAB):
         self.verbose = verbose
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def _price(self):
         kind = "em" if self.search == "em" else "classes" if is_classifier(self) else "regression"
         return PENALTY[kind] if self.penalty is None else self.penalty
@@ -432,9 +414,6 @@ class ObliqueParameters(BaseFAB):
 
     def _options(self, w):
         return super()._options(w) | {"penalty": self._price(), "at_once": 1}
-
-    def _n_classes(self):
-        return len(self.classes_) if is_classifier(self) else 0
 
 # %% ../nbs/09_oblique.ipynb #obl-base
 def check_smooth(smooth):
@@ -491,11 +470,6 @@ class ObliqueFit(ObliqueParameters):
 class BaseOblique(ObliqueFit):
     """What classifier and regressor share: a fit, and what can be asked of it."""
 
-    def predict(self, X):
-        """(n,) what `tree_` answers for rows X (n, d), frame or array."""
-        Z = rows_at_predict(self, X)
-        return self.tree_.predict(Z)
-
     def terms(self, expert, n_points=101):
         """The curves of rule number `expert`, counted from 1 as in the texts, each with a pointwise band (O8).
 
@@ -551,10 +525,10 @@ def fitted_tree(estimator, training):
                   for rows, coef in zip(here, coefs, strict=True)]
     else:
         leaves = [class_leaf(design, coef, w[rows].sum()) for rows, coef in zip(here, coefs, strict=True)]
-    return tree_of(model, design, training, leaves, at)
+    return tree_of(model.gates, lambda i: asks(model.gates, i, design, training, at), training, leaves)
 
 # %% ../nbs/09_oblique.ipynb #obl-regressor
-class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
+class ObliqueAdditiveRegressor(Intervals, RegressorMixin, BaseOblique):
     """A tree of tilted cuts with a sparse sum of smooth curves in every leaf; both sized by FIC.
 
     Parameters
@@ -605,16 +579,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     this package.
     """
 
-    def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level`, from the leaf's own deviation `std_`."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-        Z = rows_at_predict(self, X)
-        half = norm.ppf(0.5 + level / 2) * self.std_[self.rules_.apply(Z)]
-        return self.predict(X)[:, None] + half[:, None] * np.array([-1.0, 1.0])
-
 # %% ../nbs/09_oblique.ipynb #obl-classifier
-class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
+class ObliqueAdditiveClassifier(Shares, ClassifierMixin, BaseOblique):
     """A tree of tilted cuts with a sparse sum of smooth curves as log-odds or scores in every leaf; both sized by FIC.
 
     Parameters
@@ -632,11 +598,6 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
 
     Source: Wang et al., for two classes; more than two and the search are of this package.
     """
-
-    def predict_proba(self, X):
-        """(n, C) class probabilities of the leaf where each row of X (n, d) arrives, in the order of `classes_`."""
-        Z = rows_at_predict(self, X)
-        return self.tree_.predict_proba(Z)
 
 # %% ../nbs/09_oblique.ipynb #obl-simulate
 def simulate(seed, n=5000):

@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['PENALTY', 'Design', 'chosen', 'design_of', 'log_choices', 'leaves_of', 'ground_of', 'finer', 'exact_cuts',
            'path_matrix', 'gate_tree_of', 'model_of', 'in_units', 'number_leaf', 'class_leaf', 'tree_of', 'asks',
-           'Found', 'searched', 'grown', 'settled', 'fitted_tree', 'one_class', 'shakes_for', 'PiecewiseParameters',
-           'BasePiecewise', 'n_coefficients', 'leaf_std', 'scores_of', 'equations', 'PiecewiseLinearRegressor',
-           'PiecewiseLinearClassifier']
+           'Found', 'searched', 'grown', 'settled', 'fitted_tree', 'one_class', 'shakes_for', 'TreeOfEquations',
+           'Intervals', 'Shares', 'PiecewiseParameters', 'BasePiecewise', 'n_coefficients', 'leaf_std', 'scores_of',
+           'equations', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../nbs/08b_piecewise.ipynb #pw-imports
 from collections.abc import Hashable
@@ -193,10 +193,10 @@ def class_leaf(design, coef, mass):
     return Leaf(values, design.used[on], np.array(slopes).T[on], link="softmax")
 
 # %% ../nbs/08b_piecewise.ipynb #pw-tree
-def tree_of(model, design, training, leaves, at):
-    """The `rules.Tree` of a model with these leaves; `at` (n,) says which leaf each training row reaches (P3)."""
-    gate, yes, no, leaf = model.gates.nodes()
-    splits = [asks(model.gates, i, design.bins, training, at) if i >= 0 else None for i in gate]
+def tree_of(gates, split, training, leaves):
+    """The `rules.Tree` of a `GateTree` with these leaves; split(i) is gate i as a `rules.Split`."""
+    gate, yes, no, leaf = gates.nodes()
+    splits = [split(i) if i >= 0 else None for i in gate]
     ends = [leaves[k] if k >= 0 else None for k in leaf]
     classes = None if training.classes is None else tuple(training.classes.tolist())
     return Tree(splits, yes, no, ends, training.columns, classes)
@@ -284,7 +284,8 @@ def fitted_tree(estimator, training):
                   for rows, coef in zip(here, coefs, strict=True)]
     else:
         leaves = [class_leaf(estimator.design_, coef, w[rows].sum()) for rows, coef in zip(here, coefs, strict=True)]
-    return tree_of(estimator.model_, estimator.design_, training, leaves, at)
+    gates, bins = estimator.model_.gates, estimator.design_.bins
+    return tree_of(gates, lambda i: asks(gates, i, bins, training, at), training, leaves)
 
 
 def one_class(estimator, training):
@@ -305,11 +306,49 @@ def shakes_for(n_rows, n_classes):
     """How often the search shakes its tree where nobody says: 100 times, in large tables and for classes less."""
     return int(np.clip((100_000 if n_classes else 2_000_000) // n_rows, 5, 100))
 
-# %% ../nbs/08b_piecewise.ipynb #pw-base-parameters
-class PiecewiseParameters(BaseFAB):
-    """The parameters that classifier and regressor share, and what follows from them."""
+# %% ../nbs/08b_piecewise.ipynb #pw-answering
+class TreeOfEquations(BaseFAB):
+    """What estimators share whose `tree_` has equations in its leaves."""
 
-    _n_inner = 1  # one E-step per M-step, as in the paper
+    _n_inner = 1  # one E-step per M-step, as in the papers
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _n_classes(self):
+        return len(self.classes_) if is_classifier(self) else 0
+
+    def predict(self, X):
+        """(n,) what `tree_` answers for rows X (n, d), frame or array."""
+        Z = rows_at_predict(self, X)
+        return self.tree_.predict(Z)
+
+
+class Intervals:
+    """What a regressor adds: bounds for y, from the noise around each equation."""
+
+    def predict_interval(self, X, level=0.9):
+        """(n, 2) bounds between which y lies with probability `level`, from the expert's Gaussian noise (P6)."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        Z = rows_at_predict(self, X)
+        half = norm.ppf(0.5 + level / 2) * self.std_[self.rules_.apply(Z)]
+        return self.predict(X)[:, None] + half[:, None] * np.array([-1.0, 1.0])
+
+
+class Shares:
+    """What a classifier adds: class probabilities."""
+
+    def predict_proba(self, X):
+        """(n, C) class probabilities of the leaf where each row of X (n, d) arrives, in the order of `classes_`."""
+        Z = rows_at_predict(self, X)
+        return self.tree_.predict_proba(Z)
+
+# %% ../nbs/08b_piecewise.ipynb #pw-base-parameters
+class PiecewiseParameters(TreeOfEquations):
+    """The parameters that classifier and regressor share, and what follows from them."""
 
     def __init__(self, max_depth=5, search="structure", init="grow", penalty=None, projection=True, hard_gates=True,
                  n_init=1, n_shakes=None, max_bins=256, min_mass=0.02, max_iter=200, tol=1e-5, split_features=None,
@@ -332,11 +371,6 @@ class PiecewiseParameters(BaseFAB):
         self.verbose = verbose
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def _price(self):
         kind = "em" if self.search == "em" else "classes" if is_classifier(self) else "regression"
         return PENALTY[kind] if self.penalty is None else self.penalty
@@ -344,9 +378,6 @@ class PiecewiseParameters(BaseFAB):
     def _options(self, w):
         projection = partial(project, w=w) if self.projection else None
         return super()._options(w) | {"penalty": self._price(), "project": projection}
-
-    def _n_classes(self):
-        return len(self.classes_) if is_classifier(self) else 0
 
 # %% ../nbs/08b_piecewise.ipynb #pw-base
 class BasePiecewise(PiecewiseParameters):
@@ -383,11 +414,6 @@ class BasePiecewise(PiecewiseParameters):
         rng = np.random.default_rng(seed)
         found, trace = searched(self._ground(X, y, w), n_shakes, rng, self.max_iter, callback)
         return found.fic, found, trace
-
-    def predict(self, X):
-        """(n,) what `tree_` answers for rows X (n, d), frame or array."""
-        Z = rows_at_predict(self, X)
-        return self.tree_.predict(Z)
 
     def coef_frame(self):
         """A pandas frame of the equations, one row an expert in the order of `rules_`; 0 where a feature is not in."""
@@ -437,7 +463,7 @@ def equations(rules):
     return frame.set_index(index)
 
 # %% ../nbs/08b_piecewise.ipynb #pw-regressor
-class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
+class PiecewiseLinearRegressor(Intervals, RegressorMixin, BasePiecewise):
     """A tree of yes/no questions with a sparse linear equation in every leaf; both sized by FIC.
 
     Parameters
@@ -484,21 +510,13 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Source: Eto et al., Fully-Automatic Bayesian Piecewise Sparse Linear Models; the search is of this package.
     """
 
-    def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level`, from the expert's Gaussian noise (P6)."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-        Z = rows_at_predict(self, X)
-        half = norm.ppf(0.5 + level / 2) * self.std_[self.rules_.apply(Z)]
-        return self.predict(X)[:, None] + half[:, None] * np.array([-1.0, 1.0])
-
     def predict_path(self, X):
         """(n,) the paper's prediction (9), the likeliest path's equation; it differs from `predict` for soft gates."""
         Z = rows_at_predict(self, X)
         return answers(self.tree_.leaves, self._nodes(Z), Z, self.columns_)[:, 0]
 
 # %% ../nbs/08b_piecewise.ipynb #pw-classifier
-class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
+class PiecewiseLinearClassifier(Shares, ClassifierMixin, BasePiecewise):
     """A tree of yes/no questions with a sparse logistic (or softmax) equation in every leaf; both sized by FIC.
 
     Parameters
@@ -517,11 +535,6 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     Source: Eto et al., Fully-Automatic Bayesian Piecewise Sparse Linear Models, for regression; FoBa by Newton steps
     and the search are of this package.
     """
-
-    def predict_proba(self, X):
-        """(n, C) class probabilities of the leaf where each row of X (n, d) arrives, in the order of `classes_`."""
-        Z = rows_at_predict(self, X)
-        return self.tree_.predict_proba(Z)
 
     def predict_path(self, X):
         """(n,) the paper's prediction (9), the likeliest path's label; it differs from `predict` for soft gates."""

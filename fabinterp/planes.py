@@ -101,7 +101,7 @@ class View:
 
 
 def view_of_leaf(experts, tip):
-    """The `View` of a leaf: at most N_LOOK rows, thinned evenly, the ones and N_SHORT curves that FoBa likes best."""
+    """The `View` of a leaf: at most N_LOOK rows, thinned evenly, the ones and the curves that FoBa likes best."""
     rows = tip.rows[:: 1 + (len(tip.rows) - 1) // N_LOOK]
     X, scale = experts.design(rows), len(rows) / len(tip.rows)
     scores = X @ tip.coef
@@ -138,7 +138,7 @@ def cut_gains(view, x, cuts):
 
 # %% ../nbs/07c_planes.ipynb #planes-pair
 N_ROUNDS = 3  # of EM with two experts
-FAR = 10.0  # nats by which one row may speak for a side, or be off: less than a feature costs
+FAR = 10.0  # nats by which one row may speak for a side, or be off: four and a half standard deviations
 
 
 def disagreement(view, U, yes, price, max_features):
@@ -162,6 +162,11 @@ class _Looks:
         """The gate in the columns of `codes`, where it was drawn among `features` alone."""
         return replace(gate, features=tuple(self.features[f] for f in gate.features))
 
+    def drawn(self, U, diff, rows, scale=1.0):
+        """Planes of one and more features that part by diff (m,), the best first: scale times its sum, less toll."""
+        found = [(scale * value - self.toll(rows, gate), gate) for gate, value in planes(U, diff, self.max_features)]
+        return [self.named(gate) for _, gate in sorted(found, key=lambda pair: -pair[0])]
+
     def look(self, tip):
         """The planes that are worth trying in a leaf, each with what its two sides are worth exactly (N5), (N6)."""
         view, tried = view_of_leaf(self.experts, tip), {}
@@ -172,10 +177,7 @@ class _Looks:
             tried[LogisticGate((self.features[feature],), (1.0,), -float(cut), sharp=True)] = None
             price = 0.5 * self.penalty * np.log1p(len(U))
             diff = self.w[view.rows] * disagreement(view, np.clip(U, -1, 1), yes, price, self.max_features)
-            found = [(scale * value - self.toll(tip.rows, gate), self.named(gate))
-                     for gate, value in planes(U, diff, self.max_features)]
-            for _, gate in sorted(found, key=lambda pair: -pair[0])[:1]:
-                tried[gate] = None
+            tried |= dict.fromkeys(self.drawn(U, diff, tip.rows, scale)[:1])
         sides = {gate: self.sides(tip.rows, gate) for gate in tried}
         return [(sum(self.tip(side).value for side in pair) - self.toll(tip.rows, gate), gate)
                 for gate, pair in sides.items() if pair is not None]
@@ -210,18 +212,12 @@ class ObliqueGround(_Looks, Ground):
         k = len(cut.features)
         return self.penalty * (0.5 * np.log1p(self.mass(rows)) * (k + 1) + k * self.log_cuts)
 
-    def fits_in(self, rows, gate):
-        """Whether both sides of a plane are heavy enough."""
-        return self.sides(rows, gate) is not None
-
     def part(self, rows, diff, features=None):
         """The plane that parts rows best by diff (m,), the weighted log-likelihood of yes less no; or None (N1)."""
         U, far = self.codes[rows][:, list(self.features)], FAR * self.w[rows]
-        diff = np.clip(diff, -far, far)  # one row alone shall not pay for a feature
-        found = [(value - self.toll(rows, gate), gate) for gate, value in planes(U, diff, self.max_features)]
-        named = [(worth, self.named(gate)) for worth, gate in found]
-        fit = [(worth, gate) for worth, gate in named if self.fits_in(rows, gate)]
-        return (max(fit, key=lambda pair: pair[0])[1], False) if fit else None
+        found = self.drawn(U, np.clip(diff, -far, far), rows)  # wild rows shall not buy features
+        fit = [gate for gate in found if self.sides(rows, gate) is not None]
+        return (fit[0], False) if fit else None
 
     def tuned(self, fork):
         """A tree fresh from `hoist`: what a side need not ask twice goes, then the plane is turned to fit (N8)."""
