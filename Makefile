@@ -10,7 +10,7 @@ demo: .venv/.run          ## train a forest, print its rules, write fabinterp-de
 	@$(BIN)/fabinterp demo
 
 test: .venv/.dev          ## every test, one summary; ARGS='-k rules' narrows it
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 slow: .venv/.dev          ## the tests and the long reproductions
 	@$(BIN)/python -m pytest --slow $(ARGS)

@@ -9,19 +9,16 @@ outlive other load; seconds elsewhere are on the wall.
 
 import os
 import sys
+from pathlib import Path
 
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # read when numpy is imported
     if "numpy" not in sys.modules:
         os.environ[threads] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import argparse  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
 import time  # noqa: E402
-from datetime import date  # noqa: E402
-from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from itertools import product  # noqa: E402
-from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 from sklearn.datasets import load_breast_cancer  # noqa: E402
@@ -35,6 +32,7 @@ from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor  # noqa: E4
 from fabinterp.prunings import path_to, perfect, sequential_step  # noqa: E402
 from fabinterp.representative import Levels  # noqa: E402
 from fabinterp.rules import Columns  # noqa: E402
+from reproduce.lines import measure  # noqa: E402
 
 OUT = Path(__file__).resolve().parents[2] / "nbs" / "results" / "metatree.jsonl"
 CLASSES, NUMBERS = ("breast_cancer", "banana", "magic04", "spambase"), ("abalone", "kin8nm")
@@ -213,16 +211,6 @@ def jobs(parts, data, n_trees):
                         yield key, lambda r=run, a=(name, depth, fold, folds, n_trees, leaf): accuracy(r, *a)
 
 
-def stamp():
-    """When and with what."""
-    try:
-        theirs = version("bayesml")
-    except PackageNotFoundError:
-        theirs = None
-    return {"date": date.today().isoformat(), "python": platform.python_version(), "numpy": np.__version__,
-            "sklearn": version("scikit-learn"), "bayesml": theirs, "load": round(os.getloadavg()[0], 1)}
-
-
 def main():
     """Measure what is not yet in the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -231,16 +219,7 @@ def main():
     parser.add_argument("--data", nargs="*", default=[*CLASSES, *NUMBERS])
     parser.add_argument("--trees", type=int, default=100)
     asked = parser.parse_args()
-    OUT.parent.mkdir(exist_ok=True)
-    lines = [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
-    done = {json.dumps(line["key"], sort_keys=True) for line in lines}
-    for key, call in jobs(asked.part, asked.data, asked.trees):
-        if json.dumps(key, sort_keys=True) in done:
-            continue
-        line = {"key": key} | call() | stamp()
-        with OUT.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        print(key, flush=True)
+    measure(OUT, jobs(asked.part, asked.data, asked.trees), "bayesml")
 
 
 if __name__ == "__main__":
