@@ -4,14 +4,14 @@
 
 # %% auto #0
 __all__ = ['sums', 'Classes', 'DirichletCategorical', 'BetaBernoulli', 'GammaPoisson', 'GammaExponential', 'Student',
-           'NormalGamma', 'LinearNormalGamma', 'Mixture', 'root', 'least_count']
+           'NormalGamma', 'LinearNormalGamma', 'Mixture', 'root', 'least_count', 'Normal']
 
 # %% ../nbs/11_conjugate.ipynb #conj-imports
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betainc, betaln, gammaln, stdtr, stdtrit
+from scipy.special import betainc, betaln, gammaln, ndtr, ndtri, stdtr, stdtrit
 from scipy.stats import nbinom
 
 # %% ../nbs/11_conjugate.ipynb #conj-sums
@@ -378,3 +378,29 @@ def least_count(mixture, q, low, high):
         enough = mixture.cdf(middle) >= q
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     return high
+
+# %% ../nbs/11_conjugate.ipynb #conj-known
+class Normal:
+    """Normal components of known mean and variance, for `Mixture`: params (m, 2) are these two; (C11)."""
+
+    discrete = False
+
+    def mean(self, params, Z=None):
+        """(m,) expected y."""
+        return params[:, 0]
+
+    def variance(self, params, Z=None):
+        """(m,) variance of y."""
+        return params[:, 1]
+
+    def log_density(self, y, params, Z=None):
+        """(m,) log density at y (m,)."""
+        return -0.5 * (np.log(2 * np.pi * params[:, 1]) + (y - params[:, 0]) ** 2 / params[:, 1])
+
+    def cdf(self, y, params, Z=None):
+        """(m,) probability of at most y (m,)."""
+        return ndtr((y - params[:, 0]) / np.sqrt(params[:, 1]))
+
+    def quantile(self, q, params, Z=None):
+        """(m,) the q-quantiles."""
+        return params[:, 0] + np.sqrt(params[:, 1]) * ndtri(q)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['leaf_family', 'first_state', 'bagged_pit', 'crossed_pit', 'part_of', 'MetaTreeParameters', 'BaseMetaTree',
            'AskedMetaTree', 'AnsweringMetaTree', 'measured_rules', 'agreement', 'SaidMetaTree', 'ClassMetaTree',
-           'class_codes', 'NumberMetaTree', 'plot_prunings', 'MetaTreeClassifier', 'MetaTreeRegressor']
+           'class_codes', 'NumberMetaTree', 'MetaTreeClassifier', 'MetaTreeRegressor']
 
 # %% ../nbs/11d_metatree.ipynb #mt-imports
 from dataclasses import replace
@@ -21,7 +21,7 @@ from .belief import (SPLIT_PROBS, STRENGTHS, answer, answers_of, check_leaf, che
 from .conjugate import NormalGamma
 from .prunings import draw, likeliest
 from .representative import in_columns, is_fitted, representative, said_tree
-from .rules import Tree, as_array, condition_texts, few
+from .rules import Tree, as_array, few
 from .tables import by_chunks, check_parameters, entropy_of, read_table, rows_at_predict, target_of
 
 # %% ../nbs/11d_metatree.ipynb #mt-start
@@ -402,33 +402,6 @@ class NumberMetaTree(SaidMetaTree):
         if calibrated and self.pit_ is not None and len(self.pit_):
             level = float(np.clip(np.quantile(self.pit_, level), 1e-6, 1 - 1e-6))
         return np.stack([self.predict_quantile(X, (1 + side * level) / 2) for side in (-1, 1)], axis=1)
-
-# %% ../nbs/11d_metatree.ipynb #mt-plot
-def plot_prunings(model, t=0, max_depth=3, ax=None):
-    """Draw the questions of meta-tree t on matplotlib axes, darker where they are surer to be asked; returns them."""
-    import matplotlib.pyplot as plt
-    state = model._state()
-    ax = plt.subplots(figsize=(8, 1 + 0.8 * max_depth), layout="constrained")[1] if ax is None else ax
-    questions, asked = state.trees.questions(t), np.exp(state.posterior.log_reach + state.posterior.log_split)
-
-    def box(item, x, width, depth, chance):
-        if depth > max_depth or not (isinstance(item, tuple) or item in questions):
-            return
-        chance = chance if isinstance(item, tuple) else float(asked[item])
-        split, no, yes = item if isinstance(item, tuple) else questions[item]
-        for child, side in ((no, -1), (yes, 1)):
-            if depth < max_depth and (isinstance(child, tuple) or child in questions):
-                ax.plot([x, x + side * width / 4], [-depth, -depth - 1], color="0.7", lw=0.8, zorder=1)
-                box(child, x + side * width / 4, width / 2, depth + 1, chance)
-        said = " and ".join(condition_texts(((split, True),), model.columns_))
-        said = said.replace(" > ", "\n> ").replace(" ∈ ", "\n∈ ")
-        ax.text(x, -depth, f"{said}?\n{chance:.2f}", ha="center", va="center", fontsize=7, zorder=2,
-                parse_math=False, color="w" if chance > 0.6 else "k",
-                bbox={"boxstyle": "round", "facecolor": plt.cm.Blues(chance), "edgecolor": "0.6"})
-    box(t, 0.5, 1.0, 0, 0.0)
-    ax.set(xlim=(0, 1), ylim=(min((text.get_position()[1] for text in ax.texts), default=0) - 0.5, 0.5))
-    ax.axis("off")
-    return ax
 
 # %% ../nbs/11d_metatree.ipynb #mt-classifier
 class MetaTreeClassifier(ClassifierMixin, ClassMetaTree):

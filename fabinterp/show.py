@@ -12,6 +12,7 @@ __all__ = ['ruleset_of', 'drawable', 'asked', 'scale', 'paint', 'answer_span', '
            'draw_each', 'chosen_sums', 'sum_name', 'title_lines', 'axes_for', 'draw_sum', 'plot_terms']
 
 # %% ../nbs/12_show.ipynb #show-imports
+import re
 import textwrap
 from dataclasses import dataclass
 from itertools import combinations
@@ -107,7 +108,7 @@ def leaf_colours(ruleset):
 # %% ../nbs/12_show.ipynb #show-words
 def cut(text, most):
     """Text of at most `most` columns: the middle of a longer one becomes an ellipsis."""
-    text = plain(text).strip("\u2068\u2069")
+    text = plain(re.sub("[\u2068\u2069]", "", str(text))).strip("\u2068\u2069")  # a text may have been plain before
     if width(text) <= most:
         return text
     head, tail = text[:max(1, 2 * most // 3)], text[-max(1, most // 3):] if most > 2 else ""
@@ -181,7 +182,8 @@ def head_lines(name, letters):
 def answer_lines(rule, ruleset, number=""):
     """What stands at the end of a row: the answer of rule `number`; and its probability and support."""
     leaf, support = rule.leaf, rule.support
-    unit = "rows" if support % 1 == 0 else "weight"  # with sample weights a support need not count anything
+    # With sample weights a support need not count anything.
+    unit = "row" if support == 1 else "rows" if support % 1 == 0 else "weight"
     counted = [] if isnan(support) else [f"{support:.6g} {unit}"]
     if ruleset.classes is None or leaf.has_equation:
         return answer_text(leaf, ruleset.columns, ruleset.classes, number), "".join(counted)
@@ -784,8 +786,8 @@ def axes_for(ax, n, width, height):
     return axes[:n]
 
 # %% ../nbs/12_show.ipynb #show-draw-sum
-def draw_sum(ax, ruleset, kind, bands, r, k, constant, terms, n_left):
-    """One picture of `plot_terms`: the terms of sum k of rule r, its title, its axes' names, its key."""
+def draw_sum(ax, ruleset, kind, bands, titled, r, k, constant, terms, n_left):
+    """One picture of `plot_terms`: the terms of sum k of rule r, its title (or none), its axes' names, its key."""
     def band(term, u):
         return band_of(bands, term, ruleset, r, u)
     styles, columns = term_styles(ruleset), ruleset.columns
@@ -804,7 +806,8 @@ def draw_sum(ax, ruleset, kind, bands, r, k, constant, terms, n_left):
         for tick, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
             tick.set_ha(side)
     ax.tick_params(labelsize=7.5)
-    ax.set_title(title_lines(ruleset, r, k, constant, letters), fontsize=8, loc="left", parse_math=False)
+    if titled:
+        ax.set_title(title_lines(ruleset, r, k, constant, letters), fontsize=8, loc="left", parse_math=False)
     if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
         adds = "the score" if ruleset.leaves[r].link == "softmax" else sum_name(ruleset, r, k)
         ax.set_ylabel(f"adds to {cut(adds, 30)}", fontsize=8, parse_math=False)
@@ -843,6 +846,6 @@ def plot_terms(rules, expert=None, X=None, ax=None, *, kind="stacked", label=Non
         drawn += [(r, k, constant, group, max(0, len(terms) - most)) for group in groups]
     wide = width or min(6.4, 4.2 if len(drawn) == 1 else 3.2 * len(drawn))
     axes = axes_for(ax, len(drawn), wide, 2.1 if kind == "each" else 2.5 + 0.16 * max(len(g[3]) for g in drawn))
-    for one, parts in zip(axes, drawn, strict=True):
-        draw_sum(one, ruleset, kind, bands, *parts)
+    for one, parts, before in zip(axes, drawn, [((),), *drawn], strict=False):
+        draw_sum(one, ruleset, kind, bands, before[:2] != parts[:2], *parts)  # the first of a sum's pictures names it
     return axes[0] if len(axes) == 1 else axes

@@ -39,14 +39,24 @@ ARROWS = {
     "representative": "rules tables ensembles prunings",
     "belief": "rules tables conjugate prunings representative",
     "metatree": "rules tables conjugate prunings representative belief",
-    "proxy": "rules bins foba simplify",
+    "reference": "rules tables",
+    "prune": "rules ensembles",
+    "proxy": "rules tables conjugate reference prune",
+    "projection": "rules tables conjugate foba reference",
+    "local": "rules tables reference prune",
+    "stability": "rules tables ensembles",
+    "explanation": "rules tables ensembles simplify reference proxy",
     "show": "rules",
+    "pictures": "rules fab show",
+    "explorer": "rules tables show",
+    "reporting": "rules tables ensembles simplify reference show pictures",
     "cli": None,
     "datasets": None,
     "bench": None,
 }
 EAGER = {"numpy", "scipy", "sklearn", "joblib"}  # joblib comes with scikit-learn
-LAZY = {"matplotlib", "ipywidgets", "IPython", "pandas", "xgboost", "lightgbm", "catboost"}  # inside functions only
+# Imported inside functions only
+LAZY = {"matplotlib", "ipywidgets", "IPython", "pandas", "xgboost", "lightgbm", "catboost", "stochtree"}
 
 # Chromium without a sandbox, a graphics card or calls home
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

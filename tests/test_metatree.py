@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp.belief import empty_state, next_state, plainest
 from fabinterp.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalGamma, sums
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor, plot_prunings
+from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.prunings import ends_of, log_prob, prunings
 from fabinterp.representative import Levels, perfect
 from fabinterp.rules import Columns, Leaf, RuleSet, Split, Tree, read_columns
@@ -452,18 +452,6 @@ def test_a_million_rows():
     t = rng.poisson(3, 10**5) + X[:10**5, 0]
     model = MetaTreeRegressor([0, 1, 2], leaf=GammaPoisson()).fit(X[:10**5], t)
     assert np.isfinite(model.log_evidence_) and model.posterior_.split_prob[0] > 0.999
-
-
-def test_a_tree_is_drawn_whatever_its_labels():
-    import matplotlib.pyplot as plt
-    frame = mixed_frame(np.random.default_rng(1), 80).rename(columns={"size": "$size_{$", "colour": "<b>"})
-    ax = plot_prunings(MetaTreeClassifier(random_state=0).fit(frame, np.arange(80) % 2), max_depth=2)
-    ax.figure.canvas.draw()
-    assert 1 <= len(ax.texts) <= 7 and all("?" in text.get_text() for text in ax.texts)
-    X, y, _ = codes(0)
-    ax = plot_prunings(MetaTreeClassifier([0, 1]).fit(X, y), ax=plt.subplots()[1])
-    assert len(ax.texts) > 1
-    plt.close("all")
 
 
 def test_the_plainest_of_equals_is_chosen():

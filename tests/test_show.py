@@ -89,7 +89,8 @@ def test_rows_keep_the_order_and_say_answer_and_support():
     assert tops == sorted(tops)
     for r, rule in enumerate(rules.rules):
         assert texts(ax, f"rule{r}:answer")[0].get_text() == str(rules.classes[int(np.argmax(rule.leaf.value))])
-        assert texts(ax, f"rule{r}:support")[0].get_text().endswith(f"of {rule.support:.0f} rows")
+        assert texts(ax, f"rule{r}:support")[0].get_text().endswith(
+            f"of {rule.support:.0f} row{'s' * (rule.support != 1)}")
     assert texts(ax, "target")[0].get_text() == "y"
 
 
@@ -173,6 +174,34 @@ def test_sixty_hostile_features_stay_in_their_place(inches):
         box = text.get_window_extent()
         assert box.x0 >= -1 and box.y0 >= -1 and box.y1 <= frame.y1 + 1
     assert not any(t.get_parse_math() for t in ax.texts)
+
+
+HOSTILE = ("😀 smile", "שלום עולם", "n" * 300, "$x_1^2$ and _under_", "<script>alert('x')</script>", "العمر",
+           "price in $ and \\frac{a}")  # fmt: skip
+
+
+@pytest.mark.parametrize("inches", [3.0, 6.4])
+def test_names_in_any_script_are_drawn_as_they_are(inches):
+    columns = Columns(HOSTILE, (None,) * 5 + (("אדום", "$red$", "<b>"), None), (True,) * 7)
+    first = ((Split((0,), 0.5), True), (Split((3,), 2.0, missing=True), False))
+    second = ((Split((2,), 0.5), True), (Split((1,), 2.0), True), (Split((5,), categories=(0, 2)), True))
+    third = ((Split((4,), 0.5), True), (Split((1, 6), 1.0, (2.0, -1.0)), True))
+    rules = [Rule(c, Leaf(p), 10) for c, p in ((first, (0.1, 0.9)), (second, (0.7, 0.3)), (third, (0.6, 0.4)))]
+    rules = RuleSet((*rules, Rule((), Leaf((0.6, 0.4)))), columns, ("אמת", "$no_{x}$ 😀"), target="</script> $y_1$")
+    ax = plot_rules(rules, width=inches)
+    ax.figure.canvas.draw()
+    answers = [t.get_text() for t in texts(ax, r"rule\d:answer")]
+    assert answers == ["$no_{x}$ 😀", "אמת", "אמת", "אמת"]
+    for text in ax.texts:
+        assert "\\u" not in text.get_text() and not text.get_parse_math()
+        box = text.get_window_extent()
+        assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= ax.figure.bbox.x1 + 1, text
+
+
+def test_what_was_cut_may_be_cut_again():
+    for text in ("אמת", "a\nb", "n" * 40, "אמת and more"):
+        assert show.cut(show.cut(text, 20), 20) == show.cut(text, 20)
+        assert show.cut(show.plain(text), 20).replace("\\\\", "\\") == show.cut(text, 20)
 
 
 def test_text_does_not_overlap_between_rows():
@@ -531,6 +560,9 @@ def test_lines_and_bands():
 def test_each_term_in_its_own_units_and_labels_as_bars():
     rules, X = additive_rules(), additive_table()
     axes = plot_terms(rules, 1, X, kind="each", bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])])
+    assert [bool(ax.get_title(loc="left")) for ax in axes] == [True, False, False]  # the rule is named once
+    twice = [ax.get_title(loc="left") for ax in plot_terms(rules, X=X, kind="each")]
+    assert [title[:1] for title in twice] == ["1", "", "", "3"]
     by_name = {ax.get_xlabel().removesuffix("  (◇: missing)"): ax for ax in axes}
     assert set(by_name) == {"a", "colour", "d"}
     bars = by_name["colour"].patches

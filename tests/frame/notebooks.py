@@ -1,4 +1,4 @@
-"""Work on notebooks: `export` writes modules and README and cleans; `run FILE…` executes and keeps the outputs."""
+"""Work on notebooks: `export` writes modules, glossary and README; `run FILE…` executes and keeps the outputs."""
 
 import sys
 import time
@@ -6,17 +6,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from frame import NBS, ROOT, readme  # noqa: E402
+from frame import NBS, ROOT, glossary, readme  # noqa: E402
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def export():
-    """Write the modules, clean the notebooks, write the README."""
+    """Write the modules and the glossary, clean the notebooks, write the README."""
     from nbdev.clean import nbdev_clean
     from nbdev.doclinks import nbdev_export
 
     strip_widgets(NBS.glob("*.ipynb"))
+    glossary.main([])
     nbdev_export()
     nbdev_clean()
     readme.main([])

@@ -1,0 +1,1 @@
+"""Demos of the notebooks, cut out and served to a browser."""

@@ -1,0 +1,116 @@
+"""Write nbs/17_glossary.ipynb from the word tables of all notebooks; with --check only say whether it is in step.
+
+A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or `meaning`.
+"""
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import nbformat  # noqa: E402
+
+from frame import NBS, notebooks  # noqa: E402
+
+PAGE = NBS / "17_glossary.ipynb"
+TITLE = "# Glossary\n\n> Every word and symbol of these notebooks in one table, each with the room that explains it."
+TEXT = """\
+The table is gathered from the tables of words at the head of each notebook, sorted by word. A letter that means
+something else in another room has a line for each. Shapes are those of arrays; $n$ is the number of rows, $d$ of
+columns, $K$ of components wherever no room says otherwise."""
+TABLE = re.compile(r"^(\|.+\|)[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|.+\|[ \t]*(?:\n|\Z))+)", re.M)
+BAR = re.compile(r"(?:\$[^$]*\$|`[^`]*`|\\.|[^|$`\\])*")  # a cell: formulas and code may hold bars
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A word of a room."""
+
+    word: str
+    symbol: str
+    shape: str
+    room: str
+    file: str
+
+    @property
+    def key(self):
+        """What the table is sorted by: the letters of the word without marks and articles, then symbol and file."""
+        text = re.sub(r"\\[a-zA-Z]+|[^\w\s]|_", " ", self.word or self.symbol).casefold()
+        return re.sub(r"^(the|a|an) ", "", " ".join(text.split())), self.symbol, self.file
+
+
+def cells_of(line):
+    """The cells of a line of a table."""
+    parts, rest = [], line.strip().removeprefix("|")
+    while rest:
+        cell = BAR.match(rest)[0]
+        parts.append(cell.strip())
+        rest = rest[len(cell) + 1 :]
+    return parts
+
+
+def place(head, *names):
+    """The place of the first column whose heading begins with one of the names, or None."""
+    found = [k for name in names for k, cell in enumerate(head) if re.match(rf"{name}\b", cell.casefold())]
+    return found[0] if found else None
+
+
+def entries_of(path):
+    """The entries of a notebook, in its order."""
+    sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
+    room = re.match(r"# ([^:\n]+)", sources[0])[1].strip()  # up to a colon: the table is wide enough
+    for source in sources:
+        for head, body in TABLE.findall(source):
+            head = cells_of(head)
+            word, symbol, shape = place(head, "word"), place(head, "symbol"), place(head, "shape")
+            told = place(head, "what it is", "meaning")
+            if word is None or symbol is shape is told is None:
+                continue
+            for line in body.strip().splitlines():
+                cells = cells_of(line)
+                texts = ["" if k is None or k >= len(cells) else cells[k] for k in (word, symbol, shape, told)]
+                said = ": ".join(filter(None, (texts[0], texts[3])))
+                yield Entry(said, texts[1], texts[2], room, path.name)
+
+
+def entries():
+    """The entries of all notebooks but the glossary itself, each once, sorted."""
+    found = {entry for path in notebooks() if path != PAGE for entry in entries_of(path)}
+    return sorted(found, key=lambda entry: entry.key)
+
+
+def notebook():
+    """The glossary as a notebook of three cells of prose."""
+    lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.room}]({e.file}) |" for e in entries()]
+    table = "\n".join(["| word | symbol | shape | room |", "|---|---|---|---|", *lines])
+    cells = [(f"glossary-{name}", text) for name, text in (("title", TITLE), ("text", TEXT), ("table", table))]
+    return {
+        "cells": [
+            {"cell_type": "markdown", "id": name, "metadata": {}, "source": text.splitlines(keepends=True)}
+            for name, text in cells
+        ],
+        "metadata": {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def glossary():
+    """The text of the notebook's file, as `nbdev_clean` leaves it."""
+    return json.dumps(notebook(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def main(arguments):
+    """Write the file, or compare."""
+    text = glossary()
+    if "--check" not in arguments:
+        PAGE.write_text(text, encoding="utf-8", newline="\n")
+    elif not PAGE.exists() or PAGE.read_bytes() != text.encode():
+        sys.exit("17_glossary.ipynb is not what the notebooks' tables yield: run `make export`")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

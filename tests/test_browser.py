@@ -1,0 +1,187 @@
+"""Every demo moves in a browser: a slider or button is moved, the words and the picture change, nothing complains."""
+
+import os
+import re
+from contextlib import ExitStack
+from pathlib import Path
+
+import nbformat
+import pytest
+from browser.demos import NOTEBOOKS, cut_out, demos
+from browser.serve import chromium, need, server
+
+WAIT = 60_000  # ms; conditions are met long before, where nothing else runs
+WORDS = "panel => (panel.querySelector('.fabinterp-said') ?? panel).innerText"
+PICTURE = """panel => {
+    const image = panel.querySelector('img'), canvas = document.createElement('canvas')
+    if (!image || !image.complete || !image.naturalWidth) return ''
+    canvas.width = image.naturalWidth
+    canvas.height = image.naturalHeight
+    canvas.getContext('2d').drawImage(image, 0, 0)
+    return canvas.toDataURL()
+}"""
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    """A folder of demos, a browser, and servers that start when they are asked for."""
+    need("chromium", "playwright", "voila", "jupyterlab", "ipywidgets")
+    folder = tmp_path_factory.mktemp("demos")
+    for name, demo in demos():
+        nbformat.write(cut_out(NOTEBOOKS / f"{name}.ipynb", demo), folder / f"{demo}.ipynb")
+    (folder / "results").symlink_to(NOTEBOOKS / "results")
+    with ExitStack() as stack:
+        yield Stage(folder, stack.enter_context(chromium()), stack)
+
+
+class Stage:
+    """What the tests of this file share."""
+
+    def __init__(self, folder, browser, stack):
+        self.folder, self.browser, self.stack = folder, browser, stack
+        self.servers, self.tabs = {}, {}
+
+    def address(self, module, *options):
+        """Where a server listens."""
+        if module not in self.servers:
+            self.servers[module] = self.stack.enter_context(server(module, self.folder, *options))
+        return self.servers[module]
+
+    def open(self, address):
+        """A page that begins to load, and the list of its complaints."""
+        page, complaints = self.browser.new_page(viewport={"width": 900, "height": 900}), []
+        page.set_default_timeout(WAIT)
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        # Voila's page asks other hosts for fonts and MathJax; what the demos need must be here
+        page.route(re.compile(r"^https?://(?!localhost)"), lambda route: route.fulfill(body=""))
+        page.goto(address, wait_until="commit")
+        return page, complaints
+
+    def voila(self, demo):
+        """The page of a demo and its complaints; the next demo begins to load meanwhile."""
+        names = [demo for _, demo in demos()]
+        for each in names[names.index(demo):][:2]:
+            if each not in self.tabs:
+                address = self.address("voila", "--show_tracebacks=True")
+                self.tabs[each] = self.open(f"{address}voila/render/{each}.ipynb")
+        return self.tabs[demo]
+
+
+class Demo:
+    """The panel of a demo on a page."""
+
+    def __init__(self, page):
+        self.page, self.panel = page, page.locator(".widget-vbox").first
+        self.panel.wait_for()
+        self.page.wait_for_function(f"panel => ({PICTURE})(panel) !== ''", arg=self.panel.element_handle())
+
+    @property
+    def words(self):
+        """What the panel says; of a panel that says nothing, the numbers beside its sliders."""
+        return self.panel.evaluate(WORDS)
+
+    @property
+    def picture(self):
+        """The picture as text."""
+        return self.panel.evaluate(PICTURE)
+
+    def changes(self, move, words=True):
+        """Make a move; wait until words (where asked for) and picture are others than before."""
+        before, said = self.picture, self.words
+        move()
+        if words:
+            self.page.wait_for_function(f"([panel, said]) => ({WORDS})(panel) !== said",
+                                        arg=[self.panel.element_handle(), said])  # fmt: skip
+        self.page.wait_for_function(f"([panel, before]) => !['', before].includes(({PICTURE})(panel))",
+                                    arg=[self.panel.element_handle(), before])  # fmt: skip
+
+    def push(self, k=0, key="ArrowRight"):
+        """Push the handle of slider number k by a key."""
+        self.panel.locator(".noUi-handle").nth(k).focus()
+        self.page.keyboard.press(key)
+
+    def shoot(self, name):
+        """Keep a screenshot where FABINTERP_SHOTS names a folder."""
+        if folder := os.environ.get("FABINTERP_SHOTS"):
+            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+EXPLORE = "exp-explore-live"
+
+
+@pytest.mark.parametrize("demo", [demo for _, demo in demos() if demo != EXPLORE])
+def test_demo_moves(stage, demo):
+    page, complaints = stage.voila(demo)
+    shown = Demo(page)
+    shown.shoot(f"{demo}-0")
+    sliders = shown.panel.locator(".noUi-handle").count()
+    if sliders:
+        shown.changes(shown.push)
+        shown.changes(lambda: shown.push(0, "PageUp"))
+        assert re.search(r"\d", shown.panel.locator(".widget-readout").first.inner_text())
+    else:
+        shown.changes(shown.panel.locator("button").first.click, words=False)
+    shown.shoot(f"{demo}-1")
+    assert not complaints
+    page.close()
+
+
+def test_explore_in_a_browser(stage):
+    """A point is moved, its account and pictures follow; then another row is picked, and the point is that row."""
+    page, complaints = stage.voila(EXPLORE)
+    shown = Demo(page)
+    assert re.match(r"row\s+7\n", shown.words)  # what the page shows of the sliders is not taken for a move
+    shown.changes(lambda: shown.push(1, "PageUp"))
+    assert re.match(r"row\s+7, with worst radius moved\n", shown.words)
+    shown.shoot("explore-moved")
+    shown.changes(lambda: page.get_by_label("picture").select_option("rules"), words=False)
+    assert not page.get_by_label("across").is_visible()
+    shown.shoot("explore-rules")
+    shown.changes(shown.push)
+    assert re.match(r"row\s+8\n", shown.words)
+    shown.changes(lambda: page.get_by_label("picture").select_option("fit"))
+    shown.changes(lambda: shown.push(-1, "ArrowLeft"))
+    assert re.search(r"step (\d+) of", shown.words)
+    shown.shoot("explore-fit")
+    assert not complaints
+    page.close()
+
+
+def stored_films():
+    """HTML of every stored output that has a slider."""
+    found = []
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for cell in nbformat.read(path, 4).cells:
+            for out in cell.get("outputs", []):
+                if 'type="range"' in (page := "".join(out.get("data", {}).get("text/html", ""))):
+                    found.append(pytest.param(page, id=f"{path.stem}-{cell.id}"))
+    return found
+
+
+@pytest.mark.parametrize("film", stored_films())
+def test_a_stored_film_moves_without_a_kernel(stage, film):
+    page, complaints = stage.open("about:blank")
+    page.set_content(f"<!doctype html><title>film</title>{film}")
+    images = page.locator("img:visible")
+    first = images.get_attribute("src")
+    page.locator("input[type=range]").focus()
+    page.keyboard.press("End")
+    assert images.count() == 1 and images.get_attribute("src") != first
+    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    assert not complaints
+    page.close()
+
+
+def test_a_panel_in_jupyterlab(stage):
+    address = stage.address("jupyterlab", "--ServerApp.token=", "--ServerApp.password=", "--allow-root",
+                            "--LabApp.expose_app_in_browser=True")  # fmt: skip
+    page, complaints = stage.open(f"{address}lab/tree/exp-refit-live.ipynb")
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'")
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    shown = Demo(page)
+    shown.changes(shown.push)
+    assert "rules, error" in shown.words
+    shown.shoot("lab")
+    assert not complaints
+    page.close()

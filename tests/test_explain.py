@@ -1,0 +1,291 @@
+"""The front door: any model in, a few rules and an honest fidelity out."""
+
+import pickle
+import warnings
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from fabinterp.explanation import Explanation, explain, named_classes, parted
+from fabinterp.proxy import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.reference import as_reference
+from fabinterp.rules import RuleSet
+from fabinterp.simplify import RuleMixtureClassifier, RuleMixtureRegressor
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.uniform(-1, 1, (200, 3)), columns=["a", "b", "c"])
+Y = np.where(X.a > 0.2, 2.0, np.where(X.b > -0.3, 0.0, -1.5)) + rng.normal(0, 0.1, 200)
+LABELS = np.where(X.a > 0.2, "yes", np.where(X.b > -0.3, "no", "maybe"))
+QUICK = {"n_init": 2, "n_shakes": 5}
+FOREST = RandomForestClassifier(10, random_state=0).fit(X, LABELS)
+BOOSTING = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, Y)
+
+
+def fidelity(rules, said, X):
+    """The definition, written once more."""
+    answers = rules.predict(X)
+    return np.mean(answers == said) if rules.classes else 1 - np.mean((answers - said) ** 2) / np.var(said)
+
+
+MODELS = {
+    "forest": (lambda: FOREST, RuleMixtureClassifier),
+    "forest of numbers": (lambda: RandomForestRegressor(10, random_state=0).fit(X, Y), RuleMixtureRegressor),
+    "boosting": (lambda: BOOSTING, RuleMixtureRegressor),
+    "search": (lambda: GridSearchCV(FOREST, {"max_depth": [2, 3]}, cv=2).fit(X, LABELS), RuleMixtureClassifier),
+    "single tree": (lambda: DecisionTreeRegressor(max_leaf_nodes=5).fit(X, Y), ProxyTreeRegressor),
+    "support vectors": (lambda: SVC().fit(X, LABELS), ProxyTreeClassifier),
+    "process": (lambda: GaussianProcessRegressor(RBF(), alpha=0.1, optimizer=None).fit(X, Y), ProxyTreeRegressor),
+    "ridge": (lambda: BayesianRidge().fit(X, Y), ProxyTreeRegressor),
+    "pipeline": (lambda: make_pipeline(StandardScaler(), clone(FOREST)).fit(X, LABELS), ProxyTreeClassifier),
+    "function": (lambda: lambda X: X["a"] * 2.0, ProxyTreeRegressor),
+    "draws": (lambda: Y + rng.normal(size=(4, 200)), ProxyTreeRegressor),
+    "reference": (lambda: as_reference(LogisticRegression().fit(X, LABELS)), ProxyTreeClassifier),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_gets_rules_that_are_measured_as_they_are_shown(name):
+    make, kind = MODELS[name]
+    model = make()
+    options = QUICK if kind in (RuleMixtureClassifier, RuleMixtureRegressor) else {}
+    found = explain(model, X, max_rules=5, random_state=0, **options)
+    assert isinstance(found, Explanation) and isinstance(found.rules, RuleSet) and type(found.model) is kind
+    assert found.method == ("rule mixture" if options else "proxy tree") and (found.tree is None) == bool(options)
+    assert 1 <= len(found.rules.rules) <= 5 and found.n_rows == (160, 40)
+    assert np.array_equal(found.predict(X), found.rules.predict(X))
+    said = found.subject.said(X)
+    at, out = parted(200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4)))
+    assert np.isclose(found.fidelity, fidelity(found.rules, said[at], X.iloc[at]), atol=1e-9)
+    assert np.isclose(found.fidelity_held_out, fidelity(found.rules, said[out], X.iloc[out]), atol=1e-9)
+    assert np.isclose(found.fidelity_on(X), fidelity(found.rules, said, X), atol=1e-9)
+    assert all(0 <= rule.support <= 160 and rule.fidelity <= 1 for rule in found.rules.rules)
+    assert np.isclose(sum(rule.support for rule in found.rules.rules), 160)
+    for text in (str(found), repr(found), found._repr_html_()):
+        assert f"{found.fidelity:.3f}" in text and f"{found.fidelity_held_out:.3f}" in text and found.method in text
+
+
+@pytest.mark.parametrize("model", [FOREST, SVC().fit(X, LABELS)])
+def test_a_seed_makes_it_the_same_and_threads_change_nothing(model):
+    options = QUICK if model is FOREST else {}
+    one = explain(model, X, LABELS, 4, random_state=3, **options)
+    same = explain(model, X, LABELS, 4, random_state=3, n_jobs=2, **options)
+    assert one.rules == same.rules and str(one) == str(same)
+    assert pickle.loads(pickle.dumps(one)).rules == one.rules
+    with pytest.raises(FrozenInstanceError):
+        one.fidelity = 1.0
+
+
+def test_what_the_models_say_is_what_is_explained():
+    for model in (FOREST, SVC().fit(X, LABELS), BOOSTING, Ridge().fit(X, Y)):
+        options = QUICK if model in (FOREST, BOOSTING) else {}
+        said = explain(model, X, max_rules=2, random_state=0, **options).subject.said(X)
+        assert np.array_equal(said, model.predict(X)) if said.dtype.kind == "U" else np.allclose(said, model.predict(X))
+
+
+def test_y_changes_the_scores_and_nothing_else():
+    without, with_y = (explain(FOREST, X, y, 4, random_state=0, **QUICK) for y in (None, LABELS))
+    assert without.rules == with_y.rules and np.isnan(without.model_score) and np.isnan(without.rules_score)
+    _, out = parted(200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4)))
+    assert np.isclose(with_y.model_score, np.mean(FOREST.predict(X)[out] == LABELS[out]))
+    assert np.isclose(with_y.rules_score, np.mean(with_y.predict(X)[out] == LABELS[out]))
+    assert "right answers" in str(with_y) and "right answers" not in str(without)
+    ridge = Ridge().fit(X, Y)
+    numbers = explain(ridge, X, pd.Series(Y, name="price"), 4, held_out=0, random_state=0)
+    assert np.isclose(numbers.model_score, ridge.score(X, Y)) and "R²" in str(numbers)
+    assert numbers.rules.target == "price"
+
+
+def test_held_out_zero_uses_every_row():
+    found = explain(BOOSTING, X, max_rules=4, held_out=0, random_state=0, **QUICK)
+    assert found.n_rows == (200, 0) and np.isnan(found.fidelity_held_out) and "held out" not in str(found)
+
+
+@given(st.integers(2, 300), st.floats(0, 1, exclude_max=True), st.integers(0, 100))
+def test_rows_are_parted(n, share, seed):
+    at, out = parted(n, share, np.random.default_rng(seed))
+    assert sorted([*at, *out]) == list(range(n)) and len(out) == int(share * n) and len(at) > 0
+
+
+def test_a_step_function_is_found_exactly():
+    for model in (DecisionTreeClassifier().fit(X, LABELS), lambda X: np.where(X["a"] > 0.2, 2.0, 0.0)):
+        found = explain(model, X, max_rules=4, random_state=0)
+        assert found.fidelity == 1 and found.fidelity_held_out == 1
+
+
+def test_the_method_can_be_chosen():
+    tree = explain(FOREST, X, max_rules=4, method="tree", random_state=0)
+    assert tree.method == "proxy tree" and "pseudo-draws" in tree.why
+    single = DecisionTreeClassifier().fit(X, LABELS)
+    mixture = explain(single, X, max_rules=4, method="mixture", random_state=0, **QUICK)
+    assert mixture.method == "rule mixture"
+    with pytest.raises(ValueError, match="method must be 'auto' or 'tree' for a model without readable trees, got"):
+        explain(Ridge().fit(X, Y), X, method="mixture")
+
+
+def test_options_reach_the_estimator():
+    found = explain(FOREST, X, max_rules=6, max_conditions=1, random_state=0, **QUICK)
+    assert found.model.max_conditions == 1
+    assert all(len({split.features for split, _ in rule.conditions}) <= 1 for rule in found.rules.rules)
+    assert explain(FOREST, X, max_rules=3, random_state=0, **QUICK).model.max_conditions == 3
+    assert explain(Ridge().fit(X, Y), X, max_rules=8, max_depth=1, random_state=0).tree.n_leaves == 2
+    with pytest.raises(ValueError, match="options of ProxyTreeRegressor are alpha.*, got max_conditions"):
+        explain(Ridge().fit(X, Y), X, max_conditions=2)
+    with pytest.raises(ValueError, match="got reference"):
+        explain(Ridge().fit(X, Y), X, reference=FOREST)
+    with pytest.raises(ValueError, match="got max_dept"):
+        explain(FOREST, X, max_dept=2)
+
+
+def test_frames_with_categories_and_gaps():
+    frame = X.assign(colour=pd.Categorical(rng.choice(["red", "green", "blue"], 200)))
+    y = np.where(frame.colour == "red", 3.0, 0.0) + Y
+    model = make_pipeline(OneHotEncoder(sparse_output=False), Ridge())  # sees labels only
+    found = explain(model.fit(frame[["colour"]], y), frame[["colour"]], max_rules=3, random_state=0)
+    assert found.fidelity > 0.99 and "red" in str(found)
+    gaps = X.mask(rng.random(X.shape) < 0.1)
+    forest = RandomForestRegressor(10, random_state=0).fit(gaps, Y)
+    for method in ("auto", "tree"):
+        options = QUICK if method == "auto" else {}
+        assert np.isfinite(explain(forest, gaps, method=method, random_state=0, **options).fidelity_held_out)
+
+
+def test_arrays_and_lists_are_tables():
+    model = Ridge().fit(X.to_numpy(), Y)
+    one = explain(model, X.to_numpy(), max_rules=4, random_state=0)
+    assert one.rules == explain(model, X.to_numpy().tolist(), max_rules=4, random_state=0).rules
+
+
+def test_classes_that_are_never_said():
+    rare = np.where(np.arange(200) < 2, "rare", LABELS)
+    forest = RandomForestClassifier(20, min_samples_leaf=15, random_state=0).fit(X, rare)
+    assert "rare" not in forest.predict(X)
+    for options in ({"method": "tree"}, QUICK):
+        found = explain(forest, X, max_rules=4, random_state=0, **options)
+        assert "rare" in found.rules.classes and found.predict_proba(X).shape == (200, 4)
+        assert np.allclose(found.predict_proba(X).sum(axis=1), 1)
+    said = forest.predict(X)
+    named = named_classes(explain(forest, X, max_rules=2, **QUICK).subject.ensemble, X, said)
+    assert np.count_nonzero(named != said) == 1 and set(named) == set(forest.classes_)
+    assert forest.predict_proba(X)[:, list(forest.classes_).index("rare")].argmax() == np.flatnonzero(named != said)[0]
+
+
+def test_a_model_that_always_says_the_same():
+    constant = RandomForestRegressor(3).fit(X, np.full(200, 2.5))
+    one_class = SVC().fit(X, np.where(np.arange(200) < 1, "b", "a"))
+    for model, options in ((constant, QUICK), (one_class, {}), (lambda X: np.zeros(len(X)), {})):
+        found = explain(model, X, random_state=0, **options)
+        assert len(found.rules.rules) == 1
+
+
+def test_functions_with_classes():
+    model = LogisticRegression().fit(X, LABELS)
+    found = explain(lambda X: model.predict_proba(X), X, classes=model.classes_, max_rules=6, random_state=0)
+    assert set(found.predict(X)) <= set(LABELS) and found.rules.classes == tuple(model.classes_)
+    assert explain(model.predict_proba, X, max_rules=6, random_state=0).rules == found.rules
+
+
+def test_draws_know_their_rows_only():
+    draws = Y + rng.normal(0, 0.1, (5, 200))
+    found = explain(draws, X, Y, max_rules=4, random_state=0)
+    assert found.fidelity_held_out > 0.8 and found.rules_score > 0.8
+    with pytest.raises(ValueError, match="rows that the draws are for"):
+        found.fidelity_on(X[:50])
+
+
+def test_verbose_tells(capsys):
+    explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0)
+    assert capsys.readouterr().out == ""
+    explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0, verbose=True)
+    assert "Ridge: asked for its answers: point" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_rules": 0}, "max_rules must be an integer of at least 1, got 0"),
+        ({"max_rules": 2.5}, "max_rules must be an integer of at least 1"),
+        ({"method": "lime"}, "method must be one of 'auto', 'mixture', 'tree', got 'lime'"),
+        ({"held_out": 1.0}, "held_out must be a share from 0 to below 1, got 1.0"),
+        ({"held_out": True}, "held_out must be a share"),
+        ({"random_state": "x"}, "random_state must be"),
+        ({"y": Y[:-1]}, r"y must have shape \(200,\)"),
+        ({"X": X[:0]}, "X must have at least one row"),
+        ({"model": Ridge}, "model must be fitted, got Ridge, a class"),
+        ({"model": None}, "model must be a fitted estimator"),
+        ({"model": "no such file.json"}, "no such file"),
+        ({"model": np.full((3, 200), np.nan)}, "draws must be finite"),
+        ({"model": FOREST, "X": X[["a", "b"]]}, "model does not go with X"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_in_one_line(arguments, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        explain(**{"model": Ridge().fit(X, Y), "X": X, **arguments})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(), make_pipeline(StandardScaler(), SVC())])
+def test_unfitted_models_are_refused(model):
+    with pytest.raises(NotFittedError, match="model must be fitted"):
+        explain(model, X, Y)
+
+
+def test_boosters_of_other_libraries():
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    model = xgboost.XGBClassifier(n_estimators=5, n_jobs=1).fit(X, np.unique(LABELS, return_inverse=True)[1])
+    for subject in (model, model.get_booster()):
+        found = explain(subject, X, max_rules=5, random_state=0, **QUICK)
+        assert found.method == "rule mixture" and found.fidelity > 0.9
+        asked = explain(subject, X, max_rules=5, method="tree", random_state=0)
+        assert asked.method == "proxy tree" and asked.fidelity > 0.9
+        assert np.array_equal(asked.subject.said(X), model.predict(X))
+    single = xgboost.XGBRegressor(n_estimators=1, max_depth=2, n_jobs=1).fit(X, Y).get_booster()
+    found = explain(single, X, random_state=0)
+    assert "a single tree" in found.why and found.fidelity > 0.999
+    assert pickle.loads(pickle.dumps(found)).rules == found.rules
+
+
+def test_files(tmp_path):
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    model = xgboost.XGBRegressor(n_estimators=4, n_jobs=1).fit(X, Y)
+    model.save_model(tmp_path / "model.json")
+    found = explain(tmp_path / "model.json", X, max_rules=4, random_state=0, **QUICK)
+    assert found.rules == explain(model, X, max_rules=4, random_state=0, **QUICK).rules
+
+
+def test_bart():
+    stochtree = pytest.importorskip("stochtree", reason="stochtree is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = stochtree.BARTModel()
+        model.sample(X_train=X.to_numpy(), y_train=Y, num_mcmc=10, general_params={"random_seed": 0})
+    found = explain(model, X.to_numpy(), max_rules=4, random_state=0)
+    assert found.method == "proxy tree" and "posterior" in found.why and found.fidelity_held_out > 0.8
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 1000))
+def test_never_more_rules_than_allowed(max_rules, seed):
+    for model in (Ridge().fit(X, Y), GradientBoostingClassifier(n_estimators=2).fit(X, LABELS)):
+        options = {} if isinstance(model, Ridge) else QUICK
+        found = explain(model, X, max_rules=max_rules, random_state=seed, **options)
+        assert len(found.rules.rules) <= max_rules and found.fidelity <= 1

@@ -1,0 +1,295 @@
+"""The nearest change is held against a grid of every row there is; the panel against what it is told."""
+
+import re
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+
+from fabinterp import explorer
+from fabinterp.explorer import Panel, account, distance, explore, film, goal_of, nearest_change, space_of
+from fabinterp.rules import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
+from fabinterp.show import ruleset_of
+
+COLUMNS = Columns(("u", "v", "c"), (None, None, ("red", "green", "blue")))
+CORNERS = np.array([[-1.0, -1, 0], [1, 1, 2]])
+UNIT = np.array([0.7, 1.3, 1.0])
+LINE = np.linspace(-1, 1, 41)
+GRID = np.array(list(product(LINE, LINE, [0.0, 1, 2])))
+
+
+def random_leaf(rng, kind):
+    slopes = tuple(rng.normal(size=2))
+    if kind == "numbers":
+        return Leaf(float(rng.integers(4)))
+    if kind == "lines":
+        return Leaf(float(rng.integers(4)), (0, 1), slopes, -2, 5) if rng.random() < 0.5 else Leaf(1.0)
+    if kind == "logit" and rng.random() < 0.5:
+        return Leaf(0.3 * rng.normal(), (0, 1), slopes, link="logit")
+    if kind == "softmax" and rng.random() < 0.5:
+        return Leaf(tuple(rng.normal(size=3)), (0, 1), tuple(map(tuple, rng.normal(size=(2, 3)))), link="softmax")
+    return Leaf(tuple(np.eye(2 if kind == "logit" else 3)[rng.integers(2 if kind == "logit" else 3)]))
+
+
+def random_rules(rng, kind, slanted):
+    def condition():
+        side, missing, which = bool(rng.integers(2)), bool(rng.integers(2)), rng.integers(4 if slanted else 3)
+        if which == 2:
+            return Split((2,), categories=tuple(rng.permutation(3)[: rng.integers(1, 3)]), missing=missing), side
+        if which == 3:
+            return Split((0, 1), 0.5 * rng.normal(), tuple(rng.normal(size=2)), missing=missing), side
+        return Split((which,), rng.integers(-8, 9) / 10, missing=missing), side
+
+    rules = [Rule(tuple(condition() for _ in range(rng.integers(1, 4))), random_leaf(rng, kind))
+             for _ in range(rng.integers(1, 6))]  # fmt: skip
+    classes = {"labels": ("a", "b", "c"), "softmax": ("a", "b", "c"), "logit": ("no", "yes")}.get(kind)
+    return RuleSet((*rules, Rule((), random_leaf(rng, kind))), COLUMNS, classes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]), st.booleans(),
+       st.booleans(), st.booleans())  # fmt: skip
+def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng, kind, slanted)
+    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
+    x[rng.integers(3) if gap else []] = np.nan
+    by = None if kind in ("labels", "logit", "softmax") else rng.choice([0.5, 1.5]) if kind == "lines" else None
+    fixed = ["u"] if held else []
+    if by is not None and explorer.answerable(rules, x[None])[0] < 0:
+        return
+    change = nearest_change(rules, x, CORNERS, unit=UNIT, by=by, fixed=fixed)
+    goal, space = goal_of(rules, x, None, by), space_of(rules, CORNERS, UNIT, fixed)
+    rows = np.where(np.isnan(x) | ~space.free, x, GRID)
+    met = goal.met(rows)
+    best = distance(x, rows[met], space).min() if met.any() else np.inf
+    if change is None:
+        assert best == np.inf
+        return
+    straight = not slanted and kind in ("labels", "numbers")
+    assert change.exact and change.distance <= best + (1e-12 if straight else 0.021)  # rounding costs 0.01 a feature
+    assert goal.met(change.after[None])[0] and np.isfinite(change.distance)
+    assert change.distance == distance(x, change.after[None], space)[0]
+    assert change.answer == rules.predict(change.after[None])[0] and change.rule == rules.apply(change.after[None])[0]
+    assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (not held or 0 not in change.features)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_a_straight_change_is_tight(seed):
+    """Half a millionth of the way back, the answer is the old one."""
+    rng = np.random.default_rng(seed)
+    rules, x = random_rules(rng, "labels", False), np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
+    change = nearest_change(rules, x, CORNERS, unit=UNIT)
+    goal = goal_of(rules, x)
+    for j in change.features if change else ():
+        back = change.after.copy()
+        back[j] += 5e-7 * (x[j] - back[j]) if j < 2 else x[j] - back[j]
+        assert not goal.met(back[None])[0]
+
+
+def test_distance_counts_units_and_labels_and_forbids_the_rest():
+    rules = random_rules(np.random.default_rng(0), "labels", False)
+    space, x = space_of(rules, CORNERS, UNIT, ["v"]), np.array([0.0, 0.0, 1.0])
+    rows = np.array([[0.7, 0, 0], [0, 0.1, 1], [np.nan, 0, 1], [0, 0, 1], [-0.35, 0, 1]])
+    assert distance(x, rows, space).tolist() == [2.0, np.inf, np.inf, 0.0, 0.5]
+
+
+def test_the_first_match_counts():
+    """The second rule's own border is nearest, but the first rule, with the old answer, covers it."""
+    rules = RuleSet((Rule(((Split((0,), 1.0), True), (Split((0,), 2.0), False)), Leaf(0.0)),
+                     Rule(((Split((0,), 1.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
+                    Columns(("u",), (None,)))  # fmt: skip
+    change = nearest_change(rules, [0.5])
+    assert change.after[0] == np.nextafter(2.0, 3) and change.rule == 1 and change.answer == 5.0
+    assert explorer.moves_text(change, rules) == "u from 0.5 to just above 2"
+
+
+def test_an_equation_is_crossed_at_a_round_number():
+    rules = RuleSet((Rule((), Leaf(0.0, (0,), (3.0,))),), Columns(("u",), (None,)))
+    change = nearest_change(rules, [0.1], by=1)
+    assert abs(change.answer - 0.3) >= 1 and change.after[0] in (0.44, -0.24) and change.exact
+
+
+def test_a_wanted_label_and_what_is_refused():
+    flowers = load_iris(as_frame=True)
+    conditions = [((Split((2,), 2.45), False),), ((Split((3,), 1.75), False),), ()]
+    names = tuple(flowers.target_names)
+    rules = RuleSet(tuple(Rule(c, Leaf(tuple(np.eye(3)[k]))) for k, c in enumerate(conditions)),
+                    Columns(tuple(flowers.data.columns), (None,) * 4), names)  # fmt: skip
+    first = flowers.data.iloc[[0]]
+    near, far = nearest_change(rules, first, flowers.data), nearest_change(rules, first, flowers.data, to="virginica")
+    assert near.answer == "versicolor" and near.features == (2,) and near.exact
+    assert far.answer == "virginica" and far.features == (2, 3) and far.distance > near.distance
+    assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
+    for wrong, word in (({"to": "rose"}, "to must"), ({"by": 2}, "by must"), ({"fixed": ["x"]}, "fixed must"),
+                        ({"unit": [0, 1, 1, 1]}, "unit must")):  # fmt: skip
+        with pytest.raises(ValueError, match=word):
+            nearest_change(rules, first, flowers.data, **wrong)
+    with pytest.raises(ValueError, match="x must be one row"):
+        nearest_change(rules, flowers.data)
+
+
+def bent(value, breaks=(0.0, 1.0), slope=1.0):
+    """A score that falls from value + slope/2 and rises again: two crossings of zero."""
+    curve = Curve(0, breaks, ((slope, -4 * slope, 4 * slope),))
+    return RuleSet((Rule((), Leaf(value, curves=(curve,), link="logit")),), Columns(("u",), (None,)), ("no", "yes"))
+
+
+def test_a_curve_is_crossed_where_it_crosses():
+    rules, X = bent(-0.5), np.linspace(0, 1, 11)[:, None]
+    # 0.5 − 4u + 4u² = 0 at u = (1 ± √½) / 2
+    change = nearest_change(rules, [0.6], X)
+    assert not change.exact and change.answer == "yes"
+    assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 < 0.01 * space_of(rules, X).unit[0]
+    assert nearest_change(rules, [0.4], X).after[0] <= (1 - np.sqrt(0.5)) / 2
+
+
+def test_the_account_adds_up():
+    curve = Curve(1, (0.0, 1.0), ((0.0, 2.0),))
+    leaf = Leaf(1.5, (0,), (0.25,), -10, 3.0, curves=(curve,))
+    rules = RuleSet((Rule(((Split((2,), categories=(0,)), True),), Leaf(7.0)), Rule((), leaf)), COLUMNS)
+    said = dict(account(rules, [2.0, 0.5, 2]))
+    assert said["y"] == "3" and said["rule 2 of 2"] == "otherwise"
+    assert said["sum"] == "1.5 + 0.5 (u 2) + 1 (v 0.5) = 3"
+    assert said["not before"] == "rule 1 wants c is red (here blue)"
+    assert dict(account(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, kept at 3")
+    assert "no answer" in dict(account(rules, [np.nan, 1, 2]))["y"]
+    change = nearest_change(rules, [2.0, 0.5, 2])
+    assert account(rules, [2.0, 0.5, 2], change)[-1] == (
+        "another answer if", "c from blue to red: rule 1 then says 7")  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]))
+def test_the_account_names_the_rule_and_the_answer(seed, kind):
+    rng = np.random.default_rng(seed)
+    rules, x = random_rules(rng, kind, True), np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
+    said = account(rules, x)
+    answer = rules.predict(x[None])[0]
+    assert said[0][1].startswith(answer if rules.classes else f"{answer:.4g}")
+    assert said[1][0] == f"rule {rules.apply(x[None])[0] + 1} of {len(rules.rules)}"
+
+
+# The panel
+
+
+def flower_rules():
+    flowers = load_iris(as_frame=True)
+    conditions = [((Split((2,), 2.45), False),), ((Split((3,), 1.75), False),), ()]
+    rules = tuple(Rule(c, Leaf(tuple(np.eye(3)[k]))) for k, c in enumerate(conditions))
+    return RuleSet(rules, Columns(tuple(flowers.data.columns), (None,) * 4), (0, 1, 2)), flowers.data, flowers.target
+
+
+def text(panel):
+    return re.sub("<[^>]*>", " ", panel.said.value)
+
+
+def test_the_panel_follows_its_controls():
+    rules, X, y = flower_rules()
+    panel = explore(rules, X, y, row=3)
+    assert "row  3" in text(panel) and "just above 2.45" in text(panel)
+    before = panel.picture.value
+    panel.controls["x2"].value = 5.0
+    assert "with petal length (cm) moved" in text(panel) and "rule 2 of 3" in text(panel)
+    assert panel.picture.value != before
+    panel.controls["row"].value = 120
+    assert "moved" not in text(panel) and "rule 3 of 3" in text(panel)
+    assert panel.controls["x2"].value == X.iloc[120, 2]
+    after = panel.picture.value
+    panel.controls["picture"].value = "rules"
+    assert panel.picture.value != after and panel.picture.value[:4] == b"\x89PNG"
+
+
+def test_one_move_draws_once(monkeypatch):
+    rules, X, y = flower_rules()
+    panel, drawn, draw = explore(rules, X, y), [], explorer.still
+    monkeypatch.setattr(explorer, "still", lambda *a: drawn.append(1) or draw(*a))
+    panel.controls["row"].value = 77  # moves the features' sliders too
+    assert len(drawn) == 1
+
+
+def test_gaps_and_labels_have_controls():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3, 4], "<b>": pd.Categorical(["x", "y", "x", "<i>"])})
+    first = Rule(((Split((0,), 2.0, missing=True), True), (Split((1,), categories=(0,)), False)), Leaf(1.0))
+    rules = RuleSet((first, Rule((), Leaf(2.0))), Columns(("a", "<b>"), (None, ("<i>", "x", "y"))), target="<u>")
+    panel = explore(rules, frame, [1, 1, 2, 2], row=1)
+    assert panel.controls["gap0"].value is True and "missing" in text(panel)
+    assert not re.search("<[bui]>", panel.said.value) and "&lt;b&gt;" in panel.said.value
+    assert "&lt;u&gt;" in panel.said.value
+    panel.controls["gap0"].value = False
+    assert "rule 2 of 2" in text(panel)
+    assert list(panel.controls["x1"].options)[0] == ("<i>", 0.0)
+
+
+def test_a_tree_and_a_refusal():
+    tree = Tree((Split((0,), 0.5), None, None), [2, -1, -1], [1, -1, -1], (None, Leaf(0.0), Leaf(0.0, (1,), (1.0,))),
+                Columns(("u", "v"), (None, None)))  # fmt: skip
+    X = np.random.default_rng(0).random((30, 2))
+    panel = explore(tree, X, by=0.1)
+    assert len(ruleset_of(tree).rules) == 2 and "rule" in text(panel)
+    panel.controls["up"].value = panel.controls["across"].value
+    assert "features must be two different columns" in text(panel)
+
+
+def test_the_stored_film_stands_alone():
+    rules, X, y = flower_rules()
+    bundle = explore(rules, X, y, frames=(0, 60, 120))._repr_mimebundle_()
+    page = bundle["text/html"]
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"]
+    assert page.count("<img") == 3 and not re.search(r"<script|https?:|<link", page)
+    assert page.count("display:none") == 2 and 'max="2"' in page and "live where a kernel runs" in bundle["text/plain"]
+    assert "text/html" not in explore(rules, X, y)._repr_mimebundle_()
+
+
+def test_a_film_escapes():
+    shown = film(lambda figure, k: f"<b>{k}", [{"k": 1}, {"k": 2}], label='"<x>')._repr_html_()
+    assert "<b>" not in shown and "&lt;b&gt;1" in shown and 'aria-label="&quot;&lt;x&gt;"' in shown
+
+
+def test_a_panel_says_what_is_refused():
+    def draw(figure, k):
+        if k > 2:
+            raise ValueError(f"k must be small, got {k}")
+        return f"k is {k}"
+
+    panel = Panel(draw, {"k": (0, 5, 1)}, values={"k": 2})
+    assert "k is 2" in panel.said.value
+    panel.controls["k"].value = 4
+    assert "k must be small, got 4" in panel.said.value
+
+
+def test_what_a_slider_cannot_show_is_not_a_move():
+    """Sliders stand on steps, rows lie between them: a page that reports its sliders leaves the row as it is."""
+    X = np.random.default_rng(0).random((20, 2))
+    rules = RuleSet((Rule(((Split((0,), 0.5), True),), Leaf(1.0)), Rule(((Split((1,), 0.5), True),), Leaf(3.0)),
+                     Rule((), Leaf(2.0))), Columns(("u", "v"), (None, None), (False, False)))  # fmt: skip
+    panel = explore(rules, X, row=4)
+    view, values = panel.draw.__self__, {name: one.value for name, one in panel.controls.items()}
+    assert (view.point(4, values) == X[4]).all() and "moved" not in text(panel)
+    assert abs(values["x0"] - X[4, 0]) <= 0.5 * panel.controls["x0"].step
+    panel.controls["x0"].value += panel.controls["x0"].step
+    assert "with u moved" in text(panel)
+
+
+def test_the_pictures_show_the_point_and_where_it_would_change():
+    from matplotlib.figure import Figure
+
+    rules, X, y = flower_rules()
+    view = explore(rules, X, y).draw.__self__
+    low, high = X.min().to_numpy(), X.max().to_numpy()
+    for picture, marks in (("two features", {"point", "after"}), ("rules", {"x2", "after2"})):
+        figure = Figure()
+        view.draw(figure, 0, picture, across=2, up=3, **view.standing(view.Z[0]))
+        lines = {line.get_gid(): line for line in figure.axes[0].lines}
+        assert marks <= set(lines)
+    point, after = (np.ravel(lines[name].get_xdata())[0] for name in ("x2", "after2"))
+    assert point < after < figure.axes[0].get_xlim()[1] and low[2] < 2.45 < high[2]
+    figure = Figure()  # the change is of petal length, which this plane does not show
+    view.draw(figure, 0, "two features", across=0, up=1, **view.standing(view.Z[0]))
+    gids = [line.get_gid() for line in figure.axes[0].lines]
+    assert "point" in gids and "after" not in gids

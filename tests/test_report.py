@@ -1,0 +1,438 @@
+"""The report: its numbers are right and say on which rows, it stands alone, and no name can break it."""
+
+import base64
+import hashlib
+import html
+import re
+import shutil
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+import fabinterp
+from fabinterp import reporting as reports
+from fabinterp.projection import ProxyLinearClassifier, ProxyLinearRegressor
+from fabinterp.proxy import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.reference import as_reference
+from fabinterp.reporting import fingerprint, report
+from fabinterp.rules import Leaf, Rule, RuleSet, Split, Tree, read_columns
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+HOSTILE = ["<script>window.hit=1</script>", "\"quoted' </style><img src=x onerror=window.hit=2>", "a" * 300,
+           "🙂 emoji", "ملف العميل", "$x_1$ $\\frac{", "line\nbreak\x00 \u202ereversed"]  # fmt: skip
+
+
+class Parsed(HTMLParser):
+    """Tags, attributes and words of a page; every tag closes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words, self.open = [], [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in {"meta", "img", "source"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def words_of(text):
+    return " ".join(" ".join(Parsed(text).words).split())
+
+
+def pictures(text):
+    """The SVG texts of a page."""
+    addresses = re.findall(r'(?:src|srcset)="data:image/svg\+xml;base64,([^"]+)"', text)
+    return [base64.b64decode(address).decode() for address in dict.fromkeys(addresses)]
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:200, :5], y[:200]
+
+
+@pytest.fixture(scope="module")
+def labels():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    return X.iloc[:, :5], pd.Series(np.array(["red", "white", "rosé"])[y], name="colour")
+
+
+@pytest.fixture(scope="module")
+def tree(labels):
+    return ProxyTreeClassifier(max_leaves=4, random_state=0).fit(*labels)
+
+
+# Numbers
+
+
+@given(st.integers(0, 400), st.integers(1, 400), st.floats(0.5, 0.999))
+def test_wilson_is_the_score_test(k, n, level):
+    k = min(k, n)
+    low, high = reports.wilson(k, n, level)
+    z = reports.ndtri(0.5 + level / 2)
+    assert 0 <= low <= k / n + 1e-12 and k / n - 1e-12 <= high <= 1
+    for end in {low, high} - {0.0, 1.0}:
+        assert n * (k / n - end) ** 2 == pytest.approx(z**2 * end * (1 - end), rel=1e-6, abs=1e-9)
+    flipped = reports.wilson(n - k, n, level)
+    assert np.allclose([low, high], [1 - flipped[1], 1 - flipped[0]], atol=1e-12)
+    wider = reports.wilson(k, n, 0.5 + level / 2)
+    assert wider[0] <= low + 1e-12 and high <= wider[1] + 1e-12
+
+
+def test_wilson_covers_about_as_often_as_it_says():
+    rng, n = np.random.default_rng(0), 60
+    for p in (0.05, 0.3, 0.5):
+        ends = [reports.wilson(k, n) for k in range(n + 1)]
+        hits = np.mean([ends[k][0] <= p <= ends[k][1] for k in rng.binomial(n, p, 4000)])
+        assert 0.92 < hits < 0.985
+
+
+def test_number_intervals_are_those_of_a_plain_bootstrap():
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=150)
+    said = 0.7 * y + rng.standard_t(4, 150)
+    value, low, high = reports.number_intervals(y, said, 0.9, 0)
+
+    def measures(y, said):
+        e = said - y
+        return np.sqrt(np.mean(e**2)), np.mean(np.abs(e)), 1 - np.mean(e**2) / np.var(y)
+
+    assert np.allclose(value, measures(y, said))
+    drawn = [measures(y[at], said[at]) for at in rng.integers(150, size=(4000, 150))]
+    slow = np.quantile(drawn, [0.05, 0.95], axis=0)
+    assert np.abs(np.array([low, high]) - slow).max(axis=0) == pytest.approx(0, abs=0.1 * np.ptp(slow, axis=0).max())
+    again = reports.number_intervals(y, said, 0.9, 0)
+    assert np.array_equal(again[1], low) and np.array_equal(again[2], high)
+
+
+def test_rows_of_the_fit_are_known_again(labels, tree):
+    X, _ = labels
+    Z = X.to_numpy()
+    assert reports.are_seen(tree.rules_, Z) is True
+    assert reports.are_seen(tree.rules_, Z[::-1]) is True
+    assert reports.are_seen(tree.rules_, Z[:-1]) is False
+    assert reports.are_seen(tree.tree_.rules(), Z) is None
+
+
+def test_findings_are_the_errors(labels, tree):
+    X, y = labels
+    found = reports.measured(tree, tree.rules_, X, y, None, None, None, 0.95, 0)
+    wrong, base = found.findings
+    assert wrong.value == np.mean(tree.predict(X) != y) and wrong.rows == "178 rows of the fit"
+    assert base.value == 1 - y.value_counts().iloc[0] / len(y) and "white" in base.what
+    assert len(found.notes) == 1 and "are those of the fit" in found.notes[0]
+    assert sum(n for _, n, _ in found.by_class) == len(y)
+    for label, n, share in found.by_class:
+        assert n == (y == label).sum() and share.value == np.mean(tree.predict(X[y == label]) == label)
+
+
+def test_unknown_labels_count_as_wrong(labels, tree):
+    X, y = labels
+    other = y.where(np.arange(len(y)) > 9, "green")
+    found = reports.measured(tree, tree.rules_, X, other, None, None, None, 0.95, 0).findings
+    assert found[0].value == np.mean(tree.predict(X) != other)
+
+
+def test_held_out_and_cross_fitted(numbers):
+    X, y = numbers
+    model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X[:150], y[:150])
+    found = reports.measured(model, model.rules_, X[:150], y[:150], (X[150:], y[150:]), None, None, 0.95, 0)
+    assert not found.notes and {f.rows for f in found.findings} == {"150 rows of the fit", "50 rows held out"}
+    assert found.findings[0].rows == "50 rows held out"
+    assert found.findings[0].value == pytest.approx(np.sqrt(np.mean((model.predict(X[150:]) - y[150:]) ** 2)))
+    same = reports.measured(model, model.rules_, X[:150], y[:150], (X[:150], y[:150]), None, None, 0.95, 0)
+    assert "look like the same table" in same.notes[0]
+    crossed = reports.measured(model, model.rules_, X[:150], y[:150], None, 3, None, 0.95, 0)
+    assert crossed.findings[0].rows == "150 rows, cross-fitted in 3 parts"
+    assert crossed.findings[0].value != [f for f in crossed.findings if f.rows == "150 rows of the fit"][0].value
+    assert not crossed.notes
+
+
+def test_fidelity_is_that_of_the_rules(numbers):
+    X, y = numbers
+    forest = RandomForestRegressor(20, random_state=0).fit(X, y)
+    proxy = ProxyTreeRegressor(as_reference(forest), max_leaves=4, random_state=0).fit(X)
+    found = reports.measured(proxy, proxy.rules_, X, None, None, None, None, 0.95, 0).findings
+    assert len(found) == 1 and found[0].value == pytest.approx(proxy.fidelity_) and "reference" in found[0].what
+    for reference in (forest, forest.predict):
+        found = reports.measured(proxy.tree_, proxy.rules_, X, None, None, None, reference, 0.95, 0).findings
+        assert found[0].value == pytest.approx(proxy.fidelity_)
+    notes = reports.measured(proxy, proxy.rules_, X, y, None, 3, None, 0.95, 0).notes
+    assert "cross-fitted are only the rules" in notes[0]
+    refit = ProxyTreeRegressor(forest, max_leaves=4, random_state=0).fit(X, y)
+    assert not reports.measured(refit, refit.rules_, X, y, None, 3, None, 0.95, 0).notes  # a clone is fitted anew
+
+
+def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
+    X, y = numbers
+    draws = np.random.default_rng(0).normal(y.to_numpy(), 10, (5, len(y)))
+    proxy = ProxyTreeRegressor(draws, max_leaves=3, random_state=0).fit(X)
+    found = reports.measured(proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, None, 0.95, 0).findings
+    assert [f.rows for f in found if f.what.startswith("agreement")] == ["200 rows of the fit"]
+    with pytest.raises(ValueError, match="cv must be None for a proxy of draws"):
+        report(proxy, X, y, cv=3)
+
+
+def test_a_summary_counts_every_known_row():
+    rng = np.random.default_rng(0)
+    for values, kind in ((rng.normal(size=300), "numbers"), (rng.integers(0, 5, 300), "whole numbers")):
+        values = np.where(rng.random(300) < 0.1, np.nan, values)
+        found = reports.summary_of("x", values)
+        assert found.kind == kind and sum(found.counts) + found.gaps == 300 and found.gaps == np.isnan(values).sum()
+    assert reports.summary_of("x", np.full(4, np.nan)).kind == "empty"
+    assert reports.summary_of("x", np.full(4, 2.5)).said == "always 2.5"
+    assert sum(reports.summary_of("x", np.r_[np.zeros(999), 0.5]).counts) == 1000
+
+
+# Every model has its page
+
+CASES = {
+    "rules": lambda X, y, labels: (
+        fabinterp.RuleMixtureClassifier(RandomForestClassifier(5, max_leaf_nodes=8, random_state=0), max_rules=3,
+                                        n_init=1, max_components=3, random_state=0).fit(*labels), labels),
+    "piecewise": lambda X, y, labels: (
+        fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), (X, y)),
+    "oblique": lambda X, y, labels: (
+        fabinterp.ObliqueAdditiveRegressor(max_depth=1, max_components=2, n_init=1, random_state=0).fit(X, y), (X, y)),
+    "metatree": lambda X, y, labels: (fabinterp.MetaTreeClassifier(max_depth=3, random_state=0).fit(*labels), labels),
+    "draws": lambda X, y, labels: (
+        ProxyTreeRegressor(RandomForestRegressor(10, random_state=0).fit(X, y), max_leaves=4, n_draws=5,
+                           random_state=0).fit(X, y), (X, y)),
+    "line": lambda X, y, labels: (ProxyLinearRegressor(random_state=0).fit(X, y), (X, y)),
+    "softmax": lambda X, y, labels: (ProxyLinearClassifier(random_state=0).fit(*labels), labels),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_model_has_its_page(case, numbers, labels, tmp_path):
+    model, (X, y) = CASES[case](*numbers, labels)
+    path = tmp_path / "page.html"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # letters that a font lacks would be told
+        assert report(model, X, y, path) == path
+    text = path.read_text(encoding="utf-8")
+    parsed, words = Parsed(text), words_of(text)
+    assert not {"script", "link", "iframe", "object"} & set(parsed.tags) and not re.search(r"\bon\w+=", text)
+    for name, value in parsed.attributes:
+        assert name not in {"href", "src", "srcset", "action"} or value.startswith("data:image/svg+xml;base64,")
+    for part in ("What it says", "How good is it?", "The table", "Make it again", "are those of the fit"):
+        assert part in words
+    assert (("The search" in words) == (len(set(np.ravel(getattr(model, "trace_", [])))) > 1))
+    assert all(svg.startswith("<?xml") and "<script" not in svg for svg in pictures(text)) and pictures(text)
+    for rule in model.rules_.rules:
+        assert f"{rule.support:.6g}" in words
+    said = html.unescape(re.search(r"from_json\(text\)</code>.</p><pre>(.*?)</pre>", text, re.S)[1])
+    assert RuleSet.from_json(said).rules == model.rules_.rules
+
+
+def test_the_code_on_the_page_makes_the_model_again(labels):
+    X, y = labels
+    made = ProxyTreeClassifier(max_leaves=4, min_samples_leaf=7, random_state=3).fit(X, y)
+    text = report(made, X, y)
+    code = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", text, re.S)[1])
+    space = {"X": X, "y": y}
+    exec(code, space)
+    assert space["model"].rules_ == made.rules_ and space["model"].get_params() == made.get_params()
+    space = {"X": X.iloc[::-1], "y": y}
+    with pytest.raises(AssertionError):
+        exec(code, space)
+
+
+def test_what_cannot_be_made_again_is_said(numbers):
+    X, y = numbers
+    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
+    words = words_of(report(ProxyTreeRegressor(forest, max_leaves=3).fit(X, y), X, y))
+    assert "random_state is no number" in words and "fitted before it was handed over" in words
+    assert "from sklearn.ensemble import RandomForestRegressor" in words
+    words = words_of(report(ProxyTreeRegressor(forest.predict, max_leaves=3, random_state=0).fit(X), X))
+    assert "reference=..." in words and "hand over the same object" in words and "model.fit(X)" in words
+
+
+def test_rules_and_trees_without_an_estimator(labels, tree):
+    X, y = labels
+    for said in (tree.rules_, tree.tree_):
+        words = words_of(report(said, X, y, code="make it so <b>"))
+        assert "make it so <b>" in words
+    text = report(tree.tree_, X, y)
+    said = html.unescape(re.search(r"from_json\(text\)</code>.</p><pre>(.*?)</pre>", text, re.S)[1])
+    assert Tree.from_json(said) == tree.tree_ and "it cannot be told whether" in words_of(text)
+    one = RuleSet((Rule((), Leaf((0.2, 0.3, 0.5))),), read_columns(X), ("red", "white", "rosé"))
+    assert "One answer for all" in words_of(report(one, X, y))
+
+
+def test_the_same_page_again_and_in_a_notebook(labels, tree):
+    X, y = labels
+    page = report(tree, X, y, title="<b>Wine</b>")
+    assert page == report(tree, X, y, title="<b>Wine</b>") and isinstance(page, str)
+    frame = Parsed(page._repr_html_())
+    assert frame.tags == ["iframe"] and dict(frame.attributes)["srcdoc"] == page
+    assert dict(frame.attributes)["sandbox"] == ""
+    assert "<title>&lt;b&gt;Wine&lt;/b&gt;</title>" in page
+
+
+def test_no_figure_is_left_open(labels, tree):
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    report(tree, *labels)
+    assert plt.get_fignums() == before
+
+
+def test_fingerprint_names_a_table(labels):
+    X, y = labels
+    name = fingerprint(X, y)
+    assert re.fullmatch("[0-9a-f]{16}", name) and name == fingerprint(X.copy(), list(y)) != fingerprint(X)
+    assert name != fingerprint(X.rename(columns={"ash": "Ash"}), y)
+    changed = X.copy()
+    changed.iloc[3, 2] = np.nextafter(changed.iloc[3, 2], 9)
+    assert name != fingerprint(changed, y)
+    gap = X.mask(X > X.median())
+    assert fingerprint(gap, y) == fingerprint(gap.copy(), y) != name
+
+
+# Refusals, one line each
+
+
+@pytest.mark.parametrize("options, told", [
+    ({"y": [1, 2]}, "y must have shape (178,) like the rows of X, got (2,)"),
+    ({"y": ["?"] * 178}, "y must hold labels among 'red', 'rosé', 'white', got '?'"),
+    ({"path": "nowhere/page.html"}, "path must name a file in a folder that exists"),
+    ({"path": "."}, "which is a folder"),
+    ({"level": 1.0}, "level must lie between 0 and 1, got 1.0"),
+    ({"cv": 1}, "cv must be None or a whole number from 2"),
+    ({"cv": True}, "cv must be None or a whole number from 2"),
+    ({"held_out": np.zeros(3)}, "held_out must be a pair (X, y) or None, got ndarray"),
+    ({"reference": 3}, "reference must have predict, be a function of X, or None, got int"),
+    ({"model": LinearRegression()}, "must be a RuleSet, a Tree or a fitted estimator that has rules_, got Linear"),
+    ({"model": fabinterp.RuleMixtureClassifier()}, "model must be a RuleSet, a Tree or a fitted estimator"),
+    ({"model": "rules"}, "got str"),
+])  # fmt: skip
+def test_refused_in_one_line(options, told, labels, tree, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = labels
+    with pytest.raises((ValueError, TypeError)) as error:
+        report(**{"model": tree, "X": X, "y": y, **options})
+    assert told in str(error.value) and "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_more_refusals(numbers, labels, tree):
+    X, y = numbers
+    model = ProxyLinearRegressor(random_state=0).fit(X, y)
+    for target, told in ((["a"] * 200, "y must hold numbers, got 'a'"), (y * np.nan, "y must be finite, got 200")):
+        with pytest.raises(ValueError, match=told):
+            report(model, X, target)
+    with pytest.raises(ValueError, match="cv must be None without y, and for rules"):
+        report(tree.rules_, *labels, cv=2)
+    forest = fabinterp.MetaTreeClassifier(n_trees=3, max_depth=2, random_state=0).fit(*labels)
+    with pytest.raises(TypeError, match="a forest of 3 meta-trees has no rules_"):
+        report(forest, *labels)
+    with pytest.raises(ValueError, match="X has"):
+        report(tree, labels[0].rename(columns={"ash": "Ash"}), labels[1])
+
+
+# Hostile names, in a browser
+
+
+def hostile_table(n=240):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(n, len(HOSTILE))), columns=HOSTILE)
+    X["label </td>"] = pd.Categorical(rng.choice(["<b>red & 名</b>", "blue 🙂", "x" * 120], n))
+    X.iloc[::9, 5] = np.nan
+    score = X.iloc[:, 0] + 2 * (X.iloc[:, 2] > 0) + X.iloc[:, 4] + (X.iloc[:, 7] == "x" * 120) + 0.5 * X.iloc[:, 3]
+    target = "<h1>target</h1> 🙂 " + "t" * 80
+    labels = np.where(score > 1, "<i>yes</i> שלום", "no $y$ " + "z" * 100)
+    return X, pd.Series(labels, name=target), score.rename(target)
+
+
+@pytest.fixture(scope="module")
+def hostile_pages(tmp_path_factory):
+    """Pages of a list, a tree and equations about a hostile table."""
+    folder = tmp_path_factory.mktemp("pages")
+    X, y, score = hostile_table()
+    conditions = [((Split((0,), -0.17), True), (Split((2,), 0.0), True), (Split((4,), -0.5), False)),
+                  ((Split((7,), categories=(0, 2)), True), (Split((5,), 0.1, missing=True), True)), ()]  # fmt: skip
+    leaves = [Leaf((0.9, 0.1)), Leaf((0.2, 0.8)), Leaf((0.6, 0.4))]
+    rules = RuleSet(tuple(map(Rule, conditions, leaves)), read_columns(X), ("<i>yes</i> שלום", "no $y$ " + "z" * 100),
+                    target=y.name).measure(X, y)  # fmt: skip
+    plain = X.drop(columns=HOSTILE[5])
+    models = {"list": (rules, X, y), "tree": (ProxyTreeClassifier(max_leaves=5, random_state=0).fit(X, y), X, y),
+              "equations": (fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(plain, score), plain,
+                            score)}  # fmt: skip
+    for name, (model, table, target) in models.items():
+        report(model, table, target, folder / f"{name}.html", title='"><script>window.hit=3</script>')
+    return folder
+
+
+def test_hostile_names_are_text(hostile_pages):
+    for path in hostile_pages.iterdir():
+        text = path.read_text(encoding="utf-8")
+        parsed = Parsed(text)
+        assert not {"script", "i"} & set(parsed.tags)
+        assert parsed.tags.count("h1") == 1 and not [name for name, _ in parsed.attributes if name.startswith("on")]
+        words = words_of(text)
+        for name in HOSTILE[:5]:
+            assert name in words
+        for svg in pictures(text):
+            assert "<script" not in svg and "onerror=window" not in re.sub(r">[^<]*<", "><", svg)
+
+
+def test_pages_in_a_browser(hostile_pages):
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("chromium is not installed")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
+        complaints, asked = [], []
+        for path in sorted(hostile_pages.iterdir()):
+            grounds = {}
+            for scheme, wide in (("light", 1200), ("dark", 1200), ("light", 400), ("dark", 400)):
+                size = {"width": wide, "height": 800}
+                context = browser.new_context(color_scheme=scheme, viewport=size, offline=True)
+                tab = context.new_page()
+                tab.on("console", lambda message: complaints.append(message.text))
+                tab.on("pageerror", lambda error: complaints.append(str(error)))
+                tab.on("dialog", lambda dialog: complaints.append(dialog.message))
+                tab.on("request", lambda request: asked.append(request.url))
+                tab.goto(path.as_uri())
+                tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+                assert tab.evaluate("document.documentElement.scrollWidth") <= wide
+                out = """[...document.querySelectorAll('body *')].filter(each => !each.closest('.tree') &&
+                    each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80))"""
+                assert tab.evaluate(out) == []
+                assert tab.evaluate("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
+                assert tab.evaluate("typeof window.hit") == "undefined"
+                colours = "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+                shown = hashlib.sha256(tab.evaluate("document.images[0].currentSrc").encode()).hexdigest()
+                grounds[scheme, wide] = (*tab.evaluate(colours), shown)
+                context.close()
+            assert grounds["light", 1200][1] != grounds["dark", 1200][1] == grounds["dark", 400][1]
+            assert len({shown for *_, shown in grounds.values()}) == 4  # each page shows a picture of its own
+        printed = browser.new_page(color_scheme="dark")
+        printed.goto(path.as_uri())
+        printed.emulate_media(media="print", color_scheme="dark")
+        assert printed.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ground')") == "#fff"
+        browser.close()
+    assert not complaints
+    assert all(url.startswith(("file://", "data:image/svg+xml")) for url in asked)
