@@ -301,6 +301,7 @@ def read_rows(estimator, X, y, sample_weight, rng):
     columns = order_categories(given or read_columns(Z), Z[at], order[:n], w[:n])
     Z = (encode(X, columns) if framed else Z)[cells, np.arange(Z.shape[1])]
     estimator.reference_, estimator.columns_, estimator._framed = reference, columns, framed
+    estimator._has_gaps = bool(np.isnan(Z[:n]).any())
     if reference.classes is not None:
         estimator.classes_ = reference.classes
     return Rows(Z, target, var, w, n, draws, noise, at), n_rows
@@ -408,7 +409,8 @@ class AnsweringProxyTree(BaseProxyTree):
 
     def _encoded(self, X):
         Z = rows_at_predict(self, X)
-        return Z if get_tags(self).input_tags.allow_nan else check_array(Z, input_name="X", estimator=self)
+        gaps = self._has_gaps or get_tags(self).input_tags.allow_nan
+        return Z if gaps else check_array(Z, input_name="X", estimator=self)
 
     def predict(self, X):
         """(n,) the answer of the leaf of each row of X (n, d), frame or array: what `rules_` says."""

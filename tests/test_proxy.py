@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -466,3 +467,11 @@ def test_size_is_what_grows_the_folds():
     rows = Rows(Z, target, np.ones(60), w, 40)
     whole = Size(None, 0.0, None, 5, False, 0).grow(rows)
     assert np.bincount(whole.apply(Z[:40]), w[:40], len(whole.feature))[whole.feature < 0].min() >= 5
+
+
+def test_a_pipeline_that_takes_gaps_is_explained_with_gaps():
+    X, y = np.random.default_rng(0).normal(size=(120, 2)), np.arange(120) % 2
+    X[::7, 0] = np.nan
+    pipe = make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, y)
+    model = ProxyTreeClassifier(pipe, max_leaves=4, random_state=0).fit(X)
+    assert (model.predict(X) == model.rules_.predict(X)).all()
