@@ -1012,7 +1012,7 @@ class Draws:
 
 
 def draws_of(trees):
-    """The `Draws` of trees that share their columns: equation (S5)."""
+    """The `Draws` of trees that share their columns: equation (S6)."""
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
         raise ValueError("trees must be of the same columns")
@@ -1048,7 +1048,7 @@ def trees_in(model):
 
 # %% ../nbs/12a_pictures.ipynb #pic-density
 def density(cuts, low, high, steps=120):
-    """Where cuts (m,) lie on a scale: places (steps,) between 0 and 1, and heights (steps,) of at most 1; (S6)."""
+    """Where cuts (m,) lie on a scale: places (steps,) between 0 and 1, and heights (steps,) of at most 1; (S7)."""
     u, at = np.linspace(0, 1, steps), (cuts - low) / (high - low)
     spread = np.subtract(*np.quantile(at, (0.75, 0.25))) / 1.34
     wide = 0.9 * min(filter(None, (at.std(), spread)), default=0.0) * len(at) ** -0.2

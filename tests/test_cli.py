@@ -355,10 +355,11 @@ def test_version_and_help(capsys):
 
 
 def process(code, *words, **options):
-    """A Python process that runs `code`."""
+    """A Python process that runs `code`, and can be interrupted although this one may have been told to ignore it."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-c", code, *words], env=env, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, **options)  # fmt: skip
+                            stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                            **options)  # fmt: skip
 
 
 def test_interrupted_and_a_closed_pipe(capsys, monkeypatch):
