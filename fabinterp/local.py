@@ -12,7 +12,7 @@ __all__ = ['Surroundings', 'surroundings', 'neighbours', 'without_gaps', 'gains'
 
 # %% ../nbs/10c_local.ipynb #loc-imports
 import html
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from .prune import Grown, tree_of
 from .reference import as_reference
 from .rules import (Columns, Leaf, answer_text, as_array, decode, digits, is_frame, label_text, plain,
                              read_columns, shortest, tree_html)
-from .tables import check_at_least, encoded, entropy_of, label_scores
+from .tables import check_at_least, encoded, entropy_of, labels_by_scores
 
 # %% ../nbs/10c_local.ipynb #loc-surroundings
 @dataclass(frozen=True, eq=False)
@@ -321,13 +321,7 @@ def fit_many(Z, target, spread, n_jobs=None, **how):
 # %% ../nbs/10c_local.ipynb #loc-labels
 def best_order(Z, target, columns):
     """The columns with every list of three labels or more sorted by the target (S, C) over neighbours Z (S, d)."""
-    lists, Y = list(columns.categories), target - target.mean(axis=0)
-    for j, labels in enumerate(lists):
-        if labels is not None and len(labels) > 2:
-            known = ~np.isnan(Z[:, j])
-            scores = label_scores(Z[known, j].astype(int), Y[known], np.ones(known.sum()), len(labels))
-            lists[j] = tuple(labels[c] for c in np.argsort(scores, kind="stable"))
-    return replace(columns, categories=tuple(lists))
+    return labels_by_scores(columns, Z, target - target.mean(axis=0), np.ones(len(Z)), least=3)
 
 
 def recoded(Z, old, new):

@@ -16,13 +16,13 @@ from functools import cached_property
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from .conjugate import Mixture, Normal
 from .foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _slope, foba
 from .reference import reference_of
-from .rules import Columns, Curve, Leaf, Rule, RuleSet, is_frame, read_columns, shares
-from .tables import check_parameters, encoded, entropy_of, rows_at_predict, target_of, unit_of
+from .rules import Columns, Curve, Leaf, Rule, RuleSet, shares
+from .tables import check_parameters, entropy_of, rows_at_fit, rows_at_predict, target_of, unit_of
 
 # %% ../nbs/10b_projection.ipynb #proj-terms
 NUMBER, MISSING = -1, -2  # what a term is, where it is no label's code
@@ -313,11 +313,7 @@ class Told:
 # %% ../nbs/10b_projection.ipynb #proj-told-of
 def told_of(estimator, X, y, sample_weight):
     """The `Told` of X (n, d) frame or array; sets n_features_in_, columns_, classes_, reference_ on the estimator."""
-    framed = is_frame(X)
-    columns = read_columns(X) if framed else None
-    Z = encoded(X, columns, estimator, 2)
-    validate_data(estimator, X if framed else Z, skip_check_array=True)
-    columns = columns or read_columns(Z)
+    Z, columns, framed = rows_at_fit(estimator, X)
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     if not w.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros")
@@ -328,8 +324,7 @@ def told_of(estimator, X, y, sample_weight):
         var, draws, noise = np.zeros(len(Z)), mean[None], np.zeros((1, len(Z)))
     else:
         asked = X if framed else Z
-        estimator.reference_ = reference_of(estimator, asked, y, sample_weight, seed,
-                                            estimator.n_draws)
+        estimator.reference_ = reference_of(estimator, asked, y, sample_weight, seed, estimator.n_draws)
         classes, (mean, var) = estimator.reference_.classes, estimator.reference_.mean_var(asked)
         draws, noise = estimator.reference_.draws(asked), estimator.reference_.noise(asked)
     if classes is not None:

@@ -184,8 +184,8 @@ def look_ahead(Z, target, w=None, *, max_leaves, max_depth=None, min_leaf=1, rea
             least, found = losses[size] * (1 - _SAVING if found is None else 1.0), (j, stump, side, size + 1)
     j, stump, side, size = found
     return join(j, stump, *(look_ahead(Z[rows], target[rows], w[rows], max_leaves=most, real=real[rows],
-                                         min_real=min_real, **rest)
-                              for rows, most in ((side, size), (~side, max_leaves - size))))
+                                       min_real=min_real, **rest)
+                            for rows, most in ((side, size), (~side, max_leaves - size))))
 
 # %% ../nbs/09d_prune.ipynb #prune-below
 def ends_below(grown):

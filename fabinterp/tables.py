@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['check_choice', 'check_at_least', 'check_parameters', 'entropy_of', 'distinct_rows', 'label_scores',
-           'order_categories', 'unit_of', 'encoded', 'target_of', 'rows_at_predict', 'by_chunks', 'Training',
-           'read_table']
+           'labels_by_scores', 'order_categories', 'unit_of', 'encoded', 'rows_at_fit', 'target_of', 'rows_at_predict',
+           'by_chunks', 'Training', 'read_table']
 
 # %% ../nbs/01c_tables.ipynb #tab-imports
 from dataclasses import dataclass, replace
@@ -85,6 +85,18 @@ def label_scores(code, Y, w, n_labels):
     return direction * (np.sign(direction[np.abs(direction).argmax()]) or 1.0) @ means
 
 
+def labels_by_scores(columns, Z, Y, w, least=1):
+    """The columns with each list of `least` labels or more sorted by the centred targets Y (n, C) in it; (T4)."""
+    lists = list(columns.categories)
+    for j, labels in enumerate(lists):
+        if not labels or len(labels) < least or labels == (False, True):
+            continue
+        known = ~np.isnan(Z[:, j])
+        scores = label_scores(Z[known, j].astype(int), Y[known], w[known], len(labels))
+        lists[j] = tuple(labels[c] for c in np.argsort(scores, kind="stable"))
+    return replace(columns, categories=tuple(lists))
+
+
 def order_categories(columns, Z, y, w):
     """The columns with each category list sorted by what y does in it, so that sets of labels become intervals.
 
@@ -92,15 +104,7 @@ def order_categories(columns, Z, y, w):
     first principal direction of the class shares (T4).
     """
     Y = np.eye(int(y.max()) + 1)[y] if y.dtype.kind in "iu" else y[:, None]
-    Y = Y - np.average(Y, axis=0, weights=w)
-    lists = list(columns.categories)
-    for j, labels in enumerate(lists):
-        if not labels or labels == (False, True):
-            continue
-        known = ~np.isnan(Z[:, j])
-        scores = label_scores(Z[known, j].astype(int), Y[known], w[known], len(labels))
-        lists[j] = tuple(labels[c] for c in np.argsort(scores, kind="stable"))
-    return replace(columns, categories=tuple(lists))
+    return labels_by_scores(columns, Z, Y - np.average(Y, axis=0, weights=w), w)
 
 # %% ../nbs/01c_tables.ipynb #tab-unit
 def unit_of(values, w):
@@ -122,6 +126,15 @@ def encoded(X, columns, estimator, n_least=1):
     Z = X if columns is None else encode(X, columns)
     return check_array(Z, dtype=float, ensure_all_finite="allow-nan", ensure_min_samples=n_least,
                        estimator=estimator, input_name="X")
+
+
+def rows_at_fit(estimator, X):
+    """X (n, d) as encoded rows, n ≥ 2, its columns, and whether it is a frame; names and width go to the estimator."""
+    framed = is_frame(X)
+    columns = read_columns(X) if framed else None
+    Z = encoded(X, columns, estimator, 2)
+    validate_data(estimator, X if framed else Z, skip_check_array=True)
+    return Z, columns or read_columns(Z), framed
 
 
 def target_of(estimator, Z, y):
@@ -175,16 +188,12 @@ def read_table(estimator, X, y, sample_weight=None):
 
     Sets n_features_in_, feature_names_in_ (of a frame), classes_ (of a classifier), columns_ on the estimator.
     """
-    framed = is_frame(X)
-    given = read_columns(X) if framed else None
-    Z = encoded(X, given, estimator, 2)
-    validate_data(estimator, X if framed else Z, skip_check_array=True)
+    Z, given, framed = rows_at_fit(estimator, X)
     y, classes = target_of(estimator, Z, y)
     if classes is not None:
         estimator.classes_ = classes
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     at, w = distinct_rows(Z, y, w)
-    given = given or read_columns(Z)
     columns = order_categories(given, Z[at], y[at], w)
     Z = encode(X.iloc[at] if framed else Z[at], columns)
     estimator.columns_, estimator._framed = columns, framed

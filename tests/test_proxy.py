@@ -27,10 +27,10 @@ from fabinterp.proxy import (
     Rows,
     Size,
     held_out,
+    made_up,
     mean_log_lik,
     mean_log_prob,
     swapped,
-    table_of,
 )
 from fabinterp.prune import best_of_size, grow, look_ahead, preorder, pruned, prunings, shortened, tree_of
 from fabinterp.reference import as_reference
@@ -243,14 +243,14 @@ def test_made_up_rows_keep_labels_gaps_and_each_columns_values():
     assert cells.min() >= 5 and cells.shape == (4000, 4)
     own = np.array([np.bincount(row).max() for row in cells])  # how many cells come from the same row
     assert 0.65 < np.mean(own / 4) < 0.85
-    made = table_of(frame, cells)
+    made = made_up(frame, cells)
     assert (made.dtypes == frame.dtypes).all()
     for name in frame:
         known, seen = frame[name][5:], made[name]
         assert set(seen.dropna()) == set(known.dropna())
         assert abs(seen.isna().mean() - known.isna().mean()) < 0.05
     X = rng.normal(size=(50, 4))
-    assert np.array_equal(table_of(X, cells), np.take_along_axis(X, cells, 0))
+    assert np.array_equal(made_up(X, cells), np.take_along_axis(X, cells, 0))
 
 
 def test_frames_with_labels_and_gaps():

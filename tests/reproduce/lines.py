@@ -5,6 +5,7 @@ import os
 import platform
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def stamp(*packages):
 
 def read_lines(out):
     """The lines of the file so far."""
-    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    return [json.loads(line) for line in Path(out).read_text().splitlines()] if Path(out).exists() else []
 
 
 def measure(out, jobs, *packages):

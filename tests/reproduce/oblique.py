@@ -18,7 +18,8 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # so that it runs as a script and as `reproduce.oblique`
 
 from reproduce.piecewise import calibration_error, is_installed, is_there, processor  # noqa: E402, I001 (one thread)
-from reproduce.piecewise import read_lines, read_table, rounded, settings_of, timed  # noqa: E402
+from reproduce.piecewise import read_table, rounded, settings_of, timed  # noqa: E402
+from reproduce.lines import read_lines  # noqa: E402
 
 import argparse  # noqa: E402
 import contextlib  # noqa: E402

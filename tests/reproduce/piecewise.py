@@ -14,6 +14,10 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  
     if "numpy" not in sys.modules:
         os.environ[threads] = "1"
 
+from pathlib import Path  # noqa: E402
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # so that it runs as a script and as `reproduce.piecewise`
+
 import argparse  # noqa: E402
 import json  # noqa: E402
 import platform  # noqa: E402
@@ -26,7 +30,6 @@ from datetime import date  # noqa: E402
 from functools import cache, partial  # noqa: E402
 from importlib.metadata import PackageNotFoundError, version  # noqa: E402
 from importlib.util import find_spec  # noqa: E402
-from pathlib import Path  # noqa: E402
 from typing import NamedTuple  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -41,6 +44,8 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.svm import SVR  # noqa: E402
 from sklearn.tree import DecisionTreeRegressor  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
+
+from reproduce.lines import read_lines  # noqa: E402
 
 OUT = Path(__file__).resolve().parents[2] / "nbs" / "results" / "piecewise.jsonl"
 REGRESSION = ("abalone", "ailerons", "bank32nh", "cal_housing", "communities", "comp_activ", "kin8nm", "pol", "puma32H")
@@ -357,11 +362,6 @@ def header():
         except PackageNotFoundError:
             versions[package] = None
     return {"part": "header", "versions": versions, "processor": processor(), "cores": os.cpu_count()}
-
-
-def read_lines(path):
-    """The lines of a results file."""
-    return [json.loads(line) for line in Path(path).read_text().splitlines()] if Path(path).exists() else []
 
 
 def rounded(row):
