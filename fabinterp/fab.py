@@ -18,6 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from .blocks import Blocks, Most, in_memory
+
 # %% ../nbs/02_fab.ipynb #fab-model
 MIN_MASS = 1e-8  # a share of the weight below this counts as nothing: components are dropped, probabilities floored
 
@@ -33,7 +35,7 @@ class Model(Protocol):
         """(n, K) log p(k | x) + log p(y | x, k)."""
 
     def update(self, X, y, resp, w):
-        """M-step: a model whose FIC is never worse."""
+        """M-step: a model whose FIC is never worse. A model may have `maximise(rows, resp)` instead, on `Blocks`."""
 
     def keep(self, mask):
         """The model of the surviving components."""
@@ -88,11 +90,15 @@ def _price(mass, model, penalty=1.0):
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
+def _fit(resp, log_joint, w):
+    """Σₙ wₙ [Σₖ q log f + H(q)], the first line of (12)."""
+    inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
+    return float(w @ (inside + entr(resp)).sum(axis=1))
+
+
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
     """The factorized information criterion of responsibilities and model, in nats (12)."""
-    inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
-    fit = w @ (inside + entr(resp)).sum(axis=1)
-    return float(fit) - _price(block_mass(resp, w, model.blocks, fisher), model, penalty)
+    return _fit(resp, log_joint, w) - _price(block_mass(resp, w, model.blocks, fisher), model, penalty)
 
 # %% ../nbs/02_fab.ipynb #fab-row-price
 def _row_price(mass, model, penalty=1.0, fisher=None):
@@ -102,103 +108,173 @@ def _row_price(mass, model, penalty=1.0, fisher=None):
         rate = fisher * rate
     return rate if model.blocks is None else rate @ model.blocks
 
+# %% ../nbs/02_fab.ipynb #fab-tables
+def _asked(part, model, resp=None):
+    """What an E-step needs of a block of rows, and the masses of the last responsibilities, their weight, factors?"""
+    X, y, w = part
+    log_joint, fisher = model.log_joint(X, y), model.fisher(X)
+    resp = _responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (17)
+    return (log_joint, w, fisher), (block_mass(resp, w, model.blocks, fisher), w.sum(), Most(fisher is not None))
+
+
+def _mass_at(table, state, factor, blocks):
+    """The masses of responsibilities ∝ exponentials · factor."""
+    (_, w, fisher), (exps, _) = table, state
+    norm = exps @ factor
+    if blocks is None and fisher is None:
+        return factor * block_mass(exps, w / norm)
+    return block_mass(exps * factor, w / norm, blocks, fisher)
+
+
+def _anew(table, mass, model, penalty):
+    """Exponentials at the prices of these masses, and the masses that follow."""
+    log_joint, _, fisher = table  # K is small: in columns, sums over components run along the rows
+    state = _exponentials(np.asfortranarray(log_joint), _row_price(mass, model, penalty, fisher))
+    return state, _mass_at(table, state, np.ones(log_joint.shape[1]), model.blocks)
+
+
+def _divided(table, state, factor):
+    """Responsibilities; Σ w log Z and the weight of each component."""
+    (_, w, _), (exps, top) = table, state
+    norm, resp = exps @ factor, exps * factor
+    resp /= norm[:, None]
+    return resp, (w @ (top + np.log(norm)), w @ resp)
+
 # %% ../nbs/02_fab.ipynb #fab-e-steps
+def _e_steps(tables, mass, model, total, factors, penalty=1.0, n_inner=None, tol=1e-7):
+    """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)` (33)-(35)."""
+    centre = np.inf
+    for _ in range(1000 if n_inner is None else n_inner):
+        old, cost = mass, _row_price(mass, model, penalty)
+        if factors or np.abs(cost - centre).max() > DRIFT:
+            state, mass = tables.run(_anew, mass, model, penalty)
+            centre, factor = cost, np.ones(len(cost))
+        else:
+            factor = np.exp(centre - cost)
+            mass = tables.sum(_mass_at, state, factor, model.blocks)
+        if np.abs(mass - old).max() <= tol * total:
+            break
+    resp, (fit, weight) = tables.run(_divided, state, factor)
+    tangent = 0.5 * penalty * model.dims @ (mass / (1 + old))
+    return resp, mass, float(fit + tangent) - _price(mass, model, penalty), weight
+
+
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, n_inner=None, tol=1e-7):
     """E-steps with the model held, from the masses of the last responsibilities: `(resp, mass, fic)` (33)-(35).
 
     They repeat until no mass moves by more than the share `tol` of the total weight, at most `n_inner` times (F5).
     """
-    log_joint = np.asfortranarray(log_joint)  # K is small: sums over components then run along the rows
-    limit, centre = tol * w.sum(), np.inf
-    for _ in range(1000 if n_inner is None else n_inner):
-        old, cost = mass, _row_price(mass, model, penalty, fisher)
-        if fisher is not None or np.abs(cost - centre).max() > DRIFT:
-            table, top = _exponentials(log_joint, cost)
-            centre, factor = cost, np.ones(table.shape[1])
-        else:
-            factor = np.exp(centre - cost)
-        norm = table @ factor
-        if model.blocks is None and fisher is None:
-            mass = factor * block_mass(table, w / norm)
-        else:
-            mass = block_mass(table * factor, w / norm, model.blocks, fisher)
-        if np.abs(mass - old).max() <= limit:
-            break
-    table *= factor
-    table /= norm[:, None]
-    tangent = 0.5 * penalty * model.dims @ (mass / (1 + old))
-    return table, mass, float(w @ (top + np.log(norm)) + tangent) - _price(mass, model, penalty)
+    tables = in_memory((log_joint, w, fisher))
+    resp, mass, value, _ = _e_steps(tables, mass, model, w.sum(), fisher is not None, penalty, n_inner, tol)
+    return resp.only, mass, value
 
 # %% ../nbs/02_fab.ipynb #fab-shrink
+def _stays(share, min_mass, at_once=None):
+    """(K,) bool: the components that stay, by their shares of the weight; the largest always."""
+    mask = ((share >= min_mass) & (share > 0)) | (share == share.max())
+    if at_once is not None:
+        mask[np.flatnonzero(~mask)[np.argsort(share[~mask], kind="stable")[at_once:]]] = True
+    return mask
+
+
+def _taken_up(resp, share, mask):
+    """Responsibilities of the components that stay, rows summing to one."""
+    resp = resp[:, mask]
+    total = resp.sum(axis=1, keepdims=True)
+    empty = total == 0  # rows whose every component went are shared out by size
+    return np.where(empty, share[mask] / share[mask].sum(), resp / np.where(empty, 1, total))
+
+
 def shrink(model, resp, w, min_mass=MIN_MASS, at_once=None):
     """Model and responsibilities without the components that hold less than `min_mass` of the weight.
 
     `at_once`: how many may go together, the smallest first; None: all.
     """
     share = w @ resp / w.sum()
-    mask = ((share >= min_mass) & (share > 0)) | (share == share.max())
-    if mask.all():
-        return model, resp
-    if at_once is not None:
-        mask[np.flatnonzero(~mask)[np.argsort(share[~mask], kind="stable")[at_once:]]] = True
-    resp = resp[:, mask]
-    total = resp.sum(axis=1, keepdims=True)
-    empty = total == 0  # rows whose every component went are shared out by size
-    resp = np.where(empty, share[mask] / share[mask].sum(), resp / np.where(empty, 1, total))
-    return model.keep(mask), resp
+    mask = _stays(share, min_mass, at_once)
+    return (model, resp) if mask.all() else (model.keep(mask), _taken_up(resp, share, mask))
 
-# %% ../nbs/02_fab.ipynb #fab-steps
+# %% ../nbs/02_fab.ipynb #fab-step
 @dataclass(frozen=True, eq=False)
 class Step:
     """Where the loop stands after an E-step: `fic` is that of `model` and `resp`, exactly."""
 
     model: Any
-    resp: np.ndarray  # (n, K)
+    resp: np.ndarray | Blocks  # (n, K), in blocks if the rows are
     fic: float
     shrunk: bool  # were components dropped in this step
-
-    @property
-    def n_components(self):
-        """K."""
-        return self.resp.shape[1]
+    n_components: int  # K
 
     def __str__(self):
         return f"{self.n_components} components, FIC {self.fic:.6g}"
 
 
-def fab_steps(model, X, y, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None, project=None,
+def _m_step(model, rows, resp):
+    """The M-step: by sums over blocks where the model has them, else on the one block of all rows."""
+    if hasattr(model, "maximise"):
+        return model.maximise(rows, resp)
+    X, y, w = rows.only
+    return model.update(X, y, resp.only, w)
+
+
+def _told(table, resp, blocks):
+    """The first line of FIC, the masses, the weight of each component."""
+    log_joint, w, fisher = table
+    return _fit(resp, log_joint, w), block_mass(resp, w, blocks, fisher), w @ resp
+
+
+def _fic_over(tables, resp, model, penalty):
+    """FIC over `Blocks`, and the weight of each component."""
+    fit, mass, weight = tables.sum(_told, resp, model.blocks)
+    return fit - _price(mass, model, penalty), weight
+
+# %% ../nbs/02_fab.ipynb #fab-steps
+def _rows_of(X, y, resp, w):
+    """`Blocks` of (X, y, w) and of responsibilities, from such `Blocks` or from arrays."""
+    if isinstance(X, Blocks):
+        return X, resp
+    w = np.ones(len(y)) if w is None else w
+    return in_memory((X, y, w)), None if resp is None else in_memory(resp)
+
+
+def fab_steps(model, X, y=None, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None, project=None,
               at_once=None):
     """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
 
-    `resp` None means that only parameters were drawn: the first masses then come from an E-step of EM (17).
-    `project(model, X, resp, before)` may return responsibilities between the last and the E-step's (F6). `at_once`:
-    see `shrink`.
+    X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters were drawn: the
+    first masses then come from an E-step of EM (17). `project(model, rows, resp, before)`, all but the model `Blocks`,
+    may return responsibilities between the last and the E-step's (F6). `at_once`: see `shrink`.
     """
+    rows, resp = _rows_of(X, y, resp, w)
     while True:
-        log_joint = model.log_joint(X, y)
-        w = np.ones(len(log_joint)) if w is None else w
-        fisher, before = model.fisher(X), resp
-        resp = _responsibilities(log_joint, 0.0)[0] if resp is None else resp
-        mass = block_mass(resp, w, model.blocks, fisher)
-        resp, mass, value = e_step(log_joint, mass, model, w, penalty, fisher, n_inner)
+        before = resp
+        tables, (mass, total, factors) = rows.run(_asked, model, resp)
+        resp, mass, value, weight = _e_steps(tables, mass, model, total, factors.value, penalty, n_inner)
         if project is not None and before is not None:
-            resp = project(model, X, resp, before)
-            value = fic(resp, log_joint, model, w, penalty, fisher)
-        n_before = resp.shape[1]
-        model, resp = shrink(model, resp, w, min_mass, at_once)
-        shrunk = resp.shape[1] < n_before
+            resp = project(model, rows, resp, before)
+            value, weight = _fic_over(tables, resp, model, penalty)
+        share = weight / total
+        mask = _stays(share, min_mass, at_once)
+        shrunk = not mask.all()
         if shrunk:
-            value = fic(resp, model.log_joint(X, y), model, w, penalty, model.fisher(X))
-        yield Step(model, resp, value, shrunk)
-        model = model.update(X, y, resp, w)
+            model, resp = model.keep(mask), resp.map(_taken_up, share, mask)
+            tables, _ = rows.run(_asked, model, resp)
+            value, _ = _fic_over(tables, resp, model, penalty)
+        yield Step(model, resp if isinstance(X, Blocks) else resp.only, value, shrunk, int(mask.sum()))
+        model = _m_step(model, rows, resp)
 
 # %% ../nbs/02_fab.ipynb #fab-fab
-def fab(model, X, y, resp=None, w=None, *, max_iter=200, tol=1e-5, callback=None, **options):
+def _weight(part):
+    """The weight of a block of rows."""
+    return part[2].sum()
+
+
+def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback=None, **options):
     """Run `fab_steps` until a step gains no more than `tol` nats per unit of weight; `(last Step, trace of FIC)`.
 
     `callback(step)` is called after every step. Other keywords go to `fab_steps`.
     """
-    total = len(y) if w is None else w.sum()
+    total = X.sum(_weight) if isinstance(X, Blocks) else len(y) if w is None else w.sum()
     trace = []
     for step in fab_steps(model, X, y, resp, w, **options):
         trace.append(step.fic)
@@ -222,32 +298,32 @@ class BaseFAB(BaseEstimator):
         X, y = validate_data(self, X, y, dtype=float, y_numeric=True)
         return X, y, _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
 
-    def _start(self, X, y, w, rng):  # first model and responsibilities (or None) of a restart
+    def _start(self, rows, rng):  # first model and responsibilities (`Blocks`, or None) of a restart
         raise NotImplementedError(f"{type(self).__name__} must write _start")
 
-    def _score(self, X, y, w, step):  # how good a finished restart is; the largest wins
+    def _score(self, rows, step):  # how good a finished restart is; the largest wins
         return step.fic
 
-    def _options(self, w):  # of `fab_steps`
+    def _options(self):  # of `fab_steps`
         return {"penalty": self.penalty, "min_mass": self.min_mass, "n_inner": self._n_inner}
 
-    def _restart(self, X, y, w, name, seed):
-        model, resp = self._start(X, y, w, np.random.default_rng(seed))
+    def _restart(self, rows, name, seed):
+        model, resp = self._start(rows, np.random.default_rng(seed))
         callback = (lambda step: print(f"{name}: {step}")) if self.verbose > 1 else None
-        step, trace = fab(model, X, y, resp, w, max_iter=self.max_iter, tol=self.tol, callback=callback,
-                          **self._options(w))
+        step, trace = fab(model, rows, resp=resp, max_iter=self.max_iter, tol=self.tol, callback=callback,
+                          **self._options())
         if self.verbose:
             print(f"{name}: {step}, {len(trace)} steps")
-        return self._score(X, y, w, step), step, trace
+        return self._score(rows, step), step, trace
 
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d), y (n,) and row weights (n,)."""
-        return self._climb(*self._check(X, y, sample_weight))
+        return self._climb(in_memory(self._check(X, y, sample_weight)))
 
-    def _climb(self, X, y, w):  # a subclass that prepares more than `_check` can return calls this
+    def _climb(self, rows):  # `Blocks` of (X, y, w); a subclass that prepares more than `_check` can return calls this
         entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._restart)(X, y, w, f"restart {i + 1}/{self.n_init}", seed)
+            delayed(self._restart)(rows, f"restart {i + 1}/{self.n_init}", seed)
             for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(self.n_init)))
         _, step, self.trace_ = max(runs, key=lambda run: run[0])
         self.model_, self.fic_ = step.model, step.fic

@@ -133,16 +133,21 @@ def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
     return X, tree.predict(X) + rng.normal(0, noise, n), tree
 
 # %% ../nbs/08_hme.ipynb #hme-project
-def project(model, X, resp, before, w=None):
+def project(model, rows, resp, before):
     """Responsibilities between `before` and `resp`, each row as near as may be to its gates' (21), (22), Algorithm 3.
 
-    A row whose nearest point lies beyond an end takes `resp`. To bind the weights: `partial(project, w=w)`.
+    A row whose nearest point lies beyond an end takes `resp`. All but the model are `Blocks`.
     """
-    w = np.ones(len(resp)) if w is None else w
-    gates = model.gates.update(X.codes, resp, w)
+    X, _, w = rows.only
+    gates = model.gates.update(X.codes, resp.only, w)
+    return resp.map(_nearest, before, rows, gates)
+
+
+def _nearest(resp, before, part, gates):
+    """The projection of a block's responsibilities."""
     step = resp - before
     length = np.einsum("nk,nk->n", step, step)
-    along = np.einsum("nk,nk->n", np.exp(gates.log_path(X.codes)) - before, step)
+    along = np.einsum("nk,nk->n", np.exp(gates.log_path(part[0].codes)) - before, step)
     rho = np.divide(along, length, out=np.ones_like(length), where=length > 0)
     rho = np.where((rho > 0) & (rho < 1), rho, 1.0)[:, None]
     return rho * resp + (1 - rho) * before

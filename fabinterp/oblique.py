@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .additive import (AdditiveGaussian, AdditiveSoftmax, Terms, additive_design, additive_gaussian,
                                 additive_softmax, covariance, smoothed_gaussian, smoothed_softmax)
+from .blocks import in_memory
 from .experts import variance_floor
 from .fab import fic
 from .foba import foba, foba_logistic, foba_softmax
@@ -412,8 +413,8 @@ class ObliqueParameters(TreeOfEquations):
     def _bend(self):
         return 0.5 if self.smooth == "gcv" else self.smooth
 
-    def _options(self, w):
-        return super()._options(w) | {"penalty": self._price(), "at_once": 1}
+    def _options(self):
+        return super()._options() | {"penalty": self._price(), "at_once": 1}
 
 # %% ../nbs/09_oblique.ipynb #obl-base
 def check_smooth(smooth):
@@ -448,18 +449,21 @@ class ObliqueFit(ObliqueParameters):
             self.std_ = leaf_std(self.rules_, training)
         return self
 
-    def _start(self, X, y, w, rng):
+    def _start(self, rows, rng):
+        X, y, w = rows.only
         design = replace(self.design_, terms=replace(self.design_.terms, factors=self.factors))
         gate = blank_gate(self._price(), self.max_gate_features, self.factors)
-        return random_start(X, y, w, rng, self.max_depth, design, self._n_classes(), self._bend(), gate)
+        start = random_start(X, y, w, rng, self.max_depth, design, self._n_classes(), self._bend(), gate)
+        return start[0], in_memory(start[1])
 
     def _ground(self, X, y, w):
         return ground_of(self.design_, X, y, w, self._n_classes(), self._bend(), self._price(), self.min_mass,
                          self.max_depth, self.max_components, self.max_gate_features)
 
-    def _restart(self, X, y, w, name, seed):
+    def _restart(self, rows, name, seed):
         if self.search == "em":
-            return super()._restart(X, y, w, name, seed)
+            return super()._restart(rows, name, seed)
+        X, y, w = rows.only
         callback = (lambda found: print(f"{name}: {found}")) if self.verbose else None
         some = slice(None, None, 1 + (len(w) - 1) // N_SEARCH)
         ground = self._ground(Table(X.Z[some], X.codes[some]), y[some], w[some])
@@ -511,7 +515,7 @@ def fitted_tree(estimator, training):
     y, w, numbers, design = training.y, training.w, training.classes is None, estimator.design_
     unit = unit_of(y, w) if numbers else (0.0, 1.0)
     target, table = (y - unit[0]) / unit[1] if numbers else y, design.table(training.Z)
-    estimator._climb(table, target, w)
+    estimator._climb(in_memory((table, target, w)))
     model, value = settled(estimator, table, target, w)
     shift = w.sum() * np.log(unit[1])  # a density in units of y
     estimator.model_, estimator.unit_ = model, unit

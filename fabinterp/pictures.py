@@ -768,12 +768,12 @@ def replay(model, X, y, sample_weight=None):
                          f"{getattr(model, 'search', None)!r}")
     again, runs = copy(model).set_params(n_jobs=None, verbose=0), []
 
-    def restart(Z, target, w, name, seed):
-        begin, resp = again._start(Z, target, w, np.random.default_rng(seed))
-        sizes = [begin.log_joint(Z, target).shape[1]]
-        step, trace = fab(begin, Z, target, resp, w, max_iter=again.max_iter, tol=again.tol,
-                          callback=lambda step: sizes.append(step.n_components), **again._options(w))
-        score = again._score(Z, target, w, step)
+    def restart(rows, name, seed):
+        begin, resp = again._start(rows, np.random.default_rng(seed))
+        sizes = [begin.log_joint(*rows.only[:2]).shape[1]]
+        step, trace = fab(begin, rows, resp=resp, max_iter=again.max_iter, tol=again.tol,
+                          callback=lambda step: sizes.append(step.n_components), **again._options())
+        score = again._score(rows, step)
         runs.append((score, sizes))
         return score, step, trace
 

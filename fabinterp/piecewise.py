@@ -13,7 +13,6 @@ __all__ = ['PENALTY', 'Design', 'chosen', 'design_of', 'log_choices', 'leaves_of
 from collections.abc import Hashable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from scipy.stats import norm
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
 from .bins import Bins, codes, merge_identical, short_cut, table_thresholds
+from .blocks import in_memory
 from .experts import LinearGaussian, LinearSoftmax, variance_floor
 from .fab import BaseFAB, fic
 from .gates import BernoulliGate, GateTree
@@ -272,7 +272,7 @@ def fitted_tree(estimator, training):
     y, w, numbers = training.y, training.w, training.classes is None
     unit = unit_of(y, w) if numbers else (0.0, 1.0)
     target = (y - unit[0]) / unit[1] if numbers else y
-    estimator._climb(estimator.design_.table(training.Z), target, w)
+    estimator._climb(in_memory((estimator.design_.table(training.Z), target, w)))
     estimator.design_, estimator.model_, value = settled(estimator, training, target)
     shift = w.sum() * np.log(unit[1])  # a density in units of y
     estimator.trace_, estimator.fic_ = np.append(estimator.trace_, value) - shift, value - shift
@@ -375,9 +375,8 @@ class PiecewiseParameters(TreeOfEquations):
         kind = "em" if self.search == "em" else "classes" if is_classifier(self) else "regression"
         return PENALTY[kind] if self.penalty is None else self.penalty
 
-    def _options(self, w):
-        projection = partial(project, w=w) if self.projection else None
-        return super()._options(w) | {"penalty": self._price(), "project": projection}
+    def _options(self):
+        return super()._options() | {"penalty": self._price(), "project": project if self.projection else None}
 
 # %% ../nbs/08b_piecewise.ipynb #pw-base
 class BasePiecewise(PiecewiseParameters):
@@ -399,16 +398,20 @@ class BasePiecewise(PiecewiseParameters):
     def _ground(self, X, y, w):
         return ground_of(self.design_, X, y, w, self._n_classes(), self._price(), self.min_mass, self.max_depth)
 
-    def _start(self, X, y, w, rng):
+    def _start(self, rows, rng):
+        X, y, w = rows.only
         options = {"penalty": self._price(), "n_classes": self._n_classes() or None}
         if self.init == "random":
-            return random_start(X, y, w, self.design_.n_known, rng, depth=self.max_depth, **options)
+            model, resp = random_start(X, y, w, self.design_.n_known, rng, depth=self.max_depth, **options)
+            return model, in_memory(resp)
         gates = gate_tree_of(grown(self._ground(X, y, w)))
-        return start_from_tree(X, y, w, gates, self.design_.n_known, **options)
+        model, resp = start_from_tree(X, y, w, gates, self.design_.n_known, **options)
+        return model, in_memory(resp)
 
-    def _restart(self, X, y, w, name, seed):
+    def _restart(self, rows, name, seed):
         if self.search == "em":
-            return super()._restart(X, y, w, name, seed)
+            return super()._restart(rows, name, seed)
+        X, y, w = rows.only
         callback = (lambda found: print(f"{name}: {found}")) if self.verbose else None
         n_shakes = shakes_for(len(w), self._n_classes()) if self.n_shakes is None else self.n_shakes
         rng = np.random.default_rng(seed)

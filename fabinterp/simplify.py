@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .bins import (Bins, bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical,
                             short_cut)
+from .blocks import in_memory
 from .boxes import Rows, asked, climb, list_of, search, whole
 from .ensembles import Ensemble, ensemble_thresholds, read_ensemble, recode
 from .experts import Categorical, ConstantGaussian, variance_floor
@@ -498,7 +499,7 @@ class BaseRuleMixture(BaseFAB):
         task, self.estimator_ = make_task(self, X, y, sample_weight, int(entropy[0]))
         self.bins_ = merge_identical(task.Z, asked_thresholds(task.ensemble)[0])
         S = incidence(codes(task.Z, self.bins_), self.bins_)
-        self._climb(S, task.said if self.target == "ensemble" else task.y, task.w)
+        self._climb(in_memory((S, task.said if self.target == "ensemble" else task.y, task.w)))
         conditions, seen = list_boxes(task, self.model_.log_path(S).argmax(axis=1), rng, self.max_rules,
                                       self.max_conditions, self.n_shakes, teller(self.verbose))
         seen = seen if self.target == "ensemble" else (task.Z, task.observed, task.w)
@@ -506,11 +507,13 @@ class BaseRuleMixture(BaseFAB):
         self.fidelity_, self.n_conditions_ = self.rules_.fidelity, self.rules_.n_conditions
         return self
 
-    def _start(self, S, y, w, rng):
+    def _start(self, rows, rng):
+        _, y, w = rows.only
         n_classes = len(self.classes_) if is_classifier(self) else 0
         return random_mixture(self.bins_, y, w, self.max_components, n_classes, rng), None
 
-    def _score(self, S, y, w, step):
+    def _score(self, rows, step):
+        S, y, w = rows.only
         return step.fic if self.select == "fic" else -training_error(map_answers(step.model, S), y, w)
 
     def predict(self, X):

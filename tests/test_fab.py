@@ -11,6 +11,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from fabinterp.bins import bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical
+from fabinterp.blocks import InMemory, in_memory
 from fabinterp.experts import categorical, constant_gaussian
 from fabinterp.fab import (
     MIN_MASS,
@@ -26,6 +27,7 @@ from fabinterp.fab import (
 )
 
 seeds = st.integers(0, 2**32 - 1)
+CUTS = ([], [3], [7, 7, 40], [1, 2, 20, 33])  # where blocks end; one of them may be empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +149,13 @@ def test_a_projection_keeps_the_climb(task):
         S, y, model, resp, w = problem(seed, task, weighted=bool(seed % 2))
         rng = np.random.default_rng(seed)
 
-        def project(model, X, q, before, rng=rng):
+        def between(q, before, rng=rng):
             calls.append(q.shape == before.shape)
             rho = rng.random((len(q), 1))
             return rho * q + (1 - rho) * before
+
+        def project(model, rows, resp, before, between=between):
+            return resp.map(between, before)
 
         steps = [step for _, step in zip(range(12), fab_steps(model, S, y, resp, w, n_inner=1, project=project))]
         for before, after in zip(steps, steps[1:]):
@@ -165,9 +170,9 @@ def test_a_projection_needs_something_to_project_onto():
     S, y, model, _, w = problem(5, "regression", weighted=True)
     given_to = []
 
-    def project(model, X, q, before):
-        given_to.append(before)
-        return q
+    def project(model, rows, resp, before):
+        given_to.append(before.only)
+        return resp
 
     plain, hooked = fab_steps(model, S, y, None, w), fab_steps(model, S, y, None, w, project=project)
     first, _ = next(plain), next(hooked)
@@ -321,11 +326,11 @@ class Regions(BaseFAB):
         self.bins_ = merge_identical(X, [np.linspace(0, 1, 20)] * X.shape[1], w)
         return incidence(codes(X, self.bins_), self.bins_), y, w
 
-    def _start(self, X, y, w, rng):
-        k = self.max_components
+    def _start(self, rows, rng):
+        (X, y, w), k = rows.only, self.max_components
         resp = rng.dirichlet(np.ones(k), len(y))
         model = RegionMixture(self.bins_, np.full(k, 1 / k), None, constant_gaussian(y, resp, w))
-        return model.update(X, y, resp, w), resp
+        return model.update(X, y, resp, w), in_memory(resp)
 
 
 @pytest.fixture
@@ -353,7 +358,7 @@ def test_the_best_restart_wins(table, capsys):
 
 def test_a_subclass_may_choose_otherwise(table):
     class Smallest(Regions):
-        def _score(self, X, y, w, step):
+        def _score(self, rows, step):
             return -step.n_components
 
     best, smallest = (kind(random_state=1, n_init=8).fit(*table) for kind in (Regions, Smallest))
@@ -363,3 +368,75 @@ def test_a_subclass_may_choose_otherwise(table):
 def test_an_unfinished_fit_says_so(table):
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         Regions(random_state=0, max_iter=2).fit(*table)
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """K lines through the origin, the log joint written out; blocks and Fisher factors, to have everything priced."""
+
+    slope: np.ndarray  # (K,)
+    factors: bool
+    const = 0.5
+
+    @property
+    def blocks(self):
+        return np.vstack([np.ones(len(self.slope)), np.eye(len(self.slope))])
+
+    @property
+    def dims(self):
+        return np.full(len(self.slope) + 1, 2.0)
+
+    def fisher(self, X):
+        return 1 / (1 + np.outer(X**2, np.arange(len(self.slope) + 1))) if self.factors else None
+
+    def log_joint(self, X, y):
+        return -0.5 * (y[:, None] - np.outer(X, self.slope)) ** 2
+
+    def keep(self, mask):
+        return Lines(self.slope[mask], self.factors)
+
+    def maximise(self, rows, resp):
+        cross, square = rows.sum(line_sums, resp)
+        return Lines(np.divide(cross, square, out=self.slope.copy(), where=square > 0), self.factors)
+
+
+def line_sums(part, resp):
+    X, y, w = part
+    return (w * X * y) @ resp, (w * X * X) @ resp
+
+
+def halfway(resp, before):
+    return 0.5 * resp + 0.5 * before
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+@pytest.mark.parametrize("factors", [False, True])
+@pytest.mark.parametrize("options", [{}, {"n_inner": 1}, {"min_mass": 0.15, "at_once": 1, "penalty": 5.0}, {
+    "n_inner": 1, "project": lambda model, rows, resp, before: resp.map(halfway, before)}])
+def test_blocks_give_what_one_block_gives(cuts, factors, options):
+    n_shrunk = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, w, resp = rng.normal(size=45), rng.integers(0, 3, 45) + 0.5, rng.dirichlet(np.full(5, 0.5), 45)
+        y = X * rng.choice([-1.0, 2.0], 45) + 0.3 * rng.normal(size=45)
+        split = [np.split(column, cuts) for column in (X, y, w, resp)]
+        rows, held = InMemory(zip(*split[:3], strict=True)), InMemory(split[3])
+        for first, blocked in ((resp, held), (None, None)):
+            model = Lines(rng.normal(size=5), factors)
+            whole, trace = fab(model, X, y, first, w, max_iter=15, tol=-np.inf, **options)
+            step, same = fab(model, rows, resp=blocked, max_iter=15, tol=-np.inf, **options)
+            np.testing.assert_allclose(same, trace, rtol=1e-10)
+            assert step.n_components == whole.n_components and step.shrunk == whole.shrunk
+            np.testing.assert_allclose(step.model.slope, whole.model.slope, rtol=1e-8)
+            np.testing.assert_allclose(np.concatenate(step.resp.gather()), whole.resp, atol=1e-8)
+            n_shrunk += step.n_components < 5
+    assert "at_once" not in options or n_shrunk > 0
+
+
+def test_a_model_without_sums_needs_one_block():
+    S, y, model, resp, w = problem(3, "regression", weighted=False)
+    rows = InMemory([(S[:5], y[:5], w[:5]), (S[5:], y[5:], w[5:])])
+    steps = fab_steps(model, rows, resp=InMemory([resp[:5], resp[5:]]))
+    next(steps)
+    with pytest.raises(ValueError, match="one block for a model without sums, got 2"):
+        next(steps)

@@ -18,27 +18,29 @@ MODULES = sorted(path for path in PACKAGE.glob("*.py") if not path.name.startswi
 # What a module of this package may import from it; DESIGN's arrows, and no others. None: anything.
 ARROWS = {
     "rules": "",
-    "fab": "",
+    "blocks": "",
+    "chunks": "rules tables blocks",
+    "fab": "blocks",
     "foba": "",
     "spline": "",
     "bins": "rules",
     "tables": "rules",
     "ensembles": "rules bins",
     "boxes": "rules bins",
-    "gates": "rules foba",
-    "experts": "foba spline",
+    "gates": "rules blocks foba",
+    "experts": "blocks foba spline",
     "additive": "foba spline experts",
-    "simplify": "rules bins tables fab experts ensembles boxes",
+    "simplify": "rules bins tables blocks chunks fab experts ensembles boxes",
     "moves": "rules bins gates experts foba fab",
-    "hme": "rules bins fab gates experts",
-    "piecewise": "rules bins tables fab gates experts moves hme",
+    "hme": "rules bins blocks fab gates experts",
+    "piecewise": "rules bins tables blocks chunks fab gates experts moves hme",
     "planes": "foba gates moves",
-    "oblique": "rules tables fab foba spline gates experts additive hme moves piecewise planes",
+    "oblique": "rules tables blocks fab foba spline gates experts additive hme moves piecewise planes",
     "conjugate": "",
     "prunings": "",
     "representative": "rules tables ensembles prunings",
-    "belief": "rules tables conjugate prunings representative",
-    "metatree": "rules tables conjugate prunings representative belief",
+    "belief": "rules tables blocks conjugate prunings representative",
+    "metatree": "rules tables blocks chunks conjugate prunings representative belief",
     "reference": "rules tables",
     "prune": "rules ensembles",
     "proxy": "rules tables conjugate reference prune",
@@ -53,10 +55,18 @@ ARROWS = {
     "cli": None,
     "datasets": None,
     "bench": None,
+    "bench_rules": None,
+    "bench_pieces": None,
+    "bench_oblique": None,
+    "bench_proxies": None,
+    "bench_metatrees": None,
+    "bench_cost": None,
 }
 EAGER = {"numpy", "scipy", "sklearn", "joblib"}  # joblib comes with scikit-learn
 # Imported inside functions only
 LAZY = {"matplotlib", "ipywidgets", "IPython", "pandas", "xgboost", "lightgbm", "catboost", "stochtree"}
+LAZY |= {"dask", "distributed", "pyarrow"}
+LAZY |= {"lime", "interpret", "lineartree", "pygam", "imodels", "bayesml"}  # the peers
 
 # Chromium without a sandbox, a graphics card or calls home
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

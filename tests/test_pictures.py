@@ -453,7 +453,7 @@ def test_trace_of_a_model_and_of_steps():
     sizes = [step.n_components for step in steps]
     told = said(plot_trace(steps, ax=plt.figure().subplots()), "size")
     assert told == [str(n) for n, before in zip(sizes, [0, *sizes]) if n != before]
-    steps = [Step(None, np.zeros((5, k)), float(f), s) for k, f, s in ((4, -9, False), (4, -5, False), (2, -4, True))]
+    steps = [Step(None, None, float(f), s, k) for k, f, s in ((4, -9, False), (4, -5, False), (2, -4, True))]
     ax = plot_trace(steps, ax=plt.figure().subplots())
     marks = next(k for k in ax.lines if k.get_gid() == "shrunk")
     assert marks.get_xdata().tolist() == [3] and marks.get_ydata().tolist() == [-4]
