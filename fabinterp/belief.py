@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['NOISE', 'FAMILIES', 'STRENGTHS', 'SPLIT_PROBS', 'family_of', 'check_leaf', 'check_target', 'split_probs_of',
-           'collect', 'State', 'empty_state', 'mass_of', 'next_state', 'with_prior', 'deeper_state', 'Lines',
-           'lines_of', 'answers_of', 'answer', 'leaf_of', 'unseen', 'oob_losses', 'forest_losses', 'plainest',
+           'collect', 'State', 'empty_state', 'mass_of', 'next_state', 'forgotten', 'with_prior', 'deeper_state',
+           'Lines', 'lines_of', 'answers_of', 'answer', 'leaf_of', 'unseen', 'oob_losses', 'forest_losses', 'plainest',
            'mixture_of']
 
 # %% ../nbs/11c_belief.ipynb #be-imports
@@ -147,6 +147,12 @@ def next_state(state, at_leaves):
     return State(state.trees, state.family, state.before, stats, log_leaf, after)
 
 
+def forgotten(state):
+    """The `State` before any rows, of the same trees, leaves and prior."""
+    return replace(state, stats=np.zeros_like(state.stats), log_leaf=np.zeros_like(state.log_leaf),
+                   posterior=state.before)
+
+
 def with_prior(state, split_prob):
     """The `State` of the same rows had g been another."""
     before = prior(state.trees.skeleton, split_probs_of(state.trees.skeleton, split_prob))
@@ -190,12 +196,17 @@ class Lines:
         return np.column_stack([coef[:, 0] - slopes @ self.centre, slopes])
 
 
-def lines_of(training, names):
-    """The `Lines` of a table: columns of numbers that vary and have no gaps, among those named."""
+def _gaps(part):
+    """(d,) bool: the columns of a block of rows (Z, y, w) that have gaps."""
+    return np.isnan(part[0]).any(axis=0)
+
+
+def lines_of(chunked, names):
+    """The `Lines` of a table: columns of numbers that vary and have no gaps, among those named; units of its sample."""
+    training, gaps = chunked.sample, chunked.rows.sum(_gaps)
     Z, w, columns = training.Z, training.w, training.columns
     named = range(Z.shape[1]) if names is None else positions(names, columns)
-    used = [j for j in named if columns.categories[j] in (None, (False, True)) and not np.isnan(Z[:, j]).any()
-            and np.ptp(Z[:, j]) > 0]
+    used = [j for j in named if columns.categories[j] in (None, (False, True)) and not gaps[j] and np.ptp(Z[:, j]) > 0]
     units = np.array([unit_of(Z[:, j], w) for j in used]).reshape(-1, 2)
     return Lines(tuple(used), units[:, 0], units[:, 1])
 

@@ -6,8 +6,8 @@
 __all__ = ['Refusal', 'near', 'separator', 'read_table', 'task_of', 'uselessness', 'prepare', 'error_of', 'measured',
            'split_rows', 'Outcome', 'printable', 'working', 'learn', 'forest_answer', 'simplify_table', 'command_of',
            'demo_outcome', 'table_text', 'measures', 'report_text', 'picture', 'figure_html', 'pictures_html',
-           'numbers_html', 'page_html', 'check_out', 'write_out', 'whole', 'share', 'Parser', 'parser', 'say', 'run',
-           'main']
+           'numbers_html', 'page_html', 'check_out', 'write_out', 'whole', 'share', 'Parser', 'wide_as', 'tables_text',
+           'reproduce_tables', 'parser', 'say', 'run', 'main']
 
 # %% ../nbs/16_cli.ipynb #cli-imports
 import argparse
@@ -33,6 +33,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from . import __version__
+from .bench import TABLES, table_named
+from .bench import run as measure_table
 from .ensembles import read_ensemble
 from .rules import Columns, answer_text, condition_texts, few, label_of, plain
 from .show import arrange, plot_regions, plot_rules
@@ -181,7 +183,8 @@ class Outcome:
         return "error" if self.task == "classification" else "rmse"
 
 # %% ../nbs/16_cli.ipynb #cli-printable
-_PLAINER = str.maketrans({"≤": "<=", "∈": "in", "∉": "not in", "∞": "inf", "·": "*", "…": "..."})
+_PLAINER = str.maketrans({"≤": "<=", "∈": "in", "∉": "not in", "∞": "inf", "·": "*", "…": "...",
+                           "±": "+-", "–": "-", "−": "-", "†": "!", "‡": "#"})
 
 
 def printable(text, stream):
@@ -488,6 +491,35 @@ class Parser(argparse.ArgumentParser):
         """Refuse in one line."""
         raise Refusal(f"{' '.join(message.split())} ({self.prog} -h tells more)")
 
+# %% ../nbs/16_cli.ipynb #cli-reproduce
+def wide_as(most):
+    """The columns of the terminal, at least 60 and at most `most`."""
+    return min(max(shutil.get_terminal_size().columns, 60), most)
+
+
+def tables_text(tables, wide=80):
+    """Names and titles of tables, a line or a few each."""
+    side = max(map(len, tables), default=0) + 2
+    return "\n".join(textwrap.fill(f"{name:<{side}}{table.title}", wide, subsequent_indent=" " * side)
+                     for name, table in tables.items())
+
+
+def reproduce_tables(options):
+    """Make the tables again and print them; without a name, list those there are."""
+    if not options.tables:
+        print(printable(tables_text(TABLES, wide_as(110)), sys.stdout))
+        return
+    try:
+        tables = [table_named(name) for name in options.tables]
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    except OSError as error:
+        raise Refusal(f"--out must be a folder, got {few([options.out])}: {error.strerror or error}") from None
+    for table in tables:
+        grid = measure_table(table, options.out, options.quick, again=options.again)
+        print(printable("\n" + grid.to_text(wide_as(200)), sys.stdout), flush=True)
+
 # %% ../nbs/16_cli.ipynb #cli-parser
 _EPILOG = """Text columns are taken as categories; gaps are allowed. The rules are made from the rows that are not held
 out, and they are not fitted again on all rows: the rules printed are the rules tested."""
@@ -517,6 +549,13 @@ def parser():
         command.add_argument("--random-state", type=whole(0), default=0, metavar="N", help="seed (default: 0)")
         command.add_argument("--out", default=out, metavar="FILE", help="write the rules to a file that ends in "
                              + ", ".join(_WRITERS) + (f" (default: {out})" if out else ""))
+    told = "measure a table of the papers again, beside other methods; without a name, list the tables"
+    again = commands.add_parser("reproduce", help=told, description=told[0].upper() + told[1:] + ".",
+                                epilog="A run that was stopped goes on where it stopped.")
+    again.add_argument("tables", nargs="*", metavar="TABLE", help="the name of a table")
+    again.add_argument("--quick", action="store_true", help="a small part in minutes, kept in a file of its own")
+    again.add_argument("--out", default="results", metavar="FOLDER", help="where figures are kept (default: results)")
+    again.add_argument("--again", action="store_true", help="measure also what has been measured before")
     return top
 
 # %% ../nbs/16_cli.ipynb #cli-main
@@ -528,14 +567,16 @@ def say(text):
 def run(arguments):
     """Do what the arguments ask for; `Refusal` if it cannot be done."""
     options = parser().parse_args(arguments)
+    if options.command == "reproduce":
+        reproduce_tables(options)
+        return
     if options.out:
         check_out(options.out)
     if options.command == "demo":
         outcome = demo_outcome(options)
     else:
         outcome = simplify_table(read_table(options.data), options, os.path.basename(options.data), say)
-    wide = min(max(shutil.get_terminal_size().columns, 60), 110)
-    print(printable("\n" + report_text(outcome, wide), sys.stdout), flush=True)
+    print(printable("\n" + report_text(outcome, wide_as(110)), sys.stdout), flush=True)
     if options.out:
         with working(f"writing {plain(options.out)} …"):
             write_out(options.out, outcome)

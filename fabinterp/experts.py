@@ -4,37 +4,93 @@
 
 # %% auto #0
 __all__ = ['MIN_VAR', 'ROUNDS', 'variance_floor', 'ConstantGaussian', 'constant_gaussian', 'Categorical', 'categorical',
-           'LinearGaussian', 'linear_gaussian', 'LinearSoftmax', 'linear_softmax']
+           'LinearGaussian', 'linear_search', 'linear_gaussian', 'LinearSoftmax', 'linear_softmax']
 
 # %% ../nbs/06_experts.ipynb #exp-imports
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
 from scipy.special import log_softmax
 
-from .foba import foba, foba_softmax
+from .blocks import Least, Most, add, answered, in_memory, learnt, together
+from .foba import foba, foba_softmax_search, answering_rows
 
 # %% ../nbs/06_experts.ipynb #exp-gaussian-maths
 MIN_VAR = 1e-6  # smallest variance of an expert, as a share of the variance of y
 
 
+def _weights(w, resp, each):
+    """Weights of the rows in each expert (n, K), or their own (n, 1)."""
+    return resp * w[:, None] if each else w[:, None]
+
+
+def _totals(X, y, w, resp, each):
+    """The sum of y over all columns of weights, and the weight."""
+    total = _weights(w, resp, each).sum(axis=1)
+    return total @ y, total.sum()
+
+
+def _deviations(X, y, w, resp, each, centre):
+    """(K,) sums of y - centre, and the masses."""
+    weight = _weights(w, resp, each)
+    return (y - centre) @ weight, weight.sum(axis=0)
+
+
+def _means(each=True):
+    """A search for the (K,) means of y under the weights, and the masses (E1)."""
+    total, weight = yield _totals, each
+    centre = total / weight  # large offsets must not eat the digits
+    shift, mass = yield _deviations, each, centre
+    return centre + np.divide(shift, mass, out=np.zeros_like(mass), where=mass > 0), mass
+
+
 def _weighted_mean(y, weight):
     """(K,) means of y under the columns of `weight` (n, K), and the columns' sums."""
-    total, mass = weight.sum(axis=1), weight.sum(axis=0)
-    centre = total @ y / total.sum()  # large offsets must not eat the digits
-    shift = np.divide((y - centre) @ weight, mass, out=np.zeros_like(mass), where=mass > 0)
-    return centre + shift, mass
+    return learnt(_means(), in_memory((None, y, np.ones(len(y)))), in_memory(weight))
+
+# %% ../nbs/06_experts.ipynb #exp-floor-search
+def _spread(X, y, w, resp):
+    """The least and the most y of rows that weigh anything."""
+    told = y[w > 0]
+    return Least(told.min(initial=np.inf)), Most(told.max(initial=-np.inf))
+
+
+def _square(X, y, w, resp, mean):
+    """The weighted square of y - mean."""
+    return w @ (y - mean) ** 2
+
+
+def _one(*question):
+    """The search of one question."""
+    return (yield question)
+
+
+def _each(X, y, w, resp, asked):
+    """What the rows answer several searches."""
+    return tuple(function(X, y, w, resp, *args) for function, *args in asked.values())
+
+
+def _floor_search():
+    """A search for the one variance floor: MIN_VAR times the variance of y, in its units squared; 1 for a constant."""
+    found = yield from together({"spread": _one(_spread), "mean": _means(each=False)}, _each)
+    (least, most), ((mean,), (mass,)) = found["spread"], found["mean"]
+    square, low, high = (yield _square, mean), least.value, most.value
+    if high - low <= 4 * np.finfo(float).eps * max(abs(low), abs(high)):
+        return 1.0
+    return MIN_VAR * float(square / mass)
 
 
 def variance_floor(y, w):
-    """The one variance floor: MIN_VAR times the variance of y, in its units squared; 1 for a constant y."""
-    told = y[w > 0]
-    if np.ptp(told) <= 4 * np.finfo(float).eps * np.abs(told).max():
-        return 1.0
-    (mean,), (mass,) = _weighted_mean(y, w[:, None])
-    return MIN_VAR * float(w @ (y - mean) ** 2 / mass)
+    """`_floor_search` in arrays: y (n,), weights (n,)."""
+    return learnt(_floor_search(), in_memory((None, y, w)), None)
 
 # %% ../nbs/06_experts.ipynb #exp-gaussian
+def _squares(X, y, w, resp, mean):
+    """(K,) weighted squares of y - mean."""
+    return np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - mean) ** 2)
+
+
 @dataclass(frozen=True, eq=False)
 class ConstantGaussian:
     """K constants with Gaussian noise, the regression half of (8): mean μ, variance 1/λ, in units of y."""
@@ -52,24 +108,33 @@ class ConstantGaussian:
         """(n, K) log density of y under each expert (8)."""
         return -0.5 * (np.log(2 * np.pi * self.var) + (y[:, None] - self.mean) ** 2 / self.var)
 
-    def update(self, y, resp, w):
-        """The experts that make y most likely under the responsibilities, no variance below the floor (39)."""
-        weight = resp * w[:, None]
-        mean, mass = _weighted_mean(y, weight)
-        square = np.einsum("nk,nk->k", weight, (y[:, None] - mean) ** 2)
+    def learn(self):
+        """A search for the experts that make y most likely, no variance below the floor (39)."""
+        mean, mass = yield from _means()
+        square = yield _squares, mean
         var = np.divide(square, mass, out=self.var.copy(), where=mass > 0)
         return replace(self, mean=np.where(mass > 0, mean, self.mean), var=np.maximum(var, self.floor))
+
+    def update(self, y, resp, w):
+        """The experts that make y most likely under the responsibilities, no variance below the floor (39)."""
+        return learnt(self.learn(), in_memory((None, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving experts."""
         return replace(self, mean=self.mean[mask], var=self.var[mask])
 
 
+def _constant_search(n_experts):
+    """A search for experts from first responsibilities, with the variance floor of these data."""
+    none = np.zeros(n_experts)
+    found = yield from together({"expert": ConstantGaussian(none, none).learn(), "floor": _floor_search()}, _each)
+    expert, floor = found["expert"], found["floor"]
+    return replace(expert, var=np.maximum(expert.var, floor), floor=floor)
+
+
 def constant_gaussian(y, resp, w):
-    """Experts from first responsibilities, with the variance floor of these data."""
-    n_experts = resp.shape[1]
-    floor = variance_floor(y, w)
-    return ConstantGaussian(np.zeros(n_experts), np.full(n_experts, floor), floor).update(y, resp, w)
+    """`_constant_search` in arrays."""
+    return learnt(_constant_search(resp.shape[1]), in_memory((None, y, w)), in_memory(resp))
 
 # %% ../nbs/06_experts.ipynb #exp-simplex
 def _floored_shares(mass, floor):
@@ -88,8 +153,9 @@ def _floored_shares(mass, floor):
     return np.maximum(mass / scale[np.arange(len(mass)), free - 1, None], floor)
 
 # %% ../nbs/06_experts.ipynb #exp-categorical
-def _class_masses(y, weight, n_classes):
-    """(K, C) weight of each class in each column of `weight`; y holds codes (n,) or probabilities (n, C)."""
+def _class_masses(X, y, w, resp, n_classes):
+    """(K, C) weight of each class in each expert; y holds codes (n,) or probabilities (n, C)."""
+    weight = resp * w[:, None]
     if y.ndim == 2:
         return weight.T @ y
     return np.array([np.bincount(y, column, n_classes) for column in weight.T])
@@ -112,9 +178,13 @@ class Categorical:
         log_prob = np.log(self.prob)
         return y @ log_prob.T if y.ndim == 2 else log_prob.T.take(y, axis=0)
 
+    def learn(self):
+        """A search for the experts that make y most likely, no probability below the floor (40)."""
+        return replace(self, prob=_floored_shares((yield _class_masses, self.prob.shape[1]), self.floor))
+
     def update(self, y, resp, w):
         """The experts that make y most likely under the responsibilities, no probability below the floor (40)."""
-        return replace(self, prob=_floored_shares(_class_masses(y, resp * w[:, None], self.prob.shape[1]), self.floor))
+        return learnt(self.learn(), in_memory((None, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving experts."""
@@ -138,6 +208,17 @@ def _moments(X, y, weight):
     rows = _rows(weight)
     table = np.column_stack([X[rows], y[rows]])
     return (table * weight[rows, None]).T @ table
+
+
+def _all_moments(X, y, w, resp, centre):
+    """(K, p + 1, p + 1) moments about the centre of y, and the masses (E3)."""
+    weight = resp * w[:, None]
+    return np.array([_moments(X, y - centre, column) for column in weight.T]), weight.sum(axis=0)
+
+
+def _residuals(X, y, w, resp, coef):
+    """(K,) weighted squares of what the equations leave (E5)."""
+    return np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - X @ coef.T) ** 2)
 
 
 def _variances(square, mass, floor, pooled):
@@ -179,6 +260,7 @@ class LinearGaussian:
     floor: float = 0.0  # no variance below
     penalty: float = 1.0  # FIC's λ; 0 is least squares on all columns
     pooled: bool = False  # one variance for all experts
+    centre: float | None = None  # of y: large offsets must not eat the digits of moments; None: their mean, asked first
 
     @property
     def dims(self):
@@ -190,34 +272,63 @@ class LinearGaussian:
         residual = y[:, None] - X @ self.coef.T
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
-    def update(self, X, y, resp, w):
-        """Supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al. (13)."""
-        weight = resp * w[:, None]
-        (centre,), _ = _weighted_mean(y, w[:, None])  # large offsets must not eat the digits
-        moments = np.array([_moments(X, y - centre, column) for column in weight.T])
-        mass = weight.sum(axis=0)
-        start = self.coef - centre * (np.arange(X.shape[1]) == 0)
+    def learn(self):
+        """A search for supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al. (13)."""
+        centre = (yield from _means(each=False))[0][0] if self.centre is None else self.centre
+        moments, mass = yield _all_moments, centre
+        start = self.coef - centre * (np.arange(self.coef.shape[1]) == 0)
         prices = 0.5 * self.penalty * np.log1p(mass)
         coef, var = _alternate(moments, start, self.var, mass, prices, self.floor, self.pooled)
         coef[:, 0] += centre
-        square = np.einsum("nk,nk->k", weight, (y[:, None] - X @ coef.T) ** 2)
-        exact = _variances(square, mass, self.floor, self.pooled)
-        return replace(self, coef=coef, var=np.where((mass > 0) | self.pooled, exact, var))
+        exact = _variances((yield _residuals, coef), mass, self.floor, self.pooled)
+        return replace(self, coef=coef, var=np.where((mass > 0) | self.pooled, exact, var), centre=centre)
+
+    def update(self, X, y, resp, w):
+        """Supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al. (13)."""
+        return learnt(replace(self, centre=None).learn(), in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving experts."""
         return replace(self, coef=self.coef[mask], var=self.var[mask])
 
 
+def _masses(X, y, w, resp):
+    """(K,) weight of each expert."""
+    return w @ resp
+
+
+def linear_search(n_experts, n_columns, penalty=1.0, pooled=False):
+    """A search for experts from first responsibilities, with the variance floor of these data."""
+    constant, coef = (yield from _constant_search(n_experts)), np.zeros((n_experts, n_columns))
+    coef[:, 0], var = constant.mean, constant.var
+    if pooled:
+        var = np.full(n_experts, np.average(var, weights=(yield _masses,)))
+    return (yield from LinearGaussian(coef, var, constant.floor, penalty, pooled).learn())
+
+
 def linear_gaussian(X, y, resp, w, penalty=1.0, pooled=False):
-    """Experts from first responsibilities, with the variance floor of these data."""
-    constant = constant_gaussian(y, resp, w)
-    coef = np.zeros((resp.shape[1], X.shape[1]))
-    coef[:, 0] = constant.mean
-    var = constant.var if not pooled else np.full(len(coef), np.average(constant.var, weights=w @ resp))
-    return LinearGaussian(coef, var, constant.floor, penalty, pooled).update(X, y, resp, w)
+    """`linear_search` in arrays."""
+    return learnt(linear_search(resp.shape[1], X.shape[1], penalty, pooled), in_memory((X, y, w)), in_memory(resp))
 
 # %% ../nbs/06_experts.ipynb #exp-softmax
+def _owned(X, y, w, resp):
+    """The weight of each expert, and which have any row."""
+    weight = resp * w[:, None]
+    return weight.sum(axis=0), weight.any(axis=0)
+
+
+def _own(X, y, weight, n_classes):
+    """The rows that weigh anything, as `foba_softmax` wants them."""
+    rows = _rows(weight)
+    return X[rows], y[rows] if y.ndim == 2 else np.eye(n_classes)[y[rows]], weight[rows]
+
+
+def _softmax_answers(X, y, w, resp, asked, n_classes):
+    """What the rows of each expert k answer its search, a question (F17)."""
+    weight = resp * w[:, None]
+    return tuple(answering_rows(*_own(X, y, weight[:, k], n_classes))(question) for k, question in asked.items())
+
+
 @dataclass(frozen=True, eq=False)
 class LinearSoftmax:
     """K sparse softmax regressions, one support an expert for all classes (E7); column 0 of X holds ones."""
@@ -239,15 +350,30 @@ class LinearSoftmax:
         log_prob = self.log_prob(X)
         return np.einsum("nc,nkc->nk", y, log_prob) if y.ndim == 2 else log_prob[np.arange(len(y)), :, y]
 
+    def learn(self):
+        """A search for supports and coefficients whose FIC is never worse (E7), Eto et al. (13), experts in step."""
+        mass, alive = yield (_owned,)
+        prices, coef = 0.5 * self.penalty * np.log1p(mass), self.coef.copy()
+        searches = {k: foba_softmax_search(prices[k], coef[k]) for k in np.flatnonzero(alive)}
+        for k, found in (yield from together(searches, partial(_softmax_answers, n_classes=coef.shape[2]))).items():
+            coef[k] = found.coef
+        return replace(self, coef=coef)
+
+    def in_turn(self, rows, resp):
+        """What `learn` finds, for `InMemory` rows: one expert after the other, with its own rows taken once."""
+        mass, alive = learnt(_one(_owned), rows, resp)
+        prices, coef = 0.5 * self.penalty * np.log1p(mass), self.coef.copy()
+        weights = [share * w[:, None] for share, (_, _, w) in zip(resp.parts, rows.parts, strict=True)]
+        for k in np.flatnonzero(alive):
+            asks = [answering_rows(*_own(X, y, weight[:, k], coef.shape[2]))
+                    for (X, y, _), weight in zip(rows.parts, weights, strict=True)]
+            search = foba_softmax_search(prices[k], coef[k])
+            coef[k] = answered(search, lambda question, asks=asks: reduce(add, (ask(question) for ask in asks))).coef
+        return replace(self, coef=coef)
+
     def update(self, X, y, resp, w):
         """Supports and coefficients whose FIC is never worse (E7), Eto et al. (13)."""
-        weight, coef = resp * w[:, None], self.coef.copy()
-        Y = y if y.ndim == 2 else np.eye(coef.shape[2])[y]
-        prices = 0.5 * self.penalty * np.log1p(weight.sum(axis=0))
-        for k in np.flatnonzero(weight.any(axis=0)):
-            rows = _rows(weight[:, k])
-            coef[k] = foba_softmax(X[rows], Y[rows], weight[rows, k], prices[k], coef[k]).coef
-        return replace(self, coef=coef)
+        return self.in_turn(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving experts."""

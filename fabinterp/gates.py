@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .blocks import in_memory, learnt
 from .rules import Split, shortest, weighted_sum
 
 # %% ../nbs/05_gates.ipynb #gates-question
@@ -48,14 +49,22 @@ def _agreement(value, mass, floor):
     return float(np.clip(0.5 + 0.5 * value / mass if mass > 0 else 0.5, floor, 1 - floor))
 
 # %% ../nbs/05_gates.ipynb #gates-side-sums
-def _histograms(codes, n_known, mass, features):
-    """(F, width + 1) mass, or number of rows, in the cells of each feature; missing values in the last column."""
+def _histograms(codes, n_known, masses, features):
+    """(m, F, width + 1) each mass, or number of rows, in the cells of each feature; missing values come last."""
     width = max((int(n_known[j]) for j in features), default=0)
-    table = np.zeros((len(features), width + 1))
-    for row, j in zip(table, features, strict=True):
-        hist = np.bincount(codes[:, j].astype(np.intp), mass, n_known[j] + 1)
-        row[: n_known[j]], row[-1] = hist[:-1], hist[-1]
+    table = np.zeros((len(masses), len(features), width + 1))
+    for row, j in enumerate(features):
+        cell = codes[:, j].astype(np.intp)
+        for hist, mass in zip(table[:, row], masses, strict=True):
+            held = np.bincount(cell, mass, n_known[j] + 1)
+            hist[: n_known[j]], hist[-1] = held[:-1], held[-1]
     return table
+
+
+def _sides(table):
+    """Σ_yes − Σ_no of every question, from histograms (F, width + 1) (G6)."""
+    below = np.cumsum(table[:, :-1], axis=1)
+    return (below[:, -1:] - 2 * below)[:, :, None] + table[:, -1:, None] * np.array([-1.0, 1.0])
 
 
 def side_sums(codes, n_known, diff=None, features=None):
@@ -64,11 +73,26 @@ def side_sums(codes, n_known, diff=None, features=None):
     The last axis answers missing values with no, then with yes; so at the last cell yes means "is missing". Features
     with fewer cells than the widest repeat their last. diff (n,): None counts rows.
     """
-    table = _histograms(codes, n_known, diff, range(codes.shape[1]) if features is None else features)
-    below = np.cumsum(table[:, :-1], axis=1)
-    return (below[:, -1:] - 2 * below)[:, :, None] + table[:, -1:, None] * np.array([-1.0, 1.0])
+    return _sides(_histograms(codes, n_known, [diff], range(codes.shape[1]) if features is None else features)[0])
 
 # %% ../nbs/05_gates.ipynb #gates-best-cut
+def _best_of(tables, total, size, n_known, min_side, features):
+    """`best_cut` from histograms of diff and of weight, the weight, and the sum of |diff|: all of them add."""
+    sums, sides = map(_sides, tables)
+    least = max(min_side, 1e-12 * total, np.finfo(float).tiny)  # sums of differences carry rounding
+    worth = np.where(total - np.abs(sides) >= 2 * least, np.abs(sums), -np.inf)
+    top = worth.max(initial=-np.inf)
+    if top == -np.inf:
+        return None
+    first = np.argmax(worth >= top - 1e-12 * size)
+    row, cell, missing = np.unravel_index(first, worth.shape)
+    value, (if_no, if_yes) = float(sums[row, cell, missing]), sides[row, cell]
+    if if_no == if_yes:  # nothing is missing here; should it be later, the heavier side answers
+        missing = if_no > 0
+    j = int(features[row])
+    return Cut(j, int(cell), bool(missing), value < 0, abs(value), int(n_known[j]))
+
+
 def best_cut(codes, n_known, diff, weight=None, min_side=0.0, features=None):
     """The question with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None where none is admissible (15), (G5).
 
@@ -77,20 +101,9 @@ def best_cut(codes, n_known, diff, weight=None, min_side=0.0, features=None):
     then the first cell. O(n · number of features).
     """
     features = range(codes.shape[1]) if features is None else features
-    sums, sides = (side_sums(codes, n_known, mass, features) for mass in (diff, weight))
+    tables = _histograms(codes, n_known, (diff, weight), features)
     total = len(diff) if weight is None else weight.sum()
-    least = max(min_side, 1e-12 * total, np.finfo(float).tiny)  # sums of differences carry rounding
-    worth = np.where(total - np.abs(sides) >= 2 * least, np.abs(sums), -np.inf)
-    top = worth.max(initial=-np.inf)
-    if top == -np.inf:
-        return None
-    first = np.argmax(worth >= top - 1e-12 * np.abs(diff).sum())
-    row, cell, missing = np.unravel_index(first, worth.shape)
-    value, (if_no, if_yes) = float(sums[row, cell, missing]), sides[row, cell]
-    if if_no == if_yes:  # nothing is missing here; should it be later, the heavier side answers
-        missing = if_no > 0
-    j = int(features[row])
-    return Cut(j, int(cell), bool(missing), value < 0, abs(value), int(n_known[j]))
+    return _best_of(tables, total, np.abs(diff).sum(), n_known, min_side, features)
 
 # %% ../nbs/05_gates.ipynb #gates-bernoulli
 @dataclass(frozen=True)
@@ -125,16 +138,28 @@ class BernoulliGate(_Question):
     def fisher(self, codes):
         """None: no factors."""
 
+    def sums(self, codes, diff, mass, tree):
+        """What `best` needs of rows, to be added: histograms (2, d, cells), and sums of ±diff, mass, |diff|."""
+        tables = _histograms(codes, tree.n_known, (diff, mass), range(codes.shape[1]))
+        return tables, diff @ np.where(self.answers(codes), 1.0, -1.0), mass.sum(), np.abs(diff).sum()
+
+    def best(self, tables, own, total, size, tree):
+        """The best gate by these sums, and whether its branches change places (12), (15).
+
+        Never worse: its own question stays if no other separates more.
+        """
+        cut = _best_of(tables, total, size, tree.n_known, 0.0, range(len(tree.n_known)))
+        if cut is None or abs(own) >= (1 - 1e-12) * cut.value:
+            return replace(self, prob=_agreement(abs(own), total, tree.floor)), bool(own < 0)
+        prob = _agreement(cut.value, total, tree.floor)
+        return BernoulliGate(cut.feature, cut.cell, cut.missing, prob, cut.n_known), cut.swap
+
     def update(self, codes, diff, mass, tree):
         """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (12), (15).
 
-        tree: the `GateTree` it is in. Never worse: its own question stays if no other separates more.
+        tree: the `GateTree` it is in.
         """
-        cut, own = best_cut(codes, tree.n_known, diff, mass), diff @ np.where(self.answers(codes), 1.0, -1.0)
-        if cut is None or abs(own) >= (1 - 1e-12) * cut.value:
-            return replace(self, prob=_agreement(abs(own), mass.sum(), tree.floor)), bool(own < 0)
-        prob = _agreement(cut.value, mass.sum(), tree.floor)
-        return BernoulliGate(cut.feature, cut.cell, cut.missing, prob, cut.n_known), cut.swap
+        return self.best(*self.sums(codes, diff, mass, tree), tree)
 
 # %% ../nbs/05_gates.ipynb #gates-symmetric
 def symmetric(depth):
@@ -171,6 +196,18 @@ def stacked(factors, widths, n):
     return np.column_stack([np.ones((n, width)) if factor is None else factor
                             for factor, width in zip(factors, widths, strict=True)])
 
+# %% ../nbs/05_gates.ipynb #gates-masses
+def _masses(paths, resp, w):
+    """(G, n) masses yes − no and yes + no of every gate (G3)."""
+    weight, paths = resp * w[:, None], paths.astype(float)
+    return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
+
+
+def _gate_sums(inputs, y, w, resp, tree):
+    """What each gate needs of the rows, to be added (G6)."""
+    return tuple(gate.sums(inputs, diff, mass, tree)
+                 for gate, diff, mass in zip(tree.gates, *_masses(tree.paths, resp, w), strict=True))
+
 # %% ../nbs/05_gates.ipynb #gates-tree
 @dataclass(frozen=True, eq=False)
 class GateTree:
@@ -201,11 +238,24 @@ class GateTree:
                 out[:, j] += yes if path[j] > 0 else no
         return out
 
+    @property
+    def adds(self):
+        """Whether its gates learn from sums over rows."""
+        return all(hasattr(gate, "sums") for gate in self.gates)
+
+    def learn(self):
+        """A search for the best question and probability of every gate, branches swapped if it says so (12), (15)."""
+        sums = yield _gate_sums, self
+        return self._with([gate.best(*own, self) for gate, own in zip(self.gates, sums, strict=True)])
+
     def update(self, inputs, resp, w):
         """M-step: the best question and probability of every gate, branches swapped if it says so (12), (15), (16)."""
-        weight, paths = resp * w[:, None], self.paths.astype(float)
-        diff, mass = (np.asfortranarray(weight @ side.T) for side in (paths, np.abs(paths)))
-        fits = [gate.update(inputs, diff[:, i], mass[:, i], self) for i, gate in enumerate(self.gates)]
+        if self.adds:
+            return learnt(self.learn(), in_memory((inputs, None, w)), in_memory(resp))
+        return self._with([gate.update(inputs, diff, mass, self)
+                           for gate, diff, mass in zip(self.gates, *_masses(self.paths, resp, w), strict=True)])
+
+    def _with(self, fits):
         sign = np.array([-1 if swap else 1 for _, swap in fits], np.int8).reshape(-1, 1)
         return replace(self, gates=tuple(gate for gate, _ in fits), paths=self.paths * sign)
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .experts import linear_gaussian, linear_softmax
+from .blocks import Blocks, InMemory, Most, in_memory, learnt, together
+from .experts import LinearSoftmax, linear_search
 from .fab import MIN_MASS
 from .gates import BernoulliGate, GateTree, stacked, symmetric
 from .rules import Columns, Leaf, Split, Tree
@@ -24,13 +25,20 @@ class Table:
     Z: np.ndarray  # (n, 1 + p) standardised features, after a column of ones
     codes: np.ndarray  # (n, d) cells as from `bins.codes`, Fortran order; or whatever the gates read
 
+# %% ../nbs/08_hme.ipynb #hme-of-parts
+def _of_parts(X, y, w, resp, asked):
+    """What rows answer the gates, who ask about codes, and the experts, who ask about equations."""
+    inputs = {"gates": X.codes, "expert": X.Z}
+    return tuple(function(inputs[part], y, w, resp, *args) for part, (function, *args) in asked.items())
+
 # %% ../nbs/08_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME:
     """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (5).
 
     X is a `Table` throughout. expert: `LinearGaussian`, `LinearSoftmax`, or what else has `log_lik(Z, y)`,
-    `update(Z, y, resp, w)`, `keep(mask)` and `dims`; it may have `const` (E,) and `fisher(Z)` (n, E).
+    `update(Z, y, resp, w)`, `keep(mask)` and `dims`; it may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the
+    search (K4) of an M-step over blocks.
     """
 
     gates: GateTree
@@ -60,6 +68,22 @@ class HME:
         """(n, E) log probability of the path and of y at its end (5), (7), (8)."""
         return self.gates.log_path(X.codes) + self.expert.log_lik(X.Z, y)
 
+    def learn(self):
+        """M-step as a search, gates (12) and experts (13) in step: FIC is never worse."""
+        found = yield from together({"gates": self.gates.learn(), "expert": self.expert.learn()}, _of_parts)
+        return replace(self, **found)
+
+    def maximise(self, rows, resp):
+        """M-step on `Blocks` of (X, y, w) and of responsibilities; gates or experts without sums need one block."""
+        if not (self.gates.adds and hasattr(self.expert, "learn")):
+            X, y, w = rows.only
+            return self.update(X, y, resp.only, w)
+        if isinstance(rows, InMemory) and hasattr(self.expert, "in_turn"):
+            gates = learnt(together({"gates": self.gates.learn()}, _of_parts), rows, resp)
+            rows = InMemory((X.Z, y, w) for X, y, w in rows.parts)
+            return replace(self, **gates, expert=self.expert.in_turn(rows, resp))
+        return learnt(self.learn(), rows, resp)
+
     def update(self, X, y, resp, w):
         """M-step, gates (12) and experts (13): FIC is never worse."""
         gates = self.gates.update(X.codes, resp, w)
@@ -74,30 +98,45 @@ class HME:
         return self.gates.log_path(X.codes).argmax(axis=1)
 
 # %% ../nbs/08_hme.ipynb #hme-start
-def start_from_resp(X, y, w, resp, paths, n_known, penalty=1.0, n_classes=None):
+def _width(part):
+    """The number of columns that equations read."""
+    return Most(part[0].Z.shape[1])
+
+
+def start_from_resp(rows, resp, paths, n_known, penalty=1.0, n_classes=None):
     """First model and responsibilities: one M-step from responsibilities (n, E) over a tree of that shape.
 
-    n_classes None: y (n,) are numbers. Otherwise y (n,) are class codes.
+    rows: `Blocks` of (X, y, w), y (n,) numbers or, given n_classes, class codes; resp: `Blocks` too.
     """
-    args = (X.Z, y, resp, w)
-    expert = linear_gaussian(*args, penalty) if n_classes is None else linear_softmax(*args, n_classes, penalty)
+    shape = paths.shape[1], int(rows.sum(_width).value)
     blank = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
-    gates = GateTree((blank,) * len(paths), paths, MIN_MASS, np.asarray(n_known)).update(X.codes, resp, w)
-    return HME(gates, expert), resp
+    gates = GateTree((blank,) * len(paths), paths, MIN_MASS, np.asarray(n_known))
+    if n_classes is not None:
+        return HME(gates, LinearSoftmax(np.zeros((*shape, n_classes)), penalty)).maximise(rows, resp), resp
+    searches = {"gates": gates.learn(), "expert": linear_search(*shape, penalty)}
+    return HME(**learnt(together(searches, _of_parts), rows, resp)), resp
 
 
-def random_start(X, y, w, n_known, rng, depth=5, penalty=1.0, n_classes=None):
+def _shares(part, rng, n_experts):
+    """Random shares, uneven enough for EM to part them."""
+    return rng.dirichlet(np.full(n_experts, 5.0), len(part[2]))
+
+
+def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
     """First model and responsibilities: random shares over a symmetric tree, 32 experts at depth 5."""
     paths = symmetric(depth)
-    resp = rng.dirichlet(np.full(paths.shape[1], 5.0), len(y))  # uneven enough for EM to part them
-    return start_from_resp(X, y, w, resp, paths, n_known, penalty, n_classes)
+    return start_from_resp(rows, rows.map(_shares, rng, paths.shape[1]), paths, n_known, penalty, n_classes)
 
 
-def start_from_tree(X, y, w, gates, n_known, soft=0.1, penalty=1.0, n_classes=None):
-    """First model and responsibilities from a `GateTree`: its leaves, a share `soft` of each row spread over all."""
+def _leaf_shares(part, gates, soft):
+    """Each row's leaf, but for a share `soft` that is spread over all."""
     n_leaves = gates.paths.shape[1]
-    resp = (1 - soft) * np.eye(n_leaves)[gates.route(X.codes)] + soft / n_leaves
-    return start_from_resp(X, y, w, resp, gates.paths, n_known, penalty, n_classes)
+    return (1 - soft) * np.eye(n_leaves)[gates.route(part[0].codes)] + soft / n_leaves
+
+
+def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, n_classes=None):
+    """First model and responsibilities from a `GateTree`: its leaves, a share `soft` of each row spread over all."""
+    return start_from_resp(rows, rows.map(_leaf_shares, gates, soft), gates.paths, n_known, penalty, n_classes)
 
 # %% ../nbs/08_hme.ipynb #hme-simulate
 def _random_questions(X, n_leaves, rng):
@@ -138,8 +177,7 @@ def project(model, rows, resp, before):
 
     A row whose nearest point lies beyond an end takes `resp`. All but the model are `Blocks`.
     """
-    X, _, w = rows.only
-    gates = model.gates.update(X.codes, resp.only, w)
+    gates = learnt(together({"gates": model.gates.learn()}, _of_parts), rows, resp)["gates"]
     return resp.map(_nearest, before, rows, gates)
 
 
@@ -153,18 +191,27 @@ def _nearest(resp, before, part, gates):
     return rho * resp + (1 - rho) * before
 
 # %% ../nbs/08_hme.ipynb #hme-harden
-def harden(model, X, y, w, min_mass=0.0):
+def _given(part, gates):
+    """Responsibilities that are the gates' alone; the weight of each leaf, and of the rows."""
+    X, _, w = part
+    resp = np.exp(gates.log_path(X.codes))
+    return resp, (w @ resp, w.sum())
+
+
+def harden(model, X, y=None, w=None, min_mass=0.0):
     """Hard gates, and experts fitted to the rows the gates give them: `(model, resp)`, resp of 0 and 1 (23).
 
-    Experts that get no row, or a smaller share of the weight than `min_mass`, are dropped.
+    Experts that get no row, or a smaller share of the weight than `min_mass`, are dropped. X may be `Blocks` of
+    (X, y, w), resp are `Blocks` then.
     """
+    rows = X if isinstance(X, Blocks) else in_memory((X, y, w))
     hard = replace(model, gates=model.gates.hard())
     while True:
-        resp = np.exp(hard.gates.log_path(X.codes))
-        share = w @ resp / w.sum()
+        resp, (mass, total) = rows.run(_given, hard.gates)
+        share = mass / total
         mask = ((share >= min_mass) & (share > 0)) | (share == share.max())
         if mask.all():
             break
         hard = hard.keep(mask)  # rows of the dropped go where the spliced tree sends them
-    better = hard.update(X, y, resp, w)
-    return replace(better, gates=better.gates.hard()), resp
+    better = hard.maximise(rows, resp)
+    return replace(better, gates=better.gates.hard()), resp if isinstance(X, Blocks) else resp.only

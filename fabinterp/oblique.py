@@ -7,7 +7,7 @@ __all__ = ['TAIL', 'RESOLUTION', 'MIN_ROWS', 'N_SEARCH', 'PENALTY', 'CurveDesign
            'NumberLeaves', 'ClassLeaves', 'leaves_of', 'ground_of', 'gates_of', 'model_of', 'on_all_rows', 'curves_of',
            'number_leaf', 'class_leaf', 'asks', 'blank_gate', 'random_start', 'start_from_resp', 'hard_resp', 'at_most',
            'smoothed', 'CurveSpread', 'spreads_of', 'ObliqueParameters', 'check_smooth', 'places', 'ObliqueFit',
-           'BaseOblique', 'settled', 'fitted_tree', 'ObliqueAdditiveRegressor', 'ObliqueAdditiveClassifier', 'simulate']
+           'BaseOblique', 'settled', 'fitted_tree', 'ObliqueAdditiveRegressor', 'ObliqueAdditiveClassifier']
 
 # %% ../nbs/09_oblique.ipynb #obl-imports
 from copy import deepcopy
@@ -602,19 +602,3 @@ class ObliqueAdditiveClassifier(Shares, ClassifierMixin, BaseOblique):
 
     Source: Wang et al., for two classes; more than two and the search are of this package.
     """
-
-# %% ../nbs/09_oblique.ipynb #obl-simulate
-def simulate(seed, n=5000):
-    """X (n, 15) in the unit cube, y (n,), and who made each row (n,), 0 to 3: Wang et al., section 5."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 15))
-    x = dict(enumerate(X.T, start=1))  # numbered as in the paper
-    left, right = 1.5 * x[6] - 0.7 * x[4] < 0.358, 1.6 * x[3] - 0.5 * x[12] < 0.715
-    expert = np.where(2.5 * x[9] - 1.6 * x[10] < 0.613, np.where(left, 0, 1), np.where(right, 2, 3))
-    y = np.choose(expert, [
-        5 * np.sin(np.pi * x[1]) + 15 * (x[2] - 0.5) ** 2 - 4 * x[7] + 1,
-        7 / (1 + np.exp(5 - 10 * x[5])) + 5 * np.sin(np.pi * x[7] ** 2) - 5 * x[8] + 2,
-        8 * np.abs(x[1] - 0.5) + 7 * (3 * x[8] - 2) ** 2 - 4,
-        5 * np.cos(2 * np.pi * x[2]) + 5 * x[8] + 2 * np.log(100 * x[10] + 3) - 3,
-    ])
-    return X, y + 0.01 * rng.standard_normal(n), expert

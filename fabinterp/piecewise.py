@@ -5,30 +5,33 @@
 # %% auto #0
 __all__ = ['PENALTY', 'Design', 'chosen', 'design_of', 'log_choices', 'leaves_of', 'ground_of', 'finer', 'exact_cuts',
            'path_matrix', 'gate_tree_of', 'model_of', 'in_units', 'number_leaf', 'class_leaf', 'tree_of', 'asks',
-           'Found', 'searched', 'grown', 'settled', 'fitted_tree', 'one_class', 'shakes_for', 'TreeOfEquations',
-           'Intervals', 'Shares', 'PiecewiseParameters', 'BasePiecewise', 'n_coefficients', 'leaf_std', 'scores_of',
-           'equations', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
+           'Found', 'searched', 'grown', 'settled', 'first_tree', 'fitted_tree', 'one_class', 'shakes_for',
+           'TreeOfEquations', 'Intervals', 'Shares', 'PiecewiseParameters', 'at_hand', 'BasePiecewise',
+           'n_coefficients', 'leaf_std', 'scores_of', 'equations', 'PiecewiseLinearRegressor',
+           'PiecewiseLinearClassifier']
 
 # %% ../nbs/08b_piecewise.ipynb #pw-imports
 from collections.abc import Hashable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
-from .bins import Bins, codes, merge_identical, short_cut, table_thresholds
-from .blocks import in_memory
+from .bins import Bins, codes, merge_identical, short_between, table_thresholds, values_around
+from .blocks import Blocks, InMemory, Least, Most, add, in_memory
+from .chunks import ChunkedFit
 from .experts import LinearGaussian, LinearSoftmax, variance_floor
-from .fab import BaseFAB, fic
+from .fab import BaseFAB, fic_sum
 from .gates import BernoulliGate, GateTree
 from .hme import HME, Table, harden, project, random_start, start_from_tree
 from .moves import (Fork, GaussianLeaves, Ground, LogisticLeaves, SoftmaxLeaves, grow, limit, retune,
                              search_steps, sharpen)
-from .rules import Leaf, Tree, answers, as_array, class_scores, few
-from .tables import check_parameters, entropy_of, read_table, rows_at_predict, unit_of
+from .rules import Leaf, Tree, answers, as_array, class_scores, few, measured_over
+from .tables import check_parameters, entropy_of, rows_at_predict, unit_of
 
 # %% ../nbs/08b_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)
@@ -73,17 +76,22 @@ def chosen(names, columns, argument):
     return mask
 
 
-def design_of(training, split_features, leaf_features, max_bins):
-    """The `Design` of training rows: equations use numbers without gaps that vary, questions all that vary (P1)."""
+def _gaps(part):
+    """(d,) bool: which columns of a block of rows (Z, y, w) have gaps."""
+    return np.isnan(part[0]).any(axis=0)
+
+
+def design_of(training, gaps, split_features, leaf_features, max_bins):
+    """The `Design` of a sample: equations use numbers without `gaps` (d,) that vary, questions all that vary (P1)."""
     Z, w, columns = training.Z, training.w, training.columns
     numeric = np.array([labels is None or labels == (False, True) for labels in columns.categories])
-    cuts, gaps = table_thresholds(Z, max_bins, w), np.isnan(Z).any(axis=0)
+    cuts = table_thresholds(Z, max_bins, w)
     varies = np.array([len(b) > 0 for b in cuts])
     used = np.flatnonzero(chosen(leaf_features, columns, "leaf_features") & numeric & varies & ~gaps)
     units = np.array([unit_of(Z[:, j], w) for j in used]).reshape(-1, 2)
     asked = chosen(split_features, columns, "split_features")
     bins = merge_identical(np.where(asked, Z, 0.0), [b if ask else b[:0] for b, ask in zip(cuts, asked, strict=True)])
-    return Design(used, units[:, 0], units[:, 1], bins)
+    return Design(used, units[:, 0], units[:, 1], replace(bins, missing=asked & gaps))
 
 # %% ../nbs/08b_piecewise.ipynb #pw-ground
 def log_choices(design):
@@ -175,11 +183,11 @@ def in_units(design, coef, centre, spread):
     return centre + spread * coef[0] - float(slopes @ design.centre), slopes
 
 
-def number_leaf(design, coef, unit, seen):
-    """The `Leaf` of a Gaussian expert, kept within the numbers `seen` in training (P4)."""
+def number_leaf(design, coef, unit, low, high):
+    """The `Leaf` of a Gaussian expert, kept within the numbers low to high that training rows had (P4)."""
     value, slopes = in_units(design, coef, *unit)
     on = np.flatnonzero(coef[1:])
-    return Leaf(value, design.used[on], slopes[on], seen.min(), seen.max())
+    return Leaf(value, design.used[on], slopes[on], low, high)
 
 # %% ../nbs/08b_piecewise.ipynb #pw-class-leaf
 def class_leaf(design, coef, mass):
@@ -202,18 +210,37 @@ def tree_of(gates, split, training, leaves):
     return Tree(splits, yes, no, ends, training.columns, classes)
 
 
-def asks(gates, i, bins, training, at):
-    """Gate i as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (P3).
+def _at_leaf(y, w):
+    """Of rows at a leaf: the least and the most y, and the weight."""
+    return Least(y.min(initial=np.inf)), Most(y.max(initial=-np.inf)), w.sum()
 
-    Where none of them has a gap in the column, a later row that has one goes to the heavier side.
+
+def _at_gate(x, w, threshold):
+    """Of rows below a gate: the values next to its threshold, twice the weight above, the weight, and any gaps."""
+    (low,), (high,) = values_around(x, [threshold])
+    return Most(low), Least(high), 2 * w @ (x > threshold), w.sum(), np.isnan(x).any()
+
+
+def _arrivals(part, design, gates):
+    """What a block of rows (Z, y, w) says of each leaf, and of each gate about the rows below it."""
+    Z, y, w = part
+    at = gates.route(codes(Z, design.bins))
+    ends = tuple(_at_leaf(y[at == k].astype(float), w[at == k]) for k in range(gates.paths.shape[1]))
+    below = [(gate.split(design.bins.thresholds), path[at] != 0)
+             for gate, path in zip(gates.gates, gates.paths, strict=True)]
+    return ends, tuple(_at_gate(Z[rows, split.features[0]], w[rows], split.threshold) for split, rows in below)
+
+
+def asks(gate, bins, told):
+    """A gate as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (P3).
+
+    told: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to the heavier side.
     """
-    split, j, rows = gates.gates[i].split(bins.thresholds), gates.gates[i].feature, gates.paths[i, at] != 0
+    split, (low, high, twice, total, gaps) = gate.split(bins.thresholds), told
     if split.threshold == np.inf:
         return split
-    x, w = training.Z[rows, j], training.w[rows]
-    known = ~np.isnan(x)
-    heavier = bool(2 * w @ (x > split.threshold) > w.sum()) if known.all() else split.missing
-    return replace(split, threshold=short_cut(np.unique(x[known]), split.threshold), missing=heavier)
+    return replace(split, threshold=short_between(low.value, high.value, split.threshold),
+                   missing=split.missing if gaps else bool(twice > total))
 
 # %% ../nbs/08b_piecewise.ipynb #pw-found
 @dataclass(frozen=True, eq=False)
@@ -255,37 +282,53 @@ def grown(ground):
     return limit(ground, grow(ground, rows, ground.max_depth), ground.max_depth)
 
 # %% ../nbs/08b_piecewise.ipynb #pw-settled
-def settled(estimator, training, y):
+def settled(estimator, chunked, rows):
     """Design, model and FIC after the last touches: thresholds at their best midpoints (P3), or hard gates (23)."""
-    design, model, w = estimator.design_, estimator.model_, training.w
+    design, model, sample = estimator.design_, estimator.model_, chunked.sample
     if estimator.search == "structure":
-        return exact_cuts(design, model, training.Z, w)
+        return exact_cuts(design, model, sample.Z, sample.w)
     if not estimator.hard_gates:
         return design, model, estimator.fic_
-    table = design.table(training.Z)
-    model, resp = harden(model, table, y, w, estimator.min_mass)
-    return design, model, fic(resp, model.log_joint(table, y), model, w, estimator._price())
+    model, resp = harden(model, rows, min_mass=estimator.min_mass)
+    return design, model, fic_sum(rows, resp, model, estimator._price())
 
 # %% ../nbs/08b_piecewise.ipynb #pw-fitted
-def fitted_tree(estimator, training):
-    """Fit the estimator's model to its training rows, and say it as a `rules.Tree`."""
-    y, w, numbers = training.y, training.w, training.classes is None
-    unit = unit_of(y, w) if numbers else (0.0, 1.0)
-    target = (y - unit[0]) / unit[1] if numbers else y
-    estimator._climb(in_memory((estimator.design_.table(training.Z), target, w)))
-    estimator.design_, estimator.model_, value = settled(estimator, training, target)
-    shift = w.sum() * np.log(unit[1])  # a density in units of y
+def _as_read(part, design, unit):
+    """A block of rows (Z, y, w) as the mixture reads it: a `Table`, y in its unit (None: class codes), weights."""
+    Z, y, w = part
+    return design.table(Z), y if unit is None else (y - unit[0]) / unit[1], w
+
+
+def first_tree(estimator, chunked, rows, unit):
+    """The `GateTree` that EM begins with, grown on the sample, or None where it needs none."""
+    if estimator.search != "em" or estimator.init != "grow":
+        return None
+    sample = chunked.sample
+    one = chunked.whole and isinstance(rows, InMemory) and len(rows.parts) == 1
+    part = rows.only if one else _as_read((sample.Z, sample.y, sample.w), estimator.design_, unit)
+    return gate_tree_of(grown(estimator._ground(*part)))
+
+
+def fitted_tree(estimator, chunked):
+    """Fit the estimator's model to `Chunked` rows, and say it as a `rules.Tree`."""
+    sample, numbers = chunked.sample, chunked.sample.classes is None
+    unit = unit_of(sample.y, sample.w) if numbers else None
+    rows = chunked.rows.map(_as_read, estimator.design_, unit)
+    estimator._first = first_tree(estimator, chunked, rows, unit)
+    estimator._climb(rows)
+    estimator.design_, estimator.model_, value = settled(estimator, chunked, rows)
+    shift = chunked.total * np.log(unit[1]) if numbers else 0.0  # a density in units of y
     estimator.trace_, estimator.fic_ = np.append(estimator.trace_, value) - shift, value - shift
-    at, coefs = estimator.model_.gates.route(codes(training.Z, estimator.design_.bins)), estimator.model_.expert.coef
+    design, gates, coefs = estimator.design_, estimator.model_.gates, estimator.model_.expert.coef
     estimator.n_components_ = len(coefs)
-    here = [at == k for k in range(len(coefs))]
+    ends, below = chunked.rows.sum(_arrivals, design, gates)
     if numbers:
-        leaves = [number_leaf(estimator.design_, coef, unit, y[rows] if rows.any() else y)
-                  for rows, coef in zip(here, coefs, strict=True)]
+        least, most = (extreme.value for extreme in reduce(add, (end[:2] for end in ends)))
+        leaves = [number_leaf(design, coef, unit, *((low.value, high.value) if mass > 0 else (least, most)))
+                  for (low, high, mass), coef in zip(ends, coefs, strict=True)]
     else:
-        leaves = [class_leaf(estimator.design_, coef, w[rows].sum()) for rows, coef in zip(here, coefs, strict=True)]
-    gates, bins = estimator.model_.gates, estimator.design_.bins
-    return tree_of(gates, lambda i: asks(gates, i, bins, training, at), training, leaves)
+        leaves = [class_leaf(design, coef, mass) for (_, _, mass), coef in zip(ends, coefs, strict=True)]
+    return tree_of(gates, lambda i: asks(gates.gates[i], design.bins, below[i]), sample, leaves)
 
 
 def one_class(estimator, training):
@@ -378,35 +421,44 @@ class PiecewiseParameters(TreeOfEquations):
     def _options(self):
         return super()._options() | {"penalty": self._price(), "project": project if self.projection else None}
 
+# %% ../nbs/08b_piecewise.ipynb #pw-at-hand
+def at_hand(chunked):
+    """The `Chunked` rows in one block, for a search that needs all of them at once; ValueError if not in memory."""
+    sample = chunked.sample
+    if not chunked.whole:
+        if not isinstance(chunked.rows, InMemory):
+            raise ValueError(f"search must be 'em' for {chunked.n} rows that are not in memory, got 'structure'")
+        Z, y, w = (np.concatenate(columns) for columns in zip(*chunked.rows.gather(), strict=True))
+        sample = replace(sample, Z=Z, y=y, w=w, at=np.arange(len(y)))
+    return replace(chunked, sample=sample, rows=in_memory((sample.Z, sample.y, sample.w)))
+
 # %% ../nbs/08b_piecewise.ipynb #pw-base
-class BasePiecewise(PiecewiseParameters):
+class BasePiecewise(ChunkedFit, PiecewiseParameters):
     """What classifier and regressor share: table in, search or EM, tree of equations out."""
 
-    def fit(self, X, y, sample_weight=None):
-        """Fit to X (n, d) array or frame, y (n,), row weights (n,); a weight of 2 is the same as a row given twice."""
+    def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_shakes", "max_bins"))
         entropy_of(deepcopy(self.random_state))  # refuses what is no seed, and draws nothing from what is
-        training = read_table(self, X, y, sample_weight)
-        self.design_ = design_of(training, self.split_features, self.leaf_features, self.max_bins)
-        several = training.classes is None or len(training.classes) > 1
-        self.tree_ = (fitted_tree if several else one_class)(self, training)
-        self.rules_ = self.tree_.rules().measure(training.Z, training.target, training.w)
-        if training.classes is None:
-            self.std_ = leaf_std(self.rules_, training)
+
+    def _fit(self, chunked):
+        chunked = at_hand(chunked) if self.search == "structure" else chunked
+        sample, rows = chunked.sample, chunked.rows
+        self.design_ = design_of(sample, rows.sum(_gaps), self.split_features, self.leaf_features, self.max_bins)
+        several = sample.classes is None or len(sample.classes) > 1
+        self.tree_ = fitted_tree(self, chunked) if several else one_class(self, sample)
+        self.rules_ = measured_over(self.tree_.rules(), rows)
+        if sample.classes is None:
+            self.std_ = leaf_std(self.rules_, rows)
         return self
 
     def _ground(self, X, y, w):
         return ground_of(self.design_, X, y, w, self._n_classes(), self._price(), self.min_mass, self.max_depth)
 
     def _start(self, rows, rng):
-        X, y, w = rows.only
         options = {"penalty": self._price(), "n_classes": self._n_classes() or None}
         if self.init == "random":
-            model, resp = random_start(X, y, w, self.design_.n_known, rng, depth=self.max_depth, **options)
-            return model, in_memory(resp)
-        gates = gate_tree_of(grown(self._ground(X, y, w)))
-        model, resp = start_from_tree(X, y, w, gates, self.design_.n_known, **options)
-        return model, in_memory(resp)
+            return random_start(rows, self.design_.n_known, rng, depth=self.max_depth, **options)
+        return start_from_tree(rows, self._first, self.design_.n_known, **options)
 
     def _restart(self, rows, name, seed):
         if self.search == "em":
@@ -434,11 +486,21 @@ def n_coefficients(leaf):
     return 1 + len(leaf.features) + sum(len(curve.coef) + len(curve.coef[0]) - 2 for curve in leaf.curves)
 
 
-def leaf_std(rules, training):
-    """(K,) standard deviation of y around the equation of each rule, in its units, freed of its parameters (P6)."""
-    at, n_rules = rules.apply(training.Z), len(rules.rules)
-    square = np.bincount(at, training.w * (training.y - rules.predict(training.Z)) ** 2, n_rules)
-    free = np.bincount(at, training.w, n_rules) - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
+def _left_over(part, rules):
+    """Of a block of rows (Z, y, w), for each rule: the weighted squares that its equation leaves, and the weight."""
+    Z, y, w = part
+    at, n_rules = rules.apply(Z), len(rules.rules)
+    return np.bincount(at, w * (y - rules.predict(Z)) ** 2, n_rules), np.bincount(at, w, n_rules)
+
+
+def leaf_std(rules, rows):
+    """(K,) standard deviation of y around the equation of each rule, in its units, freed of its parameters (P6).
+
+    rows: `Blocks` of (Z, y, w), or a `Training`.
+    """
+    rows = rows if isinstance(rows, Blocks) else in_memory((rows.Z, rows.y, rows.w))
+    square, mass = rows.sum(_left_over, rules)
+    free = mass - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
     return np.sqrt(square / np.maximum(free, 1.0))
 
 
@@ -474,7 +536,8 @@ class PiecewiseLinearRegressor(Intervals, RegressorMixin, BasePiecewise):
     max_depth : int, 5
         Most questions on a path; 0 is one sparse linear model.
     search : "structure" or "em", "structure"
-        Search over trees (`moves`), or the paper's FAB EM with its projection E-step and hard gates.
+        Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection E-step and hard
+        gates, for any rows (`fit_chunks`, Dask).
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None

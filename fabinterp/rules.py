@@ -8,16 +8,17 @@ __all__ = ['PYTHON', 'FORMAT', 'label_of', 'Columns', 'few', 'is_frame', 'column
            'Leaf', 'check_equation', 'Rule', 'satisfied', 'Extent', 'extent_of', 'meet', 'extents', 'conditions_of',
            'merge', 'shortest', 'question_table', 'descend', 'paths', 'rules_of', 'first_match', 'all_passed',
            'all_matches', 'default_of', 'n_directions', 'overall', 'as_array', 'leaf_values', 'class_scores',
-           'class_shares', 'answers', 'covering', 'agreement', 'measured', 'digits', 'plain', 'label_text', 'sum_text',
-           'labels_of', 'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'bounds_text', 'curve_name',
-           'equation_text', 'answer_phrases', 'answer_text', 'link_texts', 'told_apart', 'curve_text', 'curves_said',
-           'curve_texts', 'width', 'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint', 'bar_html', 'row_html',
-           'number_html', 'answer_html', 'curve_html', 'curves_html', 'html_of', 'tree_html', 'quoted', 'sql_label',
-           'sql_sum', 'sql_condition', 'sql_kept', 'sql_curve', 'sql_scores', 'sql_largest', 'sql_share', 'sql_answer',
-           'sql_case', 'sql_of', 'python_sum', 'python_curve', 'python_condition', 'python_inputs', 'python_answer',
-           'python_of', 'number_out', 'number_in', 'plain_out', 'split_in', 'leaf_in', 'rule_in', 'columns_in',
-           'dict_of', 'parts_of', 'frame_of', 'class_labels', 'check_features', 'check_leaf', 'check_rules',
-           'check_nodes', 'Spoken', 'RuleSet', 'Tree']
+           'class_shares', 'answers', 'covering', 'agreement', 'rule_sums', 'with_measures', 'measured',
+           'measured_over', 'digits', 'plain', 'label_text', 'sum_text', 'labels_of', 'is_categorical', 'set_text',
+           'extent_text', 'condition_texts', 'bounds_text', 'curve_name', 'equation_text', 'answer_phrases',
+           'answer_text', 'link_texts', 'told_apart', 'curve_text', 'curves_said', 'curve_texts', 'width',
+           'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint', 'bar_html', 'row_html', 'number_html',
+           'answer_html', 'curve_html', 'curves_html', 'html_of', 'tree_html', 'quoted', 'sql_label', 'sql_sum',
+           'sql_condition', 'sql_kept', 'sql_curve', 'sql_scores', 'sql_largest', 'sql_share', 'sql_answer', 'sql_case',
+           'sql_of', 'python_sum', 'python_curve', 'python_condition', 'python_inputs', 'python_answer', 'python_of',
+           'number_out', 'number_in', 'plain_out', 'split_in', 'leaf_in', 'rule_in', 'columns_in', 'dict_of',
+           'parts_of', 'frame_of', 'class_labels', 'check_features', 'check_leaf', 'check_rules', 'check_nodes',
+           'answered_codes', 'Spoken', 'RuleSet', 'Tree']
 
 # %% ../nbs/00_rules.ipynb #imports
 import html
@@ -551,7 +552,7 @@ def first_match(rules, Z):
 # %% ../nbs/00_rules.ipynb #counting
 def all_passed(regions, Z):
     """Which encoded rows lie in which regions, (n, R); a region is a tuple of conditions."""
-    return np.array([satisfied(conditions, Z) for conditions in regions], dtype=bool).reshape(-1, len(Z)).T
+    return np.array([satisfied(conditions, Z) for conditions in regions], dtype=bool).reshape(len(regions), len(Z)).T
 
 
 def all_matches(rules, Z):
@@ -634,15 +635,34 @@ def covering(held, rules):
     return held
 
 
-def agreement(answer, reference, weight, classes=None):
-    """What the fidelity of equation (11) averages over rows: equality of labels, or 1 − squared error / variance."""
-    if classes is not None:
+def agreement(answer, reference, variance):
+    """What the fidelity of equation (11) averages over rows: equality of classes, or 1 − squared error / `variance`."""
+    if variance is None:
         return (answer == reference).astype(float)
-    mean = np.average(reference, weights=weight)
-    variance = np.average((reference - mean) ** 2, weights=weight)
     error = (answer - reference) ** 2
     # As in scikit-learn's R²: a constant reference is met exactly (1) or not at all (0).
     return 1.0 - error / variance if variance > 0 else (error == 0).astype(float)
+
+
+def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
+    """Sums over encoded rows that add up over blocks of them: weight, and each rule's support, cover and agreement.
+
+    `variance` is that of the reference over all rows, None for classes; without a reference there is no agreement.
+    """
+    chosen, cover, n_rules = ruleset.apply(Z), covering(ruleset.matches(Z), ruleset.rules), len(ruleset.rules)
+    support = np.bincount(chosen[chosen >= 0], weight[chosen >= 0], n_rules)
+    good = None if reference is None else np.bincount(chosen, weight * agreement(answer, reference, variance), n_rules)
+    return weight.sum(), support, weight @ cover, good
+
+
+def with_measures(ruleset, sums):
+    """The rule set with support, coverage and (given a reference) fidelity of each rule, from `rule_sums` (11)."""
+    (total, support, cover, good), unknown = sums, np.full(len(ruleset.rules), nan)
+    share = cover / total if total > 0 else unknown
+    fidelity = unknown if good is None else np.divide(good, support, out=unknown.copy(), where=support > 0)
+    return replace(ruleset, rules=tuple(
+        replace(rule, support=s, coverage=c, fidelity=f)
+        for rule, s, c, f in zip(ruleset.rules, support, share, fidelity, strict=True)))
 
 
 def measured(ruleset, X, reference=None, sample_weight=None):
@@ -651,16 +671,36 @@ def measured(ruleset, X, reference=None, sample_weight=None):
     weight = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight.shape != (len(Z),) or (reference is not None and np.shape(reference) != (len(Z),)):
         raise ValueError(f"reference and sample_weight must have shape ({len(Z)},) like the rows of X")
-    chosen, cover = ruleset.apply(Z), covering(ruleset.matches(Z), ruleset.rules)
-    total, support = weight.sum(), np.bincount(chosen[chosen >= 0], weight[chosen >= 0], len(ruleset.rules))
-    share = weight @ cover / total if total > 0 else np.full(len(ruleset.rules), nan)
-    fidelity = np.full(len(ruleset.rules), nan)
-    if reference is not None:
-        good = weight * agreement(ruleset.predict(Z), np.asarray(reference), weight, ruleset.classes)
-        np.divide(np.bincount(chosen, good, len(fidelity)), support, out=fidelity, where=support > 0)
-    return replace(ruleset, rules=tuple(
-        replace(rule, support=s, coverage=c, fidelity=f)
-        for rule, s, c, f in zip(ruleset.rules, support, share, fidelity, strict=True)))
+    if reference is None:
+        return with_measures(ruleset, rule_sums(ruleset, Z, weight))
+    reference, variance = np.asarray(reference), None
+    if ruleset.classes is None:
+        mean = np.average(reference, weights=weight)
+        variance = np.average((reference - mean) ** 2, weights=weight)
+    return with_measures(ruleset, rule_sums(ruleset, Z, weight, ruleset.predict(Z), reference, variance))
+
+# %% ../nbs/00_rules.ipynb #measuring-blocks
+def _moment(part, reference, centre, power):
+    """Sum of weight · (reference - centre)^power over a block of rows, and of the weight."""
+    _, y, weight = part
+    return (((y if reference is None else reference) - centre) ** power * weight).sum(), weight.sum()
+
+
+def _block_sums(part, reference, ruleset, variance):
+    """`rule_sums` of a block of rows."""
+    Z, y, weight = part
+    answer = answered_codes(ruleset, Z)
+    return rule_sums(ruleset, Z, weight, answer, y if reference is None else reference, variance)
+
+
+def measured_over(ruleset, rows, reference=None):
+    """`measured` on `Blocks` of encoded rows (Z, y, weight); y, or `Blocks` of a `reference`, holds class positions."""
+    variance = None
+    if ruleset.classes is None:
+        total, weight = rows.sum(_moment, reference, 0.0, 1)
+        square, weight = rows.sum(_moment, reference, total / weight, 2)
+        variance = square / weight
+    return with_measures(ruleset, rows.sum(_block_sums, reference, ruleset, variance))
 
 # %% ../nbs/00_rules.ipynb #words
 def digits(number):
@@ -1387,16 +1427,21 @@ def check_nodes(splits, yes, no, leaves):
         raise ValueError("leaves must hold a Leaf exactly where there is no split")
 
 # %% ../nbs/00_rules.ipynb #class-spoken
+def answered_codes(spoken, Z):
+    """What rules or a tree answer to encoded rows (n,): numbers (4), or positions in `classes` (4a), (4b)."""
+    chosen = spoken.apply(Z)
+    if spoken.classes is None:
+        return answers(spoken.leaves, chosen, Z, spoken.columns)[:, 0]
+    return np.argmax(answers(spoken.leaves, chosen, Z, spoken.columns, class_scores, len(spoken.classes)), axis=1)
+
+
 class Spoken:
     """What RuleSet and Tree share: leaves that answer, and a JSON form."""
 
     def predict(self, X):
         """The answers for X (n, d), a frame or encoded: (n,) numbers or class labels; equations (4), (4a), (4b)."""
-        Z = encode(X, self.columns)
-        if self.classes is None:
-            return answers(self.leaves, self.apply(Z), Z, self.columns)[:, 0]
-        scores = answers(self.leaves, self.apply(Z), Z, self.columns, class_scores, len(self.classes))
-        return as_array(self.classes)[np.argmax(scores, axis=1)]
+        said = answered_codes(self, encode(X, self.columns))
+        return said if self.classes is None else as_array(self.classes)[said]
 
     def predict_proba(self, X):
         """Class probabilities (n, C) in the order of `classes`; ValueError for a regression."""

@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['N_SEARCH', 'N_JITTER', 'N_FEATURES', 'N_CELLS', 'OVERLAP', 'RuleMixture', 'random_mixture', 'map_answers',
-           'training_error', 'is_fitted', 'wants_codes', 'fitted_clone', 'well_scaled', 'default_forest', 'in_units',
-           'class_shares', 'said_by', 'jitter', 'residual_variance', 'search_bins', 'search_rows', 'tree_boxes',
-           'component_boxes', 'starts_of', 'short_cuts', 'box_conditions', 'answered', 'Task', 'asked_thresholds',
-           'fidelity_rows', 'shakes_for', 'list_boxes', 'check_kind', 'explained', 'make_task', 'coverage',
-           'measured_rules', 'teller', 'BaseRuleMixture', 'RuleMixtureClassifier', 'RuleMixtureRegressor']
+           'error_sums', 'training_error', 'is_fitted', 'wants_codes', 'fitted_clone', 'well_scaled', 'default_forest',
+           'in_units', 'class_shares', 'said_by', 'jitter', 'residual_variance', 'search_bins', 'search_rows',
+           'tree_boxes', 'component_boxes', 'starts_of', 'short_cuts', 'box_conditions', 'answer_sums', 'answered',
+           'Task', 'asked_thresholds', 'fidelity_rows', 'shakes_for', 'list_boxes', 'check_kind', 'shown', 'explained',
+           'make_task', 'coverage', 'measured_rules', 'teller', 'RuleMixtureParameters', 'BaseRuleMixture',
+           'RuleMixtureClassifier', 'RuleMixtureRegressor']
 
 # %% ../nbs/07_simplify.ipynb #simp-imports
 from dataclasses import dataclass, replace
@@ -24,17 +25,26 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .bins import (Bins, bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical,
-                            short_cut)
-from .blocks import in_memory
+from .bins import (Bins, bit_masses, bit_probs, cell_counts, cell_masses, codes, incidence, log_bits,
+                            merge_bins, merge_identical, short_between, values_around)
+from .blocks import Blocks, Least, Most, in_memory, learnt
 from .boxes import Rows, asked, climb, list_of, search, whole
+from .chunks import ChunkedFit, code_tables, recoded
 from .ensembles import Ensemble, ensemble_thresholds, read_ensemble, recode
 from .experts import Categorical, ConstantGaussian, variance_floor
 from .fab import MIN_MASS, BaseFAB
-from .rules import Extent, Leaf, Rule, RuleSet, conditions_of, few, merge, satisfied
-from .tables import by_chunks, check_parameters, entropy_of, read_table, rows_at_predict, unit_of
+from .rules import (Extent, Leaf, Rule, RuleSet, answered_codes, conditions_of, decode, few, measured_over,
+                             merge, satisfied)
+from .tables import by_chunks, check_parameters, entropy_of, rows_at_predict, unit_of
 
 # %% ../nbs/07_simplify.ipynb #simp-model
+def _masses(part, resp):
+    """What (14) needs of a block of rows: responsibility times weight in every cell, in every component, in all."""
+    S, _, w = part
+    q = resp * w[:, None]
+    return cell_masses(S, q), q.sum(axis=0), q.sum()
+
+
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
     """K soft regions of the ensemble's questions and what each answers (9). Here X is the incidence of cells."""
@@ -61,11 +71,15 @@ class RuleMixture:
         """(n, K) the logarithm of each factor of (9)."""
         return self.log_path(X) + self.expert.log_lik(y)
 
+    def maximise(self, rows, resp):
+        """M-step (14) over `Blocks` of (X, y, w) and of responsibilities: weighted shares and means."""
+        cells, mass, total = rows.sum(_masses, resp)
+        eta = bit_probs(*bit_masses(self.bins, cells), MIN_MASS)
+        return replace(self, weights=mass / total, eta=eta, expert=learnt(self.expert.learn(), rows, resp))
+
     def update(self, X, y, resp, w):
-        """M-step (14): weighted shares and means."""
-        q = resp * w[:, None]
-        eta = bit_probs(*bit_masses(self.bins, cell_masses(X, q)), MIN_MASS)
-        return replace(self, weights=q.sum(axis=0) / q.sum(), eta=eta, expert=self.expert.update(y, resp, w))
+        """M-step (14) on arrays."""
+        return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving regions."""
@@ -94,12 +108,24 @@ def map_answers(model, X):
     return model.expert.mean[region]
 
 
-def training_error(answers, y, w):
-    """Weighted squared error, or share of wrong classes where y holds class codes or probabilities (section 5.2)."""
+def error_sums(answers, y, w):
+    """Weight of the wrong classes, where y holds class codes or probabilities, or of squared errors; and of all."""
     if y.ndim == 2:
         y = y.argmax(axis=1)
     loss = answers != y if y.dtype.kind in "iu" else (answers - y) ** 2
-    return float(np.average(loss, weights=w))
+    return (loss * w).sum(), w.sum()
+
+
+def training_error(answers, y, w):
+    """Weighted squared error, or share of wrong classes where y holds class codes or probabilities (section 5.2)."""
+    wrong, total = error_sums(answers, y, w)
+    return float(wrong / total)
+
+
+def _map_errors(part, model):
+    """`error_sums` of a mixture on a block of rows."""
+    S, y, w = part
+    return error_sums(map_answers(model, S), y, w)
 
 # %% ../nbs/07_simplify.ipynb #simp-ensemble
 def is_fitted(model):
@@ -180,6 +206,11 @@ def class_shares(ensemble, Z, classes):
 def said_by(ensemble, Z, classes):
     """(n,) the ensemble's predictions, or (n, C) its probabilities in the order of `classes`."""
     return by_chunks(ensemble.predict, Z) if classes is None else class_shares(ensemble, Z, classes)
+
+
+def _said(part, ensemble, classes):
+    """What the ensemble says of a block of rows (Z, y, w)."""
+    return said_by(ensemble, part[0], classes)
 
 # %% ../nbs/07_simplify.ipynb #simp-jitter
 def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
@@ -268,13 +299,19 @@ def starts_of(rows, assigned, max_rules):
     return [list_of(rows, boxes, max_rules) for boxes in (*regions, component_boxes(rows, assigned))]
 
 # %% ../nbs/07_simplify.ipynb #simp-cuts
-def short_cuts(Z, bins):
-    """Per feature the thresholds said with the fewest digits that keep every row of Z on its side."""
-    said = []
-    for x, cuts in zip(Z.T, bins.thresholds, strict=True):
-        values = np.unique(x[~np.isnan(x)])
-        said.append([short_cut(values, cut) for cut in cuts])
-    return said
+def _around(part, features, bins):
+    """The values on both sides of each threshold in a block of rows (Z, …): the largest, the smallest."""
+    around = [values_around(part[0][:, j], cuts) for j, cuts in zip(features, bins.thresholds, strict=True)]
+    low, high = map(np.concatenate, zip(*around, strict=True))
+    return Most(low), Least(high)
+
+
+def short_cuts(rows, features, bins):
+    """Per feature the thresholds said with the fewest digits that keep each of the rows, `Blocks`, on its side."""
+    low, high = rows.sum(_around, features, bins)
+    ends = np.cumsum([len(cuts) for cuts in bins.thresholds])[:-1]
+    sides = zip(np.split(low.value, ends), np.split(high.value, ends), bins.thresholds, strict=True)
+    return [[short_between(*three) for three in zip(*side, strict=True)] for side in sides]
 
 
 def box_conditions(rows, box, features, cuts, columns):
@@ -289,19 +326,40 @@ def box_conditions(rows, box, features, cuts, columns):
     return merge(conditions, columns)
 
 # %% ../nbs/07_simplify.ipynb #simp-answered
-def answered(conditions, Z, target, w, classes, columns):
-    """The ordered `RuleSet` of these conditions: each answers the weighted mean of `target` in its rows.
+def _weighted(values, w):
+    """Sums of values (n, …) times weights (n,), and of the weights."""
+    w = w.reshape(-1, *(1,) * (values.ndim - 1))
+    return (values * w).sum(axis=0), w.sum(axis=0)
 
-    Rules that no row reaches are left out; the last one, without conditions, is the default.
+
+def answer_sums(part, conditions, n_classes):
+    """For each rule of a list, the default last, the rows it answers, and sums for their mean; the sums of all rows.
+
+    Of a block (Z, target, w) of rows; where there are classes, `target` may hold their codes.
     """
-    free, rules = w > 0, []
+    Z, target, w = part
+    target = np.eye(n_classes)[target] if n_classes and target.ndim == 1 else target
+    free, found = np.ones(len(w), bool), []
     for said in (*conditions, ()):
         mask = free & satisfied(said, Z)
-        free = free & ~mask
-        if said and not mask.any():
+        free &= ~mask
+        found.append((int(mask.sum()), *_weighted(target[mask], w[mask])))
+    return tuple(found), _weighted(target, w)
+
+
+def answered(conditions, rows, classes, columns):
+    """The ordered `RuleSet` of these conditions: each answers the weighted mean of the target in its rows.
+
+    `rows`: `Blocks` of (Z, target, w > 0). Rules that no row reaches are left out; the last one, without conditions, is
+    the default.
+    """
+    found, everywhere = rows.sum(answer_sums, conditions, 0 if classes is None else len(classes))
+    rules = []
+    for said, (n, total, weight) in zip((*conditions, ()), found, strict=True):
+        if said and not n:
             continue
-        rows = mask if mask.any() else slice(None)
-        value = np.average(target[rows], axis=0, weights=w[rows])
+        total, weight = (total, weight) if n else everywhere
+        value = total / weight
         leaf = Leaf(float(value) if classes is None else tuple((value / value.sum()).tolist()))
         rules.append(Rule(said, leaf))
     return RuleSet(tuple(rules), columns, classes)
@@ -309,7 +367,7 @@ def answered(conditions, Z, target, w, classes, columns):
 # %% ../nbs/07_simplify.ipynb #simp-task
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a fit works on: distinct rows, what was observed and what the ensemble says of them."""
+    """What a fit works on: distinct rows, what was observed and what the ensemble says; a sample of them, and all."""
 
     Z: np.ndarray  # (n, d) encoded
     y: np.ndarray  # (n,) numbers or class codes
@@ -317,16 +375,13 @@ class Task:
     said: np.ndarray  # (n,) the ensemble's predictions, or (n, C) its probabilities
     ensemble: Ensemble
     classes: np.ndarray | None
+    rows: Blocks  # of (Z, y, w): all rows, of which those above are a sample
+    told: Blocks  # what the ensemble says of them
 
     @property
     def columns(self):
         """What the columns are called."""
         return self.ensemble.columns
-
-    @property
-    def observed(self):
-        """What was observed, in the form of `said`: one-hot where y holds classes."""
-        return self.y if self.classes is None else np.eye(len(self.classes))[self.y]
 
     def sample(self, n_rows, rng):
         """At most `n_rows` rows drawn by weight, each of the same weight then; positions and weights."""
@@ -379,10 +434,21 @@ def list_boxes(task, assigned, rng, max_rules, max_conditions, n_shakes, callbac
     assigned = np.append(assigned[at], np.full(len(Z) - len(at), -1))
     n_shakes = shakes_for(rows) if n_shakes is None else n_shakes
     boxes = search(rows, starts_of(rows, assigned, max_rules), rng, max_rules, n_shakes=n_shakes, callback=callback)
-    said_cuts = short_cuts(task.Z[:, features], bins)
+    said_cuts = short_cuts(task.rows, features, bins)
     conditions = [box_conditions(rows, box, features, said_cuts, task.columns)
                   for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)]
     return [c for c in conditions if c], (Z, said, w)
+
+# %% ../nbs/07_simplify.ipynb #simp-counted
+def _counts(part, thresholds):
+    """`cell_counts` of a block of rows (Z, y, w)."""
+    return cell_counts(part[0], thresholds)
+
+
+def _asked(part, said, bins):
+    """A block of rows as the mixture sees it: incidence, y or what the ensemble says, weights."""
+    Z, y, w = part
+    return incidence(codes(Z, bins), bins), y if said is None else said, w
 
 # %% ../nbs/07_simplify.ipynb #simp-check
 _AT_LEAST = {"max_rules": 1, "max_conditions": 1, "max_components": 1, "n_init": 1, "max_iter": 1, "n_shakes": 0,
@@ -403,15 +469,24 @@ def check_kind(model, classes):
         raise ValueError(f"estimator must be a {kind} ensemble, got {got or type(model).__name__}")
 
 
-def explained(model, default, table, rows):
-    """The fitted ensemble and the `Ensemble` that it is in the columns of the training rows; `table`: rows as given."""
+def shown(model, rows):
+    """The training rows as a model is to see them, and the columns as it then knows them.
+
+    A frame is a frame again; but a model that knows no labels gets their codes.
+    """
+    if not rows.framed or (any(labels is not None for labels in rows.given.categories) and wants_codes(model)):
+        return rows.Z, rows.columns
+    return decode(recoded(rows.Z, code_tables(rows.columns, rows.given)), rows.given), rows.given
+
+
+def explained(model, default, rows):
+    """The fitted ensemble and the `Ensemble` that it is in the columns of the training rows."""
     if model is None:
         return default_forest(default, rows.Z, rows.target, rows.w, rows.columns)
     own = rows.given
     if not is_fitted(model):
-        as_codes = any(labels is not None for labels in own.categories) and wants_codes(model)
-        model = fitted_clone(model, rows.Z if as_codes else table, rows.target, rows.w)
-        own = rows.columns if as_codes else own
+        table, own = shown(model, rows)
+        model = fitted_clone(model, table, rows.target, rows.w)
     try:
         return model, recode(read_ensemble(model, own), rows.columns)
     except ValueError as error:
@@ -420,15 +495,17 @@ def explained(model, default, table, rows):
             from None
 
 # %% ../nbs/07_simplify.ipynb #simp-make
-def make_task(estimator, X, y, sample_weight, seed):
-    """The `Task` of a fit: distinct rows, targets, ensemble; and the ensemble as the caller knows it."""
-    rows = read_table(estimator, X, y, sample_weight)
+def make_task(estimator, chunked, seed):
+    """The `Task` of a fit to `Chunked` rows, and the ensemble as the caller knows it."""
+    rows = chunked.sample
     check_kind(estimator.estimator, rows.classes)
     forest = RandomForestRegressor if rows.classes is None else RandomForestClassifier
     default = forest(random_state=seed, n_jobs=estimator.n_jobs)
-    fitted, ensemble = explained(estimator.estimator, default, X.iloc[rows.at] if rows.framed else rows.Z, rows)
+    fitted, ensemble = explained(estimator.estimator, default, rows)
     check_kind(ensemble, rows.classes)
-    return Task(rows.Z, rows.y, rows.w, said_by(ensemble, rows.Z, rows.classes), ensemble, rows.classes), fitted
+    said = said_by(ensemble, rows.Z, rows.classes)
+    told = in_memory(said) if chunked.whole else chunked.rows.map(_said, ensemble, rows.classes)
+    return Task(rows.Z, rows.y, rows.w, said, ensemble, rows.classes, chunked.rows, told), fitted
 
 # %% ../nbs/07_simplify.ipynb #simp-measure
 def coverage(rules, X):
@@ -436,18 +513,27 @@ def coverage(rules, X):
     return np.maximum(rules.matches(X)[:, :-1].sum(axis=1), 1)
 
 
+def _list_sums(part, rules):
+    """Weights of errors and of covering rules on a block of rows, and of the rows."""
+    Z, y, w = part
+    return (coverage(rules, Z) * w).sum(), *error_sums(answered_codes(rules, Z), y, w)
+
+
+def _likeliest(said):
+    """(n,) codes of the classes that are most probable."""
+    return said.argmax(axis=1)
+
+
 def measured_rules(task, conditions, seen):
     """The list of these conditions with its measures, its training error, and how many rules cover a row.
 
-    `seen` is what the rules answer from: rows, targets and weights.
+    `seen` is what the rules answer from: `Blocks` of rows, targets and weights.
     """
     classes = None if task.classes is None else tuple(task.classes.tolist())
-    rules = answered(conditions, *seen, classes, task.columns)
-    said = task.said if classes is None else task.classes[task.said.argmax(axis=1)]
-    answers = rules.predict(task.Z) if classes is None else rules.predict_proba(task.Z).argmax(axis=1)
-    overlap = float(np.average(coverage(rules, task.Z), weights=task.w))
-    rules = rules.measure(task.Z, reference=said, sample_weight=task.w)
-    return rules, training_error(answers, task.y, task.w), overlap
+    rules = answered(conditions, seen, classes, task.columns)
+    covering, wrong, total = task.rows.sum(_list_sums, rules)
+    said = task.told if classes is None else task.told.map(_likeliest)
+    return measured_over(rules, task.rows, said), float(wrong / total), float(covering / total)
 
 
 def teller(verbose, every=100):
@@ -463,9 +549,9 @@ def teller(verbose, every=100):
             print(f"list search: {turn} shakes, {len(best) + 1} rules, objective {best.value:.6g}")
     return tell
 
-# %% ../nbs/07_simplify.ipynb #simp-base
-class BaseRuleMixture(BaseFAB):
-    """What classifier and regressor share: rows in, mixture, list of boxes, rules out."""
+# %% ../nbs/07_simplify.ipynb #simp-parameters
+class RuleMixtureParameters(BaseFAB):
+    """The parameters that classifier and regressor share."""
 
     def __init__(self, estimator=None, *, max_rules=10, max_conditions=None, max_components=10, n_init=20,
                  select="error", penalty=1.0, target="observed", max_iter=200, tol=1e-5, min_mass=MIN_MASS,
@@ -491,30 +577,40 @@ class BaseRuleMixture(BaseFAB):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
-        """Fit to X (n, d) array or frame, y (n,), row weights (n,); a weight of 2 is the same as a row given twice."""
+    def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
+
+# %% ../nbs/07_simplify.ipynb #simp-base
+class BaseRuleMixture(ChunkedFit, RuleMixtureParameters):
+    """What classifier and regressor share: rows in, mixture, list of boxes, rules out."""
+
+    def _fit(self, chunked):
         entropy = entropy_of(self.random_state)
         rng = np.random.default_rng(entropy)
-        task, self.estimator_ = make_task(self, X, y, sample_weight, int(entropy[0]))
-        self.bins_ = merge_identical(task.Z, asked_thresholds(task.ensemble)[0])
-        S = incidence(codes(task.Z, self.bins_), self.bins_)
-        self._climb(in_memory((S, task.said if self.target == "ensemble" else task.y, task.w)))
+        task, self.estimator_ = make_task(self, chunked, int(entropy[0]))
+        cuts, by_ensemble = asked_thresholds(task.ensemble)[0], self.target == "ensemble"
+        self.bins_ = merge_bins(cuts, task.rows.sum(_counts, cuts))
+        rows = task.rows.map(_asked, task.told if by_ensemble else None, self.bins_)
+        self._drawn_from = task.said if by_ensemble else task.y, task.w
+        self._climb(rows)
+        del self._drawn_from
+        S = rows.only[0] if chunked.whole else incidence(codes(task.Z, self.bins_), self.bins_)
         conditions, seen = list_boxes(task, self.model_.log_path(S).argmax(axis=1), rng, self.max_rules,
                                       self.max_conditions, self.n_shakes, teller(self.verbose))
-        seen = seen if self.target == "ensemble" else (task.Z, task.observed, task.w)
+        seen = in_memory(seen) if by_ensemble else task.rows
         self.rules_, self.error_, self.overlap_ = measured_rules(task, conditions, seen)
         self.fidelity_, self.n_conditions_ = self.rules_.fidelity, self.rules_.n_conditions
         return self
 
     def _start(self, rows, rng):
-        _, y, w = rows.only
         n_classes = len(self.classes_) if is_classifier(self) else 0
-        return random_mixture(self.bins_, y, w, self.max_components, n_classes, rng), None
+        return random_mixture(self.bins_, *self._drawn_from, self.max_components, n_classes, rng), None
 
     def _score(self, rows, step):
-        S, y, w = rows.only
-        return step.fic if self.select == "fic" else -training_error(map_answers(step.model, S), y, w)
+        if self.select == "fic":
+            return step.fic
+        wrong, total = rows.sum(_map_errors, step.model)
+        return -float(wrong / total)
 
     def predict(self, X):
         """(n,) the answer of the first rule that holds each row of X (n, d), frame or array: what `rules_` says."""
@@ -545,8 +641,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     target : "observed" or "ensemble", "observed"
         What the mixture sees and the rules answer means of: y, or what the ensemble says.
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
-        The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
-        with less than `min_mass` of the weight goes.
+        Most steps; least nats a row that one must gain; share of the weight below which a component goes.
     n_shakes : int or None, None
         Random changes tried on each of four lists in the search; None: 120, in small tables 240.
     n_jobs, verbose : int; None, 0
@@ -564,10 +659,11 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
         The mixture (9), its K, its FIC in nats, FIC after every step, the number of steps.
-    estimator_, columns_, bins_
-        The fitted ensemble; names and labels of the columns; the ensemble's questions.
-    classes_ : array (C,)
-        The labels, sorted.
+    estimator_, columns_, bins_, classes_
+        The fitted ensemble; names and labels of the columns; the ensemble's questions; the labels of y, sorted.
+
+    Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see a sample of as many,
+    all else sees all rows. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
 
     Examples
     --------
@@ -607,8 +703,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     target : "observed" or "ensemble", "observed"
         What the mixture sees and the rules answer means of: y, or what the ensemble says.
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
-        The mixture stops after so many steps or when one gains less than `tol` nats a row; a component
-        with less than `min_mass` of the weight goes.
+        Most steps; least nats a row that one must gain; share of the weight below which a component goes.
     n_shakes : int or None, None
         Random changes tried on each of four lists in the search; None: 120, in small tables 240.
     n_jobs, verbose : int; None, 0
@@ -628,6 +723,9 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         The mixture (9), its K, its FIC in nats, FIC after every step, the number of steps.
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's questions.
+
+    Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see a sample of as many,
+    all else sees all rows. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
 
     Examples
     --------

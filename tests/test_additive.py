@@ -27,6 +27,7 @@ from fabinterp.additive import (
 )
 from fabinterp.bins import codes as cells_of
 from fabinterp.bins import merge_identical, table_thresholds
+from fabinterp.blocks import in_memory
 from fabinterp.experts import linear_gaussian, linear_softmax
 from fabinterp.fab import fab, fic
 from fabinterp.foba import RIDGE
@@ -408,7 +409,7 @@ def test_lines_in_the_tree_of_hme():
     Z = additive_design([basis_of(column, n_knots=2, degree=1) for column in x.T], x)
     table, w, resp = Table(Z, cells_of(x, bins)), np.ones(400), rng.dirichlet(np.ones(4), 400)
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
-    linear, _ = start_from_resp(table, y, w, resp, symmetric(2), n_known)
+    linear, _ = start_from_resp(in_memory((table, y, w)), in_memory(resp), symmetric(2), n_known)
     terms = Terms(np.arange(4) - 1, np.zeros(4), count="parameters")
     curved = replace(linear, expert=additive_gaussian(Z, y, resp, w, terms))
     (line, told), (curve, found) = (fab(model, table, y, resp, w, max_iter=30) for model in (linear, curved))

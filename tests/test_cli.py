@@ -405,3 +405,36 @@ sys.exit(main(["demo", "--random-state", "1"]))
     out, err = running.communicate(timeout=120)
     assert running.returncode == 0, err
     assert f"{float(out.splitlines()[-1]):.3g}" == f"{numbers['error of the rules']:.3g}"
+
+
+# The papers' tables
+
+
+def test_tables_are_listed(capsys):
+    assert cli.main(["reproduce"]) == 0
+    out = capsys.readouterr().out
+    assert all(re.search(rf"^{name}  +\S", out, re.M) for name in cli.TABLES)
+    assert all(len(line) <= 110 for line in out.splitlines())
+
+
+def test_a_table_that_is_none(capsys, tmp_path):
+    assert "table 'nakahara-11' is not known: did you mean 'nakahara-1'" in refused(capsys, "reproduce", "nakahara-11")
+    assert "the tables are 'hara-2'" in refused(capsys, "reproduce", "qqqqqq")
+    (tmp_path / "file").write_text("")
+    refusal = refused(capsys, "reproduce", "nakahara-1", "--out", tmp_path / "file")
+    assert re.search("--out must be a folder, got '.*': File exists", refusal)
+
+
+def test_a_table_made_again_from_the_shell(capsys, tmp_path):
+    def reproduce():
+        assert cli.main(["reproduce", "nakahara-1", "--quick", "--out", str(tmp_path / "new" / "out")]) == 0
+        return capsys.readouterr()
+
+    out, err = reproduce()
+    (file,) = (tmp_path / "new" / "out").iterdir()
+    assert file.name.endswith("-quick.jsonl") and re.search(r" (\d+)/\1\n$", err)
+    said = out.strip().splitlines()
+    assert said[0] == cli.TABLES["nakahara-1"].title and f"numpy {np.__version__}" in out
+    before = file.read_bytes()
+    again, _ = reproduce()
+    assert file.read_bytes() == before and again == out

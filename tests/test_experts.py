@@ -154,6 +154,7 @@ def linear_problem(seed):
             X[:, j] = [np.zeros(n), np.full(n, 3.0), X[:, rng.integers(0, j)] - 2 * X[:, 0]][kind]
     if k > 1 and rng.random() < 0.3:
         resp[:, 0] = 0.0
+        resp[:, 1] += 1e-3  # somebody is responsible
     y = X @ rng.normal(size=p + 1) + rng.choice([0.0, 0.1, 1.0]) * rng.normal(size=n)
     return rng, X, y, resp, w
 

@@ -38,7 +38,7 @@ ARROWS = {
     "oblique": "rules tables blocks fab foba spline gates experts additive hme moves piecewise planes",
     "conjugate": "",
     "prunings": "",
-    "representative": "rules tables ensembles prunings",
+    "representative": "rules tables blocks chunks ensembles prunings",
     "belief": "rules tables blocks conjugate prunings representative",
     "metatree": "rules tables blocks chunks conjugate prunings representative belief",
     "reference": "rules tables",
@@ -61,8 +61,9 @@ ARROWS = {
     "bench_proxies": None,
     "bench_metatrees": None,
     "bench_cost": None,
+    "bench_beyond": None,
 }
-EAGER = {"numpy", "scipy", "sklearn", "joblib"}  # joblib comes with scikit-learn
+EAGER = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl"}  # the last two come with scikit-learn
 # Imported inside functions only
 LAZY = {"matplotlib", "ipywidgets", "IPython", "pandas", "xgboost", "lightgbm", "catboost", "stochtree"}
 LAZY |= {"dask", "distributed", "pyarrow"}
@@ -227,7 +228,7 @@ def test_import_is_quick_and_light():
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_no_module_loads_what_only_pictures_and_frames_need(path):
     loaded = python(f"import sys, fabinterp.{path.stem}; print(*sys.modules)").split()
-    assert not LAZY - {"pandas"} & set(loaded)  # scikit-learn itself loads pandas where it is installed
+    assert not LAZY - {"pandas", "pyarrow"} & set(loaded)  # scikit-learn itself loads pandas where it is installed
 
 
 def test_public_names_load_when_asked_for():

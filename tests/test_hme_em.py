@@ -1,7 +1,6 @@
 """The hierarchical mixture under FAB EM: it climbs, projected or not, on tables as bad as they come."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from fabinterp.bins import codes, merge_identical, table_thresholds
+from fabinterp.blocks import in_memory
 from fabinterp.experts import LinearGaussian, linear_gaussian
 from fabinterp.fab import MIN_MASS, block_mass, e_step, fab, fab_steps, fic
 from fabinterp.gates import BernoulliGate, GateTree, LogisticGate, gate_tree, symmetric
@@ -55,8 +55,8 @@ def problem(seed, kind, task, weighted, penalty=1.0, depth=3):
         n_classes, y = 3, np.digitize(signal, [-0.7, 0.7])
     else:
         y = signal * 10.0 ** rng.integers(-5, 6) + rng.choice([0.0, 1e6])
-    model, resp = random_start(table, y, w, n_known, rng, depth, penalty, n_classes)
-    return table, y, w, model, resp
+    model, resp = random_start(in_memory((table, y, w)), n_known, rng, depth, penalty, n_classes)
+    return table, y, w, model, resp.only
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,7 +67,7 @@ def test_fic_never_falls(kind, task, projected):
     for seed in range(6):
         penalty = [0.0, 0.5, 1.0, 1.0, 2.0, 1.0][seed]
         table, y, w, model, resp = problem(seed, kind, task, seed % 2 == 1, penalty)
-        hook = partial(project, w=w) if projected else None
+        hook = project if projected else None
         steps = fab_steps(model, table, y, resp, w, penalty=penalty, min_mass=0.04, n_inner=1, project=hook)
         found = [step for _, step in zip(range(16), steps)]
         for before, after in zip(found, found[1:]):
@@ -93,7 +93,7 @@ def test_lemma_one(seed, kind, task, settled):
     before, slack = fic(old, log_joint, model, w), 1e-9 * (1 + abs(value))
     rho = rng.random((len(old), 1)) ** rng.choice([0.1, 1.0, 10.0])
     assert fic(rho * new + (1 - rho) * old, log_joint, model, w) >= before - slack
-    got = project(model, table, new, old, w)
+    got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).only
     assert fic(got, log_joint, model, w) >= before - slack and value >= before - slack
     np.testing.assert_allclose(got.sum(axis=1), 1, rtol=1e-9)
     assert got.min() >= 0
@@ -102,11 +102,11 @@ def test_lemma_one(seed, kind, task, settled):
 @settings(deadline=None, max_examples=60)
 @given(seeds)
 def test_the_projection_is_the_nearest_point(seed):
-    table, _, w, model, old = problem(seed % 1000, "plain", "numbers", True, depth=2)
+    table, y, w, model, old = problem(seed % 1000, "plain", "numbers", True, depth=2)
     rng = np.random.default_rng(seed)
     new = rng.dirichlet(np.ones(4), len(old))
     new[::5] = old[::5]
-    got = project(model, table, new, old, w)
+    got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).only
     prior = np.exp(model.gates.update(table.codes, new, w).log_path(table.codes))
     step = new - old
     assert np.array_equal(got[::5], old[::5])  # 0/0
@@ -229,24 +229,26 @@ def test_oblique_gates_harden_to_what_they_ask():
 def test_starts():
     table, y, w, model, resp = problem(1, "plain", "numbers", False, depth=5)
     assert resp.shape == (60, 32) and model.gates.paths.shape == (31, 32) and len(model.dims) == 63
-    single, all_one = random_start(table, y, w, model.gates.n_known, np.random.default_rng(0), depth=0)
-    assert np.allclose(all_one, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
-    step, _ = fab(single, table, y, all_one, w, n_inner=1)
+    rows = in_memory((table, y, w))
+    single, all_one = random_start(rows, model.gates.n_known, np.random.default_rng(0), depth=0)
+    assert np.allclose(all_one.only, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
+    step, _ = fab(single, rows, resp=all_one, n_inner=1)
     assert step.n_components == 1 and (harden(step.model, table, y, w)[1] == 1).all()
     tree = model.gates
     leaf = tree.route(table.codes)
-    _, sharp = start_from_tree(table, y, w, tree, model.gates.n_known, soft=0.0)
-    assert np.array_equal(sharp.argmax(axis=1), leaf) and np.isin(sharp, (0, 1)).all()
-    soft_model, soft = start_from_tree(table, y, w, tree, model.gates.n_known, soft=0.2)
-    np.testing.assert_allclose(soft[np.arange(60), leaf], 0.8 + 0.2 / 32)
+    _, sharp = start_from_tree(rows, tree, model.gates.n_known, soft=0.0)
+    assert np.array_equal(sharp.only.argmax(axis=1), leaf) and np.isin(sharp.only, (0, 1)).all()
+    soft_model, soft = start_from_tree(rows, tree, model.gates.n_known, soft=0.2)
+    np.testing.assert_allclose(soft.only[np.arange(60), leaf], 0.8 + 0.2 / 32)
     assert np.array_equal(soft_model.blocks, model.blocks)
-    one, _ = start_from_resp(table, y, w, np.full((60, 2), 0.5), symmetric(1), model.gates.n_known)
+    one, _ = start_from_resp(rows, in_memory(np.full((60, 2), 0.5)), symmetric(1), model.gates.n_known)
     assert isinstance(one, HME) and all(MIN_MASS <= gate.prob <= 1 - MIN_MASS for gate in one.gates.gates)
 
 
 def test_random_starts_are_seeded():
     table, y, w, model, _ = problem(1, "plain", "numbers", False)
-    one, two, other = (random_start(table, y, w, model.gates.n_known, np.random.default_rng(s))[1] for s in (5, 5, 6))
+    rows = in_memory((table, y, w))
+    one, two, other = (random_start(rows, model.gates.n_known, np.random.default_rng(s))[1].only for s in (5, 5, 6))
     assert np.array_equal(one, two) and not np.array_equal(one, other)
 
 
@@ -283,8 +285,9 @@ def test_from_the_true_tree_em_stays_with_the_truth():
         Z = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
         table, w = Table(Z, codes(X, bins)), np.ones(len(X))
         n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
-        model, resp = start_from_tree(table, y, w, gate_tree(truth, bins.thresholds), n_known)
-        step, _ = fab(model, table, y, resp, w, n_inner=1, min_mass=0.01, project=partial(project, w=w))
+        rows = in_memory((table, y, w))
+        model, resp = start_from_tree(rows, gate_tree(truth, bins.thresholds), n_known)
+        step, _ = fab(model, rows, resp=resp, n_inner=1, min_mass=0.01, project=project)
         hard, said = harden(step.model, table, y, w)
         assert said.shape[1] == 5
         asked = sorted(gate.feature for gate in hard.gates.gates)

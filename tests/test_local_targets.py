@@ -1,20 +1,21 @@
 """What the page on local explanations says of loss and time beside LIME is what stands in its file of results."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results" / "local.jsonl"
+from fabinterp.bench import latest, read_lines
+
+RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+LINES = latest(read_lines(RESULTS / "local.jsonl")).values()
 PAPER = "LIME, highest weights"
 DATA = pytest.mark.parametrize("data", ["boston", "auto_risk"])
 
 
 def numbers(data, method, name):
     """One number of a method over the splits of a data set."""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    return np.array([line["methods"][method][name] for line in lines
+    return np.array([line["methods"][method][name] for line in LINES
                      if line["key"]["part"] == "fidelity" and line["key"]["data"] == data])
 
 

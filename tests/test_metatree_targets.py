@@ -1,19 +1,20 @@
 """What the page on meta-trees says of speed and accuracy is what stands in its file of results."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results" / "metatree.jsonl"
+from fabinterp.bench import latest, read_lines
+
+RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+LINES = latest(read_lines(RESULTS / "metatree.jsonl")).values()
 
 
 def lines(part, **wanted):
     """The lines of one part."""
-    found = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    return [line for line in found if line["key"]["part"] == part
-            and all(line["key"].get(name) == value for name, value in wanted.items())]
+    return [line for line in LINES if line["key"]["part"] == part and all(
+        line["key"].get(name) == value for name, value in wanted.items())]
 
 
 def ratio(line, name):

@@ -1,15 +1,16 @@
 """What the page on seven tables says of proxies is what stands in its file of results."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results" / "proxy.jsonl"
-LINES = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+from fabinterp.bench import latest, read_lines
+from fabinterp.bench_proxies import DATA
+
+RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+LINES = list(latest(read_lines(RESULTS / "proxy.jsonl")).values())
 SIZES = [line for line in LINES if line["key"]["part"] == "sizes"]
-DATA = ("bodyfat", "baseball", "auto_risk", "bike_rental", "auto_mpg", "wine_red", "boston")
 
 
 def means(name, label, method):

@@ -32,6 +32,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp.bins import codes, incidence, merge_identical
+from fabinterp.blocks import in_memory
 from fabinterp.ensembles import ensemble_thresholds
 from fabinterp.simplify import (
     RuleMixtureClassifier,
@@ -529,7 +530,7 @@ def test_short_cuts_keep_every_row(seed):
     if (X == X[0]).all():
         return
     bins = merge_identical(X, ensemble_thresholds(RandomForestRegressor(2, random_state=0).fit(X, rng.normal(size=40))))
-    for x, cuts, said in zip(X.T, bins.thresholds, short_cuts(X, bins)):
+    for x, cuts, said in zip(X.T, bins.thresholds, short_cuts(in_memory((X,)), range(X.shape[1]), bins)):
         assert np.array_equal(x[:, None] > cuts, x[:, None] > np.array(said).reshape(-1))
 
 

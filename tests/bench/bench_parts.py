@@ -1,0 +1,65 @@
+"""What every fit is made of: one step of the mixture, cells, a question, an equation, a posterior; see bench_fits."""
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from fabinterp.belief import empty_state, next_state
+from fabinterp.bench_cost import BASE, TASKS, classes_of, table_of
+from fabinterp.bins import codes, incidence, merge_identical, table_thresholds
+from fabinterp.conjugate import BetaBernoulli, sums
+from fabinterp.ensembles import read_ensemble
+from fabinterp.foba import foba
+from fabinterp.gates import best_cut
+from fabinterp.prunings import perfect
+from fabinterp.representative import Levels
+from fabinterp.rules import Columns, read_columns
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
+N, D = 20_000, 10
+
+
+@pytest.mark.parametrize("L", [500, 8000])
+def test_steps_of_the_mixture(benchmark, L):
+    benchmark.pedantic(TASKS["step"](**{**BASE["step"], "L": L}).call, rounds=10, warmup_rounds=1)
+
+
+def test_cells_of_a_table(benchmark):
+    X, _ = table_of(N, D)
+    bins = merge_identical(X, table_thresholds(X, 256))
+    benchmark.pedantic(lambda: incidence(codes(X, bins), bins), rounds=10, warmup_rounds=1)
+
+
+def test_best_question(benchmark):
+    rng = np.random.default_rng(0)
+    cells, diff = np.asfortranarray(rng.integers(0, 256, (N, D), np.uint8)), rng.normal(size=N)
+    benchmark.pedantic(best_cut, args=(cells, [256] * D, diff), rounds=20, warmup_rounds=1)
+
+
+def test_sparse_equation(benchmark):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(N), rng.normal(size=(N, 4 * D))])
+    y = X[:, 1:6].sum(axis=1) + rng.normal(size=N)
+    found = benchmark.pedantic(foba, args=(X.T @ X, X.T @ y, 10.0), rounds=20, warmup_rounds=1)
+    assert set(range(1, 6)) <= set(found.support)
+
+
+def test_reading_a_forest(benchmark):
+    X, y = classes_of(2000, D)
+    forest, columns = RandomForestClassifier(50, random_state=0).fit(X, y), read_columns(X)
+    benchmark.pedantic(read_ensemble, args=(forest, columns), rounds=3)
+
+
+def test_batch_of_a_meta_tree(benchmark):
+    depth = 10
+    X, y = np.random.default_rng(0).integers(0, 2, (N, depth), np.uint8), np.arange(N) % 2
+    levels = Levels(perfect(2, depth), tuple(range(depth)), np.zeros(depth), Columns(tuple("abcdefghij"), (None,) * 10))
+    start = empty_state(levels, BetaBernoulli(), 0.5)
+
+    def update():
+        return next_state(start, sums(start.family, levels.cells_of_codes(X), levels.skeleton.size, y, None))
+
+    state = benchmark.pedantic(update, rounds=20, warmup_rounds=1)
+    assert state.mass[0] == N

@@ -1,1 +1,0 @@
-"""One command for each page of numbers."""

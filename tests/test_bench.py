@@ -1,0 +1,420 @@
+"""Figures are kept line by line: what was killed goes on where it stopped, and the table is the same."""
+
+import io
+import json
+import math
+import os
+import platform
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from frame import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from fabinterp import bench
+from fabinterp.bench import Cell, Column, Grid, Missing, Table, over, printed, read_lines, render, run
+
+PAPER = {"a<b": "0.31 ± 0.03", "abalone": "0.60"}
+METHODS = ("ours", "peer", "gone")
+COLUMNS = [Column("FAB", "paper", "RMSE", "lower"), Column("ours", "ours", "RMSE", "lower"),
+           Column("peer", "peer", "RMSE", "lower"), Column("gone", "peer", "RMSE", "lower")]  # fmt: skip
+
+
+def jobs(quick):
+    for fold in range(2 if quick else 5):
+        for data in PAPER:
+            for method in METHODS:
+                yield {"data": data, "method": method, "fold": fold}
+
+
+def measure(key):
+    time.sleep(float(os.environ.get("TEST_BENCH_SLEEP", 0)))
+    if key["method"] == "gone":
+        raise Missing("gone is not installed")
+    rng = np.random.default_rng(key["fold"])
+    return {"rmse": len(key["data"]) / 10 + 0.05 * (key["method"] == "ours") + 0.01 * rng.normal(), "odd": math.inf}
+
+
+def show(lines):
+    def cell(data, method):
+        return over([at["rmse"] for at in lines if (at["key"]["data"], at["key"]["method"]) == (data, method)], 3)
+
+    assert all(line["odd"] == math.inf for line in lines)
+    rows = list(dict.fromkeys(line["key"]["data"] for line in lines))
+    cells = [[printed(PAPER[data]), *(cell(data, method) for method in METHODS)] for data in rows]
+    return Grid(COLUMNS, rows, cells, ("A note.",), "data")
+
+
+TABLE = Table("test-1", "A table", "toy", jobs, measure, show, ("no-such-thing",), "Two folds.", {"a<b": "So it is."})
+
+
+def counted(measure=measure, **changes):
+    """The table, and the keys that it measures."""
+    seen = []
+
+    def noted(key):
+        seen.append(key)
+        return measure(key)
+
+    return bench.replace(TABLE, measure=noted, **changes), seen
+
+
+def started(folder, sleep=0.0):
+    """A process that measures the table."""
+    code = "import sys, test_bench; from fabinterp.bench import run; run(test_bench.TABLE, sys.argv[1])"
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    env = {**os.environ, "PYTHONPATH": path, "TEST_BENCH_SLEEP": str(sleep)}
+    return subprocess.Popen([sys.executable, "-c", code, str(folder)], env=env, stderr=subprocess.PIPE, text=True)
+
+
+def lines_within(file, n, seconds=60):
+    """Wait until a file has n lines."""
+    until = time.monotonic() + seconds
+    while not file.exists() or file.read_bytes().count(b"\n") < n:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+# The run
+
+
+def test_killed_and_started_again_gives_the_same_table(tmp_path):
+    whole = run(TABLE, tmp_path / "whole", verbose=0)
+    file = tmp_path / "killed" / "toy.jsonl"
+    for n in (4, 9):  # killed twice
+        running = started(file.parent, sleep=0.1)
+        lines_within(file, n)
+        running.kill()
+        assert running.wait(30) == -signal.SIGKILL
+        assert len(read_lines(file)) < len(TABLE.keys())
+    before = {bench.text_of(line["key"]) for line in read_lines(file) if "missing" not in line}
+    partial = render(TABLE, file.parent)
+    assert "still to be made" in partial.to_text() and partial != whole
+    table, seen = counted()
+    assert run(table, file.parent, verbose=0) == whole
+    assert not before & {bench.text_of(key) for key in seen}  # nothing twice
+    assert run(TABLE, file.parent, verbose=0) == whole
+
+
+def test_two_processes_at_one_file_do_no_harm(tmp_path):
+    running = [started(tmp_path, sleep=0.02) for _ in range(2)]
+    for process in running:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    rows = (tmp_path / "toy.jsonl").read_text().splitlines()
+    assert all(json.loads(row)["key"] for row in rows) and len(rows) <= 2 * len(TABLE.keys())
+    assert render(TABLE, tmp_path) == run(TABLE, tmp_path / "alone", verbose=0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(0, 1))
+def test_half_a_line_is_measured_again(tmp_path_factory, share):
+    folder = tmp_path_factory.mktemp("half")
+    whole = run(TABLE, folder, True, 0)
+    file = folder / "toy-quick.jsonl"
+    text = file.read_bytes()
+    file.write_bytes(text[: round(share * len(text))])
+    assert run(TABLE, folder, True, 0) == whole
+    shuffled = file.read_bytes().splitlines(keepends=True)
+    random.Random(0).shuffle(shuffled)
+    file.write_bytes(b"".join(shuffled))
+    assert render(TABLE, folder, True) == whole  # whatever the order of measuring
+
+
+def test_other_jobs_than_before(tmp_path):
+    run(TABLE, tmp_path, verbose=0)
+
+    def fewer_and_new(quick):
+        yield from (key for key in jobs(quick) if key["fold"] < 2 and key["method"] == "ours")
+        yield {"data": "abalone", "method": "ours", "fold": 7}
+
+    table, seen = counted(jobs=fewer_and_new)
+    grid = run(table, tmp_path, verbose=0)
+    assert seen == [{"data": "abalone", "method": "ours", "fold": 7}]
+    folds = [0, 1, 7]
+    value = np.mean([measure({"data": "abalone", "method": "ours", "fold": fold})["rmse"] for fold in folds])
+    assert grid.cells[1][1].value == pytest.approx(value) and grid.cells[1][2] is None
+    assert sum(line["key"]["method"] == "peer" for line in read_lines(tmp_path / "toy.jsonl")) == 10
+
+
+def test_what_is_missing_is_a_note_and_tried_again(tmp_path):
+    grid = run(TABLE, tmp_path, verbose=0)
+    assert all(row[3] is None for row in grid.cells)
+    assert "gone is not installed: 10 of 30 measurements are blank." in grid.notes
+    table, seen = counted()
+    size = (tmp_path / "toy.jsonl").stat().st_size
+    assert run(table, tmp_path, verbose=0) == grid and {key["method"] for key in seen} == {"gone"}
+    assert (tmp_path / "toy.jsonl").stat().st_size == size  # the same blank is not written again
+    table, _ = counted(lambda key: {"rmse": 0.5, "odd": math.inf})
+    assert [row[3].value for row in run(table, tmp_path, verbose=0).cells] == [0.5, 0.5]
+
+    def all_gone(key):
+        raise Missing("nothing is installed")
+
+    table, seen = counted(all_gone)
+    again = run(table, tmp_path, again=True, verbose=0)
+    assert len(seen) == 30 and [row[3].value for row in again.cells] == [0.5, 0.5]  # a blank replaces no figure
+    nothing = run(table, tmp_path / "new", verbose=0)
+    assert not nothing.rows and "nothing is installed: 30 of 30" in nothing.to_text() and nothing._repr_html_()
+
+
+def test_again_measures_everything_again(tmp_path):
+    run(TABLE, tmp_path, verbose=0)
+    table, seen = counted(lambda key: {"rmse": 0.25, "odd": math.inf})
+    grid = run(table, tmp_path, again=True, verbose=0)
+    assert len(seen) == 30 and all(cell.value == 0.25 for row in grid.cells for cell in row[1:])
+
+
+def test_quick_has_a_file_of_its_own(tmp_path):
+    grid = run(TABLE, tmp_path, quick=True, verbose=0)
+    assert os.listdir(tmp_path) == ["toy-quick.jsonl"] and "Two folds." in grid.notes
+    with pytest.raises(Missing, match="`fabinterp reproduce test-1` does it"):
+        render(TABLE, tmp_path)
+    assert render(TABLE, tmp_path, quick=True) == grid
+    assert "Two folds." not in run(TABLE, tmp_path, verbose=0).notes
+
+
+def test_a_failure_names_the_job_and_keeps_what_was_measured(tmp_path):
+    def broken(key):
+        return measure(key) if key["fold"] < 1 else 1 / 0
+
+    table, _ = counted(broken)
+    with pytest.raises(ZeroDivisionError) as failure:
+        run(table, tmp_path, verbose=0)
+    assert "'fold': 1" in failure.value.__notes__[0] and len(read_lines(tmp_path / "toy.jsonl")) == 6
+    table, _ = counted(lambda key: {"load": 1})
+    with pytest.raises(ValueError, match="other names than those of the stamp, got 'load'"):
+        run(table, tmp_path / "new", verbose=0)
+    table, _ = counted(jobs=lambda quick: [{"data": ["a"]}])
+    with pytest.raises(ValueError, match="a key must be a dict of"):
+        run(table, tmp_path / "new", verbose=0)
+
+
+def test_one_thread(tmp_path):
+    seen = []
+    table, _ = counted(lambda key: seen.extend(pool["num_threads"] for pool in threadpool_info()) or measure(key))
+    run(table, tmp_path, quick=True, verbose=0)
+    assert set(seen) == {1}
+
+
+# The lines
+
+
+values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text().filter(
+    lambda text: text not in ("NaN", "Infinity", "-Infinity")), lambda inner: st.lists(inner) | st.dictionaries(
+    st.text(), inner), max_leaves=8)  # fmt: skip
+
+
+@given(st.dictionaries(st.text(), values))
+def test_figures_come_back_as_they_were(tmp_path_factory, figures):
+    file = tmp_path_factory.mktemp("lines") / "x.jsonl"
+    bench.add_line(file, {"key": {"a": 1}, "figures": figures})
+    row = file.read_text().strip()
+    json.loads(row, parse_constant=pytest.fail)
+    assert repr(read_lines(file)[0]["figures"]) == repr(figures)  # nan is not equal to itself
+
+
+def test_numpy_figures_become_plain():
+    said = bench.plain_out({"a": np.float32(0.5), "b": np.arange(2), "c": (np.int64(3), np.nan), "d": np.bool_(True)})
+    assert json.dumps(said, allow_nan=False) == '{"a": 0.5, "b": [0, 1], "c": [3, "NaN"], "d": true}'
+
+
+def test_the_stamp(tmp_path):
+    line = bench.stamp("pytest", "no-such-thing")
+    assert list(line) == ["date", "python", "machine", "processor", "cores", "versions", "load"]
+    assert line["versions"]["pytest"] == pytest.__version__ and line["versions"]["no-such-thing"] is None
+    text = json.dumps(line)
+    assert platform.node() not in text and os.getcwd() not in text
+    grid = run(TABLE, tmp_path, verbose=0)
+    assert f"numpy {np.__version__}" in grid.stamp and "no-such-thing" not in grid.stamp
+    old = [{"date": "2020-01-02", "versions": {"numpy": "1"}, "load": 0.5}, {"date": "2020-01-01", "versions": None},
+           {"date": "2020-01-03", "versions": {"numpy": "2"}, "load": 3.0, "took": 7e3, "machine": "m"}]  # fmt: skip
+    assert bench.stamp_text(old) == ("Measured 2020-01-01 to 2020-01-03; on m; with numpy 1 and 2; "
+                                     "load 0.5 to 3.0; 1 h 57 min of measuring.")
+    assert bench.stamp_text([{}]) == ""
+
+
+# What is worse
+
+
+def test_figures_as_printed():
+    assert printed("0.21 ± 0.03") == printed("0.21 (0.03)") == Cell(0.21, 0.03, 2)
+    assert printed(".210") == Cell(0.21, None, 3) and printed("1.2e-3") == Cell(0.0012, None, 4)
+    assert printed("1200") == Cell(1200.0, None, 0) and printed("-3") == Cell(-3.0, None, 0)
+    for text in ("none", "1 2 3"):
+        with pytest.raises(ValueError, match="a number and at most one spread"):
+            printed(text)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 4), st.floats(-2, 2), st.sampled_from(["lower", "higher"]))
+def test_worse_means_beyond_rounding(k, digits, apart, better):
+    unit = 10.0**-digits
+    paper, ours = Cell(round(k * unit, digits), None, digits), Cell(round(k * unit, digits) + apart * unit)
+    worse = bench.is_worse(ours, paper, better)
+    distance = apart if better == "lower" else -apart
+    if abs(abs(distance) - 0.5) > 1e-6:  # at the half itself the rounding of floats decides
+        assert worse == (distance > 0.5)
+    assert not (worse and bench.is_worse(paper, ours, better))
+
+
+def grid_of(*cells, better="lower"):
+    columns = [Column("FAB", "paper", "E", better), Column("ours", "ours", "E", better),
+               Column("SVR", "printed", "E", better), Column("EBM", "peer", "E", better),
+               Column("sec", "peer", "time", "lower"), Column("n")]  # fmt: skip
+    return Grid(columns, ["r"], [cells])
+
+
+def test_shortfalls():
+    grid = grid_of(printed("0.50 ± 0.10"), 0.57, printed("0.5"), 0.56, 0.1, 3)
+    assert [(s.other.name, s.within) for s in grid.shortfalls()] == [("FAB", True), ("SVR", False), ("EBM", False)]
+    assert str(grid.shortfalls()[0]) == "r, E: ours 0.570, FAB (the paper's) 0.50 ± 0.10, within its ±"
+    assert list(bench.signs_of(grid).values()) == ["(†)‡"]
+    assert "in brackets" in bench.legend_of(grid)
+    assert [s.other.name for s in grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher").shortfalls()] == ["SVR"]
+    for ours in (None, "n/a", math.nan):
+        assert not grid_of(0.5, ours, 0.5, 0.5, 0.1, 3).shortfalls()
+    assert len(grid_of(0.5, math.inf, None, "?", math.nan, 3).shortfalls()) == 1
+    assert not grid_of(0.5, 0.6, 0.5, 0.5, 0.1, 3, better=None).shortfalls()
+    with pytest.raises(ValueError, match="1 rows of 6, got rows of 2"):
+        grid_of(1.0, 2.0)
+    with pytest.raises(ValueError, match="role must be one of"):
+        Grid([Column("a", "nobody")], ["r"], [[1]])
+    with pytest.raises(ValueError, match="rows must have different names, got 'r' twice"):
+        Grid(["a"], ["r", "r"], [[1], [2]])
+
+
+def test_reasons(tmp_path):
+    grid = run(TABLE, tmp_path, verbose=0)
+    assert {s.row for s in grid.shortfalls()} == {"a<b", "abalone"}
+    first, second = bench.reasons_of(grid)
+    assert first.endswith(". So it is.") and second.startswith("abalone: RMSE, ours")
+    assert bench.reasons_of(bench.replace(grid, why={"": "For all."}))[-1] == "For all."
+
+
+def test_numbers():
+    said = [bench.number_text(v) for v in (0.0, 1234.4, 0.12345, 12.345, -0.00123, 3e-9, 2e8, math.inf, math.nan)]
+    assert said == ["0", "1234", "0.123", "12.3", "-0.00123", "3.00e-09", "2.00e+08", "∞", "–"]
+    assert over([]) is None and over([2.0]) == Cell(2.0, None, None)
+    assert over([1.0, 3.0], 1) == Cell(2.0, math.sqrt(2), 1)
+    assert bench.cell_text(over([1.0, 3.0], 1)) == "2.0 ± 1.4"
+
+
+# How it looks
+
+
+class Page(HTMLParser):
+    """Tags of a page, and whether all close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.said = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.said.append(data)
+
+
+def test_a_hostile_grid_as_html(tmp_path):
+    evil = "<script>alert(1)</script>&\"'"
+    grid = Grid([Column(evil, "ours", evil, "lower"), Column("b", "peer", evil, "lower"), "c"], [evil, "r"],
+                [[1.0, 0.5, evil], [1.0, 2.0, None]], (evil,), evil, evil, {evil: evil}, evil)  # fmt: skip
+    text = grid._repr_html_()
+    page = Page(text)
+    assert not page.open and "script" not in page.tags and "".join(page.said).count("<script>") >= 8
+    assert "overflow-x: auto" in text and "‡" in text and "1 comparison in" in text
+    assert not re.search(r"[^-]color:(?!\s*inherit)", text)  # the page's own colours, light or dark
+
+
+def test_texts_whole_numbers_and_commands():
+    grid = Grid(["n", "rule"], ["a", "b"], [[3, "x ≤ 1"], [np.int64(1200), None]], ("`run <x>` goes on",))
+    assert [bench.cell_text(cell) for cell in grid.cells[0] + grid.cells[1]] == ["3", "x ≤ 1", "1200", "–"]
+    assert grid.to_text().splitlines()[2:4] == ["a     3  x ≤ 1", "b  1200  –"]
+    assert "<code>run &lt;x&gt;</code> goes on" in grid._repr_html_() and '<td class="said">x ≤ 1' in grid._repr_html_()
+
+
+@given(st.integers(1, 14), st.integers(40, 120))
+def test_the_text_fits_the_terminal(n, wide):
+    columns = [Column(f"method {j}", "peer" if j else "ours", "RMSE" if j < 7 else "leaves", "lower") for j in range(n)]
+    grid = Grid(columns, ["abalone", "cal_housing"], [[Cell(j + 0.5, 0.25, 3) for j in range(n)]] * 2, corner="data")
+    text = grid.to_text(wide)
+    assert all(len(line) <= wide for line in text.splitlines())
+    assert text.count("cal_housing") == text.count("data  ") and all(f"method {j}" in text for j in range(n))
+    assert all(f"{j + 0.5:.3f} ± 0.250" in text for j in range(n))
+
+
+def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    run(TABLE, tmp_path / "log")
+    assert re.fullmatch(r"test-1 \[\.{20}\] 0/30 a<b ours 0\ntest-1 \[#{20}\] 30/30\n", log.getvalue())
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    run(TABLE, tmp_path / "terminal")
+    said = terminal.getvalue()
+    assert said.count("\n") == 1 and said.endswith("30/30\n") and "15/30, 0 s left abalone ours 2" in said
+    monkeypatch.setattr(sys, "stderr", quiet := io.StringIO())
+    run(TABLE, tmp_path / "quiet", verbose=0)
+    assert not quiet.getvalue()
+
+
+# All tables
+
+
+def test_a_name_that_is_none():
+    with pytest.raises(ValueError, match="table 'nakahara-11' is not known: did you mean 'nakahara-1'"):
+        bench.table_named("nakahara-11")
+    with pytest.raises(ValueError, match="the tables are 'hara-2'"):
+        bench.table_named("qqqqqq")
+
+
+def test_importing_bench_imports_no_room():
+    code = "import sys, fabinterp.cli; print([name for name in sys.modules if name.startswith('fabinterp.bench_')])"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout == "[]\n"
+
+
+def test_every_table_is_in_order():
+    measured = {}
+    for name, table in bench.TABLES.items():
+        assert bench.TABLES[name] is table and re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", name) and table.title
+        for quick in (False, True):
+            keys = table.keys(quick)
+            assert keys and list(keys) == list(table.keys(quick)), name
+            assert not quick or table.quick or keys == table.keys(), f"{name} does not say what --quick leaves out"
+        for key in table.keys():  # tables of one study that share a key measure the same
+            assert measured.setdefault((table.study, key), table.measure) is table.measure, (name, key)
+    assert len(bench.TABLES) == len(set(bench.TABLES)) > len(bench._ROOMS)
+
+
+def test_every_table_bears_a_few_of_its_figures_and_explains_its_losses():
+    folder = ROOT / "nbs" / "results"
+    for table in bench.TABLES.values():
+        kept = bench.latest(read_lines(bench.lines_file(table, folder)))
+        lines = [kept[text] for text in table.keys() if "missing" not in kept.get(text, {"missing": 0})]
+        grids = [table.show(lines[:few]) for few in (1, 9) if lines]
+        for grid in grids:
+            assert grid.to_text() and not Page(grid._repr_html_()).open, table.name
+        if any(column.role == "ours" and column.better for grid in grids for column in grid.columns):
+            grid = render(table, folder)
+            unsaid = {loss.row for loss in grid.shortfalls()} - set(grid.why)
+            assert not unsaid or "" in grid.why, f"{table.name} does not say why ours is worse on {unsaid}"

@@ -1,0 +1,160 @@
+"""The room that measures meta-trees: its jobs, what a job finds, and what stands in its tables."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabinterp import bench_metatrees as room
+from fabinterp.bench import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
+from fabinterp.datasets import is_there
+
+RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+TABLES = {table.name: table for table in room.TABLES}
+LINES = latest(read_lines(RESULTS / "metatree.jsonl"))
+
+every_table = pytest.mark.parametrize("table", room.TABLES, ids=lambda table: table.name)
+
+
+def stored(name):
+    """The lines of a table, in the order of its jobs."""
+    return [LINES[text] for text in TABLES[name].keys()]
+
+
+# Jobs
+
+
+@every_table
+def test_jobs_are_the_same_each_time_and_quick_ones_are_some_of_them(table):
+    keys = list(table.jobs(False))
+    assert keys == list(table.jobs(False)) and len(table.keys()) == len(keys)
+    assert table.keys(True) and set(table.keys(True)) <= set(table.keys())
+
+
+def test_all_data_come_before_the_next_fold():
+    for part in room.FOLDS:
+        at = [key["fold"] for key in room.fold_jobs(False, part)]
+        assert at == sorted(at) and len(set(at)) == room.FOLDS[part]
+
+
+def test_everything_is_measured_and_nothing_else_is_stored():
+    assert set().union(*(table.keys() for table in room.TABLES)) == set(LINES)
+
+
+# What a job finds
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8"])
+@pytest.mark.parametrize("depth, n_features", [(1, 1), (3, 5), (4, 2)])
+def test_rows_one_by_one_and_all_at_once_say_the_same(kind, depth, n_features):
+    X, y, levels = room.coin_levels(40, depth, n_features, kind, 7)
+    start = room.empty_state(levels, room.BetaBernoulli(), 0.5)
+    state = room.batch(start, levels, X, y)
+    assert np.allclose(np.exp(room.row_by_row(start, levels, X, y)), state.posterior.split_prob, rtol=0, atol=1e-12)
+
+
+def test_bayesml_says_the_same():
+    pytest.importorskip("bayesml")
+    found = room.speed(30, 3, 4, 2, True, "int64")
+    assert found["max_difference"] < 1e-12
+    ways = {"update", "predict", "rows"}
+    assert ways | {f"bayesml_{way}" for way in ways} | {"partial_fit"} < set(found)
+    assert all(found[name]["mean"] > 0 for name in found if name != "max_difference")
+
+
+def test_the_coins_of_a_test_are_those_of_its_number():
+    one, two, other = (room.coin_levels(20, 3, 5, "int64", r) for r in (0, 0, 1))
+    assert (one[0] == two[0]).all() and (one[1] == two[1]).all() and one[2].features == two[2].features
+    assert (one[0] != other[0]).any()
+
+
+@pytest.mark.parametrize("key", [
+    {"part": "single", "data": "breast_cancer", "depth": 5, "fold": 3},
+    {"part": "single", "data": "abalone", "depth": 5, "fold": 3},
+    {"part": "forest", "data": "breast_cancer", "depth": 5, "fold": 1, "trees": 100},
+    pytest.param({"part": "linear", "data": "abalone", "depth": 5, "fold": 1, "trees": 100}, marks=pytest.mark.slow),
+], ids=lambda key: f"{key['part']}-{key['data']}")
+def test_a_fold_finds_what_is_stored(key):
+    if not is_there(key["data"]):
+        pytest.skip(f"FABINTERP_DATA has no {key['data']}")
+    line = LINES[text_of(key)]
+    for name, value in json.loads(json.dumps(plain_out(room.measure(key)))).items():
+        if "seconds" not in name:
+            assert value == pytest.approx(line[name], rel=1e-9), name
+
+
+def test_weights_that_are_alike_amount_to_as_many_trees():
+    assert room.effective(np.zeros(7)) == pytest.approx(7)
+    assert room.effective(np.array([0.0, -800.0])) == pytest.approx(1)
+
+
+# What is not there
+
+
+def test_data_that_are_not_there_make_a_blank(monkeypatch, tmp_path):
+    monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
+    with pytest.raises(Missing, match="banana"):
+        room.measure({"part": "single", "data": "banana", "depth": 5, "fold": 0})
+
+
+def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
+    monkeypatch.setattr(room, "is_installed", lambda package: False)
+    jobs = [{"part": "table1", "n": 50, "depth": 5, "features": 5, "codes": "int64"}]
+    monkeypatch.setattr(room, "N_TESTS", {"table1": 3})
+    table = TABLES["nakahara-1"]
+    grid = run(type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0)
+    for column, cell in zip(grid.columns, grid.cells[0], strict=True):
+        assert (cell is None) == (column.role == "peer")
+    assert any("bayesml was not installed" in note for note in grid.notes)
+    line = json.loads((tmp_path / "metatree.jsonl").read_text())
+    assert room.show_grid([line]).cells[0][1] is None
+
+
+# Tables
+
+
+@every_table
+def test_tables_bear_that_lines_are_missing(table):
+    assert table.show([]).cells == ()
+    assert len(table.show(stored(table.name)[:1]).rows) == 1
+
+
+@every_table
+def test_tables_are_rendered_with_the_stamp_of_their_lines(table):
+    grid = render(table, RESULTS)
+    assert grid.title == table.title and "scikit-learn" in grid.stamp and "<table" in grid._repr_html_()
+    for shortfall in grid.shortfalls():
+        assert is_worse(shortfall.value, shortfall.than, "lower")
+        assert grid.why.get(shortfall.row) or grid.why.get("")
+
+
+def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
+    grid = room.show_table(stored("nakahara-1"))
+    raw = {line["key"]["n"]: line for row in (RESULTS / "metatree.jsonl").read_text().splitlines()
+           if (line := json.loads(row))["key"]["part"] == "table1"}
+    assert grid.rows == ("50 rows", "100 rows", "200 rows")
+    for n, cells in zip((50, 100, 200), grid.cells, strict=True):
+        names = ("rows", "", "bayesml_rows", "update", "", "bayesml_update", "partial_fit")
+        assert [cell.value for cell, name in zip(cells, names, strict=False) if name] == [
+            raw[n][name]["mean"] for name in names if name]
+    assert [cells[1].value for cells in grid.cells] == [1.67, 3.29, 6.72]
+    assert [(cells[4].value, cells[4].spread) for cells in grid.cells] == [(1.78, 0.41), (1.89, 0.23), (1.90, 0.22)]
+
+
+@pytest.mark.parametrize("name", ["nakahara-single", "nakahara-forests"])
+def test_folds_are_averaged_as_on_the_page_of_the_method(name):
+    grid = room.show_folds(stored(name))
+    at = {column.name: i for i, column in enumerate(grid.columns) if column.group in ("loss", "")}
+    for row, cells in zip(grid.rows, grid.cells, strict=True):
+        data, depth, *more = row.split(", ")
+        depth = None if depth == "no limit" else int(depth.removeprefix("depth "))
+        part = "linear" if more else name.removeprefix("nakahara-").removesuffix("s")
+        own = [line for line in LINES.values() if line["key"].get("data") == data and line["key"]["depth"] == depth
+               and line["key"]["part"] == part]
+        assert len(own) == room.FOLDS[part]
+        unit = own[0].get("sd", 1.0)
+        before, after = (np.mean([line[of] for line in own]) for of in ("base_loss", "loss"))
+        assert cells[at["scikit-learn's"]].value == pytest.approx(before / unit)
+        assert cells[at["averaged"]].value == pytest.approx(after / unit)
+        assert cells[at["change, %"]].value == pytest.approx(100 * (after / before - 1))
