@@ -310,7 +310,7 @@ def linear_gaussian(X, y, resp, w, penalty=1.0, pooled=False):
     """`linear_search` in arrays."""
     return learnt(linear_search(resp.shape[1], X.shape[1], penalty, pooled), in_memory((X, y, w)), in_memory(resp))
 
-# %% ../nbs/06_experts.ipynb #exp-softmax
+# %% ../nbs/06_experts.ipynb #exp-softmax-rows
 def _owned(X, y, w, resp):
     """The weight of each expert, and which have any row."""
     weight = resp * w[:, None]
@@ -328,7 +328,7 @@ def _softmax_answers(X, y, w, resp, asked, n_classes):
     weight = resp * w[:, None]
     return tuple(answering_rows(*_own(X, y, weight[:, k], n_classes))(question) for k, question in asked.items())
 
-
+# %% ../nbs/06_experts.ipynb #exp-softmax
 @dataclass(frozen=True, eq=False)
 class LinearSoftmax:
     """K sparse softmax regressions, one support an expert for all classes (E7); column 0 of X holds ones."""

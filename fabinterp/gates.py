@@ -208,13 +208,25 @@ def _gate_sums(inputs, y, w, resp, tree):
     return tuple(gate.sums(inputs, diff, mass, tree)
                  for gate, diff, mass in zip(tree.gates, *_masses(tree.paths, resp, w), strict=True))
 
+# %% ../nbs/05_gates.ipynb #gates-turned
+def _turned(tree, fits):
+    """The tree with these gates, each with whether its branches change places."""
+    sign = np.array([-1 if swap else 1 for _, swap in fits], np.int8).reshape(-1, 1)
+    return replace(tree, gates=tuple(gate for gate, _ in fits), paths=tree.paths * sign)
+
+
+def _reached(paths, said, n):
+    """(n,) the leaf to which the answers (n,) bool of every gate lead."""
+    reached = np.ones((n, paths.shape[1]), bool, order="F")
+    for yes, path in zip(said, paths, strict=True):
+        for j in np.flatnonzero(path):
+            reached[:, j] &= yes if path[j] > 0 else ~yes
+    return reached.argmax(axis=1)
+
 # %% ../nbs/05_gates.ipynb #gates-tree
 @dataclass(frozen=True, eq=False)
 class GateTree:
-    """A tree of gates as a matrix: paths[i, j] is 1 or −1 if leaf j lies on gate i's yes or no side, 0 elsewhere.
-
-    So E_j is where column j is not 0, and G_i where row i is not.
-    """
+    """A tree of gates as a matrix: paths[i, j] is 1 or −1 if leaf j lies on gate i's yes or no side, 0 elsewhere."""
 
     gates: tuple
     paths: np.ndarray  # (G, E) int8
@@ -224,6 +236,7 @@ class GateTree:
     blocks = property(lambda self: (self.paths != 0).astype(float), doc="(G, E) which leaves lie under which gate.")
     dims = property(lambda self: np.array([gate.dims for gate in self.gates], float), doc="(G,) what is priced.")
     const = property(lambda self: np.array([gate.const for gate in self.gates], float), doc="(G,) mass or none.")
+    adds = property(lambda self: all(hasattr(gate, "sums") for gate in self.gates), doc="Do sums over rows teach them?")
 
     def fisher(self, inputs):
         """(n, G) Fisher factors of the gates, 1 for those without; None where no gate has any."""
@@ -238,26 +251,17 @@ class GateTree:
                 out[:, j] += yes if path[j] > 0 else no
         return out
 
-    @property
-    def adds(self):
-        """Whether its gates learn from sums over rows."""
-        return all(hasattr(gate, "sums") for gate in self.gates)
-
     def learn(self):
         """A search for the best question and probability of every gate, branches swapped if it says so (12), (15)."""
         sums = yield _gate_sums, self
-        return self._with([gate.best(*own, self) for gate, own in zip(self.gates, sums, strict=True)])
+        return _turned(self, [gate.best(*own, self) for gate, own in zip(self.gates, sums, strict=True)])
 
     def update(self, inputs, resp, w):
         """M-step: the best question and probability of every gate, branches swapped if it says so (12), (15), (16)."""
         if self.adds:
             return learnt(self.learn(), in_memory((inputs, None, w)), in_memory(resp))
-        return self._with([gate.update(inputs, diff, mass, self)
-                           for gate, diff, mass in zip(self.gates, *_masses(self.paths, resp, w), strict=True)])
-
-    def _with(self, fits):
-        sign = np.array([-1 if swap else 1 for _, swap in fits], np.int8).reshape(-1, 1)
-        return replace(self, gates=tuple(gate for gate, _ in fits), paths=self.paths * sign)
+        return _turned(self, [gate.update(inputs, diff, mass, self)
+                              for gate, diff, mass in zip(self.gates, *_masses(self.paths, resp, w), strict=True)])
 
     def keep(self, mask):
         """The tree of the surviving leaves (E,); a gate with nothing left on one side is spliced out."""
@@ -271,12 +275,7 @@ class GateTree:
 
     def route(self, inputs):
         """(n,) the leaf reached by taking the likelier branch at every gate."""
-        reached = np.ones((len(inputs), self.paths.shape[1]), bool, order="F")
-        for gate, path in zip(self.gates, self.paths, strict=True):
-            yes = gate.likelier(inputs)
-            for j in np.flatnonzero(path):
-                reached[:, j] &= yes if path[j] > 0 else ~yes
-        return reached.argmax(axis=1)
+        return _reached(self.paths, [gate.likelier(inputs) for gate in self.gates], len(inputs))
 
     def nodes(self):
         """The tree as a `rules.Tree` wants it: (gate, yes, no, leaf), each (G + E,), root first, −1 where none."""

@@ -31,14 +31,23 @@ def _of_parts(X, y, w, resp, asked):
     inputs = {"gates": X.codes, "expert": X.Z}
     return tuple(function(inputs[part], y, w, resp, *args) for part, (function, *args) in asked.items())
 
+
+def _searches(model):
+    """What gates and experts ask of the rows."""
+    return {"gates": model.gates.learn(), "expert": model.expert.learn()}
+
+
+def _to_experts(part):
+    """A block of rows as the experts read it."""
+    return part[0].Z, *part[1:]
+
 # %% ../nbs/08_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME:
     """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (5).
 
-    X is a `Table` throughout. expert: `LinearGaussian`, `LinearSoftmax`, or what else has `log_lik(Z, y)`,
-    `update(Z, y, resp, w)`, `keep(mask)` and `dims`; it may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the
-    search (K4) of an M-step over blocks.
+    X is a `Table` throughout. expert: what has `log_lik(Z, y)`, `update(Z, y, resp, w)`, `keep(mask)` and `dims`; it
+    may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the search (K4) of an M-step over blocks.
     """
 
     gates: GateTree
@@ -70,18 +79,15 @@ class HME:
 
     def learn(self):
         """M-step as a search, gates (12) and experts (13) in step: FIC is never worse."""
-        found = yield from together({"gates": self.gates.learn(), "expert": self.expert.learn()}, _of_parts)
-        return replace(self, **found)
+        return replace(self, **(yield from together(_searches(self), _of_parts)))
 
     def maximise(self, rows, resp):
         """M-step on `Blocks` of (X, y, w) and of responsibilities; gates or experts without sums need one block."""
         if not (self.gates.adds and hasattr(self.expert, "learn")):
-            X, y, w = rows.only
-            return self.update(X, y, resp.only, w)
+            return self.update(*rows.only[:2], resp.only, rows.only[2])
         if isinstance(rows, InMemory) and hasattr(self.expert, "in_turn"):
             gates = learnt(together({"gates": self.gates.learn()}, _of_parts), rows, resp)
-            rows = InMemory((X.Z, y, w) for X, y, w in rows.parts)
-            return replace(self, **gates, expert=self.expert.in_turn(rows, resp))
+            return replace(self, **gates, expert=self.expert.in_turn(rows.map(_to_experts), resp))
         return learnt(self.learn(), rows, resp)
 
     def update(self, X, y, resp, w):

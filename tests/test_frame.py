@@ -21,7 +21,7 @@ ARROWS = {
     "blocks": "",
     "chunks": "rules tables blocks",
     "fab": "blocks",
-    "foba": "",
+    "foba": "blocks",
     "spline": "",
     "bins": "rules",
     "tables": "rules",
