@@ -213,6 +213,7 @@ def test_another_tree_is_not_the_true_one():
     assert anatomy(other) != OBLIQUE_TRUTH and len(gate_errors(other)) == 2
 
 
+@pytest.mark.slow
 def test_the_simulation_is_measured():
     row = measure({"part": "simulation", "data": "1500 rows", "method": "oblique", "fold": 0})
     stored = [line for line in read_lines(STORED / "planes.jsonl") if line["key"]["data"] == "1500 rows"

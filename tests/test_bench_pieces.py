@@ -119,6 +119,7 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
 # Measuring
 
 
+@pytest.mark.slow
 def test_a_simulation_is_measured_alike_twice():
     key = {"part": "simulation", "data": "simulation sd 0.1", "method": "structure", "fold": 0}
     first, second = measure(key), measure(key)

@@ -185,6 +185,7 @@ def test_figure_4_shows_the_means_of_the_lines():
             assert by_row[f"{name}, {b} leaves"][:3] == pytest.approx(means, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_figure_5_asks_whether_the_means_differ():
     lines = [line for line in stored("afrabandpey-fig5") if line["key"]["data"] == "auto_mpg"]
     few = room.show_differences(lines[:2])
