@@ -196,14 +196,9 @@ class Lines:
         return np.column_stack([coef[:, 0] - slopes @ self.centre, slopes])
 
 
-def _gaps(part):
-    """(d,) bool: the columns of a block of rows (Z, y, w) that have gaps."""
-    return np.isnan(part[0]).any(axis=0)
-
-
 def lines_of(chunked, names):
     """The `Lines` of a table: columns of numbers that vary and have no gaps, among those named; units of its sample."""
-    training, gaps = chunked.sample, chunked.rows.sum(_gaps)
+    training, gaps = chunked.sample, chunked.gaps()
     Z, w, columns = training.Z, training.w, training.columns
     named = range(Z.shape[1]) if names is None else positions(names, columns)
     used = [j for j in named if columns.categories[j] in (None, (False, True)) and not gaps[j] and np.ptp(Z[:, j]) > 0]

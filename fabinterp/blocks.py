@@ -47,7 +47,7 @@ class Blocks:
     """A value in each block of rows; the same blocks for all that are used together.
 
     A function is called with the part of a block and the arguments; arguments that are `Blocks` are replaced by their
-    part of the same block. Where parts live is the affair of a subclass, which writes `map`, `_stream` and `gather`.
+    part of the same block. Where parts live is the affair of a subclass, which writes `map`, `run` and `_stream`.
     """
 
     def map(self, function, *args):
@@ -123,7 +123,12 @@ def answered(search, ask):
         answer = ask(question)
 
 
-def together(searches, function):
+def _each(X, y, w, resp, asked):
+    """What a block of rows answers several searches, each of which sees all of it."""
+    return tuple(function(X, y, w, resp, *args) for function, *args in asked.values())
+
+
+def together(searches, function=_each):
     """Searches by name as one: it asks (function, {name: question}), is sent a tuple, and finds {name: found}."""
     found, answers = {}, dict.fromkeys(searches)
     while answers:

@@ -152,6 +152,11 @@ def coded(part, tables, classes=None):
     return recoded(Z, tables), y, w
 
 # %% ../nbs/01e_chunks.ipynb #chk-chunked
+def _gaps(part):
+    """(d,) bool: which columns of a block of rows (Z, y, w) have gaps."""
+    return np.isnan(part[0]).any(axis=0)
+
+
 @dataclass(frozen=True, eq=False)
 class Chunked:
     """What a fit works on: all rows in blocks, for sums; and a sample of them, for all that is no sum.
@@ -168,6 +173,10 @@ class Chunked:
     def whole(self):
         """Whether the sample holds every row, so that what needs all of them at once can have them."""
         return self.n == len(self.sample.y)
+
+    def gaps(self):
+        """(d,) bool: the columns that have a gap in some row, by a pass over all of them."""
+        return self.rows.sum(_gaps)
 
     def close(self):
         """Remove the files of the rows now, if there are any; else they go when nothing refers to them any more."""

@@ -66,14 +66,9 @@ def _one(*question):
     return (yield question)
 
 
-def _each(X, y, w, resp, asked):
-    """What the rows answer several searches."""
-    return tuple(function(X, y, w, resp, *args) for function, *args in asked.values())
-
-
 def _floor_search():
     """A search for the one variance floor: MIN_VAR times the variance of y, in its units squared; 1 for a constant."""
-    found = yield from together({"spread": _one(_spread), "mean": _means(each=False)}, _each)
+    found = yield from together({"spread": _one(_spread), "mean": _means(each=False)})
     (least, most), ((mean,), (mass,)) = found["spread"], found["mean"]
     square, low, high = (yield _square, mean), least.value, most.value
     if high - low <= 4 * np.finfo(float).eps * max(abs(low), abs(high)):
@@ -127,7 +122,7 @@ class ConstantGaussian:
 def _constant_search(n_experts):
     """A search for experts from first responsibilities, with the variance floor of these data."""
     none = np.zeros(n_experts)
-    found = yield from together({"expert": ConstantGaussian(none, none).learn(), "floor": _floor_search()}, _each)
+    found = yield from together({"expert": ConstantGaussian(none, none).learn(), "floor": _floor_search()})
     expert, floor = found["expert"], found["floor"]
     return replace(expert, var=np.maximum(expert.var, floor), floor=floor)
 

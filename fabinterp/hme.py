@@ -13,7 +13,7 @@ import numpy as np
 
 from .blocks import Blocks, InMemory, Most, in_memory, learnt, together
 from .experts import LinearSoftmax, linear_search
-from .fab import MIN_MASS
+from .fab import MIN_MASS, surviving_mask
 from .gates import BernoulliGate, GateTree, stacked, symmetric
 from .rules import Columns, Leaf, Split, Tree
 
@@ -35,6 +35,11 @@ def _of_parts(X, y, w, resp, asked):
 def _searches(model):
     """What gates and experts ask of the rows."""
     return {"gates": model.gates.learn(), "expert": model.expert.learn()}
+
+
+def _learnt_gates(gates, rows, resp):
+    """The gates after their part of the M-step alone (12)."""
+    return learnt(together({"gates": gates.learn()}, _of_parts), rows, resp)["gates"]
 
 
 def _to_experts(part):
@@ -86,8 +91,8 @@ class HME:
         if not (self.gates.adds and hasattr(self.expert, "learn")):
             return self.update(*rows.only[:2], resp.only, rows.only[2])
         if isinstance(rows, InMemory) and hasattr(self.expert, "in_turn"):
-            gates = learnt(together({"gates": self.gates.learn()}, _of_parts), rows, resp)
-            return replace(self, **gates, expert=self.expert.in_turn(rows.map(_to_experts), resp))
+            gates = _learnt_gates(self.gates, rows, resp)
+            return replace(self, gates=gates, expert=self.expert.in_turn(rows.map(_to_experts), resp))
         return learnt(self.learn(), rows, resp)
 
     def update(self, X, y, resp, w):
@@ -183,8 +188,7 @@ def project(model, rows, resp, before):
 
     A row whose nearest point lies beyond an end takes `resp`. All but the model are `Blocks`.
     """
-    gates = learnt(together({"gates": model.gates.learn()}, _of_parts), rows, resp)["gates"]
-    return resp.map(_nearest, before, rows, gates)
+    return resp.map(_nearest, before, rows, _learnt_gates(model.gates, rows, resp))
 
 
 def _nearest(resp, before, part, gates):
@@ -214,8 +218,7 @@ def harden(model, X, y=None, w=None, min_mass=0.0):
     hard = replace(model, gates=model.gates.hard())
     while True:
         resp, (mass, total) = rows.run(_given, hard.gates)
-        share = mass / total
-        mask = ((share >= min_mass) & (share > 0)) | (share == share.max())
+        mask = surviving_mask(mass / total, min_mass)
         if mask.all():
             break
         hard = hard.keep(mask)  # rows of the dropped go where the spliced tree sends them

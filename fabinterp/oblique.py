@@ -446,7 +446,7 @@ class ObliqueFit(ObliqueParameters):
         self.tree_ = (fitted_tree if several else one_class)(self, training)
         self.rules_ = self.tree_.rules().measure(training.Z, training.target, training.w)
         if training.classes is None:
-            self.std_ = leaf_std(self.rules_, training)
+            self.std_ = leaf_std(self.rules_, in_memory((training.Z, training.y, training.w)))
         return self
 
     def _start(self, rows, rng):

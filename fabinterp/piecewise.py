@@ -22,7 +22,7 @@ from scipy.stats import norm
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
 from .bins import Bins, codes, merge_identical, short_between, table_thresholds, values_around
-from .blocks import Blocks, InMemory, Least, Most, add, in_memory
+from .blocks import InMemory, Least, Most, add, in_memory
 from .chunks import ChunkedFit
 from .experts import LinearGaussian, LinearSoftmax, variance_floor
 from .fab import BaseFAB, fic_sum
@@ -74,11 +74,6 @@ def chosen(names, columns, argument):
     mask = np.zeros(len(columns.names), bool)
     mask[[place[name] for name in names]] = True
     return mask
-
-
-def _gaps(part):
-    """(d,) bool: which columns of a block of rows (Z, y, w) have gaps."""
-    return np.isnan(part[0]).any(axis=0)
 
 
 def design_of(training, gaps, split_features, leaf_features, max_bins):
@@ -443,7 +438,7 @@ class BasePiecewise(ChunkedFit, PiecewiseParameters):
     def _fit(self, chunked):
         chunked = at_hand(chunked) if self.search == "structure" else chunked
         sample, rows = chunked.sample, chunked.rows
-        self.design_ = design_of(sample, rows.sum(_gaps), self.split_features, self.leaf_features, self.max_bins)
+        self.design_ = design_of(sample, chunked.gaps(), self.split_features, self.leaf_features, self.max_bins)
         several = sample.classes is None or len(sample.classes) > 1
         self.tree_ = fitted_tree(self, chunked) if several else one_class(self, sample)
         self.rules_ = measured_over(self.tree_.rules(), rows)
@@ -494,11 +489,7 @@ def _left_over(part, rules):
 
 
 def leaf_std(rules, rows):
-    """(K,) standard deviation of y around the equation of each rule, in its units, freed of its parameters (P6).
-
-    rows: `Blocks` of (Z, y, w), or a `Training`.
-    """
-    rows = rows if isinstance(rows, Blocks) else in_memory((rows.Z, rows.y, rows.w))
+    """(K,) standard deviation of y around each rule's equation in `Blocks` of (Z, y, w), freed of its size (P6)."""
     square, mass = rows.sum(_left_over, rules)
     free = mass - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
     return np.sqrt(square / np.maximum(free, 1.0))

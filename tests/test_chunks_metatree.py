@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from cuts import LABELS, cut, mixed, rows_at
 from fabinterp import chunks
 from fabinterp.belief import collect, empty_state, forgotten, lines_of, next_state
 from fabinterp.blocks import in_memory
@@ -20,12 +21,6 @@ from fabinterp.representative import Levels, perfect
 from fabinterp.rules import read_columns
 from fabinterp.tables import Training
 
-LABELS = np.array(["no", "perhaps", "yes"])
-
-
-def cut(rng, n, most=6):
-    """Positions of n rows in some consecutive parts, none empty."""
-    return np.split(np.arange(n), np.sort(rng.choice(np.arange(1, n), rng.integers(1, most), replace=False)))
 
 
 def table(seed, n=300):
@@ -35,11 +30,6 @@ def table(seed, n=300):
     t = np.where(X[:, 0] > 0.3, 2.0, 0.0) + X[:, 1] + 0.3 * rng.normal(size=n)
     X[rng.random(n) < 0.2, 2] = np.nan
     return X, np.digitize(t, [0.2, 1.5]), t, rng.integers(0, 3, n).astype(float), rng
-
-
-def rows_at(X, at):
-    """Rows of a frame or an array."""
-    return X.iloc[at] if hasattr(X, "iloc") else X[at]
 
 
 def fit_cut(model, X, y, w, size, rng=None, sample=120):
@@ -144,22 +134,10 @@ def test_sums_at_the_leaves_add_up_over_blocks(seed):
         assert not forgotten(once).stats.any() and forgotten(once).posterior is once.before
 
 
-def mixed(rng, n):
-    """A frame with labels, gaps and truth values, and what it decides."""
-    frame = pd.DataFrame({
-        "size": rng.normal(size=n).round(2),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-    })
-    t = np.where(frame["colour"].isin(["red", "green"]), 2.0, 0.0) + frame["size"] + 0.1 * rng.normal(size=n)
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    return frame, t.to_numpy()
-
-
 def test_frames_with_labels_in_blocks():
     rng = np.random.default_rng(0)
     frame, t = mixed(rng, 400)
+    frame.loc[rng.random(400) < 0.1, "colour"] = None
     y, w = LABELS[np.digitize(t, [0.5, 1.5])], rng.integers(0, 3, 400).astype(float)
     boosted = HistGradientBoostingClassifier(max_iter=3, random_state=0).fit(frame, y)
     shown = np.random.default_rng(1).permutation(y)  # labels come in another order then

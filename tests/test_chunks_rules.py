@@ -15,6 +15,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+from cuts import LABELS, cut, mixed, rows_at
 from fabinterp import chunks
 from fabinterp.bins import cell_counts, codes, incidence, merge_bins, merge_identical, values_around
 from fabinterp.blocks import add, in_memory
@@ -34,12 +35,6 @@ from fabinterp.simplify import (
 
 QUICK = {"max_rules": 4, "max_components": 4, "n_init": 2, "n_shakes": 4, "max_iter": 30, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
-LABELS = np.array(["no", "perhaps", "yes"])
-
-
-def cut(rng, n, most=6):
-    """Positions of n rows in some consecutive parts, none empty."""
-    return np.split(np.arange(n), np.sort(rng.choice(np.arange(1, n), rng.integers(1, most), replace=False)))
 
 
 def blocks_of(part, rng):
@@ -238,11 +233,6 @@ def fit_cut(model, X, y, w, size, rng=None, sample=120):
         return model.fit_chunks(lambda: ((rows_at(X, at), y[at], w[at]) for at in order))
 
 
-def rows_at(X, at):
-    """Rows of a frame or an array."""
-    return X.iloc[at] if hasattr(X, "iloc") else X[at]
-
-
 def same_fit(a, b, X):
     """Assert that two fits say the same."""
     assert str(a.rules_) == str(b.rules_)
@@ -288,18 +278,6 @@ def test_a_forest_that_must_be_grown_is_grown_from_the_sample(kind):
     same_fit(once, fit_cut(estimator(kind, forest=False), X, target, w, 64, rng), X)
     assert once.estimator_.estimators_[0].tree_.n_node_samples[0] <= 120
     assert once.rules_.rules[0].support <= w.sum() and sum(r.support for r in once.rules_.rules) == w.sum()
-
-
-def mixed(rng, n):
-    """A frame with labels, gaps and truth values, and what it decides."""
-    frame = pd.DataFrame({
-        "size": rng.normal(size=n).round(2),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-    })
-    t = np.where(frame["colour"].isin(["red", "green"]), 2.0, 0.0) + frame["size"] + 0.1 * rng.normal(size=n)
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    return frame, t.to_numpy()
 
 
 def test_frames_with_labels_in_blocks():
