@@ -18,8 +18,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn")  # of whose random numbers, solve
 
 def spread(values):
     """At most `N_SHOWN` of the values, from the first to the last."""
-    steps = max(N_SHOWN - 1, 1)
-    places = [k * (len(values) - 1) // steps for k in range(N_SHOWN)]
+    places = [k * (len(values) - 1) // (N_SHOWN - 1) for k in range(N_SHOWN)]
     return values if len(values) <= N_SHOWN else [values[k] for k in places]
 
 
