@@ -117,4 +117,6 @@ def test_side_by_side_sees_the_last_bit():
     other = fits.exact({"fic": 0.3, "predict": [1.0, 0.3], "text": "a\nb 0.3"})
     assert first_place(one, other) == "predict[1]: 0.30000000000000004 became 0.3"
     assert first_place(one, one | {"text": "a\nb 0.4"}) == "text, line [1]: 'b 0.3' became 'b 0.4'"
+    long = "word " * 50
+    assert first_place({"text": f"{long}0.3"}, {"text": f"{long}0.4"}).endswith("0.4'")
     assert first_place(one, {"fic": one["fic"]}) == "predict: told by one of them"

@@ -73,18 +73,22 @@ def first_place(old, new, place=""):
     elif isinstance(old, str) and isinstance(new, str) and len(old.splitlines()) == len(new.splitlines()) > 1:
         return first_place(old.splitlines(), new.splitlines(), f"{place}, line ")
     else:
-        return None if type(old) is type(new) and old == new else f"{place}: {part(old)} became {part(new)}"
+        return None if type(old) is type(new) and old == new else f"{place}: {told(readable(old), readable(new))}"
     return next((found for at, a, b in parts if (found := first_place(a, b, at))), None)
 
 
-def part(value):
-    """A value for reading: a number in decimals, the beginning of all that is long."""
+def readable(value):
+    """A value for reading, numbers in decimals."""
     try:
-        value = float.fromhex(value) if value.lstrip("-").startswith("0x") else value
+        return repr(float.fromhex(value)) if value.lstrip("-").startswith("0x") else repr(value)
     except (AttributeError, ValueError):
-        pass
-    said = repr(value)
-    return said if len(said) <= 100 else f"{said[:100]}…"
+        return repr(value)
+
+
+def told(old, new):
+    """Two values from a little before the place where they part."""
+    start = max(0, len(os.path.commonprefix([old, new])) - 40)
+    return " became ".join(f"{'…' if start else ''}{said[start:start + 100]}" for said in (old, new))
 
 
 def short_hash(record):
