@@ -257,6 +257,7 @@ def forest_losses(state, at, own, y):
 
 def plainest(losses, w):
     """The first of the candidates whose losses (k, n) are within one standard error of the least; w (n,)."""
+    losses = losses * 2.0 ** -np.frexp(np.abs(losses).max())[1]  # of size 1: their squares fit in
     means = losses @ w / w.sum()
     apart = losses - losses[means.argmin()]
     error = np.sqrt((apart - (apart @ w / w.sum())[:, None]) ** 2 @ w) / w.sum()

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['N_LOWEST', 'N_SAMPLE', 'FAN_IN', 'stirred', 'row_hashes', 'Lowest', 'lowest', 'Drawn', 'drawn', 'low_rows',
-           'draw_sample', 'code_tables', 'recoded', 'coded', 'Chunked', 'block_rows', 'spread', 'size_of',
+           'draw_sample', 'code_tables', 'recoded', 'coded', 'Chunked', 'block_rows', 'spread', 'size_of', 'ends_of',
            'with_sample', 'told', 'Scratch', 'OnDisk', 'Labels', 'read_target', 'read_weights', 'kind_of', 'met',
            'Reading', 'parquet_chunks', 'chunks_of', 'rows_from', 'pieces', 'parts_of', 'resliced', 'read_chunks',
            'is_dask', 'dask_there', 'Call', 'Kept', 'called', 'kept_and_sent', 'added', 'OnDask', 'dask_columns',
@@ -26,9 +26,10 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from .blocks import Blocks, Most, add, in_memory, sliced
+from .blocks import Blocks, Least, Most, add, in_memory, sliced
 from .rules import Columns, check_names, few, is_frame, read_columns
-from .tables import Training, distinct_rows, encoded, order_categories, read_table, target_of
+from .tables import (Training, check_span, distinct_rows, encoded, order_categories, read_table,
+                              target_of)
 
 # %% ../nbs/01e_chunks.ipynb #chk-hash
 _STEP, *_FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
@@ -211,11 +212,20 @@ def size_of(part):
     return len(part[2]), float(part[2].sum())
 
 
+def ends_of(part):
+    """The least and the most y of the rows that weigh in a block (Z, y, w)."""
+    told = part[1][part[2] > 0].astype(float)
+    return Least(told.min(initial=np.inf)), Most(told.max(initial=-np.inf))
+
+
 def with_sample(estimator, rows, given, classes, framed):
     """The `Chunked` of `rows`, Blocks of (Z by `given`, y, w), with the sample drawn and labels in its order (T4)."""
     n, total = rows.sum(size_of) if rows.n_blocks else (0, 0.0)
     if n == 0:
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
+    if classes is None:
+        least, most = rows.sum(ends_of)
+        check_span("y", float(least.value), float(most.value))
     found = draw_sample(rows, N_SAMPLE)
     first, w = distinct_rows(found.Z, found.y, found.w)
     Z, y = found.Z[first], found.y[first]

@@ -354,6 +354,7 @@ def root(mixture, q, low, high, tol=1e-13):
     A step must be less than half of the one before; else the bracket is halved instead. Rows that are done leave.
     """
     found, rows, x, last = np.empty(len(low)), np.arange(len(low)), (low + high) / 2, high - low
+    width = high - low  # of the bracket, in whatever unit y has
     for _ in range(200):
         miss = mixture.cdf(x) - q
         low, high = np.where(miss <= 0, x, low), np.where(miss >= 0, x, high)
@@ -363,11 +364,12 @@ def root(mixture, q, low, high, tol=1e-13):
         new = np.where(fast, x - step, (low + high) / 2)
         last = np.abs(new - x)
         found[rows] = x = new
-        open_ = last > tol * (1 + np.abs(x))
+        open_ = last > tol * (width + np.abs(x))
         if not open_.any():
             break
         if open_.mean() < 0.8:
-            mixture, rows, x, low, high, last = mixture.of(open_), *(v[open_] for v in (rows, x, low, high, last))
+            mixture = mixture.of(open_)
+            rows, x, low, high, last, width = (v[open_] for v in (rows, x, low, high, last, width))
     return found
 
 

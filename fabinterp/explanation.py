@@ -20,7 +20,7 @@ from .proxy import ProxyTreeClassifier, ProxyTreeRegressor
 from .reference import Given, Reference, as_reference, table_of
 from .rules import RuleSet, encode, is_frame, read_columns
 from .simplify import RuleMixtureClassifier, RuleMixtureRegressor
-from .tables import by_chunks, check_at_least, check_choice, entropy_of
+from .tables import by_chunks, check_at_least, check_choice, check_span, entropy_of
 
 # %% ../nbs/10e_explain.ipynb #expl-read
 def is_saved(model):
@@ -242,6 +242,8 @@ def explain(model, X, y=None, max_rules=10, *, method="auto", held_out=0.2, clas
     entropy, X = entropy_of(random_state), table_of(X)
     subject = subject_of(model, X, method, classes, int(entropy[0]))
     said = subject.said(X)
+    if subject.classes is None:
+        check_span("model", said.min(), said.max())
     if y is not None and np.shape(y) != said.shape:
         raise ValueError(f"y must have shape {said.shape} like the rows of X, got {np.shape(y)}")
     if verbose:

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from scipy.special import xlogy
 
 from .prune import Grown, tree_of
-from .reference import as_reference
+from .reference import as_reference, check_answers
 from .rules import (Columns, Leaf, answer_text, as_array, decode, digits, is_frame, label_text, plain,
                              read_columns, shortest, tree_html)
 from .tables import check_at_least, encoded, entropy_of, labels_by_scores
@@ -591,6 +591,8 @@ def explained(points, Z, question, n_jobs):
     """The explanations of points (m, d) with neighbours Z (m, S, d): one question to the reference, a tree each."""
     (m, S, d), numbers, columns = Z.shape, question.labels is None, question.columns
     mean, var = question.moments(np.concatenate([points, Z.reshape(-1, d)]))
+    if numbers:
+        check_answers("reference", mean, var)
     here, said, spread = mean[:m], mean[m:].reshape(m, S, -1), var[m:].reshape(m, S).sum(axis=1)
     own, rows, x = [columns] * m, Z, points
     if any(labels is not None and len(labels) > 2 for labels in columns.categories):

@@ -23,7 +23,8 @@ from .conjugate import NormalGamma
 from .prunings import draw, likeliest
 from .representative import in_columns, is_fitted, representative, said_tree
 from .rules import Tree, as_array, few
-from .tables import by_chunks, check_parameters, entropy_of, read_table, rows_at_predict, target_of
+from .tables import (by_chunks, check_parameters, check_span, entropy_of, read_table, rows_at_predict,
+                              target_of)
 
 # %% ../nbs/11d_metatree.ipynb #mt-start
 def leaf_family(estimator, training, strength, lines):
@@ -387,7 +388,10 @@ class NumberMetaTree(SaidMetaTree):
         return self.fit(X, y, sample_weight)
 
     def _later_target(self, Z, y):
-        return target_of(self, Z[:, :1], y)[0]
+        y = target_of(self, Z[:, :1], y)[0]
+        size = np.abs(y).max()
+        check_span("y", size, size)
+        return y
 
     def predict(self, X):
         """(n,) mean of the prediction, averaged over all prunings, for rows X (n, d)."""

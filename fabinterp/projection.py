@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .conjugate import Mixture, Normal
 from .foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _slope, foba
-from .reference import reference_of
+from .reference import check_answers, reference_of
 from .rules import Columns, Curve, Leaf, Rule, RuleSet, shares
 from .tables import check_parameters, entropy_of, rows_at_fit, rows_at_predict, target_of, unit_of
 
@@ -329,7 +329,11 @@ def told_of(estimator, X, y, sample_weight):
         draws, noise = estimator.reference_.draws(asked), estimator.reference_.noise(asked)
     if classes is not None:
         estimator.classes_, var = classes, np.zeros(len(Z))
-    return Told(Z[on], w[on], columns, classes, mean[on], var[on], draws[:, on], noise[:, on])
+    told = Told(Z[on], w[on], columns, classes, mean[on], var[on], draws[:, on], noise[:, on])
+    if classes is None:
+        name = "y" if estimator.reference is None else "reference"
+        check_answers(name, told.mean, told.var, told.draws)
+    return told
 
 
 def own_answers(estimator, Z, y, on):

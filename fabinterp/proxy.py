@@ -32,7 +32,7 @@ from fabinterp.prune import (
     supported,
     tree_of,
 )
-from .reference import Given, as_reference, reference_of
+from .reference import Given, as_reference, check_answers, reference_of
 from .rules import as_array, encode, is_frame
 from fabinterp.tables import (
     check_at_least,
@@ -42,6 +42,7 @@ from fabinterp.tables import (
     order_categories,
     rows_at_fit,
     rows_at_predict,
+    scale_of,
     target_of,
 )
 
@@ -94,6 +95,13 @@ class Rows:
         return np.where(np.arange(len(self.w)) < self.n, self.w, 0.0)
 
     @property
+    def scale(self):
+        """The power of two (T7) that trees divide the target by, of its spread and variance; 1 for classes."""
+        if self.target.ndim == 2:
+            return 1.0
+        return scale_of(self.target, self.w, np.average(self.var, weights=self.w))
+
+    @property
     def spread(self):
         """Σ w σ², the part of the loss that no tree can take away."""
         return float(self.w @ self.var)
@@ -140,8 +148,9 @@ class Size:
     seed: int
 
     def _rules(self, rows):  # a leaf holds its share of all rows too
-        scale = rows.w.sum() / rows.w[:rows.n].sum()
-        return dict(max_depth=self.max_depth, min_leaf=self.min_leaf * scale, seed=self.seed)
+        more = rows.w.sum() / rows.w[:rows.n].sum()
+        least = self.min_leaf * more
+        return dict(max_depth=self.max_depth, min_leaf=least, seed=self.seed, scale=rows.scale)
 
     def grow(self, rows):
         """The whole tree, greedily grown."""
@@ -294,6 +303,9 @@ def read_rows(estimator, X, y, sample_weight, rng):
         reference_of(estimator, X, y, sample_weight, seed)
     at, cells, (target, var, w, n, draws, noise) = collect(
         reference, X, Z, w, estimator.n_synthetic, estimator.synthetic_share, estimator.n_draws, rng)
+    if reference.classes is None:
+        name = "y" if estimator.reference is None else "reference"
+        check_answers(name, target, var, draws)
     order = target if target.ndim == 1 else target[:, 1] if target.shape[1] == 2 else target.argmax(axis=1)
     columns = order_categories(given, Z[at], order[:n], w[:n])
     Z = (encode(X, columns) if framed else Z)[cells, np.arange(Z.shape[1])]

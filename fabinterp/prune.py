@@ -77,11 +77,12 @@ def stack(Z, target, w):
     return Z[row], label, (target * w[:, None])[row, label]
 
 
-def grow(Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0):
+def grow(Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0):
     """The greedy tree for targets (n,) or class probabilities (n, C) of encoded rows Z (n, d), with gaps: (G3), (G5).
 
     `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split first, so many
-    leaves. `seed` breaks ties between columns.
+    leaves. `seed` breaks ties between columns. Numbers whose variance is below 2.2e-16 times the square of
+    `scale` are all one.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -100,8 +101,10 @@ def grow(Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed
         loss = tree.impurity * tree.weighted_n_node_samples * np.log(2)
     else:
         middle = w @ target / total
-        tree = DecisionTreeRegressor(**how).fit(Z, target - middle, w, check_input=gaps).tree_
-        value, loss = tree.value[:, 0, 0] + middle, tree.impurity * tree.weighted_n_node_samples
+        apart = (target - middle) / scale
+        tree = DecisionTreeRegressor(**how).fit(Z, apart, w, check_input=gaps).tree_
+        value = scale * tree.value[:, 0, 0] + middle
+        loss = scale**2 * tree.impurity * tree.weighted_n_node_samples
     leaf = tree.children_left < 0
     found = Grown(np.where(leaf, -1, tree.feature), np.where(leaf, np.nan, plain_threshold(tree.threshold)),
                   tree.children_left, tree.children_right, np.asarray(tree.missing_go_to_left, bool) & ~leaf,
@@ -123,7 +126,7 @@ def size_losses(grown, most):
     return np.array(found + [found[-1]] * (most - len(found)))
 
 # %% ../nbs/09d_prune.ipynb #prune-stumps
-def stumps(Z, target, w, real, min_leaf, min_real, seed):
+def stumps(Z, target, w, real, min_leaf, min_real, seed, scale=1.0):
     """The best question about each column that leaves `min_real` of the weight `real` on both sides: (column, `Grown`).
 
     Beyond the first and last thresholds that do so the column is taken as constant.
@@ -137,7 +140,7 @@ def stumps(Z, target, w, real, min_leaf, min_real, seed):
             first, last = np.searchsorted(heap, [min_real * (1 - 1e-9), heap[-1] - min_real * (1 - 1e-9)])
             low, high = z[known[min(first, len(known) - 1)]], z[known[min(last, len(known) - 1)]]
             z = np.clip(z, min(low, high), high)
-        stump = grow(z[:, None], target, w, max_leaves=2, min_leaf=min_leaf, seed=seed)
+        stump = grow(z[:, None], target, w, max_leaves=2, min_leaf=min_leaf, seed=seed, scale=scale)
         if stump.n_leaves == 2:
             left = real @ (stump.apply(Z[:, [j]]) == 1)
             if min(left, real.sum() - left) >= min_real * (1 - 1e-9):
@@ -162,17 +165,20 @@ _SAVING = 0.05  # the share of the loss that a question must save to be asked in
 _TRIED = 20  # columns, those that gain most on their own
 
 
-def look_ahead(Z, target, w=None, *, max_leaves, max_depth=None, min_leaf=1, real=None, min_real=0.0, seed=0):
+def look_ahead(Z, target, w=None, *, max_leaves, max_depth=None, min_leaf=1, real=None, min_real=0.0,
+               seed=0, scale=1.0):
     """A tree of at most `max_leaves` leaves in which each question was tried out to the end: (G6). Else as `grow`.
 
     `real` (n,) are weights of which every leaf keeps at least `min_real`.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     real = w if real is None else real
-    rest = dict(min_leaf=min_leaf, max_depth=None if max_depth is None else max_depth - 1, seed=seed)
-    tries = stumps(Z, target, w, real, min_leaf, min_real, seed) if max_leaves > 1 and max_depth != 0 else []
+    below = None if max_depth is None else max_depth - 1
+    rest = dict(min_leaf=min_leaf, max_depth=below, seed=seed, scale=scale)
+    asks = max_leaves > 1 and max_depth != 0
+    tries = stumps(Z, target, w, real, min_leaf, min_real, seed, scale) if asks else []
     if not tries:
-        return grow(Z, target, w, max_leaves=1)
+        return grow(Z, target, w, max_leaves=1, scale=scale)
     least, found = np.inf, None
     for j, stump in tries[:_TRIED if max_leaves > 2 else 1]:
         side = stump.apply(Z[:, [j]]) == 1

@@ -24,7 +24,7 @@ from .chunks import code_tables, coded, recoded, spread
 from .ensembles import reach, read_ensemble, recode, tree_of
 from .prunings import Skeleton, perfect, skeleton
 from .rules import Columns, Split, Tree, few, shortest
-from .tables import by_chunks
+from .tables import by_chunks, fitted_at_scale
 
 # %% ../nbs/11b_representative.ipynb #rep-trees
 @dataclass(frozen=True, eq=False)
@@ -340,7 +340,7 @@ def representative(estimator, chunked, seed):
     if fit_here:
         model = default_model(estimator, seed) if model is None else clone(model)
         rows, weight = repeated_rows(model, training.w)
-        model = model.fit(training.Z[rows], training.target[rows], sample_weight=weight)
+        model = fitted_at_scale(model, training.Z[rows], training.target[rows], weight)
     try:
         ensemble = read_ensemble(model, columns if fit_here else training.given)
         ensemble = ensemble if fit_here else recode(ensemble, columns)

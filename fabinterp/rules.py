@@ -8,9 +8,9 @@ __all__ = ['PYTHON', 'FORMAT', 'label_of', 'Columns', 'few', 'is_frame', 'column
            'Leaf', 'check_equation', 'Rule', 'satisfied', 'Extent', 'extent_of', 'meet', 'extents', 'conditions_of',
            'merge', 'shortest', 'question_table', 'descend', 'paths', 'rules_of', 'first_match', 'all_passed',
            'all_matches', 'default_of', 'n_directions', 'overall', 'as_array', 'leaf_values', 'class_scores',
-           'class_shares', 'answers', 'covering', 'agreement', 'rule_sums', 'with_measures', 'measured',
-           'measured_over', 'digits', 'plain', 'label_text', 'sum_text', 'labels_of', 'is_categorical', 'set_text',
-           'extent_text', 'condition_texts', 'bounds_text', 'curve_name', 'equation_text', 'answer_phrases',
+           'class_shares', 'answers', 'covering', 'agreement', 'variance_told', 'rule_sums', 'with_measures',
+           'measured', 'measured_over', 'digits', 'plain', 'label_text', 'sum_text', 'labels_of', 'is_categorical',
+           'set_text', 'extent_text', 'condition_texts', 'bounds_text', 'curve_name', 'equation_text', 'answer_phrases',
            'answer_text', 'link_texts', 'told_apart', 'curve_text', 'curves_said', 'curve_texts', 'width',
            'measure_text', 'rule_text', 'text_of', 'tree_text', 'faint', 'bar_html', 'row_html', 'number_html',
            'answer_html', 'curve_html', 'curves_html', 'html_of', 'tree_html', 'quoted', 'sql_label', 'sql_sum',
@@ -639,9 +639,18 @@ def agreement(answer, reference, variance):
     """What the fidelity of equation (11) averages over rows: equality of classes, or 1 − squared error / `variance`."""
     if variance is None:
         return (answer == reference).astype(float)
-    error = (answer - reference) ** 2
-    # As in scikit-learn's R²: a constant reference is met exactly (1) or not at all (0).
-    return 1.0 - error / variance if variance > 0 else (error == 0).astype(float)
+    if variance > 0:
+        return 1.0 - (answer - reference) ** 2 / variance
+    # As in scikit-learn's R²: a constant reference is met, but for rounding (1), or not at all (0).
+    return (np.abs(answer - reference) <= _ROUNDING * np.abs(reference)).astype(float)
+
+
+_ROUNDING = 1e-14  # numbers whose deviation is a smaller share of their mean are one number
+
+
+def variance_told(mean, square):
+    """The mean square distance of numbers from their mean; 0 where it is nothing but rounding."""
+    return square if np.sqrt(square) > _ROUNDING * abs(mean) else 0.0
 
 
 def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
@@ -676,7 +685,7 @@ def measured(ruleset, X, reference=None, sample_weight=None):
     reference, variance = np.asarray(reference), None
     if ruleset.classes is None:
         mean = np.average(reference, weights=weight)
-        variance = np.average((reference - mean) ** 2, weights=weight)
+        variance = variance_told(mean, np.average((reference - mean) ** 2, weights=weight))
     return with_measures(ruleset, rule_sums(ruleset, Z, weight, ruleset.predict(Z), reference, variance))
 
 # %% ../nbs/00_rules.ipynb #measuring-blocks
@@ -699,7 +708,7 @@ def measured_over(ruleset, rows, reference=None):
     if ruleset.classes is None:
         total, weight = rows.sum(_moment, reference, 0.0, 1)
         square, weight = rows.sum(_moment, reference, total / weight, 2)
-        variance = square / weight
+        variance = variance_told(total / weight, square / weight)
     return with_measures(ruleset, rows.sum(_block_sums, reference, ruleset, variance))
 
 # %% ../nbs/00_rules.ipynb #words

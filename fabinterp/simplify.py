@@ -35,7 +35,8 @@ from .experts import Categorical, ConstantGaussian, variance_floor
 from .fab import MIN_MASS, BaseFAB
 from .rules import (Extent, Leaf, Rule, RuleSet, answered_codes, conditions_of, decode, few, measured_over,
                              merge, satisfied)
-from .tables import by_chunks, check_parameters, entropy_of, rows_at_predict, unit_of
+from .tables import (by_chunks, check_parameters, check_span, entropy_of, fitted_at_scale, rows_at_predict,
+                              unit_of)
 
 # %% ../nbs/07_simplify.ipynb #simp-model
 def _masses(part, resp):
@@ -149,10 +150,10 @@ def wants_codes(model):
 def fitted_clone(model, table, y, w):
     """A clone of the model, fitted to a table; row weights are passed on only where they differ from 1."""
     if (w == 1).all():
-        return clone(model).fit(table, y)
+        return fitted_at_scale(clone(model), table, y)
     if not has_fit_parameter(model, "sample_weight"):
         raise ValueError(f"estimator must take sample_weight where rows repeat, got {type(model).__name__}")
-    return clone(model).fit(table, y, sample_weight=w)
+    return fitted_at_scale(clone(model), table, y, w)
 
 # %% ../nbs/07_simplify.ipynb #simp-default
 def well_scaled(table):
@@ -504,6 +505,8 @@ def make_task(estimator, chunked, seed):
     fitted, ensemble = explained(estimator.estimator, default, rows)
     check_kind(ensemble, rows.classes)
     said = said_by(ensemble, rows.Z, rows.classes)
+    if rows.classes is None:
+        check_span("estimator", said.min(), said.max())
     told = in_memory(said) if chunked.whole else chunked.rows.map(_said, ensemble, rows.classes)
     return Task(rows.Z, rows.y, rows.w, said, ensemble, rows.classes, chunked.rows, told), fitted
 
