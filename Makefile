@@ -4,16 +4,22 @@ BIN := .venv/bin
 NB ?= nbs/*.ipynb
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test slow export run lint docs dist clean
+.PHONY: demo test slow measure export run lint docs dist clean
 
 demo: .venv/.run          ## train a forest, print its rules, write fabinterp-demo.html
 	@$(BIN)/fabinterp demo
 
-test: .venv/.dev          ## every test, one summary; ARGS='-k rules' narrows it
-	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+# What is built for one group of tests is built once: tests of a group stay together, all others go where there is room.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
-slow: .venv/.dev          ## the tests and the long reproductions
-	@$(BIN)/python -m pytest --slow $(ARGS)
+test: .venv/.dev          ## the quick tier, one summary; ARGS='-k rules' narrows it
+	@$(PYTEST) $(ARGS)
+
+slow: .venv/.dev          ## the slow tier: long notebooks, all examples of the properties, pages, browser
+	@$(PYTEST) --slow $(ARGS)
+
+measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peers, or hours
+	@$(BIN)/python -m pytest --measure $(ARGS)
 
 export: .venv/.dev        ## notebooks to modules, notebooks cleaned, README written
 	@env -u IN_TEST $(BIN)/python tests/frame/notebooks.py export
@@ -48,3 +54,7 @@ METADATA := settings.ini setup.py pyproject.toml
 .venv/.dev: $(METADATA) | .venv/bin/python
 	@$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch .venv/.run $@
+
+.venv/.bench: .venv/.dev
+	@$(BIN)/python -m pip install --quiet -e '.[dev,bench]'
+	@touch $@

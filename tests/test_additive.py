@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
+from shared.effort import examples
 
 from fabinterp.additive import (
     AdditiveGaussian,
@@ -36,7 +37,7 @@ from fabinterp.hme import Table, start_from_resp
 from fabinterp.spline import basis_of
 
 seeds = st.integers(0, 2**32 - 1)
-quick = settings(deadline=None, max_examples=30)
+quick = examples(30)
 OPTIONS = [dict(zip(("count", "fitting", "factors"), each, strict=True))
            for each in product(("features", "parameters"), ("refit", "pursuit"), (False, True))]  # fmt: skip
 every_option = pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
@@ -164,7 +165,7 @@ def test_constant_features_leave_constants():
 
 
 @every_option
-@settings(deadline=None, max_examples=10)
+@examples(10)
 @given(seeds)
 def test_an_update_is_never_worse(options, seed):
     rng, _, _, Z, y, resp, w, terms = problem(seed, **options)

@@ -16,8 +16,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from frame import ROOT
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from threadpoolctl import threadpool_info
 
 from fabinterp import bench
@@ -115,7 +116,7 @@ def test_two_processes_at_one_file_do_no_harm(tmp_path):
     assert render(TABLE, tmp_path) == run(TABLE, tmp_path / "alone", verbose=0)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.floats(0, 1))
 def test_half_a_line_is_measured_again(tmp_path_factory, share):
     folder = tmp_path_factory.mktemp("half")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabinterp import bench_pieces
@@ -259,7 +259,6 @@ def test_a_table_with_one_line_is_a_table():
 # Small parts
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=3), st.one_of(st.floats(-1e9, 1e9), st.integers(), st.text(), st.none())))
 def test_rounding_twice_is_rounding_once(row):
     once = rounded(row)
@@ -267,7 +266,6 @@ def test_rounding_twice_is_rounding_once(row):
     assert all(abs(once[k] - v) <= 1e-5 * abs(v) for k, v in row.items() if isinstance(v, float))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 200), st.integers(0, 9))
 def test_calibration_error_is_a_distance_between_probabilities(n, seed):
     rng = np.random.default_rng(seed)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import qr
 from scipy.optimize import minimize
+from shared.effort import examples
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -80,7 +81,7 @@ def case_of(seed, numbers=False, n=80, d=3, model=None):
 
 
 @given(SEEDS, st.floats(0, 1))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_smeared_values_are_values_of_their_column(seed, share):
     rng = np.random.default_rng(seed)
     X = rng.random((12, 3)).round(1)
@@ -92,7 +93,7 @@ def test_smeared_values_are_values_of_their_column(seed, share):
 
 
 @given(SEEDS, st.integers(0, 4), st.booleans())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_the_ends_of_the_paths_of_a_tree_hold_each_row_once(seed, depth, numbers):
     case = case_of(seed, numbers)
     ensemble = read_ensemble(case.model, case.columns)
@@ -104,7 +105,7 @@ def test_the_ends_of_the_paths_of_a_tree_hold_each_row_once(seed, depth, numbers
 
 
 @given(SEEDS, st.integers(1, 20))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_distinct_conditions_are_what_they_hold_and_no_two_hold_the_same(seed, least):
     case = case_of(seed)
     paths = [said for said, _ in tree_paths(read_ensemble(case.model, case.columns), 3)]
@@ -117,7 +118,7 @@ def test_distinct_conditions_are_what_they_hold_and_no_two_hold_the_same(seed, l
 
 
 @given(SEEDS, st.booleans())
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_shortened_rules_answer_the_training_rows_as_before(seed, numbers):
     case = case_of(seed, numbers)
     tree = (DecisionTreeRegressor if numbers else DecisionTreeClassifier)(random_state=seed).fit(case.X, case.y)
@@ -175,7 +176,7 @@ def test_harvest_weights_against_another_solver(seed):
 
 
 @given(SEEDS, st.booleans())
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_a_harvest_shares_out_each_training_row_and_answers_by_weighted_means(seed, numbers):
     case = case_of(seed, numbers)
     found = node_harvest(case.model, case)
@@ -216,7 +217,7 @@ def slowly_dropped(held, code, decay):
 
 
 @given(SEEDS, st.integers(1, 5), st.sampled_from([0.0, 0.05, 0.3]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_conditions_are_dropped_as_by_hand(seed, n_conditions, decay):
     rng = np.random.default_rng(seed)
     held = rng.random((n_conditions, 40)) < 0.7
@@ -252,7 +253,7 @@ def slow_list(members, lengths, code, least):
 
 
 @given(SEEDS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_list_is_picked_as_by_hand(seed):
     rng = np.random.default_rng(seed)
     members, code = rng.random((64, 7)) < 0.4, rng.integers(0, 2, 64)
@@ -265,7 +266,7 @@ def test_the_list_is_picked_as_by_hand(seed):
 
 
 @given(SEEDS, st.integers(2, 5))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_levels_are_intervals_with_their_means(seed, n_levels):
     y = np.random.default_rng(seed).integers(0, 12, 50).astype(float)
     code, means = levels(y, n_levels)
@@ -275,7 +276,7 @@ def test_levels_are_intervals_with_their_means(seed, n_levels):
 
 
 @given(SEEDS, st.booleans())
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_in_trees_says_an_ordered_list_of_short_rules(seed, numbers):
     case = case_of(seed, numbers)
     rules = in_trees(case.model, case)
@@ -326,7 +327,7 @@ def test_settled_boxes_by_hand(numbers):
 
 
 @given(SEEDS, st.integers(1, 6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_needed_conditions_hold_the_same_rows_and_none_can_go(seed, n_conditions):
     rng = np.random.default_rng(seed)
     X = rng.random((30, 3))

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabinterp.bins import (
@@ -55,7 +55,6 @@ def spread(bins, values):
     return np.repeat(values, bins.multiplicity.astype(int), axis=1)
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_look_up_equals_the_dense_product_over_raw_questions(seed):
     rng, X, thresholds = problem(seed)
@@ -69,7 +68,6 @@ def test_look_up_equals_the_dense_product_over_raw_questions(seed):
     np.testing.assert_allclose(ours, dense, rtol=1e-12, atol=1e-10)
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_masses_equal_the_dense_product_over_raw_questions(seed):
     rng, X, thresholds = problem(seed)
@@ -81,7 +79,6 @@ def test_masses_equal_the_dense_product_over_raw_questions(seed):
     np.testing.assert_allclose(spread(bins, no), resp.T @ np.nan_to_num(1 - answers), atol=1e-10)
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_no_two_merged_thresholds_are_answered_alike(seed):
     _, X, thresholds = problem(seed)
@@ -94,7 +91,6 @@ def test_no_two_merged_thresholds_are_answered_alike(seed):
         assert (np.diff(kept) > 0).all()
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_codes_say_every_answer(seed):
     _, X, thresholds = problem(seed)
@@ -108,7 +104,6 @@ def test_codes_say_every_answer(seed):
         assert (cell[~known, j] == len(cuts) + 1).all()
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_masses_of_chunks_add(seed):
     rng, X, thresholds = problem(seed)
@@ -120,7 +115,6 @@ def test_masses_of_chunks_add(seed):
     np.testing.assert_array_equal(log_bits(S, bins, eta)[half:], log_bits(S[half:], bins, eta))
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_thresholds_of_a_table_tell_all_values_apart(seed):
     _, X, _ = problem(seed)
@@ -130,7 +124,6 @@ def test_thresholds_of_a_table_tell_all_values_apart(seed):
         assert np.array_equal((values[:, None] > cuts).sum(axis=1), np.arange(len(values)))
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(1, 12))
 def test_weights_are_repetitions(seed, max_bins):
     rng, X, thresholds = problem(seed)
@@ -155,7 +148,6 @@ def test_neighbouring_floats_and_huge_values_are_told_apart():
     assert np.array_equal(np.sum(np.sort(x)[:, None] > cuts, axis=1), np.arange(6))
 
 
-@settings(deadline=None)
 @given(seeds, st.floats(1e-8, 0.4))
 def test_floored_probabilities_are_the_constrained_maximum(seed, floor):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabinterp.blocks import Blocks, InMemory, Least, Most, add, in_memory, sliced
@@ -27,7 +27,6 @@ def facts(part, factor):
     return (X * w[:, None]).T @ X * factor, (float(w.sum()), None, len(w)), Least(low), Most(high)
 
 
-@settings(deadline=None)
 @given(seeds, cuts)
 def test_the_sum_does_not_depend_on_the_cuts(seed, cuts):
     part = table_of(seed)
@@ -37,7 +36,6 @@ def test_the_sum_does_not_depend_on_the_cuts(seed, cuts):
     assert np.array_equal(least.value, whole[2].value) and np.array_equal(most.value, whole[3].value)
 
 
-@settings(deadline=None)
 @given(seeds, cuts)
 def test_what_stays_meets_its_rows(seed, cuts):
     part = table_of(seed)

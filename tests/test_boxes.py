@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp.boxes import (
     BoxList,
@@ -33,7 +34,7 @@ from fabinterp.boxes import (
 )
 
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=25, deadline=None)
+few = examples(25)
 
 
 def problem(seed, **changes):
@@ -98,7 +99,7 @@ def every_interval(known, missing, has_gap, price):
     return max(worth)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seeds, st.booleans(), st.sampled_from([0.0, 0.5, 2.0]))
 def test_best_intervals_equal_enumeration(seed, ties, price):
     rng = np.random.default_rng(seed)
@@ -271,7 +272,7 @@ def test_weight_two_is_a_row_twice(seed):
 
 
 @given(seeds)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_a_seed_decides_everything(seed):
     rng, rows = problem(seed)
     starts = [list_of(rows, random_boxes(rng, rows), 4)]

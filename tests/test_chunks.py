@@ -9,8 +9,9 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from fabinterp import chunks
@@ -118,7 +119,7 @@ def sorted_rows(rows):
 # ------------------------------------------------------------------ the sample
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_hashes_know_rows_and_not_how_they_are_written(seed):
     rng = np.random.default_rng(seed)
     Z = rng.integers(-1, 3, (200, 3)) * rng.choice([0.5, 1.0])
@@ -153,7 +154,7 @@ def test_the_number_of_distinct_rows_is_counted_or_estimated():
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_sample_is_the_rows_with_the_smallest_hashes_for_any_blocks(seed):
     rng = np.random.default_rng(seed)
     n, most = int(rng.integers(1, 400)), int(rng.integers(1, 120))
@@ -188,7 +189,7 @@ def test_sums_of_samples_are_samples():
 # ------------------------------------------------------------------ the same rows, however they come
 
 @given(seeds, st.sampled_from([30, 120, 10**6]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_chunks_are_the_table(seed, most):
     rng, X, y, w = table(seed)
     X = X if seed % 3 else X[["size", "yes"]].to_numpy(dtype=float)
@@ -207,7 +208,7 @@ def test_chunks_are_the_table(seed, most):
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_blocks_are_the_same_bits_however_the_chunks_were_cut(seed):
     rng, X, y, w = table(seed)
     with mock.patch.object(chunks, "N_SAMPLE", 20), mock.patch.object(chunks, "block_rows", lambda d: 64):
@@ -219,7 +220,7 @@ def test_blocks_are_the_same_bits_however_the_chunks_were_cut(seed):
 
 
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_reslicing_keeps_rows_and_order(seed):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(int(rng.integers(1, 300)), 2))
@@ -244,7 +245,7 @@ def test_large_tables_in_memory_go_in_slices():
 
 
 @given(seeds)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_recoding_says_the_same_labels(seed):
     rng = np.random.default_rng(seed)
     labels = ["a", "b", "c", "d", "e"]

@@ -3,14 +3,14 @@
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.blocks import LABELS, cut, mixed, rows_at
+from shared.effort import examples
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from cuts import LABELS, cut, mixed, rows_at
 from fabinterp import chunks
 from fabinterp.belief import collect, empty_state, forgotten, lines_of, next_state
 from fabinterp.blocks import in_memory
@@ -20,7 +20,6 @@ from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor, state_of_a
 from fabinterp.representative import Levels, perfect
 from fabinterp.rules import read_columns
 from fabinterp.tables import Training
-
 
 
 def table(seed, n=300):
@@ -74,7 +73,7 @@ def case(kind, changed, seed):
 
 
 @pytest.mark.parametrize(("kind", "changed"), CASES)
-@settings(max_examples=2, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6), size=st.integers(20, 250))
 def test_blocks_of_any_size_give_the_posterior_of_one_block(kind, changed, seed, size):
     cls, X, y, w, rng = case(kind, changed, seed)
@@ -118,7 +117,7 @@ def test_given_trees_ask_nothing_of_the_sample(given_as):
     same_fit(whole.partial_fit(later[at], LABELS[y[at]]), streamed.partial_fit(later[at], LABELS[y[at]]), X)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 10**6))
 def test_sums_at_the_leaves_add_up_over_blocks(seed):
     X, y, t, w, rng = table(seed, n=60)

@@ -7,8 +7,9 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chunks
 from fabinterp.blocks import InMemory, in_memory, learnt, together
@@ -67,7 +68,7 @@ def close(one, two, tol=1e-9):
             assert replace(a, prob=0.5) == replace(b, prob=0.5) and a.prob == pytest.approx(b.prob, rel=tol)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(seeds, st.integers(2, 9), st.sampled_from(["numbers", "codes", "shares"]))
 def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed, task)
@@ -90,7 +91,7 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
         close(whole, learnt(learner.learn(), rows, share), 1e-6 if isinstance(learner, LinearSoftmax) else 1e-9)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(seeds, st.integers(2, 9))
 def test_first_experts_of_blocks(seed, n_blocks):
     rng, Z, _, y, w, resp = problem(seed, "numbers")
@@ -131,7 +132,7 @@ def one_expert(price, start, k):
     return (yield from together({k: foba_softmax_search(price, start)}, partial(_softmax_answers, n_classes=3)))[k]
 
 
-@settings(deadline=None, max_examples=12)
+@examples(12)
 @given(seeds, st.integers(2, 7), st.sampled_from(["numbers", "codes"]))
 def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed + (seed % 3 == 0), task)
@@ -215,7 +216,7 @@ def same(one, two):
 
 
 @pytest.mark.filterwarnings("ignore:FIC still rises")
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(seeds, st.integers(2, 12), st.sampled_from(["numbers", "two", "three"]), st.booleans())
 def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, hard):
     X, y, w = table_of(seed, task)

@@ -4,10 +4,11 @@ from dataclasses import replace
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.blocks import LABELS, cut, mixed, rows_at
+from shared.effort import examples
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -15,7 +16,6 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from cuts import LABELS, cut, mixed, rows_at
 from fabinterp import chunks
 from fabinterp.bins import cell_counts, codes, incidence, merge_bins, merge_identical, values_around
 from fabinterp.blocks import add, in_memory
@@ -63,7 +63,7 @@ def mixture(seed, classes, probabilities=False):
     return model, (incidence(codes(X, bins), bins), target, w), rng
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_counts_of_blocks_add_up_to_the_questions_of_all_rows(seed):
     X, _, _, _, rng = table(seed, n=int(np.random.default_rng(seed).integers(2, 80)))
@@ -85,7 +85,7 @@ def test_counts_of_blocks_add_up_to_the_questions_of_all_rows(seed):
         assert np.isin(bins.thresholds[j], cuts).all()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_said_thresholds_keep_the_rows_of_every_block(seed):
     X, _, _, _, rng = table(seed, n=60)
@@ -99,7 +99,7 @@ def test_said_thresholds_keep_the_rows_of_every_block(seed):
             assert low == max(known[known <= b], default=-np.inf) and high == min(known[known > b], default=np.inf)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6), st.sampled_from(["classes", "probabilities", "numbers"]))
 def test_the_mixture_of_blocks_is_that_of_all_rows(seed, kind):
     model, part, rng = mixture(seed, kind != "numbers", kind == "probabilities")
@@ -135,7 +135,7 @@ def rules_at(rng, classes):
                  for j, b, gap in zip(rng.integers(0, 3, 3), rng.normal(size=3), rng.integers(0, 2, 3)))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10**6), st.booleans())
 def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     X, y, t, w, rng = table(seed, n=80)
@@ -184,7 +184,7 @@ def test_a_reference_that_never_changes_is_met_or_not_in_blocks_too():
         assert rules.measure(X, part[1]).fidelity == fidelity
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6), st.booleans())
 def test_codes_answered_are_the_positions_of_labels_answered(seed, classes):
     X, y, t, w, rng = table(seed, n=50)
@@ -194,7 +194,7 @@ def test_codes_answered_are_the_positions_of_labels_answered(seed, classes):
     assert np.array_equal(rules.predict(X), LABELS[said] if classes else said)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6))
 def test_the_training_error_is_a_mean(seed):
     rng = np.random.default_rng(seed)
@@ -249,7 +249,7 @@ def same_fit(a, b, X):
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("changed", [{}, {"target": "ensemble"}, {"select": "fic", "penalty": 0.0}])
-@settings(max_examples=2, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6), size=st.integers(20, 250))
 def test_blocks_of_any_size_give_the_rules_of_one_block(kind, changed, seed, size):
     X, y, t, w, rng = table(seed)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats as law
 from scipy.integrate import quad
+from shared.effort import examples
 
 from fabinterp.conjugate import (
     BetaBernoulli,
@@ -44,7 +45,7 @@ def held(family, y, w, Z):
 
 @each
 @given(n=st.integers(0, 12), seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_evidence_is_the_product_of_predictions_in_any_order(name, n, seed):
     family, (y, Z) = FAMILIES[name], rows(name, n, seed)
     total, so_far = 0.0, held(family, y[:0], np.zeros(0), Z[:0])
@@ -56,7 +57,7 @@ def test_evidence_is_the_product_of_predictions_in_any_order(name, n, seed):
 
 @each
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_a_weight_is_a_row_given_that_often_and_sums_add(name, seed):
     family, (y, Z) = FAMILIES[name], rows(name, 9, seed)
     w = np.random.default_rng(seed).integers(0, 4, 9)
@@ -121,7 +122,7 @@ def test_a_million_rows_far_from_the_prior_keep_their_digits():
 
 @given(seed=st.integers(0, 10**6), q=st.floats(0.001, 0.999))
 @example(seed=3176, q=0.75390625)  # a narrow peak in which Newton's steps crawl
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_quantiles_invert_the_distribution_function_of_a_mixture(seed, q):
     rng = np.random.default_rng(seed)
     row = np.sort(rng.integers(0, 5, 30))

@@ -13,8 +13,9 @@ from urllib.error import URLError
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp import datasets
 from fabinterp.datasets import (
@@ -34,7 +35,7 @@ from fabinterp.datasets import (
 )
 
 seeds = st.integers(0, 2**32 - 1)
-few_examples = settings(max_examples=40, deadline=None)
+few_examples = examples(40)
 ENTRIES = pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
@@ -89,7 +90,7 @@ singles = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
 @given(st.one_of(doubles, singles), st.lists(doubles, max_size=8), st.booleans())
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_plain_threshold_answers_as_the_rounded_comparison(b, others, strict):
     star = float(plain_threshold(b, strict=strict))
     with np.errstate(over="ignore"):
@@ -553,7 +554,7 @@ def test_codes_of_an_encoded_table():
     st.booleans(),
     st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_recoded_questions_answer_for_the_codes_as_for_the_values(values, cut, missing, data):
     values = np.array(values)
     values[data.draw(st.lists(st.integers(0, len(values) - 1), max_size=2))] = np.nan
@@ -740,7 +741,7 @@ def test_a_binary_file_is_refused(tmp_path):
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_reach_is_the_walk_of_each_row(n_splits, seed):
     rng = np.random.default_rng(seed)
     root, ends = {}, []

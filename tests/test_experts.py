@@ -4,8 +4,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp.experts import (
     MIN_VAR,
@@ -34,7 +35,6 @@ def expected(expert, y, resp, w):
     return (w[:, None] * resp * expert.log_lik(y)).sum(axis=0)
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_gaussian_update_is_never_beaten(seed):
     rng, n, k, resp, w = problem(seed)
@@ -48,7 +48,6 @@ def test_gaussian_update_is_never_beaten(seed):
         assert (expected(other, y, resp, w) <= value + 1e-8 * (1 + np.abs(value))).all()
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(-12, 12), st.sampled_from([0.0, 1.0, 1e9]))
 def test_gaussian_follows_scale_and_offset(seed, power, offset):
     rng, n, k, resp, w = problem(seed)
@@ -60,7 +59,6 @@ def test_gaussian_follows_scale_and_offset(seed, power, offset):
     np.testing.assert_allclose(moved.var / scale**2, plain.var, rtol=1e-9, atol=tolerance)
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_weights_are_repetitions(seed):
     rng, n, k, resp, w = problem(seed)
@@ -74,7 +72,6 @@ def test_weights_are_repetitions(seed):
     np.testing.assert_allclose(one.prob, two.prob, rtol=1e-9)
 
 
-@settings(deadline=None)
 @given(seeds, st.sampled_from([0.0, 1e-8, 0.01, 0.2]))
 def test_categorical_update_is_never_beaten(seed, floor):
     rng, n, k, resp, w = problem(seed)
@@ -91,7 +88,6 @@ def test_categorical_update_is_never_beaten(seed, floor):
             assert (gain <= 1e-9).all()
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_codes_and_probabilities_say_the_same(seed):
     rng, n, k, resp, w = problem(seed)
@@ -165,7 +161,6 @@ def worth(expert, X, y, resp, w):
     return fit - 0.5 * expert.penalty * expert.dims * np.log1p(w @ resp)
 
 
-@settings(deadline=None)
 @given(seeds, st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
 def test_linear_update_is_never_worse(seed, pooled, penalty):
     rng, X, y, resp, w = linear_problem(seed)
@@ -184,7 +179,6 @@ def test_linear_update_is_never_worse(seed, pooled, penalty):
         expert = after
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_linear_is_weighted_least_squares_on_its_support(seed):
     _, X, y, resp, w = linear_problem(seed)
@@ -199,7 +193,6 @@ def test_linear_is_weighted_least_squares_on_its_support(seed):
         assert best.dims[k] == (best.coef[k, 1:] != 0).sum() + 2
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_pooled_variance_is_that_of_all_rows(seed):
     _, X, y, resp, w = linear_problem(seed)
@@ -245,7 +238,6 @@ def test_without_a_price_all_columns_are_in():
     np.testing.assert_allclose(best.coef[0], np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-9)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_linear_follows_scale_offset_and_repetition(seed):
     rng = np.random.default_rng(seed)
@@ -276,7 +268,7 @@ def test_a_constant_target_leaves_a_constant_line():
     assert np.isfinite(best.log_lik(X, np.full(20, 7.0))).all()
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(seeds, st.integers(2, 4), st.sampled_from([0.0, 1.0]))
 def test_softmax_update_is_never_worse(seed, n_classes, penalty):
     rng, X, _, resp, w = linear_problem(seed)

@@ -7,8 +7,9 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -282,7 +283,7 @@ def test_bart():
     assert found.method == "proxy tree" and "posterior" in found.why and found.fidelity_held_out > 0.8
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.integers(1, 12), st.integers(0, 1000))
 def test_never_more_rules_than_allowed(max_rules, seed):
     for model in (Ridge().fit(X, Y), GradientBoostingClassifier(n_estimators=2).fit(X, LABELS)):

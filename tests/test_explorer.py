@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.datasets import load_iris
 
 from fabinterp import explorer
@@ -50,7 +51,7 @@ def random_rules(rng, kind, slanted):
     return RuleSet((*rules, Rule((), random_leaf(rng, kind))), COLUMNS, classes)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]), st.booleans(),
        st.booleans(), st.booleans())  # fmt: skip
 def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
@@ -78,7 +79,7 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
     assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (not held or 0 not in change.features)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_a_straight_change_is_tight(seed):
     """Half a millionth of the way back, the answer is the old one."""
@@ -164,7 +165,7 @@ def test_the_account_adds_up():
         "another answer if", "c from blue to red: rule 1 then says 7")  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]))
 def test_the_account_names_the_rule_and_the_answer(seed, kind):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -206,7 +206,6 @@ class Priced:
         return Priced(self.dims[mask])
 
 
-@settings(deadline=None)
 @given(seeds, st.sampled_from([1.0, 30.0, 1e3, 1e6]))
 def test_responsibilities_are_a_softmax(seed, spread):
     rng = np.random.default_rng(seed)
@@ -218,7 +217,6 @@ def test_responsibilities_are_a_softmax(seed, spread):
         np.testing.assert_allclose(log_norm, logsumexp(log_f - cost, axis=1), rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(seeds, st.booleans(), st.booleans())
 def test_the_e_step_climbs_with_blocks_and_fisher_factors(seed, with_blocks, with_fisher):
     rng = np.random.default_rng(seed)
@@ -241,7 +239,6 @@ def test_the_e_step_climbs_with_blocks_and_fisher_factors(seed, with_blocks, wit
         value = new
 
 
-@settings(deadline=None)
 @given(seeds, st.booleans(), st.sampled_from([1.0, 30.0, 3000.0]))
 def test_rounds_take_exponentials_anew_only_where_they_must(seed, with_blocks, size):
     rng = np.random.default_rng(seed)
@@ -260,7 +257,6 @@ def test_rounds_take_exponentials_anew_only_where_they_must(seed, with_blocks, s
     assert value == pytest.approx(fic(resp, log_f, model, w), rel=1e-9, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_removing_a_component_costs_at_most_about_its_mass(seed):
     rng = np.random.default_rng(seed)
@@ -291,7 +287,6 @@ def test_shrink_keeps_one_component_and_shares_out_orphans():
     np.testing.assert_allclose(rest[3], [2 / 3, 1 / 3])
 
 
-@settings(deadline=None)
 @given(seeds, st.integers(1, 4))
 def test_a_few_at_once_the_smallest_first(seed, at_once):
     rng = np.random.default_rng(seed)

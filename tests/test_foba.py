@@ -4,14 +4,15 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
+from shared.effort import examples
 
 from fabinterp.foba import RIDGE, TOL, foba, foba_logistic, foba_many, foba_softmax, subset_search
 
 seeds = st.integers(0, 2**32 - 1)
-quick = settings(deadline=None, max_examples=60)
+quick = examples(60)
 
 
 def problem(seed):

@@ -4,10 +4,11 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
+from shared.effort import examples
 
 from fabinterp.bins import codes, merge_identical, table_thresholds
 from fabinterp.gates import (
@@ -49,7 +50,7 @@ def questions(n_known):
             yield Cut(j, cell, missing, False, 0.0, int(m))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds, st.booleans())
 def test_side_sums_are_sums(seed, weighted):
     rng = np.random.default_rng(seed)
@@ -63,7 +64,7 @@ def test_side_sums_are_sums(seed, weighted):
         assert sums[cut.feature, cut.cell, int(cut.missing)] == pytest.approx(expected, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(seeds, st.booleans(), st.sampled_from([0.0, 2.0, 7.5]))
 def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
     rng = np.random.default_rng(seed)
@@ -87,7 +88,7 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
         assert min(weight[yes].sum(), weight[~yes].sum()) >= min_side - 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_the_objective_needs_no_search_over_g(seed):
     """The gate found beats every question with every g of a grid, (15)."""
@@ -111,7 +112,7 @@ def test_the_objective_needs_no_search_over_g(seed):
 grid = np.linspace(0.001, 0.999, 199)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_equal_columns_and_their_order(seed):
     rng = np.random.default_rng(seed)
@@ -151,7 +152,7 @@ def test_missing_values_go_where_they_belong():
     assert not best_cut(cells[:5], [2], np.array([-1.0, -1, 1, 1, 1]), weight=np.array([5.0, 5, 1, 1, 1])).missing
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_a_question_means_the_same_on_codes_and_numbers(seed):
     rng = np.random.default_rng(seed)
@@ -188,7 +189,7 @@ def by_nodes(tree, cells):
     return out
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds)
 def test_a_tree_and_what_is_left_of_it(seed):
     rng = np.random.default_rng(seed)
@@ -210,7 +211,7 @@ def test_a_tree_and_what_is_left_of_it(seed):
     assert np.array_equal(again.paths, kept.paths) and again.gates == kept.gates and kept.paths.shape[1] == len(both)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds)
 def test_the_m_step_is_never_worse(seed):
     rng = np.random.default_rng(seed)
@@ -268,7 +269,7 @@ def test_a_single_leaf_is_a_tree():
     assert [part.tolist() for part in after.nodes()] == [[-1], [-1], [-1], [0]]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_a_tree_of_rules_and_its_gates_send_rows_alike(seed):
     rng = np.random.default_rng(seed)
@@ -332,7 +333,7 @@ def by_optimiser(U, features, target, weight, ridge):
                      jac=lambda theta: -slope_of(theta, *args), options={"gtol": 1e-8, "maxiter": 1000}).fun
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds, st.sampled_from([0.01, 1.0]), st.integers(0, 3))
 def test_a_logistic_gate_is_the_best_of_its_features(seed, ridge, most):
     rng = np.random.default_rng(seed)
@@ -370,7 +371,7 @@ def test_of_all_supports_of_three_in_six_the_best_is_found():
     assert n_equal >= 28
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds, st.booleans(), st.sampled_from([0.0, 1.0, 2.0]))
 def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
     rng = np.random.default_rng(seed)
@@ -389,7 +390,7 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
     assert factors or gate.worth(U, diff, mass) <= before + 1e-3  # a second update finds nothing new
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_opposite_wishes_make_the_opposite_gate(seed):
     U, target, weight = ballot(np.random.default_rng(seed))
@@ -455,7 +456,7 @@ def test_a_feature_with_gaps_is_left_out_and_a_later_gap_goes_with_most():
     assert np.array_equal(split(holed), gate.answers(holed)) and not split.missing
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, st.sampled_from([0.0, 1e-9, 1.0, 1e12]), st.sampled_from([1e-9, 1.0, 1e9]))
 def test_the_split_says_what_the_gate_answers(seed, offset, scale):
     """In any units: rows keep their sides, unless the table itself is too coarse to tell them apart."""
@@ -490,7 +491,7 @@ def test_a_short_split_is_short():
     assert np.array_equal(split(X), gate.answers(2 * X - 1))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_fisher_factors_are_second_derivatives(seed):
     rng = np.random.default_rng(seed)
@@ -533,7 +534,7 @@ def test_a_tree_of_oblique_gates_finds_another():
     assert np.array_equal(said.predict(X), hard.route(U))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_votes_are_votes(seed):
     rng = np.random.default_rng(seed)
@@ -546,7 +547,7 @@ def test_votes_are_votes(seed):
     assert votes(np.zeros(3)).tolist() == [0, 0, 0]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(seeds, st.integers(1, 4))
 def test_the_winner_is_on_the_path(seed, most):
     rng = np.random.default_rng(seed)
@@ -596,7 +597,7 @@ def test_a_copy_of_a_feature_is_not_asked_too(likeness):
         assert set(gate.features) == {0, 1} or (likeness < 0.1 and set(gate.features) == {5, 1})
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(seeds, st.sampled_from([1e-3, 1e3]))
 def test_the_units_of_a_feature_do_not_matter(seed, unit):
     rng = np.random.default_rng(seed)

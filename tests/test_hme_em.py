@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
+from shared.effort import examples
 
 from fabinterp.bins import codes, merge_identical, table_thresholds
 from fabinterp.blocks import in_memory
@@ -81,7 +82,7 @@ def test_fic_never_falls(kind, task, projected):
     assert n_plain >= 30 and n_rising >= 10 and n_dropped > 0
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]), st.booleans())
 def test_lemma_one(seed, kind, task, settled):
     """Any mixture of the last and the next responsibilities, row by row, keeps FIC; so does the projection."""
@@ -99,7 +100,7 @@ def test_lemma_one(seed, kind, task, settled):
     assert got.min() >= 0
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_the_projection_is_the_nearest_point(seed):
     table, y, w, model, old = problem(seed % 1000, "plain", "numbers", True, depth=2)
@@ -117,7 +118,7 @@ def test_the_projection_is_the_nearest_point(seed):
     assert np.array_equal(moved, ~(short | beyond))  # Algorithm 3: only between the ends
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]))
 def test_the_m_step_is_never_worse(seed, kind, task):
     table, y, w, model, _ = problem(seed % 1000, kind, task, seed % 2 == 0, depth=2)
@@ -147,7 +148,7 @@ def test_the_parts_add_up():
     assert np.array_equal(model.assign(table), psi.argmax(axis=1))  # (9)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]), st.sampled_from([0.0, 0.15]))
 def test_hard_gates_are_hard(seed, kind, task, min_mass):
     table, y, w, model, resp = problem(seed % 1000, kind, task, seed % 2 == 0)

@@ -6,9 +6,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import xlogy
+from shared.effort import examples
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -115,7 +116,7 @@ def test_random_state_may_be_a_generator_or_nothing():
 # What is said is what is so
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(0, 3), st.sampled_from([0.0, 0.05, 0.3]))
 def test_losses_are_those_of_the_tree_by_brute_force(seed, depth, alpha):
     e = explain_local(FOREST, X[seed % len(X)], X, max_depth=depth, alpha=alpha, random_state=seed)
@@ -176,7 +177,7 @@ def test_the_tree_of_a_tree_is_the_tree():
 # Growing and pruning
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6), st.integers(0, 4), st.integers(1, 8), st.sampled_from([1, 2, 3]))
 def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
     Z, target = toy(seed, C=C)
@@ -194,7 +195,7 @@ def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
         assert again.sum() == pytest.approx(heaps.total[i])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.05, 0.2, 1.0]), st.sampled_from([1, 2]), st.floats(0, 20))
 def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
     Z, target = toy(seed, C=C)
@@ -273,7 +274,7 @@ def curved(Z):
     return 1e3 * Z[:, 2] + 2e4 * Z[:, 8] * Z[:, 3] + 500 * np.abs(Z[:, 8])
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_units_do_not_matter(shift, factor):
     plain = explain_local(curved, X[2], X, random_state=0)
@@ -286,7 +287,7 @@ def test_units_do_not_matter(shift, factor):
 # Neighbours
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 10**6), st.floats(0.05, 3))
 def test_neighbours_are_where_they_should_be(seed, scale):
     columns, rng = read_columns(X), np.random.default_rng(seed)

@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import (
@@ -134,7 +135,7 @@ def given_tree(kind):
 
 @pytest.mark.parametrize("kind", ["classes", "numbers", "levels", "endless"])
 @given(seed=st.integers(0, 10**6), calls=st.integers(1, 7))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
     rng = np.random.default_rng(seed)
     if kind in ("classes", "numbers"):

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp.bins import codes, merge_identical, table_thresholds
 from fabinterp.fab import fic
@@ -45,8 +46,8 @@ from fabinterp.moves import (
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(["plain", "collinear", "wide", "gaps", "few"])
 tasks = st.sampled_from(["gaussian", "logistic", "softmax"])
-few = settings(deadline=None, max_examples=12)
-quick = settings(deadline=None, max_examples=30)
+few = examples(12)
+quick = examples(30)
 
 
 def table_of(rng, kind):

@@ -11,8 +11,9 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -138,7 +139,7 @@ def families(draw):
     return children, draw(st.lists(st.floats(0.1, 5.0), min_size=n, max_size=n))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(families())
 def test_neighbours_of_a_level_do_not_overlap_and_parents_stand_in_the_middle(family):
     children, sizes = family
@@ -163,7 +164,7 @@ def test_two_leaves_are_as_near_as_they_may_be_and_a_mirrored_tree_is_mirrored()
     assert np.allclose(place[[0, 1, 4, 2, 3]], place.max() + place.min() - other[[0, 2, 1, 4, 3]])
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(1, 32), st.sampled_from(["down", "right", "outline"]),
        st.sampled_from([None, 3.0, 6.4]), st.sampled_from([0, 3]))  # fmt: skip
 def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(seed, n_leaves, layout, width, n_classes):
@@ -181,7 +182,7 @@ def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(seed, n_le
     assert sorted(parents) == list(range(1, len(frames))) and all(bool(plan.ways[c]) for c in parents)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([2.0, 3.0, None]), st.sampled_from([0, 2, 6]))
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_hostile_names_are_drawn_within_their_boxes_and_the_figure(seed, n_leaves, width, n_classes):
@@ -527,7 +528,7 @@ def test_tradeoff_reads_frames_and_refuses_what_is_none():
             plot_tradeoff(bad)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=12), st.floats(0.01, 2))
 def test_names_are_moved_as_little_as_possible(wanted, least):
     found = pictures.apart(np.array(wanted), least)

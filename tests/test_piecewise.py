@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -110,7 +111,7 @@ def by_python(rules, X, **options):
 @kinds
 @searches
 @given(st.integers(0, 10**6), st.booleans())
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, framed):
     rng = np.random.default_rng(seed)
     X, y, w, new = any_table(rng, framed, kind)

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import comb, expit
+from shared.effort import examples
 
 from fabinterp.fab import fic
 from fabinterp.gates import LogisticGate, gate_path, logistic_gate, votes
@@ -30,8 +31,8 @@ from fabinterp.planes import (
 )
 
 seeds = st.integers(0, 2**32 - 1)
-quick = settings(deadline=None, max_examples=60)
-few = settings(deadline=None, max_examples=12)
+quick = examples(60)
+few = examples(12)
 
 
 class Lines(GaussianLeaves):
@@ -99,7 +100,7 @@ def view_at(ground):
 # Turning planes
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(seeds, st.booleans())
 def test_the_best_shift_is_the_best_of_all(seed, ties):
     rng = np.random.default_rng(seed)
@@ -137,7 +138,7 @@ def wishes(rng, n=25, d=2, noise=0.6):
     return U, (U @ rng.normal(size=d) + noise * rng.normal(size=n)) * rng.exponential(size=n)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(seeds)
 def test_turning_never_loses_and_no_line_is_better_than_the_best(seed):
     rng = np.random.default_rng(seed)

@@ -6,10 +6,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -273,7 +274,7 @@ def mixed_frame(rng, n):
 
 
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(["numbers", "two", "three"]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_rules_say_what_predicts_on_any_table(seed, kind):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 100))
@@ -471,7 +472,7 @@ def test_nothing_is_known_before_fit_and_grids_find_their_way():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_the_design_and_its_values_differ_by_units_alone(seed):
     rng = np.random.default_rng(seed)
     frame = mixed_frame(rng, 30)

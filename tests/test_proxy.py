@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
@@ -89,7 +90,7 @@ def leaf_loss(grown):
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 2, 3]), min_leaf=st.sampled_from([1, 3]),
        gaps=st.sampled_from([0.0, 0.2]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min_leaf, gaps):
     Z, target, w, _ = task(seed, n_classes=n_classes, gaps=gaps)
     grown, inside = grow(Z, target, w, max_depth=3, min_leaf=min_leaf), {0: np.ones(len(Z), bool)}
@@ -109,7 +110,7 @@ def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min
 
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 3]), most=st.integers(1, 9))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_loses(seed, n_classes, most):
     Z, target, w, _ = task(seed, 40, n_classes=n_classes)
     whole, small = grow(Z, target, w, min_leaf=2), grow(Z, target, w, max_leaves=most, min_leaf=2)
@@ -153,7 +154,7 @@ def test_a_question_that_pays_only_later_is_found_by_looking_ahead():
 # ------------------------------------------------------------------ pruning
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 0, 3]), spread=st.sampled_from([0.0, 0.3, 5.0]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_prunings_are_the_best_of_all(seed, n_classes, spread):
     Z, target, w, rng = task(seed, 14, 2, n_classes)
     grown = grow(Z, target, w, max_depth=3, min_leaf=2)
@@ -178,7 +179,7 @@ def test_prunings_are_the_best_of_all(seed, n_classes, spread):
 
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 3]))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_classes):
     Z, target, w, rng = task(seed, 60, n_classes=n_classes)
     var = np.zeros(60) if n_classes else rng.random(60)
@@ -200,7 +201,7 @@ def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_class
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_short_thresholds_part_the_rows_alike(seed):
     Z, target, w, rng = task(seed, 50)
     Z = Z + 1e-3 * rng.normal(size=Z.shape)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp.conjugate import BetaBernoulli, DirichletCategorical, NormalGamma, sums
 from fabinterp.prunings import (
@@ -61,7 +62,7 @@ def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
 
 
 @given(arity=st.sampled_from([2, 3]), seed=st.integers(0, 10**6), n=st.integers(0, 30))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_row_by_row_in_any_order_is_the_batch(arity, seed, n):
     tree, family, at, y, before = problem(arity, 3, seed, n)
     after = weigh(before, family.log_evidence(stats_of(tree, family, at, y)))
@@ -78,7 +79,7 @@ def test_row_by_row_in_any_order_is_the_batch(arity, seed, n):
 
 
 @given(seed=st.integers(0, 10**6), calls=st.integers(1, 6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
     tree, family, at, y, before = problem(2, 6, seed, 25)
     stats, after = stats_of(tree, family, at[:0], y[:0]), before
@@ -114,7 +115,7 @@ def test_extreme_priors_leave_one_tree():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_ragged_forests_are_their_trees_one_by_one(seed):
     rng = np.random.default_rng(seed)
     parts, starts, total = [], [], 0

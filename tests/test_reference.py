@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_iris
@@ -499,7 +500,7 @@ def test_bart_with_categories_and_bart_that_needs_more(stochtree):
     assert answers.draws(X).shape == (15, len(X))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(1, 40), st.integers(1, 80), st.integers(0, 1000))
 def test_any_number_of_draws_of_any_rows(n_draws, n, seed):
     for model in (BayesianRidge().fit(X, Y), RandomForestRegressor(3, random_state=0).fit(X, Y)):

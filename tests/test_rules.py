@@ -12,8 +12,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 
 from fabinterp import rules as R
 from fabinterp.rules import (
@@ -157,7 +158,7 @@ def by_sql(said, X, table="t", **options):
     return [tuple(row) if len(row) > 1 else row[0] for row in found], [d[0] for d in found.description]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(rule_sets(), SEEDS)
 def test_numbers_are_the_same_through_every_door(rules, seed):
     X = random_table(seed)
@@ -171,7 +172,7 @@ def test_numbers_are_the_same_through_every_door(rules, seed):
         assert one_by_one(RuleSet(tuple(Rule(*k) for k in kept[:stop]), COLUMNS), X) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(rule_sets(classes=("no", "it's", 'a "third"')), SEEDS)
 def test_labels_and_probabilities_are_the_same_through_every_door(rules, seed):
     X = random_table(seed)
@@ -202,7 +203,7 @@ def all_close(found, expected, **options):
     return not told or np.allclose(*zip(*told, strict=True), **options)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SCORED, SEEDS)
 def test_classes_by_equations_are_the_same_through_every_door(rules, seed):
     for X in (random_table(seed, 25), moderate(random_table(seed, 25))):
@@ -220,7 +221,7 @@ def test_classes_by_equations_are_the_same_through_every_door(rules, seed):
     assert all_close([None if row[1] is None else list(row[1:]) for row in rows], proba, rtol=1e-12, atol=0)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(scored(3), SEEDS)
 def test_probabilities_by_their_definition(leaf, seed):
     Z = encode(moderate(random_table(seed)), COLUMNS)
@@ -288,7 +289,7 @@ def test_text_of_classes_by_equations():
         assert type(said).from_json(said.to_json()) == said
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.data(), st.sampled_from([None, TWO, ("u", "v", "w")]), SEEDS)
 def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
     some = scored(len(classes)) if classes else leaves()
@@ -376,7 +377,7 @@ def exactly(curve, x):
     return sum((Fraction(c) * u**p for p, c in enumerate(curve.coef[k])), Fraction(0))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(curves(0), st.integers(2, 3), SEEDS)
 def test_a_curve_by_its_definition(curve, n_classes, seed):
     rng, b = np.random.default_rng(seed), np.array(curve.breaks)
@@ -421,7 +422,7 @@ def breaks_of(rules, feature):
     return [b for curve in said for b in curve.breaks] + [1e12, -1e12, nan]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(rule_sets(leaf=st.one_of(curved(), curved(linear=False), leaves())), SEEDS)
 def test_curves_answer_the_same_through_every_door(rules, seed):
     rng = np.random.default_rng(seed)
@@ -447,7 +448,7 @@ def gap(rules, Z):
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.sampled_from([TWO, THREE]).flatmap(
     lambda c: rule_sets(classes=c, leaf=st.one_of(curved(len(c)), scored(len(c))))), SEEDS)
 def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
@@ -468,7 +469,7 @@ def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
         assert p is None or np.allclose(row[1:], p, rtol=1e-12 * max(size, 10), atol=0)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(curved(3), SEEDS)
 def test_curves_of_classes_by_their_definition(leaf, seed):
     Z = encode(moderate(random_table(seed)), COLUMNS)
@@ -529,7 +530,7 @@ def test_text_of_curves_of_classes():
     assert str(two).splitlines()[0] == "always  then it's if 0.5 + s1(a) > 0, else no"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(-300, 300), min_size=2, max_size=6, unique=True), st.data(), SEEDS)
 def test_straight_curves_read_aloud_are_those_that_predict(places, data, seed):
     breaks = sorted(p / 4 for p in places)  # up to four digits
@@ -629,7 +630,7 @@ def read_aloud(text, row):
     return -1
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(rule_sets(oblique=False), SEEDS)
 def test_the_printed_text_selects_the_same_rule(rules, seed):
     X = random_table(seed)
@@ -640,7 +641,7 @@ def test_the_printed_text_selects_the_same_rule(rules, seed):
     assert spoken == rules.apply(X).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=4), SEEDS)
 def test_thresholds_are_printed_to_the_last_digit(thresholds, seed):
     rules = RuleSet(tuple(Rule(((Split((0,), t), True),), Leaf(1.0)) for t in thresholds), COLUMNS)
@@ -673,7 +674,7 @@ def test_text_reads_as_it_should():
 
 
 # ------------------------------------------------------------------------------------------------------------ merging
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(splits(), st.booleans()), max_size=7).map(tuple), SEEDS, st.booleans())
 def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
     Z = encode(random_table(seed), COLUMNS)
@@ -701,7 +702,7 @@ def test_an_empty_region_is_flagged():
 
 
 # -------------------------------------------------------------------------------------------------------------- trees
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.one_of(trees(), trees(classes=(3, 1, 2))), SEEDS)
 def test_a_tree_its_rules_and_its_json_agree(tree, seed):
     X = random_table(seed)
@@ -743,7 +744,7 @@ def digits_of(x):
     return len("".join(map(str, Decimal(repr(x)).as_tuple().digits)).strip("0"))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_shortest_lies_in_its_interval(a, b):
     if a != b:
@@ -752,7 +753,7 @@ def test_shortest_lies_in_its_interval(a, b):
         assert low <= found < high and digits_of(found) <= digits_of(low) and not math.copysign(1, found) < 0 == found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(-999, 999), st.integers(1, 999), st.integers(-4, 4))
 def test_shortest_has_the_fewest_digits(low, gap, exponent):
     low, high = float(f"{low}e{exponent}"), float(f"{low + gap}e{exponent}")
@@ -843,7 +844,7 @@ def test_hostile_names_stay_names_beside_curves(labelled):
         assert not any(c in said.to_text() for c in "\u202e\x07\t\r\u2028")
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.text(max_size=8), st.text(max_size=8), st.floats(0, 1))
 def test_any_name_and_label_survives(name, label, x):
     columns = Columns((name, name + "2"), (None, (label, label + "!")))
@@ -897,7 +898,7 @@ def test_columns_of_every_dtype():
     assert Columns(**json.loads(json.dumps(R.plain_out(columns)))).names == columns.names
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(SEEDS)
 def test_encode_and_decode_undo_each_other(seed):
     Z = encode(random_table(seed), COLUMNS)
@@ -951,7 +952,7 @@ def test_float32_rows_are_compared_as_they_are():
 
 
 # ---------------------------------------------------------------------------------------------------- measures, frame
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(rule_sets(linear=False), SEEDS)
 def test_measures_by_their_definitions(rules, seed):
     rules = RuleSet(rules.rules if rules.default else rules.rules + (Rule((), Leaf(0.1)),), COLUMNS)

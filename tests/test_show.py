@@ -10,9 +10,10 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
+from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -283,7 +284,7 @@ def rule_lists(draw):
 
 
 @given(rule_lists())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_colours_and_outlines_are_exact(rules):
     plt.close("all")
     rng = np.random.default_rng(0)
@@ -483,7 +484,7 @@ def additive_table(n=200):
 numbers = st.floats(-100, 100).map(lambda x: round(x, 3))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.lists(numbers, min_size=2, max_size=6), min_size=1, max_size=6), numbers, st.booleans())
 def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight):
     d = len(values) + 1

@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
@@ -388,7 +389,7 @@ def test_useless_columns():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_max_conditions_holds(seed, most):
     X, y, _ = table(seed, 80, 5)
     model = quick("classes", small("classes", 3), max_conditions=most, max_rules=6, n_init=1).fit(X, y)
@@ -523,7 +524,7 @@ def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
 # ------------------------------------------------------------------ the parts
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_short_cuts_keep_every_row(seed):
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(40, 2)) * 10.0 ** rng.integers(-8, 9), int(rng.integers(0, 5)))

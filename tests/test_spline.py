@@ -5,10 +5,11 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 from scipy.linalg import null_space
+from shared.effort import examples
 
 from fabinterp.spline import _differences, _raw_splines, basis_of, effective_df, gcv
 
@@ -73,7 +74,7 @@ def raw(basis, cyclic=False):
 # The columns
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(seeds, st.sampled_from(KINDS), SETTINGS)
 def test_columns_have_mean_zero_and_are_orthonormal_in_the_weights(seed, kind, options):
     rng = np.random.default_rng(seed)
@@ -86,7 +87,7 @@ def test_columns_have_mean_zero_and_are_orthonormal_in_the_weights(seed, kind, o
     assert np.abs(gram - np.eye(basis.n_columns)).max(initial=0) < 1e-6
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(seeds, st.sampled_from(KINDS), SETTINGS)
 def test_columns_are_as_many_as_the_rows_can_tell_apart(seed, kind, options):
     rng = np.random.default_rng(seed)
@@ -116,7 +117,7 @@ def test_a_rich_feature_has_all_columns(kind):
     assert basis_of(x).n_columns == 8
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(seeds, st.integers(1, 12), st.integers(1, 5), st.booleans())
 def test_raw_splines_sum_to_one_and_are_those_of_scipy(seed, m, degree, even):
     rng = np.random.default_rng(seed)
@@ -134,7 +135,7 @@ def test_raw_splines_sum_to_one_and_are_those_of_scipy(seed, m, degree, even):
         assert np.allclose(ours, BSpline.design_matrix(x, knots, degree).toarray(), atol=1e-9)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(seeds, st.sampled_from(KINDS), SETTINGS)
 def test_columns_span_constant_and_splines(seed, kind, options):
     """On the training rows: every raw spline is a combination of the constant and the columns."""
@@ -153,7 +154,7 @@ def test_columns_span_constant_and_splines(seed, kind, options):
 # What is said
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds, st.sampled_from(KINDS), SETTINGS, st.sampled_from([None, 3]))
 def test_pieces_say_what_the_design_does(seed, kind, options, n_outputs):
     rng = np.random.default_rng(seed)
@@ -166,7 +167,7 @@ def test_pieces_say_what_the_design_does(seed, kind, options, n_outputs):
     assert said.shape == done.shape and np.abs(said - done).max() <= 1e-12 * scale
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds, st.sampled_from(KINDS), SETTINGS)
 def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
     rng = np.random.default_rng(seed)
@@ -181,7 +182,7 @@ def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
     assert basis.design(np.zeros(0)).shape == (0, basis.n_columns)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, SETTINGS)
 def test_the_curve_has_no_seams(seed, options):
     """Value and degree − 1 derivatives meet at the breaks."""
@@ -211,7 +212,7 @@ def test_a_missing_column_separates_the_missing():
 # The penalty
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(seeds, st.sampled_from(KINDS), SETTINGS)
 def test_penalty_is_the_squared_second_difference(seed, kind, options):
     rng = np.random.default_rng(seed)
@@ -235,7 +236,7 @@ def test_even_knots_have_the_plain_second_differences(degree):
     assert np.allclose(np.sort(differences @ differences.T), np.sort(ring @ ring.T), atol=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, st.integers(2, 8), st.integers(1, 5), st.booleans())
 def test_uneven_differences_are_distances_from_the_chord(seed, m, degree, cyclic):
     rng = np.random.default_rng(seed)
@@ -256,7 +257,7 @@ def test_uneven_differences_are_distances_from_the_chord(seed, m, degree, cyclic
         assert np.isclose(told, 2 * (chord - here))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, SETTINGS)
 def test_lines_are_splines_and_free_on_any_knots(seed, options):
     rng = np.random.default_rng(seed)
@@ -276,7 +277,7 @@ def test_degree_one_with_two_knots_is_the_linear_term():
     assert np.array_equal(basis.breaks, [x.min(), x.max()])
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, SETTINGS)
 def test_what_the_rows_cannot_see_is_as_smooth_as_possible(seed, options):
     """No other coefficients with the same values on the rows have smaller differences."""
@@ -301,7 +302,7 @@ def kernel(basis, at):
     return columns / (1 + basis.penalty) @ columns.T
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, SETTINGS, st.booleans())
 def test_weights_are_repeated_rows(seed, options, gaps):
     rng = np.random.default_rng(seed)
@@ -317,7 +318,7 @@ def test_weights_are_repeated_rows(seed, options, gaps):
     assert np.allclose(kernel(weighted, at), kernel(scaled, at), atol=1e-7)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, SETTINGS, st.sampled_from([1e-12, 1e-3, 1e12]), st.sampled_from([0.0, 1e3]))
 def test_units_do_not_matter(seed, options, scale, shift):
     rng = np.random.default_rng(seed)
@@ -328,7 +329,7 @@ def test_units_do_not_matter(seed, options, scale, shift):
     assert np.allclose(kernel(here, at), kernel(there, scale * (at + shift)), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(seeds)
 def test_order_of_rows_does_not_matter(seed):
     rng = np.random.default_rng(seed)
@@ -342,7 +343,7 @@ def test_order_of_rows_does_not_matter(seed):
 # Periods and labels
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds, SETTINGS, st.sampled_from([24.0, 360.0, 0.1]), st.sampled_from([0.0, -0.5, 3.25]))
 def test_periodic_columns_wrap(seed, options, period, shift):
     rng = np.random.default_rng(seed)
@@ -372,7 +373,7 @@ def _values(coef, breaks, x):
     return (coef[k] * u[:, None] ** np.arange(coef.shape[1])).sum(axis=1)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(seeds, st.integers(0, 4))
 def test_it_does_not_matter_where_an_even_circle_is_cut(seed, turns):
     """Moved round by whole knots, the splines are the same: the seam is a knot like any other."""
@@ -392,7 +393,7 @@ def test_where_the_circle_is_cut():
         assert basis.breaks[0] == left and basis.breaks[-1] == left + period
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(seeds, st.integers(1, 12))
 def test_labels_have_a_step_each_and_a_ridge(seed, n_labels):
     rng = np.random.default_rng(seed)
@@ -439,7 +440,7 @@ def fit(columns, penalty, smooth, y, w):
     return columns @ np.linalg.lstsq(rows, np.append(np.sqrt(w) * y, np.zeros(len(penalty))))[0]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds, SETTINGS, st.floats(-3, 3))
 def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
     rng = np.random.default_rng(seed)
@@ -459,7 +460,7 @@ def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
     assert np.isclose(df, moved, rtol=1e-5)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds, st.sampled_from(KINDS), SETTINGS)
 def test_effective_df_falls_from_all_columns_to_the_line(seed, kind, options):
     rng = np.random.default_rng(seed)
@@ -480,7 +481,7 @@ def test_effective_df_of_nothing_and_of_unseen_columns():
     assert np.isclose(effective_df(np.ones((2, 2)), np.zeros(2), 0.5), 1)  # twins are one column
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds, SETTINGS)
 def test_endless_smoothness_is_the_straight_line(seed, options):
     rng = np.random.default_rng(seed)
@@ -493,7 +494,7 @@ def test_endless_smoothness_is_the_straight_line(seed, options):
     assert np.allclose(fitted, line, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seeds)
 def test_gcv_is_its_definition(seed):
     rng = np.random.default_rng(seed)
@@ -535,7 +536,7 @@ def test_gcv_without_room_is_refused_or_infinite():
 
 
 @pytest.mark.filterwarnings("error")
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(seeds, SETTINGS, st.sampled_from(["near", "cauchy", "denormal", "enormous", "far"]), st.booleans())
 def test_extreme_features_and_weights(seed, options, kind, wide):
     rng = np.random.default_rng(seed)

@@ -5,9 +5,10 @@ from math import inf
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t, ttest_ind, ttest_rel
+from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
@@ -72,7 +73,7 @@ weights = st.sampled_from([None, lambda depth: 0.5**depth, lambda depth: 1.0 + d
 # ------------------------------------------------------------------ the distance of two trees
 
 @given(trees(questions), trees(questions), weights)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_dissimilarity_is_symmetric_bounded_and_zero_to_itself(a, b, q):
     d = dissimilarity(a, b, RANGES, q)
     assert 0 <= d <= 1 and np.isclose(d, dissimilarity(b, a, RANGES, q), rtol=0, atol=1e-12)
@@ -83,7 +84,7 @@ def test_dissimilarity_is_symmetric_bounded_and_zero_to_itself(a, b, q):
 
 
 @given(trees(cuts), trees(cuts), trees(cuts), weights)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_triangle_inequality_of_trees_that_cut(a, b, c, q):
     def d(one, two):
         return dissimilarity(one, two, RANGES, q)
@@ -106,7 +107,7 @@ def places(tree, n_levels=12):
 
 
 @given(trees(cuts), trees(cuts), weights)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_dissimilarity_is_that_of_the_dictionaries_of_places(a, b, q):
     one, two, total = places(a), places(b), 0.0
     every = one.keys() | two.keys()
@@ -139,7 +140,7 @@ def in_units(tree, scale, shift):
 
 
 @given(trees(questions), trees(questions), st.tuples(*[st.sampled_from([0.25, 1.0, 3.7])] * 2))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_units_do_not_matter(a, b, scales):
     scale, shift = np.array([scales[0], 1.0, scales[1]]), np.array([32.0, 0.0, -1.0])
     ranges = RANGES * scale[:, None] + shift[:, None]
@@ -453,7 +454,7 @@ def test_an_outlier_moves_it_less_than_the_mean():
 
 
 @given(st.integers(0, 10**6), st.floats(-50, 50), st.sampled_from([1e-6, 0.5, 3.0, 1e5]), st.booleans())
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_units_move_the_difference_and_nothing_else(seed, shift, scale, paired):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(2, 8))

@@ -5,8 +5,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from shared.effort import examples
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
@@ -65,7 +66,7 @@ def same(a, b):
 # ------------------------------------------------------------------ the rows
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_distinct_rows_are_the_rows_once(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
@@ -84,7 +85,7 @@ def test_distinct_rows_are_the_rows_once(seed):
 
 
 @given(seeds, st.sampled_from([Numbers, Words]), st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_weights_are_repetitions_and_order_does_not_matter(seed, cls, framed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 40))
@@ -124,7 +125,7 @@ def test_rows_of_no_weight_leave_no_trace_but_their_labels():
 # ------------------------------------------------------------------ labels
 
 @given(seeds, st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_ordered_categories_hold_the_best_set_as_an_interval(seed, classes):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 6))
@@ -143,7 +144,7 @@ def test_ordered_categories_hold_the_best_set_as_an_interval(seed, classes):
 
 
 @given(seeds, st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_order_does_not_depend_on_the_codes_at_the_start(seed, n_classes):
     rng = np.random.default_rng(seed)
     z = rng.integers(0, 5, 80)
@@ -171,7 +172,7 @@ def test_what_has_no_order_to_learn_stays():
 # ------------------------------------------------------------------ units, chunks, seeds
 
 @given(seeds, st.sampled_from([1e-12, 1e-3, 1e3, 1e12]), st.sampled_from([0.0, 1e6, -1e9]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_units_do_not_show(seed, scale, offset):
     rng = np.random.default_rng(seed)
     x, w = np.round(rng.normal(size=30) * 1024) / 1024, rng.random(30) + 0.1

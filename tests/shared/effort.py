@@ -1,0 +1,19 @@
+"""How many examples a property is given: all of them in the slow tier, a few at the keyboard."""
+
+from hypothesis import settings
+
+QUICK, FULL = "quick", "full"
+FEW = 15
+
+# At the keyboard the same examples every time: what fails there fails again. The slow tier draws new ones.
+settings.register_profile(QUICK, deadline=None, max_examples=FEW, derandomize=True)
+settings.register_profile(FULL, deadline=None, max_examples=100)
+
+
+def examples(n):
+    """Give a property n examples in the slow tier, at most `FEW` in the quick one.
+
+    A property without this decorator has the profile's: 100, or `FEW`.
+    """
+    quick = settings.get_current_profile_name() == QUICK
+    return settings(max_examples=min(n, FEW) if quick else n)
