@@ -4,7 +4,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +14,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from browser.serve import chromium, need
 from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -258,15 +258,10 @@ def test_the_page_stands_alone(page):
     assert "prefers-color-scheme: dark" in text and text.count("<figure>") == 2
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(page, tmp_path):
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium")
-    if not chromium:
-        pytest.skip("chromium is not installed")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]  # fmt: skip
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+    need("chromium", "playwright")
+    with chromium() as browser:
         grounds, complaints = [], []
         for scheme, wide in (("light", 900), ("dark", 900), ("dark", 320)):
             tab = browser.new_page(color_scheme=scheme, viewport={"width": wide, "height": 700})
@@ -277,7 +272,6 @@ def test_the_page_in_a_browser(page, tmp_path):
             assert tab.evaluate("document.documentElement.scrollWidth") <= wide
             grounds.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
             grounds.append(tab.evaluate("document.images[0].currentSrc"))
-        browser.close()
     assert not complaints
     assert len(set(grounds[1::2])) == 3 and grounds[0] != grounds[2] == grounds[4]
 

@@ -4,12 +4,12 @@ import base64
 import hashlib
 import html
 import re
-import shutil
 import warnings
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from browser.serve import chromium, need
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_wine
@@ -27,8 +27,6 @@ from fabinterp.rules import Leaf, Rule, RuleSet, Split, Tree, read_columns
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
 HOSTILE = ["<script>window.hit=1</script>", "\"quoted' </style><img src=x onerror=window.hit=2>", "a" * 300,
            "🙂 emoji", "ملف العميل", "$x_1$ $\\frac{", "line\nbreak\x00 \u202ereversed"]  # fmt: skip
 
@@ -397,13 +395,10 @@ def test_hostile_names_are_text(hostile_pages):
             assert "<script" not in svg and "onerror=window" not in re.sub(r">[^<]*<", "><", svg)
 
 
+@pytest.mark.slow
 def test_pages_in_a_browser(hostile_pages):
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium")
-    if not chromium:
-        pytest.skip("chromium is not installed")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
+    need("chromium", "playwright")
+    with chromium() as browser:
         complaints, asked = [], []
         for path in sorted(hostile_pages.iterdir()):
             grounds = {}
@@ -433,6 +428,5 @@ def test_pages_in_a_browser(hostile_pages):
         printed.goto(path.as_uri())
         printed.emulate_media(media="print", color_scheme="dark")
         assert printed.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ground')") == "#fff"
-        browser.close()
     assert not complaints
     assert all(url.startswith(("file://", "data:image/svg+xml")) for url in asked)

@@ -10,6 +10,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from shared.machine import slowness
 
 # Chromium without a sandbox, a graphics card or calls home
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -19,9 +20,9 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 def need(*programs):
     """Skip, naming it, where a program or module is missing."""
     for program in programs:
-        if program == "chromium":
-            if not shutil.which("chromium"):
-                pytest.skip("chromium is not installed")
+        if program in ("chromium", "pandoc"):
+            if not shutil.which(program):
+                pytest.skip(f"{program} is not installed")
         else:
             pytest.importorskip(program, reason=f"{program} is not installed")
 
@@ -53,7 +54,7 @@ def server(module, folder, *options):
         yield f"http://localhost:{port}/"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60 * slowness())
 
 
 @contextmanager
