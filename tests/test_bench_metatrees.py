@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shared.needs import need, need_data
 
 from fabinterp import bench_metatrees as room
 from fabinterp.bench import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
-from fabinterp.datasets import is_there
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
 TABLES = {table.name: table for table in room.TABLES}
@@ -54,8 +54,9 @@ def test_rows_one_by_one_and_all_at_once_say_the_same(kind, depth, n_features):
     assert np.allclose(np.exp(room.row_by_row(start, levels, X, y)), state.posterior.split_prob, rtol=0, atol=1e-12)
 
 
+@pytest.mark.measure
 def test_bayesml_says_the_same():
-    pytest.importorskip("bayesml")
+    need("bayesml")
     found = room.speed(30, 3, 4, 2, True, "int64")
     assert found["max_difference"] < 1e-12
     ways = {"update", "predict", "rows"}
@@ -71,13 +72,12 @@ def test_the_coins_of_a_test_are_those_of_its_number():
 
 @pytest.mark.parametrize("key", [
     {"part": "single", "data": "breast_cancer", "depth": 5, "fold": 3},
-    {"part": "single", "data": "abalone", "depth": 5, "fold": 3},
+    pytest.param({"part": "single", "data": "abalone", "depth": 5, "fold": 3}, marks=pytest.mark.measure),
     {"part": "forest", "data": "breast_cancer", "depth": 5, "fold": 1, "trees": 100},
-    pytest.param({"part": "linear", "data": "abalone", "depth": 5, "fold": 1, "trees": 100}, marks=pytest.mark.slow),
+    pytest.param({"part": "linear", "data": "abalone", "depth": 5, "fold": 1, "trees": 100}, marks=pytest.mark.measure),
 ], ids=lambda key: f"{key['part']}-{key['data']}")
 def test_a_fold_finds_what_is_stored(key):
-    if not is_there(key["data"]):
-        pytest.skip(f"FABINTERP_DATA has no {key['data']}")
+    need_data(key["data"])
     line = LINES[text_of(key)]
     for name, value in json.loads(json.dumps(plain_out(room.measure(key)))).items():
         if "seconds" not in name:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shared.needs import need, need_data
 from sklearn.base import clone
 
 from fabinterp import bench_oblique
@@ -31,7 +32,7 @@ from fabinterp.bench_oblique import (
     settings_of,
     size_of_additive,
 )
-from fabinterp.datasets import OBLIQUE_TRUTH, Dataset, is_there
+from fabinterp.datasets import OBLIQUE_TRUTH, Dataset
 from fabinterp.rules import Columns, Leaf, Split, Tree
 
 STORED = Path(__file__).parents[1] / "nbs" / "results"
@@ -126,11 +127,11 @@ def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
     assert all(len(parts(name, fold)[0]) + len(test) == 150 for fold, test in enumerate(tests))
 
 
-@pytest.mark.parametrize("method", ["oblique", "piecewise", "pygam"])
+@pytest.mark.parametrize("method", ["oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)])
 @pytest.mark.parametrize("name", ["stock", "titanic"])
 def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
     if method == "pygam":
-        pytest.importorskip("pygam")
+        need("pygam")
     monkeypatch.setattr(bench_oblique, "read", toy)
     key = {"part": "regression", "data": name, "method": method, "fold": 1}
     rows = [measure(key) for _ in range(2)]
@@ -140,9 +141,9 @@ def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
     assert ("log_loss" in rows[0]) == (name in BINARY) and rows[0]["folds"] == 10
 
 
+@pytest.mark.measure
 def test_a_fold_is_measured_as_it_is_stored():
-    if not is_there("auto_mpg"):
-        pytest.skip("auto_mpg: FABINTERP_DATA names no folder with auto_mpg.csv.gz")
+    need_data("auto_mpg")
     key = {"part": "regression", "data": "auto_mpg", "method": "oblique", "fold": 0}
     stored = [line for line in read_lines(STORED / "planes.jsonl") if line["key"] == key][0]
     row = measure(key)
@@ -150,8 +151,9 @@ def test_a_fold_is_measured_as_it_is_stored():
     assert set(row) <= set(stored)
 
 
+@pytest.mark.measure
 def test_ebm_is_measured(monkeypatch):
-    pytest.importorskip("interpret")
+    need("interpret")
     monkeypatch.setattr(bench_oblique, "read", toy)
     row = fold_row("stock", "ebm", 0)
     assert row["experts"] == 1 and row["terms"] == 3 and row["error"] < 0.6
@@ -174,8 +176,9 @@ def test_a_missing_peer_is_a_blank_and_the_others_stand(monkeypatch, tmp_path):
     assert any("pygam is not installed" in note for note in grid.notes)
 
 
+@pytest.mark.measure
 def test_pygam_under_the_shim_is_an_estimator():
-    pytest.importorskip("pygam")
+    need("pygam")
     data = toy("titanic")
     model = clone(PyGAMClassifier(n_splines=8, tuned=False)).fit(data.X, data.y)
     prob = model.predict_proba(data.X)

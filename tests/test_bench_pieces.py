@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.needs import need, need_data
 
 from fabinterp import bench_pieces
 from fabinterp.bench import Missing, printed, read_lines, render, run, text_of
@@ -32,23 +33,22 @@ from fabinterp.bench_pieces import (
     size,
     sizes_of,
 )
-from fabinterp.datasets import is_there
 
 STORED = Path(__file__).parents[1] / "nbs" / "results"
 by_name = {table.name: table for table in TABLES}
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
 
-def needs(name):
-    """Skip where a data set is not there."""
-    if not is_there(name):
-        pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
-
-
 def toy(n=120, seed=0):
     """A table of two straight pieces."""
     X = np.random.default_rng(seed).uniform(-1, 1, (n, 3))
     return X, np.where(X[:, 0] > 0, X[:, 1], -2 * X[:, 2]) + 0.01 * X[:, 2]
+
+
+def measured_if_peer(method):
+    """Leave a method of a peer to the measured tier."""
+    marks = [pytest.mark.measure] if method.startswith("linear-tree") else []
+    return pytest.param(method, marks=marks)
 
 
 # What is typed
@@ -128,9 +128,10 @@ def test_a_simulation_is_measured_alike_twice():
     assert first == second and first["experts_right"] and first["folds"] == 20
 
 
+@pytest.mark.measure
 @pytest.mark.parametrize("method", ["structure", "tree"])
 def test_a_fold_is_measured_as_it_is_stored(method):
-    needs("abalone")
+    need_data("abalone")
     key = {"part": "regression", "data": "abalone", "method": method, "fold": 0}
     stored = [line for line in read_lines(STORED / "pieces.jsonl") if line["key"] == key][0]
     row = measure(key)
@@ -155,18 +156,19 @@ def test_a_peer_that_is_not_installed_is_a_blank_and_the_others_stand(monkeypatc
     assert any("linear-tree is not installed" in note for note in grid.notes)
 
 
+@pytest.mark.measure
 def test_linear_tree_fits_under_the_shim():
-    pytest.importorskip("lineartree")
+    need("lineartree")
     X, y = toy()
     how = REGRESSORS["linear-tree"]
     model = how.make(0).fit(X, y)
     assert np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var() and how.size(model)["experts"] > 1
 
 
-@pytest.mark.parametrize("method", [*REGRESSORS, "linear"])
+@pytest.mark.parametrize("method", [measured_if_peer(method) for method in (*REGRESSORS, "linear")])
 def test_every_method_tells_its_size(method):
     if method.startswith("linear-tree"):
-        pytest.importorskip("lineartree")
+        need("lineartree")
     X, y = toy(300)
     how = {**REGRESSORS, **LOADS}[method]
     model = how.make(0)
@@ -188,8 +190,9 @@ def test_classes_are_measured(monkeypatch):
 # The load
 
 
+@pytest.mark.measure
 def test_a_row_of_demand_knows_the_five_days_before_and_not_its_own():
-    needs("bike_rental")
+    need_data("bike_rental")
     X, y = demand()
     assert X.shape == (726, len(TABLE_4))
     for k in range(5):
@@ -198,14 +201,16 @@ def test_a_row_of_demand_knows_the_five_days_before_and_not_its_own():
     assert X[0, 7 + 3] == 1  # the sixth of January 2011 was a Thursday
 
 
+@pytest.mark.measure
 def test_demand_is_cut_in_order_of_time():
-    needs("bike_rental")
+    need_data("bike_rental")
     X, y, X_new, y_new = demand_parts(0)
     assert np.array_equal(np.concatenate([y, y_new]), demand()[1]) and len(y) == round(726 * 7 / 9)
 
 
+@pytest.mark.measure
 def test_a_load_and_its_equations_are_measured():
-    needs("energy")
+    need_data("energy")
     row = measure({"part": "heating", "data": "energy", "method": "structure", "fold": 0})
     said = measure({"part": "equations", "data": "heating", "method": "structure", "fold": 0})
     assert 2 <= row["experts"] <= 12 and row["rmse"] < 0.1 and 1 < row["relative"] < 10

@@ -6,17 +6,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shared.needs import need, need_data
 
 from fabinterp import bench_proxies as room
 from fabinterp.bench import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
-from fabinterp.datasets import is_there
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
 TABLES = {table.name: table for table in room.TABLES}
 LINES = latest(read_lines(RESULTS / "proxy.jsonl")) | latest(read_lines(RESULTS / "local.jsonl"))
 TIMES = {"reference_seconds", "seconds", "ms", "ms_alone"}
 
-needs_data = pytest.mark.skipif(not is_there("auto_risk"), reason="FABINTERP_DATA has no auto_risk")
+
+
+@pytest.fixture
+def auto_risk():
+    """The data set that the tests of the measured tier ask."""
+    need_data("auto_risk")
+
+
+def needs_data(test):
+    """Mark a test of the measured tier that reads auto_risk."""
+    return pytest.mark.measure(pytest.mark.usefixtures("auto_risk")(test))
+
+
 every_table = pytest.mark.parametrize("table", room.TABLES, ids=lambda table: table.name)
 
 
@@ -70,15 +82,15 @@ def test_a_data_set_is_cut_into_three_quarters_and_one(monkeypatch):
 @pytest.mark.parametrize("key", [
     {"part": "stability", "data": "auto_risk", "method": "data"},
     {"part": "counterparts", "data": "auto_risk", "of": "forest", "repeat": 0},
-    pytest.param({"part": "stability", "data": "auto_risk", "method": "fixed"}, marks=pytest.mark.slow),
-    pytest.param({"part": "sizes", "data": "auto_risk", "reference": "bart", "repeat": 3}, marks=pytest.mark.slow),
-    pytest.param({"part": "fidelity", "data": "auto_risk", "split": 1}, marks=pytest.mark.slow),
+    pytest.param({"part": "stability", "data": "auto_risk", "method": "fixed"}, marks=pytest.mark.measure),
+    pytest.param({"part": "sizes", "data": "auto_risk", "reference": "bart", "repeat": 3}, marks=pytest.mark.measure),
+    pytest.param({"part": "fidelity", "data": "auto_risk", "split": 1}, marks=pytest.mark.measure),
 ], ids=lambda key: key["part"])
 def test_a_job_finds_what_is_stored(key):
     if key.get("reference") or key.get("method") == "fixed" or key["part"] == "fidelity":
-        pytest.importorskip("stochtree")
+        need("stochtree")
     if key["part"] == "fidelity":
-        pytest.importorskip("lime")
+        need("lime")
     assert same(without_times(json.loads(json.dumps(plain_out(room.measure(key))))), LINES[text_of(key)])
 
 
@@ -112,8 +124,9 @@ def test_a_reference_is_asked_about_a_table_once():
     assert len(asked) == before
 
 
+@pytest.mark.measure
 def test_lime_s_equation_is_read_as_it_is_meant():
-    tabular = pytest.importorskip("lime.lime_tabular")
+    tabular = pytest.importorskip("lime.lime_tabular", reason="lime is not installed")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     for how in room.LIMES.values():
@@ -144,7 +157,7 @@ def test_without_stochtree_what_needs_it_is_blank(monkeypatch, tmp_path):
 
 @needs_data
 def test_without_lime_its_cells_are_blank(monkeypatch):
-    pytest.importorskip("stochtree")
+    need("stochtree")
     for name in ("lime", "lime.lime_tabular"):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(room, "TREES", {"tree": {}, "tree, at most 3 leaves": {"max_leaves": 3}})

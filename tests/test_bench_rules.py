@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import qr
 from scipy.optimize import minimize
 from shared.effort import examples
+from shared.needs import need
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -355,9 +356,10 @@ def test_the_figures_of_fab_and_em(numbers):
 # Peers
 
 
+@pytest.mark.measure
 @pytest.mark.parametrize("name", PEERS)
 def test_peers_are_counted_and_measured(name):
-    pytest.importorskip("imodels")
+    need("imodels")
     found = measure_peer(name, case_of(0, n=200))
     assert found["rules"] >= 1 and 0 <= found["covering"] <= found["rules"] and 0 <= found["error"] <= 1
 
@@ -368,8 +370,9 @@ def test_rules_of_imodels_are_read_as_they_are_written():
     assert holds("X_0 > 1.5", X).tolist() == [False, True, False]
 
 
+@pytest.mark.measure
 def test_what_fits_of_rulefit_meets_its_own_transform():
-    imodels = pytest.importorskip("imodels")
+    imodels = pytest.importorskip("imodels", reason="imodels is not installed")
     case = case_of(0, n=200)
     model = imodels.RuleFitClassifier(random_state=0).fit(case.X, case.y)
     size, met = rules_met("RuleFit", model, case.X_new)
@@ -411,9 +414,10 @@ def small(monkeypatch):
     rooms.case_of.cache_clear()
 
 
+@pytest.mark.measure
 @pytest.mark.parametrize("method", ["BATrees", "inTrees", "Node Harvest", "DTree2", "FIGS", "ensemble"])
 def test_a_job_is_determined_by_its_key(method, small):
-    pytest.importorskip("imodels")
+    need("imodels")
     key = {"part": "lists", "data": "synthetic2", "ensemble": "forest", "method": method, "fold": 1}
     first = measure(key)
     rooms.case_of.cache_clear()

@@ -8,8 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 from browser.demos import NOTEBOOKS, cut_out, demos
-from browser.serve import chromium, need, server
+from browser.serve import chromium, server
 from shared.machine import slowness
+from shared.needs import need
 from shared.notebooks import code_cells
 
 # One browser, and one server for all: the tests stay together

@@ -14,10 +14,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from browser.serve import chromium, need
+from browser.serve import chromium
 from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.needs import need
 
 from fabinterp import cli
 from fabinterp.rules import RuleSet, width

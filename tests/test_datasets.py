@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.needs import need_data
 
 from fabinterp import datasets
 from fabinterp.datasets import (
@@ -37,6 +38,9 @@ from fabinterp.datasets import (
 seeds = st.integers(0, 2**32 - 1)
 few_examples = examples(40)
 ENTRIES = pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
+TABLES = pytest.mark.parametrize("entry", [
+    pytest.param(entry, id=entry.name, marks=[] if entry in datasets._TOYS else pytest.mark.measure)
+    for entry in catalogue()])  # fmt: skip
 
 
 @pytest.fixture
@@ -74,10 +78,9 @@ def test_samples_say_that_they_are():
 # Tables that are there
 
 
-@ENTRIES
+@TABLES
 def test_table(entry):
-    if not is_there(entry.name):
-        pytest.skip(f"{entry.name}: FABINTERP_DATA names no folder with {entry.name}.csv.gz")
+    need_data(entry.name)
     found = load(entry.name)
     assert found.X.shape == (entry.rows, entry.columns) == (len(found.y), len(found.feature_names))
     assert found.X.dtype == float and np.isfinite(found.X).all() and np.isfinite(found.y).all()
@@ -406,8 +409,10 @@ def test_meta_tree_refuses(wrong):
         meta_tree(0, **wrong)
 
 
+@pytest.mark.measure
 def test_data_are_those_of_the_folder_not_of_the_net():
     """With the folder named, `load` never asks scikit-learn for a table the folder has."""
-    if not os.environ.get("FABINTERP_DATA") or not is_there("abalone"):
+    if not os.environ.get("FABINTERP_DATA"):
         pytest.skip("abalone: FABINTERP_DATA names no folder with abalone.csv.gz")
+    need_data("abalone")
     assert load("abalone").feature_names[0] == "Sex" and "OpenML" not in load("abalone").note

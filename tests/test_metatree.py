@@ -105,8 +105,9 @@ def test_without_end_is_the_perfect_tree_for_rows_that_were_seen():
     assert np.allclose(endless.predict_proba(every).sum(axis=1), 1)
 
 
+@pytest.mark.measure
 def test_bayesml_agrees():
-    metatree = pytest.importorskip("bayesml.metatree")
+    metatree = pytest.importorskip("bayesml.metatree", reason="bayesml is not installed")
     from bayesml import bernoulli
     X, y, _ = codes(4, n=300, K=5, M=2)
     model = MetaTreeClassifier([3, 0, 4, 1], leaf="bernoulli", prior=0.5, split_prob=0.5).fit(X, y)

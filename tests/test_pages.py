@@ -2,8 +2,9 @@
 
 import nbformat
 import pytest
-from browser.serve import chromium, need
+from browser.serve import chromium
 from frame import docs
+from shared.needs import need
 
 
 def the_pages(test):

@@ -9,9 +9,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from browser.serve import chromium, need
+from browser.serve import chromium
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.needs import need
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression

@@ -9,22 +9,11 @@ import sys
 import threading
 from contextlib import contextmanager
 
-import pytest
 from shared.machine import slowness
 
 # Chromium without a sandbox, a graphics card or calls home
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]  # fmt: skip
-
-
-def need(*programs):
-    """Skip, naming it, where a program or module is missing."""
-    for program in programs:
-        if program in ("chromium", "pandoc"):
-            if not shutil.which(program):
-                pytest.skip(f"{program} is not installed")
-        else:
-            pytest.importorskip(program, reason=f"{program} is not installed")
 
 
 @contextmanager

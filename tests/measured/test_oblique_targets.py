@@ -1,6 +1,6 @@
 """The promised accuracy, size and speed of oblique-treed additive models, on part of what `bench_oblique` measures.
 
-Run with `--slow -s`. The tables are read from the folder named by FABINTERP_DATA; one that is not there is skipped by
+Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there is skipped by
 name. The bounds are those promised, without room; all ten folds of tables up to SMALL rows, two of the larger ones.
 """
 
@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from shared.needs import need_data
 
 from fabinterp.bench import Missing, printed
 from fabinterp.bench_oblique import (
@@ -21,9 +22,9 @@ from fabinterp.bench_oblique import (
     fold_row,
     simulation_row,
 )
-from fabinterp.datasets import entry_of, is_there
+from fabinterp.datasets import entry_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.measure
 
 SMALL = 2500
 EBM_IS_SLOW = ("parkinsons", "cod_rna")  # minutes a fit: beside EBM, one fold of these
@@ -49,8 +50,7 @@ HAIR = 1e-9  # 100 − 87.1 is not 12.9 in floating point
 @cache
 def fit(name, method, fold):
     """One line of the table."""
-    if not is_there(name):
-        pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
+    need_data(name)
     try:
         return fold_row(name, method, fold)
     except Missing as why:
@@ -76,6 +76,7 @@ def recovery(seed):
 # The simulation of section 5
 
 
+@pytest.mark.slow
 def test_the_simulated_tree_is_found_with_all_its_features():
     rows = [recovery(seed) for seed in SEEDS]
     print("\n" + "\n".join(f"seed {seed}: exact {r['exact']}, RMSE {r['error']:.3f}, experts {r['experts']}, "

@@ -1,6 +1,6 @@
 """The promised accuracy and size of piecewise sparse linear models, on a part of what `fabinterp reproduce eto-1` runs.
 
-Run with `--slow -s`. The tables are read from the folder named by FABINTERP_DATA; one that is not there is skipped by
+Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there is skipped by
 name. Two folds of ten and few seeds: the bounds are those of all folds, with room for the draw where that is said.
 """
 
@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from shared.needs import need_data
 from sklearn.calibration import CalibratedClassifierCV
 
 from fabinterp.bench import Missing, printed
@@ -25,9 +26,8 @@ from fabinterp.bench_pieces import (
     regression_row,
     simulation_row,
 )
-from fabinterp.datasets import is_there
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.measure
 
 PAPER = {name: printed(row.split()[METHODS_1.index("FAB/HMEs+")]).value for name, row in TABLE_1.items()}
 FOLDS = range(2)
@@ -40,8 +40,7 @@ regression = pytest.mark.parametrize("name", REGRESSION)
 @cache
 def numbers(name, method, fold):
     """One line of the regression table."""
-    if not is_there(name):
-        pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
+    need_data(name)
     try:
         return regression_row(name, REGRESSORS[method], fold)
     except Missing as why:
@@ -64,8 +63,7 @@ CALIBRATED = CLASSIFIERS | {"structure, calibrated": CLASSIFIERS["structure"]._r
 @cache
 def labels(name, method, fold):
     """One line of the classification table."""
-    if not is_there(name):
-        pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
+    need_data(name)
     return classification_row(name, CALIBRATED[method], fold, 10 if name in ("banana", "magic04") else 5)
 
 
@@ -89,8 +87,7 @@ def test_all_nine_together():
 
 @regression
 def test_a_fit_takes_at_most_ten_seconds(name):
-    if not is_there(name):
-        pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
+    need_data(name)
     X, y, _, _ = parts(name, 0, 10)
     seconds = []
     for seed in range(3):
@@ -114,6 +111,7 @@ def test_smaller_and_no_worse_than_linear_tree():
 
 
 # 16 and 14 of 20 seeds at sd 0.1, 14 of 20 at variance 0.1; of 6, rounded down
+@pytest.mark.slow
 @pytest.mark.parametrize("noise,experts,gates", [("simulation sd 0.1", 4, 4), ("simulation var 0.1", 4, 0)])
 def test_the_true_tree_is_found(noise, experts, gates):
     assert noise in NOISE

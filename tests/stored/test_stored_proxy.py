@@ -8,7 +8,7 @@ import pytest
 from fabinterp.bench import latest, read_lines
 from fabinterp.bench_proxies import DATA
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "nbs" / "results"
 LINES = list(latest(read_lines(RESULTS / "proxy.jsonl")).values())
 SIZES = [line for line in LINES if line["key"]["part"] == "sizes"]
 

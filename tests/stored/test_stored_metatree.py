@@ -7,7 +7,7 @@ import pytest
 
 from fabinterp.bench import latest, read_lines
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "nbs" / "results"
 LINES = latest(read_lines(RESULTS / "metatree.jsonl")).values()
 
 

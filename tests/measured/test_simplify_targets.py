@@ -1,6 +1,6 @@
 """The promised accuracy: five data sets, three seeds, forests of 100 trees, at most five rules of four conditions.
 
-Run with `--slow -s`. The real data are read from the folder named by FABINTERP_DATA (spambase.csv.gz, energy.csv.gz);
+Run with `--measure -s`. The real data are read from the folder FABINTERP_DATA (spambase.csv.gz, energy.csv.gz);
 a data set that is not there is skipped by name.
 """
 
@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from fabinterp.simplify import RuleMixtureClassifier, RuleMixtureRegressor, coverage
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.measure
 
 N_TRAIN = {"synth1": 1000, "synth2": 1000, "breast": 284, "spambase": 1000, "energy": 384}
 MEANS = {"synth1": 0.112, "synth2": 0.127, "breast": 0.056, "spambase": 0.087, "energy": 7.3}
@@ -130,7 +130,9 @@ def test_energy_with_more_rules(max_rules, most):
     assert np.mean(errors) <= most
 
 
-@pytest.mark.parametrize("name", N_TRAIN)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.measure if name in ("spambase", "energy") else pytest.mark.slow)
+    for name in N_TRAIN])  # fmt: skip
 def test_a_default_fit_takes_at_most_ten_seconds(name):
     X, y, _, _, forest = parts(name, 0)
     numbers = name == "energy"

@@ -1,0 +1,24 @@
+"""What a machine may lack: a test that needs it is skipped, and the reason names it."""
+
+import shutil
+
+import pytest
+
+from fabinterp.datasets import is_there
+
+PROGRAMS = ("chromium", "pandoc")  # no modules of Python
+
+
+def need(*names):
+    """Skip where one of these programs or modules is not installed."""
+    for name in names:
+        if name not in PROGRAMS:
+            pytest.importorskip(name, reason=f"{name} is not installed")
+        elif not shutil.which(name):
+            pytest.skip(f"{name} is not installed")
+
+
+def need_data(name):
+    """Skip where a data set is not there; such tests are of the measured tier."""
+    if not is_there(name):
+        pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
