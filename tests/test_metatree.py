@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.tables import mixed_frame
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import (
@@ -24,7 +25,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp.belief import empty_state, next_state, plainest
 from fabinterp.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalGamma, sums
@@ -34,31 +34,11 @@ from fabinterp.representative import Levels, perfect
 from fabinterp.rules import Columns, Leaf, RuleSet, Split, Tree, read_columns
 
 
-@parametrize_with_checks([
-    MetaTreeClassifier(), MetaTreeRegressor(), MetaTreeClassifier(n_trees=4, random_state=0),
-    MetaTreeRegressor(n_trees=4, tree_weights="evidence", random_state=0), MetaTreeRegressor(leaf="linear"),
-])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
-
-
 def table(seed=0, n=150, d=3):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)).round(2)
     t = np.where(X[:, 0] > 0.3, 2.0, 0.0) + X[:, 1] + 0.3 * rng.normal(size=n)
     return X, (t > 0.6).astype(int) + (t > 1.8), t
-
-
-def mixed_frame(rng, n):
-    frame = pd.DataFrame({
-        "size": rng.normal(size=n).round(2),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", "c"], n).astype(object),
-    })
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    return frame
 
 
 def codes(seed, n=60, K=4, M=3):

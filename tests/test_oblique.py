@@ -1,8 +1,6 @@
 """What is shown is what predicts, in any units, of any table; the same tree for the same rows; refusals by name."""
 
-import math
 import pickle
-import sqlite3
 import warnings
 
 import numpy as np
@@ -10,13 +8,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.doors import by_python, by_sql
 from shared.effort import examples
+from shared.tables import any_table, wide_frame
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp import fab, oblique
 from fabinterp.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
@@ -64,81 +63,26 @@ def summed_of(model):
     return {model.columns_.names[f] for rule in model.rules_.rules for f in rule.leaf.used}
 
 
-@parametrize_with_checks([quick(kind, search=search, max_depth=1, max_iter=4, n_shakes=0)
-                          for kind in ("numbers", "two") for search in SEARCHES])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
-
-
 # ------------------------------------------------------------------ what is shown is what predicts
 
 def mixed_frame(rng, n):
-    """Numbers, ties, a number with gaps, labels with gaps, truth values, words, one value only."""
-    frame = pd.DataFrame({
-        "height": rng.normal(size=n),
-        "age": rng.integers(0, 5, n).astype(float),
-        "si'ze": rng.normal(size=n).round(1),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", 'c"'], n).astype(object),
-        "same": pd.Categorical(["one"] * n),
-    })
-    frame.loc[rng.random(n) < 0.2, "si'ze"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    return frame
+    """Draw columns of all kinds, one with a quote in its name, and one of a single value."""
+    frame = wide_frame(rng, n, size="si'ze", words=("a", "b's", 'c"'))
+    return frame.assign(same=pd.Categorical(["one"] * n))
 
 
-def any_table(rng, framed, kind):
-    """A random table of 2 to 80 rows, some given twice, its target, weights or None, and rows never seen."""
-    n, d, digits = int(rng.integers(2, 60)), int(rng.integers(1, 5)), int(rng.integers(0, 3))
-    gaps = rng.random(d) < 0.4
-
-    def draw(m):
-        if framed:
-            return mixed_frame(rng, m)
-        return np.where(gaps & (rng.random((m, d)) < 0.2), np.nan, rng.normal(size=(m, d)).round(digits))
-
-    X, new = draw(n), draw(40)
-    first = X.to_numpy()[:, :2].astype(float) if framed else X
-    t = np.nan_to_num(first).sum(axis=1) * rng.choice([-1.0, 3.0], n) + rng.normal(size=n).round(digits)
-    labels = np.array([["no", "yes", "perhaps"], [3, 1, 7]][int(rng.integers(2))])
-    y = t * 10.0**rng.integers(-6, 7) if kind == "numbers" else labels[target(kind, t)]
-    again = rng.integers(0, n, int(rng.integers(0, 20)))
-    X = pd.concat([X, X.iloc[again]]) if framed else np.vstack([X, X[again]])
-    w = rng.integers(0, 3, len(X)).astype(float)
-    w[:2] = 1
+def some_table(rng, framed, kind):
+    """Draw a table, weights or None, and rows never seen, with gaps where there were none and huge numbers."""
+    X, y, w, new = any_table(rng, kind, target, mixed_frame if framed else None)
     if framed:
-        new.loc[0, ["height", "age"]] = np.nan  # gaps where there were none
-        new.loc[1, "height"], new.loc[2, "height"] = 1e12, -1e12
+        new.loc[0, ["height", "age"]] = np.nan
+        new.loc[1, "height"] = 1e12
+        new.loc[2, "height"] = -1e12
     else:
-        new[0], new[1], new[2] = np.nan, 1e12, -1e12
-    return X, np.append(y, y[again]), w if rng.random() < 0.3 else None, new
-
-
-def as_frame(rules, X):
-    """The rows as a frame with the names that the rules know."""
-    return X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=rules.columns.names)
-
-
-def by_python(rules, X, **options):
-    """What the exported Python function says of each row."""
-    scope = {}
-    exec(rules.to_python(name="answer", **options), scope)
-    frame = as_frame(rules, X)
-    return [scope["answer"](dict(zip(frame.columns, row, strict=True)))
-            for row in frame.astype(object).itertuples(index=False)]
-
-
-def by_sql(rules, X):
-    """What the exported query says of each row."""
-    X = as_frame(rules, X)
-    base = sqlite3.connect(":memory:")
-    base.create_function("EXP", 1, lambda x: None if x is None else math.exp(x))  # not in every build
-    base.execute("CREATE TABLE t ({})".format(", ".join('"{}"'.format(name.replace('"', '""')) for name in X)))
-    rows = [[None if pd.isna(v) else v.item() if isinstance(v, np.generic) else v for v in row]
-            for row in X.astype(object).itertuples(index=False)]
-    base.executemany(f"INSERT INTO t VALUES ({', '.join('?' * X.shape[1])})", rows)
-    return [row[0] for row in base.execute(rules.to_sql("t"))]
+        new[0] = np.nan
+        new[1] = 1e12
+        new[2] = -1e12
+    return X, y, w if rng.random() < 0.3 else None, new
 
 
 def all_doors_agree(model, X, y):
@@ -149,7 +93,7 @@ def all_doors_agree(model, X, y):
     assert all(np.array_equal(other.predict(X), said) for other in (rules, tree, *again))
     if isinstance(model, ObliqueAdditiveRegressor):
         assert np.isfinite(said).all() and y.min() <= said.min() and said.max() <= y.max()
-        for other in (by_python(rules, X), by_sql(rules, X)):
+        for other in (by_python(rules, X), by_sql(rules, X)[0]):
             assert np.allclose(other, said, rtol=1e-12, atol=1e-12 * np.abs(y).max())
         low, high = model.predict_interval(X).T
         assert (low <= said).all() and (said <= high).all()
@@ -158,7 +102,7 @@ def all_doors_agree(model, X, y):
     assert all(np.array_equal(other.predict_proba(X), proba) for other in (rules, tree, *again))
     assert np.allclose(proba.sum(axis=1), 1, rtol=1e-12) and proba.min() >= 0
     assert np.array_equal(model.classes_[proba.argmax(axis=1)], said)
-    assert by_python(rules, X) == said.tolist() and by_sql(rules, X) == said.tolist()
+    assert by_python(rules, X) == said.tolist() and by_sql(rules, X)[0] == said.tolist()
     told = [list(row.values()) for row in by_python(rules, X, proba=True)]
     assert np.allclose(told, proba, rtol=1e-9, atol=1e-12)
 
@@ -169,7 +113,7 @@ def all_doors_agree(model, X, y):
 @examples(4)
 def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, framed):
     rng = np.random.default_rng(seed)
-    X, y, w, new = any_table(rng, framed, kind)
+    X, y, w, new = some_table(rng, framed, kind)
     model = quick(kind, search=search, max_iter=8, min_mass=rng.choice([0.0, 0.05]), degree=[1, 3][seed % 2],
                   knots=["uniform", "quantile"][seed // 2 % 2], penalty=rng.choice([0.2, 1.5])).fit(X, y, w)
     assert len(model.rules_.rules) == model.tree_.n_leaves == model.n_components_ and model.tree_.depth <= 2
@@ -690,17 +634,9 @@ def test_what_is_no_list_of_columns_is_refused_by_name(name, value):
         quick("numbers", **{name: value}).fit(pd.DataFrame(X, columns=list("abc")), y)
 
 
-def test_feature_names():
+def test_names_of_a_frame_reach_the_terms():
     X, y = table("two")
-    frame = pd.DataFrame(X, columns=["a", "b", "c d"])
-    model = quick("two").fit(frame, y)
-    assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
-    for other in (frame[["b", "a", "c d"]], frame[["a", "b"]], frame.assign(e=1.0), frame.rename(columns={"a": "z"})):
-        for method in (model.predict, model.predict_proba):
-            with pytest.raises(ValueError, match="feature names|columns"):
-                method(other)
-    with pytest.warns(UserWarning, match="feature names"):
-        assert np.array_equal(model.predict(X), model.predict(frame))
+    model = quick("two").fit(pd.DataFrame(X, columns=["a", "b", "c d"]), y)
     assert set(model.terms(1)) <= {"a", "b", "c d"}
 
 
@@ -777,34 +713,7 @@ def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
         assert said.endswith((f"got {value!r}", f"got {value}"))
 
 
-@kinds
-def test_wrong_data_are_refused(kind):
-    X, y = table(kind)
-    infinite = X.copy()
-    infinite[3, 1] = np.inf
-    model = quick(kind, max_depth=1)
-    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:0], "0 sample"),
-                      (X[:, 0], "2D array"), (X[None], "dim 3"), (X[:50], "inconsistent"), (X[:, :0], "0 feature"),
-                      (X.astype(str), "X must hold numbers"), (None, "Expected 2D")):
-        with pytest.raises(ValueError, match=said):
-            model.fit(bad, y[:len(bad)] if np.size(bad) < 4 and bad is not None else y)
-    for wrong in (None, np.c_[y, y], np.full(150, np.nan)):
-        with pytest.raises(ValueError, match="y"):
-            model.fit(X, wrong)
-    for w in (-np.ones(150), np.zeros(150), np.ones(3), np.full(150, np.nan)):
-        with pytest.raises(ValueError, match="(?i)sample.?weight"):
-            model.fit(X, y, w)
-    with pytest.raises(ValueError, match="X contains infinity"):
-        model.fit(X, y).predict(infinite)
-
-
-def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
-    X, y = table()
-    with pytest.raises(ValueError, match="Unknown label type"):
-        quick("two").fit(X, y)
-    for kind, methods in (("numbers", ("predict", "predict_interval")), ("two", ("predict", "predict_proba"))):
-        for method in methods:
-            with pytest.raises(NotFittedError):
-                getattr(quick(kind), method)(X)
-        with pytest.raises(NotFittedError):
-            quick(kind).terms(1)
+@pytest.mark.parametrize("kind", ["numbers", "two"])
+def test_no_terms_before_fit(kind):
+    with pytest.raises(NotFittedError):
+        quick(kind).terms(1)

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
+from shared.doors import by_python
 from shared.effort import examples
+from shared.tables import any_table, wide_frame
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chosen, shakes_for
 from fabinterp.rules import Columns, RuleSet, Tree
@@ -47,65 +48,19 @@ def table(kind="numbers", seed=0, n=120, d=3):
     return X, target(kind, t + noise * rng.normal(size=n))
 
 
-@parametrize_with_checks([quick(kind, search=search, n_shakes=2, max_iter=10)
-                          for kind in ("numbers", "two") for search in SEARCHES])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
-
-
 # ------------------------------------------------------------------ what is shown is what predicts
 
-def mixed_frame(rng, n):
-    """Numbers, ties, a number with gaps, labels with gaps, truth values, words."""
-    frame = pd.DataFrame({
-        "height": rng.normal(size=n),
-        "age": rng.integers(0, 5, n).astype(float),
-        "size": rng.normal(size=n).round(1),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", "c"], n).astype(object),
-    })
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    return frame
-
-
-def any_table(rng, framed, kind):
-    """A random table of 2 to 80 rows, some given twice, its target, weights or None, and rows never seen."""
-    n, d, digits = int(rng.integers(2, 60)), int(rng.integers(1, 5)), int(rng.integers(0, 3))
-    gaps = rng.random(d) < 0.4
-
-    def draw(m):
-        if framed:
-            return mixed_frame(rng, m)
-        return np.where(gaps & (rng.random((m, d)) < 0.2), np.nan, rng.normal(size=(m, d)).round(digits))
-
-    X, new = draw(n), draw(40)
-    first = X.to_numpy()[:, :2].astype(float) if framed else X
-    t = np.nan_to_num(first).sum(axis=1) * rng.choice([-1.0, 3.0], n) + rng.normal(size=n).round(digits)
-    labels = np.array([["no", "yes", "perhaps"], [3, 1, 7]][int(rng.integers(2))])
-    y = t * 10.0**rng.integers(-6, 7) if kind == "numbers" else labels[target(kind, t)]
-    again = rng.integers(0, n, int(rng.integers(0, 20)))
-    X = pd.concat([X, X.iloc[again]]) if framed else np.vstack([X, X[again]])
-    w = rng.integers(0, 3, len(X)).astype(float)
-    w[:2] = 1
+def some_table(rng, framed, kind):
+    """Draw a table, weights or None, and rows never seen, which lack no number that an equation may hold."""
+    X, y, w, new = any_table(rng, kind, target, wide_frame if framed else None)
     w = w if rng.random() < 0.3 else None
     told = X if w is None else X[w > 0]
-    whole = ~pd.DataFrame(told).isna().any().to_numpy()  # what an equation may hold must not be missing later
+    whole = ~pd.DataFrame(told).isna().any().to_numpy()
     if framed:
         new["size"] = new["size"].fillna(0.0) if whole[2] else new["size"]
     else:
         new[:, whole] = np.nan_to_num(new[:, whole])
-    return X, np.append(y, y[again]), w, new
-
-
-def by_python(rules, X, **options):
-    """What the exported Python function says of each row."""
-    scope = {}
-    exec(rules.to_python(name="answer", **options), scope)
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=rules.columns.names)
-    return [scope["answer"](dict(zip(frame.columns, row, strict=True)))
-            for row in frame.astype(object).itertuples(index=False)]
+    return X, y, w, new
 
 
 @kinds
@@ -114,7 +69,7 @@ def by_python(rules, X, **options):
 @examples(8)
 def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, framed):
     rng = np.random.default_rng(seed)
-    X, y, w, new = any_table(rng, framed, kind)
+    X, y, w, new = some_table(rng, framed, kind)
     model = quick(kind, search=search, n_shakes=2, max_iter=8, min_mass=rng.choice([0.0, 0.05]),
                   max_bins=[None, 4][seed % 2], init=["grow", "random"][seed // 2 % 2]).fit(X, y, w)
     rules, tree = model.rules_, model.tree_
@@ -373,7 +328,7 @@ def test_weights_are_repetitions_and_order_does_not_matter(kind, search):
 @kinds
 def test_row_order_of_a_frame_does_not_matter(kind):
     rng = np.random.default_rng(0)
-    X = mixed_frame(rng, 150)
+    X = wide_frame(rng, 150)
     y = target(kind, np.where(X["colour"].isin(["red", "black"]), 1 + X["height"], -X["height"]))
     at = rng.permutation(150)
     one, two = quick(kind).fit(X, y), quick(kind).fit(X.iloc[at], y[at])
@@ -475,7 +430,7 @@ def told_of(model):
 @searches
 def test_labels_and_gaps_are_asked_about_and_never_in_equations(kind, search):
     rng = np.random.default_rng(0)
-    X = mixed_frame(rng, 400)
+    X = wide_frame(rng, 400)
     inside = X["colour"].isin(["red", "black"]).to_numpy()
     t = np.where(inside, 3, 0) + np.where(X["size"].isna(), -4, 0) + 0.5 * X["height"]
     y = target(kind, (t + 0.1 * rng.normal(size=400)).to_numpy())
@@ -631,19 +586,9 @@ def test_chosen():
     assert chosen(["c", 0], columns, "f").tolist() == [True, False, True]
 
 
-def test_feature_names():
+def test_names_of_a_frame_reach_the_coefficients():
     X, y = table("two")
-    frame = pd.DataFrame(X, columns=["a", "b", "c d"])
-    model = quick("two").fit(frame, y)
-    assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
-    for other in (frame[["b", "a", "c d"]], frame[["a", "b"]], frame.assign(e=1.0), frame.rename(columns={"a": "z"})):
-        for method in (model.predict, model.predict_proba, model.predict_path):
-            with pytest.raises(ValueError, match="feature names|columns"):
-                method(other)
-    with pytest.warns(UserWarning, match="feature names"):
-        assert np.array_equal(model.predict(X), model.predict(frame))
-    with pytest.raises(ValueError, match="features"), pytest.warns(UserWarning, match="feature names"):
-        model.predict(X[:, :2])
+    model = quick("two").fit(pd.DataFrame(X, columns=["a", "b", "c d"]), y)
     assert set(model.coef_frame().columns) <= {"intercept", "a", "b", "c d"}
 
 
@@ -713,35 +658,3 @@ def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
         quick(kind, **{name: value}).fit(X, y)
     said = str(refused.value)
     assert said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
-
-
-@kinds
-def test_wrong_data_are_refused(kind):
-    X, y = table(kind)
-    infinite = X.copy()
-    infinite[3, 1] = np.inf
-    model = quick(kind, max_depth=1)
-    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:0], "0 sample"),
-                      (X[:, 0], "2D array"), (X[None], "dim 3"), (X[:50], "inconsistent"), (X[:, :0], "0 feature"),
-                      (X.astype(str), "X must hold numbers"), (None, "Expected 2D")):
-        with pytest.raises(ValueError, match=said):
-            model.fit(bad, y[:len(bad)] if np.size(bad) < 4 and bad is not None else y)
-    for wrong in (None, np.c_[y, y], np.full(120, np.nan)):
-        with pytest.raises(ValueError, match="y"):
-            model.fit(X, wrong)
-    for w in (-np.ones(120), np.zeros(120), np.ones(3), np.full(120, np.nan)):
-        with pytest.raises(ValueError, match="(?i)sample.?weight"):
-            model.fit(X, y, w)
-    with pytest.raises(ValueError, match="X contains infinity"):
-        model.fit(X, y).predict(infinite)
-
-
-def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
-    X, y = table()
-    with pytest.raises(ValueError, match="Unknown label type"):
-        quick("two").fit(X, y)
-    for kind, methods in (("numbers", ("predict", "predict_interval", "predict_path")),
-                          ("two", ("predict", "predict_proba", "predict_path"))):
-        for method in methods:
-            with pytest.raises(NotFittedError):
-                getattr(quick(kind), method)(X)

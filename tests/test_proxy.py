@@ -3,11 +3,11 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.tables import mixed_frame
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
@@ -20,7 +20,6 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp.proxy import (
     ProxyTreeClassifier,
@@ -36,15 +35,6 @@ from fabinterp.proxy import (
 from fabinterp.prune import best_of_size, grow, look_ahead, preorder, pruned, prunings, shortened, tree_of
 from fabinterp.reference import as_reference
 from fabinterp.rules import RuleSet, read_columns
-
-
-@parametrize_with_checks([
-    ProxyTreeRegressor(), ProxyTreeClassifier(), ProxyTreeRegressor(max_leaves=4, min_samples_leaf=1, lookahead=True),
-    ProxyTreeRegressor(BayesianRidge(), n_synthetic=50, n_draws=3, max_leaves=5, min_samples_leaf=1),
-    ProxyTreeClassifier(LogisticRegression(), n_synthetic=50, max_leaves=5, min_samples_leaf=1),
-])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 def task(seed, n=30, d=3, n_classes=0, gaps=0.1):
@@ -216,18 +206,6 @@ def test_short_thresholds_part_the_rows_alike(seed):
 
 
 # ------------------------------------------------------------------ made-up rows
-
-def mixed_frame(rng, n):
-    frame = pd.DataFrame({
-        "size": rng.normal(size=n).round(2),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", "c"], n).astype(object),
-    })
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    return frame
-
 
 def says(frame):
     """A model of a frame with gaps and labels: numbers."""

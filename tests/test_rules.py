@@ -3,7 +3,6 @@ import json
 import math
 import pickle
 import re
-import sqlite3
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.doors import by_python, by_sql
 from shared.effort import examples
 
 from fabinterp import rules as R
@@ -131,31 +131,6 @@ def one_by_one(said, X, method="predict"):
             except ValueError:
                 out.append(None)
         return out
-
-
-def by_python(said, X, **options):
-    scope = {}
-    exec(said.to_python(name="answer", **options), scope)
-    out = []
-    for values in X.astype(object).itertuples(index=False):
-        try:
-            out.append(scope["answer"](dict(zip(X.columns, values, strict=True))))
-        except ValueError:
-            out.append(None)
-    return out
-
-
-def by_sql(said, X, table="t", **options):
-    def quote(name):
-        return '"' + name.replace('"', '""') + '"'
-    base = sqlite3.connect(":memory:")
-    base.create_function("EXP", 1, lambda x: None if x is None else math.exp(x))  # not in every build
-    base.execute(f"CREATE TABLE {quote(table)} ({', '.join(map(quote, X.columns))})")
-    rows = [[None if pd.isna(v) else v.item() if isinstance(v, np.generic) else v for v in row]
-            for row in X.astype(object).itertuples(index=False)]
-    base.executemany(f"INSERT INTO {quote(table)} VALUES ({', '.join('?' * X.shape[1])})", rows)
-    found = base.execute(said.to_sql(table, **options))
-    return [tuple(row) if len(row) > 1 else row[0] for row in found], [d[0] for d in found.description]
 
 
 @examples(150)

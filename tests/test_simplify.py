@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.tables import mixed_frame
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
@@ -24,13 +25,11 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fabinterp.bins import codes, incidence, merge_identical
 from fabinterp.blocks import in_memory
@@ -63,23 +62,6 @@ def table(seed=0, n=120, d=3):
     X = rng.normal(size=(n, d))
     t = np.where(X[:, 0] > 0.3, 2.0, 0.0) + X[:, 1] + 0.2 * rng.normal(size=n)
     return X, (t > 0.6).astype(int), t
-
-
-def mixed_frame(rng, n):
-    frame = pd.DataFrame({
-        "size": rng.normal(size=n).round(2),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", "c"], n).astype(object),
-    })
-    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    return frame
-
-
-@parametrize_with_checks([quick("classes", small("classes")), quick("numbers", small("numbers"))])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 # ------------------------------------------------------------------ what is shown is what predicts
@@ -432,20 +414,10 @@ def test_clone_pickle_pipeline_and_search():
     assert cross_val_score(quick("classes", small("classes")), X, y, cv=3).mean() > 0.75
 
 
-def test_feature_names():
+def test_names_of_a_frame_reach_rules_and_ensemble():
     X, y, _ = table()
-    frame = pd.DataFrame(X, columns=["a", "b", "c d"])
-    model = quick("classes", small("classes")).fit(frame, y)
-    assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
+    model = quick("classes", small("classes")).fit(pd.DataFrame(X, columns=["a", "b", "c d"]), y)
     assert model.rules_.columns.names == ("a", "b", "c d") == tuple(model.estimator_.feature_names_in_)
-    for other in (frame[["b", "a", "c d"]], frame[["a", "b"]], frame.assign(e=1.0), frame.rename(columns={"a": "z"})):
-        for method in (model.predict, model.predict_proba, model.predict_posterior):
-            with pytest.raises(ValueError, match="feature names|columns"):
-                method(other)
-    with pytest.warns(UserWarning, match="feature names"):
-        assert np.array_equal(model.predict(X), model.predict(frame))
-    with pytest.raises(ValueError, match="features"):
-        model.predict(X[:, :2])
 
 
 # ------------------------------------------------------------------ refusals
@@ -486,39 +458,6 @@ def test_wrong_estimators_are_refused_in_one_line(kind, model, said):
     with pytest.raises(ValueError, match="estimator") as refused:
         quick(kind, model).fit(X, c if kind == "classes" else t)
     assert said in str(refused.value) and "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("kind", ["classes", "numbers"])
-def test_wrong_data_are_refused(kind):
-    X, c, t = table()
-    y = c if kind == "classes" else t
-    infinite = X.copy()
-    infinite[3, 1] = np.inf
-    model = quick(kind, small(kind))
-    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:0], "0 sample"),
-                      (X[:, 0], "2D array"), (X[None], "dim 3"), (X[:50], "inconsistent"), (X[:, :0], "0 feature"),
-                      (X.astype(str), "X must hold numbers"), (None, "Expected 2D")):
-        with pytest.raises(ValueError, match=said):
-            model.fit(bad, y[:len(bad)] if np.size(bad) < 4 and bad is not None else y)
-    for wrong, said in ((None, "y"), (np.c_[y, y], "y should be a 1d array"), (np.full(120, np.nan), "y")):
-        with pytest.raises(ValueError, match=said):
-            model.fit(X, wrong)
-    for w in (-np.ones(120), np.zeros(120), np.ones(3), np.full(120, np.nan)):
-        with pytest.raises(ValueError, match="(?i)sample.?weight"):
-            model.fit(X, y, w)
-    with pytest.raises(ValueError, match="X contains infinity"):
-        model.fit(X, y).predict(infinite)
-    with pytest.raises(ValueError, match="infinity"):
-        model.fit(pd.DataFrame(infinite, columns=list("abc")), y)
-
-
-def test_a_classifier_refuses_numbers_and_nothing_works_before_fit():
-    X, _, t = table()
-    with pytest.raises(ValueError, match="Unknown label type"):
-        quick("classes").fit(X, t)
-    for method in ("predict", "predict_proba", "predict_posterior"):
-        with pytest.raises(NotFittedError):
-            getattr(RuleMixtureClassifier(), method)(X)
 
 
 # ------------------------------------------------------------------ the parts

@@ -1,0 +1,84 @@
+"""Every public estimator, with a setting that fits in a moment and its other ways of fitting.
+
+The contract (`tests/contract`) is asked of all of them: a new estimator is a line here.
+"""
+
+from typing import Any, NamedTuple
+
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor
+from fabinterp.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.projection import ProxyLinearClassifier, ProxyLinearRegressor
+from fabinterp.proxy import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.simplify import RuleMixtureClassifier, RuleMixtureRegressor
+
+
+class Setting(NamedTuple):
+    """An estimator that is not fitted, and what it is called in a test's name.
+
+    One setting of each class is quick. The reference of some takes numbers only.
+    """
+
+    name: str
+    estimator: Any
+    quick: bool = False
+    numbers_only: bool = False
+
+    def fresh(self, **changed):
+        """Return a copy that is not fitted, some parameters changed where the estimator has them."""
+        known = self.estimator.get_params()
+        return clone(self.estimator).set_params(**{name: value for name, value in changed.items() if name in known})
+
+    @property
+    def is_classifier(self):
+        """Whether it answers with classes."""
+        return is_classifier(self.estimator)
+
+
+_RULES = {"max_rules": 4, "n_init": 2, "n_shakes": 4, "max_iter": 30, "random_state": 0}
+_LINES = {"max_depth": 2, "max_iter": 10, "n_shakes": 2, "random_state": 0}
+_CURVES = {"max_depth": 1, "max_iter": 4, "n_shakes": 0, "random_state": 0}
+_SMALL = {"max_leaves": 5, "min_samples_leaf": 1, "n_synthetic": 50, "random_state": 0}
+
+SETTINGS = [
+    Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **_RULES), True),
+    Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES), True),
+    Setting("lines", PiecewiseLinearRegressor(search="structure", **_LINES), True),
+    Setting("lines by EM", PiecewiseLinearRegressor(search="em", **_LINES)),
+    Setting("log-odds", PiecewiseLinearClassifier(search="structure", **_LINES)),
+    Setting("log-odds by EM", PiecewiseLinearClassifier(search="em", **_LINES), True),
+    Setting("curves", ObliqueAdditiveRegressor(search="structure", **_CURVES)),
+    Setting("curves by EM", ObliqueAdditiveRegressor(search="em", **_CURVES), True),
+    Setting("curves of classes", ObliqueAdditiveClassifier(search="structure", **_CURVES), True),
+    Setting("curves of classes by EM", ObliqueAdditiveClassifier(search="em", **_CURVES)),
+    Setting("tree", ProxyTreeRegressor(), True),
+    Setting("tree of classes", ProxyTreeClassifier(), True),
+    Setting("tree that looks ahead", ProxyTreeRegressor(max_leaves=4, min_samples_leaf=1, lookahead=True)),
+    Setting("proxy tree", ProxyTreeRegressor(BayesianRidge(), n_draws=3, **_SMALL), numbers_only=True),
+    Setting("proxy tree of classes", ProxyTreeClassifier(LogisticRegression(), **_SMALL), numbers_only=True),
+    Setting("equation", ProxyLinearRegressor(), True),
+    Setting("equation of classes", ProxyLinearClassifier(), True),
+    Setting("proxy equation", ProxyLinearRegressor(DecisionTreeRegressor(max_depth=3, random_state=0)),
+            numbers_only=True),
+    Setting("proxy equation of classes",
+            ProxyLinearClassifier(DecisionTreeClassifier(max_depth=2, random_state=0), max_features=2),
+            numbers_only=True),
+    Setting("meta-tree", MetaTreeRegressor(), True),
+    Setting("meta-tree of classes", MetaTreeClassifier(), True),
+    Setting("meta-trees of classes", MetaTreeClassifier(n_trees=4, random_state=0)),
+    Setting("meta-trees by evidence", MetaTreeRegressor(n_trees=4, tree_weights="evidence", random_state=0)),
+    Setting("meta-tree of lines", MetaTreeRegressor(leaf="linear")),
+]  # fmt: skip
+
+
+def each(settings=SETTINGS):
+    """Ask a test of each setting, of those that are not quick in the slow tier."""
+    cases = [pytest.param(setting, id=setting.name, marks=[] if setting.quick else pytest.mark.slow)
+             for setting in settings]  # fmt: skip
+    return pytest.mark.parametrize("setting", cases)
