@@ -1,7 +1,7 @@
 # `make demo` and `make test` need python3 and make, nothing else: each builds .venv if it is missing or out of date.
 PYTHON ?= python3
 BIN := .venv/bin
-NB ?= nbs/*.ipynb
+NB ?= $(shell find nbs -name '*.ipynb' -not -path '*/.*' -not -path '*/_*' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test slow measure export run lint docs dist clean
@@ -24,11 +24,12 @@ measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peer
 export: .venv/.dev        ## notebooks to modules, notebooks cleaned, README written
 	@env -u IN_TEST $(BIN)/python tests/frame/notebooks.py export
 
-run: .venv/.dev           ## execute notebooks and keep their outputs; NB=nbs/00_rules.ipynb for one
+run: .venv/.dev           ## execute notebooks and keep their outputs; NB=nbs/fab/01_foba.ipynb for one
 	@$(BIN)/python tests/frame/notebooks.py run $(NB)
 
 lint: .venv/.dev
 	@$(BIN)/ruff check fabinterp tests setup.py nbs
+	@$(BIN)/ruff format --check fabinterp tests setup.py nbs
 
 docs: .venv/.dev          ## the pages as plain HTML in _docs, checked (needs pandoc)
 	@$(BIN)/python tests/frame/docs.py --out _docs

@@ -3,7 +3,7 @@
 from configparser import ConfigParser
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
 STATUS = {"1": "1 - Planning", "2": "2 - Pre-Alpha", "3": "3 - Alpha", "4": "4 - Beta", "5": "5 - Production/Stable"}
@@ -37,7 +37,7 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Typing :: Typed",
     ],
-    packages=[cfg["lib_path"]],
+    packages=find_packages(include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]),
     package_data={cfg["lib_path"]: ["py.typed"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
     from .explanation import Explanation, explain
     from .explorer import Panel, explore, nearest_change
-    from .local import explain_local
-    from .metatree import MetaTreeClassifier, MetaTreeRegressor
-    from .oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-    from .pictures import plot_meta_tree, plot_trace, plot_tradeoff, plot_tree, plot_uncertainty
-    from .piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-    from .projection import ProxyLinearClassifier, ProxyLinearRegressor
-    from .proxy import ProxyTreeClassifier, ProxyTreeRegressor
-    from .reference import Reference, as_reference
+    from .proxy.local import explain_local
+    from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+    from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+    from .show.tree_plots import plot_meta_tree, plot_trace, plot_tradeoff, plot_tree, plot_uncertainty
+    from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+    from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
+    from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+    from .proxy.reference import Reference, as_reference
     from .reporting import report
-    from .rules import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
-    from .show import plot_regions, plot_rules, plot_terms
-    from .simplify import RuleMixtureClassifier, RuleMixtureRegressor
-    from .stability import difference_of_means, dissimilarity, instability
+    from .rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
+    from .show.rule_plots import plot_regions, plot_rules, plot_terms
+    from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
+    from .proxy.stability import difference_of_means, dissimilarity, instability
 
 _MODULES = {
     "Explanation": "explanation",
@@ -31,40 +31,40 @@ _MODULES = {
     "Panel": "explorer",
     "explore": "explorer",
     "nearest_change": "explorer",
-    "explain_local": "local",
-    "MetaTreeClassifier": "metatree",
-    "MetaTreeRegressor": "metatree",
-    "ObliqueAdditiveClassifier": "oblique",
-    "ObliqueAdditiveRegressor": "oblique",
-    "plot_meta_tree": "pictures",
-    "plot_trace": "pictures",
-    "plot_tradeoff": "pictures",
-    "plot_tree": "pictures",
-    "plot_uncertainty": "pictures",
-    "PiecewiseLinearClassifier": "piecewise",
-    "PiecewiseLinearRegressor": "piecewise",
-    "ProxyLinearClassifier": "projection",
-    "ProxyLinearRegressor": "projection",
-    "ProxyTreeClassifier": "proxy",
-    "ProxyTreeRegressor": "proxy",
-    "Reference": "reference",
-    "as_reference": "reference",
+    "explain_local": "proxy.local",
+    "MetaTreeClassifier": "metatree.estimators",
+    "MetaTreeRegressor": "metatree.estimators",
+    "ObliqueAdditiveClassifier": "models.oblique",
+    "ObliqueAdditiveRegressor": "models.oblique",
+    "plot_meta_tree": "show.tree_plots",
+    "plot_trace": "show.tree_plots",
+    "plot_tradeoff": "show.tree_plots",
+    "plot_tree": "show.tree_plots",
+    "plot_uncertainty": "show.tree_plots",
+    "PiecewiseLinearClassifier": "models.piecewise",
+    "PiecewiseLinearRegressor": "models.piecewise",
+    "ProxyLinearClassifier": "proxy.projection",
+    "ProxyLinearRegressor": "proxy.projection",
+    "ProxyTreeClassifier": "proxy.proxy_trees",
+    "ProxyTreeRegressor": "proxy.proxy_trees",
+    "Reference": "proxy.reference",
+    "as_reference": "proxy.reference",
     "report": "reporting",
-    "Columns": "rules",
-    "Curve": "rules",
-    "Leaf": "rules",
-    "Rule": "rules",
-    "RuleSet": "rules",
-    "Split": "rules",
-    "Tree": "rules",
-    "plot_regions": "show",
-    "plot_rules": "show",
-    "plot_terms": "show",
-    "RuleMixtureClassifier": "simplify",
-    "RuleMixtureRegressor": "simplify",
-    "difference_of_means": "stability",
-    "dissimilarity": "stability",
-    "instability": "stability",
+    "Columns": "rules.core",
+    "Curve": "rules.core",
+    "Leaf": "rules.core",
+    "Rule": "rules.core",
+    "RuleSet": "rules.core",
+    "Split": "rules.core",
+    "Tree": "rules.core",
+    "plot_regions": "show.rule_plots",
+    "plot_rules": "show.rule_plots",
+    "plot_terms": "show.rule_plots",
+    "RuleMixtureClassifier": "models.rule_mixture",
+    "RuleMixtureRegressor": "models.rule_mixture",
+    "difference_of_means": "proxy.stability",
+    "dissimilarity": "proxy.stability",
+    "instability": "proxy.stability",
 }
 
 __all__ = [

@@ -12,7 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
 from shared.effort import examples
 
-from fabinterp.additive import (
+from fabinterp.fab.additive import (
     AdditiveGaussian,
     AdditiveSoftmax,
     Terms,
@@ -26,15 +26,15 @@ from fabinterp.additive import (
     smoothed_gaussian,
     smoothed_softmax,
 )
-from fabinterp.bins import codes as cells_of
-from fabinterp.bins import merge_identical, table_thresholds
-from fabinterp.blocks import in_memory
-from fabinterp.experts import linear_gaussian, linear_softmax
-from fabinterp.fab import fab, fic
-from fabinterp.foba import RIDGE
-from fabinterp.gates import symmetric
-from fabinterp.hme import Table, start_from_resp
-from fabinterp.spline import basis_of
+from fabinterp.rows.bins import codes as cells_of
+from fabinterp.rows.bins import merge_identical, table_thresholds
+from fabinterp.rows.blocks import in_memory
+from fabinterp.fab.experts import linear_gaussian, linear_softmax
+from fabinterp.fab.engine import fab, fic
+from fabinterp.fab.foba import RIDGE
+from fabinterp.fab.gates import symmetric
+from fabinterp.fab.hme import Table, start_from_resp
+from fabinterp.fab.spline import basis_of
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from shared.effort import examples
 from threadpoolctl import threadpool_info
 
-from fabinterp import bench
-from fabinterp.bench import Cell, Column, Grid, Missing, Table, over, printed, read_lines, render, run
+from fabinterp.bench import runner as bench
+from fabinterp.bench.runner import Cell, Column, Grid, Missing, Table, over, printed, read_lines, render, run
 
 PAPER = {"a<b": "0.31 ± 0.03", "abalone": "0.60"}
 METHODS = ("ours", "peer", "gone")
@@ -71,7 +71,7 @@ def counted(measure=measure, **changes):
 
 def started(folder, sleep=0.0):
     """A process that measures the table."""
-    code = "import sys, test_bench; from fabinterp.bench import run; run(test_bench.TABLE, sys.argv[1])"
+    code = "import sys, test_bench; from fabinterp.bench.runner import run; run(test_bench.TABLE, sys.argv[1])"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     env = {**os.environ, "PYTHONPATH": path, "TEST_BENCH_SLEEP": str(sleep)}
     return subprocess.Popen([sys.executable, "-c", code, str(folder)], env=env, stderr=subprocess.PIPE, text=True)

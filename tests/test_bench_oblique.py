@@ -9,9 +9,9 @@ import pytest
 from shared.needs import need, need_data
 from sklearn.base import clone
 
-from fabinterp import bench_oblique
-from fabinterp.bench import Missing, printed, read_lines, render, run, text_of
-from fabinterp.bench_oblique import (
+from fabinterp.bench import wang as bench_oblique
+from fabinterp.bench.runner import Missing, printed, read_lines, render, run, text_of
+from fabinterp.bench.wang import (
     BINARY,
     GATES,
     METHODS,
@@ -32,8 +32,8 @@ from fabinterp.bench_oblique import (
     settings_of,
     size_of_additive,
 )
-from fabinterp.datasets import OBLIQUE_TRUTH, Dataset
-from fabinterp.rules import Columns, Leaf, Split, Tree
+from fabinterp.bench.datasets import OBLIQUE_TRUTH, Dataset
+from fabinterp.rules.core import Columns, Leaf, Split, Tree
 
 STORED = Path(__file__).parents[1] / "nbs" / "results"
 by_name = {table.name: table for table in TABLES}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.needs import need, need_data
 
-from fabinterp import bench_pieces
-from fabinterp.bench import Missing, printed, read_lines, render, run, text_of
-from fabinterp.bench_pieces import (
+from fabinterp.bench import eto as bench_pieces
+from fabinterp.bench.runner import Missing, printed, read_lines, render, run, text_of
+from fabinterp.bench.eto import (
     CLASSIFIERS,
     LOADS,
     METHODS_1,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from shared.needs import need, need_data
 
-from fabinterp import bench_proxies as room
-from fabinterp.bench import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
+from fabinterp.bench import afrabandpey as room
+from fabinterp.bench.runner import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
 TABLES = {table.name: table for table in room.TABLES}

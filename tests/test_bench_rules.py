@@ -15,9 +15,9 @@ from shared.needs import need
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp import bench_rules as rooms
-from fabinterp.bench import Missing, latest, read_lines, render, text_of
-from fabinterp.bench_rules import (
+from fabinterp.bench import hara as rooms
+from fabinterp.bench.runner import Missing, latest, read_lines, render, text_of
+from fabinterp.bench.hara import (
     FOLDS,
     MOST,
     ORDER,
@@ -55,9 +55,9 @@ from fabinterp.bench_rules import (
     told,
     tree_paths,
 )
-from fabinterp.datasets import synthetic1
-from fabinterp.ensembles import read_ensemble
-from fabinterp.rules import Columns, Leaf, Rule, RuleSet, Split, merge, satisfied
+from fabinterp.bench.datasets import synthetic1
+from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.rules.core import Columns, Leaf, Rule, RuleSet, Split, merge, satisfied
 
 RESULTS = Path(__file__).parents[1] / "nbs" / "results"
 SEEDS = st.integers(0, 10_000)

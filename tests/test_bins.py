@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabinterp.bins import (
+from fabinterp.rows.bins import (
     bit_masses,
     bit_probs,
     cell_masses,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabinterp.blocks import Blocks, InMemory, Least, Most, add, in_memory, sliced
+from fabinterp.rows.blocks import Blocks, InMemory, Least, Most, add, in_memory, sliced
 
 cuts = st.lists(st.integers(0, 60), max_size=8).map(sorted)
 seeds = st.integers(0, 2**32 - 1)

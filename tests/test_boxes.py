@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.boxes import (
+from fabinterp.search.boxes import (
     BoxList,
     Rows,
     admits,

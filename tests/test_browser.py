@@ -7,8 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browser.demos import NOTEBOOKS, cut_out, demos
+from browser.demos import cut_out, demos
 from browser.serve import chromium, server
+from frame import NBS, pages
 from shared.machine import slowness
 from shared.needs import need
 from shared.notebooks import code_cells
@@ -32,10 +33,11 @@ PICTURE = """panel => {
 def stage(tmp_path_factory):
     """A folder of demos, a browser, and servers that start when they are asked for."""
     need("chromium", "playwright", "voila", "jupyterlab", "ipywidgets")
-    folder = tmp_path_factory.mktemp("demos")
-    for name, demo in demos():
-        nbformat.write(cut_out(NOTEBOOKS / f"{name}.ipynb", demo), folder / f"{demo}.ipynb")
-    (folder / "results").symlink_to(NOTEBOOKS / "results")
+    folder = tmp_path_factory.mktemp("nbs") / "demos"
+    folder.mkdir()
+    for page, demo in demos():
+        nbformat.write(cut_out(NBS / page, demo), folder / f"{demo}.ipynb")
+    (folder.parent / "results").symlink_to(NBS / "results")
     with ExitStack() as stack:
         yield Stage(folder, stack.enter_context(chromium()), stack)
 
@@ -157,7 +159,7 @@ def test_explore_in_a_browser(stage):
 def stored_films():
     """HTML of every stored output that has a slider."""
     found = []
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in pages():
         for cell in code_cells(path):
             for out in cell["outputs"]:
                 if 'type="range"' in (page := "".join(out.get("data", {}).get("text/html", ""))):

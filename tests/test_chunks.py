@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from shared.effort import examples
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from fabinterp import chunks
-from fabinterp.blocks import InMemory
-from fabinterp.chunks import (
+from fabinterp.rows import chunks
+from fabinterp.rows.blocks import InMemory
+from fabinterp.rows.chunks import (
     ChunkedFit,
     Lowest,
     OnDisk,
@@ -33,7 +33,7 @@ from fabinterp.chunks import (
     row_hashes,
     told,
 )
-from fabinterp.rules import Columns
+from fabinterp.rules.core import Columns
 
 seeds = st.integers(0, 10**6)
 

@@ -11,15 +11,15 @@ from shared.effort import examples
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from fabinterp import chunks
-from fabinterp.belief import collect, empty_state, forgotten, lines_of, next_state
-from fabinterp.blocks import in_memory
-from fabinterp.chunks import Chunked, spread
-from fabinterp.conjugate import DirichletCategorical, NormalGamma
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor, state_of_all
-from fabinterp.representative import Levels, perfect
-from fabinterp.rules import read_columns
-from fabinterp.tables import Training
+from fabinterp.rows import chunks
+from fabinterp.metatree.posterior import collect, empty_state, forgotten, lines_of, next_state
+from fabinterp.rows.blocks import in_memory
+from fabinterp.rows.chunks import Chunked, spread
+from fabinterp.metatree.conjugate import DirichletCategorical, NormalGamma
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor, state_of_all
+from fabinterp.metatree.representative import Levels, perfect
+from fabinterp.rules.core import read_columns
+from fabinterp.rows.tables import Training
 
 
 def table(seed, n=300):

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chunks
-from fabinterp.blocks import InMemory, in_memory, learnt, together
-from fabinterp.chunks import spread
-from fabinterp.experts import (
+from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.rows import chunks
+from fabinterp.rows.blocks import InMemory, in_memory, learnt, together
+from fabinterp.rows.chunks import spread
+from fabinterp.fab.experts import (
     Categorical,
     ConstantGaussian,
     LinearGaussian,
@@ -26,11 +27,11 @@ from fabinterp.experts import (
     linear_search,
     variance_floor,
 )
-from fabinterp.fab import MIN_MASS
-from fabinterp.foba import foba_softmax, foba_softmax_search
-from fabinterp.gates import BernoulliGate, GateTree, LogisticGate, symmetric
-from fabinterp.hme import HME, Table, harden, project, random_start, start_from_tree
-from fabinterp.tables import read_table
+from fabinterp.fab.engine import MIN_MASS
+from fabinterp.fab.foba import foba_softmax, foba_softmax_search
+from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, symmetric
+from fabinterp.fab.hme import HME, Table, harden, project, random_start, start_from_tree
+from fabinterp.rows.tables import read_table
 
 seeds = st.integers(0, 10**6)
 

@@ -16,13 +16,13 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from fabinterp import chunks
-from fabinterp.bins import cell_counts, codes, incidence, merge_bins, merge_identical, values_around
-from fabinterp.blocks import add, in_memory
-from fabinterp.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.fab import fab
-from fabinterp.rules import Leaf, Rule, RuleSet, Split, answered_codes, measured_over, read_columns
-from fabinterp.simplify import (
+from fabinterp.rows import chunks
+from fabinterp.rows.bins import cell_counts, codes, incidence, merge_bins, merge_identical, values_around
+from fabinterp.rows.blocks import add, in_memory
+from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.fab.engine import fab
+from fabinterp.rules.core import Leaf, Rule, RuleSet, Split, answered_codes, measured_over, read_columns
+from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     answered,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from shared.needs import need
 
 from fabinterp import cli
-from fabinterp.rules import RuleSet, width
+from fabinterp.rules.core import RuleSet, width
 
 pd = pytest.importorskip("pandas")
 
@@ -299,13 +299,13 @@ def test_the_table_fits_and_loses_nothing(wide):
 
 
 def cli_split(j):
-    from fabinterp.rules import Split
+    from fabinterp.rules.core import Split
 
     return Split((j,), categories=tuple(range(0, 30, 2))) if j == 1 else Split((j,), 0.5)
 
 
 def make_rule(conditions, leaf):
-    from fabinterp.rules import Leaf, Rule
+    from fabinterp.rules.core import Leaf, Rule
 
     return Rule(conditions, Leaf(**leaf), 10, 0.5, 0.9)
 

@@ -8,7 +8,7 @@ from scipy import stats as law
 from scipy.integrate import quad
 from shared.effort import examples
 
-from fabinterp.conjugate import (
+from fabinterp.metatree.conjugate import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,

@@ -17,12 +17,12 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
 
-from fabinterp.blocks import Most  # noqa: E402
-from fabinterp.chunks import FAN_IN, OnDask, is_dask, read_dask, read_rows  # noqa: E402
-from fabinterp.local import explain_local  # noqa: E402
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor  # noqa: E402
-from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor  # noqa: E402
-from fabinterp.simplify import RuleMixtureClassifier, RuleMixtureRegressor  # noqa: E402
+from fabinterp.rows.blocks import Most  # noqa: E402
+from fabinterp.rows.chunks import FAN_IN, OnDask, is_dask, read_dask, read_rows  # noqa: E402
+from fabinterp.proxy.local import explain_local  # noqa: E402
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor  # noqa: E402
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor  # noqa: E402
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor  # noqa: E402
 
 N, D, N_BLOCKS = 200_000, 6, 4
 
@@ -112,7 +112,7 @@ def test_a_collection_is_known_without_importing_dask():
 
 
 def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
-    monkeypatch.setattr("fabinterp.chunks.N_SAMPLE", 500)
+    monkeypatch.setattr("fabinterp.rows.chunks.N_SAMPLE", 500)
     table = frame(3000)
     parts = dd.from_pandas(table, npartitions=9)
     parts = parts[(parts["size"] > 9) | (parts["size"] < 0.3)]  # some partitions of another size
@@ -137,7 +137,7 @@ def test_small_collections_are_fitted_in_memory(no_client):
 
 
 def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
-    monkeypatch.setattr("fabinterp.chunks.N_SAMPLE", 50)
+    monkeypatch.setattr("fabinterp.rows.chunks.N_SAMPLE", 50)
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.repeat(["a", "b"], 200)
     w = np.repeat([0.0, 1.0, 2.0, 0.0], 100)
     cut = (X.shape[0] - 290, 0, 90, 200)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from shared.effort import examples
 from shared.needs import need_data
 
-from fabinterp import datasets
-from fabinterp.datasets import (
+from fabinterp.bench import datasets
+from fabinterp.bench.datasets import (
     OBLIQUE_REGIONS,
     SYNTHETIC1_TRUTH,
     border,

@@ -36,7 +36,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 from threadpoolctl import threadpool_limits
 
-from fabinterp.ensembles import (
+from fabinterp.forests.ensembles import (
     READERS,
     Ensemble,
     category_sets,
@@ -51,7 +51,7 @@ from fabinterp.ensembles import (
     scores,
     walk,
 )
-from fabinterp.rules import Columns, encode, read_columns
+from fabinterp.rules.core import Columns, encode, read_columns
 
 cb = pytest.importorskip("catboost")
 lgb = pytest.importorskip("lightgbm")
@@ -586,7 +586,7 @@ for name in ("xgboost", "lightgbm", "catboost", "pandas"):
     sys.modules[name] = None
 import json
 import numpy as np
-from fabinterp.ensembles import read_ensemble
+from fabinterp.forests.ensembles import read_ensemble
 folder = sys.argv[1]
 X = np.load(folder + "/X.npy")
 said = {}
@@ -623,7 +623,7 @@ def test_files_are_read_without_the_libraries(tmp_path):
 
 def test_importing_the_module_imports_no_library():
     program = (
-        "import sys, fabinterp.ensembles; print([m for m in ('xgboost', 'lightgbm', 'catboost') if m in sys.modules])"
+        "import sys, fabinterp.forests.ensembles; print([m for m in ('xgboost', 'lightgbm', 'catboost') if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.experts import (
+from fabinterp.fab.experts import (
     MIN_VAR,
     Categorical,
     ConstantGaussian,

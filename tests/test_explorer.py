@@ -13,8 +13,8 @@ from sklearn.datasets import load_iris
 
 from fabinterp import explorer
 from fabinterp.explorer import Panel, account, distance, explore, film, goal_of, nearest_change, space_of
-from fabinterp.rules import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
-from fabinterp.show import ruleset_of
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
+from fabinterp.show.rule_plots import ruleset_of
 
 COLUMNS = Columns(("u", "v", "c"), (None, None, ("red", "green", "blue")))
 CORNERS = np.array([[-1.0, -1, 0], [1, 1, 2]])

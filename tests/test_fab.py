@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from fabinterp.bins import bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical
-from fabinterp.blocks import InMemory, in_memory
-from fabinterp.experts import categorical, constant_gaussian
-from fabinterp.fab import (
+from fabinterp.rows.bins import bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical
+from fabinterp.rows.blocks import InMemory, in_memory
+from fabinterp.fab.experts import categorical, constant_gaussian
+from fabinterp.fab.engine import (
     MIN_MASS,
     BaseFAB,
     _responsibilities,

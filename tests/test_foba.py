@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from shared.effort import examples
 
-from fabinterp.foba import RIDGE, TOL, foba, foba_logistic, foba_many, foba_softmax, subset_search
+from fabinterp.fab.foba import RIDGE, TOL, foba, foba_logistic, foba_many, foba_softmax, subset_search
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(60)

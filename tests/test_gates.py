@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 from shared.effort import examples
 
-from fabinterp.bins import codes, merge_identical, table_thresholds
-from fabinterp.gates import (
+from fabinterp.rows.bins import codes, merge_identical, table_thresholds
+from fabinterp.fab.gates import (
     RIDGE,
     BernoulliGate,
     Cut,
@@ -27,7 +27,7 @@ from fabinterp.gates import (
     symmetric,
     votes,
 )
-from fabinterp.rules import Columns, Leaf, Split, Tree
+from fabinterp.rules.core import Columns, Leaf, Split, Tree
 
 seeds = st.integers(0, 2**32 - 1)
 FLOOR = 1e-8

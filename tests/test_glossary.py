@@ -79,7 +79,7 @@ def test_all_kinds_of_tables_are_read(tmp_path):
 
 
 def test_check_notices(tmp_path, monkeypatch):
-    monkeypatch.setattr(glossary, "PAGE", tmp_path / "17_glossary.ipynb")
+    monkeypatch.setattr(glossary, "PAGE", tmp_path / "01_glossary.ipynb")
     for text in (None, "{}"):
         if text is not None:
             glossary.PAGE.write_text(text)

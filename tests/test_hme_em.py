@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from shared.effort import examples
 
-from fabinterp.bins import codes, merge_identical, table_thresholds
-from fabinterp.blocks import in_memory
-from fabinterp.experts import LinearGaussian, linear_gaussian
-from fabinterp.fab import MIN_MASS, block_mass, e_step, fab, fab_steps, fic
-from fabinterp.gates import BernoulliGate, GateTree, LogisticGate, gate_tree, symmetric
-from fabinterp.hme import (
+from fabinterp.rows.bins import codes, merge_identical, table_thresholds
+from fabinterp.rows.blocks import in_memory
+from fabinterp.fab.experts import LinearGaussian, linear_gaussian
+from fabinterp.fab.engine import MIN_MASS, block_mass, e_step, fab, fab_steps, fic
+from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, gate_tree, symmetric
+from fabinterp.fab.hme import (
     HME,
     Table,
     harden,

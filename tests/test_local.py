@@ -16,7 +16,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.local import (
+from fabinterp.proxy.local import (
     LocalExplanation,
     LocalExplanations,
     explain_local,
@@ -25,8 +25,8 @@ from fabinterp.local import (
     neighbours,
     surroundings,
 )
-from fabinterp.prune import grow, pruned, prunings
-from fabinterp.rules import RuleSet, Tree, read_columns
+from fabinterp.proxy.prune import grow, pruned, prunings
+from fabinterp.rules.core import RuleSet, Tree, read_columns
 
 X, Y = load_diabetes(return_X_y=True)
 FOREST = RandomForestRegressor(20, min_samples_leaf=3, random_state=0).fit(X, Y)

@@ -26,12 +26,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.belief import empty_state, next_state, plainest
-from fabinterp.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalGamma, sums
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.prunings import ends_of, log_prob, prunings
-from fabinterp.representative import Levels, perfect
-from fabinterp.rules import Columns, Leaf, RuleSet, Split, Tree, read_columns
+from fabinterp.metatree.posterior import empty_state, next_state, plainest
+from fabinterp.metatree.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalGamma, sums
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+from fabinterp.metatree.prunings import ends_of, log_prob, prunings
+from fabinterp.metatree.representative import Levels, perfect
+from fabinterp.rules.core import Columns, Leaf, RuleSet, Split, Tree, read_columns
 
 
 def table(seed=0, n=150, d=3):

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.bins import codes, merge_identical, table_thresholds
-from fabinterp.fab import fic
-from fabinterp.gates import Cut
-from fabinterp.hme import simulate
-from fabinterp.moves import (
+from fabinterp.rows.bins import codes, merge_identical, table_thresholds
+from fabinterp.fab.engine import fic
+from fabinterp.fab.gates import Cut
+from fabinterp.fab.hme import simulate
+from fabinterp.search.moves import (
     RISE,
     Fork,
     GaussianLeaves,

@@ -17,9 +17,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fabinterp import fab, oblique
-from fabinterp.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-from fabinterp.rules import RuleSet, Tree
+from fabinterp.fab import engine as fab
+from fabinterp.models import oblique
+from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from fabinterp.rules.core import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]
 SEARCHES = ["structure", "em"]

@@ -18,16 +18,16 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp import pictures
-from fabinterp.bins import codes, incidence, merge_identical, table_thresholds
-from fabinterp.ensembles import read_ensemble
-from fabinterp.fab import Step, fab_steps
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.oblique import ObliqueAdditiveRegressor
-from fabinterp.pictures import plot_meta_tree, plot_trace, plot_tradeoff, plot_tree, plot_uncertainty, replay, tidy
-from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.rules import Columns, Leaf, Split, Tree, read_columns
-from fabinterp.simplify import RuleMixtureClassifier, random_mixture
+from fabinterp.show import tree_plots as pictures
+from fabinterp.rows.bins import codes, incidence, merge_identical, table_thresholds
+from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.fab.engine import Step, fab_steps
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+from fabinterp.models.oblique import ObliqueAdditiveRegressor
+from fabinterp.show.tree_plots import plot_meta_tree, plot_trace, plot_tradeoff, plot_tree, plot_uncertainty, replay, tidy
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.rules.core import Columns, Leaf, Split, Tree, read_columns
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
 
 
 @pytest.fixture(autouse=True)
@@ -626,7 +626,7 @@ def test_draws_of_hostile_trees(width):
 
 
 def test_a_fitted_proxy_is_drawn():
-    proxy = pytest.importorskip("fabinterp.proxy")
+    proxy = pytest.importorskip("fabinterp.proxy.proxy_trees")
     from sklearn.linear_model import BayesianRidge
     data = load_diabetes(as_frame=True)
     model = proxy.ProxyTreeRegressor(BayesianRidge(), max_leaves=5, n_draws=8, cv=2, random_state=0)

@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chosen, shakes_for
-from fabinterp.rules import Columns, RuleSet, Tree
-from fabinterp.tables import unit_of
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chosen, shakes_for
+from fabinterp.rules.core import Columns, RuleSet, Tree
+from fabinterp.rows.tables import unit_of
 
 QUICK = {"max_depth": 2, "max_iter": 20, "random_state": 0}
 KINDS = ["numbers", "two", "three"]

@@ -12,10 +12,10 @@ from scipy.optimize import approx_fprime
 from scipy.special import comb, expit
 from shared.effort import examples
 
-from fabinterp.fab import fic
-from fabinterp.gates import LogisticGate, gate_path, logistic_gate, votes
-from fabinterp.moves import GaussianLeaves, LogisticLeaves, Tip, ask, hoist, neighbours, regate, search_steps
-from fabinterp.planes import (
+from fabinterp.fab.engine import fic
+from fabinterp.fab.gates import LogisticGate, gate_path, logistic_gate, votes
+from fabinterp.search.moves import GaussianLeaves, LogisticLeaves, Tip, ask, hoist, neighbours, regate, search_steps
+from fabinterp.search.planes import (
     FAR,
     N_BEGUN,
     N_LOOK,

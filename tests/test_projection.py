@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from fabinterp.projection import (
+from fabinterp.proxy.projection import (
     FLOOR,
     GaussianProblem,
     ProxyLinearClassifier,
@@ -34,8 +34,8 @@ from fabinterp.projection import (
     terms_of,
     worth,
 )
-from fabinterp.reference import as_reference
-from fabinterp.rules import RuleSet, encode, read_columns
+from fabinterp.proxy.reference import as_reference
+from fabinterp.rules.core import RuleSet, encode, read_columns
 
 
 def draws_of(seed, n=60, d=4, L=7, C=0):

@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from fabinterp.proxy import (
+from fabinterp.proxy.proxy_trees import (
     ProxyTreeClassifier,
     ProxyTreeRegressor,
     Rows,
@@ -32,9 +32,9 @@ from fabinterp.proxy import (
     mean_log_prob,
     swapped,
 )
-from fabinterp.prune import best_of_size, grow, look_ahead, preorder, pruned, prunings, shortened, tree_of
-from fabinterp.reference import as_reference
-from fabinterp.rules import RuleSet, read_columns
+from fabinterp.proxy.prune import best_of_size, grow, look_ahead, preorder, pruned, prunings, shortened, tree_of
+from fabinterp.proxy.reference import as_reference
+from fabinterp.rules.core import RuleSet, read_columns
 
 
 def task(seed, n=30, d=3, n_classes=0, gaps=0.1):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.conjugate import BetaBernoulli, DirichletCategorical, NormalGamma, sums
-from fabinterp.prunings import (
+from fabinterp.metatree.conjugate import BetaBernoulli, DirichletCategorical, NormalGamma, sums
+from fabinterp.metatree.prunings import (
     average,
     draw,
     ends_of,

@@ -19,11 +19,11 @@ from sklearn.linear_model import LinearRegression
 
 import fabinterp
 from fabinterp import reporting as reports
-from fabinterp.projection import ProxyLinearClassifier, ProxyLinearRegressor
-from fabinterp.proxy import ProxyTreeClassifier, ProxyTreeRegressor
-from fabinterp.reference import as_reference
+from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
+from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.proxy.reference import as_reference
 from fabinterp.reporting import fingerprint, report
-from fabinterp.rules import Leaf, Rule, RuleSet, Split, Tree, read_columns
+from fabinterp.rules.core import Leaf, Rule, RuleSet, Split, Tree, read_columns
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")

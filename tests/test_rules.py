@@ -1,4 +1,4 @@
-"""What is shown is what predicts: every door of `fabinterp.rules` gives the same answers, row by row."""
+"""What is shown is what predicts: every door of `fabinterp.rules.core` gives the same answers, row by row."""
 import json
 import math
 import pickle
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from shared.doors import by_python, by_sql
 from shared.effort import examples
 
-from fabinterp import rules as R
-from fabinterp.rules import (
+from fabinterp.rules import core as R
+from fabinterp.rules.core import (
     Columns,
     Curve,
     Leaf,

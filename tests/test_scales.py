@@ -21,8 +21,8 @@ from fabinterp import (
     explain,
     explain_local,
 )
-from fabinterp.rules import Leaf, Rule, RuleSet, read_columns
-from fabinterp.tables import LARGEST, LEAST, check_span, fitted_at_scale, scale_of, spread_of
+from fabinterp.rules.core import Leaf, Rule, RuleSet, read_columns
+from fabinterp.rows.tables import LARGEST, LEAST, check_span, fitted_at_scale, scale_of, spread_of
 
 QUICK = dict(n_init=1, max_components=3, max_rules=5, n_shakes=5, random_state=0)
 FOREST = RandomForestRegressor(8, max_depth=4, random_state=0)

@@ -17,10 +17,10 @@ from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp import show
-from fabinterp.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.rules import Columns, Curve, Leaf, Rule, RuleSet, Split, extents, read_columns, width
-from fabinterp.show import arrange, plot_regions, plot_rules, plot_terms
+from fabinterp.show import rule_plots as show
+from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, extents, read_columns, width
+from fabinterp.show.rule_plots import arrange, plot_regions, plot_rules, plot_terms
 
 
 @pytest.fixture(autouse=True)

@@ -31,10 +31,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.bins import codes, incidence, merge_identical
-from fabinterp.blocks import in_memory
-from fabinterp.ensembles import ensemble_thresholds
-from fabinterp.simplify import (
+from fabinterp.rows.bins import codes, incidence, merge_identical
+from fabinterp.rows.blocks import in_memory
+from fabinterp.forests.ensembles import ensemble_thresholds
+from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     coverage,

@@ -13,11 +13,11 @@ import pytest
 from scipy.special import logsumexp, xlogy
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.bins import codes, incidence, merge_identical
-from fabinterp.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.fab import MIN_MASS, fab
-from fabinterp.rules import read_columns
-from fabinterp.simplify import random_mixture
+from fabinterp.rows.bins import codes, incidence, merge_identical
+from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.fab.engine import MIN_MASS, fab
+from fabinterp.rules.core import read_columns
+from fabinterp.models.rule_mixture import random_mixture
 
 N_RESTARTS = 20
 
@@ -127,9 +127,9 @@ def test_twenty_restarts_against_the_dense_ones():
 LARGE = """
 import resource, time
 import numpy as np
-from fabinterp.bins import codes, incidence, merge_identical
-from fabinterp.fab import fab
-from fabinterp.simplify import random_mixture
+from fabinterp.rows.bins import codes, incidence, merge_identical
+from fabinterp.fab.engine import fab
+from fabinterp.models.rule_mixture import random_mixture
 
 rng = np.random.default_rng(0)
 X = rng.random((100_000, 20))

@@ -14,11 +14,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.piecewise import PiecewiseLinearRegressor
-from fabinterp.proxy import ProxyTreeRegressor
-from fabinterp.rules import Columns, Leaf, Split, Tree
-from fabinterp.stability import (
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+from fabinterp.models.piecewise import PiecewiseLinearRegressor
+from fabinterp.proxy.proxy_trees import ProxyTreeRegressor
+from fabinterp.rules.core import Columns, Leaf, Split, Tree
+from fabinterp.proxy.stability import (
     Instability,
     as_tree,
     difference_of_means,

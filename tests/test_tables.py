@@ -11,8 +11,8 @@ from shared.effort import examples
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
-from fabinterp.rules import Columns, encode
-from fabinterp.tables import (
+from fabinterp.rules.core import Columns, encode
+from fabinterp.rows.tables import (
     by_chunks,
     check_parameters,
     distinct_rows,

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from fabinterp.bench_cost import BASE, TASKS
+from fabinterp.bench.cost import BASE, TASKS
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 SMALL = {**{method: {**knobs, "n": 1000} for method, knobs in BASE.items() if method != "step"},

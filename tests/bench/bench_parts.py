@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.belief import empty_state, next_state
-from fabinterp.bench_cost import BASE, TASKS, classes_of, table_of
-from fabinterp.bins import codes, incidence, merge_identical, table_thresholds
-from fabinterp.conjugate import BetaBernoulli, sums
-from fabinterp.ensembles import read_ensemble
-from fabinterp.foba import foba
-from fabinterp.gates import best_cut
-from fabinterp.prunings import perfect
-from fabinterp.representative import Levels
-from fabinterp.rules import Columns, read_columns
+from fabinterp.metatree.posterior import empty_state, next_state
+from fabinterp.bench.cost import BASE, TASKS, classes_of, table_of
+from fabinterp.rows.bins import codes, incidence, merge_identical, table_thresholds
+from fabinterp.metatree.conjugate import BetaBernoulli, sums
+from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.fab.foba import foba
+from fabinterp.fab.gates import best_cut
+from fabinterp.metatree.prunings import perfect
+from fabinterp.metatree.representative import Levels
+from fabinterp.rules.core import Columns, read_columns
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 N, D = 20_000, 10

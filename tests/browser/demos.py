@@ -5,21 +5,19 @@ import builtins
 import re
 import symtable
 from functools import cache
-from pathlib import Path
 
 import nbformat
+from frame import NBS, pages
 from shared.notebooks import code_cells
-
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "nbs"
 
 
 @cache
 def demos():
-    """Pairs (notebook, cell id) of all demos; a notebook that shows widgets without one is an error."""
+    """Pairs (notebook below nbs, cell id) of all demos; a notebook that shows widgets without one is an error."""
     found = []
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in pages():
         cells = code_cells(path)
-        live = [(path.stem, cell["id"]) for cell in cells if cell["id"].endswith("-live")]
+        live = [(path.relative_to(NBS), cell["id"]) for cell in cells if cell["id"].endswith("-live")]
         shows = any(re.search(r"^import ipywidgets|^(explore|Panel)\(", cell["source"], re.M) for cell in cells)
         assert live or not shows, f"{path.name} shows widgets: let the id of the cell that does end in -live"
         found += live

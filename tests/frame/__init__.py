@@ -1,9 +1,12 @@
 """What the frame's own scripts and tests share: where things are, and how to copy the tree."""
 
+import re
 import shutil
 import subprocess
 from configparser import ConfigParser
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
 NBS = ROOT / "nbs"
@@ -20,9 +23,37 @@ def settings():
     return parser["DEFAULT"]
 
 
+def pages(nbs=NBS):
+    """Return the notebooks below a folder; what tools leave there (`_proc`, `.ipynb_checkpoints`) is none."""
+    return sorted(
+        path
+        for path in nbs.rglob("*.ipynb")
+        if not any(part.startswith((".", "_")) for part in path.relative_to(nbs).parts)
+    )
+
+
+def sidebar(nbs=NBS):
+    """Return the parts of the sidebar, in its order: pairs of a title and the pages listed under it."""
+    contents = yaml.safe_load((nbs / "_quarto.yml").read_text())["website"]["sidebar"]["contents"]
+    return [("", [part]) if isinstance(part, str) else (part["section"], _listed(part)) for part in contents]
+
+
+def _listed(part):
+    """Return the pages below an entry of the sidebar."""
+    if isinstance(part, str):
+        return [part]
+    return [page for inner in part["contents"] for page in _listed(inner)]
+
+
 def notebooks():
-    """Return the notebooks in reading order: index first, then by number."""
-    return sorted(NBS.glob("*.ipynb"), key=lambda path: (path.stem != "index", path.name))
+    """Return the notebooks in reading order, which is the sidebar's; those it leaves out come last."""
+    listed = [NBS / page for _, section in sidebar() for page in section]
+    return [path for path in listed if path.exists()] + sorted(set(pages()) - set(listed))
+
+
+def page_stem(path):
+    """Return the name of a page: that of its notebook without the digits that order it in its chapter."""
+    return re.sub(r"^\d\d_", "", path.stem)
 
 
 def copy_tree(target):

@@ -7,6 +7,7 @@ equations that nobody defines. `--out FOLDER` keeps the pages.
 
 import json
 import os
+import posixpath
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ import nbformat  # noqa: E402
 import yaml  # noqa: E402
 from nbconvert import MarkdownExporter  # noqa: E402
 
-from frame import ROOT, copy_tree, settings  # noqa: E402
+from frame import ROOT, copy_tree, page_stem, pages, settings, sidebar  # noqa: E402
 
 STYLE = """<style>
 body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.55 system-ui, sans-serif; color: #222 }
@@ -48,20 +49,27 @@ class Page(HTMLParser):
 def build(out):
     """Write one page per notebook into `out`; return the problems found."""
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob("*.html"):
+    for old in out.rglob("*.html"):
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
         tree = copy_tree(Path(folder) / "tree")
         problems = sidebar_problems(tree) + stored_errors(tree)
         filtered = nbdev_filters(tree)
-        paths = sorted(filtered.glob("*.ipynb"))
-        names = {path.name: page_name(path) for path in paths}
-        pages = {}
+        paths = pages(filtered)
+        names = {path.relative_to(filtered).as_posix(): page_name(path, filtered) for path in paths}
+        built = {}
         for path in paths:
-            text, found = render(path, out, names)
-            pages[names[path.name]] = Page(text)
+            name = path.relative_to(filtered).as_posix()
+            text, found = render(path, out, names, name)
+            built[names[name]] = Page(text)
             problems += found + reference_problems(path)
-    return problems + link_problems(pages, out)
+    return problems + clashing_names(built) + link_problems(built, out)
+
+
+def clashing_names(built):
+    """Name the pages of different folders that share a name: an anchor or a mention would be ambiguous."""
+    stems = [Path(name).stem for name in built]
+    return [f"{stem}.html: two pages bear this name" for stem in sorted(set(stems)) if stems.count(stem) > 1]
 
 
 def nbdev_filters(tree):
@@ -83,30 +91,35 @@ def read(path):
     return nbformat.reads(json.dumps(notebook), 4)
 
 
-def page_name(path):
+def page_name(path, root):
     """Return the page a notebook becomes: nbdev names it after the module, in the front matter it writes."""
     front = read(path).cells[0].source
     match = re.search(r"^output-file: *(\S+)$", front, re.M)
-    return match[1] if match else f"{path.stem}.html"
+    name = match[1] if match else f"{page_stem(path)}.html"
+    return (path.parent.relative_to(root) / name).as_posix()
 
 
-def render(path, out, names):
-    """Turn a filtered notebook into HTML; return the text and what pandoc complained about."""
+def render(path, out, names, name):
+    """Turn a filtered notebook into HTML; return the text and what pandoc complained about.
+
+    names: the page of every notebook; name: this notebook among them.
+    """
     images = {"output_files_dir": f"{path.stem}_files"}
     notebook = read(path)
     for cell in notebook.cells:
         if re.search(r"^#\| *echo: *false", cell.source, re.M):
             cell.source = ""
     text, resources = MarkdownExporter().from_notebook_node(notebook, images)
-    for name, data in resources["outputs"].items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / name).write_bytes(data)
+    page = out / names[name]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for image, data in resources["outputs"].items():
+        (page.parent / image).parent.mkdir(parents=True, exist_ok=True)
+        (page.parent / image).write_bytes(data)
     text = re.sub(r"\\tag\{([^}]*)\}", r"\\qquad(\\text{\1})", text)  # pandoc drops \tag
-    text = re.sub(r"\]\(([\w-]+\.ipynb)", lambda match: f"]({names.get(match[1], match[1])}", text)
+    text = re.sub(r"\]\(((?!\w+:)[\w./-]+\.ipynb)", lambda match: f"]({page_link(match[1], name, names)}", text)
     with tempfile.TemporaryDirectory() as folder:
         head = Path(folder) / "head.html"
         head.write_text(STYLE)
-        page = out / names[path.name]
         done = subprocess.run(
             ["pandoc", "--from=markdown-citations-implicit_figures", "--to=html", "--mathml", "--standalone",
              f"--metadata=pagetitle:{path.stem}", f"--include-in-header={head}", f"--output={page}"],
@@ -118,11 +131,19 @@ def render(path, out, names):
     return page.read_text(encoding="utf-8"), complaints
 
 
+def page_link(link, name, names):
+    """Return where a link from one notebook to another leads on the pages; unknown targets stay as they are."""
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(name), link))
+    if target not in names:
+        return link
+    return posixpath.relpath(names[target], posixpath.dirname(names[name]) or ".")
+
+
 def sidebar_problems(tree):
     """Compare _quarto.yml with the notebooks and with settings.ini."""
     site = yaml.safe_load((tree / "nbs" / "_quarto.yml").read_text())["website"]
-    listed = set(site["sidebar"]["contents"])
-    present = {path.name for path in (tree / "nbs").glob("*.ipynb")}
+    listed = {page for _, section in sidebar(tree / "nbs") for page in section}
+    present = {path.relative_to(tree / "nbs").as_posix() for path in pages(tree / "nbs")}
     problems = [f"_quarto.yml: {name} is missing from the sidebar" for name in sorted(present - listed)]
     problems += [f"_quarto.yml: the sidebar lists {name}, which does not exist" for name in sorted(listed - present)]
     cfg = settings()
@@ -137,7 +158,7 @@ def stored_errors(tree):
     """Name the cells whose stored output is an error."""
     return [
         f"{path.name}: cell {cell.id} stores an error"
-        for path in sorted((tree / "nbs").glob("*.ipynb"))
+        for path in pages(tree / "nbs")
         for cell in read(path).cells
         for out in cell.get("outputs", [])
         if out.output_type == "error"
@@ -155,11 +176,11 @@ def reference_problems(path):
     return [f"{path.name}: @{name} is not defined" for name in sorted(used - defined)]
 
 
-def link_problems(pages, out):
+def link_problems(built, out):
     """Follow every link that stays on the site, or points into the repository."""
     cfg, problems = settings(), []
     site, source = cfg["doc_host"] + cfg["doc_baseurl"] + "/", f"{cfg['git_url']}/blob/{cfg['branch']}/"
-    for name, page in pages.items():
+    for name, page in built.items():
         for link in page.links:
             local = link.removeprefix(site)
             if local.startswith(source):
@@ -169,10 +190,11 @@ def link_problems(pages, out):
             parts = urlsplit(local)
             if parts.scheme or parts.netloc:
                 continue
-            target = unquote(parts.path) or name
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path)))
+            target = target if parts.path else name
             place = "" if local != link else unquote(parts.fragment)  # nbdev links private names to no place
-            missing = target not in pages and not (out / target).is_file()
-            if missing or (place and target in pages and place not in pages[target].places):
+            missing = target not in built and not (out / target).is_file()
+            if missing or (place and target in built and place not in built[target].places):
                 problems.append(f"{name}: dead link {link}")
     return problems
 
@@ -184,7 +206,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(arguments[1]).resolve() if arguments[:1] == ["--out"] else Path(folder)
         problems = build(out)
-        print(*problems, sep="\n") if problems else print(f"{len(list(out.glob('*.html')))} pages, no problems")
+        print(*problems, sep="\n") if problems else print(f"{len(list(out.rglob('*.html')))} pages, no problems")
     sys.exit(bool(problems))
 
 

@@ -1,9 +1,10 @@
-"""Write nbs/17_glossary.ipynb from the word tables of all notebooks; with --check only say whether it is in step.
+"""Write nbs/guide/01_glossary.ipynb from the word tables of all notebooks; with --check only say whether it is in step.
 
 A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or `meaning`.
 """
 
 import json
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import nbformat  # noqa: E402
 
 from frame import NBS, notebooks  # noqa: E402
 
-PAGE = NBS / "17_glossary.ipynb"
+PAGE = NBS / "guide" / "01_glossary.ipynb"
 TITLE = "# Glossary\n\n> Every word and symbol of these notebooks in one table, each with the room that explains it."
 TEXT = """\
 The table is gathered from the tables of words at the head of each notebook, sorted by word. A letter that means
@@ -73,7 +74,7 @@ def entries_of(path):
                 cells = cells_of(line)
                 texts = ["" if k is None or k >= len(cells) else cells[k] for k in (word, symbol, shape, told)]
                 said = ": ".join(filter(None, (texts[0], texts[3])))
-                yield Entry(said, texts[1], texts[2], room, path.name)
+                yield Entry(said, texts[1], texts[2], room, os.path.relpath(path, PAGE.parent))
 
 
 def entries():
@@ -109,7 +110,7 @@ def main(arguments):
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
     elif not PAGE.exists() or PAGE.read_bytes() != text.encode():
-        sys.exit("17_glossary.ipynb is not what the notebooks' tables yield: run `make export`")
+        sys.exit("guide/01_glossary.ipynb is not what the notebooks' tables yield: run `make export`")
 
 
 if __name__ == "__main__":

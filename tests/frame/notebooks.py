@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from frame import NBS, ROOT, glossary, readme  # noqa: E402
+from frame import ROOT, glossary, notebooks, readme  # noqa: E402
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -16,7 +16,7 @@ def export():
     from nbdev.clean import nbdev_clean
     from nbdev.doclinks import nbdev_export
 
-    strip_widgets(NBS.glob("*.ipynb"))
+    strip_widgets(notebooks())
     glossary.main([])
     nbdev_export()
     nbdev_clean()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from shared.needs import need_data
 
-from fabinterp.bench import Missing, printed
-from fabinterp.bench_oblique import (
+from fabinterp.bench.runner import Missing, printed
+from fabinterp.bench.wang import (
     BINARY,
     METHODS_3,
     METHODS_4,
@@ -22,7 +22,7 @@ from fabinterp.bench_oblique import (
     fold_row,
     simulation_row,
 )
-from fabinterp.datasets import entry_of
+from fabinterp.bench.datasets import entry_of
 
 pytestmark = pytest.mark.measure
 

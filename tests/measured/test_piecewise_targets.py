@@ -12,8 +12,8 @@ import pytest
 from shared.needs import need_data
 from sklearn.calibration import CalibratedClassifierCV
 
-from fabinterp.bench import Missing, printed
-from fabinterp.bench_pieces import (
+from fabinterp.bench.runner import Missing, printed
+from fabinterp.bench.eto import (
     BINARY,
     CLASSIFIERS,
     METHODS_1,

@@ -21,7 +21,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeRegressor
 
-from fabinterp.simplify import RuleMixtureClassifier, RuleMixtureRegressor, coverage
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor, coverage
 
 pytestmark = pytest.mark.measure
 

@@ -11,12 +11,12 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.metatree import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-from fabinterp.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.projection import ProxyLinearClassifier, ProxyLinearRegressor
-from fabinterp.proxy import ProxyTreeClassifier, ProxyTreeRegressor
-from fabinterp.simplify import RuleMixtureClassifier, RuleMixtureRegressor
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
+from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 
 
 class Setting(NamedTuple):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from fabinterp.datasets import is_there
+from fabinterp.bench.datasets import is_there
 
 PROGRAMS = ("chromium", "pandoc")  # no modules of Python
 

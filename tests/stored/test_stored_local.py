@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabinterp.bench import latest, read_lines
+from fabinterp.bench.runner import latest, read_lines
 
 RESULTS = Path(__file__).resolve().parents[2] / "nbs" / "results"
 LINES = latest(read_lines(RESULTS / "local.jsonl")).values()
