@@ -6,7 +6,13 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-STATUS = {"1": "1 - Planning", "2": "2 - Pre-Alpha", "3": "3 - Alpha", "4": "4 - Beta", "5": "5 - Production/Stable"}
+STATUS = {
+    "1": "1 - Planning",
+    "2": "2 - Pre-Alpha",
+    "3": "3 - Alpha",
+    "4": "4 - Beta",
+    "5": "5 - Production/Stable",
+}
 LICENSES = {"bsd3": "BSD-3-Clause"}
 TESTED = ("3.11", "3.12", "3.13")
 
@@ -41,7 +47,9 @@ setup(
     package_data={cfg["lib_path"]: ["py.typed"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
-    extras_require={key.removesuffix(suffix): cfg[key].split() for key in cfg if key.endswith(suffix)},
+    extras_require={
+        key.removesuffix(suffix): cfg[key].split() for key in cfg if key.endswith(suffix)
+    },
     entry_points={
         "console_scripts": cfg["console_scripts"].split(),
         "nbdev": [f"{cfg['lib_name']}={cfg['lib_path']}._modidx:d"],

@@ -8,13 +8,21 @@ __version__ = "0.1.0"
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
+if (
+    TYPE_CHECKING
+):  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
     from .explanation import Explanation, explain
     from .explorer import Panel, explore, nearest_change
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-    from .show.tree_plots import plot_meta_tree, plot_trace, plot_tradeoff, plot_tree, plot_uncertainty
+    from .show.tree_plots import (
+        plot_meta_tree,
+        plot_trace,
+        plot_tradeoff,
+        plot_tree,
+        plot_uncertainty,
+    )
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor

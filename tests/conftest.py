@@ -82,6 +82,8 @@ def pytest_testnodedown(node):
 def pytest_terminal_summary(terminalreporter, config):
     left_out = config.stash[LEFT_OUT]
     if left_out:
-        counts = [f"{left_out[tier]} tests of the {tier} tier" for tier in TIERS if tier in left_out]
+        counts = [
+            f"{left_out[tier]} tests of the {tier} tier" for tier in TIERS if tier in left_out
+        ]
         commands = [TIERS[tier] for tier in TIERS if tier in left_out]
         terminalreporter.write_line(f"{' and '.join(counts)} did not run: {', '.join(commands)}")

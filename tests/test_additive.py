@@ -40,7 +40,9 @@ seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)
 OPTIONS = [dict(zip(("count", "fitting", "factors"), each, strict=True))
            for each in product(("features", "parameters"), ("refit", "pursuit"), (False, True))]  # fmt: skip
-every_option = pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
+every_option = pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda o: "-".join(map(str, o.values()))
+)
 
 
 def problem(seed, **options):
@@ -67,15 +69,21 @@ def charged(expert, Z, y, resp, w):
     factors = expert.fisher(Z)
     mass = (w[:, None] * resp * (1 if factors is None else factors)).sum(axis=0)
     fit = float((w[:, None] * resp * expert.log_lik(Z, y)).sum())
-    return fit - float((0.5 * expert.terms.penalty * expert.dims * np.log1p(mass) + expert.const).sum())
+    return fit - float(
+        (0.5 * expert.terms.penalty * expert.dims * np.log1p(mass) + expert.const).sum()
+    )
 
 
 def perturbed(rng, expert):
     """Experts near by, with curves of the same features."""
-    coef = expert.coef + rng.choice([1e-3, 0.1]) * rng.normal(size=expert.coef.shape) * (expert.coef != 0)
+    coef = expert.coef + rng.choice([1e-3, 0.1]) * rng.normal(size=expert.coef.shape) * (
+        expert.coef != 0
+    )
     if isinstance(expert, AdditiveSoftmax):
         return replace(expert, coef=coef - coef.mean(axis=2, keepdims=True))
-    var = np.maximum(expert.var * np.exp(rng.choice([0.0, 0.1]) * rng.normal(size=len(expert.var))), expert.floor)
+    var = np.maximum(
+        expert.var * np.exp(rng.choice([0.0, 0.1]) * rng.normal(size=len(expert.var))), expert.floor
+    )
     return replace(expert, coef=coef, var=var)
 
 
@@ -93,7 +101,9 @@ def test_an_expert_is_a_sum_of_curves(seed):
             curve = basis.design(column) @ expert.coef[k, terms.groups == j]
             assert curve.any() == terms.used(expert.coef)[k, j]
             total += curve
-        np.testing.assert_allclose(expert.log_lik(Z, y)[:, k], norm(total, np.sqrt(expert.var[k])).logpdf(y))
+        np.testing.assert_allclose(
+            expert.log_lik(Z, y)[:, k], norm(total, np.sqrt(expert.var[k])).logpdf(y)
+        )
 
 
 @quick
@@ -105,8 +115,12 @@ def test_classes_are_said_by_scores(seed, n_classes):
     odds = np.exp(np.einsum("np,kpc->nkc", Z, expert.coef))
     prob = odds / odds.sum(axis=2, keepdims=True)
     np.testing.assert_allclose(np.exp(expert.log_prob(Z)), prob)
-    np.testing.assert_allclose(expert.log_lik(Z, codes), np.log(prob[np.arange(len(y)), :, codes]), atol=1e-9)
-    np.testing.assert_allclose(expert.log_lik(Z, np.eye(n_classes)[codes]), expert.log_lik(Z, codes))
+    np.testing.assert_allclose(
+        expert.log_lik(Z, codes), np.log(prob[np.arange(len(y)), :, codes]), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        expert.log_lik(Z, np.eye(n_classes)[codes]), expert.log_lik(Z, codes)
+    )
 
 
 def test_what_is_counted():
@@ -123,7 +137,9 @@ def test_what_is_counted():
     assert AdditiveSoftmax(three, smooth, by_columns).dims.tolist() == [2, 8, 12]
 
 
-@pytest.mark.parametrize("wrong", [{"count": "rows"}, {"fitting": "boost"}, {"penalty": -1.0}, {"penalty": np.nan}])
+@pytest.mark.parametrize(
+    "wrong", [{"count": "rows"}, {"fitting": "boost"}, {"penalty": -1.0}, {"penalty": np.nan}]
+)
 def test_bad_options_are_named(wrong):
     name, given = next(iter(wrong.items()))
     with pytest.raises(ValueError, match=f"{name} must be .*, got '?{given}"):
@@ -174,7 +190,9 @@ def test_an_update_is_never_worse(options, seed):
     classes = additive_softmax(Z, codes, first, w, 2 + seed % 2, terms)
     pairs = [(numbers, y), (classes, codes)]
     for expert, target in pairs + [(perturbed(rng, expert), target) for expert, target in pairs]:
-        before, after = (charged(e, Z, target, resp, w) for e in (expert, expert.update(Z, target, resp, w)))
+        before, after = (
+            charged(e, Z, target, resp, w) for e in (expert, expert.update(Z, target, resp, w))
+        )
         assert after >= before - 1e-7 * (1 + abs(before))
 
 
@@ -194,14 +212,18 @@ def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
         for j in np.flatnonzero(terms.used(expert.coef)[k]):
             coef = expert.coef.copy()
             coef[k, terms.groups == j] = 0
-            same = replace(terms, groups=np.where(coef[k] != 0, terms.groups, -1), penalty=0.0, factors=False)
+            same = replace(
+                terms, groups=np.where(coef[k] != 0, terms.groups, -1), penalty=0.0, factors=False
+            )
             if not pooled and not factors and (coef[k, 1:] != 0).any():
                 on = np.r_[0, np.flatnonzero(coef[k, 1:]) + 1]
                 part = replace(same, groups=np.r_[-1, same.groups[on[1:]]], ridge=terms.ridge[on])
                 fewer = additive_gaussian(Z[:, on], y, resp[:, [k]], w, part)
                 coef[k, on], var = fewer.coef[0], expert.var.copy()
                 var[k] = fewer.var[0]
-                assert charged(replace(expert, coef=coef, var=var), Z, y, resp, w) <= top + 1e-6 * (1 + abs(top))
+                assert charged(replace(expert, coef=coef, var=var), Z, y, resp, w) <= top + 1e-6 * (
+                    1 + abs(top)
+                )
 
 
 @quick
@@ -227,10 +249,14 @@ def test_variances_under_factors_are_the_least(seed):
         def loss(log_v, S=S, N=N, D=D):
             return N * log_v + S / np.exp(log_v) + D * np.log1p(N / np.exp(log_v))
 
-        brute = minimize_scalar(loss, bracket=(np.log(v) - 3, np.log(v) + 3), options={"xtol": 1e-12})
+        brute = minimize_scalar(
+            loss, bracket=(np.log(v) - 3, np.log(v) + 3), options={"xtol": 1e-12}
+        )
         assert loss(np.log(v)) <= brute.fun + 1e-9 * (1 + abs(brute.fun))
     np.testing.assert_array_equal(_fisher_variances(square, mass, 1e9, charge), 1e9)
-    np.testing.assert_allclose(_fisher_variances(square, mass, 0.0, 0 * charge), square / mass, rtol=1e-9)
+    np.testing.assert_allclose(
+        _fisher_variances(square, mass, 0.0, 0 * charge), square / mass, rtol=1e-9
+    )
 
 
 # Matching pursuit
@@ -247,7 +273,9 @@ def pursuit_by_rows(Z, y, weight, var, ridge, groups, cost):
 
     while waiting:
         residual = y - Z @ coef  # (29)
-        best = max(waiting, key=lambda j: np.linalg.norm(Z[:, groups == j].T @ (residual * weight)))  # (27)
+        best = max(
+            waiting, key=lambda j: np.linalg.norm(Z[:, groups == j].T @ (residual * weight))
+        )  # (27)
         own = np.r_[0, np.flatnonzero(groups == best)]
         G, H = Z[:, own], np.diag(weight)
         trial = coef.copy()
@@ -283,10 +311,14 @@ def test_pursuit_of_two_classes_takes_working_residuals(seed):
     score, mean = np.full(len(y), np.log(share / (1 - share))), np.full(len(y), share)  # (31)
     residual = (codes - mean) / (mean * (1 - mean))  # (30)
     H = weight * mean * (1 - mean)
-    norms = [np.linalg.norm(Z[:, groups == j].T @ (H * residual)) for j in range(groups.max() + 1)]  # (27)
+    norms = [
+        np.linalg.norm(Z[:, groups == j].T @ (H * residual)) for j in range(groups.max() + 1)
+    ]  # (27)
     own = np.r_[0, np.flatnonzero(groups == np.argmax(norms))]
     G = Z[:, own]
-    step = np.linalg.solve((G * H[:, None]).T @ G + np.diag(ridge[own]), G.T @ (H * residual))  # (28)
+    step = np.linalg.solve(
+        (G * H[:, None]).T @ G + np.diag(ridge[own]), G.T @ (H * residual)
+    )  # (28)
 
     def value(score, step):
         return weight @ (codes * score - np.logaddexp(0, score)) - 0.5 * ridge[own] @ step**2
@@ -299,7 +331,9 @@ def test_pursuit_of_two_classes_takes_working_residuals(seed):
         told[own] = step
         told[0] += np.log(share / (1 - share))
         np.testing.assert_allclose(coef[:, 1] - coef[:, 0], told, rtol=1e-3, atol=1e-3)
-        dear = _pursue_softmax(Z, np.eye(2)[codes], weight, ridge, terms, np.where(only < 1e9, 2 * gain, 1e9))
+        dear = _pursue_softmax(
+            Z, np.eye(2)[codes], weight, ridge, terms, np.where(only < 1e9, 2 * gain, 1e9)
+        )
         assert not dear[1:].any()
 
 
@@ -317,11 +351,15 @@ def test_fic_never_falls(options):
         else:
             expert = additive_softmax(Z, target, resp, w, n_classes, terms)
         steps = []
-        last, trace = fab(Flat(np.full(3, 1 / 3), expert), Z, target, resp, w, max_iter=15, callback=steps.append)
+        last, trace = fab(
+            Flat(np.full(3, 1 / 3), expert), Z, target, resp, w, max_iter=15, callback=steps.append
+        )
         rises = np.diff(trace)[[not step.shrunk for step in steps[1:]]]
         assert (rises >= -1e-7 * np.abs(trace).max()).all()
         log_joint = last.model.log_joint(Z, target)
-        assert trace[-1] == pytest.approx(fic(last.resp, log_joint, last.model, w, 1.0, last.model.fisher(Z)))
+        assert trace[-1] == pytest.approx(
+            fic(last.resp, log_joint, last.model, w, 1.0, last.model.fisher(Z))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,8 +404,13 @@ def test_factors_are_second_derivatives(seed, n_classes):
 
     np.testing.assert_allclose(-bent(numbers, h), numbers.fisher(Z), rtol=1e-3)
     if n_classes == 2:  # the log-odds move by h
-        np.testing.assert_allclose(-bent(classes, h * np.array([-0.5, 0.5])), classes.fisher(Z), rtol=1e-2, atol=1e-7)
-    told = [np.eye(n_classes) * p - np.outer(p, p) for p in np.exp(classes.log_prob(Z)).reshape(-1, n_classes)]
+        np.testing.assert_allclose(
+            -bent(classes, h * np.array([-0.5, 0.5])), classes.fisher(Z), rtol=1e-2, atol=1e-7
+        )
+    told = [
+        np.eye(n_classes) * p - np.outer(p, p)
+        for p in np.exp(classes.log_prob(Z)).reshape(-1, n_classes)
+    ]
     mean = np.trace(np.array(told), axis1=1, axis2=2) / (2 * (n_classes - 1))
     np.testing.assert_allclose(classes.fisher(Z).ravel(), mean, atol=1e-12)
 
@@ -390,9 +433,15 @@ def test_lines_are_the_linear_experts(n_classes, pooled):
     resp, w = rng.dirichlet(np.ones(K), n), rng.uniform(0.5, 2, n)
     terms = Terms(np.arange(6) - 1, np.zeros(6), count="parameters")
     if n_classes is None:
-        pair = linear_gaussian(Z, y, resp, w, pooled=pooled), additive_gaussian(Z, y, resp, w, terms, pooled=pooled)
+        pair = (
+            linear_gaussian(Z, y, resp, w, pooled=pooled),
+            additive_gaussian(Z, y, resp, w, terms, pooled=pooled),
+        )
     else:
-        pair = linear_softmax(Z, y, resp, w, n_classes), additive_softmax(Z, y, resp, w, n_classes, terms)
+        pair = (
+            linear_softmax(Z, y, resp, w, n_classes),
+            additive_softmax(Z, y, resp, w, n_classes, terms),
+        )
     (line, told), (curve, found) = (
         fab(Flat(np.full(K, 1 / K), expert), Z, y, resp, w, max_iter=40) for expert in pair
     )
@@ -413,10 +462,14 @@ def test_lines_in_the_tree_of_hme():
     linear, _ = start_from_resp(in_memory((table, y, w)), in_memory(resp), symmetric(2), n_known)
     terms = Terms(np.arange(4) - 1, np.zeros(4), count="parameters")
     curved = replace(linear, expert=additive_gaussian(Z, y, resp, w, terms))
-    (line, told), (curve, found) = (fab(model, table, y, resp, w, max_iter=30) for model in (linear, curved))
+    (line, told), (curve, found) = (
+        fab(model, table, y, resp, w, max_iter=30) for model in (linear, curved)
+    )
     np.testing.assert_allclose(found, told, rtol=1e-8)
     np.testing.assert_array_equal(curve.model.assign(table), line.model.assign(table))
-    np.testing.assert_allclose(Z @ curve.model.expert.coef.T, Z @ line.model.expert.coef.T, atol=1e-8)
+    np.testing.assert_allclose(
+        Z @ curve.model.expert.coef.T, Z @ line.model.expert.coef.T, atol=1e-8
+    )
 
 
 # Smoothness
@@ -427,8 +480,12 @@ def test_smoothness_by_cross_validation():
     x = rng.random((400, 2))
     bases = [basis_of(column, n_knots=12) for column in x.T]
     Z, terms, w, resp = additive_design(bases, x), Terms.of(bases), np.ones(400), np.ones((400, 1))
-    rough = additive_gaussian(Z, np.sin(25 * x[:, 0]) + 0.1 * rng.normal(size=400), resp, w, terms, smooth="gcv")
-    plain = additive_gaussian(Z, 3 * x[:, 0] + 0.5 * rng.normal(size=400), resp, w, terms, smooth="gcv")
+    rough = additive_gaussian(
+        Z, np.sin(25 * x[:, 0]) + 0.1 * rng.normal(size=400), resp, w, terms, smooth="gcv"
+    )
+    plain = additive_gaussian(
+        Z, 3 * x[:, 0] + 0.5 * rng.normal(size=400), resp, w, terms, smooth="gcv"
+    )
     assert rough.smooth[0] < 1e-2 * plain.smooth[0]
     y = np.sin(9 * x[:, 0]) + 0.5 * rng.normal(size=400)
     start = additive_gaussian(Z, y, resp, w, terms)
@@ -436,10 +493,15 @@ def test_smoothness_by_cross_validation():
     on = np.flatnonzero(start.coef[0])
 
     def score(smooth):  # leave-one-out with the mean leverage
-        hat = Z[:, on] @ np.linalg.solve(Z[:, on].T @ Z[:, on] + smooth * np.diag(terms.ridge[on]), Z[:, on].T)
+        hat = Z[:, on] @ np.linalg.solve(
+            Z[:, on].T @ Z[:, on] + smooth * np.diag(terms.ridge[on]), Z[:, on].T
+        )
         return np.sum((y - hat @ y) ** 2) / (400 - np.trace(hat)) ** 2
 
-    assert all(score(found.smooth[0]) <= score(found.smooth[0] * 10.0**step) * (1 + 1e-9) for step in (-2, -1, 1, 2))
+    assert all(
+        score(found.smooth[0]) <= score(found.smooth[0] * 10.0**step) * (1 + 1e-9)
+        for step in (-2, -1, 1, 2)
+    )
 
 
 def test_smoothness_of_classes():
@@ -449,9 +511,14 @@ def test_smoothness_of_classes():
     Z, terms, w, resp = additive_design(bases, x), Terms.of(bases), np.ones(600), np.ones((600, 1))
     rough = (3 * np.sin(25 * x[:, 0]) + rng.logistic(size=600) > 0).astype(int)
     plain = (6 * x[:, 0] - 3 + rng.logistic(size=600) > 0).astype(int)
-    found = [additive_softmax(Z, codes, resp, w, 2, terms, smooth="gcv").smooth[0] for codes in (rough, plain)]
+    found = [
+        additive_softmax(Z, codes, resp, w, 2, terms, smooth="gcv").smooth[0]
+        for codes in (rough, plain)
+    ]
     assert found[0] < 1e-2 * found[1]
-    again = smoothed_softmax(additive_softmax(Z, rough, resp, w, 2, terms, smooth=found[0]), Z, rough, resp, w)
+    again = smoothed_softmax(
+        additive_softmax(Z, rough, resp, w, 2, terms, smooth=found[0]), Z, rough, resp, w
+    )
     assert 0.1 <= again.smooth[0] / found[0] <= 10
 
 
@@ -469,7 +536,9 @@ def test_bending_is_a_prior():
     np.testing.assert_allclose(expert.coef[0, on], best, atol=1e-4)
     square = weight @ (y - Z @ expert.coef[0]) ** 2
     assert expert.const[0] == pytest.approx(1.5 * terms.ridge @ expert.coef[0] ** 2 / expert.var[0])
-    assert expert.var[0] == pytest.approx((square + 2 * expert.var[0] * expert.const[0]) / weight.sum(), rel=1e-6)
+    assert expert.var[0] == pytest.approx(
+        (square + 2 * expert.var[0] * expert.const[0]) / weight.sum(), rel=1e-6
+    )
 
 
 @quick
@@ -489,7 +558,10 @@ def test_covariance_is_the_inverse_curvature(seed, n_classes):
         step = rng.normal(size=len(on)) / len(on)
 
         def loss(coef, k=k):
-            one = replace(numbers, coef=np.where(np.arange(len(numbers.coef))[:, None] == k, coef, numbers.coef))
+            one = replace(
+                numbers,
+                coef=np.where(np.arange(len(numbers.coef))[:, None] == k, coef, numbers.coef),
+            )
             return one.const[k] - w @ (resp[:, k] * one.log_lik(Z, y)[:, k])
 
         def moved(t, k=k, on=on, step=step):
@@ -498,14 +570,20 @@ def test_covariance_is_the_inverse_curvature(seed, n_classes):
             return coef
 
         bent = loss(moved(1)) + loss(moved(-1)) - 2 * loss(moved(0))
-        assert step @ np.linalg.solve(found[k][np.ix_(on, on)], step) == pytest.approx(bent, rel=1e-5)
+        assert step @ np.linalg.solve(found[k][np.ix_(on, on)], step) == pytest.approx(
+            bent, rel=1e-5
+        )
         if n_classes == 2:  # log-odds, twice the score
             odds = Z @ (classes.coef[k, :, 1] - classes.coef[k, :, 0])
             held = np.r_[0, 1 + np.flatnonzero(classes.coef[k, 1:, 1])]
             weight = w * resp[:, k] / (2 + np.exp(odds) + np.exp(-odds))
-            curvature = (Z[:, held] * weight[:, None]).T @ Z[:, held] + np.diag(2.0 * terms.ridge[held])
+            curvature = (Z[:, held] * weight[:, None]).T @ Z[:, held] + np.diag(
+                2.0 * terms.ridge[held]
+            )
             curvature += np.diag(RIDGE * (w * resp[:, k]) @ Z[:, held] ** 2)
-            np.testing.assert_allclose(4 * by_class[k, 1][np.ix_(held, held)] @ curvature, np.eye(len(held)), atol=1e-6)
+            np.testing.assert_allclose(
+                4 * by_class[k, 1][np.ix_(held, held)] @ curvature, np.eye(len(held)), atol=1e-6
+            )
 
 
 # Units, weights, edges
@@ -516,10 +594,14 @@ def test_covariance_is_the_inverse_curvature(seed, n_classes):
 def test_scale_and_offset_of_y(seed, power, offset):
     _, _, _, Z, y, resp, w, terms = problem(seed)
     scale = 2.0 ** (3 * power)
-    plain, moved = (additive_gaussian(Z, target, resp, w, terms) for target in (y, scale * (y + offset)))
+    plain, moved = (
+        additive_gaussian(Z, target, resp, w, terms) for target in (y, scale * (y + offset))
+    )
     value = charged(plain, Z, y, resp, w)
     shift = (w @ resp).sum() * np.log(scale)
-    assert charged(moved, Z, scale * (y + offset), resp, w) + shift == pytest.approx(value, abs=1e-4 * (1 + abs(value)))
+    assert charged(moved, Z, scale * (y + offset), resp, w) + shift == pytest.approx(
+        value, abs=1e-4 * (1 + abs(value))
+    )
 
 
 @quick
@@ -528,11 +610,16 @@ def test_a_weight_is_a_repetition(seed):
     rng, bases, x, Z, y, resp, w, terms = problem(seed)
     again = np.repeat(np.arange(len(y)), w.astype(int))
     codes = labelled(rng, y, 3)
-    for make, target in ((additive_gaussian, y), (lambda *a: additive_softmax(*a[:4], 3, a[4]), codes)):
+    for make, target in (
+        (additive_gaussian, y),
+        (lambda *a: additive_softmax(*a[:4], 3, a[4]), codes),
+    ):
         one = make(Z, target, resp, w, terms)
         two = make(Z[again], target[again], resp[again], np.ones(len(again)), terms)
         value = charged(one, Z, target, resp, w)
-        assert charged(two, Z, target, resp, w) == pytest.approx(value, abs=1e-3 + 1e-6 * abs(value))
+        assert charged(two, Z, target, resp, w) == pytest.approx(
+            value, abs=1e-3 + 1e-6 * abs(value)
+        )
 
 
 def test_many_rows_are_as_few():
@@ -540,7 +627,9 @@ def test_many_rows_are_as_few():
     times = 5000 // len(y) + 1
     rows = np.tile(np.arange(len(y)), times)
     many = additive_gaussian(Z[rows], y[rows], resp[rows], w[rows] / times, terms)
-    np.testing.assert_allclose(many.coef, additive_gaussian(Z, y, resp, w, terms).coef, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        many.coef, additive_gaussian(Z, y, resp, w, terms).coef, rtol=1e-6, atol=1e-8
+    )
 
 
 def test_an_expert_without_rows_stays_as_it_is():

@@ -22,7 +22,18 @@ from shared.effort import examples
 from threadpoolctl import threadpool_info
 
 from fabinterp.bench import runner as bench
-from fabinterp.bench.runner import Cell, Column, Grid, Missing, Table, over, printed, read_lines, render, run
+from fabinterp.bench.runner import (
+    Cell,
+    Column,
+    Grid,
+    Missing,
+    Table,
+    over,
+    printed,
+    read_lines,
+    render,
+    run,
+)
 
 PAPER = {"a<b": "0.31 ± 0.03", "abalone": "0.60"}
 METHODS = ("ours", "peer", "gone")
@@ -42,12 +53,22 @@ def measure(key):
     if key["method"] == "gone":
         raise Missing("gone is not installed")
     rng = np.random.default_rng(key["fold"])
-    return {"rmse": len(key["data"]) / 10 + 0.05 * (key["method"] == "ours") + 0.01 * rng.normal(), "odd": math.inf}
+    return {
+        "rmse": len(key["data"]) / 10 + 0.05 * (key["method"] == "ours") + 0.01 * rng.normal(),
+        "odd": math.inf,
+    }
 
 
 def show(lines):
     def cell(data, method):
-        return over([at["rmse"] for at in lines if (at["key"]["data"], at["key"]["method"]) == (data, method)], 3)
+        return over(
+            [
+                at["rmse"]
+                for at in lines
+                if (at["key"]["data"], at["key"]["method"]) == (data, method)
+            ],
+            3,
+        )
 
     assert all(line["odd"] == math.inf for line in lines)
     rows = list(dict.fromkeys(line["key"]["data"] for line in lines))
@@ -55,7 +76,17 @@ def show(lines):
     return Grid(COLUMNS, rows, cells, ("A note.",), "data")
 
 
-TABLE = Table("test-1", "A table", "toy", jobs, measure, show, ("no-such-thing",), "Two folds.", {"a<b": "So it is."})
+TABLE = Table(
+    "test-1",
+    "A table",
+    "toy",
+    jobs,
+    measure,
+    show,
+    ("no-such-thing",),
+    "Two folds.",
+    {"a<b": "So it is."},
+)
 
 
 def counted(measure=measure, **changes):
@@ -74,7 +105,9 @@ def started(folder, sleep=0.0):
     code = "import sys, test_bench; from fabinterp.bench.runner import run; run(test_bench.TABLE, sys.argv[1])"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     env = {**os.environ, "PYTHONPATH": path, "TEST_BENCH_SLEEP": str(sleep)}
-    return subprocess.Popen([sys.executable, "-c", code, str(folder)], env=env, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder)], env=env, stderr=subprocess.PIPE, text=True
+    )
 
 
 def lines_within(file, n, seconds=60):
@@ -142,7 +175,9 @@ def test_other_jobs_than_before(tmp_path):
     grid = run(table, tmp_path, verbose=0)
     assert seen == [{"data": "abalone", "method": "ours", "fold": 7}]
     folds = [0, 1, 7]
-    value = np.mean([measure({"data": "abalone", "method": "ours", "fold": fold})["rmse"] for fold in folds])
+    value = np.mean(
+        [measure({"data": "abalone", "method": "ours", "fold": fold})["rmse"] for fold in folds]
+    )
     assert grid.cells[1][1].value == pytest.approx(value) and grid.cells[1][2] is None
     assert sum(line["key"]["method"] == "peer" for line in read_lines(tmp_path / "toy.jsonl")) == 10
 
@@ -163,9 +198,16 @@ def test_what_is_missing_is_a_note_and_tried_again(tmp_path):
 
     table, seen = counted(all_gone)
     again = run(table, tmp_path, again=True, verbose=0)
-    assert len(seen) == 30 and [row[3].value for row in again.cells] == [0.5, 0.5]  # a blank replaces no figure
+    assert len(seen) == 30 and [row[3].value for row in again.cells] == [
+        0.5,
+        0.5,
+    ]  # a blank replaces no figure
     nothing = run(table, tmp_path / "new", verbose=0)
-    assert not nothing.rows and "nothing is installed: 30 of 30" in nothing.to_text() and nothing._repr_html_()
+    assert (
+        not nothing.rows
+        and "nothing is installed: 30 of 30" in nothing.to_text()
+        and nothing._repr_html_()
+    )
 
 
 def test_again_measures_everything_again(tmp_path):
@@ -191,7 +233,9 @@ def test_a_failure_names_the_job_and_keeps_what_was_measured(tmp_path):
     table, _ = counted(broken)
     with pytest.raises(ZeroDivisionError) as failure:
         run(table, tmp_path, verbose=0)
-    assert "'fold': 1" in failure.value.__notes__[0] and len(read_lines(tmp_path / "toy.jsonl")) == 6
+    assert (
+        "'fold': 1" in failure.value.__notes__[0] and len(read_lines(tmp_path / "toy.jsonl")) == 6
+    )
     table, _ = counted(lambda key: {"load": 1})
     with pytest.raises(ValueError, match="other names than those of the stamp, got 'load'"):
         run(table, tmp_path / "new", verbose=0)
@@ -202,7 +246,9 @@ def test_a_failure_names_the_job_and_keeps_what_was_measured(tmp_path):
 
 def test_one_thread(tmp_path):
     seen = []
-    table, _ = counted(lambda key: seen.extend(pool["num_threads"] for pool in threadpool_info()) or measure(key))
+    table, _ = counted(
+        lambda key: seen.extend(pool["num_threads"] for pool in threadpool_info()) or measure(key)
+    )
     run(table, tmp_path, quick=True, verbose=0)
     assert set(seen) == {1}
 
@@ -225,22 +271,31 @@ def test_figures_come_back_as_they_were(tmp_path_factory, figures):
 
 
 def test_numpy_figures_become_plain():
-    said = bench.plain_out({"a": np.float32(0.5), "b": np.arange(2), "c": (np.int64(3), np.nan), "d": np.bool_(True)})
-    assert json.dumps(said, allow_nan=False) == '{"a": 0.5, "b": [0, 1], "c": [3, "NaN"], "d": true}'
+    said = bench.plain_out(
+        {"a": np.float32(0.5), "b": np.arange(2), "c": (np.int64(3), np.nan), "d": np.bool_(True)}
+    )
+    assert (
+        json.dumps(said, allow_nan=False) == '{"a": 0.5, "b": [0, 1], "c": [3, "NaN"], "d": true}'
+    )
 
 
 def test_the_stamp(tmp_path):
     line = bench.stamp("pytest", "no-such-thing")
     assert list(line) == ["date", "python", "machine", "processor", "cores", "versions", "load"]
-    assert line["versions"]["pytest"] == pytest.__version__ and line["versions"]["no-such-thing"] is None
+    assert (
+        line["versions"]["pytest"] == pytest.__version__
+        and line["versions"]["no-such-thing"] is None
+    )
     text = json.dumps(line)
     assert platform.node() not in text and os.getcwd() not in text
     grid = run(TABLE, tmp_path, verbose=0)
     assert f"numpy {np.__version__}" in grid.stamp and "no-such-thing" not in grid.stamp
     old = [{"date": "2020-01-02", "versions": {"numpy": "1"}, "load": 0.5}, {"date": "2020-01-01", "versions": None},
            {"date": "2020-01-03", "versions": {"numpy": "2"}, "load": 3.0, "took": 7e3, "machine": "m"}]  # fmt: skip
-    assert bench.stamp_text(old) == ("Measured 2020-01-01 to 2020-01-03; on m; with numpy 1 and 2; "
-                                     "load 0.5 to 3.0; 1 h 57 min of measuring.")
+    assert bench.stamp_text(old) == (
+        "Measured 2020-01-01 to 2020-01-03; on m; with numpy 1 and 2; "
+        "load 0.5 to 3.0; 1 h 57 min of measuring."
+    )
     assert bench.stamp_text([{}]) == ""
 
 
@@ -256,10 +311,15 @@ def test_figures_as_printed():
             printed(text)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 4), st.floats(-2, 2), st.sampled_from(["lower", "higher"]))
+@given(
+    st.integers(0, 10**6), st.integers(0, 4), st.floats(-2, 2), st.sampled_from(["lower", "higher"])
+)
 def test_worse_means_beyond_rounding(k, digits, apart, better):
     unit = 10.0**-digits
-    paper, ours = Cell(round(k * unit, digits), None, digits), Cell(round(k * unit, digits) + apart * unit)
+    paper, ours = (
+        Cell(round(k * unit, digits), None, digits),
+        Cell(round(k * unit, digits) + apart * unit),
+    )
     worse = bench.is_worse(ours, paper, better)
     distance = apart if better == "lower" else -apart
     if abs(abs(distance) - 0.5) > 1e-6:  # at the half itself the rounding of floats decides
@@ -276,11 +336,19 @@ def grid_of(*cells, better="lower"):
 
 def test_shortfalls():
     grid = grid_of(printed("0.50 ± 0.10"), 0.57, printed("0.5"), 0.56, 0.1, 3)
-    assert [(s.other.name, s.within) for s in grid.shortfalls()] == [("FAB", True), ("SVR", False), ("EBM", False)]
-    assert str(grid.shortfalls()[0]) == "r, E: ours 0.570, FAB (the paper's) 0.50 ± 0.10, within its ±"
+    assert [(s.other.name, s.within) for s in grid.shortfalls()] == [
+        ("FAB", True),
+        ("SVR", False),
+        ("EBM", False),
+    ]
+    assert (
+        str(grid.shortfalls()[0]) == "r, E: ours 0.570, FAB (the paper's) 0.50 ± 0.10, within its ±"
+    )
     assert list(bench.signs_of(grid).values()) == ["(†)‡"]
     assert "in brackets" in bench.legend_of(grid)
-    assert [s.other.name for s in grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher").shortfalls()] == ["SVR"]
+    assert [
+        s.other.name for s in grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher").shortfalls()
+    ] == ["SVR"]
     for ours in (None, "n/a", math.nan):
         assert not grid_of(0.5, ours, 0.5, 0.5, 0.1, 3).shortfalls()
     assert len(grid_of(0.5, math.inf, None, "?", math.nan, 3).shortfalls()) == 1
@@ -302,7 +370,10 @@ def test_reasons(tmp_path):
 
 
 def test_numbers():
-    said = [bench.number_text(v) for v in (0.0, 1234.4, 0.12345, 12.345, -0.00123, 3e-9, 2e8, math.inf, math.nan)]
+    said = [
+        bench.number_text(v)
+        for v in (0.0, 1234.4, 0.12345, 12.345, -0.00123, 3e-9, 2e8, math.inf, math.nan)
+    ]
     assert said == ["0", "1234", "0.123", "12.3", "-0.00123", "3.00e-09", "2.00e+08", "∞", "–"]
     assert over([]) is None and over([2.0]) == Cell(2.0, None, None)
     assert over([1.0, 3.0], 1) == Cell(2.0, math.sqrt(2), 1)
@@ -343,19 +414,39 @@ def test_a_hostile_grid_as_html(tmp_path):
 
 
 def test_texts_whole_numbers_and_commands():
-    grid = Grid(["n", "rule"], ["a", "b"], [[3, "x ≤ 1"], [np.int64(1200), None]], ("`run <x>` goes on",))
-    assert [bench.cell_text(cell) for cell in grid.cells[0] + grid.cells[1]] == ["3", "x ≤ 1", "1200", "–"]
+    grid = Grid(
+        ["n", "rule"], ["a", "b"], [[3, "x ≤ 1"], [np.int64(1200), None]], ("`run <x>` goes on",)
+    )
+    assert [bench.cell_text(cell) for cell in grid.cells[0] + grid.cells[1]] == [
+        "3",
+        "x ≤ 1",
+        "1200",
+        "–",
+    ]
     assert grid.to_text().splitlines()[2:4] == ["a     3  x ≤ 1", "b  1200  –"]
-    assert "<code>run &lt;x&gt;</code> goes on" in grid._repr_html_() and '<td class="said">x ≤ 1' in grid._repr_html_()
+    assert (
+        "<code>run &lt;x&gt;</code> goes on" in grid._repr_html_()
+        and '<td class="said">x ≤ 1' in grid._repr_html_()
+    )
 
 
 @given(st.integers(1, 14), st.integers(40, 120))
 def test_the_text_fits_the_terminal(n, wide):
-    columns = [Column(f"method {j}", "peer" if j else "ours", "RMSE" if j < 7 else "leaves", "lower") for j in range(n)]
-    grid = Grid(columns, ["abalone", "cal_housing"], [[Cell(j + 0.5, 0.25, 3) for j in range(n)]] * 2, corner="data")
+    columns = [
+        Column(f"method {j}", "peer" if j else "ours", "RMSE" if j < 7 else "leaves", "lower")
+        for j in range(n)
+    ]
+    grid = Grid(
+        columns,
+        ["abalone", "cal_housing"],
+        [[Cell(j + 0.5, 0.25, 3) for j in range(n)]] * 2,
+        corner="data",
+    )
     text = grid.to_text(wide)
     assert all(len(line) <= wide for line in text.splitlines())
-    assert text.count("cal_housing") == text.count("data  ") and all(f"method {j}" in text for j in range(n))
+    assert text.count("cal_housing") == text.count("data  ") and all(
+        f"method {j}" in text for j in range(n)
+    )
     assert all(f"{j + 0.5:.3f} ± 0.250" in text for j in range(n))
 
 
@@ -367,11 +458,17 @@ def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     run(TABLE, tmp_path / "log")
-    assert re.fullmatch(r"test-1 \[\.{20}\] 0/30 a<b ours 0\ntest-1 \[#{20}\] 30/30\n", log.getvalue())
+    assert re.fullmatch(
+        r"test-1 \[\.{20}\] 0/30 a<b ours 0\ntest-1 \[#{20}\] 30/30\n", log.getvalue()
+    )
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     run(TABLE, tmp_path / "terminal")
     said = terminal.getvalue()
-    assert said.count("\n") == 1 and said.endswith("30/30\n") and "15/30, 0 s left abalone ours 2" in said
+    assert (
+        said.count("\n") == 1
+        and said.endswith("30/30\n")
+        and "15/30, 0 s left abalone ours 2" in said
+    )
     monkeypatch.setattr(sys, "stderr", quiet := io.StringIO())
     run(TABLE, tmp_path / "quiet", verbose=0)
     assert not quiet.getvalue()
@@ -381,7 +478,9 @@ def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
 
 
 def test_a_name_that_is_none():
-    with pytest.raises(ValueError, match="table 'nakahara-11' is not known: did you mean 'nakahara-1'"):
+    with pytest.raises(
+        ValueError, match="table 'nakahara-11' is not known: did you mean 'nakahara-1'"
+    ):
         bench.table_named("nakahara-11")
     with pytest.raises(ValueError, match="the tables are 'hara-2'"):
         bench.table_named("qqqqqq")
@@ -397,13 +496,22 @@ def test_importing_bench_imports_no_room():
 def test_every_table_is_in_order():
     measured = {}
     for name, table in bench.TABLES.items():
-        assert bench.TABLES[name] is table and re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", name) and table.title
+        assert (
+            bench.TABLES[name] is table
+            and re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", name)
+            and table.title
+        )
         for quick in (False, True):
             keys = table.keys(quick)
             assert keys and list(keys) == list(table.keys(quick)), name
-            assert not quick or table.quick or keys == table.keys(), f"{name} does not say what --quick leaves out"
+            assert not quick or table.quick or keys == table.keys(), (
+                f"{name} does not say what --quick leaves out"
+            )
         for key in table.keys():  # tables of one study that share a key measure the same
-            assert measured.setdefault((table.study, key), table.measure) is table.measure, (name, key)
+            assert measured.setdefault((table.study, key), table.measure) is table.measure, (
+                name,
+                key,
+            )
     assert len(bench.TABLES) == len(set(bench.TABLES)) > len(bench._ROOMS)
 
 
@@ -411,11 +519,17 @@ def test_every_table_bears_a_few_of_its_figures_and_explains_its_losses():
     folder = ROOT / "nbs" / "results"
     for table in bench.TABLES.values():
         kept = bench.latest(read_lines(bench.lines_file(table, folder)))
-        lines = [kept[text] for text in table.keys() if "missing" not in kept.get(text, {"missing": 0})]
+        lines = [
+            kept[text] for text in table.keys() if "missing" not in kept.get(text, {"missing": 0})
+        ]
         grids = [table.show(lines[:few]) for few in (1, 9) if lines]
         for grid in grids:
             assert grid.to_text() and not Page(grid._repr_html_()).open, table.name
-        if any(column.role == "ours" and column.better for grid in grids for column in grid.columns):
+        if any(
+            column.role == "ours" and column.better for grid in grids for column in grid.columns
+        ):
             grid = render(table, folder)
             unsaid = {loss.row for loss in grid.shortfalls()} - set(grid.why)
-            assert not unsaid or "" in grid.why, f"{table.name} does not say why ours is worse on {unsaid}"
+            assert not unsaid or "" in grid.why, (
+                f"{table.name} does not say why ours is worse on {unsaid}"
+            )

@@ -8,7 +8,16 @@ import pytest
 from shared.needs import need, need_data
 
 from fabinterp.bench import nakahara as room
-from fabinterp.bench.runner import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
+from fabinterp.bench.runner import (
+    Missing,
+    is_worse,
+    latest,
+    plain_out,
+    read_lines,
+    render,
+    run,
+    text_of,
+)
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
 TABLES = {table.name: table for table in room.TABLES}
@@ -51,7 +60,9 @@ def test_rows_one_by_one_and_all_at_once_say_the_same(kind, depth, n_features):
     X, y, levels = room.coin_levels(40, depth, n_features, kind, 7)
     start = room.empty_state(levels, room.BetaBernoulli(), 0.5)
     state = room.batch(start, levels, X, y)
-    assert np.allclose(np.exp(room.row_by_row(start, levels, X, y)), state.posterior.split_prob, rtol=0, atol=1e-12)
+    assert np.allclose(
+        np.exp(room.row_by_row(start, levels, X, y)), state.posterior.split_prob, rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.measure
@@ -66,16 +77,27 @@ def test_bayesml_says_the_same():
 
 def test_the_coins_of_a_test_are_those_of_its_number():
     one, two, other = (room.coin_levels(20, 3, 5, "int64", r) for r in (0, 0, 1))
-    assert (one[0] == two[0]).all() and (one[1] == two[1]).all() and one[2].features == two[2].features
+    assert (
+        (one[0] == two[0]).all() and (one[1] == two[1]).all() and one[2].features == two[2].features
+    )
     assert (one[0] != other[0]).any()
 
 
-@pytest.mark.parametrize("key", [
-    {"part": "single", "data": "breast_cancer", "depth": 5, "fold": 3},
-    pytest.param({"part": "single", "data": "abalone", "depth": 5, "fold": 3}, marks=pytest.mark.measure),
-    {"part": "forest", "data": "breast_cancer", "depth": 5, "fold": 1, "trees": 100},
-    pytest.param({"part": "linear", "data": "abalone", "depth": 5, "fold": 1, "trees": 100}, marks=pytest.mark.measure),
-], ids=lambda key: f"{key['part']}-{key['data']}")
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"part": "single", "data": "breast_cancer", "depth": 5, "fold": 3},
+        pytest.param(
+            {"part": "single", "data": "abalone", "depth": 5, "fold": 3}, marks=pytest.mark.measure
+        ),
+        {"part": "forest", "data": "breast_cancer", "depth": 5, "fold": 1, "trees": 100},
+        pytest.param(
+            {"part": "linear", "data": "abalone", "depth": 5, "fold": 1, "trees": 100},
+            marks=pytest.mark.measure,
+        ),
+    ],
+    ids=lambda key: f"{key['part']}-{key['data']}",
+)
 def test_a_fold_finds_what_is_stored(key):
     need_data(key["data"])
     line = LINES[text_of(key)]
@@ -123,7 +145,11 @@ def test_tables_bear_that_lines_are_missing(table):
 @every_table
 def test_tables_are_rendered_with_the_stamp_of_their_lines(table):
     grid = render(table, RESULTS)
-    assert grid.title == table.title and "scikit-learn" in grid.stamp and "<table" in grid._repr_html_()
+    assert (
+        grid.title == table.title
+        and "scikit-learn" in grid.stamp
+        and "<table" in grid._repr_html_()
+    )
     for shortfall in grid.shortfalls():
         assert is_worse(shortfall.value, shortfall.than, "lower")
         assert grid.why.get(shortfall.row) or grid.why.get("")
@@ -131,15 +157,23 @@ def test_tables_are_rendered_with_the_stamp_of_their_lines(table):
 
 def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
     grid = room.show_table(stored("nakahara-1"))
-    raw = {line["key"]["n"]: line for row in (RESULTS / "metatree.jsonl").read_text().splitlines()
-           if (line := json.loads(row))["key"]["part"] == "table1"}
+    raw = {
+        line["key"]["n"]: line
+        for row in (RESULTS / "metatree.jsonl").read_text().splitlines()
+        if (line := json.loads(row))["key"]["part"] == "table1"
+    }
     assert grid.rows == ("50 rows", "100 rows", "200 rows")
     for n, cells in zip((50, 100, 200), grid.cells, strict=True):
         names = ("rows", "", "bayesml_rows", "update", "", "bayesml_update", "partial_fit")
         assert [cell.value for cell, name in zip(cells, names, strict=False) if name] == [
-            raw[n][name]["mean"] for name in names if name]
+            raw[n][name]["mean"] for name in names if name
+        ]
     assert [cells[1].value for cells in grid.cells] == [1.67, 3.29, 6.72]
-    assert [(cells[4].value, cells[4].spread) for cells in grid.cells] == [(1.78, 0.41), (1.89, 0.23), (1.90, 0.22)]
+    assert [(cells[4].value, cells[4].spread) for cells in grid.cells] == [
+        (1.78, 0.41),
+        (1.89, 0.23),
+        (1.90, 0.22),
+    ]
 
 
 @pytest.mark.parametrize("name", ["nakahara-single", "nakahara-forests"])
@@ -150,8 +184,13 @@ def test_folds_are_averaged_as_on_the_page_of_the_method(name):
         data, depth, *more = row.split(", ")
         depth = None if depth == "no limit" else int(depth.removeprefix("depth "))
         part = "linear" if more else name.removeprefix("nakahara-").removesuffix("s")
-        own = [line for line in LINES.values() if line["key"].get("data") == data and line["key"]["depth"] == depth
-               and line["key"]["part"] == part]
+        own = [
+            line
+            for line in LINES.values()
+            if line["key"].get("data") == data
+            and line["key"]["depth"] == depth
+            and line["key"]["part"] == part
+        ]
         assert len(own) == room.FOLDS[part]
         unit = own[0].get("sd", 1.0)
         before, after = (np.mean([line[of] for line in own]) for of in ("base_loss", "loss"))

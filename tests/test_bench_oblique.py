@@ -52,19 +52,28 @@ def toy(name, n=150, seed=0):
 # What is typed
 
 
-@pytest.mark.parametrize("typed,methods", [(TABLE_3, METHODS_3), (TABLE_4, METHODS_4)], ids=["3", "4"])
+@pytest.mark.parametrize(
+    "typed,methods", [(TABLE_3, METHODS_3), (TABLE_4, METHODS_4)], ids=["3", "4"]
+)
 def test_a_row_has_a_figure_and_a_deviation_for_each_method(typed, methods):
     assert len(typed) == 12
     for row in typed.values():
         figures = list(map(printed, row.split()))
-        assert len(figures) == len(methods) and all(f.spread is not None and f.spread < f.value for f in figures)
+        assert len(figures) == len(methods) and all(
+            f.spread is not None and f.spread < f.value for f in figures
+        )
 
 
 def test_the_last_two_columns_of_table_4_are_in_the_order_that_its_text_supports():
     ours, machine = (METHODS_4.index(name) for name in ("OT-SpAM", "SVM-RBF"))
-    short = {name for name, row in TABLE_4.items()
-             if printed(row.split()[ours]).value < printed(row.split()[machine]).value - 5}
-    assert short == {"eeg_eye_state"}  # D21: the one loss of accuracy that the paper calls significant
+    short = {
+        name
+        for name, row in TABLE_4.items()
+        if printed(row.split()[ours]).value < printed(row.split()[machine]).value - 5
+    }
+    assert short == {
+        "eeg_eye_state"
+    }  # D21: the one loss of accuracy that the paper calls significant
 
 
 def test_printed_gates_are_near_the_true_ones():
@@ -94,7 +103,9 @@ def test_every_stored_line_answers_a_job():
     asked = {text for table in TABLES for text in table.keys()}
     lines = read_lines(STORED / "planes.jsonl")
     assert lines and {text_of(line["key"]) for line in lines} <= asked
-    assert all(line["date"] and line["processor"] and line["versions"]["scikit-learn"] for line in lines)
+    assert all(
+        line["date"] and line["processor"] and line["versions"]["scikit-learn"] for line in lines
+    )
 
 
 @tables
@@ -102,15 +113,22 @@ def test_the_stored_figures_make_a_table_with_a_reason_for_every_shortfall(table
     grid = render(table, STORED)
     assert grid.rows and "Measured" in grid.stamp
     for row, mine, *_ in grid.shortfalls():
-        assert grid.why.get(row, grid.why.get("")), f"{table.name}: no reason for {row}, {mine.name}"
+        assert grid.why.get(row, grid.why.get("")), (
+            f"{table.name}: no reason for {row}, {mine.name}"
+        )
 
 
 def test_stored_figures_of_ours_are_of_the_settings_of_today():
     for name in ("abalone", "banana"):
-        lines = [line for line in read_lines(STORED / "planes.jsonl")
-                 if line["key"]["data"] == name and line["key"]["method"] in ("oblique", "piecewise")]
-        today = {method: bench_oblique.number_of(settings_of(METHODS[method].make(name, 0)))
-                 for method in ("oblique", "piecewise")}
+        lines = [
+            line
+            for line in read_lines(STORED / "planes.jsonl")
+            if line["key"]["data"] == name and line["key"]["method"] in ("oblique", "piecewise")
+        ]
+        today = {
+            method: bench_oblique.number_of(settings_of(METHODS[method].make(name, 0)))
+            for method in ("oblique", "piecewise")
+        }
         assert {(line["key"]["method"], line["settings"]) for line in lines} == set(today.items())
 
 
@@ -127,7 +145,9 @@ def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
     assert all(len(parts(name, fold)[0]) + len(test) == 150 for fold, test in enumerate(tests))
 
 
-@pytest.mark.parametrize("method", ["oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)])
+@pytest.mark.parametrize(
+    "method", ["oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)]
+)
 @pytest.mark.parametrize("name", ["stock", "titanic"])
 def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
     if method == "pygam":
@@ -147,7 +167,10 @@ def test_a_fold_is_measured_as_it_is_stored():
     key = {"part": "regression", "data": "auto_mpg", "method": "oblique", "fold": 0}
     stored = [line for line in read_lines(STORED / "planes.jsonl") if line["key"] == key][0]
     row = measure(key)
-    assert row["error"] == pytest.approx(stored["error"], rel=0.02) and row["settings"] == stored["settings"]
+    assert (
+        row["error"] == pytest.approx(stored["error"], rel=0.02)
+        and row["settings"] == stored["settings"]
+    )
     assert set(row) <= set(stored)
 
 
@@ -169,10 +192,15 @@ def test_a_peer_that_is_not_installed_is_told(monkeypatch, make, module):
 def test_a_missing_peer_is_a_blank_and_the_others_stand(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygam", None)
     monkeypatch.setattr(bench_oblique, "read", toy)
-    wanted = [{"part": "regression", "data": "stock", "method": m, "fold": 0} for m in ("oblique", "pygam")]
+    wanted = [
+        {"part": "regression", "data": "stock", "method": m, "fold": 0}
+        for m in ("oblique", "pygam")
+    ]
     grid = run(replace(by_name["wang-3"], jobs=lambda quick: wanted), tmp_path, verbose=0)
     cells = {(c.group, c.name): cell for c, cell in zip(grid.columns, grid.cells[0], strict=True)}
-    assert cells["RMSE, on the peers' folds", "pygam"] is None and cells["RMSE", "oblique"].value < 1
+    assert (
+        cells["RMSE, on the peers' folds", "pygam"] is None and cells["RMSE", "oblique"].value < 1
+    )
     assert any("pygam is not installed" in note for note in grid.notes)
 
 
@@ -188,8 +216,13 @@ def test_pygam_under_the_shim_is_an_estimator():
 
 def test_a_term_counts_that_varies():
     terms = np.column_stack([np.linspace(0, 1, 9), np.full(9, 3.0), np.linspace(0, 1e-9, 9)])
-    assert size_of_additive(terms, 4) == {"experts": 1, "features": 1.0, "terms": 1, "gate_features": 0.0,
-                                          "coefficients": 4}
+    assert size_of_additive(terms, 4) == {
+        "experts": 1,
+        "features": 1.0,
+        "terms": 1,
+        "gate_features": 0.0,
+        "coefficients": 4,
+    }
 
 
 # The simulation
@@ -197,11 +230,20 @@ def test_a_term_counts_that_varies():
 
 def true_tree(scale=1.0):
     """The paper's tree, its questions multiplied by a factor, with experts that hold the right features."""
-    splits = [Split(features, scale * truth[1], (scale * first, -scale * truth[0]))
-              for features, first, truth, _ in GATES.values()]
-    leaves = [Leaf(0.0, tuple(f), (1.0,) * len(f)) for f in ((0, 1, 6), (4, 6, 7), (0, 7), (1, 7, 9))]
-    return Tree([*splits, *[None] * 4], [2, 4, 6, -1, -1, -1, -1], [1, 3, 5, -1, -1, -1, -1], [None] * 3 + leaves,
-                Columns(tuple(f"x{j}" for j in range(15)), (None,) * 15))
+    splits = [
+        Split(features, scale * truth[1], (scale * first, -scale * truth[0]))
+        for features, first, truth, _ in GATES.values()
+    ]
+    leaves = [
+        Leaf(0.0, tuple(f), (1.0,) * len(f)) for f in ((0, 1, 6), (4, 6, 7), (0, 7), (1, 7, 9))
+    ]
+    return Tree(
+        [*splits, *[None] * 4],
+        [2, 4, 6, -1, -1, -1, -1],
+        [1, 3, 5, -1, -1, -1, -1],
+        [None] * 3 + leaves,
+        Columns(tuple(f"x{j}" for j in range(15)), (None,) * 15),
+    )
 
 
 @pytest.mark.parametrize("scale", [1.0, 7.5, -0.2])
@@ -219,8 +261,13 @@ def test_another_tree_is_not_the_true_one():
 @pytest.mark.slow
 def test_the_simulation_is_measured():
     row = measure({"part": "simulation", "data": "1500 rows", "method": "oblique", "fold": 0})
-    stored = [line for line in read_lines(STORED / "planes.jsonl") if line["key"]["data"] == "1500 rows"
-              and line["key"]["method"] == "oblique" and line["key"]["fold"] == 0][0]
+    stored = [
+        line
+        for line in read_lines(STORED / "planes.jsonl")
+        if line["key"]["data"] == "1500 rows"
+        and line["key"]["method"] == "oblique"
+        and line["key"]["fold"] == 0
+    ][0]
     assert set(row) <= set(stored) and row["error"] == pytest.approx(stored["error"], rel=0.02)
 
 
@@ -229,15 +276,26 @@ def test_the_simulation_is_measured():
 
 def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
     def line(method, fold, error, name):
-        return {"key": {"part": "regression", "data": name, "method": method, "fold": fold}, "error": error}
+        return {
+            "key": {"part": "regression", "data": name, "method": method, "fold": fold},
+            "error": error,
+        }
 
-    lines = [line("oblique", k, e, "ailerons") for k, e in enumerate((1e-4, 3e-4))] + [line("ebm", 0, 2e-4, "ailerons")]
+    lines = [line("oblique", k, e, "ailerons") for k, e in enumerate((1e-4, 3e-4))] + [
+        line("ebm", 0, 2e-4, "ailerons")
+    ]
     grid = by_name["wang-3"].show(lines)
     cells = {(c.group, c.name): v for c, v in zip(grid.columns, grid.cells[0], strict=True)}
-    assert cells["RMSE", "OT-SpAM"].value == 1.66 and cells["RMSE", "oblique"].value == pytest.approx(2)
+    assert cells["RMSE", "OT-SpAM"].value == 1.66 and cells[
+        "RMSE", "oblique"
+    ].value == pytest.approx(2)
     both = [cells["RMSE, on the peers' folds", method].value for method in ("oblique", "ebm")]
     assert both == pytest.approx([1, 2]) and cells["RMSE, on the peers' folds", "pygam"] is None
     wrong = [line("oblique", 0, 12.5, "titanic")]
     right = by_name["wang-4"].show(wrong)
-    assert [v.value for c, v in zip(right.columns, right.cells[0], strict=True) if c.role == "ours"] == [87.5, 87.5]
-    assert right.rows == ("titanic",) and set(by_name["wang-3"].show(lines).rows[0].split(",")) & set(REGRESSION)
+    assert [
+        v.value for c, v in zip(right.columns, right.cells[0], strict=True) if c.role == "ours"
+    ] == [87.5, 87.5]
+    assert right.rows == ("titanic",) and set(
+        by_name["wang-3"].show(lines).rows[0].split(",")
+    ) & set(REGRESSION)

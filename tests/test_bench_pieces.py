@@ -57,7 +57,9 @@ def measured_if_peer(method):
 def test_a_row_of_table_1_has_a_figure_and_a_deviation_for_each_method():
     for row in TABLE_1.values():
         figures = list(map(printed, row.split()))
-        assert len(figures) == len(METHODS_1) and all(f.spread is not None and f.digits == 2 for f in figures)
+        assert len(figures) == len(METHODS_1) and all(
+            f.spread is not None and f.digits == 2 for f in figures
+        )
 
 
 @pytest.mark.parametrize("sizes", [TABLE_2, TABLE_3], ids=["2", "3"])
@@ -96,7 +98,9 @@ def test_every_stored_line_answers_a_job(study):
     asked = {text for table in TABLES if table.study == study for text in table.keys()}
     lines = read_lines(STORED / f"{study}.jsonl")
     assert lines and {text_of(line["key"]) for line in lines} <= asked
-    assert all(line["date"] and line["processor"] and line["versions"]["scikit-learn"] for line in lines)
+    assert all(
+        line["date"] and line["processor"] and line["versions"]["scikit-learn"] for line in lines
+    )
 
 
 @tables
@@ -104,16 +108,25 @@ def test_the_stored_figures_make_a_table(table):
     grid = render(table, STORED)
     assert grid.rows and "Measured" in grid.stamp
     for row, mine, *_ in grid.shortfalls():
-        assert grid.why.get(row, grid.why.get("")), f"{table.name}: no reason for {row}, {mine.name}"
+        assert grid.why.get(row, grid.why.get("")), (
+            f"{table.name}: no reason for {row}, {mine.name}"
+        )
 
 
 def test_stored_figures_of_ours_are_of_the_settings_of_today():
-    own = {name: how for name, how in REGRESSORS.items() if name in ("structure", *bench_pieces.OWN)}
-    today = {name: bench_pieces.number_of(settings_of(how.make(0), **{"asked by": how.predict}))
-             for name, how in own.items()}
-    lines = [line for line in read_lines(STORED / "pieces.jsonl") if line["key"]["part"] == "regression"]
-    assert {(line["key"]["method"], line["settings"]) for line in lines if line["key"]["method"] in own} \
-        == set(today.items())
+    own = {
+        name: how for name, how in REGRESSORS.items() if name in ("structure", *bench_pieces.OWN)
+    }
+    today = {
+        name: bench_pieces.number_of(settings_of(how.make(0), **{"asked by": how.predict}))
+        for name, how in own.items()
+    }
+    lines = [
+        line for line in read_lines(STORED / "pieces.jsonl") if line["key"]["part"] == "regression"
+    ]
+    assert {
+        (line["key"]["method"], line["settings"]) for line in lines if line["key"]["method"] in own
+    } == set(today.items())
 
 
 # Measuring
@@ -135,7 +148,10 @@ def test_a_fold_is_measured_as_it_is_stored(method):
     key = {"part": "regression", "data": "abalone", "method": method, "fold": 0}
     stored = [line for line in read_lines(STORED / "pieces.jsonl") if line["key"] == key][0]
     row = measure(key)
-    assert row["rmse"] == pytest.approx(stored["rmse"], rel=0.02) and row["settings"] == stored["settings"]
+    assert (
+        row["rmse"] == pytest.approx(stored["rmse"], rel=0.02)
+        and row["settings"] == stored["settings"]
+    )
     assert set(row) <= set(stored)
 
 
@@ -149,7 +165,10 @@ def test_data_that_are_not_there_are_a_blank(monkeypatch, tmp_path):
 def test_a_peer_that_is_not_installed_is_a_blank_and_the_others_stand(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "lineartree", None)
     monkeypatch.setattr(bench_pieces, "table", lambda name: toy())
-    wanted = [{"part": "regression", "data": "abalone", "method": m, "fold": 0} for m in ("structure", "linear-tree")]
+    wanted = [
+        {"part": "regression", "data": "abalone", "method": m, "fold": 0}
+        for m in ("structure", "linear-tree")
+    ]
     grid = run(replace(by_name["eto-1"], jobs=lambda quick: wanted), tmp_path, verbose=0)
     cells = {column.name: cell for column, cell in zip(grid.columns, grid.cells[0], strict=True)}
     assert cells["linear-tree"] is None and cells["structure"].value < 1
@@ -182,9 +201,15 @@ def test_every_method_tells_its_size(method):
 def test_classes_are_measured(monkeypatch):
     X, y = toy(300)
     monkeypatch.setattr(bench_pieces, "table", lambda name: (X, (y > 0).astype(int)))
-    rows = {m: measure({"part": "classification", "data": "titanic", "method": m, "fold": 1}) for m in CLASSIFIERS}
+    rows = {
+        m: measure({"part": "classification", "data": "titanic", "method": m, "fold": 1})
+        for m in CLASSIFIERS
+    }
     assert rows["structure"]["experts"] >= 1 and rows["logistic"]["experts"] is None
-    assert all(0 <= row["accuracy"] <= 1 and row["log_loss"] > 0 and row["folds"] == 5 for row in rows.values())
+    assert all(
+        0 <= row["accuracy"] <= 1 and row["log_loss"] > 0 and row["folds"] == 5
+        for row in rows.values()
+    )
 
 
 # The load
@@ -214,7 +239,11 @@ def test_a_load_and_its_equations_are_measured():
     row = measure({"part": "heating", "data": "energy", "method": "structure", "fold": 0})
     said = measure({"part": "equations", "data": "heating", "method": "structure", "fold": 0})
     assert 2 <= row["experts"] <= 12 and row["rmse"] < 0.1 and 1 < row["relative"] < 10
-    assert np.shape(said["coef"]) == (len(said["questions"]), len(said["features"])) == (len(said["rows"]), 8)
+    assert (
+        np.shape(said["coef"])
+        == (len(said["questions"]), len(said["features"]))
+        == (len(said["rows"]), 8)
+    )
     assert any("roof_area" in question for question in said["questions"])
 
 
@@ -243,7 +272,13 @@ def test_the_same_folds_are_those_of_all_that_were_run_on_a_table():
     lines = [line("pol", "a", k) for k in range(3)] + [line("pol", "b", k) for k in (1, 2, 3)]
     kept = same_folds([*lines, line("kin8nm", "a", 0)], ("a", "b", "c"))
     kept = [(row["key"]["data"], row["key"]["method"], row["key"]["fold"]) for row in kept]
-    assert kept == [("pol", "a", 1), ("pol", "a", 2), ("pol", "b", 1), ("pol", "b", 2), ("kin8nm", "a", 0)]
+    assert kept == [
+        ("pol", "a", 1),
+        ("pol", "a", 2),
+        ("pol", "b", 1),
+        ("pol", "b", 2),
+        ("kin8nm", "a", 0),
+    ]
 
 
 def test_a_constant_in_a_leaf_counts_one_as_in_the_paper():
@@ -264,7 +299,11 @@ def test_a_table_with_one_line_is_a_table():
 # Small parts
 
 
-@given(st.dictionaries(st.text(max_size=3), st.one_of(st.floats(-1e9, 1e9), st.integers(), st.text(), st.none())))
+@given(
+    st.dictionaries(
+        st.text(max_size=3), st.one_of(st.floats(-1e9, 1e9), st.integers(), st.text(), st.none())
+    )
+)
 def test_rounding_twice_is_rounding_once(row):
     once = rounded(row)
     assert rounded(once) == once
@@ -282,6 +321,11 @@ def test_calibration_error_is_a_distance_between_probabilities(n, seed):
 
 def test_settings_leave_the_seed_out_and_tell_the_price():
     how = REGRESSORS["structure"]
-    assert settings_of(how.make(0)) == settings_of(how.make(7)) and settings_of(how.make(0))["penalty"] > 1
-    numbers = Counter(bench_pieces.number_of(settings_of(REGRESSORS[name].make(0))) for name in bench_pieces.OWN)
+    assert (
+        settings_of(how.make(0)) == settings_of(how.make(7))
+        and settings_of(how.make(0))["penalty"] > 1
+    )
+    numbers = Counter(
+        bench_pieces.number_of(settings_of(REGRESSORS[name].make(0))) for name in bench_pieces.OWN
+    )
     assert len(numbers) == len(bench_pieces.OWN)

@@ -9,13 +9,21 @@ import pytest
 from shared.needs import need, need_data
 
 from fabinterp.bench import afrabandpey as room
-from fabinterp.bench.runner import Missing, is_worse, latest, plain_out, read_lines, render, run, text_of
+from fabinterp.bench.runner import (
+    Missing,
+    is_worse,
+    latest,
+    plain_out,
+    read_lines,
+    render,
+    run,
+    text_of,
+)
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
 TABLES = {table.name: table for table in room.TABLES}
 LINES = latest(read_lines(RESULTS / "proxy.jsonl")) | latest(read_lines(RESULTS / "local.jsonl"))
 TIMES = {"reference_seconds", "seconds", "ms", "ms_alone"}
-
 
 
 @pytest.fixture
@@ -75,23 +83,38 @@ def test_a_data_set_is_cut_into_three_quarters_and_one(monkeypatch):
     A, a, B, b = room.halves("any", 3)
     assert len(A) == 15 and len(B) == 5 and sorted([*a, *b]) == X[:, 0].tolist()
     assert (A[:, 0] == a).all() and (B[:, 0] == b).all()
-    assert all((one == two).all() for one, two in zip(room.halves("any", 3), (A, a, B, b), strict=True))
+    assert all(
+        (one == two).all() for one, two in zip(room.halves("any", 3), (A, a, B, b), strict=True)
+    )
 
 
 @needs_data
-@pytest.mark.parametrize("key", [
-    {"part": "stability", "data": "auto_risk", "method": "data"},
-    {"part": "counterparts", "data": "auto_risk", "of": "forest", "repeat": 0},
-    pytest.param({"part": "stability", "data": "auto_risk", "method": "fixed"}, marks=pytest.mark.measure),
-    pytest.param({"part": "sizes", "data": "auto_risk", "reference": "bart", "repeat": 3}, marks=pytest.mark.measure),
-    pytest.param({"part": "fidelity", "data": "auto_risk", "split": 1}, marks=pytest.mark.measure),
-], ids=lambda key: key["part"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"part": "stability", "data": "auto_risk", "method": "data"},
+        {"part": "counterparts", "data": "auto_risk", "of": "forest", "repeat": 0},
+        pytest.param(
+            {"part": "stability", "data": "auto_risk", "method": "fixed"}, marks=pytest.mark.measure
+        ),
+        pytest.param(
+            {"part": "sizes", "data": "auto_risk", "reference": "bart", "repeat": 3},
+            marks=pytest.mark.measure,
+        ),
+        pytest.param(
+            {"part": "fidelity", "data": "auto_risk", "split": 1}, marks=pytest.mark.measure
+        ),
+    ],
+    ids=lambda key: key["part"],
+)
 def test_a_job_finds_what_is_stored(key):
     if key.get("reference") or key.get("method") == "fixed" or key["part"] == "fidelity":
         need("stochtree")
     if key["part"] == "fidelity":
         need("lime")
-    assert same(without_times(json.loads(json.dumps(plain_out(room.measure(key))))), LINES[text_of(key)])
+    assert same(
+        without_times(json.loads(json.dumps(plain_out(room.measure(key))))), LINES[text_of(key)]
+    )
 
 
 def same(found, line):
@@ -131,8 +154,12 @@ def test_lime_s_equation_is_read_as_it_is_meant():
     X = rng.normal(size=(200, 4))
     for how in room.LIMES.values():
         explainer = tabular.LimeTabularExplainer(X, mode="regression", random_state=0, **how)
-        found = explainer.explain_instance(X[3], lambda Z: Z[:, 0] ** 2 + Z[:, 1], num_features=2, num_samples=100)
-        assert room.lime_answers(explainer, found, X[3], X[3:4])[0] == pytest.approx(found.local_pred[0])
+        found = explainer.explain_instance(
+            X[3], lambda Z: Z[:, 0] ** 2 + Z[:, 1], num_features=2, num_samples=100
+        )
+        assert room.lime_answers(explainer, found, X[3], X[3:4])[0] == pytest.approx(
+            found.local_pred[0]
+        )
 
 
 # What is not there
@@ -147,10 +174,15 @@ def test_data_that_are_not_there_make_a_blank(monkeypatch, tmp_path):
 @needs_data
 def test_without_stochtree_what_needs_it_is_blank(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "stochtree", None)
-    jobs = [{"part": "counterparts", "data": "auto_risk", "of": of, "repeat": 0} for of in ("bart", "forest")]
+    jobs = [
+        {"part": "counterparts", "data": "auto_risk", "of": of, "repeat": 0}
+        for of in ("bart", "forest")
+    ]
     table = TABLES["afrabandpey-2"]
     grid = run(type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0)
-    assert grid.rows == ("auto_risk",) and any("stochtree is not installed" in note for note in grid.notes)
+    assert grid.rows == ("auto_risk",) and any(
+        "stochtree is not installed" in note for note in grid.notes
+    )
     cells = dict(zip([(c.group, c.name) for c in grid.columns], grid.cells[0], strict=True))
     assert cells["RMSE", "proxy"] is None and cells["size", "node harvest"].value > 1
 
@@ -191,10 +223,17 @@ def test_figure_4_shows_the_means_of_the_lines():
     by_row = dict(zip(grid.rows, grid.cells, strict=True))
     raw = [json.loads(row) for row in (RESULTS / "proxy.jsonl").read_text().splitlines()]
     for name in room.DATA:
-        own = [line for line in raw if line["key"].get("reference") == "bart" and line["key"]["data"] == name
-               and line["key"]["part"] == "sizes"]
+        own = [
+            line
+            for line in raw
+            if line["key"].get("reference") == "bart"
+            and line["key"]["data"] == name
+            and line["key"]["part"] == "sizes"
+        ]
         for i, b in enumerate(room.SIZES):
-            means = [np.mean([line[method][i] for line in own]) for method in ("data", "paper", "proxy")]
+            means = [
+                np.mean([line[method][i] for line in own]) for method in ("data", "paper", "proxy")
+            ]
             assert by_row[f"{name}, {b} leaves"][:3] == pytest.approx(means, rel=1e-12)
 
 
@@ -215,15 +254,28 @@ def test_table_4_shows_the_means_of_the_lines():
     for name, cells in zip(grid.rows, grid.cells, strict=True):
         for column, cell in zip(grid.columns, cells, strict=True):
             of = {"loss at x": "loss", "loss near x": "near", "ms": "ms"}.get(column.group)
-            method = next((m for m in (*room.TREES, *room.LIMES, "tree, plain normal")
-                           if m.replace(", highest weights", "") == column.name), None)
+            method = next(
+                (
+                    m
+                    for m in (*room.TREES, *room.LIMES, "tree, plain normal")
+                    if m.replace(", highest weights", "") == column.name
+                ),
+                None,
+            )
             if of and method:
-                values = [line["methods"][method][of] for line in raw
-                          if line["key"]["part"] == "fidelity" and line["key"]["data"] == name]
-                assert (cell.value, cell.spread) == pytest.approx((np.mean(values), np.std(values, ddof=1)))
+                values = [
+                    line["methods"][method][of]
+                    for line in raw
+                    if line["key"]["part"] == "fidelity" and line["key"]["data"] == name
+                ]
+                assert (cell.value, cell.spread) == pytest.approx(
+                    (np.mean(values), np.std(values, ddof=1))
+                )
 
 
-@pytest.mark.parametrize("name", ["afrabandpey-fig4", "afrabandpey-2", "afrabandpey-3", "afrabandpey-4"])
+@pytest.mark.parametrize(
+    "name", ["afrabandpey-fig4", "afrabandpey-2", "afrabandpey-3", "afrabandpey-4"]
+)
 def test_every_shortfall_has_a_reason_and_is_one(name):
     grid = render(TABLES[name], RESULTS)
     for shortfall in grid.shortfalls():

@@ -102,7 +102,9 @@ def test_the_ends_of_the_paths_of_a_tree_hold_each_row_once(seed, depth, numbers
     held = np.array([satisfied(said, case.X_new) for said, end in found if end])
     assert (held.sum(axis=0) == len(ensemble.trees)).all()
     assert max(len(said) for said, _ in found) <= depth
-    assert sum(end for _, end in found) == sum(min(len(said), depth) == len(said) for said, end in found if end)
+    assert sum(end for _, end in found) == sum(
+        min(len(said), depth) == len(said) for said, end in found if end
+    )
 
 
 @given(SEEDS, st.integers(1, 20))
@@ -122,20 +124,30 @@ def test_distinct_conditions_are_what_they_hold_and_no_two_hold_the_same(seed, l
 @examples(20)
 def test_shortened_rules_answer_the_training_rows_as_before(seed, numbers):
     case = case_of(seed, numbers)
-    tree = (DecisionTreeRegressor if numbers else DecisionTreeClassifier)(random_state=seed).fit(case.X, case.y)
+    tree = (DecisionTreeRegressor if numbers else DecisionTreeClassifier)(random_state=seed).fit(
+        case.X, case.y
+    )
     long = read_ensemble(tree, case.columns).trees[0].rules()
     short = shortened(long, case.X)
     assert np.array_equal(short.predict(case.X), tree.predict(case.X))
     assert np.allclose(short.matches(case.X_new).sum(axis=1), 1)  # still disjoint, still everywhere
-    width = [sum(len(repr(s.threshold)) for rule in rules.rules for s, _ in rule.conditions) for rules in (short, long)]
+    width = [
+        sum(len(repr(s.threshold)) for rule in rules.rules for s, _ in rule.conditions)
+        for rules in (short, long)
+    ]
     assert width[0] <= width[1]
 
 
 def test_shortened_drops_what_no_row_can_satisfy():
     case = case_of(0)
     x = np.unique(case.X[:, 0])
-    inside = ((Split((0,), x[3] + 0.001), True), (Split((0,), x[4] - 0.001), False))  # between two training values
-    rules = RuleSet((Rule(inside, Leaf((1.0, 0.0))), Rule((), Leaf((0.0, 1.0)))), case.columns, (0, 1))
+    inside = (
+        (Split((0,), x[3] + 0.001), True),
+        (Split((0,), x[4] - 0.001), False),
+    )  # between two training values
+    rules = RuleSet(
+        (Rule(inside, Leaf((1.0, 0.0))), Rule((), Leaf((0.0, 1.0)))), case.columns, (0, 1)
+    )
     assert len(shortened(rules, case.X).rules) == 1
 
 
@@ -150,13 +162,18 @@ def by_sequential_programming(members, means, y):
     """The same programme by SciPy's SLSQP, its equations made independent."""
     rows = np.unique(members, axis=0).astype(float)
     order = qr(rows.T, pivoting=True)[2]
-    rows = rows[order[:np.linalg.matrix_rank(rows)]]
+    rows = rows[order[: np.linalg.matrix_rank(rows)]]
     start = np.zeros(members.shape[1])
     start[0] = 1.0
     scale = y.std()
-    found = minimize(lambda q: objective(q, members, means, y) / scale**2, start, bounds=[(0, None)] * len(start),
-                     constraints={"type": "eq", "fun": lambda q: rows @ q - 1}, method="SLSQP",
-                     options={"maxiter": 2000, "ftol": 1e-13})
+    found = minimize(
+        lambda q: objective(q, members, means, y) / scale**2,
+        start,
+        bounds=[(0, None)] * len(start),
+        constraints={"type": "eq", "fun": lambda q: rows @ q - 1},
+        method="SLSQP",
+        options={"maxiter": 2000, "ftol": 1e-13},
+    )
     assert found.success
     return found.x
 
@@ -173,7 +190,9 @@ def test_harvest_weights_against_another_solver(seed):
     theirs = by_sequential_programming(members, means, y)
     assert np.abs(members @ ours - 1).max() < 1e-5
     assert objective(ours, members, means, y) <= objective(theirs, members, means, y) * (1 + 1e-5)
-    assert objective(ours, members, means, y) == pytest.approx(objective(theirs, members, means, y), rel=1e-3)
+    assert objective(ours, members, means, y) == pytest.approx(
+        objective(theirs, members, means, y), rel=1e-3
+    )
 
 
 @given(SEEDS, st.booleans())
@@ -184,15 +203,20 @@ def test_a_harvest_shares_out_each_training_row_and_answers_by_weighted_means(se
     held = found.rules.matches(case.X)
     weights = np.array(found.weights)
     assert (weights > 0).all() and held[:, -1].all()  # the root is last and holds everything
-    assert np.allclose(held @ weights, 1, atol=0.05)  # but for the nodes left out and the root's least weight
+    assert np.allclose(
+        held @ weights, 1, atol=0.05
+    )  # but for the nodes left out and the root's least weight
     values = np.array([leaf.value if numbers else leaf.value[1] for leaf in found.rules.leaves])
     for rule, inside in zip(found.rules.rules, held.T, strict=True):
         mean = case.y[inside].mean()
         assert (rule.leaf.value if numbers else rule.leaf.value[1]) == pytest.approx(mean)
         assert len(rule.conditions) <= 2 and inside.sum() >= 10
-    said = np.array([np.average(values[row], weights=weights[row]) for row in found.rules.matches(case.X_new)])
-    assert np.array_equal(found.predict(case.X_new), said if numbers else (said > 0.5).astype(int)) or \
-        np.allclose(found.predict(case.X_new), said if numbers else said > 0.5)
+    said = np.array(
+        [np.average(values[row], weights=weights[row]) for row in found.rules.matches(case.X_new)]
+    )
+    assert np.array_equal(
+        found.predict(case.X_new), said if numbers else (said > 0.5).astype(int)
+    ) or np.allclose(found.predict(case.X_new), said if numbers else said > 0.5)
     root = np.mean((case.y - case.y.mean()) ** 2)
     told = (held * weights) @ values / (held @ weights)
     assert np.mean((case.y - told) ** 2) <= root * 1.01  # the root alone is allowed
@@ -203,9 +227,11 @@ def test_a_harvest_shares_out_each_training_row_and_answers_by_weighted_means(se
 
 def slowly_dropped(held, code, decay):
     """Conditions tried from the last, by lists of rows."""
+
     def wrong(rows, label):
         inside = [n for n in range(len(code)) if all(held[k][n] for k in rows)]
         return sum(code[n] != label for n in inside) / len(inside)
+
     rows = list(range(len(held)))
     inside = [code[n] for n in range(len(code)) if all(held[k][n] for k in rows)]
     label = max(sorted(set(inside)), key=inside.count)
@@ -236,6 +262,7 @@ def slow_list(members, lengths, code, least):
     def best_label(rows):
         labels = [code[i] for i in rows]
         return max(sorted(set(labels)), key=labels.count)
+
     while free:
         found = []
         for r in range(members.shape[1]):
@@ -245,7 +272,9 @@ def slow_list(members, lengths, code, least):
                 error = 1 - sum(code[i] == label for i in rows) / len(rows)
                 found.append((round(error, 9), -len(rows), lengths[r], r, label))
         label = best_label(free)
-        if not found or min(found)[0] >= round(1 - sum(code[i] == label for i in free) / len(free), 9):
+        if not found or min(found)[0] >= round(
+            1 - sum(code[i] == label for i in free) / len(free), 9
+        ):
             return order, label
         best = min(found)
         order.append((best[3], best[4]))
@@ -287,7 +316,9 @@ def test_in_trees_says_an_ordered_list_of_short_rules(seed, numbers):
     if numbers:
         assert set(said) <= set(levels(case.y)[1])
     else:
-        assert np.mean(said != case.y) <= min(case.y.mean(), 1 - case.y.mean())  # the default alone is allowed
+        assert np.mean(said != case.y) <= min(
+            case.y.mean(), 1 - case.y.mean()
+        )  # the default alone is allowed
 
 
 # Trees, mixtures
@@ -299,7 +330,11 @@ def test_born_again_chooses_among_its_depths_and_repeats_the_teacher(numbers):
     tree = born_again(case.model, case.X, case.y, np.random.default_rng(0))
     assert tree.get_depth() <= max(rooms.DEPTHS)
     said, taught = tree.predict(case.X), case.model.predict(case.X)
-    assert (np.mean((said - taught) ** 2) < 0.2 * taught.var()) if numbers else np.mean(said == taught) > 0.9
+    assert (
+        (np.mean((said - taught) ** 2) < 0.2 * taught.var())
+        if numbers
+        else np.mean(said == taught) > 0.9
+    )
     rules = rules_of_tree(tree, case)
     assert len(rules.rules) <= tree.get_n_leaves() and np.allclose(rules.predict(case.X), said)
 
@@ -323,7 +358,9 @@ def test_settled_boxes_by_hand(numbers):
             assert tuple(boxes[k, j]) == (low, high)
     rules = soft_rules(model, case.columns, case.X, None if numbers else (0, 1))
     inside = ((case.X[:, None] > boxes[..., 0]) & (case.X[:, None] <= boxes[..., 1])).all(axis=2)
-    bounded = ~inside.all(axis=0) & (boxes[..., 0] < boxes[..., 1]).all(axis=1)  # a box of all rows says nothing
+    bounded = ~inside.all(axis=0) & (boxes[..., 0] < boxes[..., 1]).all(
+        axis=1
+    )  # a box of all rows says nothing
     assert np.array_equal(rules.matches(case.X).sum(axis=1), inside[:, bounded].sum(axis=1))
 
 
@@ -332,9 +369,17 @@ def test_settled_boxes_by_hand(numbers):
 def test_needed_conditions_hold_the_same_rows_and_none_can_go(seed, n_conditions):
     rng = np.random.default_rng(seed)
     X = rng.random((30, 3))
-    said = merge([(Split((int(j),), float(b)), bool(side)) for j, b, side in
-                  zip(rng.integers(0, 3, n_conditions), rng.random(n_conditions), rng.random(n_conditions) < 0.5,
-                      strict=True)])
+    said = merge(
+        [
+            (Split((int(j),), float(b)), bool(side))
+            for j, b, side in zip(
+                rng.integers(0, 3, n_conditions),
+                rng.random(n_conditions),
+                rng.random(n_conditions) < 0.5,
+                strict=True,
+            )
+        ]
+    )
     if said is None:
         return
     kept, held = needed(said, X), satisfied(said, X)
@@ -347,10 +392,14 @@ def test_the_figures_of_fab_and_em(numbers):
     case = case_of(2, numbers)
     found = measure_fab(case, 3)
     assert len(found["seconds"]) == len(found["sizes"]) == 3 and found["rules"] in found["sizes"]
-    assert 0 <= found["outside"] <= 1 and 1 - found["outside"] <= found["covering"] <= found["rules"]
+    assert (
+        0 <= found["outside"] <= 1 and 1 - found["outside"] <= found["covering"] <= found["rules"]
+    )
     em = measure_em(case, 2)
     assert len(em["test"]) == len(em["train"]) == MOST
-    assert em["error"] == em["test"][em["rules"] - 1] and em["train"][em["rules"] - 1] == min(em["train"])
+    assert em["error"] == em["test"][em["rules"] - 1] and em["train"][em["rules"] - 1] == min(
+        em["train"]
+    )
 
 
 # Peers
@@ -361,7 +410,11 @@ def test_the_figures_of_fab_and_em(numbers):
 def test_peers_are_counted_and_measured(name):
     need("imodels")
     found = measure_peer(name, case_of(0, n=200))
-    assert found["rules"] >= 1 and 0 <= found["covering"] <= found["rules"] and 0 <= found["error"] <= 1
+    assert (
+        found["rules"] >= 1
+        and 0 <= found["covering"] <= found["rules"]
+        and 0 <= found["error"] <= 1
+    )
 
 
 def test_rules_of_imodels_are_read_as_they_are_written():
@@ -415,7 +468,9 @@ def small(monkeypatch):
 
 
 @pytest.mark.measure
-@pytest.mark.parametrize("method", ["BATrees", "inTrees", "Node Harvest", "DTree2", "FIGS", "ensemble"])
+@pytest.mark.parametrize(
+    "method", ["BATrees", "inTrees", "Node Harvest", "DTree2", "FIGS", "ensemble"]
+)
 def test_a_job_is_determined_by_its_key(method, small):
     need("imodels")
     key = {"part": "lists", "data": "synthetic2", "ensemble": "forest", "method": method, "fold": 1}
@@ -429,9 +484,18 @@ def test_a_job_is_determined_by_its_key(method, small):
 
 @pytest.mark.parametrize("method", ["FAB", "EM"])
 def test_a_job_of_random_starts_is_determined_by_its_key(method, small):
-    key = {"part": "mixture", "data": "synthetic1", "ensemble": "forest", "method": method, "fold": 0, "starts": 2}
+    key = {
+        "part": "mixture",
+        "data": "synthetic1",
+        "ensemble": "forest",
+        "method": method,
+        "fold": 0,
+        "starts": 2,
+    }
     first, again = measure(key), measure(key)
-    assert {k: v for k, v in first.items() if k != "seconds"} == {k: v for k, v in again.items() if k != "seconds"}
+    assert {k: v for k, v in first.items() if k != "seconds"} == {
+        k: v for k, v in again.items() if k != "seconds"
+    }
 
 
 def test_the_rows_are_the_papers(small):
@@ -445,7 +509,15 @@ def test_a_table_that_is_not_there_is_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     with pytest.raises(Missing, match="MiniBooNE"):
-        measure({"part": "lists", "data": "miniboone", "ensemble": "forest", "method": "DTree2", "fold": 0})
+        measure(
+            {
+                "part": "lists",
+                "data": "miniboone",
+                "ensemble": "forest",
+                "method": "DTree2",
+                "fold": 0,
+            }
+        )
 
 
 def test_what_is_told_is_what_was_measured(small):
@@ -462,8 +534,11 @@ def test_what_is_told_is_what_was_measured(small):
 def lines_of(table):
     """The stored figures of a table."""
     texts = {text_of(key) for key in table.jobs(False)}
-    return [line for text, line in latest(read_lines(RESULTS / "rules.jsonl")).items()
-            if text in texts and "missing" not in line]
+    return [
+        line
+        for text, line in latest(read_lines(RESULTS / "rules.jsonl")).items()
+        if text in texts and "missing" not in line
+    ]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -482,10 +557,18 @@ def test_a_cell_is_the_mean_over_the_repetitions():
     table = next(table for table in TABLES if table.name == "hara-fig5")
     lines = lines_of(table)
     grid = table.show(lines)
-    wanted = [line["error"] for line in lines if line["key"]["data"] == "energy" and line["key"]["method"] == "inTrees"]
-    column = next(j for j, c in enumerate(grid.columns) if (c.name, c.group) == ("inTrees", "test error"))
+    wanted = [
+        line["error"]
+        for line in lines
+        if line["key"]["data"] == "energy" and line["key"]["method"] == "inTrees"
+    ]
+    column = next(
+        j for j, c in enumerate(grid.columns) if (c.name, c.group) == ("inTrees", "test error")
+    )
     cell = grid.cells[grid.rows.index("Energy")][column]
-    assert cell.value == pytest.approx(np.mean(wanted)) and cell.spread == pytest.approx(np.std(wanted, ddof=1))
+    assert cell.value == pytest.approx(np.mean(wanted)) and cell.spread == pytest.approx(
+        np.std(wanted, ddof=1)
+    )
 
 
 def test_every_shortfall_has_a_reason():
@@ -498,4 +581,8 @@ def test_every_shortfall_has_a_reason():
 def test_the_printed_figures_stand_under_their_data():
     assert rooms.paper(rooms.SECONDS, "FAB", "energy").value == 0.03
     assert rooms.paper(rooms.COVERING, "Node Harvest", "spambase") == (12.4, 1.76, 1)
-    assert all(len(row) == len(ORDER) for table in (rooms.SECONDS, rooms.COVERING) for row in table.values())
+    assert all(
+        len(row) == len(ORDER)
+        for table in (rooms.SECONDS, rooms.COVERING)
+        for row in table.values()
+    )

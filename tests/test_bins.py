@@ -32,7 +32,9 @@ def problem(seed, gaps=True):
     scale = np.abs(X).max() + 1e-300
     thresholds = []
     for x in X.T:
-        raw = np.concatenate([scale * rng.normal(size=rng.integers(0, 20)), rng.choice(x, rng.integers(0, 5))])
+        raw = np.concatenate(
+            [scale * rng.normal(size=rng.integers(0, 20)), rng.choice(x, rng.integers(0, 5))]
+        )
         thresholds.append(np.unique(raw))
     if gaps:
         X[rng.random(X.shape) < rng.choice([0.0, 0.2, 1.0], p=[0.4, 0.5, 0.1])] = np.nan
@@ -129,11 +131,15 @@ def test_weights_are_repetitions(seed, max_bins):
     rng, X, thresholds = problem(seed)
     weight = rng.integers(0, 3, len(X))
     repeated = np.repeat(X, weight, axis=0)
-    for ours, theirs in zip(table_thresholds(X, max_bins, weight), table_thresholds(repeated, max_bins), strict=True):
+    for ours, theirs in zip(
+        table_thresholds(X, max_bins, weight), table_thresholds(repeated, max_bins), strict=True
+    ):
         assert np.array_equal(ours, theirs) and len(ours) <= max_bins - 1
     ours, theirs = merge_identical(X, thresholds, weight), merge_identical(repeated, thresholds)
     assert all(map(np.array_equal, ours.thresholds, theirs.thresholds))
-    assert all(map(np.array_equal, ours.counts, theirs.counts)) and np.array_equal(ours.missing, theirs.missing)
+    assert all(map(np.array_equal, ours.counts, theirs.counts)) and np.array_equal(
+        ours.missing, theirs.missing
+    )
 
 
 def test_quantile_cuts_are_near_the_quantiles():
@@ -155,7 +161,10 @@ def test_floored_probabilities_are_the_constrained_maximum(seed, floor):
     eta = bit_probs(yes, no, floor)
     assert (eta >= floor).all() and (eta <= 1 - floor).all()
     others = rng.uniform(floor, 1 - floor, (200, 5))
-    assert ((yes * np.log(others) + no * np.log1p(-others)) <= yes * np.log(eta) + no * np.log1p(-eta) + 1e-12).all()
+    assert (
+        (yes * np.log(others) + no * np.log1p(-others))
+        <= yes * np.log(eta) + no * np.log1p(-eta) + 1e-12
+    ).all()
 
 
 def test_a_gap_that_training_did_not_have_says_nothing():

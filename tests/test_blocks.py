@@ -33,7 +33,9 @@ def test_the_sum_does_not_depend_on_the_cuts(seed, cuts):
     gram, (weight, nothing, n), least, most = cut_at(part, cuts).sum(facts, 2.0)
     whole = facts(part, 2.0)
     assert np.array_equal(gram, whole[0]) and (weight, nothing, n) == whole[1]
-    assert np.array_equal(least.value, whole[2].value) and np.array_equal(most.value, whole[3].value)
+    assert np.array_equal(least.value, whole[2].value) and np.array_equal(
+        most.value, whole[3].value
+    )
 
 
 @given(seeds, cuts)
@@ -48,9 +50,16 @@ def test_what_stays_meets_its_rows(seed, cuts):
     assert rows.sum(lambda part, two: float((two - 2 * part[0]).any()), doubled) == 0
 
 
-@pytest.mark.parametrize("a, b, total", [
-    (None, None, None), (None, 3, 3), (3, None, 3), ((1, None), (2, 5), (3, 5)), (((1,), 2), ((3,), 4), ((4,), 6)),
-])
+@pytest.mark.parametrize(
+    "a, b, total",
+    [
+        (None, None, None),
+        (None, 3, 3),
+        (3, None, 3),
+        ((1, None), (2, 5), (3, 5)),
+        (((1,), 2), ((3,), 4), ((4,), 6)),
+    ],
+)
 def test_what_adds(a, b, total):
     assert add(a, b) == total
 
@@ -60,7 +69,9 @@ def test_tuples_of_unlike_length_do_not_add():
         add((1, 2), (1, 2, 3))
 
 
-@pytest.mark.parametrize("n, size, n_blocks", [(0, 4, 1), (1, 4, 1), (4, 4, 1), (5, 4, 2), (12, 4, 3)])
+@pytest.mark.parametrize(
+    "n, size, n_blocks", [(0, 4, 1), (1, 4, 1), (4, 4, 1), (5, 4, 2), (12, 4, 3)]
+)
 def test_slices_hold_every_row_once_and_copy_nothing(n, size, n_blocks):
     X, w = np.arange(2.0 * n).reshape(n, 2), np.arange(float(n))
     rows = sliced((X, w), size)

@@ -78,7 +78,10 @@ def sides(boxes):
 
 def member(rows, box, n):
     low, high, gap = box
-    return all(gap[j] if c == rows.n_cells[j] else low[j] <= c <= high[j] for j, c in enumerate(rows.codes[:, n]))
+    return all(
+        gap[j] if c == rows.n_cells[j] else low[j] <= c <= high[j]
+        for j, c in enumerate(rows.codes[:, n])
+    )
 
 
 def assert_held(rows, boxes):
@@ -153,7 +156,9 @@ def test_gains_are_differences_of_the_objective(seed):
     n = len(rows.weight)
     for k, box in enumerate(sides(boxes)):
         some = rng.random(n) < 0.5
-        fall = objective(rows, boxes.put(k, box, np.zeros(n, bool))) - objective(rows, boxes.put(k, box, some))
+        fall = objective(rows, boxes.put(k, box, np.zeros(n, bool))) - objective(
+            rows, boxes.put(k, box, some)
+        )
         assert np.isclose(fall, gains(rows, boxes, k)[some].sum())
 
 
@@ -166,7 +171,9 @@ def test_objective_row_by_row(seed):
     for n, w in enumerate(rows.weight):
         inside = [k for k, box in enumerate(sides(boxes)) if member(rows, box, n)]
         answer = boxes.answers[min(inside, default=len(boxes))]
-        total += w * ((rows.target[n] - answer) ** 2 if rows.target.ndim == 1 else 1 - rows.target[n, answer])
+        total += w * (
+            (rows.target[n] - answer) ** 2 if rows.target.ndim == 1 else 1 - rows.target[n, answer]
+        )
         total += rows.overlap_price * w * max(len(inside) - 1, 0)
     assert np.isclose(objective(rows, boxes), total)
     assert_held(rows, boxes)
@@ -191,7 +198,9 @@ def test_climb_never_loses_and_keeps_its_limits(seed):
     for box in random_boxes(rng, rows):
         held = admits(rows, box, range(len(rows.n_cells)))
         new, kept = climb(rows, box, held, gain)
-        worth = [gain[h].sum() - rows.price * asked(rows, b).sum() for b, h in ((box, held), (new, kept))]
+        worth = [
+            gain[h].sum() - rows.price * asked(rows, b).sum() for b, h in ((box, held), (new, kept))
+        ]
         assert worth[1] >= worth[0] - 1e-9
         assert kept.tolist() == [member(rows, new, n) for n in range(len(gain))]
         assert rows.max_conditions is None or (asked(rows, new) > 0).sum() <= rows.max_conditions
@@ -244,7 +253,9 @@ def test_lists_keep_their_limits(seed, max_rules):
     for boxes in (start, found):
         assert len(boxes) + 1 <= max_rules
         for box in sides(boxes):
-            assert rows.max_conditions is None or (asked(rows, box) > 0).sum() <= rows.max_conditions
+            assert (
+                rows.max_conditions is None or (asked(rows, box) > 0).sum() <= rows.max_conditions
+            )
 
 
 @given(seeds)
@@ -252,7 +263,10 @@ def test_lists_keep_their_limits(seed, max_rules):
 def test_without_one_drops_the_box_missed_least(seed):
     rng, rows = problem(seed)
     boxes = random_list(rng, rows)
-    values = [refit(rows, boxes.take(np.delete(np.arange(len(boxes)), k))).value for k in range(len(boxes))]
+    values = [
+        refit(rows, boxes.take(np.delete(np.arange(len(boxes)), k))).value
+        for k in range(len(boxes))
+    ]
     assert without_one(rows, boxes).value == min(values)
 
 
@@ -261,7 +275,9 @@ def test_without_one_drops_the_box_missed_least(seed):
 def test_weight_two_is_a_row_twice(seed):
     rng, rows = problem(seed)
     twice = np.repeat(np.arange(len(rows.weight)), rows.weight.astype(int))
-    long = replace(rows, codes=rows.codes[:, twice], target=rows.target[twice], weight=np.ones(len(twice)))
+    long = replace(
+        rows, codes=rows.codes[:, twice], target=rows.target[twice], weight=np.ones(len(twice))
+    )
     boxes = random_list(rng, rows)
     same = refit(long, replace(boxes, held=boxes.held[:, twice]))
     assert np.isclose(same.value, boxes.value)
@@ -293,7 +309,15 @@ def test_annealing_solves_exclusive_or():
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 10, (4, 500))
     y = ((codes[0] > 4) ^ (codes[1] > 4)).astype(int)
-    rows = Rows(codes, np.full(4, 10), np.eye(2)[y], np.ones(500), price=1.0, overlap_price=0.1, max_conditions=2)
+    rows = Rows(
+        codes,
+        np.full(4, 10),
+        np.eye(2)[y],
+        np.ones(500),
+        price=1.0,
+        overlap_price=0.1,
+        max_conditions=2,
+    )
     found = anneal(rows, only_default(rows), rng, 3, n_shakes=60)
     wrong = found.value - 4.0 - 0.1 * (found.held.sum(axis=0) > 1).sum()
     assert abs(wrong) < 1e-9  # two corners of two bounds each, nothing wrong
@@ -317,4 +341,9 @@ def test_no_weight_and_no_features():
     assert best_answer(rows, np.ones(2, bool)) == 0.0
     none = Rows(np.zeros((0, 3), int), np.zeros(0, int), np.arange(3.0), np.ones(3))
     found = search(none, [], np.random.default_rng(0), 5)
-    assert isinstance(found, BoxList) and len(found) == 0 and found.answers == (1.0,) and found.value == 2.0
+    assert (
+        isinstance(found, BoxList)
+        and len(found) == 0
+        and found.answers == (1.0,)
+        and found.value == 2.0
+    )

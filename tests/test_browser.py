@@ -59,7 +59,9 @@ class Stage:
         """A page that begins to load, and the list of its complaints."""
         page, complaints = self.browser.new_page(viewport={"width": 900, "height": 900}), []
         page.set_default_timeout(WAIT * slowness())
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console", lambda said: complaints.append(said.text) if said.type == "error" else None
+        )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         # Voila's page asks other hosts for fonts and MathJax; what the demos need must be here
         page.route(re.compile(r"^https?://(?!localhost)"), lambda route: route.fulfill(body=""))
@@ -69,7 +71,7 @@ class Stage:
     def voila(self, demo):
         """The page of a demo and its complaints; the next demo begins to load meanwhile."""
         names = [demo for _, demo in demos()]
-        for each in names[names.index(demo):][:2]:
+        for each in names[names.index(demo) :][:2]:
             if each not in self.tabs:
                 address = self.address("voila", "--show_tracebacks=True")
                 self.tabs[each] = self.open(f"{address}voila/render/{each}.ipynb")
@@ -82,7 +84,9 @@ class Demo:
     def __init__(self, page):
         self.page, self.panel = page, page.locator(".widget-vbox").first
         self.panel.wait_for()
-        self.page.wait_for_function(f"panel => ({PICTURE})(panel) !== ''", arg=self.panel.element_handle())
+        self.page.wait_for_function(
+            f"panel => ({PICTURE})(panel) !== ''", arg=self.panel.element_handle()
+        )
 
     @property
     def words(self):
@@ -139,7 +143,9 @@ def test_explore_in_a_browser(stage):
     """A point is moved, its account and pictures follow; then another row is picked, and the point is that row."""
     page, complaints = stage.voila(EXPLORE)
     shown = Demo(page)
-    assert re.match(r"row\s+7\n", shown.words)  # what the page shows of the sliders is not taken for a move
+    assert re.match(
+        r"row\s+7\n", shown.words
+    )  # what the page shows of the sliders is not taken for a move
     shown.changes(lambda: shown.push(1, "PageUp"))
     assert re.match(r"row\s+7, with worst radius moved\n", shown.words)
     shown.shoot("explore-moved")
@@ -176,7 +182,9 @@ def test_a_stored_film_moves_without_a_kernel(stage, film):
     page.locator("input[type=range]").focus()
     page.keyboard.press("End")
     assert images.count() == 1 and images.get_attribute("src") != first
-    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    assert page.evaluate(
+        "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
+    )
     assert not complaints
     page.close()
 
@@ -185,7 +193,9 @@ def test_a_panel_in_jupyterlab(stage):
     address = stage.address("jupyterlab", "--ServerApp.token=", "--ServerApp.password=", "--allow-root",
                             "--LabApp.expose_app_in_browser=True")  # fmt: skip
     page, complaints = stage.open(f"{address}lab/tree/exp-refit-live.ipynb")
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'")
+    page.wait_for_function(
+        "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+    )
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
     shown = Demo(page)
     shown.changes(shown.push)

@@ -67,12 +67,14 @@ def mass_of(part):
 
 
 def frame(rng, n):
-    X = pd.DataFrame({
-        "size": rng.integers(0, 40, n) / 3,
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", "c", "d"], n).astype(object),
-    })
+    X = pd.DataFrame(
+        {
+            "size": rng.integers(0, 40, n) / 3,
+            "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
+            "yes": rng.random(n) < 0.5,
+            "word": rng.choice(["a", "b's", "c", "d"], n).astype(object),
+        }
+    )
     X.loc[rng.random(n) < 0.2, "size"] = np.nan
     X.loc[rng.random(n) < 0.1, "colour"] = None
     X.loc[rng.random(n) < 0.1, "word"] = None
@@ -104,8 +106,15 @@ def estimator(y):
 def same(a, b):
     """Whether two Training objects hold the same rows, bit for bit, and say them alike."""
     classes = a.classes is b.classes is None or np.array_equal(a.classes, b.classes)
-    return (np.array_equal(a.Z, b.Z, equal_nan=True) and np.array_equal(a.y, b.y) and np.array_equal(a.w, b.w)
-            and a.columns == b.columns and a.given == b.given and a.framed == b.framed and classes)
+    return (
+        np.array_equal(a.Z, b.Z, equal_nan=True)
+        and np.array_equal(a.y, b.y)
+        and np.array_equal(a.w, b.w)
+        and a.columns == b.columns
+        and a.given == b.given
+        and a.framed == b.framed
+        and classes
+    )
 
 
 def sorted_rows(rows):
@@ -117,6 +126,7 @@ def sorted_rows(rows):
 
 
 # ------------------------------------------------------------------ the sample
+
 
 @given(seeds)
 @examples(50)
@@ -131,26 +141,41 @@ def test_hashes_know_rows_and_not_how_they_are_written(seed):
     other[np.isnan(other)] = np.array([0xFFF8000000000001], dtype=np.uint64).view(float)[0]
     assert np.array_equal(hashes, row_hashes(other, y.astype(float)))
     keys = [(*np.where(np.isnan(z), 9.0, z), c) for z, c in zip(Z, y, strict=True)]
-    assert len(set(keys)) == len(set(hashes.tolist())) == len(set(zip(keys, hashes.tolist(), strict=True)))
+    assert (
+        len(set(keys))
+        == len(set(hashes.tolist()))
+        == len(set(zip(keys, hashes.tolist(), strict=True)))
+    )
 
 
 def test_hashes_of_neighbouring_rows_look_drawn_at_random():
     Z = np.stack(np.meshgrid(np.arange(300.0), np.arange(300.0)), axis=-1).reshape(-1, 2)
     u = row_hashes(Z, np.zeros(len(Z))) / 2.0**64
     assert abs(u.mean() - 0.5) < 4 / np.sqrt(12 * len(u))
-    assert np.abs(np.sort(u) - np.arange(len(u)) / len(u)).max() < 2 / np.sqrt(len(u))  # Kolmogorov's distance
+    assert np.abs(np.sort(u) - np.arange(len(u)) / len(u)).max() < 2 / np.sqrt(
+        len(u)
+    )  # Kolmogorov's distance
     low = u < 0.1
-    assert abs(np.corrcoef(low, Z[:, 0])[0, 1]) < 0.015 and abs(np.corrcoef(low, Z[:, 1])[0, 1]) < 0.015
+    assert (
+        abs(np.corrcoef(low, Z[:, 0])[0, 1]) < 0.015
+        and abs(np.corrcoef(low, Z[:, 1])[0, 1]) < 0.015
+    )
 
 
 def test_the_number_of_distinct_rows_is_counted_or_estimated():
     rng = np.random.default_rng(0)
     for n in (100, 4000, 50_000, 300_000):
         Z, y = rng.integers(0, n, (n, 1)).astype(float), np.zeros(n)
-        found = sum((lowest((Z[i:i + 7000], y[i:i + 7000], y)) for i in range(7000, n, 7000)),
-                    start=lowest((Z[:7000], y[:7000], y)))
+        found = sum(
+            (lowest((Z[i : i + 7000], y[i : i + 7000], y)) for i in range(7000, n, 7000)),
+            start=lowest((Z[:7000], y[:7000], y)),
+        )
         truth = len(np.unique(Z))
-        assert found.n_distinct == truth if truth < chunks.N_LOWEST else abs(found.n_distinct / truth - 1) < 0.06
+        assert (
+            found.n_distinct == truth
+            if truth < chunks.N_LOWEST
+            else abs(found.n_distinct / truth - 1) < 0.06
+        )
 
 
 @given(seeds)
@@ -188,6 +213,7 @@ def test_sums_of_samples_are_samples():
 
 # ------------------------------------------------------------------ the same rows, however they come
 
+
 @given(seeds, st.sampled_from([30, 120, 10**6]))
 @examples(60)
 def test_chunks_are_the_table(seed, most):
@@ -197,10 +223,17 @@ def test_chunks_are_the_table(seed, most):
         one, other = estimator(y), estimator(y)
         whole = read_rows(one, X, y, w)
         found = read_chunks(other, lambda: cut(cuts(rng, len(y)), X, y, w))
-    assert same(whole.sample, found.sample) and whole.whole == found.whole and whole.total == found.total
+    assert (
+        same(whole.sample, found.sample)
+        and whole.whole == found.whole
+        and whole.total == found.total
+    )
     assert one.columns_ == other.columns_ == found.sample.columns and one._framed == other._framed
     assert one.n_features_in_ == other.n_features_in_
-    assert getattr(one, "feature_names_in_", [None])[0] == getattr(other, "feature_names_in_", [None])[0]
+    assert (
+        getattr(one, "feature_names_in_", [None])[0]
+        == getattr(other, "feature_names_in_", [None])[0]
+    )
     for a, b in zip(sorted_rows(whole.rows), sorted_rows(found.rows), strict=True):
         assert np.array_equal(a, b)
     assert all(len(part[2]) and (part[2] > 0).all() for part in found.rows.gather())
@@ -211,8 +244,14 @@ def test_chunks_are_the_table(seed, most):
 @examples(40)
 def test_blocks_are_the_same_bits_however_the_chunks_were_cut(seed):
     rng, X, y, w = table(seed)
-    with mock.patch.object(chunks, "N_SAMPLE", 20), mock.patch.object(chunks, "block_rows", lambda d: 64):
-        one, other = (read_chunks(estimator(y), cut(cuts(rng, len(y)), X, y, w)).rows.gather() for _ in range(2))
+    with (
+        mock.patch.object(chunks, "N_SAMPLE", 20),
+        mock.patch.object(chunks, "block_rows", lambda d: 64),
+    ):
+        one, other = (
+            read_chunks(estimator(y), cut(cuts(rng, len(y)), X, y, w)).rows.gather()
+            for _ in range(2)
+        )
     assert len(one) == len(other)
     for a, b in zip(one, other, strict=True):
         assert all(np.array_equal(u, v, equal_nan=True) for u, v in zip(a, b, strict=True))
@@ -225,9 +264,13 @@ def test_reslicing_keeps_rows_and_order(seed):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(int(rng.integers(1, 300)), 2))
     with mock.patch.object(chunks, "block_rows", lambda d: 50):
-        found = list(resliced(part for part in cut(cuts(rng, len(Z)), Z, Z[:, 0], Z[:, 1]) if len(part[0])))
+        found = list(
+            resliced(part for part in cut(cuts(rng, len(Z)), Z, Z[:, 0], Z[:, 1]) if len(part[0]))
+        )
     assert np.array_equal(np.concatenate([part[0] for part in found]), Z)
-    assert [len(part[0]) for part in found[:-1]] == [50] * (len(found) - 1) and len(found[-1][0]) <= 50
+    assert [len(part[0]) for part in found[:-1]] == [50] * (len(found) - 1) and len(
+        found[-1][0]
+    ) <= 50
 
 
 def test_block_rows_bound_the_memory():
@@ -256,11 +299,16 @@ def test_recoding_says_the_same_labels(seed):
     new = recoded(Z, code_tables(before, after))
     assert np.array_equal(new[:, 1:], Z[:, 1:])
     for old, code in zip(Z[:, 0], new[:, 0], strict=True):
-        assert np.isnan(code) if np.isnan(old) or old == 4 else after.categories[0][int(code)] == labels[int(old)]
+        assert (
+            np.isnan(code)
+            if np.isnan(old) or old == 4
+            else after.categories[0][int(code)] == labels[int(old)]
+        )
     assert recoded(Z, code_tables(before, before)) is Z
 
 
 # ------------------------------------------------------------------ sources
+
 
 def test_sources_of_all_kinds_give_the_same_rows(tmp_path):
     rng = np.random.default_rng(0)
@@ -269,7 +317,11 @@ def test_sources_of_all_kinds_give_the_same_rows(tmp_path):
     for name, values in (("X", X), ("y", y), ("w", w)):
         np.save(tmp_path / f"{name}.npy", values)
     maps = tuple(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xyw")
-    pieces = [(X[:100], y[:100], w[:100]), (X[100:100], y[100:100], w[100:100]), [X[100:].tolist(), y[100:], w[100:]]]
+    pieces = [
+        (X[:100], y[:100], w[:100]),
+        (X[100:100], y[100:100], w[100:100]),
+        [X[100:].tolist(), y[100:], w[100:]],
+    ]
     for source in (maps, (X, y, w), pieces, lambda: pieces, iter(pieces), lambda: iter(pieces)):
         assert same(read_chunks(Numbers(), source).sample, whole)
     assert same(read_chunks(Numbers(), (X, y)).sample, read_rows(Numbers(), X, y).sample)
@@ -284,11 +336,13 @@ def test_parquet_files_and_folders(tmp_path):
     folder = tmp_path / "many"
     folder.mkdir()
     for i in range(4):
-        full.iloc[i * 100:(i + 1) * 100].to_parquet(folder / f"part{i}.parquet")
+        full.iloc[i * 100 : (i + 1) * 100].to_parquet(folder / f"part{i}.parquet")
     for path in (tmp_path / "one.parquet", folder, str(folder)):
         found = read_chunks(Numbers(), path, target="price", sample_weight="copies")
         assert same(found.sample, whole)
-    with pytest.raises(ValueError, match=r"target .*'size', 'colour', 'yes', 'word', 'price' .*got None"):
+    with pytest.raises(
+        ValueError, match=r"target .*'size', 'colour', 'yes', 'word', 'price' .*got None"
+    ):
         read_chunks(Numbers(), folder)
     with pytest.raises(ValueError, match="got 'cost'"):
         read_chunks(Numbers(), folder, target="cost")
@@ -310,18 +364,39 @@ def test_text_may_differ_from_chunk_to_chunk():
     for rows in ([0, 2, 4, 6], [0, 1, 2, 6], [0, 5, 6]):
         assert same(read_chunks(Numbers(), cut(rows, X, y)).sample, whole)
     blank = X.assign(word=[None, None, "a", "c", None, "a"])
-    assert same(read_chunks(Numbers(), cut([0, 2, 6], blank, y)).sample, read_rows(Numbers(), blank, y).sample)
+    assert same(
+        read_chunks(Numbers(), cut([0, 2, 6], blank, y)).sample,
+        read_rows(Numbers(), blank, y).sample,
+    )
 
 
-@pytest.mark.parametrize(("wrong", "said"), [
-    (lambda X: X.rename(columns={"size": "length"}), "unknown columns 'length' and no columns 'size'"),
-    (lambda X: X[X.columns[::-1]], "another order"),
-    (lambda X: X.assign(colour=X.colour.cat.add_categories("pink")), "same categories in column 'colour'"),
-    (lambda X: X.assign(colour=1.0), "one kind of values in column 'colour', got categories before, numbers now"),
-    (lambda X: X.assign(size="a"), "one kind of values in column 'size', got numbers before, labels now"),
-    (lambda X: X.to_numpy()[:, :3], "array of strings|data frame in all chunks|could not convert"),
-    (lambda X: X.assign(size=np.inf), "infinity"),
-])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda X: X.rename(columns={"size": "length"}),
+            "unknown columns 'length' and no columns 'size'",
+        ),
+        (lambda X: X[X.columns[::-1]], "another order"),
+        (
+            lambda X: X.assign(colour=X.colour.cat.add_categories("pink")),
+            "same categories in column 'colour'",
+        ),
+        (
+            lambda X: X.assign(colour=1.0),
+            "one kind of values in column 'colour', got categories before, numbers now",
+        ),
+        (
+            lambda X: X.assign(size="a"),
+            "one kind of values in column 'size', got numbers before, labels now",
+        ),
+        (
+            lambda X: X.to_numpy()[:, :3],
+            "array of strings|data frame in all chunks|could not convert",
+        ),
+        (lambda X: X.assign(size=np.inf), "infinity"),
+    ],
+)
 def test_a_chunk_unlike_the_others_is_named(wrong, said):
     _, X, y, _ = table(1, n=90)
     with pytest.raises(ValueError, match=rf"chunk 2: .*({said})") as caught:
@@ -329,30 +404,39 @@ def test_a_chunk_unlike_the_others_is_named(wrong, said):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("chunk", "said"), [
-    ((np.ones((3, 2)), None), "y must be given, got None"),
-    ((np.ones((3, 2)), [1.0, 2.0]), r"y must have one value a row of X \(3\), got 2"),
-    ((np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0]), "sample_weight must have one value"),
-    ((np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0, -1.0]), "sample_weight must be 3 numbers of at least 0"),
-    ((np.ones((3, 2)), [1.0, np.nan, 3.0]), "NaN"),
-    ((np.ones((3, 3)), [1.0, 2.0, 3.0]), "unknown columns 'x2'"),
-    ((np.ones(3), [1.0, 2.0, 3.0]), "2D array"),
-])
+@pytest.mark.parametrize(
+    ("chunk", "said"),
+    [
+        ((np.ones((3, 2)), None), "y must be given, got None"),
+        ((np.ones((3, 2)), [1.0, 2.0]), r"y must have one value a row of X \(3\), got 2"),
+        ((np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0]), "sample_weight must have one value"),
+        (
+            (np.ones((3, 2)), [1.0, 2.0, 3.0], [1.0, 1.0, -1.0]),
+            "sample_weight must be 3 numbers of at least 0",
+        ),
+        ((np.ones((3, 2)), [1.0, np.nan, 3.0]), "NaN"),
+        ((np.ones((3, 3)), [1.0, 2.0, 3.0]), "unknown columns 'x2'"),
+        ((np.ones(3), [1.0, 2.0, 3.0]), "2D array"),
+    ],
+)
 def test_a_wrong_chunk_is_named(chunk, said):
     good = np.ones((3, 2)), np.arange(3.0)
     with pytest.raises(ValueError, match=rf"(?s)chunk 3: .*{said}"):
         read_chunks(Numbers(), [good, good, chunk])
 
 
-@pytest.mark.parametrize(("source", "said"), [
-    (3, "source must be a function .* got int"),
-    (pd.DataFrame({"a": [1.0]}), "source must be a function .* got DataFrame"),
-    ([], "source must give at least 2 rows, got 0"),
-    ([(np.ones((1, 2)), np.ones(1))], "source must give at least 2 rows, got 1"),
-    ([np.ones((3, 2))], r"chunk 1 must be \(X, y\) or \(X, y, weights\), got ndarray"),
-    ([(np.ones((3, 2)),)], "chunk 1 must be"),
-    ([(np.ones((3, 2)), np.ones(3), np.zeros(3))], "sample_weight must be above 0 in some row"),
-])
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (3, "source must be a function .* got int"),
+        (pd.DataFrame({"a": [1.0]}), "source must be a function .* got DataFrame"),
+        ([], "source must give at least 2 rows, got 0"),
+        ([(np.ones((1, 2)), np.ones(1))], "source must give at least 2 rows, got 1"),
+        ([np.ones((3, 2))], r"chunk 1 must be \(X, y\) or \(X, y, weights\), got ndarray"),
+        ([(np.ones((3, 2)),)], "chunk 1 must be"),
+        ([(np.ones((3, 2)), np.ones(3), np.zeros(3))], "sample_weight must be above 0 in some row"),
+    ],
+)
 def test_what_is_no_source_is_refused(source, said):
     with pytest.raises(ValueError, match=said) as caught:
         read_chunks(Numbers(), source)
@@ -364,13 +448,16 @@ def test_classes_that_come_late_and_kinds_that_differ():
     y = np.array(["b", "b", "b", "b", "a", "long label", "a", "b"])
     found = read_chunks(Words(), cut([0, 4, 5, 8], X, y)).sample
     assert same(found, read_rows(Words(), X, y).sample) and list(found.target) == list(y)
-    with pytest.raises(ValueError, match="chunk 2: y must hold labels of one kind, got 'b' and 1, 2"):
+    with pytest.raises(
+        ValueError, match="chunk 2: y must hold labels of one kind, got 'b' and 1, 2"
+    ):
         read_chunks(Words(), [(X[:2], y[:2]), (X[2:5], [1, 2, 1])])
     with pytest.raises(ValueError, match="chunk 1: Unknown label type: continuous"):
         read_chunks(Words(), [(X, X[:, 0] + 0.5)])
 
 
 # ------------------------------------------------------------------ on disk
+
 
 class Heavy:
     """A part that counts how many of its kind are in memory."""
@@ -456,8 +543,12 @@ def test_fit_chunks_leaves_nothing_behind(tmp_path):
 def test_fit_takes_arrays_and_frames():
     _, X, y, w = table(2, n=200)
     one = Words().fit(X, y, w)
-    assert one.chunked_.whole and one.mass_ == w.sum() and one.columns_ == one.chunked_.sample.columns
-    assert same(one.chunked_.sample, Words().fit_chunks(lambda: cut([0, 60, 200], X, y, w)).chunked_.sample)
+    assert (
+        one.chunked_.whole and one.mass_ == w.sum() and one.columns_ == one.chunked_.sample.columns
+    )
+    assert same(
+        one.chunked_.sample, Words().fit_chunks(lambda: cut([0, 60, 200], X, y, w)).chunked_.sample
+    )
 
 
 def test_long_passes_say_where_they_are(monkeypatch, capsys):

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.blocks import LABELS, cut, mixed, rows_at
 from shared.effort import examples
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.tree import DecisionTreeRegressor
 
 from fabinterp.rows import chunks
@@ -33,7 +37,10 @@ def table(seed, n=300):
 
 def fit_cut(model, X, y, w, size, rng=None, sample=120):
     """The model fitted to rows in memory, or in chunks, with blocks of `size` rows and a small sample."""
-    with mock.patch.object(chunks, "N_SAMPLE", sample), mock.patch.object(chunks, "block_rows", lambda d: size):
+    with (
+        mock.patch.object(chunks, "N_SAMPLE", sample),
+        mock.patch.object(chunks, "block_rows", lambda d: size),
+    ):
         if rng is None:
             return model.fit(X, y, w)
         order = cut(rng, len(y))
@@ -44,8 +51,12 @@ def same_fit(a, b, X, exact=False):
     """Assert that two fits say the same."""
     rtol = 0 if exact else 1e-10
     np.testing.assert_allclose(a.tree_log_evidence_, b.tree_log_evidence_, rtol=rtol)
-    np.testing.assert_allclose(a.posterior_.split_prob, b.posterior_.split_prob, rtol=max(rtol, 0), atol=rtol)
-    np.testing.assert_allclose(a.state_.stats, b.state_.stats, rtol=rtol, atol=rtol * np.abs(a.state_.stats).max())
+    np.testing.assert_allclose(
+        a.posterior_.split_prob, b.posterior_.split_prob, rtol=max(rtol, 0), atol=rtol
+    )
+    np.testing.assert_allclose(
+        a.state_.stats, b.state_.stats, rtol=rtol, atol=rtol * np.abs(a.state_.stats).max()
+    )
     np.testing.assert_allclose(a.feature_importances_, b.feature_importances_, rtol=rtol, atol=rtol)
     assert str(a.map_tree_) == str(b.map_tree_) and a.columns_ == b.columns_
     said = [m.predict_proba(X) if hasattr(m, "predict_proba") else m.predict(X) for m in (a, b)]
@@ -54,13 +65,22 @@ def same_fit(a, b, X, exact=False):
         np.testing.assert_allclose(a.pit_, b.pit_, rtol=0, atol=0 if exact else 1e-9)
     if a.state_.trees.skeleton.n_trees == 1:
         assert str(a.rules_) == str(b.rules_)
-        assert [rule.conditions for rule in a.rules_.rules] == [rule.conditions for rule in b.rules_.rules]
+        assert [rule.conditions for rule in a.rules_.rules] == [
+            rule.conditions for rule in b.rules_.rules
+        ]
 
 
-CASES = [("classes", {}), ("classes", {"n_trees": 3}), ("classes", {"n_trees": 3, "tree_weights": "evidence"}),
-         ("classes", {"n_trees": 2, "bootstrap": False}), ("numbers", {}), ("numbers", {"n_trees": 3}),
-         ("numbers", {"leaf": "linear", "max_depth": 3}), ("numbers", {"leaf": "poisson"}),
-         ("numbers", {"leaf": "exponential", "n_trees": 2})]
+CASES = [
+    ("classes", {}),
+    ("classes", {"n_trees": 3}),
+    ("classes", {"n_trees": 3, "tree_weights": "evidence"}),
+    ("classes", {"n_trees": 2, "bootstrap": False}),
+    ("numbers", {}),
+    ("numbers", {"n_trees": 3}),
+    ("numbers", {"leaf": "linear", "max_depth": 3}),
+    ("numbers", {"leaf": "poisson"}),
+    ("numbers", {"leaf": "exponential", "n_trees": 2}),
+]
 
 
 def case(kind, changed, seed):
@@ -68,7 +88,9 @@ def case(kind, changed, seed):
     X, y, t, w, rng = table(seed)
     if kind == "classes":
         return MetaTreeClassifier, X, LABELS[y], w, rng
-    target = {"poisson": np.floor(np.exp(t / 2)), "exponential": np.exp(t)}.get(changed.get("leaf"), t)
+    target = {"poisson": np.floor(np.exp(t / 2)), "exponential": np.exp(t)}.get(
+        changed.get("leaf"), t
+    )
     return MetaTreeRegressor, X, target, w, rng
 
 
@@ -82,14 +104,21 @@ def test_blocks_of_any_size_give_the_posterior_of_one_block(kind, changed, seed,
     same_fit(once, fit_cut(cls(**changed), X, y, w, size), X)
     same_fit(once, fit_cut(cls(**changed), X, y, w, size, rng), X)
     roots = slice(once.state_.trees.skeleton.n_trees)
-    np.testing.assert_allclose(once.state_.mass[roots], w.sum(), rtol=1e-12)  # every row in every tree
+    np.testing.assert_allclose(
+        once.state_.mass[roots], w.sum(), rtol=1e-12
+    )  # every row in every tree
 
 
 @pytest.mark.parametrize(("kind", "changed"), CASES)
 def test_a_table_within_the_sample_is_one_block_however_it_comes(kind, changed):
     cls, X, y, w, rng = case(kind, changed, 1)
     changed = {"random_state": 0, "max_depth": 5} | changed
-    same_fit(cls(**changed).fit(X, y, w), fit_cut(cls(**changed), X, y, w, 50, rng, sample=1000), X, exact=True)
+    same_fit(
+        cls(**changed).fit(X, y, w),
+        fit_cut(cls(**changed), X, y, w, 50, rng, sample=1000),
+        X,
+        exact=True,
+    )
 
 
 @pytest.mark.parametrize("given_as", ["forest", "tree", "levels", "endless"])
@@ -107,14 +136,24 @@ def test_given_trees_ask_nothing_of_the_sample(given_as):
             X[beyond, 0] += 1
     whole = MetaTreeClassifier(model, max_depth=depth).fit(X, LABELS[y], w)
     for size in (10**9, 33):
-        same_fit(whole, fit_cut(MetaTreeClassifier(model, max_depth=depth), X, LABELS[y], w, size, sample=60), X)
-    streamed = fit_cut(MetaTreeClassifier(model, max_depth=depth), X, LABELS[y], w, 33, rng, sample=60)
+        same_fit(
+            whole,
+            fit_cut(MetaTreeClassifier(model, max_depth=depth), X, LABELS[y], w, size, sample=60),
+            X,
+        )
+    streamed = fit_cut(
+        MetaTreeClassifier(model, max_depth=depth), X, LABELS[y], w, 33, rng, sample=60
+    )
     same_fit(whole, streamed, X)
     if given_as == "endless":
         assert np.array_equal(whole.state_.trees.points, streamed.state_.trees.points)
     later, at = table(4)[0], slice(0, 50)
     later = np.clip(np.round(np.nan_to_num(later) + 2), 0, 4) if isinstance(model, list) else later
-    same_fit(whole.partial_fit(later[at], LABELS[y[at]]), streamed.partial_fit(later[at], LABELS[y[at]]), X)
+    same_fit(
+        whole.partial_fit(later[at], LABELS[y[at]]),
+        streamed.partial_fit(later[at], LABELS[y[at]]),
+        X,
+    )
 
 
 @examples(20)
@@ -123,7 +162,10 @@ def test_sums_at_the_leaves_add_up_over_blocks(seed):
     X, y, t, w, rng = table(seed, n=60)
     columns = read_columns(X)
     levels = Levels(perfect(2, 2), (0, 1), np.zeros(2), columns)
-    for family, target in ((DirichletCategorical((1.0, 2.0, 1.0)), y), (NormalGamma(0.3, 1.0, 1.0, 0.1), t)):
+    for family, target in (
+        (DirichletCategorical((1.0, 2.0, 1.0)), y),
+        (NormalGamma(0.3, 1.0, 1.0, 0.1), t),
+    ):
         empty = empty_state(levels, family, 0.4)
         once = next_state(empty, collect(family, 7, levels.leaves(X), target, w))
         rows = in_memory(*((X[at], target[at], w[at]) for at in cut(rng, 60)))
@@ -145,10 +187,16 @@ def test_frames_with_labels_in_blocks():
     for model in (None, boosted, tree):
         once = fit_cut(MetaTreeClassifier(model, random_state=0), frame, y, w, 10**9)
         same_fit(once, fit_cut(MetaTreeClassifier(model, random_state=0), frame, y, w, 77), frame)
-        same_fit(once, fit_cut(MetaTreeClassifier(model, random_state=0), frame, y, w, 77, rng), frame)
+        same_fit(
+            once, fit_cut(MetaTreeClassifier(model, random_state=0), frame, y, w, 77, rng), frame
+        )
     assert once.columns_ == tree.columns
-    same_fit(MetaTreeClassifier(tree).fit(frame, y, w), once, frame)  # what is given asks nothing of the sample
-    with pytest.raises(ValueError, match="estimator must know the labels of column 'colour', got numbers"):
+    same_fit(
+        MetaTreeClassifier(tree).fit(frame, y, w), once, frame
+    )  # what is given asks nothing of the sample
+    with pytest.raises(
+        ValueError, match="estimator must know the labels of column 'colour', got numbers"
+    ):
         numbers = frame.assign(colour=frame["colour"].cat.codes.astype(float))
         few = MetaTreeClassifier(max_depth=2, random_state=0).fit(numbers, y).map_tree_
         fit_cut(MetaTreeClassifier(few), frame, y, w, 77)
@@ -189,12 +237,21 @@ def test_200_000_rows_in_memory_and_streamed():
     streamed = MetaTreeClassifier(max_depth=6, random_state=0)
     streamed.fit_chunks((A, LABELS[a], b) for A, a, b in parts)
     same_fit(model, streamed, X[:1000])
-    assert sum(rule.support for rule in model.rules_.rules) == w.sum() and model.rules_ == streamed.rules_
+    assert (
+        sum(rule.support for rule in model.rules_.rules) == w.sum()
+        and model.rules_ == streamed.rules_
+    )
     assert model.estimator_.tree_.n_node_samples[0] == chunks.N_SAMPLE
-    tree = DecisionTreeRegressor(max_depth=4, random_state=0).fit(np.nan_to_num(X[:2000]), codes[:2000])
+    tree = DecisionTreeRegressor(max_depth=4, random_state=0).fit(
+        np.nan_to_num(X[:2000]), codes[:2000]
+    )
     t = codes + 0.1 * X[:, 0]
     model = MetaTreeRegressor(tree).fit(X, t, w)
-    same_fit(model, MetaTreeRegressor(tree).fit_chunks((A, a + 0.1 * A[:, 0], b) for A, a, b in parts), X[:1000])
+    same_fit(
+        model,
+        MetaTreeRegressor(tree).fit_chunks((A, a + 0.1 * A[:, 0], b) for A, a, b in parts),
+        X[:1000],
+    )
 
 
 def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
@@ -216,7 +273,10 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         X_bad = np.abs(np.nan_to_num(X)).round()
         X_bad[-1, 0] = -1
         fit_cut(MetaTreeClassifier([0]), X_bad, y, w + 1, 50, sample=60)
-    for leaf, bad, said in (("poisson", 0.5, "y must hold counts"), ("exponential", -1.0, "y must not be negative")):
+    for leaf, bad, said in (
+        ("poisson", 0.5, "y must hold counts"),
+        ("exponential", -1.0, "y must not be negative"),
+    ):
         for position in range(0, 300, 60):  # in the sample or beyond it
             target = np.ones(300)
             target[position] = bad

@@ -66,7 +66,9 @@ def close(one, two, tol=1e-9):
     if isinstance(one, GateTree):
         assert np.array_equal(one.paths, two.paths)
         for a, b in zip(one.gates, two.gates, strict=True):
-            assert replace(a, prob=0.5) == replace(b, prob=0.5) and a.prob == pytest.approx(b.prob, rel=tol)
+            assert replace(a, prob=0.5) == replace(b, prob=0.5) and a.prob == pytest.approx(
+                b.prob, rel=tol
+            )
 
 
 @examples(40)
@@ -75,21 +77,36 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
     rng, Z, codes, y, w, resp = problem(seed, task)
     part = cut((Z, codes, y, w, resp), rng, n_blocks).parts
     K, share = resp.shape[1], InMemory(p[4] for p in part)
-    gates = GateTree((BernoulliGate(1, 2, False, 0.7, 5),) * 3, symmetric(2), MIN_MASS, np.full(4, 5))
+    gates = GateTree(
+        (BernoulliGate(1, 2, False, 0.7, 5),) * 3, symmetric(2), MIN_MASS, np.full(4, 5)
+    )
     learners = [(1, gates)]
     if task == "numbers":
         floor = variance_floor(y, w)
-        learners += [(0, ConstantGaussian(np.zeros(K), np.ones(K), floor)),
-                     (0, LinearGaussian(np.ones((K, 5)), np.full(K, 2.0), floor)),
-                     (0, LinearGaussian(np.ones((K, 5)), np.full(K, 2.0), floor, pooled=True))]
+        learners += [
+            (0, ConstantGaussian(np.zeros(K), np.ones(K), floor)),
+            (0, LinearGaussian(np.ones((K, 5)), np.full(K, 2.0), floor)),
+            (0, LinearGaussian(np.ones((K, 5)), np.full(K, 2.0), floor, pooled=True)),
+        ]
     else:
-        learners += [(0, Categorical(np.full((K, 3), 1 / 3), 1e-8)), (0, LinearSoftmax(np.zeros((K, 5, 3))))]
+        learners += [
+            (0, Categorical(np.full((K, 3), 1 / 3), 1e-8)),
+            (0, LinearSoftmax(np.zeros((K, 5, 3)))),
+        ]
     for place, learner in learners:
         rows = InMemory((p[place], p[2], p[3]) for p in part)
         X = (Z, codes)[place]
-        args = (y, resp, w) if isinstance(learner, (ConstantGaussian, Categorical)) else (X, y, resp, w)
+        args = (
+            (y, resp, w)
+            if isinstance(learner, (ConstantGaussian, Categorical))
+            else (X, y, resp, w)
+        )
         whole = gates.update(codes, resp, w) if learner is gates else learner.update(*args)
-        close(whole, learnt(learner.learn(), rows, share), 1e-6 if isinstance(learner, LinearSoftmax) else 1e-9)
+        close(
+            whole,
+            learnt(learner.learn(), rows, share),
+            1e-6 if isinstance(learner, LinearSoftmax) else 1e-9,
+        )
 
 
 @examples(25)
@@ -100,8 +117,15 @@ def test_first_experts_of_blocks(seed, n_blocks):
     blocks, share = InMemory(p[:3] for p in rows), InMemory(p[3] for p in rows)
     close(constant_gaussian(y, resp, w), learnt(_constant_search(4), blocks, share))
     for pooled in (False, True):
-        close(linear_gaussian(Z, y, resp, w, pooled=pooled), learnt(linear_search(4, 5, pooled=pooled), blocks, share))
-    flat = learnt(_constant_search(4), InMemory((X, np.full(len(u), 7.0), v) for X, u, v in blocks.parts), share)
+        close(
+            linear_gaussian(Z, y, resp, w, pooled=pooled),
+            learnt(linear_search(4, 5, pooled=pooled), blocks, share),
+        )
+    flat = learnt(
+        _constant_search(4),
+        InMemory((X, np.full(len(u), 7.0), v) for X, u, v in blocks.parts),
+        share,
+    )
     assert flat.floor == 1.0 and (flat.var == 1.0).all()
 
 
@@ -122,7 +146,9 @@ def test_searches_in_step_share_their_passes():
         price = 0.5 * np.log1p(resp[:, k] @ w)
         best = foba_softmax(Z, np.eye(3)[y], resp[:, k] * w, price, expert.coef[k])
         np.testing.assert_allclose(found.coef[k], best.coef, atol=1e-6)
-        alone.append(learnt(one_expert(price, expert.coef[k], k), Counted([(Z, y, w)]), in_memory(resp)))
+        alone.append(
+            learnt(one_expert(price, expert.coef[k], k), Counted([(Z, y, w)]), in_memory(resp))
+        )
         np.testing.assert_allclose(found.coef[k], alone[-1].coef, atol=1e-9)
         alone[-1] = len(asked)
     assert n_together == 1 + max(alone) < sum(alone)
@@ -130,7 +156,11 @@ def test_searches_in_step_share_their_passes():
 
 def one_expert(price, start, k):
     """The search of expert k by itself."""
-    return (yield from together({k: foba_softmax_search(price, start)}, partial(_softmax_answers, n_classes=3)))[k]
+    return (
+        yield from together(
+            {k: foba_softmax_search(price, start)}, partial(_softmax_answers, n_classes=3)
+        )
+    )[k]
 
 
 @examples(12)
@@ -139,11 +169,20 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed + (seed % 3 == 0), task)
     whole = in_memory((Table(Z, codes), y, w))
     n_classes = 3 if task == "codes" else None
-    tree = GateTree((BernoulliGate(0, 1, False, 1.0, 5), BernoulliGate(1, 2, True, 1.0, 5),
-                     BernoulliGate(2, 3, False, 1.0, 5)), symmetric(2))
+    tree = GateTree(
+        (
+            BernoulliGate(0, 1, False, 1.0, 5),
+            BernoulliGate(1, 2, True, 1.0, 5),
+            BernoulliGate(2, 3, False, 1.0, 5),
+        ),
+        symmetric(2),
+    )
     model, first = start_from_tree(whole, tree, np.full(4, 5), n_classes=n_classes)
     parts = cut((Z, codes, y, w, resp, first.only), rng, n_blocks).parts
-    rows, share = InMemory((Table(a, b), u, v) for a, b, u, v, _, _ in parts), InMemory(p[4] for p in parts)
+    rows, share = (
+        InMemory((Table(a, b), u, v) for a, b, u, v, _, _ in parts),
+        InMemory(p[4] for p in parts),
+    )
     again, spread_out = start_from_tree(rows, tree, np.full(4, 5), n_classes=n_classes)
     close(model.gates, again.gates)
     close(model.expert, again.expert, 1e-6 if n_classes else 1e-9)
@@ -156,7 +195,10 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     got = project(model, rows, share, InMemory(p[5] for p in parts))
     expected = project(model, whole, in_memory(resp), first).only
     np.testing.assert_allclose(np.concatenate(got.parts), expected, atol=1e-9)
-    (hard, said), (hard_two, said_two) = harden(model, Table(Z, codes), y, w, 0.05), harden(model, rows, min_mass=0.05)
+    (hard, said), (hard_two, said_two) = (
+        harden(model, Table(Z, codes), y, w, 0.05),
+        harden(model, rows, min_mass=0.05),
+    )
     assert np.array_equal(said, np.concatenate(said_two.parts))
     close(hard.gates, hard_two.gates)
 
@@ -169,7 +211,9 @@ def test_a_mixture_whose_parts_do_not_add_needs_one_block():
     one = model.maximise(in_memory((Table(Z, U), y, w)), in_memory(resp))
     assert one.gates.gates == model.update(Table(Z, U), y, resp, w).gates.gates
     halves = [(Table(Z[i::2], U[i::2]), y[i::2], w[i::2]) for i in (0, 1)]
-    with pytest.raises(ValueError, match="rows must be in one block for a model without sums, got 2 blocks"):
+    with pytest.raises(
+        ValueError, match="rows must be in one block for a model without sums, got 2 blocks"
+    ):
         model.maximise(InMemory(halves), InMemory(resp[i::2] for i in (0, 1)))
 
 
@@ -177,7 +221,9 @@ def test_random_shares_do_not_depend_on_slices():
     rng, Z, codes, y, w, _ = problem(2, "numbers")
     parts = cut((Z, codes, y, w), rng, 5).parts
     rows = InMemory((Table(a, b), u, v) for a, b, u, v in parts)
-    _, one = random_start(in_memory((Table(Z, codes), y, w)), np.full(4, 5), np.random.default_rng(0), 2)
+    _, one = random_start(
+        in_memory((Table(Z, codes), y, w)), np.full(4, 5), np.random.default_rng(0), 2
+    )
     _, two = random_start(rows, np.full(4, 5), np.random.default_rng(0), 2)
     np.testing.assert_array_equal(one.only, np.concatenate(two.parts))
 
@@ -235,7 +281,9 @@ def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, hard):
 def test_small_tables_in_chunks_are_tables(task):
     X, y, w = table_of(3, task)
     one = estimator_of(task, max_iter=10).fit(X, y, w)
-    two = estimator_of(task, max_iter=10).fit_chunks(lambda: ((X[i::7], y[i::7], w[i::7]) for i in range(7)))
+    two = estimator_of(task, max_iter=10).fit_chunks(
+        lambda: ((X[i::7], y[i::7], w[i::7]) for i in range(7))
+    )
     assert two.tree_ == one.tree_ and two.fic_ == one.fic_
     searched = estimator_of(task).set_params(search="structure", n_shakes=1, max_depth=2)
     whole = searched.fit(X, y, w).tree_
@@ -246,7 +294,9 @@ def large(n, d, seed=0):
     """Rows whose first two columns say which of three lines holds."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
-    y = np.where(X[:, 0] > 0.4, X[:, 2] - X[:, 3], np.where(X[:, 1] > 0.7, 2 * X[:, 4], 1.0)) + rng.normal(0, 0.1, n)
+    y = np.where(
+        X[:, 0] > 0.4, X[:, 2] - X[:, 3], np.where(X[:, 1] > 0.7, 2 * X[:, 4], 1.0)
+    ) + rng.normal(0, 0.1, n)
     return X, y
 
 
@@ -254,14 +304,18 @@ def large(n, d, seed=0):
 @pytest.mark.parametrize("task", ["numbers", "two"])
 def test_streamed_is_in_memory(task):
     X, y = large(200_000 if task == "numbers" else 40_000, 10)
-    options = {"max_bins": 64, "max_iter": 12} if task == "numbers" else {"max_bins": 32, "max_iter": 3}
+    options = (
+        {"max_bins": 64, "max_iter": 12} if task == "numbers" else {"max_bins": 32, "max_iter": 3}
+    )
     y = y if task == "numbers" else (y > 0.4).astype(int)
     with mock.patch.object(chunks, "N_SAMPLE", 8192):
         one = estimator_of(task, **options).fit(X, y)
         cuts = np.arange(0, len(y), 30_000)
         streamed = estimator_of(task, **options)
-        streamed.fit_chunks(lambda: ((X[i:i + 30_000], y[i:i + 30_000]) for i in cuts))
-    assert str(one.tree_) == str(streamed.tree_) and streamed.fic_ == pytest.approx(one.fic_, rel=1e-10)
+        streamed.fit_chunks(lambda: ((X[i : i + 30_000], y[i : i + 30_000]) for i in cuts))
+    assert str(one.tree_) == str(streamed.tree_) and streamed.fic_ == pytest.approx(
+        one.fic_, rel=1e-10
+    )
     assert str(one.rules_) == str(streamed.rules_)
     if task == "numbers":
         assert {split.features for split in one.tree_.splits if split is not None} == {(0,), (1,)}
@@ -274,9 +328,15 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
         model = estimator_of("numbers", min_mass=0.05)
         chunked = spread(read_table(model, X, y))
         sample, held = chunked.sample, ~np.isnan(chunked.sample.Z[:, 2])
-        sample = replace(sample, **{name: getattr(sample, name)[held] for name in ("Z", "y", "w", "at")})
+        sample = replace(
+            sample, **{name: getattr(sample, name)[held] for name in ("Z", "y", "w", "at")}
+        )
         model._fit(replace(chunked, sample=sample))
-    assert 2 not in model.design_.used and model.design_.bins.missing[2] and np.isfinite(model.predict(X)).all()
+    assert (
+        2 not in model.design_.used
+        and model.design_.bins.missing[2]
+        and np.isfinite(model.predict(X)).all()
+    )
     assert sum(rule.support for rule in model.rules_.rules) == 6000
 
 
@@ -286,7 +346,9 @@ def test_structure_search_has_all_rows_in_memory_and_none_elsewhere():
     whole = model.fit(X, y).tree_
     with mock.patch.object(chunks, "N_SAMPLE", 500):
         assert model.fit(X, y).tree_ == whole
-        with pytest.raises(ValueError, match="search must be 'em' for 3000 rows that are not in memory"):
+        with pytest.raises(
+            ValueError, match="search must be 'em' for 3000 rows that are not in memory"
+        ):
             model.fit_chunks([(X, y)])
 
 
@@ -313,5 +375,7 @@ def test_dask_is_in_memory():
     X, y = large(6000, 5)
     with mock.patch.object(chunks, "N_SAMPLE", 1000):
         one = estimator_of("numbers").fit(X, y)
-        two = estimator_of("numbers").fit(da.from_array(X, chunks=(1700, 5)), da.from_array(y, chunks=1700))
+        two = estimator_of("numbers").fit(
+            da.from_array(X, chunks=(1700, 5)), da.from_array(y, chunks=1700)
+        )
     assert str(one.tree_) == str(two.tree_) and two.fic_ == pytest.approx(one.fic_, rel=1e-10)

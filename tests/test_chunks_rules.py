@@ -17,11 +17,26 @@ from sklearn.ensemble import (
 )
 
 from fabinterp.rows import chunks
-from fabinterp.rows.bins import cell_counts, codes, incidence, merge_bins, merge_identical, values_around
+from fabinterp.rows.bins import (
+    cell_counts,
+    codes,
+    incidence,
+    merge_bins,
+    merge_identical,
+    values_around,
+)
 from fabinterp.rows.blocks import add, in_memory
 from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
 from fabinterp.fab.engine import fab
-from fabinterp.rules.core import Leaf, Rule, RuleSet, Split, answered_codes, measured_over, read_columns
+from fabinterp.rules.core import (
+    Leaf,
+    Rule,
+    RuleSet,
+    Split,
+    answered_codes,
+    measured_over,
+    read_columns,
+)
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
@@ -33,13 +48,22 @@ from fabinterp.models.rule_mixture import (
     training_error,
 )
 
-QUICK = {"max_rules": 4, "max_components": 4, "n_init": 2, "n_shakes": 4, "max_iter": 30, "random_state": 0}
+QUICK = {
+    "max_rules": 4,
+    "max_components": 4,
+    "n_init": 2,
+    "n_shakes": 4,
+    "max_iter": 30,
+    "random_state": 0,
+}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 
 
 def blocks_of(part, rng):
     """`Blocks` of a tuple of columns, cut anywhere."""
-    return in_memory(*(tuple(column[rows] for column in part) for rows in cut(rng, part[0].shape[0])))
+    return in_memory(
+        *(tuple(column[rows] for column in part) for rows in cut(rng, part[0].shape[0]))
+    )
 
 
 def table(seed, n=300):
@@ -68,7 +92,10 @@ def mixture(seed, classes, probabilities=False):
 def test_counts_of_blocks_add_up_to_the_questions_of_all_rows(seed):
     X, _, _, _, rng = table(seed, n=int(np.random.default_rng(seed).integers(2, 80)))
     X[X == 0] = rng.choice([0.0, -0.0], (X == 0).sum())
-    thresholds = [np.unique(rng.normal(size=rng.integers(0, 30)).round(int(rng.integers(1, 3)))) for _ in range(3)]
+    thresholds = [
+        np.unique(rng.normal(size=rng.integers(0, 30)).round(int(rng.integers(1, 3))))
+        for _ in range(3)
+    ]
     counts = [cell_counts(X[rows], thresholds) for rows in cut(rng, len(X), min(6, len(X)))]
     total = counts[0]
     for part in counts[1:]:
@@ -92,11 +119,15 @@ def test_said_thresholds_keep_the_rows_of_every_block(seed):
     bins = merge_identical(X[:40], [np.unique(rng.normal(size=12)) for _ in range(3)])
     features, rows = [2, 0], blocks_of((X,), rng)
     bins = replace(bins, thresholds=tuple(bins.thresholds[j] for j in features))
-    for j, cuts, said in zip(features, bins.thresholds, short_cuts(rows, features, bins), strict=True):
+    for j, cuts, said in zip(
+        features, bins.thresholds, short_cuts(rows, features, bins), strict=True
+    ):
         known = X[~np.isnan(X[:, j]), j]
         assert ((known[:, None] > cuts) == (known[:, None] > np.array(said))).all()
         for low, high, b in zip(*values_around(X[:, j], cuts), cuts, strict=True):
-            assert low == max(known[known <= b], default=-np.inf) and high == min(known[known > b], default=np.inf)
+            assert low == max(known[known <= b], default=-np.inf) and high == min(
+                known[known > b], default=np.inf
+            )
 
 
 @examples(30)
@@ -112,8 +143,13 @@ def test_the_mixture_of_blocks_is_that_of_all_rows(seed, kind):
     np.testing.assert_allclose(blocked.weights, once.weights, rtol=1e-12)
     np.testing.assert_allclose(blocked.eta, once.eta, rtol=1e-10)
     for name in ("prob",) if kind != "numbers" else ("mean", "var"):
-        np.testing.assert_allclose(getattr(blocked.expert, name), getattr(once.expert, name), rtol=1e-9)
-    (last, trace), (other, again) = fab(model, *part[:2], w=part[2], max_iter=15), fab(model, rows, max_iter=15)
+        np.testing.assert_allclose(
+            getattr(blocked.expert, name), getattr(once.expert, name), rtol=1e-9
+        )
+    (last, trace), (other, again) = (
+        fab(model, *part[:2], w=part[2], max_iter=15),
+        fab(model, rows, max_iter=15),
+    )
     np.testing.assert_allclose(again, trace, rtol=1e-10)
     assert last.n_components == other.n_components
 
@@ -131,8 +167,10 @@ def own_incidence(part, bins):
 
 def rules_at(rng, classes):
     """Three conditions on columns of numbers."""
-    return tuple(((Split((int(j),), float(b), missing=bool(gap)), True),)
-                 for j, b, gap in zip(rng.integers(0, 3, 3), rng.normal(size=3), rng.integers(0, 2, 3)))
+    return tuple(
+        ((Split((int(j),), float(b), missing=bool(gap)), True),)
+        for j, b, gap in zip(rng.integers(0, 3, 3), rng.normal(size=3), rng.integers(0, 2, 3))
+    )
 
 
 @examples(40)
@@ -140,7 +178,11 @@ def rules_at(rng, classes):
 def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     X, y, t, w, rng = table(seed, n=80)
     X, y, t, w = (column[w > 0] for column in (X, y, t, w))
-    conditions, target, names = rules_at(rng, classes), y if classes else t, tuple(LABELS) if classes else None
+    conditions, target, names = (
+        rules_at(rng, classes),
+        y if classes else t,
+        tuple(LABELS) if classes else None,
+    )
     rows = blocks_of((X, target, w), rng)
     once = answered(conditions, in_memory((X, target, w)), names, read_columns(X))
     rules = answered(conditions, rows, names, read_columns(X))
@@ -150,8 +192,13 @@ def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
         mask = free & np.all([split(X) == side for split, side in rule.conditions], axis=0)
         free &= ~mask
         here = mask if mask.any() else slice(None)
-        value = np.average(np.eye(3)[target] if classes else target, axis=0, weights=w * 1.0) if not mask.any() else \
-            np.average((np.eye(3)[target] if classes else target)[here], axis=0, weights=w[here])
+        value = (
+            np.average(np.eye(3)[target] if classes else target, axis=0, weights=w * 1.0)
+            if not mask.any()
+            else np.average(
+                (np.eye(3)[target] if classes else target)[here], axis=0, weights=w[here]
+            )
+        )
         np.testing.assert_allclose(rule.leaf.value, value, rtol=1e-12, atol=1e-14)
     said = rng.integers(0, 3, len(X)) if classes else rng.normal(size=len(X))
     reference = LABELS[said] if classes else said
@@ -159,7 +206,9 @@ def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     assert str(plain) == str(whole) and plain.rules == whole.rules  # one block: the same bits
     parted = measured_over(rules, blocks_of((X, said, w), rng))
     for a, b in zip(plain.rules, parted.rules, strict=True):
-        np.testing.assert_allclose([b.support, b.coverage, b.fidelity], [a.support, a.coverage, a.fidelity], rtol=1e-10)
+        np.testing.assert_allclose(
+            [b.support, b.coverage, b.fidelity], [a.support, a.coverage, a.fidelity], rtol=1e-10
+        )
     apart = blocks_of((X, target, w, said), rng)  # the reference beside the rows
     beside = measured_over(rules, apart.map(first_three), apart.map(last))
     assert str(beside) == str(plain)
@@ -226,7 +275,10 @@ def fitted(kind):
 
 def fit_cut(model, X, y, w, size, rng=None, sample=120):
     """The model fitted to rows in memory, or in chunks, with blocks of `size` rows and a small sample."""
-    with mock.patch.object(chunks, "N_SAMPLE", sample), mock.patch.object(chunks, "block_rows", lambda d: size):
+    with (
+        mock.patch.object(chunks, "N_SAMPLE", sample),
+        mock.patch.object(chunks, "block_rows", lambda d: size),
+    ):
         if rng is None:
             return model.fit(X, y, w)
         order = cut(rng, len(y))
@@ -239,12 +291,22 @@ def same_fit(a, b, X):
     for one, other in zip(a.rules_.rules, b.rules_.rules, strict=True):
         assert one.conditions == other.conditions
         np.testing.assert_allclose(one.leaf.value, other.leaf.value, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose([one.support, one.coverage, one.fidelity],
-                                   [other.support, other.coverage, other.fidelity], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            [one.support, one.coverage, one.fidelity],
+            [other.support, other.coverage, other.fidelity],
+            rtol=1e-10,
+            atol=1e-12,
+        )
     np.testing.assert_allclose(a.fic_, b.fic_, rtol=1e-10)
-    np.testing.assert_allclose([a.error_, a.overlap_, a.fidelity_], [b.error_, b.overlap_, b.fidelity_], rtol=1e-10)
-    assert a.n_components_ == b.n_components_ and all(map(np.array_equal, a.bins_.counts, b.bins_.counts))
-    assert np.array_equal(a.rules_.predict(X), a.predict(X)) and np.array_equal(a.predict_posterior(X).shape, (len(X),))
+    np.testing.assert_allclose(
+        [a.error_, a.overlap_, a.fidelity_], [b.error_, b.overlap_, b.fidelity_], rtol=1e-10
+    )
+    assert a.n_components_ == b.n_components_ and all(
+        map(np.array_equal, a.bins_.counts, b.bins_.counts)
+    )
+    assert np.array_equal(a.rules_.predict(X), a.predict(X)) and np.array_equal(
+        a.predict_posterior(X).shape, (len(X),)
+    )
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
@@ -266,7 +328,11 @@ def test_a_table_within_the_sample_is_one_block_however_it_comes(kind):
     target = LABELS[y] if kind == "classes" else t
     plain = estimator(kind, forest=False).fit(X, target, w)
     streamed = fit_cut(estimator(kind, forest=False), X, target, w, 50, rng, sample=1000)
-    assert plain.rules_ == streamed.rules_ and plain.fic_ == streamed.fic_ and plain.error_ == streamed.error_
+    assert (
+        plain.rules_ == streamed.rules_
+        and plain.fic_ == streamed.fic_
+        and plain.error_ == streamed.error_
+    )
     assert np.array_equal(plain.model_.eta, streamed.model_.eta)
 
 
@@ -277,19 +343,30 @@ def test_a_forest_that_must_be_grown_is_grown_from_the_sample(kind):
     once = fit_cut(estimator(kind, forest=False), X, target, w, 10**9)
     same_fit(once, fit_cut(estimator(kind, forest=False), X, target, w, 64, rng), X)
     assert once.estimator_.estimators_[0].tree_.n_node_samples[0] <= 120
-    assert once.rules_.rules[0].support <= w.sum() and sum(r.support for r in once.rules_.rules) == w.sum()
+    assert (
+        once.rules_.rules[0].support <= w.sum()
+        and sum(r.support for r in once.rules_.rules) == w.sum()
+    )
 
 
 def test_frames_with_labels_in_blocks():
     rng = np.random.default_rng(0)
     frame, t = mixed(rng, 400)
     w = rng.integers(0, 3, 400).astype(float)
-    cases = [(RuleMixtureRegressor, HistGradientBoostingRegressor, t), (RuleMixtureRegressor, None, t),
-             (RuleMixtureClassifier, HistGradientBoostingClassifier, LABELS[np.digitize(t, [0.5, 1.5])])]
+    cases = [
+        (RuleMixtureRegressor, HistGradientBoostingRegressor, t),
+        (RuleMixtureRegressor, None, t),
+        (RuleMixtureClassifier, HistGradientBoostingClassifier, LABELS[np.digitize(t, [0.5, 1.5])]),
+    ]
     for cls, ensemble, target in cases:
-        for model in [None] if ensemble is None else [
-            ensemble(max_iter=5, random_state=0), ensemble(max_iter=5, random_state=0).fit(frame, target),
-        ]:
+        for model in (
+            [None]
+            if ensemble is None
+            else [
+                ensemble(max_iter=5, random_state=0),
+                ensemble(max_iter=5, random_state=0).fit(frame, target),
+            ]
+        ):
             quick = QUICK | {"n_init": 1, "max_iter": 15}
             once = fit_cut(cls(model, **quick), frame, target, w, 10**9)
             same_fit(once, fit_cut(cls(model, **quick), frame, target, w, 77, rng), frame)
@@ -299,8 +376,17 @@ def test_frames_with_labels_in_blocks():
 def test_said_thresholds_keep_rows_that_are_not_in_the_sample():
     X, y, t, w, rng = table(5, n=600)
     model = fit_cut(estimator("numbers"), X, t, w, 100, sample=60)
-    asked = [np.unique(np.concatenate([tree.tree_.threshold[tree.tree_.feature == j]
-                                       for tree in model.estimator.estimators_])) for j in range(3)]
+    asked = [
+        np.unique(
+            np.concatenate(
+                [
+                    tree.tree_.threshold[tree.tree_.feature == j]
+                    for tree in model.estimator.estimators_
+                ]
+            )
+        )
+        for j in range(3)
+    ]
     conditions = [c for rule in model.rules_.rules for c in rule.conditions]
     assert conditions
     for split, _ in conditions:
@@ -315,12 +401,16 @@ def test_questions_answers_and_measures_are_those_of_all_rows(kind):
     X, y, t, w, rng = table(6, n=500)
     target, model = LABELS[y] if kind == "classes" else t, estimator(kind)
     fit_cut(model, X, target, w, 90, rng, sample=60)
-    bins = merge_identical(X[w > 0], ensemble_thresholds(read_ensemble(model.estimator, model.columns_)))
+    bins = merge_identical(
+        X[w > 0], ensemble_thresholds(read_ensemble(model.estimator, model.columns_))
+    )
     assert all(map(np.array_equal, model.bins_.thresholds, bins.thresholds))
     assert all(map(np.array_equal, model.bins_.counts, bins.counts))
     chosen, numbers = model.rules_.apply(X), np.eye(3)[y] if kind == "classes" else t
     for r, rule in enumerate(model.rules_.rules):
-        np.testing.assert_allclose(rule.leaf.value, np.average(numbers[chosen == r], axis=0, weights=w[chosen == r]))
+        np.testing.assert_allclose(
+            rule.leaf.value, np.average(numbers[chosen == r], axis=0, weights=w[chosen == r])
+        )
         assert rule.support == w[chosen == r].sum()
     loss = model.predict(X) != target if kind == "classes" else (model.predict(X) - target) ** 2
     assert model.error_ == pytest.approx(np.average(loss, weights=w))
@@ -345,8 +435,12 @@ def test_200_000_rows_in_memory_and_streamed():
     assert sum(rule.support for rule in model.rules_.rules) == w.sum()
     assert model.error_ == pytest.approx(np.average(model.predict(X) != y, weights=w), rel=1e-12)
     said = forest.predict(X)
-    assert model.fidelity_ == pytest.approx(np.average(model.predict(X) == said, weights=w), rel=1e-12)
-    assert map_answers(model.model_, incidence(codes(X[:50], model.bins_), model.bins_)).shape == (50,)
+    assert model.fidelity_ == pytest.approx(
+        np.average(model.predict(X) == said, weights=w), rel=1e-12
+    )
+    assert map_answers(model.model_, incidence(codes(X[:50], model.bins_), model.bins_)).shape == (
+        50,
+    )
 
 
 def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
@@ -359,9 +453,13 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         estimator("classes", max_rules=0).fit_chunks(never)
     with pytest.raises(ValueError, match="random_state must be"):
         estimator("numbers", random_state=-1).fit_chunks([(X, t)])
-    with pytest.raises(ValueError, match="estimator must be a classification ensemble, got RandomForestRegressor"):
+    with pytest.raises(
+        ValueError, match="estimator must be a classification ensemble, got RandomForestRegressor"
+    ):
         RuleMixtureClassifier(fitted("numbers"), **QUICK).fit_chunks([(X, y)])
-    with pytest.raises(ValueError, match="estimator must predict the classes of y, 'no', 'perhaps', got"):
+    with pytest.raises(
+        ValueError, match="estimator must predict the classes of y, 'no', 'perhaps', got"
+    ):
         estimator("classes").fit_chunks([(X[y < 2], LABELS[y[y < 2]])])
     with pytest.raises(ValueError, match="estimator does not go with X"):
         estimator("numbers").fit_chunks([(X[:, :2], t)])

@@ -29,10 +29,18 @@ pd = pytest.importorskip("pandas")
 def flowers(n=150, seed=0):
     """A small table with labels, a gap here and there, an identifier, text classes."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"id": [f"F{k}" for k in range(n)], "length": rng.uniform(1, 7, n).round(1),
-                          "colour": rng.choice(["red", "blue", "white"], n), "depth": rng.normal(0, 1, n).round(2)})
+    frame = pd.DataFrame(
+        {
+            "id": [f"F{k}" for k in range(n)],
+            "length": rng.uniform(1, 7, n).round(1),
+            "colour": rng.choice(["red", "blue", "white"], n),
+            "depth": rng.normal(0, 1, n).round(2),
+        }
+    )
     frame["kind"] = np.where((frame.length > 4) & (frame.colour == "red"), "rose", "other")
-    frame["price"] = (frame.length * 2 + (frame.colour == "blue") * 5 + rng.normal(0, 0.1, n)).round(2)
+    frame["price"] = (
+        frame.length * 2 + (frame.colour == "blue") * 5 + rng.normal(0, 0.1, n)
+    ).round(2)
     frame.loc[::17, "depth"] = np.nan
     return frame
 
@@ -48,7 +56,12 @@ def refused(capsys, *words):
     """Run, expect a refusal, return its line."""
     assert cli.main(list(map(str, words))) == 2
     out, err = capsys.readouterr()
-    assert not out and err.count("\n") == 1 and err.startswith("fabinterp: ") and "Traceback" not in err
+    assert (
+        not out
+        and err.count("\n") == 1
+        and err.startswith("fabinterp: ")
+        and "Traceback" not in err
+    )
     return err
 
 
@@ -117,7 +130,10 @@ def test_an_empty_column_is_left_out_and_alone_it_is_refused(capsys, tmp_path):
     path.write_text("a,b\n,1\n,2\n,3\n")
     assert cli.main(["simplify", str(path), "--target", "b"]) == 2
     notes = capsys.readouterr().err.splitlines()
-    assert notes == ["note: column 'a' is left out: it is empty", "fabinterp: no column is left to predict from"]
+    assert notes == [
+        "note: column 'a' is left out: it is empty",
+        "fabinterp: no column is left to predict from",
+    ]
 
 
 def test_a_place_that_cannot_be_written(capsys, tmp_path, table, monkeypatch):
@@ -164,7 +180,12 @@ def test_what_is_left_out_is_said():
     X, y, task = cli.prepare(frame, "price", "auto", said.append)
     assert list(X) == ["length", "colour", "depth", "kind"] and len(X) == len(y) == len(frame) - 1
     assert task == "regression" and not X.isna().all().any()
-    assert [re.search("1 rows|'[^']+'", line)[0] for line in said] == ["1 rows", "'Unnamed: 0'", "'id'", "'nothing'"]
+    assert [re.search("1 rows|'[^']+'", line)[0] for line in said] == [
+        "1 rows",
+        "'Unnamed: 0'",
+        "'id'",
+        "'nothing'",
+    ]
 
 
 @given(st.integers(2, 300), st.floats(0.01, 0.99), st.integers(0, 9), st.booleans())
@@ -200,7 +221,17 @@ def test_classification_out_as_json_reproduces_the_printed_errors(capsys, tmp_pa
 
 def test_regression_out_as_sql_answers_like_the_rules(capsys, tmp_path, table):
     out = tmp_path / "rules.sql"
-    words = (table, "--target", "price", "--max-rules", 5, "--max-conditions", "none", "--test-share", 0)
+    words = (
+        table,
+        "--target",
+        "price",
+        "--max-rules",
+        5,
+        "--max-conditions",
+        "none",
+        "--test-share",
+        0,
+    )
     text, _ = simplify(capsys, *words, "--out", out)
     assert "rmse" not in text and "test" not in text  # nothing was held out, so nothing is claimed
     simplify(capsys, *words, "--out", tmp_path / "rules.json")
@@ -228,7 +259,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.addresses += [value for name, value in attrs if name in {"src", "srcset", "href", "action"}]
+        self.addresses += [
+            value for name, value in attrs if name in {"src", "srcset", "href", "action"}
+        ]
         if tag not in {"meta", "img", "source", "link", "br"}:
             self.open.append(tag)
 
@@ -244,7 +277,16 @@ def page(tmp_path_factory):
     frame["colour"] = frame.colour.replace("red", "<b>red & 名</b>")
     frame.to_csv(folder / "a&b.csv", index=False)
     out = folder / "rules.html"
-    words = ["simplify", str(folder / "a&b.csv"), "--target", 'a"b<i>', "--max-rules", "4", "--out", str(out)]
+    words = [
+        "simplify",
+        str(folder / "a&b.csv"),
+        "--target",
+        'a"b<i>',
+        "--max-rules",
+        "4",
+        "--out",
+        str(out),
+    ]
     assert cli.main(words) == 0
     return out
 
@@ -269,7 +311,9 @@ def test_the_page_in_a_browser(page, tmp_path):
             tab.on("console", lambda message: complaints.append(message.text))
             tab.on("pageerror", lambda error: complaints.append(str(error)))
             tab.goto(page.as_uri())
-            assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+            assert tab.evaluate(
+                "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
+            )
             assert tab.evaluate("document.documentElement.scrollWidth") <= wide
             grounds.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
             grounds.append(tab.evaluate("document.images[0].currentSrc"))
@@ -279,7 +323,10 @@ def test_the_page_in_a_browser(page, tmp_path):
 
 def test_the_same_again(capsys, tmp_path, table):
     files = [tmp_path / "a.html", tmp_path / "b.html"]
-    texts = [simplify(capsys, table, "--target", "kind", "--max-rules", 3, "--out", file)[0] for file in files]
+    texts = [
+        simplify(capsys, table, "--target", "kind", "--max-rules", 3, "--out", file)[0]
+        for file in files
+    ]
     assert texts[0] == texts[1] and files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -365,7 +412,9 @@ def test_interrupted_and_a_closed_pipe(capsys, monkeypatch):
     assert cli.main([]) == 130
     assert capsys.readouterr().err == "fabinterp: interrupted\n"
     code = "import sys; from fabinterp import cli; cli.run = lambda _: cli.signal(); sys.exit(cli.main([]))"
-    code = code.replace("cli.signal()", "(print('ready', flush=True), __import__('time').sleep(60))")
+    code = code.replace(
+        "cli.signal()", "(print('ready', flush=True), __import__('time').sleep(60))"
+    )
     running = process(code)
     assert running.stdout.readline() == "ready\n"
     running.send_signal(signal.SIGINT)
@@ -387,8 +436,15 @@ sys.exit(main(["demo", "--random-state", "1"]))
     running = process(code, cwd=tmp_path)
     out, err = running.communicate(timeout=120)
     assert running.returncode == 0, err
-    assert "rules for diagnosis" in out and "otherwise" in out and all(len(line) <= 80 for line in out.splitlines())
-    numbers = {what: float(value) for what, value in re.findall(r"^(error of the \w+) +([\d.]+)", out, re.M)}
+    assert (
+        "rules for diagnosis" in out
+        and "otherwise" in out
+        and all(len(line) <= 80 for line in out.splitlines())
+    )
+    numbers = {
+        what: float(value)
+        for what, value in re.findall(r"^(error of the \w+) +([\d.]+)", out, re.M)
+    }
     assert numbers["error of the rules"] <= numbers["error of the forest"] + 0.05
     page = (tmp_path / "fabinterp-demo.html").read_text(encoding="utf-8")
     assert not Page(page).open and page.count("<figure>") == 2
@@ -413,7 +469,9 @@ def test_tables_are_listed(capsys):
 
 
 def test_a_table_that_is_none(capsys, tmp_path):
-    assert "table 'nakahara-11' is not known: did you mean 'nakahara-1'" in refused(capsys, "reproduce", "nakahara-11")
+    assert "table 'nakahara-11' is not known: did you mean 'nakahara-1'" in refused(
+        capsys, "reproduce", "nakahara-11"
+    )
     assert "the tables are 'hara-2'" in refused(capsys, "reproduce", "qqqqqq")
     (tmp_path / "file").write_text("")
     refusal = refused(capsys, "reproduce", "nakahara-1", "--out", tmp_path / "file")
@@ -422,7 +480,10 @@ def test_a_table_that_is_none(capsys, tmp_path):
 
 def test_a_table_made_again_from_the_shell(capsys, tmp_path):
     def reproduce():
-        assert cli.main(["reproduce", "nakahara-1", "--quick", "--out", str(tmp_path / "new" / "out")]) == 0
+        assert (
+            cli.main(["reproduce", "nakahara-1", "--quick", "--out", str(tmp_path / "new" / "out")])
+            == 0
+        )
         return capsys.readouterr()
 
     out, err = reproduce()

@@ -34,8 +34,12 @@ each = pytest.mark.parametrize("name", FAMILIES)
 def rows(name, n, seed):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, 2))
-    y = {"bernoulli": rng.integers(0, 2, n), "categorical": rng.integers(0, 3, n), "poisson": rng.poisson(3, n),
-         "exponential": rng.exponential(2, n)}.get(name, rng.normal(1, 2, n) + Z[:, 0])
+    y = {
+        "bernoulli": rng.integers(0, 2, n),
+        "categorical": rng.integers(0, 3, n),
+        "poisson": rng.poisson(3, n),
+        "exponential": rng.exponential(2, n),
+    }.get(name, rng.normal(1, 2, n) + Z[:, 0])
     return y, Z
 
 
@@ -64,7 +68,9 @@ def test_a_weight_is_a_row_given_that_often_and_sums_add(name, seed):
     often = np.repeat(np.arange(9), w)
     weighted = held(family, y, w.astype(float), Z)
     assert np.allclose(weighted, held(family, y[often], np.ones(len(often)), Z[often]), rtol=1e-12)
-    assert np.allclose(weighted, held(family, y[:4], w[:4] * 1.0, Z[:4]) + held(family, y[4:], w[4:] * 1.0, Z[4:]))
+    assert np.allclose(
+        weighted, held(family, y[:4], w[:4] * 1.0, Z[:4]) + held(family, y[4:], w[4:] * 1.0, Z[4:])
+    )
 
 
 @each
@@ -81,34 +87,50 @@ def test_mean_variance_cdf_and_quantile_belong_to_the_density(name, seed):
 
     def density(t):
         return float(np.exp(family.log_density(np.array([t]), params, z)[0]))
+
     mean, variance = family.mean(params, z)[0], family.variance(params, z)[0]
     if family.discrete:
         t = np.arange(2000)
         p = np.array([density(k) for k in t])
         moments = [1, (p * t).sum() / p.sum(), (p * t**2).sum()]
-        assert abs(p.sum() - 1) < 1e-9 and np.isclose(p[:5].sum(), family.cdf(np.array([4.0]), params, z)[0])
+        assert abs(p.sum() - 1) < 1e-9 and np.isclose(
+            p[:5].sum(), family.cdf(np.array([4.0]), params, z)[0]
+        )
     else:
         low = 0 if name == "exponential" else -np.inf
-        moments = [quad(lambda t, k=k: density(t) * t**k, low, np.inf, limit=400)[0] for k in range(3)]
-        assert np.isclose(quad(density, low, 1.3)[0] if low == 0 else 0.5 + quad(density, mean, 1.3)[0],
-                          family.cdf(np.array([1.3]), params, z)[0], atol=1e-6)
+        moments = [
+            quad(lambda t, k=k: density(t) * t**k, low, np.inf, limit=400)[0] for k in range(3)
+        ]
+        assert np.isclose(
+            quad(density, low, 1.3)[0] if low == 0 else 0.5 + quad(density, mean, 1.3)[0],
+            family.cdf(np.array([1.3]), params, z)[0],
+            atol=1e-6,
+        )
         for q in (0.05, 0.5, 0.9):
             if name != "linear":
                 assert np.isclose(family.cdf(family.quantile(q, params), params)[0], q)
     assert np.isclose(moments[0], 1, rtol=1e-5) or family.discrete
-    assert np.isclose(moments[1], mean, rtol=1e-4) and np.isclose(moments[2] - moments[1] ** 2, variance, rtol=1e-3)
+    assert np.isclose(moments[1], mean, rtol=1e-4) and np.isclose(
+        moments[2] - moments[1] ** 2, variance, rtol=1e-3
+    )
 
 
 def test_predictions_are_the_known_laws():
     family, y = FAMILIES["normal"], np.array([0.3, 2.0, -1.0])
     df, centre, scale = family.posterior(held(family, y, np.ones(3), None))[0]
-    assert np.isclose(family.log_density(np.array([0.7]), np.array([[df, centre, scale]]))[0],
-                      law.t.logpdf(0.7, df, centre, scale))
+    assert np.isclose(
+        family.log_density(np.array([0.7]), np.array([[df, centre, scale]]))[0],
+        law.t.logpdf(0.7, df, centre, scale),
+    )
     a, r = 5.0, 1.5
-    assert np.isclose(GammaPoisson().log_density(np.array([3]), np.array([[a, r]]))[0],
-                      law.nbinom.logpmf(3, a, r / (r + 1)))
-    assert np.isclose(GammaExponential().log_density(np.array([0.4]), np.array([[a, r]]))[0],
-                      law.lomax.logpdf(0.4, a, scale=r))
+    assert np.isclose(
+        GammaPoisson().log_density(np.array([3]), np.array([[a, r]]))[0],
+        law.nbinom.logpmf(3, a, r / (r + 1)),
+    )
+    assert np.isclose(
+        GammaExponential().log_density(np.array([0.4]), np.array([[a, r]]))[0],
+        law.lomax.logpdf(0.4, a, scale=r),
+    )
 
 
 def test_a_million_rows_far_from_the_prior_keep_their_digits():
@@ -130,12 +152,16 @@ def test_quantiles_invert_the_distribution_function_of_a_mixture(seed, q):
     row.sort()
     weight = rng.random(30)
     weight /= np.bincount(row, weight)[row]
-    params = np.column_stack([rng.uniform(1, 30, 30), rng.normal(0, 10, 30), 10 ** rng.uniform(-3, 2, 30)])
+    params = np.column_stack(
+        [rng.uniform(1, 30, 30), rng.normal(0, 10, 30), 10 ** rng.uniform(-3, 2, 30)]
+    )
     mix = Mixture(NormalGamma(), row, weight, params, 5)
     found = mix.quantile(q)
     near = 1e-11 * (1 + np.abs(found))
     assert np.all(mix.cdf(found - near) <= q + 1e-12) and np.all(mix.cdf(found + near) >= q - 1e-12)
-    counts = Mixture(GammaPoisson(), row, weight, np.column_stack([params[:, 0], params[:, 2] + 0.01]), 5)
+    counts = Mixture(
+        GammaPoisson(), row, weight, np.column_stack([params[:, 0], params[:, 2] + 0.01]), 5
+    )
     found = counts.quantile(q)
     assert np.all(counts.cdf(found) >= q) and np.all((counts.cdf(found - 1) < q) | (found == 0))
 

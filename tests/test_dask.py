@@ -44,9 +44,17 @@ class Words(ClassifierMixin, Numbers):
 def client():
     """Two worker processes of one thread each."""
     quiet = {"logging.distributed": "critical", "distributed.worker.daemon": True}
-    with dask.config.set(quiet), distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50) as cluster, \
-            distributed.Client(cluster) as found:
+    with (
+        dask.config.set(quiet),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as found,
+    ):
         yield found
 
 
@@ -59,6 +67,7 @@ def no_client():
 
 # ------------------------------------------------------------------ the rows
 
+
 def block(b, n=N // N_BLOCKS):
     """A block of rows: X (n, D) and the noise of y, drawn where they are needed."""
     rng = np.random.default_rng(b)
@@ -67,7 +76,10 @@ def block(b, n=N // N_BLOCKS):
 
 def numbers_of(X, noise):
     """A piecewise linear y."""
-    return np.where(X[:, 0] > 0.3, 2 * X[:, 1], np.where(X[:, 2] > 0, 1 - X[:, 1], X[:, 3])) + 0.5 * noise
+    return (
+        np.where(X[:, 0] > 0.3, 2 * X[:, 1], np.where(X[:, 2] > 0, 1 - X[:, 1], X[:, 3]))
+        + 0.5 * noise
+    )
 
 
 def words_of(X, noise):
@@ -85,14 +97,23 @@ def on_dask(target):
     for b in range(N_BLOCKS):
         drawn = dask.delayed(block, nout=2)(b)
         X.append(da.from_delayed(drawn[0], (N // N_BLOCKS, D), float))
-        y.append(da.from_delayed(dask.delayed(target)(*drawn), (N // N_BLOCKS,), target(np.zeros((1, D)), 0.0).dtype))
+        y.append(
+            da.from_delayed(
+                dask.delayed(target)(*drawn), (N // N_BLOCKS,), target(np.zeros((1, D)), 0.0).dtype
+            )
+        )
     return da.concatenate(X), da.concatenate(y)
 
 
 def frame(n, seed=0):
     rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"size": rng.integers(0, 40, n) / 3,
-                      "colour": pd.Categorical(rng.choice(["red", "blue", "green"], n)), "yes": rng.random(n) < 0.5})
+    X = pd.DataFrame(
+        {
+            "size": rng.integers(0, 40, n) / 3,
+            "colour": pd.Categorical(rng.choice(["red", "blue", "green"], n)),
+            "yes": rng.random(n) < 0.5,
+        }
+    )
     X.loc[rng.random(n) < 0.2, "size"] = np.nan
     return X.assign(price=rng.normal(size=n), copies=rng.integers(0, 3, n))
 
@@ -100,11 +121,19 @@ def frame(n, seed=0):
 def same(a, b):
     """Whether two Training objects hold the same rows, bit for bit, and say them alike."""
     classes = a.classes is b.classes is None or np.array_equal(a.classes, b.classes)
-    return (np.array_equal(a.Z, b.Z, equal_nan=True) and np.array_equal(a.y, b.y) and np.array_equal(a.w, b.w)
-            and a.columns == b.columns and a.given == b.given and a.framed == b.framed and classes)
+    return (
+        np.array_equal(a.Z, b.Z, equal_nan=True)
+        and np.array_equal(a.y, b.y)
+        and np.array_equal(a.w, b.w)
+        and a.columns == b.columns
+        and a.given == b.given
+        and a.framed == b.framed
+        and classes
+    )
 
 
 # ------------------------------------------------------------------ without a cluster
+
 
 def test_a_collection_is_known_without_importing_dask():
     assert is_dask(da.ones(3)) and is_dask(dd.from_pandas(frame(9), npartitions=2))
@@ -122,10 +151,19 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
     whole = read_rows(one, table.drop(columns=gone), table.price, table.copies)
     found = read_rows(other, parts.drop(columns=gone), parts.price, parts.copies)
     assert same(whole.sample, found.sample) and not found.whole and whole.total == found.total
-    assert one.columns_ == other.columns_ and list(other.feature_names_in_) == ["size", "colour", "yes"]
-    assert isinstance(found.rows, OnDask) and sum(len(part[2]) for part in found.rows.gather()) == found.n == whole.n
+    assert one.columns_ == other.columns_ and list(other.feature_names_in_) == [
+        "size",
+        "colour",
+        "yes",
+    ]
+    assert (
+        isinstance(found.rows, OnDask)
+        and sum(len(part[2]) for part in found.rows.gather()) == found.n == whole.n
+    )
     words = read_rows(Words(), parts.drop(columns=["colour"]), parts["yes"])
-    assert same(words.sample, read_rows(Words(), table.drop(columns=["colour"]), table["yes"]).sample)
+    assert same(
+        words.sample, read_rows(Words(), table.drop(columns=["colour"]), table["yes"]).sample
+    )
 
 
 def test_small_collections_are_fitted_in_memory(no_client):
@@ -141,7 +179,11 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.repeat(["a", "b"], 200)
     w = np.repeat([0.0, 1.0, 2.0, 0.0], 100)
     cut = (X.shape[0] - 290, 0, 90, 200)
-    parts = da.from_array(X, chunks=(cut, (2, 1))), da.from_array(y, chunks=77), da.from_array(w, chunks=(cut,))
+    parts = (
+        da.from_array(X, chunks=(cut, (2, 1))),
+        da.from_array(y, chunks=77),
+        da.from_array(w, chunks=(cut,)),
+    )
     found = read_rows(Words(), *parts)
     assert same(found.sample, read_rows(Words(), X, y, w).sample) and found.n == 200
     assert all(len(part[2]) for part in found.rows.gather())
@@ -153,21 +195,47 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
     assert same(read_rows(Words(), *unknown).sample, read_rows(Words(), X[kept], y[kept]).sample)
 
 
-@pytest.mark.parametrize(("collection", "said"), [
-    (lambda: (dd.from_pandas(frame(9).assign(word="a"), npartitions=2), da.ones(9)),
-     r"X must be of numbers and known categories, not so in column 'word': use X.categorize\(columns=\['word'\]\)"),
-    (lambda: (dd.from_pandas(frame(9), npartitions=2).assign(
-        colour=lambda X: X.colour.astype(str).astype("category")), da.ones(9)), "not so in column 'colour'"),
-    (lambda: (da.ones((9, 2), chunks=4), np.ones(9)), "y must be a Dask collection as X is, got ndarray"),
-    (lambda: (da.ones((9, 2), chunks=4), None), "y must be given, got None"),
-    (lambda: (da.ones((9, 2), chunks=4), da.full(9, np.nan, chunks=4)), r"partition \d: Input y contains NaN"),
-    (lambda: (da.full((9, 2), np.inf, chunks=4), da.ones(9, chunks=4)), r"partition \d: Input X contains infinity"),
-    (lambda: (da.ones((9, 2), chunks=4), da.ones(9, chunks=4), -da.ones(9)),
-     r"partition \d: sample_weight must be [14]"),
-    (lambda: (da.ones((1, 2)), da.ones(1)), "X must hold at least 2 rows, got 1"),
-    (lambda: (da.ones(3), da.ones(3)), "X must be a table of 2 dimensions, got 1"),
-    (lambda: (da.ones((9, 2), chunks=4), da.ones(9, chunks=4), da.zeros(9)), "sample_weight must be above 0"),
-])
+@pytest.mark.parametrize(
+    ("collection", "said"),
+    [
+        (
+            lambda: (dd.from_pandas(frame(9).assign(word="a"), npartitions=2), da.ones(9)),
+            r"X must be of numbers and known categories, not so in column 'word': use X.categorize\(columns=\['word'\]\)",
+        ),
+        (
+            lambda: (
+                dd.from_pandas(frame(9), npartitions=2).assign(
+                    colour=lambda X: X.colour.astype(str).astype("category")
+                ),
+                da.ones(9),
+            ),
+            "not so in column 'colour'",
+        ),
+        (
+            lambda: (da.ones((9, 2), chunks=4), np.ones(9)),
+            "y must be a Dask collection as X is, got ndarray",
+        ),
+        (lambda: (da.ones((9, 2), chunks=4), None), "y must be given, got None"),
+        (
+            lambda: (da.ones((9, 2), chunks=4), da.full(9, np.nan, chunks=4)),
+            r"partition \d: Input y contains NaN",
+        ),
+        (
+            lambda: (da.full((9, 2), np.inf, chunks=4), da.ones(9, chunks=4)),
+            r"partition \d: Input X contains infinity",
+        ),
+        (
+            lambda: (da.ones((9, 2), chunks=4), da.ones(9, chunks=4), -da.ones(9)),
+            r"partition \d: sample_weight must be [14]",
+        ),
+        (lambda: (da.ones((1, 2)), da.ones(1)), "X must hold at least 2 rows, got 1"),
+        (lambda: (da.ones(3), da.ones(3)), "X must be a table of 2 dimensions, got 1"),
+        (
+            lambda: (da.ones((9, 2), chunks=4), da.ones(9, chunks=4), da.zeros(9)),
+            "sample_weight must be above 0",
+        ),
+    ],
+)
 def test_what_cannot_be_right_is_refused_in_one_line(no_client, collection, said):
     with pytest.raises(ValueError, match=said) as caught:
         read_rows(Numbers(), *collection())
@@ -183,6 +251,7 @@ def test_without_dask_the_error_names_the_extra(monkeypatch):
 
 
 # ------------------------------------------------------------------ three verbs
+
 
 def times(part, factor, other=0):
     return factor * part + other
@@ -201,14 +270,22 @@ def test_three_verbs_without_and_with_a_cluster(no_client, client):
             assert numbers.map(times, 3, twice).gather() == [5 * i for i in range(numbers.n_blocks)]
             stays, (total, nothing, most) = numbers.run(kept_and_sent, twice)
             assert stays.gather() == [3 * i for i in range(numbers.n_blocks)]
-            assert (total, nothing, most.value) == (sum(range(numbers.n_blocks)), None, numbers.n_blocks - 1)
+            assert (total, nothing, most.value) == (
+                sum(range(numbers.n_blocks)),
+                None,
+                numbers.n_blocks - 1,
+            )
 
 
 def test_sums_do_not_depend_on_who_was_first(client):
     parts = OnDask([dask.delayed(block)(b, 100 + 50 * (b % 3)) for b in range(20)])
     found = {parts.sum(first_column).tobytes() for _ in range(3)}
     with dask.config.set(scheduler="threads"):
-        found.add(OnDask([dask.delayed(block)(b, 100 + 50 * (b % 3)) for b in range(20)]).sum(first_column).tobytes())
+        found.add(
+            OnDask([dask.delayed(block)(b, 100 + 50 * (b % 3)) for b in range(20)])
+            .sum(first_column)
+            .tobytes()
+        )
     assert len(found) == 1
 
 
@@ -218,6 +295,7 @@ def first_column(part):
 
 
 # ------------------------------------------------------------------ a cluster
+
 
 def test_rows_of_a_cluster_are_the_rows_in_memory(client):
     for kind, target in ((Numbers, numbers_of), (Words, words_of)):
@@ -258,16 +336,32 @@ def forest(kind, target):
 MIXTURE = dict(max_rules=5, max_components=5, n_init=1, n_shakes=10, max_iter=4, random_state=0)
 PIECEWISE = dict(search="em", max_depth=2, random_state=0)
 FITS = {  # a model, its target, and in which pass a worker dies
-    "rules of a forest for classes":
-        (lambda: RuleMixtureClassifier(forest(RandomForestClassifier, words_of), **MIXTURE), words_of, None),
-    "rules of a forest for numbers":
-        (lambda: RuleMixtureRegressor(forest(RandomForestRegressor, numbers_of), **MIXTURE), numbers_of, 30),
-    "equations for numbers": (lambda: PiecewiseLinearRegressor(max_iter=4, **PIECEWISE), numbers_of, 30),
-    "equations for classes":
-        (lambda: PiecewiseLinearClassifier(max_iter=1, **PIECEWISE | dict(max_depth=1)), words_of, None),
+    "rules of a forest for classes": (
+        lambda: RuleMixtureClassifier(forest(RandomForestClassifier, words_of), **MIXTURE),
+        words_of,
+        None,
+    ),
+    "rules of a forest for numbers": (
+        lambda: RuleMixtureRegressor(forest(RandomForestRegressor, numbers_of), **MIXTURE),
+        numbers_of,
+        30,
+    ),
+    "equations for numbers": (
+        lambda: PiecewiseLinearRegressor(max_iter=4, **PIECEWISE),
+        numbers_of,
+        30,
+    ),
+    "equations for classes": (
+        lambda: PiecewiseLinearClassifier(max_iter=1, **PIECEWISE | dict(max_depth=1)),
+        words_of,
+        None,
+    ),
     "meta-tree for classes": (lambda: MetaTreeClassifier(max_depth=5, random_state=0), words_of, 6),
-    "forest of meta-trees for numbers":
-        (lambda: MetaTreeRegressor(n_trees=3, max_depth=5, random_state=0), numbers_of, None),
+    "forest of meta-trees for numbers": (
+        lambda: MetaTreeRegressor(n_trees=3, max_depth=5, random_state=0),
+        numbers_of,
+        None,
+    ),
 }
 
 
@@ -280,7 +374,11 @@ def test_a_cluster_finds_the_model_in_memory(client, name, monkeypatch):
         killing = Killing(client, at, monkeypatch)
     other = make().fit(*on_dask(target))
     if at is not None:
-        assert killing.killed is not None and killing.passes > at and killing.killed not in killing.pids()
+        assert (
+            killing.killed is not None
+            and killing.passes > at
+            and killing.killed not in killing.pids()
+        )
     bound = "fic_" if hasattr(one, "fic_") else "log_evidence_"
     assert getattr(other, bound) == pytest.approx(getattr(one, bound), rel=1e-10)
     if isinstance(one, MetaTreeRegressor):
@@ -290,11 +388,18 @@ def test_a_cluster_finds_the_model_in_memory(client, name, monkeypatch):
     for a, b in pairs:
         assert str(a) == str(b)
     X, noise = block(77, 2000)
-    np.testing.assert_allclose(*(m.predict(X) == target(X, noise) if target is words_of else m.predict(X)
-                                 for m in (one, other)), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        *(
+            m.predict(X) == target(X, noise) if target is words_of else m.predict(X)
+            for m in (one, other)
+        ),
+        rtol=1e-9,
+        atol=1e-9,
+    )
 
 
 # ------------------------------------------------------------------ through joblib
+
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_restarts_on_the_backend_of_joblib(client):

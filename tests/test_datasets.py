@@ -88,7 +88,11 @@ def test_table(entry):
     assert found.y.dtype == (float if entry.task == "regression" else int)
     if entry.task == "binary":
         assert set(found.y) == {0, 1}
-    assert (found.task, found.citation, found.licence) == (entry.task, entry.citation, entry.licence)
+    assert (found.task, found.citation, found.licence) == (
+        entry.task,
+        entry.citation,
+        entry.licence,
+    )
     assert load(entry.name) is found
     with pytest.raises(ValueError, match="read-only"):
         found.X[0, 0] = 1
@@ -101,7 +105,9 @@ def test_frame_has_names_and_target():
     assert np.array_equal(frame.to_numpy()[:, :4], load("iris").X)
 
 
-@pytest.mark.parametrize("name, size", [("breast_cancer", 2), ("iris", 3), ("wine", 3), ("digits", 10)])
+@pytest.mark.parametrize(
+    "name, size", [("breast_cancer", 2), ("iris", 3), ("wine", 3), ("digits", 10)]
+)
 def test_scikit_learns_tables_need_no_folder(nowhere, name, size):
     assert is_there(name) and np.array_equal(np.unique(load(name).y), np.arange(size))
 
@@ -112,7 +118,9 @@ def test_scikit_learns_tables_need_no_folder(nowhere, name, size):
 def write(folder, name, X, y):
     head = ",".join([*(f"a{j}" for j in range(X.shape[1])), "target"])
     with gzip.open(folder / f"{name}.csv.gz", "wt", encoding="utf-8") as file:
-        np.savetxt(file, np.column_stack([X, y]), delimiter=",", header=head, comments="", fmt="%.17g")
+        np.savetxt(
+            file, np.column_stack([X, y]), delimiter=",", header=head, comments="", fmt="%.17g"
+        )
 
 
 def rows_of(name, rng):
@@ -157,11 +165,19 @@ def test_without_folder_and_net_the_error_says_both_ways(nowhere, monkeypatch):
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", no_net)
     monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)
     assert not is_there("miniboone")
-    with pytest.warns(UserWarning, match="network error"), pytest.raises(FileNotFoundError) as raised:
+    with (
+        pytest.warns(UserWarning, match="network error"),
+        pytest.raises(FileNotFoundError) as raised,
+    ):
         load("miniboone")
     text = str(raised.value)
-    for word in ("'miniboone'", "FABINTERP_DATA names no folder with miniboone.csv.gz", "OpenML's data set 41150",
-                 "URLError", "no route to host"):
+    for word in (
+        "'miniboone'",
+        "FABINTERP_DATA names no folder with miniboone.csv.gz",
+        "OpenML's data set 41150",
+        "URLError",
+        "no route to host",
+    ):
         assert word in text
     assert "\n" not in text
 
@@ -184,15 +200,25 @@ def fetched(monkeypatch, bunch):
     return asked
 
 
-@pytest.mark.parametrize("name, labels", [("pima_diabetes", ("tested_negative", "tested_positive")),
-                                          ("banknote", ("1", "2")), ("magic04", ("h", "g"))])
+@pytest.mark.parametrize(
+    "name, labels",
+    [
+        ("pima_diabetes", ("tested_negative", "tested_positive")),
+        ("banknote", ("1", "2")),
+        ("magic04", ("h", "g")),
+    ],
+)
 def test_openml_classes(nowhere, monkeypatch, name, labels):
     X, y = rows_of(name, np.random.default_rng(1))
     names = [f"f{j}" for j in range(X.shape[1])]
     said = np.array(labels, object)[y]
     asked = fetched(monkeypatch, SimpleNamespace(data=X, target=said, feature_names=names))
     found = load(name)
-    assert np.array_equal(found.X, X) and np.array_equal(found.y, y) and found.feature_names == tuple(names)
+    assert (
+        np.array_equal(found.X, X)
+        and np.array_equal(found.y, y)
+        and found.feature_names == tuple(names)
+    )
     assert asked[0]["data_id"] == entry_of(name).openml.number and asked[0]["cache"] is True
     assert f"OpenML's data set {asked[0]['data_id']}" in found.note
     assert load(name) is found and len(asked) == 1
@@ -202,13 +228,20 @@ def test_openml_rows_with_gaps_and_columns_that_give_it_away_are_left_out(nowher
     rng = np.random.default_rng(2)
     X, y = rows_of("auto_mpg", rng)
     gaps = np.vstack([X, np.full((6, 7), np.nan)])
-    fetched(monkeypatch, SimpleNamespace(data=gaps, target=np.append(y, np.ones(6)), feature_names=list("abcdefg")))
+    fetched(
+        monkeypatch,
+        SimpleNamespace(data=gaps, target=np.append(y, np.ones(6)), feature_names=list("abcdefg")),
+    )
     assert np.array_equal(load("auto_mpg").X, X) and np.array_equal(load("auto_mpg").y, y)
 
     X, y = rows_of("bodyfat", rng)
     names = ["Density", *(f"f{j}" for j in range(13))]
-    fetched(monkeypatch, SimpleNamespace(data=np.column_stack([y, X]), target=y, feature_names=names))
-    assert np.array_equal(load("bodyfat").X, X) and load("bodyfat").feature_names == tuple(names[1:])
+    fetched(
+        monkeypatch, SimpleNamespace(data=np.column_stack([y, X]), target=y, feature_names=names)
+    )
+    assert np.array_equal(load("bodyfat").X, X) and load("bodyfat").feature_names == tuple(
+        names[1:]
+    )
 
 
 def test_openml_numbers_may_come_as_labels(nowhere, monkeypatch):
@@ -220,9 +253,13 @@ def test_openml_numbers_may_come_as_labels(nowhere, monkeypatch):
 
 def test_openml_with_other_rows_is_refused_and_asked_again(nowhere, monkeypatch):
     X, y = rows_of("abalone", np.random.default_rng(4))
-    asked = fetched(monkeypatch, SimpleNamespace(data=X[1:], target=y[1:], feature_names=list("abcdefgh")))
+    asked = fetched(
+        monkeypatch, SimpleNamespace(data=X[1:], target=y[1:], feature_names=list("abcdefgh"))
+    )
     for _ in range(2):
-        with pytest.raises(ValueError, match="abalone must have 4177 rows of 8 features, OpenML's data set 183 has"):
+        with pytest.raises(
+            ValueError, match="abalone must have 4177 rows of 8 features, OpenML's data set 183 has"
+        ):
             load("abalone")
     assert len(asked) == 2
 
@@ -232,17 +269,38 @@ class FakeServer:
 
     def __init__(self, number, arff, features):
         address, self.asked = f"https://www.openml.org/data/v1/download/1/{number}.arff", []
-        described = {"id": number, "name": "fake", "version": "1", "format": "ARFF", "status": "active",
-                     "url": address, "description": "",
-                     "md5_checksum": md5(arff.encode()).hexdigest(), "file_id": "1"}
-        columns = [{"index": str(k), "name": name, "data_type": "numeric", "is_target": str(name == "y").lower(),
-                    "is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
-                   for k, name in enumerate(features)]
+        described = {
+            "id": number,
+            "name": "fake",
+            "version": "1",
+            "format": "ARFF",
+            "status": "active",
+            "url": address,
+            "description": "",
+            "md5_checksum": md5(arff.encode()).hexdigest(),
+            "file_id": "1",
+        }
+        columns = [
+            {
+                "index": str(k),
+                "name": name,
+                "data_type": "numeric",
+                "is_target": str(name == "y").lower(),
+                "is_ignore": "false",
+                "is_row_identifier": "false",
+                "number_of_missing_values": "0",
+            }
+            for k, name in enumerate(features)
+        ]
         rows = {"name": "NumberOfInstances", "value": str(arff.count("\n") - len(features) - 2)}
         self.pages = {
             f"api/v1/json/data/{number}": json.dumps({"data_set_description": described}),
-            f"api/v1/json/data/features/{number}": json.dumps({"data_features": {"feature": columns}}),
-            f"api/v1/json/data/qualities/{number}": json.dumps({"data_qualities": {"quality": [rows]}}),
+            f"api/v1/json/data/features/{number}": json.dumps(
+                {"data_features": {"feature": columns}}
+            ),
+            f"api/v1/json/data/qualities/{number}": json.dumps(
+                {"data_qualities": {"quality": [rows]}}
+            ),
             address.partition(".org/")[2]: arff,
         }
 
@@ -260,11 +318,17 @@ def test_what_was_fetched_once_needs_no_net(nowhere, monkeypatch):
     X, y = rows_of("stock", np.random.default_rng(5))
     names = [*(f"f{j}" for j in range(9)), "y"]
     lines = [",".join(f"{value:.17g}" for value in row) for row in np.column_stack([X, y])]
-    arff = "\n".join(["@relation fake", *(f"@attribute {name} numeric" for name in names), "@data", *lines, ""])
+    arff = "\n".join(
+        ["@relation fake", *(f"@attribute {name} numeric" for name in names), "@data", *lines, ""]
+    )
     server = FakeServer(223, arff, names)
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", server)
     found = load("stock")
-    assert np.array_equal(found.X, X) and np.array_equal(found.y, y) and found.feature_names == tuple(names[:-1])
+    assert (
+        np.array_equal(found.X, X)
+        and np.array_equal(found.y, y)
+        and found.feature_names == tuple(names[:-1])
+    )
     assert len(server.asked) == 4 and is_there("stock")
 
     datasets._load.cache_clear()  # as another process would find it
@@ -298,7 +362,9 @@ def test_a_generator_goes_on():
 @few_examples
 def test_the_checkerboard_says_synthetic1(seed):
     X, y = synthetic1(500, seed, flip=0)
-    assert np.array_equal(SYNTHETIC1_TRUTH.predict(X), y) and np.array_equal(SYNTHETIC1_TRUTH.rules().predict(X), y)
+    assert np.array_equal(SYNTHETIC1_TRUTH.predict(X), y) and np.array_equal(
+        SYNTHETIC1_TRUTH.rules().predict(X), y
+    )
 
 
 @pytest.mark.parametrize("make", [synthetic1, synthetic2])
@@ -321,9 +387,13 @@ def test_the_border_stays_in_the_square():
 def test_piecewise_is_its_tree_and_noise(seed, n, d, noise):
     X, y, tree = piecewise(seed, noise, n, d)
     assert X.shape == (n, d) and y.shape == (n,) and tree.n_leaves == 5
-    assert np.allclose(y - tree.predict(X), noise * (piecewise(seed, 1.0, n, d)[1] - tree.predict(X)))
+    assert np.allclose(
+        y - tree.predict(X), noise * (piecewise(seed, 1.0, n, d)[1] - tree.predict(X))
+    )
     leaves = [leaf for leaf in tree.leaves if leaf is not None]
-    assert all(2 <= len(leaf.features) <= 4 and all(0 <= c < 1 for c in leaf.coef) for leaf in leaves)
+    assert all(
+        2 <= len(leaf.features) <= 4 and all(0 <= c < 1 for c in leaf.coef) for leaf in leaves
+    )
 
 
 # Wang and others
@@ -334,7 +404,9 @@ def by_hand(x):
     if 2.5 * x[9] - 1.6 * x[10] < 0.613:
         if 1.5 * x[6] - 0.7 * x[4] < 0.358:
             return 1, 5 * math.sin(math.pi * x[1]) + 15 * (x[2] - 0.5) ** 2 - 4 * x[7] + 1
-        return 2, 7 / (1 + math.exp(5 - 10 * x[5])) + 5 * math.sin(math.pi * x[7] ** 2) - 5 * x[8] + 2
+        return 2, 7 / (1 + math.exp(5 - 10 * x[5])) + 5 * math.sin(math.pi * x[7] ** 2) - 5 * x[
+            8
+        ] + 2
     if 1.6 * x[3] - 0.5 * x[12] < 0.715:
         return 3, 8 * abs(x[1] - 0.5) + 7 * (3 * x[8] - 2) ** 2 - 4
     return 4, 5 * math.cos(2 * math.pi * x[2]) + 5 * x[8] + 2 * math.log(100 * x[10] + 3) - 3
@@ -360,15 +432,28 @@ def test_oblique_noise_and_errors():
 
 # Nakahara & Matsushima
 
-shapes = dict(depth=st.integers(0, 3), more=st.integers(0, 3), arity=st.integers(2, 3), n_classes=st.integers(2, 4),
-              split_prob=st.floats(0, 1), alpha=st.floats(0.05, 5))
+shapes = dict(
+    depth=st.integers(0, 3),
+    more=st.integers(0, 3),
+    arity=st.integers(2, 3),
+    n_classes=st.integers(2, 4),
+    split_prob=st.floats(0, 1),
+    alpha=st.floats(0.05, 5),
+)
 
 
 @given(seed=seeds, n=st.integers(1, 100), **shapes)
 @few_examples
 def test_meta_tree_is_a_pruning(seed, n, depth, more, arity, n_classes, split_prob, alpha):
-    asked = dict(n=n, depth=depth, d=depth + more + 1, arity=arity, split_prob=split_prob, n_classes=n_classes,
-                 alpha=alpha)
+    asked = dict(
+        n=n,
+        depth=depth,
+        d=depth + more + 1,
+        arity=arity,
+        split_prob=split_prob,
+        n_classes=n_classes,
+        alpha=alpha,
+    )
     X, y, tree = meta_tree(seed, **asked)
     assert X.shape == (n, depth + more + 1) and np.isin(X, np.arange(arity)).all()
     assert y.shape == (n,) and np.isin(y, np.arange(n_classes)).all()
@@ -398,14 +483,27 @@ def test_meta_tree_rows_follow_the_leaves():
 
 
 def test_meta_tree_splits_as_often_as_it_should():
-    splits = np.mean([meta_tree(seed, n=1, depth=1, split_prob=0.3)[2].n_leaves > 1 for seed in range(2000)])
+    splits = np.mean(
+        [meta_tree(seed, n=1, depth=1, split_prob=0.3)[2].n_leaves > 1 for seed in range(2000)]
+    )
     assert abs(splits - 0.3) < 5 * np.sqrt(0.21 / 2000)
 
 
-@pytest.mark.parametrize("wrong", [dict(depth=6), dict(arity=1), dict(n_classes=1), dict(split_prob=1.5),
-                                   dict(alpha=0), dict(depth=-1)])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dict(depth=6),
+        dict(arity=1),
+        dict(n_classes=1),
+        dict(split_prob=1.5),
+        dict(alpha=0),
+        dict(depth=-1),
+    ],
+)
 def test_meta_tree_refuses(wrong):
-    with pytest.raises(ValueError, match=r"depth, arity, n_classes, split_prob, alpha must be .*, got"):
+    with pytest.raises(
+        ValueError, match=r"depth, arity, n_classes, split_prob, alpha must be .*, got"
+    ):
         meta_tree(0, **wrong)
 
 

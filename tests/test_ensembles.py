@@ -33,7 +33,12 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 from threadpoolctl import threadpool_limits
 
 from fabinterp.forests.ensembles import (
@@ -94,17 +99,30 @@ singles = st.floats(allow_nan=False, allow_infinity=False, width=32)
 def test_plain_threshold_answers_as_the_rounded_comparison(b, others, strict):
     star = float(plain_threshold(b, strict=strict))
     with np.errstate(over="ignore"):
-        near = [star, np.nextafter(star, np.inf), np.nextafter(star, -np.inf), b, np.nextafter(b, np.inf), -b]
-        x = np.array([*near, np.nextafter(b, -np.inf), *others, 0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324])
+        near = [
+            star,
+            np.nextafter(star, np.inf),
+            np.nextafter(star, -np.inf),
+            b,
+            np.nextafter(b, np.inf),
+            -b,
+        ]
+        x = np.array(
+            [*near, np.nextafter(b, -np.inf), *others, 0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324]
+        )
         rounded = x.astype(np.float32).astype(float)
     assert np.array_equal(x > star, rounded >= b if strict else rounded > b)
 
 
 def test_plain_threshold_at_the_ends():
     top = float(np.finfo(np.float32).max)
-    assert plain_threshold(top) == np.nextafter(2.0**128 - 2.0**103, 0)  # the middle rounds to infinity
+    assert plain_threshold(top) == np.nextafter(
+        2.0**128 - 2.0**103, 0
+    )  # the middle rounds to infinity
     assert plain_threshold(np.inf) == np.inf and plain_threshold(-np.inf) == -np.inf
-    assert plain_threshold(0.0) == 2.0**-150 and plain_threshold(-0.0) == 2.0**-150  # a tie to the even zero
+    assert (
+        plain_threshold(0.0) == 2.0**-150 and plain_threshold(-0.0) == 2.0**-150
+    )  # a tie to the even zero
     assert plain_threshold(-(2.0**-149)) == np.nextafter(-(2.0**-150), -1)
     assert plain_threshold([1.0, 2.0]).shape == (2,)
 
@@ -115,14 +133,20 @@ MODELS = {
     "xtree": ExtraTreeClassifier(random_state=0),
     "xtree-r": ExtraTreeRegressor(random_state=0),
     "forest": RandomForestClassifier(30, random_state=0),
-    "forest-shallow": RandomForestClassifier(7, max_depth=2, class_weight="balanced", random_state=0),
+    "forest-shallow": RandomForestClassifier(
+        7, max_depth=2, class_weight="balanced", random_state=0
+    ),
     "forest-r": RandomForestRegressor(30, random_state=0),
     "extra": ExtraTreesClassifier(30, random_state=0),
     "extra-r": ExtraTreesRegressor(30, random_state=0),
-    "bag": BaggingClassifier(n_estimators=20, max_features=0.5, max_samples=6, bootstrap_features=True, random_state=0),
+    "bag": BaggingClassifier(
+        n_estimators=20, max_features=0.5, max_samples=6, bootstrap_features=True, random_state=0
+    ),
     "bag-r": BaggingRegressor(n_estimators=20, max_features=0.5, random_state=0),
     "ada": AdaBoostClassifier(n_estimators=20, random_state=0),
-    "ada-deep": AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=10, random_state=0),
+    "ada-deep": AdaBoostClassifier(
+        DecisionTreeClassifier(max_depth=3), n_estimators=10, random_state=0
+    ),
     "ada-r": AdaBoostRegressor(n_estimators=20, random_state=0),
     "gb": GradientBoostingClassifier(n_estimators=20, random_state=0),
     "gb-zero": GradientBoostingClassifier(n_estimators=5, init="zero", random_state=0),
@@ -139,7 +163,9 @@ MODELS = {
     "lgb": lgb.LGBMClassifier(**LGB),
     "lgb-r": lgb.LGBMRegressor(**LGB),
     "lgb-ova": lgb.LGBMClassifier(objective="multiclassova", sigmoid=1.7, **LGB),
-    "lgb-forest": lgb.LGBMRegressor(boosting_type="rf", bagging_freq=1, bagging_fraction=0.6, **LGB),
+    "lgb-forest": lgb.LGBMRegressor(
+        boosting_type="rf", bagging_freq=1, bagging_fraction=0.6, **LGB
+    ),
     "lgb-dart": lgb.LGBMRegressor(boosting_type="dart", **LGB),
     "lgb-gamma": lgb.LGBMRegressor(objective="gamma", **LGB),
     "cat": cb.CatBoostClassifier(**SILENT),
@@ -161,7 +187,9 @@ def data_for(name):
 
 def fitted(name, X, y, **more):
     model = MODELS[name]
-    return type(model)(**model.get_params(deep=False)).fit(X, y, **more)  # a new one: fitting changes some of them
+    return type(model)(**model.get_params(deep=False)).fit(
+        X, y, **more
+    )  # a new one: fitting changes some of them
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -191,7 +219,21 @@ def test_missing_values_never_seen_in_training(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["tree", "forest-r", "extra", "gb", "hist", "hist-r", "xgb", "xgb-r", "lgb", "lgb-r", "cat", "cat-r"]
+    "name",
+    [
+        "tree",
+        "forest-r",
+        "extra",
+        "gb",
+        "hist",
+        "hist-r",
+        "xgb",
+        "xgb-r",
+        "lgb",
+        "lgb-r",
+        "cat",
+        "cat-r",
+    ],
 )
 def test_rows_at_the_thresholds_and_beside_them(name):
     X, y = data_for(name)
@@ -201,7 +243,12 @@ def test_rows_at_the_thresholds_and_beside_them(name):
     rows = []
     for j, cuts in enumerate(ensemble_thresholds(ensemble)):
         for cut in rng.permutation(cuts)[:12]:
-            for value in (cut, np.nextafter(cut, np.inf), np.nextafter(cut, -np.inf), float(np.float32(cut))):
+            for value in (
+                cut,
+                np.nextafter(cut, np.inf),
+                np.nextafter(cut, -np.inf),
+                float(np.float32(cut)),
+            ):
                 rows.append(X[rng.integers(len(X))].copy())
                 rows[-1][j] = value
     same(ensemble, model, np.array(rows))
@@ -235,7 +282,9 @@ def test_log_odds_are_the_decision_function():
         (HistGradientBoostingClassifier(max_iter=9), 1),
     ]:
         model.fit(X, y)
-        assert np.allclose(read_ensemble(model).raw(X)[:, 0], scale * model.decision_function(X), atol=1e-12)
+        assert np.allclose(
+            read_ensemble(model).raw(X)[:, 0], scale * model.decision_function(X), atol=1e-12
+        )
         same(read_ensemble(model), model, X)
 
 
@@ -250,7 +299,9 @@ def test_even_odds_go_where_the_library_sends_them():
         assert (read_ensemble(model).predict(X) == model.predict(X)).all()
 
 
-@pytest.mark.parametrize("name", ["forest", "ada-r", "gb", "hist-r", "xgb", "lgb-forest", "cat", "cat-max"])
+@pytest.mark.parametrize(
+    "name", ["forest", "ada-r", "gb", "hist-r", "xgb", "lgb-forest", "cat", "cat-max"]
+)
 def test_the_trees_say_the_same(name):
     X, y = data_for(name)
     X = X if name.startswith(NO_HOLES) else holes(X)
@@ -321,12 +372,16 @@ def test_leaf_only_trees_and_constant_targets():
 def test_xgboost_objectives(objective):
     target = (BLOOD > 150) * (1.0 if objective.startswith(("binary", "rank")) else 0.8)
     data = xgb.DMatrix(BODY, target + 0.1 * objective.startswith(("reg", "surv")))
-    params = {"objective": objective, "nthread": 1} | ({"quantile_alpha": 0.3} if "quantile" in objective else {})
+    params = {"objective": objective, "nthread": 1} | (
+        {"quantile_alpha": 0.3} if "quantile" in objective else {}
+    )
     booster = xgb.train(params, data, 15)
     ensemble = read_ensemble(booster)
     margin = booster.predict(data, output_margin=True)
     assert np.abs(ensemble.raw(BODY)[:, 0] - margin).max() <= 1e-6 * max(1, np.abs(margin).max())
-    ours = ensemble.predict(BODY) if ensemble.classes is None else ensemble.predict_proba(BODY)[:, 1]
+    ours = (
+        ensemble.predict(BODY) if ensemble.classes is None else ensemble.predict_proba(BODY)[:, 1]
+    )
     theirs = booster.predict(data)
     assert np.abs(ours - theirs).max() <= 1e-6 * max(1, np.abs(theirs).max())
 
@@ -337,13 +392,22 @@ def test_xgboost_last_round_early_stopping_and_regressor_of_probabilities():
     assert len(ensemble.trees) == 40 * 3
     margin = model.predict(WINE, output_margin=True)
     short = replace(ensemble, weights=ensemble.weights * (np.arange(120) < 117))
-    assert np.abs(ensemble.raw(WINE) - margin).max() < 1e-5 < np.abs(scores(short, WINE) - margin).max()
-    stopped = xgb.XGBClassifier(early_stopping_rounds=2, n_estimators=300, n_jobs=1, num_parallel_tree=2, subsample=0.7)
+    assert (
+        np.abs(ensemble.raw(WINE) - margin).max()
+        < 1e-5
+        < np.abs(scores(short, WINE) - margin).max()
+    )
+    stopped = xgb.XGBClassifier(
+        early_stopping_rounds=2, n_estimators=300, n_jobs=1, num_parallel_tree=2, subsample=0.7
+    )
     stopped.fit(WINE[::2], CULTIVAR[::2], eval_set=[(WINE[1::2], CULTIVAR[1::2])], verbose=False)
     assert stopped.best_iteration + 1 < stopped.get_booster().num_boosted_rounds()
     same(read_ensemble(stopped), stopped, WINE)
     assert len(read_ensemble(stopped).trees) == (stopped.best_iteration + 1) * 3 * 2
-    assert len(read_ensemble(stopped.get_booster()).trees) == stopped.get_booster().num_boosted_rounds() * 3 * 2
+    assert (
+        len(read_ensemble(stopped.get_booster()).trees)
+        == stopped.get_booster().num_boosted_rounds() * 3 * 2
+    )
     number = xgb.XGBRegressor(objective="binary:logistic", **XGB).fit(WINE, CULTIVAR == 0)
     same(read_ensemble(number), number, WINE)
 
@@ -356,7 +420,9 @@ def test_xgboost_pruned_nodes_are_not_questions():
         for node in walk(json.loads(tree), lambda n: n.get("children"))[0]
     )
     ensemble = read_ensemble(model)
-    saved = json.loads(model.get_booster().save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+    saved = json.loads(model.get_booster().save_raw("json"))["learner"]["gradient_booster"][
+        "model"
+    ]["trees"]
     assert any(tree["tree_param"]["num_deleted"] != "0" for tree in saved)
     assert (ensemble.nodes.feature >= 0).sum() == asked > 0
     assert len(ensemble.nodes.feature) == 2 * asked + 40
@@ -395,7 +461,13 @@ def test_xgboost_dump_has_trees_but_no_answers():
     ],
 )
 def test_lightgbm_objectives_and_formats(objective):
-    y = CULTIVAR if objective.startswith("multi") else CULTIVAR == 1 if objective == "binary" else CULTIVAR / 3 + 0.1
+    y = (
+        CULTIVAR
+        if objective.startswith("multi")
+        else CULTIVAR == 1
+        if objective == "binary"
+        else CULTIVAR / 3 + 0.1
+    )
     params = {
         "objective": objective,
         "num_class": 3 if objective.startswith("multi") else 1,
@@ -405,12 +477,19 @@ def test_lightgbm_objectives_and_formats(objective):
     X = holes(WINE)
     booster = lgb.train(params, lgb.Dataset(X, y), 8)
     theirs = booster.predict(X)
-    for form in (booster, booster.model_to_string(), booster.dump_model(), json.dumps(booster.dump_model())):
+    for form in (
+        booster,
+        booster.model_to_string(),
+        booster.dump_model(),
+        json.dumps(booster.dump_model()),
+    ):
         ensemble = read_ensemble(form)
         ours = ensemble.predict(X) if ensemble.classes is None else ensemble.predict_proba(X)
         ours = ours[:, 1] if objective == "binary" else ours
         assert np.abs(ours - theirs).max() < 1e-12
-        assert np.allclose(np.ravel(ensemble.raw(X)), np.ravel(booster.predict(X, raw_score=True)), atol=1e-12)
+        assert np.allclose(
+            np.ravel(ensemble.raw(X)), np.ravel(booster.predict(X, raw_score=True)), atol=1e-12
+        )
 
 
 def test_lightgbm_ways_of_missing_and_best_iteration():
@@ -420,12 +499,17 @@ def test_lightgbm_ways_of_missing_and_best_iteration():
         same(read_ensemble(model), model, X)
     with pytest.raises(ValueError, match="zero_as_missing"):
         read_ensemble(lgb.LGBMClassifier(zero_as_missing=True, **LGB).fit(X, NAMES))
-    sparse = np.where(X > 0, X, 0.0)  # nothing below zero: it goes with the small values, as missing ones do
+    sparse = np.where(
+        X > 0, X, 0.0
+    )  # nothing below zero: it goes with the small values, as missing ones do
     model = lgb.LGBMRegressor(zero_as_missing=True, **LGB).fit(sparse[:, [0]], sparse[:, 0] > 0)
     same(read_ensemble(model), model, X[:, [0]])
     model = lgb.LGBMClassifier(n_estimators=300, verbose=-1, n_jobs=1)
     model.fit(
-        WINE[::2], NAMES[::2], eval_set=[(WINE[1::2], NAMES[1::2])], callbacks=[lgb.early_stopping(3, verbose=False)]
+        WINE[::2],
+        NAMES[::2],
+        eval_set=[(WINE[1::2], NAMES[1::2])],
+        callbacks=[lgb.early_stopping(3, verbose=False)],
     )
     assert model.best_iteration_ < 300
     same(read_ensemble(model), model, WINE)
@@ -448,17 +532,28 @@ def table(n, seed, labels=("red", "green", "blue", "grey")):
     )
     X.loc[rng.random(n) < 0.1, "size"] = np.nan
     X.loc[rng.random(n) < 0.1, "colour"] = np.nan
-    y = X["size"].fillna(1.5) + 2 * X["colour"].isin(labels[::3]) + (X["door"] == 3) * X["count"] + X["old"]
+    y = (
+        X["size"].fillna(1.5)
+        + 2 * X["colour"].isin(labels[::3])
+        + (X["door"] == 3) * X["count"]
+        + X["old"]
+    )
     return X, y.to_numpy() + rng.normal(size=n) * 0.1
 
 
 MADE = {
-    "hist": (HistGradientBoostingClassifier(max_iter=15), HistGradientBoostingRegressor(max_iter=15)),
+    "hist": (
+        HistGradientBoostingClassifier(max_iter=15),
+        HistGradientBoostingRegressor(max_iter=15),
+    ),
     "xgb": (
         xgb.XGBClassifier(enable_categorical=True, max_cat_to_onehot=1, **XGB),
         xgb.XGBRegressor(enable_categorical=True, max_cat_to_onehot=9, **XGB),
     ),
-    "lgb": (lgb.LGBMClassifier(**LGB), lgb.LGBMRegressor(max_cat_to_onehot=1, min_data_per_group=5, **LGB)),
+    "lgb": (
+        lgb.LGBMClassifier(**LGB),
+        lgb.LGBMRegressor(max_cat_to_onehot=1, min_data_per_group=5, **LGB),
+    ),
 }
 
 
@@ -472,15 +567,21 @@ def test_pandas_categories_whatever_the_callers_order(name, classify):
     columns = read_columns(X)
     ensemble = read_ensemble(model, columns)
     same(ensemble, model, X)
-    assert category_sets(ensemble)[1] and category_sets(ensemble)[2] and not category_sets(ensemble)[0]
+    assert (
+        category_sets(ensemble)[1] and category_sets(ensemble)[2] and not category_sets(ensemble)[0]
+    )
     assert ensemble_thresholds(ensemble)[3].tolist() == [0.5]
     turned = X.copy()
     turned["colour"] = X["colour"].cat.set_categories(["teal", "grey", "red", "blue", "green"])
     turned["door"] = X["door"].cat.set_categories([3, 7, 10])
     other = read_ensemble(model, read_columns(turned))
     assert np.array_equal(other.raw(turned), ensemble.raw(X))
-    assert np.array_equal(read_ensemble(ensemble, read_columns(turned)).raw(turned), ensemble.raw(X))
-    for tree, leaf in zip(other.trees, reach(other.nodes, encode(turned, other.columns)).T, strict=True):
+    assert np.array_equal(
+        read_ensemble(ensemble, read_columns(turned)).raw(turned), ensemble.raw(X)
+    )
+    for tree, leaf in zip(
+        other.trees, reach(other.nodes, encode(turned, other.columns)).T, strict=True
+    ):
         assert np.array_equal(tree.predict(turned), other.nodes.value[leaf, 0])
 
 
@@ -507,7 +608,9 @@ def test_a_forest_on_label_numbers_and_booleans():
     X, y = table(300, 3)
     X = X[["door", "old", "count"]]
     model = RandomForestRegressor(10, random_state=0).fit(X, y)
-    same(read_ensemble(model, read_columns(X)), model, X)  # the forest saw 10, 3, 7; the codes are 0, 1, 2
+    same(
+        read_ensemble(model, read_columns(X)), model, X
+    )  # the forest saw 10, 3, 7; the codes are 0, 1, 2
     same(read_ensemble(model), model, X)
     for tree in read_ensemble(model, read_columns(X)).trees:
         assert all(s is None or s.categories is not None or s.features == (2,) for s in tree.splits)
@@ -520,7 +623,9 @@ def test_categories_of_arrays_with_values_never_seen(name):
     X[::9, 0], X[::13, 1] = np.nan, np.nan
     y = np.nan_to_num(X[:, 0]) + 2 * np.isin(X[:, 1], [2, 6, 16]) + 0.1 * rng.normal(size=400)
     model = {
-        "hist": lambda: HistGradientBoostingRegressor(categorical_features=[1], max_iter=20).fit(X, y),
+        "hist": lambda: HistGradientBoostingRegressor(categorical_features=[1], max_iter=20).fit(
+            X, y
+        ),
         "xgb": lambda: xgb.XGBRegressor(
             enable_categorical=True, feature_types=["q", "c", "q"], max_cat_to_onehot=1, **XGB
         ).fit(X, y),
@@ -545,7 +650,9 @@ def test_codes_of_an_encoded_table():
     assert np.array_equal(ensemble.predict(X), model.predict(encode(X, columns)))
     assert set(ensemble_thresholds(ensemble)[1]) <= {0.5, 1.5, 2.5}
     about = [s for t in ensemble.trees for s in t.splits if s is not None and s.features == (1,)]
-    assert about and all(s.categories or s.threshold == np.inf for s in about)  # a set, or “is it missing?”
+    assert about and all(
+        s.categories or s.threshold == np.inf for s in about
+    )  # a set, or “is it missing?”
 
 
 @given(
@@ -560,7 +667,16 @@ def test_recoded_questions_answer_for_the_codes_as_for_the_values(values, cut, m
     values[data.draw(st.lists(st.integers(0, len(values) - 1), max_size=2))] = np.nan
     number = one_tree([0, -1, -1], [cut, 0, 0], [1, -1, -1], [2, -1, -1], [0, 1, 2], missing)
     members = tuple(sorted({int(abs(v)) for v in values[~np.isnan(values)]}))
-    group = one_tree([0, -1, -1], [np.nan, 0, 0], [1, -1, -1], [2, -1, -1], [0, 1, 2], missing, [0, -1, -1], [members])
+    group = one_tree(
+        [0, -1, -1],
+        [np.nan, 0, 0],
+        [1, -1, -1],
+        [2, -1, -1],
+        [0, 1, 2],
+        missing,
+        [0, -1, -1],
+        [members],
+    )
     asked = np.r_[values, np.nan][:, None]
     codes = np.r_[np.arange(len(values)), np.nan][:, None]
     for nodes in (number, group, join([number, group])):
@@ -601,7 +717,11 @@ print(json.dumps(said))
 def test_files_are_read_without_the_libraries(tmp_path):
     X = holes(WINE)
     np.save(tmp_path / "X.npy", X)
-    models = {"xgb": xgb.XGBClassifier(**XGB), "lgb": lgb.LGBMClassifier(**LGB), "cat": cb.CatBoostClassifier(**SILENT)}
+    models = {
+        "xgb": xgb.XGBClassifier(**XGB),
+        "lgb": lgb.LGBMClassifier(**LGB),
+        "cat": cb.CatBoostClassifier(**SILENT),
+    }
     for model in models.values():
         model.fit(X, CULTIVAR)
     models["xgb"].save_model(tmp_path / "xgb.json")
@@ -609,7 +729,9 @@ def test_files_are_read_without_the_libraries(tmp_path):
     models["lgb"].booster_.save_model(tmp_path / "lgb.txt")
     (tmp_path / "lgb.json").write_text(json.dumps(models["lgb"].booster_.dump_model()))
     models["cat"].save_model(str(tmp_path / "cat.json"), format="json")
-    ran = subprocess.run([sys.executable, "-c", READ, str(tmp_path)], capture_output=True, text=True, cwd=os.getcwd())
+    ran = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path)], capture_output=True, text=True, cwd=os.getcwd()
+    )
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
     for kind, ours in said.items():
@@ -622,10 +744,10 @@ def test_files_are_read_without_the_libraries(tmp_path):
 
 
 def test_importing_the_module_imports_no_library():
-    program = (
-        "import sys, fabinterp.forests.ensembles; print([m for m in ('xgboost', 'lightgbm', 'catboost') if m in sys.modules])"
+    program = "import sys, fabinterp.forests.ensembles; print([m for m in ('xgboost', 'lightgbm', 'catboost') if m in sys.modules])"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
 
 
@@ -657,7 +779,9 @@ def refused():
     two = np.c_[BLOOD, BLOOD]
     door = X[["size"]].assign(door=X["door"].astype(str))
     return {
-        "IsolationForest: supported are": lambda: read_ensemble(IsolationForest(n_estimators=3).fit(WINE)),
+        "IsolationForest: supported are": lambda: read_ensemble(
+            IsolationForest(n_estimators=3).fit(WINE)
+        ),
         "Pipeline: supported are": lambda: read_ensemble(make_pipeline(StandardScaler(), fit)),
         "VotingClassifier: supported are": lambda: read_ensemble(VotingClassifier([("a", fit)])),
         "LogisticRegression: supported are": lambda: read_ensemble(LogisticRegression()),
@@ -666,7 +790,9 @@ def refused():
         "XGBRegressor: it is not fitted": lambda: read_ensemble(xgb.XGBRegressor()),
         "LGBMRegressor: it is not fitted": lambda: read_ensemble(lgb.LGBMRegressor()),
         "CatBoostRegressor: it is not fitted": lambda: read_ensemble(cb.CatBoostRegressor()),
-        "RandomForestRegressor: one output": lambda: read_ensemble(RandomForestRegressor(3).fit(BODY, two)),
+        "RandomForestRegressor: one output": lambda: read_ensemble(
+            RandomForestRegressor(3).fit(BODY, two)
+        ),
         "XGBRegressor: one output": lambda: read_ensemble(xgb.XGBRegressor(**XGB).fit(BODY, two)),
         "AdaBoostClassifier: its members": lambda: read_ensemble(
             AdaBoostClassifier(DummyClassifier()).fit(WINE, NAMES)
@@ -677,24 +803,38 @@ def refused():
         "GradientBoostingRegressor: init": lambda: read_ensemble(
             GradientBoostingRegressor(init=RandomForestRegressor(2)).fit(BODY, BLOOD)
         ),
-        "gblinear": lambda: read_ensemble(xgb.XGBRegressor(booster="gblinear", **XGB).fit(BODY, BLOOD)),
+        "gblinear": lambda: read_ensemble(
+            xgb.XGBRegressor(booster="gblinear", **XGB).fit(BODY, BLOOD)
+        ),
         "binary:hinge": lambda: read_ensemble(
             xgb.train({"objective": "binary:hinge"}, xgb.DMatrix(WINE, CULTIVAR == 1), 2)
         ),
-        "missing must be nan": lambda: read_ensemble(xgb.XGBRegressor(missing=0.0, **XGB).fit(BODY, BLOOD)),
+        "missing must be nan": lambda: read_ensemble(
+            xgb.XGBRegressor(missing=0.0, **XGB).fit(BODY, BLOOD)
+        ),
         "plain ASCII": lambda: read_ensemble(
-            xgb.XGBRegressor(enable_categorical=True, **XGB).fit(*table(99, 7, ("rouge", "grisé", "blanc", "noir")))
+            xgb.XGBRegressor(enable_categorical=True, **XGB).fit(
+                *table(99, 7, ("rouge", "grisé", "blanc", "noir"))
+            )
         ),
         "use save_model": lambda: read_ensemble(
             xgb.XGBRegressor(**XGB).fit(X[["old"]], y).get_booster().get_dump(dump_format="json"),
             read_columns(X[["old"]]),
         ),
-        "linear_tree": lambda: read_ensemble(lgb.LGBMRegressor(linear_tree=True, **LGB).fit(BODY, BLOOD)),
+        "linear_tree": lambda: read_ensemble(
+            lgb.LGBMRegressor(linear_tree=True, **LGB).fit(BODY, BLOOD)
+        ),
         "sqrt": lambda: read_ensemble(lgb.LGBMRegressor(reg_sqrt=True, **LGB).fit(BODY, BLOOD)),
         "cross_entropy_lambda": lambda: read_ensemble(
-            lgb.train({"objective": "cross_entropy_lambda", "verbose": -1}, lgb.Dataset(WINE, CULTIVAR / 2), 2)
+            lgb.train(
+                {"objective": "cross_entropy_lambda", "verbose": -1},
+                lgb.Dataset(WINE, CULTIVAR / 2),
+                2,
+            )
         ),
-        "fitted on 1 class": lambda: read_ensemble(lgb.LGBMClassifier(**LGB).fit(WINE, np.ones(len(WINE)))),
+        "fitted on 1 class": lambda: read_ensemble(
+            lgb.LGBMClassifier(**LGB).fit(WINE, np.ones(len(WINE)))
+        ),
         "no trees": lambda: read_ensemble(xgb.train({}, xgb.DMatrix(BODY, BLOOD), 0)),
         "OneHotFeature|OnlineCtr": lambda: read_ensemble(
             cb.CatBoostRegressor(cat_features=["door"], **SILENT).fit(door, y)
@@ -702,15 +842,23 @@ def refused():
         "RMSEWithUncertainty": lambda: read_ensemble(
             cb.CatBoostRegressor(loss_function="RMSEWithUncertainty", **SILENT).fit(BODY, BLOOD)
         ),
-        "MultiRMSE": lambda: read_ensemble(cb.CatBoostRegressor(loss_function="MultiRMSE", **SILENT).fit(BODY, two)),
-        "expects column 'c0' where 'c12'": lambda: read_ensemble(fit, read_columns(frame[frame.columns[::-1]])),
+        "MultiRMSE": lambda: read_ensemble(
+            cb.CatBoostRegressor(loss_function="MultiRMSE", **SILENT).fit(BODY, two)
+        ),
+        "expects column 'c0' where 'c12'": lambda: read_ensemble(
+            fit, read_columns(frame[frame.columns[::-1]])
+        ),
         "fitted on 13 columns, got 2": lambda: read_ensemble(fit, read_columns(frame.iloc[:, :2])),
         "categories in the model, numbers in the table": lambda: read_ensemble(
-            HistGradientBoostingRegressor(max_iter=3).fit(X, y), replace(read_columns(X), categories=(None,) * 5)
+            HistGradientBoostingRegressor(max_iter=3).fit(X, y),
+            replace(read_columns(X), categories=(None,) * 5),
         ),
         "has categories": lambda: read_ensemble(
             HistGradientBoostingRegressor(max_iter=9).fit(X, y),
-            replace(read_columns(X), categories=(None, ("rouge", "vert"), *read_columns(X).categories[2:])),
+            replace(
+                read_columns(X),
+                categories=(None, ("rouge", "vert"), *read_columns(X).categories[2:]),
+            ),
         ),
         "'nowhere.json': no such file": lambda: read_ensemble("nowhere.json"),
         "neither JSON": lambda: read_ensemble("{ not json"),
@@ -753,13 +901,17 @@ def test_reach_is_the_walk_of_each_row(n_splits, seed):
             b=rng.normal(),
             miss=bool(rng.random() < 0.5),
             kids=({}, {}),
-            codes=tuple(np.flatnonzero(rng.random(5) < 0.5).tolist()) if rng.random() < 0.3 else None,
+            codes=tuple(np.flatnonzero(rng.random(5) < 0.5).tolist())
+            if rng.random() < 0.3
+            else None,
         )
         ends.extend(node["kids"])
     found, yes, no = walk(root, lambda node: node.get("kids"))
     sets = [node["codes"] for node in found if node.get("codes") is not None]
     group = np.full(len(found), -1)
-    group[[i for i, node in enumerate(found) if node.get("codes") is not None]] = np.arange(len(sets))
+    group[[i for i, node in enumerate(found) if node.get("codes") is not None]] = np.arange(
+        len(sets)
+    )
     tree = one_tree(
         [n.get("f", -1) for n in found],
         [n.get("b", 0.0) for n in found],
@@ -785,7 +937,10 @@ def test_reach_is_the_walk_of_each_row(n_splits, seed):
 def test_an_ensemble_is_read_as_itself_and_is_frozen():
     ensemble = read_ensemble(RandomForestClassifier(4, random_state=0).fit(WINE, NAMES))
     assert read_ensemble(ensemble) is ensemble and isinstance(ensemble, Ensemble)
-    assert read_ensemble(ensemble, Columns(tuple("abcdefghijklm"), (None,) * 13)).columns.names[0] == "a"
+    assert (
+        read_ensemble(ensemble, Columns(tuple("abcdefghijklm"), (None,) * 13)).columns.names[0]
+        == "a"
+    )
     assert ensemble.raw(WINE[:0]).shape == (0, 3)
     with pytest.raises(AttributeError):
         ensemble.link = "softmax"

@@ -68,7 +68,10 @@ def test_weights_are_repetitions(seed):
     one, two = constant_gaussian(y, resp, w), constant_gaussian(np.repeat(y, times), again, ones)
     np.testing.assert_allclose(one.mean, two.mean, atol=1e-12)
     np.testing.assert_allclose(one.var, two.var, rtol=1e-9)
-    one, two = categorical(label, resp, w, 3, 1e-8), categorical(np.repeat(label, times), again, ones, 3, 1e-8)
+    one, two = (
+        categorical(label, resp, w, 3, 1e-8),
+        categorical(np.repeat(label, times), again, ones, 3, 1e-8),
+    )
     np.testing.assert_allclose(one.prob, two.prob, rtol=1e-9)
 
 
@@ -84,7 +87,9 @@ def test_categorical_update_is_never_beaten(seed, floor):
         other = floor + (1 - 4 * floor) * rng.dirichlet(np.full(4, 0.3), k)
         near = 0.99 * best.prob + 0.01 * other
         for prob in (other, near):
-            gain = np.where(mass > 0, mass * (np.log(prob + 1e-300) - np.log(best.prob + 1e-300)), 0).sum(axis=1)
+            gain = np.where(
+                mass > 0, mass * (np.log(prob + 1e-300) - np.log(best.prob + 1e-300)), 0
+            ).sum(axis=1)
             assert (gain <= 1e-9).all()
 
 
@@ -92,7 +97,10 @@ def test_categorical_update_is_never_beaten(seed, floor):
 def test_codes_and_probabilities_say_the_same(seed):
     rng, n, k, resp, w = problem(seed)
     label = rng.integers(0, 3, n)
-    hard, soft = categorical(label, resp, w, 3, 1e-8), categorical(np.eye(3)[label], resp, w, 3, 1e-8)
+    hard, soft = (
+        categorical(label, resp, w, 3, 1e-8),
+        categorical(np.eye(3)[label], resp, w, 3, 1e-8),
+    )
     np.testing.assert_allclose(hard.prob, soft.prob, rtol=1e-12)
     np.testing.assert_allclose(hard.log_lik(label), soft.log_lik(np.eye(3)[label]), rtol=1e-12)
     votes = rng.dirichlet(np.ones(3), n)
@@ -167,7 +175,9 @@ def test_linear_update_is_never_worse(seed, pooled, penalty):
     k, p = resp.shape[1], X.shape[1]
     floor = variance_floor(y, w)
     var = np.full(k, floor + rng.exponential()) if pooled else floor + rng.exponential(size=k)
-    expert = LinearGaussian(rng.normal(size=(k, p)) * (rng.random((k, p)) < 0.5), var, floor, penalty, pooled)
+    expert = LinearGaussian(
+        rng.normal(size=(k, p)) * (rng.random((k, p)) < 0.5), var, floor, penalty, pooled
+    )
     for _ in range(3):
         after = expert.update(X, y, resp, w)
         before, now = worth(expert, X, y, resp, w), worth(after, X, y, resp, w)
@@ -205,7 +215,11 @@ def test_pooled_variance_is_that_of_all_rows(seed):
 def test_linear_update_is_not_beaten_by_moves_of_its_parameters():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(60), rng.normal(size=(60, 4))])
-    y, resp, w = X[:, 1] - X[:, 2] + rng.normal(size=60), rng.dirichlet(np.ones(2), 60), rng.exponential(size=60)
+    y, resp, w = (
+        X[:, 1] - X[:, 2] + rng.normal(size=60),
+        rng.dirichlet(np.ones(2), 60),
+        rng.exponential(size=60),
+    )
     best = linear_gaussian(X, y, resp, w)
     top = worth(best, X, y, resp, w)
     for size in (1e-4, 1e-2, 1.0):
@@ -217,7 +231,11 @@ def test_linear_update_is_not_beaten_by_moves_of_its_parameters():
 
 def test_linear_finds_the_best_support_of_easy_data():
     rng = np.random.default_rng(1)
-    X, resp, w = np.column_stack([np.ones(100), rng.normal(size=(100, 4))]), np.ones((100, 1)), np.ones(100)
+    X, resp, w = (
+        np.column_stack([np.ones(100), rng.normal(size=(100, 4))]),
+        np.ones((100, 1)),
+        np.ones(100),
+    )
     y = 2 + X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=100)
     best = linear_gaussian(X, y, resp, w)
     values = {}
@@ -247,7 +265,9 @@ def test_linear_follows_scale_offset_and_repetition(seed):
     plain = linear_gaussian(X, y, resp, w.astype(float))
     moved = linear_gaussian(X, 1e3 * (y + 1e6), resp, w.astype(float))
     again = linear_gaussian(*(np.repeat(a, w, axis=0) for a in (X, y, resp)), np.ones(w.sum()))
-    np.testing.assert_allclose(moved.coef / 1e3 - 1e6 * (np.arange(5) == 0), plain.coef, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        moved.coef / 1e3 - 1e6 * (np.arange(5) == 0), plain.coef, rtol=1e-5, atol=1e-6
+    )
     np.testing.assert_allclose(moved.var / 1e6, plain.var, rtol=1e-5)
     np.testing.assert_allclose(again.coef, plain.coef, rtol=1e-7, atol=1e-10)
     np.testing.assert_allclose(again.var, plain.var, rtol=1e-7)
@@ -272,7 +292,9 @@ def test_a_constant_target_leaves_a_constant_line():
 @given(seeds, st.integers(2, 4), st.sampled_from([0.0, 1.0]))
 def test_softmax_update_is_never_worse(seed, n_classes, penalty):
     rng, X, _, resp, w = linear_problem(seed)
-    label = (X @ rng.normal(size=(X.shape[1], n_classes)) + rng.gumbel(size=(len(X), n_classes))).argmax(axis=1)
+    label = (
+        X @ rng.normal(size=(X.shape[1], n_classes)) + rng.gumbel(size=(len(X), n_classes))
+    ).argmax(axis=1)
     k, p = resp.shape[1], X.shape[1]
     coef = rng.normal(size=(k, p, n_classes)) * (rng.random((k, p, 1)) < 0.5)
     expert = LinearSoftmax(coef, penalty)
@@ -323,5 +345,7 @@ def test_linear_keep_and_dims():
     kept = line.keep(np.array([True, False, True]))
     assert list(kept.var) == [1, 3] and list(kept.dims) == [2, 3]
     assert (kept.floor, kept.penalty, kept.pooled) == (1e-6, 2, True)
-    classes = LinearSoftmax(np.repeat(coef[:, :, None], 4, axis=2), 2.0).keep(np.array([False, True, True]))
+    classes = LinearSoftmax(np.repeat(coef[:, :, None], 4, axis=2), 2.0).keep(
+        np.array([False, True, True])
+    )
     assert list(classes.dims) == [3, 9] and classes.penalty == 2

@@ -45,19 +45,35 @@ BOOSTING = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, Y)
 def fidelity(rules, said, X):
     """The definition, written once more."""
     answers = rules.predict(X)
-    return np.mean(answers == said) if rules.classes else 1 - np.mean((answers - said) ** 2) / np.var(said)
+    return (
+        np.mean(answers == said)
+        if rules.classes
+        else 1 - np.mean((answers - said) ** 2) / np.var(said)
+    )
 
 
 MODELS = {
     "forest": (lambda: FOREST, RuleMixtureClassifier),
-    "forest of numbers": (lambda: RandomForestRegressor(10, random_state=0).fit(X, Y), RuleMixtureRegressor),
+    "forest of numbers": (
+        lambda: RandomForestRegressor(10, random_state=0).fit(X, Y),
+        RuleMixtureRegressor,
+    ),
     "boosting": (lambda: BOOSTING, RuleMixtureRegressor),
-    "search": (lambda: GridSearchCV(FOREST, {"max_depth": [2, 3]}, cv=2).fit(X, LABELS), RuleMixtureClassifier),
+    "search": (
+        lambda: GridSearchCV(FOREST, {"max_depth": [2, 3]}, cv=2).fit(X, LABELS),
+        RuleMixtureClassifier,
+    ),
     "single tree": (lambda: DecisionTreeRegressor(max_leaf_nodes=5).fit(X, Y), ProxyTreeRegressor),
     "support vectors": (lambda: SVC().fit(X, LABELS), ProxyTreeClassifier),
-    "process": (lambda: GaussianProcessRegressor(RBF(), alpha=0.1, optimizer=None).fit(X, Y), ProxyTreeRegressor),
+    "process": (
+        lambda: GaussianProcessRegressor(RBF(), alpha=0.1, optimizer=None).fit(X, Y),
+        ProxyTreeRegressor,
+    ),
     "ridge": (lambda: BayesianRidge().fit(X, Y), ProxyTreeRegressor),
-    "pipeline": (lambda: make_pipeline(StandardScaler(), clone(FOREST)).fit(X, LABELS), ProxyTreeClassifier),
+    "pipeline": (
+        lambda: make_pipeline(StandardScaler(), clone(FOREST)).fit(X, LABELS),
+        ProxyTreeClassifier,
+    ),
     "function": (lambda: lambda X: X["a"] * 2.0, ProxyTreeRegressor),
     "draws": (lambda: Y + rng.normal(size=(4, 200)), ProxyTreeRegressor),
     "reference": (lambda: as_reference(LogisticRegression().fit(X, LABELS)), ProxyTreeClassifier),
@@ -70,19 +86,33 @@ def test_every_model_gets_rules_that_are_measured_as_they_are_shown(name):
     model = make()
     options = QUICK if kind in (RuleMixtureClassifier, RuleMixtureRegressor) else {}
     found = explain(model, X, max_rules=5, random_state=0, **options)
-    assert isinstance(found, Explanation) and isinstance(found.rules, RuleSet) and type(found.model) is kind
-    assert found.method == ("rule mixture" if options else "proxy tree") and (found.tree is None) == bool(options)
+    assert (
+        isinstance(found, Explanation)
+        and isinstance(found.rules, RuleSet)
+        and type(found.model) is kind
+    )
+    assert found.method == ("rule mixture" if options else "proxy tree") and (
+        found.tree is None
+    ) == bool(options)
     assert 1 <= len(found.rules.rules) <= 5 and found.n_rows == (160, 40)
     assert np.array_equal(found.predict(X), found.rules.predict(X))
     said = found.subject.said(X)
-    at, out = parted(200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4)))
+    at, out = parted(
+        200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
+    )
     assert np.isclose(found.fidelity, fidelity(found.rules, said[at], X.iloc[at]), atol=1e-9)
-    assert np.isclose(found.fidelity_held_out, fidelity(found.rules, said[out], X.iloc[out]), atol=1e-9)
+    assert np.isclose(
+        found.fidelity_held_out, fidelity(found.rules, said[out], X.iloc[out]), atol=1e-9
+    )
     assert np.isclose(found.fidelity_on(X), fidelity(found.rules, said, X), atol=1e-9)
     assert all(0 <= rule.support <= 160 and rule.fidelity <= 1 for rule in found.rules.rules)
     assert np.isclose(sum(rule.support for rule in found.rules.rules), 160)
     for text in (str(found), repr(found), found._repr_html_()):
-        assert f"{found.fidelity:.3f}" in text and f"{found.fidelity_held_out:.3f}" in text and found.method in text
+        assert (
+            f"{found.fidelity:.3f}" in text
+            and f"{found.fidelity_held_out:.3f}" in text
+            and found.method in text
+        )
 
 
 @pytest.mark.parametrize("model", [FOREST, SVC().fit(X, LABELS)])
@@ -100,13 +130,23 @@ def test_what_the_models_say_is_what_is_explained():
     for model in (FOREST, SVC().fit(X, LABELS), BOOSTING, Ridge().fit(X, Y)):
         options = QUICK if model in (FOREST, BOOSTING) else {}
         said = explain(model, X, max_rules=2, random_state=0, **options).subject.said(X)
-        assert np.array_equal(said, model.predict(X)) if said.dtype.kind == "U" else np.allclose(said, model.predict(X))
+        assert (
+            np.array_equal(said, model.predict(X))
+            if said.dtype.kind == "U"
+            else np.allclose(said, model.predict(X))
+        )
 
 
 def test_y_changes_the_scores_and_nothing_else():
     without, with_y = (explain(FOREST, X, y, 4, random_state=0, **QUICK) for y in (None, LABELS))
-    assert without.rules == with_y.rules and np.isnan(without.model_score) and np.isnan(without.rules_score)
-    _, out = parted(200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4)))
+    assert (
+        without.rules == with_y.rules
+        and np.isnan(without.model_score)
+        and np.isnan(without.rules_score)
+    )
+    _, out = parted(
+        200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
+    )
     assert np.isclose(with_y.model_score, np.mean(FOREST.predict(X)[out] == LABELS[out]))
     assert np.isclose(with_y.rules_score, np.mean(with_y.predict(X)[out] == LABELS[out]))
     assert "right answers" in str(with_y) and "right answers" not in str(without)
@@ -118,7 +158,11 @@ def test_y_changes_the_scores_and_nothing_else():
 
 def test_held_out_zero_uses_every_row():
     found = explain(BOOSTING, X, max_rules=4, held_out=0, random_state=0, **QUICK)
-    assert found.n_rows == (200, 0) and np.isnan(found.fidelity_held_out) and "held out" not in str(found)
+    assert (
+        found.n_rows == (200, 0)
+        and np.isnan(found.fidelity_held_out)
+        and "held out" not in str(found)
+    )
 
 
 @given(st.integers(2, 300), st.floats(0, 1, exclude_max=True), st.integers(0, 100))
@@ -128,7 +172,10 @@ def test_rows_are_parted(n, share, seed):
 
 
 def test_a_step_function_is_found_exactly():
-    for model in (DecisionTreeClassifier().fit(X, LABELS), lambda X: np.where(X["a"] > 0.2, 2.0, 0.0)):
+    for model in (
+        DecisionTreeClassifier().fit(X, LABELS),
+        lambda X: np.where(X["a"] > 0.2, 2.0, 0.0),
+    ):
         found = explain(model, X, max_rules=4, random_state=0)
         assert found.fidelity == 1 and found.fidelity_held_out == 1
 
@@ -139,17 +186,25 @@ def test_the_method_can_be_chosen():
     single = DecisionTreeClassifier().fit(X, LABELS)
     mixture = explain(single, X, max_rules=4, method="mixture", random_state=0, **QUICK)
     assert mixture.method == "rule mixture"
-    with pytest.raises(ValueError, match="method must be 'auto' or 'tree' for a model without readable trees, got"):
+    with pytest.raises(
+        ValueError, match="method must be 'auto' or 'tree' for a model without readable trees, got"
+    ):
         explain(Ridge().fit(X, Y), X, method="mixture")
 
 
 def test_options_reach_the_estimator():
     found = explain(FOREST, X, max_rules=6, max_conditions=1, random_state=0, **QUICK)
     assert found.model.max_conditions == 1
-    assert all(len({split.features for split, _ in rule.conditions}) <= 1 for rule in found.rules.rules)
+    assert all(
+        len({split.features for split, _ in rule.conditions}) <= 1 for rule in found.rules.rules
+    )
     assert explain(FOREST, X, max_rules=3, random_state=0, **QUICK).model.max_conditions == 3
-    assert explain(Ridge().fit(X, Y), X, max_rules=8, max_depth=1, random_state=0).tree.n_leaves == 2
-    with pytest.raises(ValueError, match="options of ProxyTreeRegressor are alpha.*, got max_conditions"):
+    assert (
+        explain(Ridge().fit(X, Y), X, max_rules=8, max_depth=1, random_state=0).tree.n_leaves == 2
+    )
+    with pytest.raises(
+        ValueError, match="options of ProxyTreeRegressor are alpha.*, got max_conditions"
+    ):
         explain(Ridge().fit(X, Y), X, max_conditions=2)
     with pytest.raises(ValueError, match="got reference"):
         explain(Ridge().fit(X, Y), X, reference=FOREST)
@@ -167,7 +222,9 @@ def test_frames_with_categories_and_gaps():
     forest = RandomForestRegressor(10, random_state=0).fit(gaps, Y)
     for method in ("auto", "tree"):
         options = QUICK if method == "auto" else {}
-        assert np.isfinite(explain(forest, gaps, method=method, random_state=0, **options).fidelity_held_out)
+        assert np.isfinite(
+            explain(forest, gaps, method=method, random_state=0, **options).fidelity_held_out
+        )
 
 
 def test_arrays_and_lists_are_tables():
@@ -187,7 +244,10 @@ def test_classes_that_are_never_said():
     said = forest.predict(X)
     named = named_classes(explain(forest, X, max_rules=2, **QUICK).subject.ensemble, X, said)
     assert np.count_nonzero(named != said) == 1 and set(named) == set(forest.classes_)
-    assert forest.predict_proba(X)[:, list(forest.classes_).index("rare")].argmax() == np.flatnonzero(named != said)[0]
+    assert (
+        forest.predict_proba(X)[:, list(forest.classes_).index("rare")].argmax()
+        == np.flatnonzero(named != said)[0]
+    )
 
 
 def test_a_model_that_always_says_the_same():
@@ -200,7 +260,9 @@ def test_a_model_that_always_says_the_same():
 
 def test_functions_with_classes():
     model = LogisticRegression().fit(X, LABELS)
-    found = explain(lambda X: model.predict_proba(X), X, classes=model.classes_, max_rules=6, random_state=0)
+    found = explain(
+        lambda X: model.predict_proba(X), X, classes=model.classes_, max_rules=6, random_state=0
+    )
     assert set(found.predict(X)) <= set(LABELS) and found.rules.classes == tuple(model.classes_)
     assert explain(model.predict_proba, X, max_rules=6, random_state=0).rules == found.rules
 
@@ -244,7 +306,9 @@ def test_what_cannot_be_explained_is_refused_in_one_line(arguments, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(), make_pipeline(StandardScaler(), SVC())])
+@pytest.mark.parametrize(
+    "model", [Ridge(), RandomForestRegressor(), make_pipeline(StandardScaler(), SVC())]
+)
 def test_unfitted_models_are_refused(model):
     with pytest.raises(NotFittedError, match="model must be fitted"):
         explain(model, X, Y)
@@ -252,7 +316,9 @@ def test_unfitted_models_are_refused(model):
 
 def test_boosters_of_other_libraries():
     xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
-    model = xgboost.XGBClassifier(n_estimators=5, n_jobs=1).fit(X, np.unique(LABELS, return_inverse=True)[1])
+    model = xgboost.XGBClassifier(n_estimators=5, n_jobs=1).fit(
+        X, np.unique(LABELS, return_inverse=True)[1]
+    )
     for subject in (model, model.get_booster()):
         found = explain(subject, X, max_rules=5, random_state=0, **QUICK)
         assert found.method == "rule mixture" and found.fidelity > 0.9
@@ -278,9 +344,13 @@ def test_bart():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = stochtree.BARTModel()
-        model.sample(X_train=X.to_numpy(), y_train=Y, num_mcmc=10, general_params={"random_seed": 0})
+        model.sample(
+            X_train=X.to_numpy(), y_train=Y, num_mcmc=10, general_params={"random_seed": 0}
+        )
     found = explain(model, X.to_numpy(), max_rules=4, random_state=0)
-    assert found.method == "proxy tree" and "posterior" in found.why and found.fidelity_held_out > 0.8
+    assert (
+        found.method == "proxy tree" and "posterior" in found.why and found.fidelity_held_out > 0.8
+    )
 
 
 @examples(8)

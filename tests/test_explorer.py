@@ -12,7 +12,16 @@ from shared.effort import examples
 from sklearn.datasets import load_iris
 
 from fabinterp import explorer
-from fabinterp.explorer import Panel, account, distance, explore, film, goal_of, nearest_change, space_of
+from fabinterp.explorer import (
+    Panel,
+    account,
+    distance,
+    explore,
+    film,
+    goal_of,
+    nearest_change,
+    space_of,
+)
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
 from fabinterp.show.rule_plots import ruleset_of
 
@@ -28,26 +37,45 @@ def random_leaf(rng, kind):
     if kind == "numbers":
         return Leaf(float(rng.integers(4)))
     if kind == "lines":
-        return Leaf(float(rng.integers(4)), (0, 1), slopes, -2, 5) if rng.random() < 0.5 else Leaf(1.0)
+        return (
+            Leaf(float(rng.integers(4)), (0, 1), slopes, -2, 5) if rng.random() < 0.5 else Leaf(1.0)
+        )
     if kind == "logit" and rng.random() < 0.5:
         return Leaf(0.3 * rng.normal(), (0, 1), slopes, link="logit")
     if kind == "softmax" and rng.random() < 0.5:
-        return Leaf(tuple(rng.normal(size=3)), (0, 1), tuple(map(tuple, rng.normal(size=(2, 3)))), link="softmax")
-    return Leaf(tuple(np.eye(2 if kind == "logit" else 3)[rng.integers(2 if kind == "logit" else 3)]))
+        return Leaf(
+            tuple(rng.normal(size=3)),
+            (0, 1),
+            tuple(map(tuple, rng.normal(size=(2, 3)))),
+            link="softmax",
+        )
+    return Leaf(
+        tuple(np.eye(2 if kind == "logit" else 3)[rng.integers(2 if kind == "logit" else 3)])
+    )
 
 
 def random_rules(rng, kind, slanted):
     def condition():
-        side, missing, which = bool(rng.integers(2)), bool(rng.integers(2)), rng.integers(4 if slanted else 3)
+        side, missing, which = (
+            bool(rng.integers(2)),
+            bool(rng.integers(2)),
+            rng.integers(4 if slanted else 3),
+        )
         if which == 2:
-            return Split((2,), categories=tuple(rng.permutation(3)[: rng.integers(1, 3)]), missing=missing), side
+            return Split(
+                (2,), categories=tuple(rng.permutation(3)[: rng.integers(1, 3)]), missing=missing
+            ), side
         if which == 3:
-            return Split((0, 1), 0.5 * rng.normal(), tuple(rng.normal(size=2)), missing=missing), side
+            return Split(
+                (0, 1), 0.5 * rng.normal(), tuple(rng.normal(size=2)), missing=missing
+            ), side
         return Split((which,), rng.integers(-8, 9) / 10, missing=missing), side
 
     rules = [Rule(tuple(condition() for _ in range(rng.integers(1, 4))), random_leaf(rng, kind))
              for _ in range(rng.integers(1, 6))]  # fmt: skip
-    classes = {"labels": ("a", "b", "c"), "softmax": ("a", "b", "c"), "logit": ("no", "yes")}.get(kind)
+    classes = {"labels": ("a", "b", "c"), "softmax": ("a", "b", "c"), "logit": ("no", "yes")}.get(
+        kind
+    )
     return RuleSet((*rules, Rule((), random_leaf(rng, kind))), COLUMNS, classes)
 
 
@@ -59,7 +87,13 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
     rules = random_rules(rng, kind, slanted)
     x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
     x[rng.integers(3) if gap else []] = np.nan
-    by = None if kind in ("labels", "logit", "softmax") else rng.choice([0.5, 1.5]) if kind == "lines" else None
+    by = (
+        None
+        if kind in ("labels", "logit", "softmax")
+        else rng.choice([0.5, 1.5])
+        if kind == "lines"
+        else None
+    )
     fixed = ["u"] if held else []
     if by is not None and explorer.answerable(rules, x[None])[0] < 0:
         return
@@ -72,11 +106,18 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
         assert best == np.inf
         return
     straight = not slanted and kind in ("labels", "numbers")
-    assert change.exact and change.distance <= best + (1e-12 if straight else 0.021)  # rounding costs 0.01 a feature
+    assert change.exact and change.distance <= best + (
+        1e-12 if straight else 0.021
+    )  # rounding costs 0.01 a feature
     assert goal.met(change.after[None])[0] and np.isfinite(change.distance)
     assert change.distance == distance(x, change.after[None], space)[0]
-    assert change.answer == rules.predict(change.after[None])[0] and change.rule == rules.apply(change.after[None])[0]
-    assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (not held or 0 not in change.features)
+    assert (
+        change.answer == rules.predict(change.after[None])[0]
+        and change.rule == rules.apply(change.after[None])[0]
+    )
+    assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (
+        not held or 0 not in change.features
+    )
 
 
 @examples(40)
@@ -84,7 +125,10 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
 def test_a_straight_change_is_tight(seed):
     """Half a millionth of the way back, the answer is the old one."""
     rng = np.random.default_rng(seed)
-    rules, x = random_rules(rng, "labels", False), np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
+    rules, x = (
+        random_rules(rng, "labels", False),
+        np.array([*rng.uniform(-1, 1, 2), rng.integers(3)]),
+    )
     change = nearest_change(rules, x, CORNERS, unit=UNIT)
     goal = goal_of(rules, x)
     for j in change.features if change else ():
@@ -123,7 +167,10 @@ def test_a_wanted_label_and_what_is_refused():
     rules = RuleSet(tuple(Rule(c, Leaf(tuple(np.eye(3)[k]))) for k, c in enumerate(conditions)),
                     Columns(tuple(flowers.data.columns), (None,) * 4), names)  # fmt: skip
     first = flowers.data.iloc[[0]]
-    near, far = nearest_change(rules, first, flowers.data), nearest_change(rules, first, flowers.data, to="virginica")
+    near, far = (
+        nearest_change(rules, first, flowers.data),
+        nearest_change(rules, first, flowers.data, to="virginica"),
+    )
     assert near.answer == "versicolor" and near.features == (2,) and near.exact
     assert far.answer == "virginica" and far.features == (2, 3) and far.distance > near.distance
     assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
@@ -138,7 +185,11 @@ def test_a_wanted_label_and_what_is_refused():
 def bent(value, breaks=(0.0, 1.0), slope=1.0):
     """A score that falls from value + slope/2 and rises again: two crossings of zero."""
     curve = Curve(0, breaks, ((slope, -4 * slope, 4 * slope),))
-    return RuleSet((Rule((), Leaf(value, curves=(curve,), link="logit")),), Columns(("u",), (None,)), ("no", "yes"))
+    return RuleSet(
+        (Rule((), Leaf(value, curves=(curve,), link="logit")),),
+        Columns(("u",), (None,)),
+        ("no", "yes"),
+    )
 
 
 def test_a_curve_is_crossed_where_it_crosses():
@@ -153,7 +204,9 @@ def test_a_curve_is_crossed_where_it_crosses():
 def test_the_account_adds_up():
     curve = Curve(1, (0.0, 1.0), ((0.0, 2.0),))
     leaf = Leaf(1.5, (0,), (0.25,), -10, 3.0, curves=(curve,))
-    rules = RuleSet((Rule(((Split((2,), categories=(0,)), True),), Leaf(7.0)), Rule((), leaf)), COLUMNS)
+    rules = RuleSet(
+        (Rule(((Split((2,), categories=(0,)), True),), Leaf(7.0)), Rule((), leaf)), COLUMNS
+    )
     said = dict(account(rules, [2.0, 0.5, 2]))
     assert said["y"] == "3" and said["rule 2 of 2"] == "otherwise"
     assert said["sum"] == "1.5 + 0.5 (u 2) + 1 (v 0.5) = 3"
@@ -166,7 +219,9 @@ def test_the_account_adds_up():
 
 
 @examples(60)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]))
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"])
+)
 def test_the_account_names_the_rule_and_the_answer(seed, kind):
     rng = np.random.default_rng(seed)
     rules, x = random_rules(rng, kind, True), np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
@@ -183,7 +238,11 @@ def flower_rules():
     flowers = load_iris(as_frame=True)
     conditions = [((Split((2,), 2.45), False),), ((Split((3,), 1.75), False),), ()]
     rules = tuple(Rule(c, Leaf(tuple(np.eye(3)[k]))) for k, c in enumerate(conditions))
-    return RuleSet(rules, Columns(tuple(flowers.data.columns), (None,) * 4), (0, 1, 2)), flowers.data, flowers.target
+    return (
+        RuleSet(rules, Columns(tuple(flowers.data.columns), (None,) * 4), (0, 1, 2)),
+        flowers.data,
+        flowers.target,
+    )
 
 
 def text(panel):
@@ -216,8 +275,12 @@ def test_one_move_draws_once(monkeypatch):
 
 def test_gaps_and_labels_have_controls():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3, 4], "<b>": pd.Categorical(["x", "y", "x", "<i>"])})
-    first = Rule(((Split((0,), 2.0, missing=True), True), (Split((1,), categories=(0,)), False)), Leaf(1.0))
-    rules = RuleSet((first, Rule((), Leaf(2.0))), Columns(("a", "<b>"), (None, ("<i>", "x", "y"))), target="<u>")
+    first = Rule(
+        ((Split((0,), 2.0, missing=True), True), (Split((1,), categories=(0,)), False)), Leaf(1.0)
+    )
+    rules = RuleSet(
+        (first, Rule((), Leaf(2.0))), Columns(("a", "<b>"), (None, ("<i>", "x", "y"))), target="<u>"
+    )
     panel = explore(rules, frame, [1, 1, 2, 2], row=1)
     assert panel.controls["gap0"].value is True and "missing" in text(panel)
     assert not re.search("<[bui]>", panel.said.value) and "&lt;b&gt;" in panel.said.value
@@ -243,7 +306,11 @@ def test_the_stored_film_stands_alone():
     page = bundle["text/html"]
     assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"]
     assert page.count("<img") == 3 and not re.search(r"<script|https?:|<link", page)
-    assert page.count("display:none") == 2 and 'max="2"' in page and "live where a kernel runs" in bundle["text/plain"]
+    assert (
+        page.count("display:none") == 2
+        and 'max="2"' in page
+        and "live where a kernel runs" in bundle["text/plain"]
+    )
     assert "text/html" not in explore(rules, X, y)._repr_mimebundle_()
 
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from fabinterp.rows.bins import bit_masses, bit_probs, cell_masses, codes, incidence, log_bits, merge_identical
+from fabinterp.rows.bins import (
+    bit_masses,
+    bit_probs,
+    cell_masses,
+    codes,
+    incidence,
+    log_bits,
+    merge_identical,
+)
 from fabinterp.rows.blocks import InMemory, in_memory
 from fabinterp.fab.experts import categorical, constant_gaussian
 from fabinterp.fab.engine import (
@@ -91,7 +99,17 @@ def test_fic_never_falls(task, weighted, penalty, n_problems):
         assert weighted == (np.ptp(w) > 0)
         found = []
         n_inner = None if seed % 2 else 1
-        fab(model, S, y, resp, w, penalty=penalty, n_inner=n_inner, max_iter=40, callback=found.append)
+        fab(
+            model,
+            S,
+            y,
+            resp,
+            w,
+            penalty=penalty,
+            n_inner=n_inner,
+            max_iter=40,
+            callback=found.append,
+        )
         for before, after in zip(found, found[1:], strict=False):
             gain = after.fic - before.fic
             # a removal may cost as much as the mass removed
@@ -107,6 +125,7 @@ def test_fic_never_falls(task, weighted, penalty, n_problems):
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_a_careless_m_step_is_caught(task):
     """What the test above would see if probabilities were smoothed, not cut off at the floor."""
+
     class Smoothed(RegionMixture):
         def update(self, X, y, resp, w):
             better = super().update(X, y, resp, w)
@@ -157,7 +176,12 @@ def test_a_projection_keeps_the_climb(task):
         def project(model, rows, resp, before, between=between):
             return resp.map(between, before)
 
-        steps = [step for _, step in zip(range(12), fab_steps(model, S, y, resp, w, n_inner=1, project=project))]
+        steps = [
+            step
+            for _, step in zip(
+                range(12), fab_steps(model, S, y, resp, w, n_inner=1, project=project)
+            )
+        ]
         for before, after in zip(steps, steps[1:]):
             by_definition = fic(after.resp, after.model.log_joint(S, y), after.model, w)
             assert after.fic == pytest.approx(by_definition, rel=1e-11)
@@ -174,7 +198,10 @@ def test_a_projection_needs_something_to_project_onto():
         given_to.append(before.only)
         return resp
 
-    plain, hooked = fab_steps(model, S, y, None, w), fab_steps(model, S, y, None, w, project=project)
+    plain, hooked = (
+        fab_steps(model, S, y, None, w),
+        fab_steps(model, S, y, None, w, project=project),
+    )
     first, _ = next(plain), next(hooked)
     assert not given_to  # drawn parameters have no last responsibilities
     assert next(hooked).fic == pytest.approx(next(plain).fic, rel=1e-12)
@@ -214,7 +241,9 @@ def test_responsibilities_are_a_softmax(seed, spread):
     for table in (log_f, np.asfortranarray(log_f)):
         resp, log_norm = _responsibilities(table, cost)
         np.testing.assert_allclose(resp, softmax(log_f - cost, axis=1), rtol=1e-10, atol=1e-20)
-        np.testing.assert_allclose(log_norm, logsumexp(log_f - cost, axis=1), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            log_norm, logsumexp(log_f - cost, axis=1), rtol=1e-12, atol=1e-12
+        )
 
 
 @given(seeds, st.booleans(), st.booleans())
@@ -281,7 +310,9 @@ def test_shrink_keeps_one_component_and_shares_out_orphans():
     resp = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
     smaller, rest = shrink(model, resp, w, min_mass=0.9)
     assert rest.shape == (4, 1) and (rest == 1).all() and len(smaller.dims) == 1
-    _, rest = shrink(model, np.array([[0.6, 0.4, 0], [0.5, 0.5, 0], [0.2, 0.8, 0], [1, 0, 0]]), w, min_mass=0.0)
+    _, rest = shrink(
+        model, np.array([[0.6, 0.4, 0], [0.5, 0.5, 0], [0.2, 0.8, 0], [1, 0, 0]]), w, min_mass=0.0
+    )
     assert rest.shape == (4, 2)  # an empty component goes even so
     _, rest = shrink(model, resp, np.array([1, 1, 1, 0.001]), min_mass=0.01)
     np.testing.assert_allclose(rest[3], [2 / 3, 1 / 3])
@@ -300,7 +331,9 @@ def test_a_few_at_once_the_smallest_first(seed, at_once):
     assert np.array_equal(smaller.dims, kept)
     np.testing.assert_allclose(rest.sum(axis=1), 1)
     lost = resp[:, kept].sum(axis=1, keepdims=True) == 0
-    np.testing.assert_allclose(rest * resp[:, kept].sum(axis=1, keepdims=True), np.where(lost, 0, resp[:, kept]))
+    np.testing.assert_allclose(
+        rest * resp[:, kept].sum(axis=1, keepdims=True), np.where(lost, 0, resp[:, kept])
+    )
     if len(light) <= at_once:
         assert np.array_equal(rest, shrink(model, resp, w, least)[1])
     for _ in range(k):  # again and again: it ends where all are heavy enough, or one is left
@@ -310,9 +343,24 @@ def test_a_few_at_once_the_smallest_first(seed, at_once):
 
 
 class Regions(BaseFAB):
-    def __init__(self, max_components=6, penalty=1.0, max_iter=50, tol=1e-5, min_mass=MIN_MASS, n_init=5, n_jobs=None,
-                 verbose=0, random_state=None):
-        self.max_components, self.penalty, self.max_iter, self.tol = max_components, penalty, max_iter, tol
+    def __init__(
+        self,
+        max_components=6,
+        penalty=1.0,
+        max_iter=50,
+        tol=1e-5,
+        min_mass=MIN_MASS,
+        n_init=5,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        self.max_components, self.penalty, self.max_iter, self.tol = (
+            max_components,
+            penalty,
+            max_iter,
+            tol,
+        )
         self.min_mass, self.n_init, self.n_jobs, self.verbose = min_mass, n_init, n_jobs, verbose
         self.random_state = random_state
 
@@ -338,7 +386,9 @@ def table():
 def test_restarts_do_not_depend_on_threads(table):
     fits = [Regions(random_state=7, n_jobs=n).fit(*table) for n in (1, 2, 2)]
     for fit in fits[1:]:
-        assert np.array_equal(fit.trace_, fits[0].trace_) and np.array_equal(fit.model_.eta, fits[0].model_.eta)
+        assert np.array_equal(fit.trace_, fits[0].trace_) and np.array_equal(
+            fit.model_.eta, fits[0].model_.eta
+        )
     assert not np.array_equal(Regions(random_state=8).fit(*table).trace_, fits[0].trace_)
 
 
@@ -346,7 +396,9 @@ def test_the_best_restart_wins(table, capsys):
     fit = Regions(random_state=1, n_init=4, verbose=1).fit(*table)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and lines[0].startswith("restart 1/4: ")
-    assert max(float(line.split("FIC ")[1].split(",")[0]) for line in lines) == float(f"{fit.fic_:.6g}")
+    assert max(float(line.split("FIC ")[1].split(",")[0]) for line in lines) == float(
+        f"{fit.fic_:.6g}"
+    )
     assert fit.fic_ == fit.trace_[-1] and fit.n_iter_ == len(fit.trace_)
     assert fit.n_components_ == len(fit.model_.weights)
 
@@ -392,7 +444,9 @@ class Lines:
 
     def maximise(self, rows, resp):
         cross, square = rows.sum(line_sums, resp)
-        return Lines(np.divide(cross, square, out=self.slope.copy(), where=square > 0), self.factors)
+        return Lines(
+            np.divide(cross, square, out=self.slope.copy(), where=square > 0), self.factors
+        )
 
 
 def line_sums(part, resp):
@@ -406,13 +460,24 @@ def halfway(resp, before):
 
 @pytest.mark.parametrize("cuts", CUTS, ids=str)
 @pytest.mark.parametrize("factors", [False, True])
-@pytest.mark.parametrize("options", [{}, {"n_inner": 1}, {"min_mass": 0.15, "at_once": 1, "penalty": 5.0}, {
-    "n_inner": 1, "project": lambda model, rows, resp, before: resp.map(halfway, before)}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_inner": 1},
+        {"min_mass": 0.15, "at_once": 1, "penalty": 5.0},
+        {"n_inner": 1, "project": lambda model, rows, resp, before: resp.map(halfway, before)},
+    ],
+)
 def test_blocks_give_what_one_block_gives(cuts, factors, options):
     n_shrunk = 0
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        X, w, resp = rng.normal(size=45), rng.integers(0, 3, 45) + 0.5, rng.dirichlet(np.full(5, 0.5), 45)
+        X, w, resp = (
+            rng.normal(size=45),
+            rng.integers(0, 3, 45) + 0.5,
+            rng.dirichlet(np.full(5, 0.5), 45),
+        )
         y = X * rng.choice([-1.0, 2.0], 45) + 0.3 * rng.normal(size=45)
         split = [np.split(column, cuts) for column in (X, y, w, resp)]
         rows, held = InMemory(zip(*split[:3], strict=True)), InMemory(split[3])

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from shared.effort import examples
 
-from fabinterp.fab.foba import RIDGE, TOL, foba, foba_logistic, foba_many, foba_softmax, subset_search
+from fabinterp.fab.foba import (
+    RIDGE,
+    TOL,
+    foba,
+    foba_logistic,
+    foba_many,
+    foba_softmax,
+    subset_search,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(60)
@@ -19,7 +27,9 @@ def problem(seed):
     """Design with awkward columns, target and integer weights; often more columns than rows."""
     rng = np.random.default_rng(seed)
     n, p = rng.integers(3, 30), rng.integers(1, 9)
-    X = np.column_stack([np.ones(n), rng.normal(size=(n, p)) + rng.integers(0, 2) * rng.normal(size=(n, 1))])
+    X = np.column_stack(
+        [np.ones(n), rng.normal(size=(n, p)) + rng.integers(0, 2) * rng.normal(size=(n, 1))]
+    )
     for j in range(1, p + 1):
         kind = rng.integers(0, 8)
         if kind < 3:  # zero, constant, a combination of others
@@ -55,7 +65,9 @@ def test_gain_is_that_of_its_coefficients(seed, removal):
     _, X, y, w, price = problem(seed)
     gram, cross = moments(X, y, w)
     found = foba(gram, cross, price, removal=removal)
-    assert set(np.flatnonzero(found.coef)) <= {0, *found.support} and list(found.support) == sorted(found.support)
+    assert set(np.flatnonzero(found.coef)) <= {0, *found.support} and list(found.support) == sorted(
+        found.support
+    )
     told = cross @ found.coef - 0.5 * found.coef @ gram @ found.coef - price * len(found.support)
     assert found.gain == pytest.approx(told, rel=1e-6, abs=1e-6)
     assert found.gain == pytest.approx(value(X, y, w, found.support, price), rel=1e-6, abs=1e-6)
@@ -81,12 +93,20 @@ def test_between_incumbent_and_oracle(seed, removal):
     start = tuple(np.flatnonzero(rng.random(X.shape[1]) < 0.5).tolist())
     incumbent = value(X, y, w, [j for j in start if j], price)
     slack = 1e-6 * (1 + abs(best.gain))
-    assert incumbent - slack <= foba(gram, cross, price, start=start, removal=removal).gain <= best.gain + slack
+    assert (
+        incumbent - slack
+        <= foba(gram, cross, price, start=start, removal=removal).gain
+        <= best.gain + slack
+    )
 
 
 def test_oracle_tries_every_support():
     rng = np.random.default_rng(3)
-    X, y, w = np.column_stack([np.ones(20), rng.normal(size=(20, 5))]), rng.normal(size=20), np.ones(20)
+    X, y, w = (
+        np.column_stack([np.ones(20), rng.normal(size=(20, 5))]),
+        rng.normal(size=20),
+        np.ones(20),
+    )
     supports = [s for k in range(6) for s in combinations(range(1, 6), k)]
     best = subset_search(*moments(X, y, w), 0.7)
     assert best.gain == pytest.approx(max(value(X, y, w, s, 0.7) for s in supports))
@@ -116,7 +136,11 @@ def test_a_weight_is_a_repetition(seed):
 
 def test_a_dear_price_leaves_nothing_and_no_price_takes_all():
     rng = np.random.default_rng(0)
-    X, y, w = np.column_stack([np.ones(50), rng.normal(size=(50, 6))]), rng.normal(size=50), np.ones(50)
+    X, y, w = (
+        np.column_stack([np.ones(50), rng.normal(size=(50, 6))]),
+        rng.normal(size=50),
+        np.ones(50),
+    )
     assert foba(*moments(X, y, w), 1e6).support == ()
     free = foba(*moments(X, y, w), 0.0)
     assert free.support == tuple(range(1, 7))
@@ -169,10 +193,16 @@ def test_groups_come_and_go_together(seed):
     chosen = {g for g in names if set(own[g]) & set(found.support)}
     slack = 1e-6 * (1 + abs(found.gain))
     assert found.gain == pytest.approx(worth(chosen), rel=1e-6, abs=1e-6)
-    if np.linalg.matrix_rank(X * np.sqrt(w)[:, None]) == p:  # groups that share a column overestimate their losses
+    if (
+        np.linalg.matrix_rank(X * np.sqrt(w)[:, None]) == p
+    ):  # groups that share a column overestimate their losses
         assert all(worth(chosen ^ {g}) <= found.gain + slack for g in names)
     assert worth({labels[j] for j in start if j}) <= found.gain + slack
-    assert found.gain <= max(worth(set(names[list(s)])) for s in product([False, True], repeat=len(names))) + slack
+    assert (
+        found.gain
+        <= max(worth(set(names[list(s)])) for s in product([False, True], repeat=len(names)))
+        + slack
+    )
 
 
 @quick
@@ -184,7 +214,9 @@ def test_copies_in_a_group_change_only_its_price(seed):
     plain = foba(*moments(X, y, w), 2 * price)
     grouped = foba(*moments(twice, y, w), price, groups=np.r_[np.arange(p), np.arange(1, p)])
     assert grouped.gain == pytest.approx(plain.gain, rel=1e-6, abs=1e-6)
-    np.testing.assert_allclose(twice @ grouped.coef, X @ plain.coef, atol=1e-6 * (1 + np.abs(y).max()))
+    np.testing.assert_allclose(
+        twice @ grouped.coef, X @ plain.coef, atol=1e-6 * (1 + np.abs(y).max())
+    )
 
 
 @quick
@@ -194,10 +226,14 @@ def test_right_hand_sides_share_a_support(seed, m):
     many = np.column_stack([y] + [rng.normal(size=len(y)) for _ in range(m - 1)])
     found = foba(*moments(X, many, w), price)
     total = sum(value(X, column, w, found.support, price) for column in many.T)
-    assert found.coef.shape == (X.shape[1], m) and found.gain == pytest.approx(total, rel=1e-6, abs=1e-6)
+    assert found.coef.shape == (X.shape[1], m) and found.gain == pytest.approx(
+        total, rel=1e-6, abs=1e-6
+    )
     for j in range(1, X.shape[1]):
         other = sorted(set(found.support) ^ {j})
-        assert sum(value(X, column, w, other, price) for column in many.T) <= total + 1e-6 * (1 + abs(total))
+        assert sum(value(X, column, w, other, price) for column in many.T) <= total + 1e-6 * (
+            1 + abs(total)
+        )
 
 
 def test_the_papers_test_keeps_more():
@@ -212,7 +248,9 @@ def test_the_papers_test_keeps_more():
     assert kept["exact"] < kept["paper"]
 
 
-@pytest.mark.parametrize("wrong", [{"price": -1.0}, {"price": np.nan}, {"price": 1.0, "removal": "zero"}])
+@pytest.mark.parametrize(
+    "wrong", [{"price": -1.0}, {"price": np.nan}, {"price": 1.0, "removal": "zero"}]
+)
 def test_bad_arguments_are_named(wrong):
     with pytest.raises(ValueError, match="removal must be 'exact' or 'paper' and price >= 0, got"):
         foba(np.eye(2), np.ones(2), **wrong)
@@ -241,7 +279,11 @@ def test_many_are_as_one_by_one(seed, n_problems):
     for _ in range(n_problems):
         n = p + int(rng.integers(6, 30))
         X = np.column_stack([np.ones(n), rng.normal(size=(n, p - 1))])
-        both.append(moments(X, X @ (rng.normal(size=p) * rng.integers(0, 2, p)) + rng.normal(size=n), np.ones(n)))
+        both.append(
+            moments(
+                X, X @ (rng.normal(size=p) * rng.integers(0, 2, p)) + rng.normal(size=n), np.ones(n)
+            )
+        )
     grams, crosses = (np.array(part) for part in zip(*both, strict=True))
     alike(grams, crosses, rng.uniform(0, 5, n_problems))
 
@@ -268,7 +310,9 @@ def test_many_leave_zero_and_constant_columns_out():
     rng = np.random.default_rng(10)
     a, b = rng.normal(size=(2, 40))
     X = np.column_stack([np.ones(40), a, np.zeros(40), np.full(40, 7.0), b, a - 3 * b])
-    both = [moments(X, target, np.ones(40)) for target in (a + b, rng.normal(size=40), np.zeros(40))]
+    both = [
+        moments(X, target, np.ones(40)) for target in (a + b, rng.normal(size=40), np.zeros(40))
+    ]
     grams, crosses = (np.array(part) for part in zip(*both, strict=True))
     coefs = alike(grams, crosses, np.array([0.5, 2.0, 1.0]))
     assert not coefs[:, [2, 3]].any() and not coefs[2].any()
@@ -307,7 +351,9 @@ def classes(seed, n_classes, problem=problem):
 
 def soft_value(X, Y, w, coef, price):
     n_columns = coef[1:].any(axis=1).sum()
-    return w @ (Y * log_softmax(X @ coef, axis=1)).sum(axis=1) - price * (Y.shape[1] - 1) * n_columns
+    return (
+        w @ (Y * log_softmax(X @ coef, axis=1)).sum(axis=1) - price * (Y.shape[1] - 1) * n_columns
+    )
 
 
 @quick
@@ -319,7 +365,9 @@ def test_softmax_is_never_worse_than_the_incumbent(seed, n_classes):
         found = foba_softmax(X, Y, w, price, begin)
         assert found.gain == pytest.approx(soft_value(X, Y, w, found.coef, price))
         assert found.support == tuple(1 + np.flatnonzero(found.coef[1:].any(axis=1)))
-        assert found.gain >= soft_value(X, Y, w, np.zeros_like(start) if begin is None else begin, price)
+        assert found.gain >= soft_value(
+            X, Y, w, np.zeros_like(start) if begin is None else begin, price
+        )
         assert np.isfinite(found.coef).all()
         again = foba_softmax(X, Y, w, price, found.coef)
         assert again.gain >= found.gain
@@ -331,7 +379,9 @@ def test_softmax_is_at_the_top_on_its_support(seed, n_classes):
     rng, X, Y, w, price = classes(seed, n_classes)
     found = foba_softmax(X, Y, w, price)
     columns = [0, *found.support]
-    np.testing.assert_allclose(found.coef.sum(axis=1), 0, atol=1e-9 * (1 + np.abs(found.coef).max()))
+    np.testing.assert_allclose(
+        found.coef.sum(axis=1), 0, atol=1e-9 * (1 + np.abs(found.coef).max())
+    )
     ridge = RIDGE * (w @ X**2)[:, None]
 
     def hill(coef):
@@ -340,7 +390,9 @@ def test_softmax_is_at_the_top_on_its_support(seed, n_classes):
     top = hill(found.coef)
     for size in (1e-3, 0.1, 1.0):
         other = found.coef.copy()
-        other[columns] += size * rng.normal(size=(len(columns), n_classes)) @ (np.eye(n_classes) - 1 / n_classes)
+        other[columns] += (
+            size * rng.normal(size=(len(columns), n_classes)) @ (np.eye(n_classes) - 1 / n_classes)
+        )
         assert hill(other) <= top + 1e-5
 
 
@@ -364,7 +416,9 @@ def test_classes_follow_weights_and_scales(seed, n_classes):
     rng, X, Y, w, price = classes(seed, n_classes, plain_problem)
     times, scale = w.astype(int), 2.0 ** rng.integers(-6, 6, X.shape[1])
     plain = foba_softmax(X, Y, w, price)
-    again = foba_softmax(np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), np.ones(times.sum()), price)
+    again = foba_softmax(
+        np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), np.ones(times.sum()), price
+    )
     scaled = foba_softmax(X * scale, Y, w, price)
     assert again.gain == pytest.approx(plain.gain, abs=1e-4)
     assert scaled.gain == pytest.approx(plain.gain, abs=1e-4)
@@ -488,7 +542,9 @@ def test_a_group_costs_as_many_prices_as_there_are_right_hand_sides():
     assert free.gain - dear.gain == pytest.approx(6e-6, rel=1e-3)
 
 
-@pytest.mark.parametrize("wrong", [{"group_price": 1.0}, {"group_price": -1.0, "groups": np.zeros(2)}])
+@pytest.mark.parametrize(
+    "wrong", [{"group_price": 1.0}, {"group_price": -1.0, "groups": np.zeros(2)}]
+)
 def test_a_group_price_needs_groups(wrong):
     with pytest.raises(ValueError, match="group_price must be >= 0 and needs groups, got"):
         foba(np.eye(2), np.ones(2), 1.0, **wrong)
@@ -504,7 +560,11 @@ def test_classes_have_curves_too(seed, n_classes):
 
     def worth(coef):
         chosen = np.unique(labels[1:][coef[1:].any(axis=1)])
-        return soft_value(X, Y, w, coef, 0.0) - (ridge @ coef**2).sum() - price * (n_classes - 1) * len(chosen)
+        return (
+            soft_value(X, Y, w, coef, 0.0)
+            - (ridge @ coef**2).sum()
+            - price * (n_classes - 1) * len(chosen)
+        )
 
     begin = rng.normal(size=(p, n_classes)) * (rng.random(p) < 0.5)[:, None]
     begin -= begin.mean(axis=1, keepdims=True)
@@ -513,7 +573,9 @@ def test_classes_have_curves_too(seed, n_classes):
         assert found.gain == pytest.approx(worth(found.coef), abs=1e-6)
         assert found.gain >= worth(np.zeros_like(begin) if start is None else start) - 1e-9
     on = np.isin(labels, labels[list(found.support)]) | (np.arange(p) == 0)
-    alone = foba_softmax(X[:, on], Y, w, 0.0, None, groups=labels[on], group_price=0.0, ridge=ridge[on])
+    alone = foba_softmax(
+        X[:, on], Y, w, 0.0, None, groups=labels[on], group_price=0.0, ridge=ridge[on]
+    )
     charged = price * (n_classes - 1) * len(np.unique(labels[list(found.support)]))
     assert found.gain == pytest.approx(alone.gain - charged, abs=0.01 + 1e-4 * abs(alone.gain))
 
@@ -523,10 +585,20 @@ def test_classes_have_curves_too(seed, n_classes):
 def test_logistic_curves_are_those_of_two_classes(seed):
     rng, X, Y, w, price = classes(seed, 2)
     p = X.shape[1]
-    options = {"groups": rng.integers(0, 3, p), "ridge": rng.choice([0.1, 10.0], p) * (np.arange(p) > 0)}
-    one, two = foba_logistic(X, Y[:, 1], w, price, **options), foba_softmax(X, Y, w, price, **options)
+    options = {
+        "groups": rng.integers(0, 3, p),
+        "ridge": rng.choice([0.1, 10.0], p) * (np.arange(p) > 0),
+    }
+    one, two = (
+        foba_logistic(X, Y[:, 1], w, price, **options),
+        foba_softmax(X, Y, w, price, **options),
+    )
     assert one.support == two.support and one.gain == two.gain
     scores = X @ one.coef
     size = np.isin(options["groups"][1:], options["groups"][list(one.support)]).sum()
-    told = w @ (Y[:, 1] * scores - np.logaddexp(0, scores)) - 0.5 * options["ridge"] @ one.coef**2 - price * size
+    told = (
+        w @ (Y[:, 1] * scores - np.logaddexp(0, scores))
+        - 0.5 * options["ridge"] @ one.coef**2
+        - price * size
+    )
     assert one.gain == pytest.approx(told, abs=1e-6)

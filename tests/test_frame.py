@@ -61,9 +61,24 @@ ARROWS = {
     "bench_cost": None,
     "bench_beyond": None,
 }
-EAGER = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl"}  # the last two come with scikit-learn
+EAGER = {
+    "numpy",
+    "scipy",
+    "sklearn",
+    "joblib",
+    "threadpoolctl",
+}  # the last two come with scikit-learn
 # Imported inside functions only
-LAZY = {"matplotlib", "ipywidgets", "IPython", "pandas", "xgboost", "lightgbm", "catboost", "stochtree"}
+LAZY = {
+    "matplotlib",
+    "ipywidgets",
+    "IPython",
+    "pandas",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "stochtree",
+}
 LAZY |= {"dask", "distributed", "pyarrow"}
 LAZY |= {"lime", "interpret", "lineartree", "pygam", "imodels", "bayesml"}  # the peers
 
@@ -75,19 +90,25 @@ def python(code, *arguments, timeout=240, **env):
     env = {**os.environ, "PYTHONPATH": str(ROOT), **env}
     env.pop("IN_TEST", None)  # it would silence nbdev_export
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(
+        command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=timeout
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
     return done.stdout
 
 
 def is_exported(cell):
     """Say whether a cell goes into a module."""
-    return cell.cell_type == "code" and re.search(r"^#\| *exporti?s?\b", cell.source, re.M) is not None
+    return (
+        cell.cell_type == "code" and re.search(r"^#\| *exporti?s?\b", cell.source, re.M) is not None
+    )
 
 
 def holds_imports_only(cell):
     """Say whether a cell has no statement but imports."""
-    return all(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(cell.source).body)
+    return all(
+        isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(cell.source).body
+    )
 
 
 # Notebooks, modules and README
@@ -95,7 +116,11 @@ def holds_imports_only(cell):
 
 def contents(folder):
     """Return the bytes of a folder's modules and notebooks by name."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in {".py", ".ipynb"}}
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.suffix in {".py", ".ipynb"}
+    }
 
 
 def test_export_and_clean_change_nothing(tmp_path):
@@ -105,7 +130,9 @@ def test_export_and_clean_change_nothing(tmp_path):
     python(code, script, "export", PYTHONPATH=str(tree))
     for folder in ("fabinterp", "nbs"):
         before, after = contents(ROOT / folder), contents(tree / folder)
-        changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        changed = sorted(
+            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+        )
         assert not changed, f"run `make export`: it changes {folder}/ {', '.join(changed)}"
 
 
@@ -135,20 +162,36 @@ def test_notebook_is_clean_and_told_in_prose(path):
     assert "widgets" not in notebook.metadata
     assert len({cell.id for cell in cells}) == len(cells)
     for cell in cells:
-        assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", cell.id), f"{cell.id}: ids are lower case, digits and hyphens"
-        assert not re.search(r"^\s*(from \S+ import \*|@patch\b)", cell.source, re.M), f"{cell.id}: import * or @patch"
+        assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", cell.id), (
+            f"{cell.id}: ids are lower case, digits and hyphens"
+        )
+        assert not re.search(r"^\s*(from \S+ import \*|@patch\b)", cell.source, re.M), (
+            f"{cell.id}: import * or @patch"
+        )
         for out in cell.get("outputs", []):
             assert out.output_type != "error", f"{cell.id} stores an error"
-            assert not any("widget" in kind for kind in out.get("data", {})), f"{cell.id} stores a widget's state"
+            assert not any("widget" in kind for kind in out.get("data", {})), (
+                f"{cell.id} stores a widget's state"
+            )
     claim = re.fullmatch(r"# .+\n+> .+(\n+- .+)*\n*", cells[0].source)
-    assert claim, "the first cell is `# Title` and `> claim`, nothing else: nbdev drops the rest of it from the pages"
+    assert claim, (
+        "the first cell is `# Title` and `> claim`, nothing else: nbdev drops the rest of it from the pages"
+    )
     exported = [cell for cell in cells if is_exported(cell)]
-    assert len(exported) <= sum(cell.cell_type == "markdown" for cell in cells), "fewer prose cells than export cells"
+    assert len(exported) <= sum(cell.cell_type == "markdown" for cell in cells), (
+        "fewer prose cells than export cells"
+    )
     for cell in exported:
         lines = [line for line in cell.source.splitlines() if not line.startswith("#|")]
         assert len(lines) <= 60, f"{cell.id} exports {len(lines)} lines: at most 60"
-        imports = [node for node in ast.parse(cell.source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-        assert not imports or holds_imports_only(cell), f"{cell.id}: imports have an export cell of their own"
+        imports = [
+            node
+            for node in ast.parse(cell.source).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        assert not imports or holds_imports_only(cell), (
+            f"{cell.id}: imports have an export cell of their own"
+        )
 
 
 # Arrows
@@ -173,16 +216,24 @@ def imports_of(path):
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 first, *rest = alias.name.split(".")
-                yield (rest[0], True, top) if first == "fabinterp" and rest else (first, first == "fabinterp", top)
+                yield (
+                    (rest[0], True, top)
+                    if first == "fabinterp" and rest
+                    else (first, first == "fabinterp", top)
+                )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_arrows(path):
-    assert path.stem in ARROWS, f"{path.stem} is a new room: give it its arrows, here and in CONTRIBUTING.md"
+    assert path.stem in ARROWS, (
+        f"{path.stem} is a new room: give it its arrows, here and in CONTRIBUTING.md"
+    )
     allowed = None if ARROWS[path.stem] is None else set(ARROWS[path.stem].split())
     for name, ours, top in imports_of(path):
         if ours:
-            assert allowed is None or name in allowed, f"{path.stem} → {name} is no arrow of this house"
+            assert allowed is None or name in allowed, (
+                f"{path.stem} → {name} is no arrow of this house"
+            )
         elif name not in sys.stdlib_module_names:
             where = "at the top" if top else "in a function"
             assert name in (EAGER if top else EAGER | LAZY), f"{path.stem} imports {name} {where}"
@@ -191,7 +242,11 @@ def test_arrows(path):
 def test_contributing_tells_the_same_arrows():
     rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
     words = re.compile(r"`(\w+)`").findall
-    told = {name: None if "anything" in to else set(words(to)) for names, to in rows for name in words(names)}
+    told = {
+        name: None if "anything" in to else set(words(to))
+        for names, to in rows
+        for name in words(names)
+    }
     assert told == {name: None if to is None else set(to.split()) for name, to in ARROWS.items()}
 
 
@@ -243,7 +298,9 @@ def loaded_by():
 def test_no_module_loads_what_only_pictures_and_frames_need(path, loaded_by):
     loaded = loaded_by[f"fabinterp.{path.stem}"]
     assert f"fabinterp.{path.stem}" in loaded
-    assert not LAZY - {"pandas", "pyarrow"} & loaded  # scikit-learn itself loads pandas where it is installed
+    assert (
+        not LAZY - {"pandas", "pyarrow"} & loaded
+    )  # scikit-learn itself loads pandas where it is installed
 
 
 def test_public_names_load_when_asked_for():
@@ -252,7 +309,9 @@ def test_public_names_load_when_asked_for():
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
     checked = {alias.name: node.module for node in imports for alias in node.names}
-    assert checked == fabinterp._MODULES, "editors read the imports under TYPE_CHECKING, Python reads _MODULES"
+    assert checked == fabinterp._MODULES, (
+        "editors read the imports under TYPE_CHECKING, Python reads _MODULES"
+    )
     assert sorted(fabinterp._MODULES) == sorted(fabinterp.__all__)
     assert set(fabinterp.__all__) <= set(dir(fabinterp))
     with pytest.raises(AttributeError, match="nonsense"):
@@ -283,4 +342,6 @@ def test_no_machine_path_is_committed():
         if path.name == "test_frame.py":
             text = text.replace("|site-packages/", "")
         found = pattern.search(text)
-        assert not found, f"{path.relative_to(ROOT)}: {text[max(0, found.start() - 40) : found.end() + 40]!r}"
+        assert not found, (
+            f"{path.relative_to(ROOT)}: {text[max(0, found.start() - 40) : found.end() + 40]!r}"
+        )

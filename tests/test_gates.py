@@ -70,7 +70,10 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
     rng = np.random.default_rng(seed)
     _, _, cells, n_known = table(rng)
     n = len(cells)
-    diff, weight = rng.normal(size=n), rng.integers(0, 3, n) + rng.random(n) if weighted else np.ones(n)
+    diff, weight = (
+        rng.normal(size=n),
+        rng.integers(0, 3, n) + rng.random(n) if weighted else np.ones(n),
+    )
     best = None
     for cut in questions(n_known):
         yes = cut.answers(cells)
@@ -83,7 +86,9 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
     if found is not None:
         yes = found.answers(cells)
         signed = diff[yes].sum() - diff[~yes].sum()
-        assert found.value == pytest.approx(best, abs=1e-9) and abs(signed) == pytest.approx(best, abs=1e-9)
+        assert found.value == pytest.approx(best, abs=1e-9) and abs(signed) == pytest.approx(
+            best, abs=1e-9
+        )
         assert abs(signed) < 1e-9 or found.swap == (signed < 0)
         assert min(weight[yes].sum(), weight[~yes].sum()) >= min_side - 1e-9
 
@@ -149,7 +154,9 @@ def test_missing_values_go_where_they_belong():
     assert only_missing.split([np.array([0.5])]).threshold == np.inf
     heavier = best_cut(cells[:5], [2], np.array([-1.0, -1, 1, 1, 1]))
     assert heavier.missing  # three against two
-    assert not best_cut(cells[:5], [2], np.array([-1.0, -1, 1, 1, 1]), weight=np.array([5.0, 5, 1, 1, 1])).missing
+    assert not best_cut(
+        cells[:5], [2], np.array([-1.0, -1, 1, 1, 1]), weight=np.array([5.0, 5, 1, 1, 1])
+    ).missing
 
 
 @examples(60)
@@ -184,7 +191,9 @@ def by_nodes(tree, cells):
             out[:, leaf[k]] = reached[k]
             continue
         asked = tree.gates[gate[k]]
-        says_yes = np.where(asked.answers(cells), max(asked.prob, 1 - asked.prob), min(asked.prob, 1 - asked.prob))
+        says_yes = np.where(
+            asked.answers(cells), max(asked.prob, 1 - asked.prob), min(asked.prob, 1 - asked.prob)
+        )
         reached[yes[k]], reached[no[k]] = reached[k] * says_yes, reached[k] * (1 - says_yes)
     return out
 
@@ -208,7 +217,11 @@ def test_a_tree_and_what_is_left_of_it(seed):
     assert (kept.log_path(cells) >= tree.log_path(cells)[:, mask] - 1e-12).all()
     both = np.flatnonzero(mask)
     again = tree.keep(np.ones(len(mask), bool)).keep(mask)
-    assert np.array_equal(again.paths, kept.paths) and again.gates == kept.gates and kept.paths.shape[1] == len(both)
+    assert (
+        np.array_equal(again.paths, kept.paths)
+        and again.gates == kept.gates
+        and kept.paths.shape[1] == len(both)
+    )
 
 
 @examples(150)
@@ -219,8 +232,17 @@ def test_the_m_step_is_never_worse(seed):
     _, tree, _ = random_tree(rng, n_known)
     resp = rng.dirichlet(np.full(tree.paths.shape[1], rng.choice([0.1, 1.0])), len(cells))
     w = rng.integers(0, 2, len(cells)) * rng.random(len(cells))
-    tree = GateTree(tuple(BernoulliGate(g.feature, g.cell, g.missing, np.clip(g.prob, FLOOR, 1 - FLOOR), g.n_known)
-                          for g in tree.gates), tree.paths, FLOOR, n_known)
+    tree = GateTree(
+        tuple(
+            BernoulliGate(
+                g.feature, g.cell, g.missing, np.clip(g.prob, FLOOR, 1 - FLOOR), g.n_known
+            )
+            for g in tree.gates
+        ),
+        tree.paths,
+        FLOOR,
+        n_known,
+    )
     for _ in range(2):
         after = tree.update(cells, resp, w)
         gain = np.sum(w[:, None] * resp * (after.log_path(cells) - tree.log_path(cells)))
@@ -234,7 +256,9 @@ def test_a_tree_finds_the_questions_of_another():
     rng = np.random.default_rng(1)
     X, bins, cells, n_known = table(rng, n=400, d=5, gaps=0.1)
     paths = symmetric(2)
-    truth = GateTree(tuple(BernoulliGate(j, 3 + j, bool(j % 2), 1.0, int(n_known[j])) for j in (4, 0, 2)), paths)
+    truth = GateTree(
+        tuple(BernoulliGate(j, 3 + j, bool(j % 2), 1.0, int(n_known[j])) for j in (4, 0, 2)), paths
+    )
     resp = np.exp(truth.log_path(cells))
     blank = GateTree((BernoulliGate(0, 0, False, 0.5, int(n_known[0])),) * 3, paths, FLOOR, n_known)
     found = blank.update(cells, resp, np.ones(400))
@@ -250,14 +274,20 @@ def test_a_tree_finds_the_questions_of_another():
 
 def test_a_gate_that_says_the_opposite_turns_its_branches():
     cells = np.array([[0], [0], [1], [1]], np.uint8)
-    resp = np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]])  # leaf 0 is the yes leaf, and has the rows that say no
+    resp = np.array(
+        [[1, 0], [1, 0], [0, 1], [0, 1.0]]
+    )  # leaf 0 is the yes leaf, and has the rows that say no
     tree = GateTree((BernoulliGate(0, 0, False, 0.5, 2),), np.array([[1, -1]], np.int8), 0.01, [2])
     after = tree.update(cells, resp, np.ones(4))
     assert after.paths.tolist() == [[-1, 1]] and after.gates[0].prob == pytest.approx(0.99)
     assert after.route(cells).tolist() == [0, 0, 1, 1]
     contrary = GateTree((BernoulliGate(0, 0, False, 0.01, 2),), tree.paths)
     assert contrary.route(cells).tolist() == [0, 0, 1, 1]
-    assert contrary.nodes()[1].tolist() == [1, -1, -1] and contrary.nodes()[3].tolist() == [-1, 1, 0]
+    assert contrary.nodes()[1].tolist() == [1, -1, -1] and contrary.nodes()[3].tolist() == [
+        -1,
+        1,
+        0,
+    ]
 
 
 def test_a_single_leaf_is_a_tree():
@@ -290,7 +320,10 @@ def test_a_threshold_moves_to_the_nearest_cut():
     leaves = (None, Leaf(1.0), Leaf(0.0))
 
     def one(split):
-        return gate_tree(Tree((split, None, None), [1, -1, -1], [2, -1, -1], leaves, columns), [np.array([1.0, 2.0])])
+        return gate_tree(
+            Tree((split, None, None), [1, -1, -1], [2, -1, -1], leaves, columns),
+            [np.array([1.0, 2.0])],
+        )
 
     assert [one(Split((0,), t)).gates[0].cell for t in (-5, 1.4, 1.6, 7, np.inf)] == [0, 0, 1, 1, 2]
     with pytest.raises(ValueError, match="one feature"):
@@ -322,15 +355,21 @@ def likelihood(theta, Z, target, weight, ridge):
 def slope_of(theta, Z, target, weight, ridge):
     """(1 + k,) its derivatives."""
     score = theta[0] + Z @ theta[1:]
-    pull = weight * (target - expit(score) - ridge * (score - np.average(score, weights=weight)) / weight.sum())
+    pull = weight * (
+        target - expit(score) - ridge * (score - np.average(score, weights=weight)) / weight.sum()
+    )
     return np.append(pull.sum(), pull @ Z)
 
 
 def by_optimiser(U, features, target, weight, ridge):
     """The largest Q of these features, found by another algorithm."""
     args = (U[:, list(features)], target, weight, ridge)
-    return -minimize(lambda theta: -likelihood(theta, *args), np.zeros(1 + len(features)),
-                     jac=lambda theta: -slope_of(theta, *args), options={"gtol": 1e-8, "maxiter": 1000}).fun
+    return -minimize(
+        lambda theta: -likelihood(theta, *args),
+        np.zeros(1 + len(features)),
+        jac=lambda theta: -slope_of(theta, *args),
+        options={"gtol": 1e-8, "maxiter": 1000},
+    ).fun
 
 
 @examples(60)
@@ -344,9 +383,14 @@ def test_a_logistic_gate_is_the_best_of_its_features(seed, ridge, most):
     gate, value = logistic_gate(U, target, weight, price=price, max_features=most, ridge=ridge)
     assert len(gate.features) == len(set(gate.features)) == len(gate.coef) <= most
     theta = np.array([gate.bias, *gate.coef])
-    own = likelihood(theta, U[:, list(gate.features)], target, weight, ridge) - price * len(gate.features)
+    own = likelihood(theta, U[:, list(gate.features)], target, weight, ridge) - price * len(
+        gate.features
+    )
     assert value == pytest.approx(own, abs=1e-8)
-    assert value >= by_optimiser(U, gate.features, target, weight, ridge) - price * len(gate.features) - 1e-5
+    assert (
+        value
+        >= by_optimiser(U, gate.features, target, weight, ridge) - price * len(gate.features) - 1e-5
+    )
     assert value >= by_optimiser(U, (), target, weight, ridge) - 1e-5
     slope = slope_of(theta, U[:, list(gate.features)], target, weight, ridge)
     assert np.abs(slope).max() < 1e-3 * (1 + weight.sum())  # (23) at rest
@@ -359,12 +403,17 @@ def test_of_all_supports_of_three_in_six_the_best_is_found():
     n_equal = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        U = rng.uniform(-1, 1, (300, 6)) @ (np.eye(6) + 0.3 * rng.normal(size=(6, 6))) / 3  # features correlate
+        U = (
+            rng.uniform(-1, 1, (300, 6)) @ (np.eye(6) + 0.3 * rng.normal(size=(6, 6))) / 3
+        )  # features correlate
         true = rng.choice(6, 3, replace=False)
         target = (U[:, true] @ rng.normal(0, 9, 3) + rng.logistic(size=300) > 0).astype(float)
         weight, price = rng.uniform(0.5, 1.5, 300), 0.5 * np.log(300)
-        best = max(by_optimiser(U, some, target, weight, RIDGE) - price * k
-                   for k in range(4) for some in combinations(range(6), k))
+        best = max(
+            by_optimiser(U, some, target, weight, RIDGE) - price * k
+            for k in range(4)
+            for some in combinations(range(6), k)
+        )
         _, value = logistic_gate(U, target, weight, price=price)
         assert value <= best + 1e-5
         n_equal += value > best - 0.05  # nats: what supports are compared to
@@ -377,17 +426,31 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
     rng = np.random.default_rng(seed)
     U, target, mass = ballot(rng)
     diff = mass * (2 * target - 1)
-    features = tuple(rng.permutation(U.shape[1])[: rng.integers(0, min(3, U.shape[1]) + 1)].tolist())
-    gate = LogisticGate(features, tuple(rng.normal(size=len(features)) * 5), rng.normal(), penalty=penalty,
-                        factors=factors)
+    features = tuple(
+        rng.permutation(U.shape[1])[: rng.integers(0, min(3, U.shape[1]) + 1)].tolist()
+    )
+    gate = LogisticGate(
+        features,
+        tuple(rng.normal(size=len(features)) * 5),
+        rng.normal(),
+        penalty=penalty,
+        factors=factors,
+    )
     tree = GateTree((gate,), symmetric(1))
     for _ in range(2):
         before = gate.worth(U, diff, mass)
         better, swapped = gate.update(U, diff, mass, tree)
-        assert better.worth(U, -diff if swapped else diff, mass) >= before - 1e-9 * (1 + abs(before))
-        assert max(better.coef, key=abs, default=1) >= 0 and (better.penalty, better.factors) == (penalty, factors)
+        assert better.worth(U, -diff if swapped else diff, mass) >= before - 1e-9 * (
+            1 + abs(before)
+        )
+        assert max(better.coef, key=abs, default=1) >= 0 and (better.penalty, better.factors) == (
+            penalty,
+            factors,
+        )
         gate, diff = better, -diff if swapped else diff
-    assert factors or gate.worth(U, diff, mass) <= before + 1e-3  # a second update finds nothing new
+    assert (
+        factors or gate.worth(U, diff, mass) <= before + 1e-3
+    )  # a second update finds nothing new
 
 
 @examples(60)
@@ -400,7 +463,9 @@ def test_opposite_wishes_make_the_opposite_gate(seed):
     other, same = logistic_gate(U, 1 - target, weight, price=1.0)
     assert same == pytest.approx(value, abs=1e-6)
     if one.features == other.features:  # ties between equal columns may be cut either way
-        np.testing.assert_allclose(one.score(U), -other.score(U), atol=1e-3 * (1 + np.abs(one.score(U)).max()))
+        np.testing.assert_allclose(
+            one.score(U), -other.score(U), atol=1e-3 * (1 + np.abs(one.score(U)).max())
+        )
 
 
 def test_a_row_of_weight_two_is_two_rows():
@@ -431,7 +496,9 @@ def test_wishes_that_need_no_question():
     U = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     for target in (np.zeros(50), np.ones(50), np.full(50, 0.3)):
         gate, _ = logistic_gate(U, target, np.ones(50), price=1.0)
-        assert gate.features == () and expit(gate.bias) == pytest.approx(np.clip(target[0], 1e-8, 1 - 1e-8))
+        assert gate.features == () and expit(gate.bias) == pytest.approx(
+            np.clip(target[0], 1e-8, 1 - 1e-8)
+        )
         assert np.isfinite(gate.log_prob(U)).all()
         said = gate.split((np.zeros(3), np.ones(3)))(U)
         assert (said == gate.answers(U)).all() and len(set(said)) == 1
@@ -468,11 +535,15 @@ def test_the_split_says_what_the_gate_answers(seed, offset, scale):
     half[half == 0] = 1.0
     U = (X - centre) / half
     features = tuple(rng.permutation(d).tolist())
-    gate = LogisticGate(features, tuple(rng.normal(size=d) * 10), rng.normal() * 5, gap=rng.normal())
+    gate = LogisticGate(
+        features, tuple(rng.normal(size=d) * 10), rng.normal() * 5, gap=rng.normal()
+    )
     split = gate.split((centre, half), X)
     assert split.features == features and max(map(abs, split.coef)) == 1.0
-    slack = sum(abs(c) / h * np.spacing(abs(m) + h) for c, h, m in zip(
-        gate.coef, half[list(features)], centre[list(features)]))  # what half a digit of x moves the score
+    slack = sum(
+        abs(c) / h * np.spacing(abs(m) + h)
+        for c, h, m in zip(gate.coef, half[list(features)], centre[list(features)])
+    )  # what half a digit of x moves the score
     sure = np.abs(gate.score(U)) > 8 * slack * d + 1e-12
     assert np.array_equal(split(X)[sure], gate.answers(U)[sure])
     if slack < 1e-9:
@@ -495,11 +566,17 @@ def test_a_short_split_is_short():
 @given(seeds)
 def test_fisher_factors_are_second_derivatives(seed):
     rng = np.random.default_rng(seed)
-    gate = LogisticGate((0, 1), tuple(rng.normal(size=2) * 3), rng.normal(), factors=True, const=0.25)
+    gate = LogisticGate(
+        (0, 1), tuple(rng.normal(size=2) * 3), rng.normal(), factors=True, const=0.25
+    )
     U, h = rng.uniform(-1, 1, (20, 2)), 1e-4
     score = gate.score(U)
     for side in (0, 1):  # (16): the same for both branches
-        second = (log_branches(score + h)[side] - 2 * log_branches(score)[side] + log_branches(score - h)[side]) / h**2
+        second = (
+            log_branches(score + h)[side]
+            - 2 * log_branches(score)[side]
+            + log_branches(score - h)[side]
+        ) / h**2
         np.testing.assert_allclose(gate.fisher(U), -second, atol=1e-6)
     tree = GateTree((gate, LogisticGate(), BernoulliGate(0, 0, False, 0.5, 2)), symmetric(2))
     assert LogisticGate().fisher(U) is None and np.array_equal(tree.fisher(U)[:, 0], gate.fisher(U))
@@ -513,8 +590,14 @@ def test_fisher_factors_are_second_derivatives(seed):
 def test_a_tree_of_oblique_gates_finds_another():
     rng = np.random.default_rng(0)
     X = rng.random((3000, 15))
-    truth = GateTree((LogisticGate((8, 9), (25.0, -16.0), 0.0), LogisticGate((5, 3), (15.0, -7.0), 1.0),
-                      LogisticGate((2,), (20.0,), 2.0)), symmetric(2))
+    truth = GateTree(
+        (
+            LogisticGate((8, 9), (25.0, -16.0), 0.0),
+            LogisticGate((5, 3), (15.0, -7.0), 1.0),
+            LogisticGate((2,), (20.0,), 2.0),
+        ),
+        symmetric(2),
+    )
     U = 2 * X - 1
     resp = np.exp(truth.log_path(U))
     np.testing.assert_allclose(resp.sum(axis=1), 1)
@@ -525,7 +608,10 @@ def test_a_tree_of_oblique_gates_finds_another():
     hard = found.hard()
     assert np.array_equal(hard.log_path(U).argmax(axis=1), hard.route(U))
     assert np.mean(found.route(U) == truth.route(U)) > 0.99
-    assert np.isin(np.exp(hard.log_path(U)), (0, 1)).all() and hard.update(U, resp, np.ones(3000)).gates == hard.gates
+    assert (
+        np.isin(np.exp(hard.log_path(U)), (0, 1)).all()
+        and hard.update(U, resp, np.ones(3000)).gates == hard.gates
+    )
     order, yes, no, leaf = hard.nodes()
     scale = np.full(15, 0.5), np.full(15, 0.5)
     splits = [hard.gates[i].split(scale, X) if i >= 0 else None for i in order]
@@ -576,11 +662,14 @@ def test_the_true_two_of_fifteen_features(n, tail):
         X = rng.random((n, 15))
         sign = np.where(2.5 * X[:, 8] - 1.6 * X[:, 9] < 0.613, -1.0, 1.0)
         gain = sign * {"unit": np.ones(n), "lognormal": rng.lognormal(0, 3, n)}.get(
-            tail, 10 * np.abs(rng.standard_t(1.5, n)))
+            tail, 10 * np.abs(rng.standard_t(1.5, n))
+        )
         if tail == "sometimes wrong":
             gain += rng.normal(0, 2, n)
         weight = votes(np.abs(gain))
-        gate, _ = logistic_gate(2 * X - 1, (gain > 0).astype(float), weight, price=0.5 * np.log1p(weight.sum()))
+        gate, _ = logistic_gate(
+            2 * X - 1, (gain > 0).astype(float), weight, price=0.5 * np.log1p(weight.sum())
+        )
         assert set(gate.features) == {8, 9}, (seed, gate)
         assert np.mean(gate.answers(2 * X - 1) == (sign > 0)) > 0.98 - 0.03 * (n == 300)
 
@@ -607,4 +696,6 @@ def test_the_units_of_a_feature_do_not_matter(seed, unit):
     two, same = logistic_gate(scaled, target, weight, price=2.0)
     assert same == pytest.approx(value, abs=1e-4) or one.features != two.features
     if one.features == two.features:
-        np.testing.assert_allclose(one.score(U), two.score(scaled), atol=1e-2 * (1 + np.abs(one.score(U)).max()))
+        np.testing.assert_allclose(
+            one.score(U), two.score(scaled), atol=1e-2 * (1 + np.abs(one.score(U)).max())
+        )

@@ -21,19 +21,31 @@ def test_the_page_is_what_the_tables_yield():
 
 def test_every_word_table_is_in_it():
     listed = {re.fullmatch(r"\[.+\]\((.+)\)", room)[1] for *_, room in table()[2:]}
-    written = {path.name for path in notebooks() if re.search(r"\| *symbol *\| *word", path.read_text("utf-8"), re.I)}
+    written = {
+        path.name
+        for path in notebooks()
+        if re.search(r"\| *symbol *\| *word", path.read_text("utf-8"), re.I)
+    }
     assert written <= listed and glossary.PAGE.name not in listed
     assert all((NBS / name).exists() for name in listed)
 
 
 def test_every_row_has_its_cells():
     head, _, *rows = table()
-    assert head == ["word", "symbol", "shape", "room"] and all(len(row) == 4 and row[0] for row in rows)
+    assert head == ["word", "symbol", "shape", "room"] and all(
+        len(row) == 4 and row[0] for row in rows
+    )
     for path in notebooks():
         for cell in nbformat.read(path, 4).cells:
-            for first, body in glossary.TABLE.findall(cell.source if cell.cell_type == "markdown" else ""):
-                n_cells = {len(glossary.cells_of(line)) for line in [first, *body.strip().splitlines()]}
-                assert len(n_cells) == 1, f"{path.name}: a table in {cell.id} has rows of {sorted(n_cells)} cells"
+            for first, body in glossary.TABLE.findall(
+                cell.source if cell.cell_type == "markdown" else ""
+            ):
+                n_cells = {
+                    len(glossary.cells_of(line)) for line in [first, *body.strip().splitlines()]
+                }
+                assert len(n_cells) == 1, (
+                    f"{path.name}: a table in {cell.id} has rows of {sorted(n_cells)} cells"
+                )
 
 
 def test_it_is_sorted_and_each_is_there_once():
@@ -47,7 +59,9 @@ def test_a_letter_of_several_rooms_has_a_line_each():
     assert len(rooms) > 3 and len(set(rooms)) >= len(rooms) - 1
 
 
-cell = st.lists(st.sampled_from(["a", "`x|y`", "$|z|$", r"\|", "the", "é"]), max_size=4).map(" ".join)
+cell = st.lists(st.sampled_from(["a", "`x|y`", "$|z|$", r"\|", "the", "é"]), max_size=4).map(
+    " ".join
+)
 
 
 @given(st.lists(cell, min_size=1, max_size=5))
@@ -70,7 +84,10 @@ def test_all_kinds_of_tables_are_read(tmp_path):
 |---|---|
 | word | nothing |
 """
-    cells = [nbformat.v4.new_markdown_cell("# A room\n\n> Claim."), nbformat.v4.new_markdown_cell(text)]
+    cells = [
+        nbformat.v4.new_markdown_cell("# A room\n\n> Claim."),
+        nbformat.v4.new_markdown_cell(text),
+    ]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "99_room.ipynb")
     first, second = glossary.entries_of(tmp_path / "99_room.ipynb")
     assert (first.word, first.symbol, first.shape) == ("`fab`: the loop", "", "")

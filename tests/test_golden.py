@@ -17,7 +17,9 @@ def test_answers_are_those_of_the_golden_file(name):
         pytest.skip(f"the golden file was made with {KEPT['made_with']}, here are {versions()}")
     for module in fits.NEEDS.get(name, ()):
         pytest.importorskip(module, reason=f"{module} is not installed")
-    assert name in KEPT["fits"], f"{name} is not in the golden file: write it anew with tests/golden/record.py"
+    assert name in KEPT["fits"], (
+        f"{name} is not in the golden file: write it anew with tests/golden/record.py"
+    )
     found = first_difference(KEPT["fits"][name], golden(fits.run(name)[0]))
     assert found is None, f"{name}: {found}"
 
@@ -39,8 +41,11 @@ def test_every_public_estimator_is_in_the_golden_file():
 # ------------------------------------------------------------------ the comparison
 
 RECORD = {
-    "rules text": ["if x0 ≤ 0.85   then 12.35 + 0.5·x1  (support 50, fidelity 0.962)", "otherwise then 1e-05 (90%)"],
-    "rules sql": ["CASE WHEN \"x0\" <= 0.85", "THEN 12.345000000001 + 0.5 * \"x1\"", "ELSE 1"],
+    "rules text": [
+        "if x0 ≤ 0.85   then 12.35 + 0.5·x1  (support 50, fidelity 0.962)",
+        "otherwise then 1e-05 (90%)",
+    ],
+    "rules sql": ['CASE WHEN "x0" <= 0.85', 'THEN 12.345000000001 + 0.5 * "x1"', "ELSE 1"],
     "fic": -1234.5678,
     "predict": [1.5, -2.0, 1e-15],
     "labels": ["a", 1, True, None],
@@ -50,45 +55,65 @@ RECORD = {
 def changed(field, *change):
     """`RECORD` with a field changed: its value, or what one text in it is replaced by."""
     value = RECORD[field]
-    return RECORD | {field: change[0] if len(change) == 1 else [line.replace(*change) for line in value]}
+    return RECORD | {
+        field: change[0] if len(change) == 1 else [line.replace(*change) for line in value]
+    }
 
 
-@pytest.mark.parametrize("field, change", [
-    ("rules text", ("0.85   ", "0.85  ")),  # blanks that set columns
-    ("rules text", ("12.35", "12.34")),  # 12.345 may be printed either way
-    ("rules text", ("0.962", "0.961")),
-    ("rules text", ("0.5·", "0.501·")),  # as 0.500
-    ("rules sql", ("12.345000000001", "12.345000000002")),
-    ("fic", (-1234.5678 * (1 + 1e-9),)),
-    ("predict", ([1.5 + 1e-9, -2.0, 3e-15],)),
-    ("predict", ([1.5, -2.0, 0.0],)),
-])
+@pytest.mark.parametrize(
+    "field, change",
+    [
+        ("rules text", ("0.85   ", "0.85  ")),  # blanks that set columns
+        ("rules text", ("12.35", "12.34")),  # 12.345 may be printed either way
+        ("rules text", ("0.962", "0.961")),
+        ("rules text", ("0.5·", "0.501·")),  # as 0.500
+        ("rules sql", ("12.345000000001", "12.345000000002")),
+        ("fic", (-1234.5678 * (1 + 1e-9),)),
+        ("predict", ([1.5 + 1e-9, -2.0, 3e-15],)),
+        ("predict", ([1.5, -2.0, 0.0],)),
+    ],
+)
 def test_rounding_is_accepted(field, change):
     other = changed(field, *change)
-    assert other != RECORD and first_difference(RECORD, other) is None and first_difference(other, RECORD) is None
+    assert (
+        other != RECORD
+        and first_difference(RECORD, other) is None
+        and first_difference(other, RECORD) is None
+    )
 
 
-@pytest.mark.parametrize("field, change, said", [
-    ("rules text", ("otherwise", "else"), "rules text, line 2: 'otherwise"),
-    ("rules text", ("x0", "x3"), "rules text, line 1: 'if x0"),
-    ("rules text", ("≤", ">"), "rules text, line 1"),
-    ("rules text", ("12.35", "-12.35"), "rules text, line 1"),
-    ("rules text", ("12.35", "12.37"), "12.35 became 12.37"),
-    ("rules text", ("0.5·", "0.6·"), "0.5 became 0.6"),
-    ("rules text", ("50", "51"), "50 became 51"),
-    ("rules text", ("90%", "91%"), "90 became 91"),
-    ("rules text", ("1e-05", "2e-05"), "1e-05 became 2e-05"),
-    ("rules text", (RECORD["rules text"][:1],), "line 2: 'otherwise then 1e-05 (90%)' became no line"),
-    ("rules sql", ("0.85", "0.86"), "0.85 became 0.86"),
-    ("rules sql", ("12.345000000001", "12.3451"), "rules sql, line 2: 12.345000000001 became 12.3451"),
-    ("fic", (-1234.57,), "fic: -1234.5678 became -1234.57"),
-    ("fic", (float("nan"),), "fic: -1234.5678 became nan"),
-    ("predict", ([1.5, -2.0001, 1e-15],), "predict[1]: -2.0 became -2.0001"),
-    ("predict", ([1.5, -2.0],), "predict: 3 values became 2"),
-    ("labels", (["b", 1, True, None],), "labels[0]: 'a' became 'b'"),
-    ("labels", (["a", 2, True, None],), "labels[1]: 1 became 2"),
-    ("labels", (["a", 1, 1, None],), "labels[2]: True became 1"),
-])
+@pytest.mark.parametrize(
+    "field, change, said",
+    [
+        ("rules text", ("otherwise", "else"), "rules text, line 2: 'otherwise"),
+        ("rules text", ("x0", "x3"), "rules text, line 1: 'if x0"),
+        ("rules text", ("≤", ">"), "rules text, line 1"),
+        ("rules text", ("12.35", "-12.35"), "rules text, line 1"),
+        ("rules text", ("12.35", "12.37"), "12.35 became 12.37"),
+        ("rules text", ("0.5·", "0.6·"), "0.5 became 0.6"),
+        ("rules text", ("50", "51"), "50 became 51"),
+        ("rules text", ("90%", "91%"), "90 became 91"),
+        ("rules text", ("1e-05", "2e-05"), "1e-05 became 2e-05"),
+        (
+            "rules text",
+            (RECORD["rules text"][:1],),
+            "line 2: 'otherwise then 1e-05 (90%)' became no line",
+        ),
+        ("rules sql", ("0.85", "0.86"), "0.85 became 0.86"),
+        (
+            "rules sql",
+            ("12.345000000001", "12.3451"),
+            "rules sql, line 2: 12.345000000001 became 12.3451",
+        ),
+        ("fic", (-1234.57,), "fic: -1234.5678 became -1234.57"),
+        ("fic", (float("nan"),), "fic: -1234.5678 became nan"),
+        ("predict", ([1.5, -2.0001, 1e-15],), "predict[1]: -2.0 became -2.0001"),
+        ("predict", ([1.5, -2.0],), "predict: 3 values became 2"),
+        ("labels", (["b", 1, True, None],), "labels[0]: 'a' became 'b'"),
+        ("labels", (["a", 2, True, None],), "labels[1]: 1 became 2"),
+        ("labels", (["a", 1, 1, None],), "labels[2]: True became 1"),
+    ],
+)
 def test_a_change_is_noticed_and_named(field, change, said):
     assert said in first_difference(RECORD, changed(field, *change))
 
@@ -110,6 +135,7 @@ def test_shown_answers_are_spread_from_the_first_to_the_last():
 
 
 # ------------------------------------------------------------------ bit for bit
+
 
 def test_side_by_side_sees_the_last_bit():
     one = fits.exact({"fic": 0.3, "predict": [1.0, 0.1 + 0.2], "text": "a\nb 0.3"})

@@ -35,7 +35,9 @@ def table_of(rng, kind):
     X = rng.random((n, d)).round(int(rng.integers(1, 4)))
     if kind == "collinear":
         X[:, 1], X[:, 2] = 1.0, X[:, 0] - X[:, 3]
-    Z = np.column_stack([np.ones(n), (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)])
+    Z = np.column_stack(
+        [np.ones(n), (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)]
+    )
     if kind == "gaps":
         X[rng.random(X.shape) < 0.15] = np.nan  # the design has them filled in, the codes do not
     bins = merge_identical(X, table_thresholds(X, 32))
@@ -69,7 +71,9 @@ def test_fic_never_falls(kind, task, projected):
         penalty = [0.0, 0.5, 1.0, 1.0, 2.0, 1.0][seed]
         table, y, w, model, resp = problem(seed, kind, task, seed % 2 == 1, penalty)
         hook = project if projected else None
-        steps = fab_steps(model, table, y, resp, w, penalty=penalty, min_mass=0.04, n_inner=1, project=hook)
+        steps = fab_steps(
+            model, table, y, resp, w, penalty=penalty, min_mass=0.04, n_inner=1, project=hook
+        )
         found = [step for _, step in zip(range(16), steps)]
         for before, after in zip(found, found[1:]):
             assert np.isfinite(after.fic) and np.isfinite(after.resp).all()
@@ -77,7 +81,10 @@ def test_fic_never_falls(kind, task, projected):
             np.testing.assert_allclose(after.resp.sum(axis=1), 1, rtol=1e-9)
             n_dropped += after.shrunk
             if not after.shrunk:
-                assert after.fic - before.fic >= -1e-8 * (1 + abs(before.fic)), (seed, after.fic - before.fic)
+                assert after.fic - before.fic >= -1e-8 * (1 + abs(before.fic)), (
+                    seed,
+                    after.fic - before.fic,
+                )
                 n_plain, n_rising = n_plain + 1, n_rising + (after.fic - before.fic > 1e-4)
     assert n_plain >= 30 and n_rising >= 10 and n_dropped > 0
 
@@ -112,7 +119,9 @@ def test_the_projection_is_the_nearest_point(seed):
     step = new - old
     assert np.array_equal(got[::5], old[::5])  # 0/0
     moved = np.abs(got - new).max(axis=1) > 1e-12
-    assert np.abs(((prior - got) * step).sum(axis=1)[moved]).max(initial=0) < 1e-9  # at a right angle, (21)
+    assert (
+        np.abs(((prior - got) * step).sum(axis=1)[moved]).max(initial=0) < 1e-9
+    )  # at a right angle, (21)
     short = ((prior - old) * step).sum(axis=1) <= 0
     beyond = ((prior - new) * step).sum(axis=1) >= 0
     assert np.array_equal(moved, ~(short | beyond))  # Algorithm 3: only between the ends
@@ -135,7 +144,9 @@ def test_the_parts_add_up():
     density = np.exp(-0.5 * residual**2 / model.expert.var) / np.sqrt(2 * np.pi * model.expert.var)
     psi = np.exp(model.gates.log_path(table.codes))
     np.testing.assert_allclose(np.exp(log_joint), psi * density, rtol=1e-9)  # (5)
-    assert np.array_equal(model.blocks[:3], model.gates.paths != 0) and np.array_equal(model.blocks[3:], np.eye(4))
+    assert np.array_equal(model.blocks[:3], model.gates.paths != 0) and np.array_equal(
+        model.blocks[3:], np.eye(4)
+    )
     assert model.dims[:3].tolist() == [2, 2, 2]
     assert np.array_equal(model.dims[3:], (model.expert.coef[:, 1:] != 0).sum(axis=1) + 2)
     cost = np.zeros(4)
@@ -149,7 +160,12 @@ def test_the_parts_add_up():
 
 
 @examples(40)
-@given(seeds, st.sampled_from(KINDS), st.sampled_from(["numbers", "classes"]), st.sampled_from([0.0, 0.15]))
+@given(
+    seeds,
+    st.sampled_from(KINDS),
+    st.sampled_from(["numbers", "classes"]),
+    st.sampled_from([0.0, 0.15]),
+)
 def test_hard_gates_are_hard(seed, kind, task, min_mass):
     table, y, w, model, resp = problem(seed % 1000, kind, task, seed % 2 == 0)
     step, _ = fab(model, table, y, resp, w, max_iter=3, n_inner=1)
@@ -175,7 +191,9 @@ def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
     y = np.where(U[:, 0] - 0.7 * U[:, 3] > 0.1, 2 * U[:, 1], -1 - U[:, 2]) + rng.normal(0, 0.1, n)
     paths, w = symmetric(depth), rng.integers(0, 3, n) + rng.random(n)
     resp = rng.dirichlet(np.full(paths.shape[1], 3.0), n)
-    gates = GateTree((LogisticGate(penalty=penalty, factors=factors),) * len(paths), paths).update(U, resp, w)
+    gates = GateTree((LogisticGate(penalty=penalty, factors=factors),) * len(paths), paths).update(
+        U, resp, w
+    )
     return HME(gates, linear_gaussian(table.Z, y, resp, w, penalty)), table, y, w, resp
 
 
@@ -189,7 +207,10 @@ def test_fic_never_falls_under_oblique_gates(factors, penalty):
         found = [step for _, step in zip(range(15), steps)]
         for before, after in zip(found, found[1:]):
             if not after.shrunk:
-                assert after.fic - before.fic >= -1e-8 * (1 + abs(before.fic)), (seed, after.fic - before.fic)
+                assert after.fic - before.fic >= -1e-8 * (1 + abs(before.fic)), (
+                    seed,
+                    after.fic - before.fic,
+                )
                 n_plain += 1
         n_used += sum(len(gate.features) for gate in after.model.gates.gates)
     assert n_plain > 50 and n_used > 3
@@ -202,16 +223,27 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
         def fisher(self, Z):
             return np.full((len(Z), 3), 0.25)
 
-    gates = GateTree((LogisticGate((0, 1), (3.0, -4.0), const=0.25, factors=True), BernoulliGate(0, 0, False, 0.7, 2)),
-                     np.array([[1, 1, -1], [1, -1, 0]], np.int8))
+    gates = GateTree(
+        (
+            LogisticGate((0, 1), (3.0, -4.0), const=0.25, factors=True),
+            BernoulliGate(0, 0, False, 0.7, 2),
+        ),
+        np.array([[1, 1, -1], [1, -1, 0]], np.int8),
+    )
     U = np.random.default_rng(0).uniform(-1, 1, (7, 2))
     table, expert = Table(np.ones((7, 1)), U), (np.ones((3, 1)), np.ones(3), 1e-6, 1.0)
     model = HME(gates, Priced(*expert))
-    assert model.const.tolist() == [0.25, 0, 0.5, 1.5, 2.5] and model.dims.tolist() == [2, 2, *model.expert.dims]
+    assert model.const.tolist() == [0.25, 0, 0.5, 1.5, 2.5] and model.dims.tolist() == [
+        2,
+        2,
+        *model.expert.dims,
+    ]
     factor = model.fisher(table)
     assert np.array_equal(factor[:, 0], gates.gates[0].fisher(U)) and factor.shape == (7, 5)
     assert (factor[:, 1] == 1).all() and (factor[:, 2:] == 0.25).all()
-    plain = HME(replace(gates, gates=gates.gates[1:], paths=gates.paths[1:]), LinearGaussian(*expert))
+    plain = HME(
+        replace(gates, gates=gates.gates[1:], paths=gates.paths[1:]), LinearGaussian(*expert)
+    )
     assert plain.fisher(table) is None and plain.const.tolist() == [0.0] * 4
     assert (HME(gates, LinearGaussian(*expert)).fisher(table)[:, 1:] == 1).all()
 
@@ -232,7 +264,9 @@ def test_starts():
     assert resp.shape == (60, 32) and model.gates.paths.shape == (31, 32) and len(model.dims) == 63
     rows = in_memory((table, y, w))
     single, all_one = random_start(rows, model.gates.n_known, np.random.default_rng(0), depth=0)
-    assert np.allclose(all_one.only, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
+    assert (
+        np.allclose(all_one.only, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
+    )
     step, _ = fab(single, rows, resp=all_one, n_inner=1)
     assert step.n_components == 1 and (harden(step.model, table, y, w)[1] == 1).all()
     tree = model.gates
@@ -242,14 +276,20 @@ def test_starts():
     soft_model, soft = start_from_tree(rows, tree, model.gates.n_known, soft=0.2)
     np.testing.assert_allclose(soft.only[np.arange(60), leaf], 0.8 + 0.2 / 32)
     assert np.array_equal(soft_model.blocks, model.blocks)
-    one, _ = start_from_resp(rows, in_memory(np.full((60, 2), 0.5)), symmetric(1), model.gates.n_known)
-    assert isinstance(one, HME) and all(MIN_MASS <= gate.prob <= 1 - MIN_MASS for gate in one.gates.gates)
+    one, _ = start_from_resp(
+        rows, in_memory(np.full((60, 2), 0.5)), symmetric(1), model.gates.n_known
+    )
+    assert isinstance(one, HME) and all(
+        MIN_MASS <= gate.prob <= 1 - MIN_MASS for gate in one.gates.gates
+    )
 
 
 def test_random_starts_are_seeded():
     table, y, w, model, _ = problem(1, "plain", "numbers", False)
     rows = in_memory((table, y, w))
-    one, two, other = (random_start(rows, model.gates.n_known, np.random.default_rng(s))[1].only for s in (5, 5, 6))
+    one, two, other = (
+        random_start(rows, model.gates.n_known, np.random.default_rng(s))[1].only for s in (5, 5, 6)
+    )
     assert np.array_equal(one, two) and not np.array_equal(one, other)
 
 
@@ -264,7 +304,10 @@ def test_the_simulation_is_what_it_says(noise):
         at = np.unique(tree.apply(X), return_counts=True)[1]
         assert len(at) == 5 and at.min() >= 150
         leaves = [leaf for leaf in tree.leaves if leaf is not None]
-        assert all(2 <= len(leaf.features) <= 4 and 0 <= min(leaf.coef) and max(leaf.coef) <= 1 for leaf in leaves)
+        assert all(
+            2 <= len(leaf.features) <= 4 and 0 <= min(leaf.coef) and max(leaf.coef) <= 1
+            for leaf in leaves
+        )
         assert all(leaf.value == 0 for leaf in leaves)
         splits = [split for split in tree.splits if split is not None]
         assert len(splits) == 4 and all(0.25 <= split.threshold <= 0.75 for split in splits)

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from scipy.special import xlogy
 from shared.effort import examples
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -47,18 +51,34 @@ def toy(seed, m=3, S=60, d=3, C=1, ties=False):
 def mixed(n=300, seed=0):
     """A frame with numbers, gaps, whole numbers, labels, truth values and a constant, and a target."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({
-        "size": rng.normal(10, 3, n), "gaps": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
-        "rooms": rng.integers(1, 9, n), "colour": pd.Categorical(rng.choice(list("rgby"), n)),
-        "garden": rng.random(n) < 0.5, "same": np.ones(n)})
-    y = frame["size"] + 5 * frame["colour"].isin(["r", "y"]) + 4 * frame["gaps"].isna() + 2 * frame["garden"]
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(10, 3, n),
+            "gaps": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "rooms": rng.integers(1, 9, n),
+            "colour": pd.Categorical(rng.choice(list("rgby"), n)),
+            "garden": rng.random(n) < 0.5,
+            "same": np.ones(n),
+        }
+    )
+    y = (
+        frame["size"]
+        + 5 * frame["colour"].isin(["r", "y"])
+        + 4 * frame["gaps"].isna()
+        + 2 * frame["garden"]
+    )
     return frame, y.to_numpy()
 
 
 def mixed_model(frame):
     """The function behind `mixed`, of a frame with its columns and kinds."""
     assert list(frame.columns) == ["size", "gaps", "rooms", "colour", "garden", "same"]
-    y = frame["size"] + 5 * frame["colour"].isin(["r", "y"]) + 4 * frame["gaps"].isna() + 2 * frame["garden"]
+    y = (
+        frame["size"]
+        + 5 * frame["colour"].isin(["r", "y"])
+        + 4 * frame["gaps"].isna()
+        + 2 * frame["garden"]
+    )
     return y.to_numpy(dtype=float)
 
 
@@ -86,7 +106,9 @@ def test_a_point_alone_is_the_point_among_many():
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_threads_change_nothing(n_jobs):
     many = explain_local(FOREST, X[:40], X, random_state=0, n_jobs=n_jobs)
-    assert [str(e.tree) for e in many] == [str(e.tree) for e in explain_local(FOREST, X[:40], X, random_state=0)]
+    assert [str(e.tree) for e in many] == [
+        str(e.tree) for e in explain_local(FOREST, X[:40], X, random_state=0)
+    ]
 
 
 def test_many_points_are_asked_in_blocks_that_change_nothing():
@@ -102,6 +124,7 @@ def test_the_reference_is_asked_once():
     def model(Z):
         calls.append(len(Z))
         return Z[:, 2] ** 2
+
     explain_local(model, X[:10], X, random_state=0)
     assert [n for n in calls if n > 64] == [10 * 201]
 
@@ -124,7 +147,9 @@ def test_losses_are_those_of_the_tree_by_brute_force(seed, depth, alpha):
     assert e.answer == pytest.approx(e.tree.predict(e.x[None])[0])
     assert e.loss == pytest.approx((e.answer - e.prediction) ** 2)
     said = FOREST.predict(e.neighbours)
-    assert e.local_loss == pytest.approx(np.mean((said - e.tree.predict(e.neighbours)) ** 2), rel=1e-9, abs=1e-9)
+    assert e.local_loss == pytest.approx(
+        np.mean((said - e.tree.predict(e.neighbours)) ** 2), rel=1e-9, abs=1e-9
+    )
     assert e.fidelity == pytest.approx(1 - e.local_loss / np.var(said), abs=1e-9)
     assert np.array_equal(e.rules.predict(e.neighbours), e.tree.predict(e.neighbours))
     assert isinstance(e.tree, Tree) and isinstance(e.rules, RuleSet) and e.tree.depth <= depth
@@ -138,9 +163,13 @@ def test_losses_are_those_of_the_tree_by_brute_force(seed, depth, alpha):
 def test_classes(model):
     for e in explain_local(model, IRIS[::15], IRIS, random_state=0):
         here, near = model.predict_proba(e.x[None])[0], model.predict_proba(e.neighbours)
-        assert np.allclose(e.prediction, here) and np.allclose(e.answer, e.tree.predict_proba(e.x[None])[0])
+        assert np.allclose(e.prediction, here) and np.allclose(
+            e.answer, e.tree.predict_proba(e.x[None])[0]
+        )
         q = e.tree.predict_proba(e.neighbours)
-        assert e.local_loss == pytest.approx(np.mean((xlogy(near, near) - xlogy(near, q)).sum(axis=1)), abs=1e-9)
+        assert e.local_loss == pytest.approx(
+            np.mean((xlogy(near, near) - xlogy(near, q)).sum(axis=1)), abs=1e-9
+        )
         assert e.loss == pytest.approx((xlogy(here, here) - xlogy(here, e.answer)).sum(), abs=1e-9)
         assert e.classes == (0, 1, 2) and 0 <= e.fidelity <= 1
         same = e.tree.predict(e.neighbours) == model.classes_[near.argmax(axis=1)]
@@ -149,8 +178,14 @@ def test_classes(model):
 
 def test_class_labels_are_those_of_the_model():
     words = np.array(["no", "yes"])[(KIND > 0).astype(int)]
-    e = explain_local(RandomForestClassifier(10, random_state=0).fit(IRIS, words), IRIS[60], IRIS, random_state=0)
-    assert e.classes == ("no", "yes") and set(e.tree.predict(IRIS)) <= {"no", "yes"} and "yes" in str(e)
+    e = explain_local(
+        RandomForestClassifier(10, random_state=0).fit(IRIS, words), IRIS[60], IRIS, random_state=0
+    )
+    assert (
+        e.classes == ("no", "yes")
+        and set(e.tree.predict(IRIS)) <= {"no", "yes"}
+        and "yes" in str(e)
+    )
 
 
 def test_one_class():
@@ -161,7 +196,11 @@ def test_one_class():
 
 def test_scale_to_zero_is_the_constant_answer_at_x():
     e = explain_local(FOREST, X[7], X, scale=0.0, random_state=0)
-    assert e.n_leaves == 1 and e.answer == pytest.approx(e.prediction) and e.loss == pytest.approx(0, abs=1e-18)
+    assert (
+        e.n_leaves == 1
+        and e.answer == pytest.approx(e.prediction)
+        and e.loss == pytest.approx(0, abs=1e-18)
+    )
     frame, _ = mixed()
     small = explain_local(mixed_model, frame.iloc[5], frame, scale=1e-6, random_state=0)
     assert small.answer == pytest.approx(mixed_model(frame.iloc[[5]])[0], abs=1e-4)
@@ -169,7 +208,9 @@ def test_scale_to_zero_is_the_constant_answer_at_x():
 
 def test_the_tree_of_a_tree_is_the_tree():
     model = DecisionTreeRegressor(max_leaf_nodes=3).fit(X, Y)
-    e = explain_local(model, X[0], X, scale=2.0, n_samples=3000, alpha=0.001, min_samples_leaf=1, random_state=0)
+    e = explain_local(
+        model, X[0], X, scale=2.0, n_samples=3000, alpha=0.001, min_samples_leaf=1, random_state=0
+    )
     rows = np.concatenate([e.neighbours, X])
     assert np.mean(np.abs(e.tree.predict(rows) - model.predict(rows)) > 1e-9) < 0.01
 
@@ -182,7 +223,9 @@ def test_the_tree_of_a_tree_is_the_tree():
 def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
     Z, target = toy(seed, C=C)
     Z = Z.astype(np.float32).astype(float)
-    heaps = fit_many(Z, target, np.zeros(3), max_depth=depth, max_leaves=None, min_leaf=min_leaf, alpha=0.0)
+    heaps = fit_many(
+        Z, target, np.zeros(3), max_depth=depth, max_leaves=None, min_leaf=min_leaf, alpha=0.0
+    )
     for i in range(3):
         y = target[i, :, 0] if C == 1 else target[i]
         grown = grow(Z[i], y, max_depth=depth, min_leaf=min_leaf)
@@ -196,12 +239,19 @@ def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
 
 
 @examples(30)
-@given(st.integers(0, 10**6), st.sampled_from([0.01, 0.05, 0.2, 1.0]), st.sampled_from([1, 2]), st.floats(0, 20))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0.01, 0.05, 0.2, 1.0]),
+    st.sampled_from([1, 2]),
+    st.floats(0, 20),
+)
 def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
     Z, target = toy(seed, C=C)
     Z = Z.astype(np.float32).astype(float)
     spread = spread * (C == 1)
-    heaps = fit_many(Z, target, np.full(3, spread), max_depth=3, max_leaves=None, min_leaf=3, alpha=alpha)
+    heaps = fit_many(
+        Z, target, np.full(3, spread), max_depth=3, max_leaves=None, min_leaf=3, alpha=alpha
+    )
     for i in range(3):
         grown = grow(Z[i], target[i, :, 0] if C == 1 else target[i], max_depth=3, min_leaf=3)
         every = prunings(grown, spread)
@@ -210,8 +260,11 @@ def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
 
         def price(loss, size):
             return (np.log((loss + spread) / 60) if C == 1 else 2 * loss / 60) + alpha * size
+
         mine = heaps.grown(i, [True] * 3)
-        assert price(heaps.total[i], mine.n_leaves) == pytest.approx(price(loss, size), rel=1e-5, abs=1e-6)
+        assert price(heaps.total[i], mine.n_leaves) == pytest.approx(
+            price(loss, size), rel=1e-5, abs=1e-6
+        )
 
 
 def brute_force(tree, k, size):
@@ -220,7 +273,10 @@ def brute_force(tree, k, size):
         return tree.loss[k]
     if tree.feature[k] < 0:
         return np.inf
-    return min(brute_force(tree, tree.left[k], i) + brute_force(tree, tree.right[k], size - i) for i in range(1, size))
+    return min(
+        brute_force(tree, tree.left[k], i) + brute_force(tree, tree.right[k], size - i)
+        for i in range(1, size)
+    )
 
 
 @pytest.mark.parametrize(("most", "C"), list(product([1, 2, 3, 5], [1, 3])))
@@ -232,7 +288,9 @@ def test_max_leaves(most, C):
     for i in range(3):
         tree = whole.grown(i, [True] * 3)
         assert cut.grown(i, [True] * 3).n_leaves <= most
-        assert cut.total[i] == pytest.approx(min(brute_force(tree, 0, b) for b in range(1, most + 1)))
+        assert cut.total[i] == pytest.approx(
+            min(brute_force(tree, 0, b) for b in range(1, most + 1))
+        )
 
 
 def test_ties_are_not_cut():
@@ -240,14 +298,20 @@ def test_ties_are_not_cut():
     heaps = fit_many(Z, target, np.zeros(3), max_depth=3, max_leaves=None, min_leaf=1, alpha=0.0)
     for i in range(3):
         mine, theirs = heaps.grown(i, [True] * 3), grow(Z[i], target[i, :, 0], max_depth=3)
-        assert mine.loss[mine.feature < 0].sum() == pytest.approx(theirs.loss[theirs.feature < 0].sum())
+        assert mine.loss[mine.feature < 0].sum() == pytest.approx(
+            theirs.loss[theirs.feature < 0].sum()
+        )
 
 
 @pytest.mark.parametrize("low", [True, False])
 def test_gaps_go_to_either_side(low):
     rng = np.random.default_rng(0)
     z = np.where(rng.random((1, 90, 1)) < 0.3, np.nan, rng.normal(size=(1, 90, 1)))
-    target = np.where(np.isnan(z) | (z < 0), 1.0, 5.0) if low else np.where(np.isnan(z) | (z > 0), 1.0, 5.0)
+    target = (
+        np.where(np.isnan(z) | (z < 0), 1.0, 5.0)
+        if low
+        else np.where(np.isnan(z) | (z > 0), 1.0, 5.0)
+    )
     heaps = fit_many(z, target, np.zeros(1), max_depth=1, max_leaves=None, min_leaf=1, alpha=0.0)
     tree = heaps.grown(0, [True])
     assert tree.missing_left[0] == low and heaps.total[0] == pytest.approx(0, abs=1e-12)
@@ -318,31 +382,46 @@ def test_labels_and_whole_numbers_and_gaps():
 
 def test_frames_are_asked_as_they_were_given():
     frame, y = mixed()
-    many = explain_local(mixed_model, frame.iloc[:40], frame, n_samples=400, random_state=0, target="price")
+    many = explain_local(
+        mixed_model, frame.iloc[:40], frame, n_samples=400, random_state=0, target="price"
+    )
     assert len(many) == 40
     for e in many[:10]:
         rows = e.question.table(e.neighbours)
         assert list(rows.dtypes) == [*frame.dtypes[:2], frame.dtypes["rooms"], *frame.dtypes[3:]]
         assert np.allclose(mixed_model(rows), e.said[:, 0])
-        assert e.local_loss == pytest.approx(np.mean((e.tree.predict(rows) - e.said[:, 0]) ** 2), abs=1e-9)
+        assert e.local_loss == pytest.approx(
+            np.mean((e.tree.predict(rows) - e.said[:, 0]) ** 2), abs=1e-9
+        )
         assert e.tree.predict(frame.iloc[:3]).shape == (3,)
-    assert any("colour" in e.features for e in many) and any("{" in str(e) or "colour is" in str(e) for e in many)
-    alone = explain_local(mixed_model, frame.iloc[7], frame, n_samples=400, random_state=0, target="price")
+    assert any("colour" in e.features for e in many) and any(
+        "{" in str(e) or "colour is" in str(e) for e in many
+    )
+    alone = explain_local(
+        mixed_model, frame.iloc[7], frame, n_samples=400, random_state=0, target="price"
+    )
     assert str(alone) == str(many[7]) and "price" in str(alone)
 
 
 def test_a_point_between_whole_numbers_is_not_rounded():
     frame = pd.DataFrame({"n": np.arange(50), "z": np.linspace(0, 1, 50)})
     point = pd.DataFrame({"n": [2.5], "z": [0.5]})
-    assert explain_local(lambda f: f["n"].to_numpy(float), point, frame, random_state=0)[0].prediction == 2.5
+    assert (
+        explain_local(lambda f: f["n"].to_numpy(float), point, frame, random_state=0)[0].prediction
+        == 2.5
+    )
 
 
 def test_a_gap_at_the_point():
     frame, y = mixed()
     at = int(np.flatnonzero(frame["gaps"].isna())[0])
     e = explain_local(mixed_model, frame.iloc[at], frame, n_samples=800, random_state=0)
-    assert "gaps is missing" in str(e) and e.answer == pytest.approx(e.tree.predict(frame.iloc[[at]])[0])
-    model = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=0).fit(frame, y)
+    assert "gaps is missing" in str(e) and e.answer == pytest.approx(
+        e.tree.predict(frame.iloc[[at]])[0]
+    )
+    model = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=0).fit(
+        frame, y
+    )
     assert explain_local(model, frame.iloc[at], frame, random_state=0).loss < 30
 
 
@@ -352,11 +431,16 @@ def test_sampler():
     def sampler(x, n, rng):
         seen.append(x.copy())
         return x + 0.1 * rng.standard_normal((n, len(x)))
+
     many = explain_local(FOREST, X[:3], sampler=sampler, random_state=0)
-    assert np.array_equal(seen, X[:3]) and np.allclose(many[0].neighbours - X[0], many[2].neighbours - X[2])
+    assert np.array_equal(seen, X[:3]) and np.allclose(
+        many[0].neighbours - X[0], many[2].neighbours - X[2]
+    )
     assert many[1].tree == explain_local(FOREST, X[1], sampler=sampler, random_state=0).tree
     frame, _ = mixed()
-    e = explain_local(mixed_model, frame.iloc[0], frame, sampler=lambda x, n, rng: frame.sample(n, random_state=1))
+    e = explain_local(
+        mixed_model, frame.iloc[0], frame, sampler=lambda x, n, rng: frame.sample(n, random_state=1)
+    )
     assert np.allclose(e.said[:, 0], mixed_model(frame.sample(200, random_state=1)))
 
 
@@ -366,33 +450,51 @@ def test_sampler():
 def test_draws():
     e = explain_local(FOREST, X[0], X, random_state=0)
     s = e.sampled
-    assert len(s) == 20 and s.inclusion.shape == (10,) and ((s.inclusion >= 0) & (s.inclusion <= 1)).all()
+    assert (
+        len(s) == 20
+        and s.inclusion.shape == (10,)
+        and ((s.inclusion >= 0) & (s.inclusion <= 1)).all()
+    )
     for k in (0, 11):
         member = FOREST.estimators_[k]
         alone = explain_local(member, X[0], X, random_state=0)
         assert alone.tree == s.tree(k) and alone.answer == pytest.approx(s.answers[k, 0])
         assert s.predictions[k, 0] == pytest.approx(member.predict(X[:1])[0])
-    (low, high), = s.interval(0.5)
+    ((low, high),) = s.interval(0.5)
     assert low <= np.median(s.answers) <= high
     assert "20 draws" in str(e)
-    assert np.isclose(s.inclusion[2], np.mean([any(q is not None and q.features == (2,) for q in s.tree(k).splits)
-                                               for k in range(20)]))
+    assert np.isclose(
+        s.inclusion[2],
+        np.mean(
+            [any(q is not None and q.features == (2,) for q in s.tree(k).splits) for k in range(20)]
+        ),
+    )
 
 
 def test_a_surer_reference_is_explained_more_surely():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(400, 3))
     y = 3 * Z[:, 0] + rng.normal(0, 1, 400)
-    wide = [np.ptp(explain_local(BayesianRidge().fit(Z[:n], y[:n]), Z[0], Z, random_state=0).sampled.interval()[0])
-            for n in (15, 400)]
+    wide = [
+        np.ptp(
+            explain_local(
+                BayesianRidge().fit(Z[:n], y[:n]), Z[0], Z, random_state=0
+            ).sampled.interval()[0]
+        )
+        for n in (15, 400)
+    ]
     assert wide[1] < wide[0] / 2
 
 
 def test_doubt_makes_the_tree_smaller():
     def doubtful(Z, var):
         return Z[:, 2] * 100, np.full(len(Z), var)
+
     def size(var, counts):
-        return explain_local(lambda Z: doubtful(Z, var), X[0], X, variance=counts, random_state=0).n_leaves
+        return explain_local(
+            lambda Z: doubtful(Z, var), X[0], X, variance=counts, random_state=0
+        ).n_leaves
+
     sizes = [size(var, True) for var in (0.0, 10.0, 1e4)]
     assert sizes[0] > sizes[1] > sizes[2] == 1
     assert size(10.0, False) == size(1e4, False) == sizes[0]
@@ -403,7 +505,11 @@ def test_draws_of_a_process_and_of_classes():
     e = explain_local(process, 10 * X[0], 10 * X, n_samples=50, n_draws=7, random_state=0)
     assert e.sampled.answers.shape == (7, 1) and "7 draws" in str(e)
     s = explain_local(IRIS_FOREST, IRIS[70], IRIS, random_state=0).sampled
-    assert s.answers.shape == (20, 3) and np.allclose(s.answers.sum(axis=1), 1) and s.interval().shape == (3, 2)
+    assert (
+        s.answers.shape == (20, 3)
+        and np.allclose(s.answers.sum(axis=1), 1)
+        and s.interval().shape == (3, 2)
+    )
 
 
 def test_a_point_reference_claims_no_doubt():
@@ -415,10 +521,18 @@ def test_a_point_reference_claims_no_doubt():
 def test_bart():
     stochtree = pytest.importorskip("stochtree")
     bart = stochtree.BARTModel()
-    bart.sample(X_train=X, y_train=Y, num_gfr=5, num_burnin=0, num_mcmc=10, general_params={"random_seed": 1})
+    bart.sample(
+        X_train=X,
+        y_train=Y,
+        num_gfr=5,
+        num_burnin=0,
+        num_mcmc=10,
+        general_params={"random_seed": 1},
+    )
     e = explain_local(bart, X[0], X, random_state=0)
     assert len(e.sampled) == 10 and e.prediction == pytest.approx(
-        bart.predict(X[:1], type="mean", terms="y_hat")[0], rel=1e-6)
+        bart.predict(X[:1], type="mean", terms="y_hat")[0], rel=1e-6
+    )
 
 
 # Pictures in words
@@ -427,13 +541,26 @@ def test_bart():
 def test_text_and_html():
     frame, _ = mixed()
     frame = frame.rename(columns={"size": "<b>size</b>"})
-    e = explain_local(lambda f: mixed_model(f.rename(columns={"<b>size</b>": "size"})), frame.iloc[0], frame)
+    e = explain_local(
+        lambda f: mixed_model(f.rename(columns={"<b>size</b>": "size"})), frame.iloc[0], frame
+    )
     assert str(e).startswith("Near this point (") and repr(e) == str(e)
     said = e._repr_html_()
-    assert "Near this point" in said and "<b>size</b>" not in said and "&lt;b&gt;size&lt;/b&gt;" in said
+    assert (
+        "Near this point" in said
+        and "<b>size</b>" not in said
+        and "&lt;b&gt;size&lt;/b&gt;" in said
+    )
     many = explain_local(FOREST, X[:4], X, random_state=0)
     found = many.to_frame()
-    assert list(found.columns) == ["answer", "prediction", "loss", "local_loss", "n_leaves", "features"]
+    assert list(found.columns) == [
+        "answer",
+        "prediction",
+        "loss",
+        "local_loss",
+        "n_leaves",
+        "features",
+    ]
     assert "local explanations" in repr(many) and "<table" in many._repr_html_()
 
 
@@ -489,7 +616,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), BAD, ids=lambda case: str(case)[:40] if isinstance(case, str) else "")
+@pytest.mark.parametrize(
+    ("change", "message"), BAD, ids=lambda case: str(case)[:40] if isinstance(case, str) else ""
+)
 def test_bad_input(change, message):
     given_ = {"reference": FOREST, "x": X[0], "X": X} | change
     with pytest.raises((ValueError, TypeError), match=message):
@@ -501,5 +630,6 @@ def test_one_nan_among_the_draws():
         found = np.zeros((3, len(Z)))
         found[1, -1] = np.nan
         return found
+
     with pytest.raises(ValueError, match="nan"):
         explain_local(draws, X[0], X)

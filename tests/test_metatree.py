@@ -27,7 +27,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.metatree.posterior import empty_state, next_state, plainest
-from fabinterp.metatree.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson, NormalGamma, sums
+from fabinterp.metatree.conjugate import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    NormalGamma,
+    sums,
+)
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.metatree.prunings import ends_of, log_prob, prunings
 from fabinterp.metatree.representative import Levels, perfect
@@ -49,16 +55,24 @@ def codes(seed, n=60, K=4, M=3):
 
 # ------------------------------------------------------------------ exactness
 
+
 @pytest.mark.parametrize(("M", "depth"), [(2, 4), (3, 3)])
 def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
     X, y, _ = codes(M, K=depth, M=M)
     g = (0.7, 0.6, 0.3, 0.2)
-    model = MetaTreeClassifier(list(range(depth)), leaf=DirichletCategorical((0.4, 0.9)), split_prob=g).fit(X, y)
+    model = MetaTreeClassifier(
+        list(range(depth)), leaf=DirichletCategorical((0.4, 0.9)), split_prob=g
+    ).fit(X, y)
     state = model.state_
     bones, n_seen = state.trees.skeleton, model.state_.stats.sum(axis=1)
     assert n_seen[0] == len(y) and bones.size == (M ** (depth + 1) - 1) // (M - 1)
     every = list(prunings(bones))
-    joint = np.array([log_prob(state.before, T) + sum(state.log_leaf[s] for s in ends_of(bones, T)) for T in every])
+    joint = np.array(
+        [
+            log_prob(state.before, T) + sum(state.log_leaf[s] for s in ends_of(bones, T))
+            for T in every
+        ]
+    )
     assert np.isclose(model.log_evidence_, np.logaddexp.reduce(joint), rtol=1e-12)
     posterior = np.exp(joint - np.logaddexp.reduce(joint))
     at, share = state.trees.leaves(X)[:, 0], state.family.mean(state.params)
@@ -89,29 +103,46 @@ def test_without_end_is_the_perfect_tree_for_rows_that_were_seen():
 def test_bayesml_agrees():
     metatree = pytest.importorskip("bayesml.metatree", reason="bayesml is not installed")
     from bayesml import bernoulli
+
     X, y, _ = codes(4, n=300, K=5, M=2)
     model = MetaTreeClassifier([3, 0, 4, 1], leaf="bernoulli", prior=0.5, split_prob=0.5).fit(X, y)
     node_of = type(metatree.GenModel(0, 5, c_max_depth=1).gen_params().get_params()["root"])
 
     def node(d):
         end = d == 4
-        return node_of(d, k_candidates=list(range(5)), h_g=0.5, k=None if end else [3, 0, 4, 1][d], leaf=end,
-                       sub_model=bernoulli.LearnModel(), children=None if end else [node(d + 1), node(d + 1)],
-                       ranges=np.zeros((0, 2)), log_children_marginal_likelihood=np.zeros(2))
+        return node_of(
+            d,
+            k_candidates=list(range(5)),
+            h_g=0.5,
+            k=None if end else [3, 0, 4, 1][d],
+            leaf=end,
+            sub_model=bernoulli.LearnModel(),
+            children=None if end else [node(d + 1), node(d + 1)],
+            ranges=np.zeros((0, 2)),
+            log_children_marginal_likelihood=np.zeros(2),
+        )
+
     theirs, root = metatree.LearnModel(0, 5, c_max_depth=4), node(0)
     theirs.hn_metatree_list, theirs.hn_metatree_prob_vec = [root], np.ones(1)
     theirs.update_posterior(x_categorical=X.astype(int), y=y, alg_type="given_MT")
     assert np.isclose(root.h_g, model.posterior_.split_prob[0], rtol=1e-12)
-    assert np.allclose(theirs.predict_proba(x_categorical=X.astype(int)), model.predict_proba(X), rtol=1e-11)
+    assert np.allclose(
+        theirs.predict_proba(x_categorical=X.astype(int)), model.predict_proba(X), rtol=1e-11
+    )
 
 
 # ------------------------------------------------------------------ any split into calls
 
+
 def given_tree(kind):
     X, c, t = table(9, 80)
     if kind == "classes":
-        return DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, c), DirichletCategorical((0.5, 1.0, 0.7))
-    return DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, t), NormalGamma(0.5, 0.7, 1.0, 0.8)
+        return DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, c), DirichletCategorical(
+            (0.5, 1.0, 0.7)
+        )
+    return DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, t), NormalGamma(
+        0.5, 0.7, 1.0, 0.8
+    )
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers", "levels", "endless"])
@@ -123,18 +154,25 @@ def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
         X, c, t = table(seed, 90)
         tree, leaf = given_tree(kind)
         make, y = (MetaTreeClassifier, c) if kind == "classes" else (MetaTreeRegressor, t)
-        model = make(FrozenEstimator(tree), leaf=leaf)  # a clone of a plain estimator would be unfitted
+        model = make(
+            FrozenEstimator(tree), leaf=leaf
+        )  # a clone of a plain estimator would be unfitted
     else:
         X, y, _ = codes(seed, 90, K=4, M=2)
         X[:2], y[:2] = [[0, 1, 1, 1], [1, 0, 0, 0]], [0, 1]
-        model = MetaTreeClassifier([2, 0, 1, 3], leaf=DirichletCategorical((0.3, 0.8)),
-                                   max_depth=None if kind == "endless" else 3)
+        model = MetaTreeClassifier(
+            [2, 0, 1, 3],
+            leaf=DirichletCategorical((0.3, 0.8)),
+            max_depth=None if kind == "endless" else 3,
+        )
     w = rng.integers(0, 3, 90).astype(float)
     w[:2] = 1
     whole, parts = clone(model).fit(X, y, w), clone(model)
     first = {} if kind == "numbers" else {"classes": np.unique(y)}
     order = rng.permutation(np.arange(2, 90))
-    for i, rows in enumerate([np.concatenate([[0, 1], order[:10]]), *np.array_split(order[10:], calls)]):
+    for i, rows in enumerate(
+        [np.concatenate([[0, 1], order[:10]]), *np.array_split(order[10:], calls)]
+    ):
         parts.partial_fit(X[rows], y[rows], sample_weight=w[rows], **(first if i == 0 else {}))
     one, two = whole.state_, parts.state_
     assert np.isclose(whole.log_evidence_, parts.log_evidence_, rtol=1e-12, atol=1e-12)
@@ -152,9 +190,15 @@ def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
     later = frame[40:].copy()
     later["word"] = "never seen"
     for i in range(20):
-        model.partial_fit(later[i:i + 1], y[40 + i:41 + i])
-    assert model.log_evidence_ < before and model.state_.mass[0] == 60 and model.predict_proba(frame).shape == (60, 3)
-    with pytest.raises(ValueError, match=r"y must hold the classes of the first call, 0, 1, 2, got 5"):
+        model.partial_fit(later[i : i + 1], y[40 + i : 41 + i])
+    assert (
+        model.log_evidence_ < before
+        and model.state_.mass[0] == 60
+        and model.predict_proba(frame).shape == (60, 3)
+    )
+    with pytest.raises(
+        ValueError, match=r"y must hold the classes of the first call, 0, 1, 2, got 5"
+    ):
         model.partial_fit(frame[:2], [1, 5])
     with pytest.raises(ValueError, match="feature names"):
         model.partial_fit(frame[["colour", "size", "yes", "word"]][:2], [1, 0])
@@ -162,13 +206,18 @@ def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
 
 # ------------------------------------------------------------------ what is shown is what predicts
 
+
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_and_tree_predict_what_predict_says(seed):
     rng = np.random.default_rng(seed)
     n, kind = int(rng.integers(2, 120)), ("classes", "normal", "linear", "poisson")[seed % 4]
     X = mixed_frame(rng, n) if seed % 3 else rng.normal(size=(n, 2)).round(1)
     size = np.nan_to_num(np.asarray(X)[:, 0].astype(float))
-    y = rng.choice(["no", "yes", "perhaps"], n) if kind == "classes" else rng.poisson(np.exp(size.clip(-1, 1)))
+    y = (
+        rng.choice(["no", "yes", "perhaps"], n)
+        if kind == "classes"
+        else rng.poisson(np.exp(size.clip(-1, 1)))
+    )
     if kind == "classes":
         model = MetaTreeClassifier(max_depth=int(rng.integers(0, 6)), random_state=0)
     else:
@@ -176,8 +225,12 @@ def test_rules_and_tree_predict_what_predict_says(seed):
     model.fit(X, y, rng.integers(0, 3, n) + (np.arange(n) < 2))
     other = mixed_frame(rng, 200) if seed % 3 else rng.normal(size=(200, 2)) * 3
     said = model.predict(other)
-    for told in (model.rules_, model.to_tree(), RuleSet.from_json(model.rules_.to_json()),
-                 Tree.from_json(model.to_tree().to_json())):
+    for told in (
+        model.rules_,
+        model.to_tree(),
+        RuleSet.from_json(model.rules_.to_json()),
+        Tree.from_json(model.to_tree().to_json()),
+    ):
         assert np.array_equal(told.predict(other), said)
     if kind == "classes":
         assert np.array_equal(model.to_tree().predict_proba(other), model.predict_proba(other))
@@ -186,7 +239,9 @@ def test_rules_and_tree_predict_what_predict_says(seed):
 
 
 def test_levels_are_said_as_yes_no_questions():
-    frame = pd.DataFrame({"a": pd.Categorical(list("xyzxyzxxyz")), "b": [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]})
+    frame = pd.DataFrame(
+        {"a": pd.Categorical(list("xyzxyzxxyz")), "b": [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]}
+    )
     y = [0, 1, 1, 0, 1, 0, 0, 0, 1, 1]
     model = MetaTreeClassifier(["a", "b"], split_prob=0.8).fit(frame, y)
     assert model.state_.trees.skeleton.arity == 4
@@ -209,7 +264,9 @@ def test_the_most_probable_pruning_is_the_most_frequent_draw():
 def test_a_forest_has_no_rules_and_says_why():
     X, y, _ = table()
     forest = MetaTreeClassifier(n_trees=3, random_state=0).fit(X, y)
-    with pytest.raises(AttributeError, match="a forest of 3 meta-trees has no rules_, its answer is an average"):
+    with pytest.raises(
+        AttributeError, match="a forest of 3 meta-trees has no rules_, its answer is an average"
+    ):
         forest.rules_  # noqa: B018
     with pytest.raises(ValueError, match="t must name one of the 3 meta-trees, got None"):
         forest.to_tree()
@@ -220,10 +277,15 @@ def test_a_forest_has_no_rules_and_says_why():
 
 # ------------------------------------------------------------------ representative trees of every kind
 
+
 def test_trees_of_many_kinds():
     X, y, t = table()
-    models = [DecisionTreeClassifier(max_depth=3), RandomForestClassifier(3), ExtraTreesClassifier(3),
-              HistGradientBoostingClassifier(max_iter=3)]
+    models = [
+        DecisionTreeClassifier(max_depth=3),
+        RandomForestClassifier(3),
+        ExtraTreesClassifier(3),
+        HistGradientBoostingClassifier(max_iter=3),
+    ]
     for model in models:
         fitted, again = clone(model).fit(X, y), None
         state = pickle.dumps(fitted)
@@ -238,8 +300,13 @@ def test_trees_of_many_kinds():
 def test_a_tree_with_oblique_questions_is_pruned_as_any():
     X, y, _ = table()
     columns = read_columns(X)
-    tree = Tree((Split((0, 1), 0.3, (1.0, 0.5)), None, Split((2,), 0.0), None, None), [2, -1, 3, -1, -1],
-                [1, -1, 4, -1, -1], (None, Leaf(0.0), None, Leaf(1.0), Leaf(2.0)), columns)
+    tree = Tree(
+        (Split((0, 1), 0.3, (1.0, 0.5)), None, Split((2,), 0.0), None, None),
+        [2, -1, 3, -1, -1],
+        [1, -1, 4, -1, -1],
+        (None, Leaf(0.0), None, Leaf(1.0), Leaf(2.0)),
+        columns,
+    )
     model = MetaTreeClassifier(tree).fit(X, y)
     assert np.array_equal(model.rules_.predict(X), model.predict(X))
     assert model.posterior_.split_prob[0] > 0.99 and len(model.rules_.rules) == 3
@@ -262,12 +329,17 @@ def test_trees_that_know_their_labels_meet_another_table():
 
 # ------------------------------------------------------------------ forests, intervals, summaries
 
+
 def test_a_forest_is_no_worse_than_the_one_it_was_grown_from():
     X, y = load_breast_cancer(return_X_y=True)
     Xa, Xb, ya, yb = train_test_split(X, y, random_state=1)
     for depth in (5, 10, None):
-        model = MetaTreeClassifier(RandomForestClassifier(60, max_depth=depth, random_state=0)).fit(Xa, ya)
-        ratio = log_loss(yb, model.predict_proba(Xb)) / log_loss(yb, model.estimator_.predict_proba(Xb))
+        model = MetaTreeClassifier(RandomForestClassifier(60, max_depth=depth, random_state=0)).fit(
+            Xa, ya
+        )
+        ratio = log_loss(yb, model.predict_proba(Xb)) / log_loss(
+            yb, model.estimator_.predict_proba(Xb)
+        )
         assert ratio < (1.05 if depth == 5 else 1.03)
 
 
@@ -278,8 +350,14 @@ def test_a_single_meta_tree_knows_what_it_does_not_know():
         Xa, Xb, ya, yb = train_test_split(X, y, random_state=seed)
         model = MetaTreeClassifier(max_depth=None, random_state=0).fit(Xa, ya)
         tree = model.estimator_
-        scores.append([model.score(Xb, yb), tree.score(Xb, yb), log_loss(yb, model.predict_proba(Xb)),
-                       log_loss(yb, tree.predict_proba(Xb))])
+        scores.append(
+            [
+                model.score(Xb, yb),
+                tree.score(Xb, yb),
+                log_loss(yb, model.predict_proba(Xb)),
+                log_loss(yb, tree.predict_proba(Xb)),
+            ]
+        )
     right, tree_right, loss, tree_loss = np.mean(scores, axis=0)
     assert right > tree_right - 0.005 and loss < 0.2 * tree_loss
 
@@ -289,12 +367,18 @@ def test_thresholds_of_a_single_tree_are_short_and_part_the_same_rows():
     model = MetaTreeClassifier(max_depth=4, random_state=0).fit(X, y)
     own = model.estimator_.apply(X)
     at = model.state_.trees.leaves(X)[:, 0]
-    assert len(set(zip(own.tolist(), at.tolist(), strict=True))) == len(set(own.tolist())) == len(set(at.tolist()))
+    assert (
+        len(set(zip(own.tolist(), at.tolist(), strict=True)))
+        == len(set(own.tolist()))
+        == len(set(at.tolist()))
+    )
     said = [split.threshold for split in model.to_tree().splits if split is not None]
     assert np.mean([len(repr(t)) for t in said]) < 7
 
 
-@pytest.mark.parametrize("model", [MetaTreeRegressor(random_state=0), MetaTreeRegressor(n_trees=20, random_state=0)])
+@pytest.mark.parametrize(
+    "model", [MetaTreeRegressor(random_state=0), MetaTreeRegressor(n_trees=20, random_state=0)]
+)
 def test_intervals_hold_what_they_promise(model):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(1500, 3))
@@ -314,7 +398,10 @@ def test_intervals_hold_what_they_promise(model):
 
 def test_importance_goes_to_what_matters():
     X, y, t = table(0, 400, 5)
-    for model in (MetaTreeRegressor(random_state=0).fit(X, t), MetaTreeRegressor(n_trees=10, random_state=0).fit(X, t)):
+    for model in (
+        MetaTreeRegressor(random_state=0).fit(X, t),
+        MetaTreeRegressor(n_trees=10, random_state=0).fit(X, t),
+    ):
         share = model.feature_importances_
         assert np.isclose(share.sum(), 1) and share[:2].sum() > 0.6 and share.shape == (5,)
     assert not MetaTreeRegressor(max_depth=0).fit(X, t).feature_importances_.any()
@@ -324,12 +411,20 @@ def test_weights_by_evidence_collapse_and_are_counted():
     X, y, _ = table(0, 300)
     equal = MetaTreeClassifier(n_trees=20, random_state=0).fit(X, y)
     heavy = clone(equal).set_params(tree_weights="evidence").fit(X, y)
-    assert np.isclose(equal.n_effective_, 20) and heavy.n_effective_ < 5 and np.isclose(heavy.tree_weights_.sum(), 1)
-    assert np.isclose(heavy.log_evidence_, np.log(np.mean(np.exp(
-        heavy.tree_log_evidence_ - heavy.tree_log_evidence_.max()))) + heavy.tree_log_evidence_.max())
+    assert (
+        np.isclose(equal.n_effective_, 20)
+        and heavy.n_effective_ < 5
+        and np.isclose(heavy.tree_weights_.sum(), 1)
+    )
+    assert np.isclose(
+        heavy.log_evidence_,
+        np.log(np.mean(np.exp(heavy.tree_log_evidence_ - heavy.tree_log_evidence_.max())))
+        + heavy.tree_log_evidence_.max(),
+    )
 
 
 # ------------------------------------------------------------------ the contract
+
 
 @pytest.mark.parametrize("cls", [MetaTreeClassifier, MetaTreeRegressor])
 def test_weights_are_repeats_and_rows_have_no_order(cls):
@@ -341,7 +436,9 @@ def test_weights_are_repeats_and_rows_have_no_order(cls):
     for n_trees in (1, 5):
         model = cls(n_trees=n_trees, random_state=0)
         one, two = clone(model).fit(X, y, w), clone(model).fit(X[often], y[often])
-        assert np.allclose(one.state_.stats, two.state_.stats) and np.allclose(one.log_evidence_, two.log_evidence_)
+        assert np.allclose(one.state_.stats, two.state_.stats) and np.allclose(
+            one.log_evidence_, two.log_evidence_
+        )
         answer = "predict_proba" if cls is MetaTreeClassifier else "predict"
         assert np.allclose(getattr(one, answer)(X), getattr(two, answer)(X), rtol=1e-10)
 
@@ -354,8 +451,10 @@ def test_same_seed_same_answer_whatever_the_threads_and_the_library_accepts_it()
     copy = pickle.loads(pickle.dumps(one))
     assert np.array_equal(copy.predict_proba(X), one.predict_proba(X))
     assert cross_val_score(MetaTreeClassifier(random_state=0), X, y).mean() > 0.9
-    grid = GridSearchCV(make_pipeline(StandardScaler(), MetaTreeRegressor(random_state=0)),
-                        {"metatreeregressor__max_depth": [2, 4]}).fit(*load_diabetes(return_X_y=True))
+    grid = GridSearchCV(
+        make_pipeline(StandardScaler(), MetaTreeRegressor(random_state=0)),
+        {"metatreeregressor__max_depth": [2, 4]},
+    ).fit(*load_diabetes(return_X_y=True))
     assert grid.best_score_ > 0.2
 
 
@@ -367,7 +466,11 @@ def test_one_class_one_column_and_constant_rows_are_trivial_models():
 
 
 BAD = [
-    ({"leaf": "normal"}, MetaTreeClassifier, r"leaf must be 'categorical', 'bernoulli' or a family .* got 'normal'"),
+    (
+        {"leaf": "normal"},
+        MetaTreeClassifier,
+        r"leaf must be 'categorical', 'bernoulli' or a family .* got 'normal'",
+    ),
     ({"leaf": DirichletCategorical((1.0, 1.0))}, MetaTreeRegressor, "leaf must be 'normal'"),
     ({"leaf": "bernoulli"}, MetaTreeClassifier, "leaf must be a family of 3 classes, got one of 2"),
     ({"n_trees": 0}, MetaTreeClassifier, "n_trees must be an integer of at least 1, got 0"),
@@ -375,13 +478,29 @@ BAD = [
     ({"prior": 0}, MetaTreeRegressor, "prior must be .*got 0"),
     ({"split_prob": 1.5}, MetaTreeRegressor, "split_prob must be a number from 0 to 1, .* got 1.5"),
     ({"split_prob": []}, MetaTreeClassifier, "split_prob must be"),
-    ({"tree_weights": "best"}, MetaTreeClassifier, "tree_weights must be one of 'equal', 'evidence', got 'best'"),
+    (
+        {"tree_weights": "best"},
+        MetaTreeClassifier,
+        "tree_weights must be one of 'equal', 'evidence', got 'best'",
+    ),
     ({"estimator": ["x9"]}, MetaTreeClassifier, "estimator must list columns of X once each"),
     ({"estimator": [0, 0]}, MetaTreeClassifier, "estimator must list columns of X once each"),
-    ({"estimator": [0, 1]}, MetaTreeClassifier, "estimator must name columns of labels or of codes 0, 1, 2"),
+    (
+        {"estimator": [0, 1]},
+        MetaTreeClassifier,
+        "estimator must name columns of labels or of codes 0, 1, 2",
+    ),
     ({"estimator": StandardScaler().fit(np.eye(3))}, MetaTreeClassifier, "estimator"),
-    ({"leaf": "poisson"}, MetaTreeRegressor, "y must hold counts 0, 1, 2, … for leaf='poisson', got"),
-    ({"leaf": "exponential"}, MetaTreeRegressor, "y must not be negative for leaf='exponential', got"),
+    (
+        {"leaf": "poisson"},
+        MetaTreeRegressor,
+        "y must hold counts 0, 1, 2, … for leaf='poisson', got",
+    ),
+    (
+        {"leaf": "exponential"},
+        MetaTreeRegressor,
+        "y must not be negative for leaf='exponential', got",
+    ),
     ({"random_state": "x"}, MetaTreeRegressor, "random_state must be"),
     ({"leaf": "linear", "leaf_features": ["no"]}, MetaTreeRegressor, "must list columns of X"),
 ]
@@ -401,7 +520,14 @@ def test_too_many_levels_are_refused_and_nothing_is_known_before_fit():
         MetaTreeClassifier(list(range(30)), max_depth=30).fit(X, X[:, 0])
     endless = MetaTreeClassifier(list(range(30)), max_depth=None).fit(X, X[:, 0])
     assert endless.state_.trees.skeleton.size < 50 * 31
-    for name in ("rules_", "map_tree_", "log_evidence_", "tree_weights_", "feature_importances_", "posterior_"):
+    for name in (
+        "rules_",
+        "map_tree_",
+        "log_evidence_",
+        "tree_weights_",
+        "feature_importances_",
+        "posterior_",
+    ):
         assert not hasattr(MetaTreeClassifier(), name)
     with pytest.raises(NotFittedError):
         MetaTreeRegressor().predict_interval(X)
@@ -411,7 +537,10 @@ def test_gaps_where_an_equation_needs_numbers_are_refused():
     X, _, t = table()
     model = MetaTreeRegressor(leaf="linear", max_depth=2).fit(X, t)
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="X must hold numbers in the columns that equations use, got missing values"):
+    with pytest.raises(
+        ValueError,
+        match="X must hold numbers in the columns that equations use, got missing values",
+    ):
         model.predict(X)
 
 
@@ -427,12 +556,16 @@ def test_a_million_rows():
     X, y = rng.integers(0, 2, (10**6, 5)).astype(np.uint8), rng.integers(0, 2, 10**6)
     columns = Columns(tuple("abcde"), (None,) * 5)
     levels = Levels(perfect(2, 5), (4, 2, 0, 1, 3), np.zeros(5), columns)
-    assert np.array_equal(levels.cells_of_codes(X[:1000]), levels.leaves(X[:1000].astype(float))[:, 0])
+    assert np.array_equal(
+        levels.cells_of_codes(X[:1000]), levels.leaves(X[:1000].astype(float))[:, 0]
+    )
     family = BetaBernoulli()
-    state = next_state(empty_state(levels, family, 0.5), sums(family, levels.cells_of_codes(X), 63, y, None))
+    state = next_state(
+        empty_state(levels, family, 0.5), sums(family, levels.cells_of_codes(X), 63, y, None)
+    )
     assert np.isfinite(state.log_evidence[0]) and state.mass[0] == 10**6
-    t = rng.poisson(3, 10**5) + X[:10**5, 0]
-    model = MetaTreeRegressor([0, 1, 2], leaf=GammaPoisson()).fit(X[:10**5], t)
+    t = rng.poisson(3, 10**5) + X[: 10**5, 0]
+    model = MetaTreeRegressor([0, 1, 2], leaf=GammaPoisson()).fit(X[: 10**5], t)
     assert np.isfinite(model.log_evidence_) and model.posterior_.split_prob[0] > 0.999
 
 

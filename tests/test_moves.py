@@ -66,7 +66,18 @@ def ground_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=
     features = tuple(range(X.shape[1]))
     cell, log_cuts = codes(X, bins), float(np.log(max(1, (n_known - 1).sum())))
     log_columns = float(np.log(X.shape[1]))
-    return Ground(experts, cell, n_known, w, penalty, min_share * w.sum(), max_depth, features, log_cuts, log_columns)
+    return Ground(
+        experts,
+        cell,
+        n_known,
+        w,
+        penalty,
+        min_share * w.sum(),
+        max_depth,
+        features,
+        log_cuts,
+        log_columns,
+    )
 
 
 def problem(seed, kind, task, max_depth=3, weighted=True):
@@ -74,7 +85,9 @@ def problem(seed, kind, task, max_depth=3, weighted=True):
     rng = np.random.default_rng(seed)
     X = table_of(rng, kind)
     n = len(X)
-    Z = np.column_stack([np.ones(n), (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)])
+    Z = np.column_stack(
+        [np.ones(n), (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)]
+    )
     signal = np.where(X[:, 0] > 0.5, Z[:, -1], -2 * Z[:, 1] - 1) + 0.3 * rng.normal(size=n)
     w = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
     if kind == "gaps":
@@ -99,22 +112,34 @@ def engine_value(ground, tree):
     blocks = np.vstack([np.array(below, float).reshape(-1, len(tips)), np.eye(len(tips))])
     dims = np.array([2.0] * len(forks) + [tip.dims for tip in tips])
     columns = [(tip.coef[1:] != 0).any(axis=1).sum() for tip in tips]
-    const = ground.penalty * np.array([ground.log_cuts] * len(forks) + [k * ground.log_columns for k in columns])
+    const = ground.penalty * np.array(
+        [ground.log_cuts] * len(forks) + [k * ground.log_columns for k in columns]
+    )
     resp = np.zeros((len(ground.w), len(tips)))
     log_joint = np.full(resp.shape, -np.inf)
     for j, tip in enumerate(tips):
         resp[tip.rows, j], log_joint[tip.rows, j] = 1, ground.experts.log_lik(tip.coef, tip.rows)
-    return fic(resp, log_joint, SimpleNamespace(blocks=blocks, dims=dims, const=const), ground.w, ground.penalty)
+    return fic(
+        resp,
+        log_joint,
+        SimpleNamespace(blocks=blocks, dims=dims, const=const),
+        ground.w,
+        ground.penalty,
+    )
 
 
 def check(ground, tree):
     """All that must hold of a tree, whatever made it."""
     assert tree.value == pytest.approx(engine_value(ground, tree), rel=1e-9, abs=1e-7)
-    assert np.array_equal(np.sort(np.concatenate([tip.rows for tip in tree.tips()])), np.sort(tree.rows))
+    assert np.array_equal(
+        np.sort(np.concatenate([tip.rows for tip in tree.tips()])), np.sort(tree.rows)
+    )
     assert tree.n_tips == len(tree.tips()) == len(tree.forks()) + 1
     for fork in tree.forks():
         yes = fork.cut.answers(ground.codes)[fork.rows]
-        assert np.array_equal(fork.rows[yes], fork.yes.rows) and np.array_equal(fork.rows[~yes], fork.no.rows)
+        assert np.array_equal(fork.rows[yes], fork.yes.rows) and np.array_equal(
+            fork.rows[~yes], fork.no.rows
+        )
         assert min(ground.mass(fork.yes.rows), ground.mass(fork.no.rows)) >= ground.min_side
     for tip in tree.tips():
         assert np.isfinite(tip.coef).all()
@@ -126,7 +151,11 @@ def random_tree(ground, rng, rows, depth):
     sides = ground.sides(rows, cuts[rng.integers(len(cuts))]) if cuts else None
     if sides is None:
         return ground.tip(rows)
-    cut = next(c for c in cuts if (s := ground.sides(rows, c)) is not None and np.array_equal(s[0], sides[0]))
+    cut = next(
+        c
+        for c in cuts
+        if (s := ground.sides(rows, c)) is not None and np.array_equal(s[0], sides[0])
+    )
     return ground.fork(rows, cut, *(random_tree(ground, rng, side, depth - 1) for side in sides))
 
 
@@ -155,7 +184,12 @@ def test_every_move_makes_a_sound_tree(seed, kind, task):
     for part in tree.forks():
         for _, new in neighbours(ground, part):
             if new is not None:
-                check(replace(ground, w=np.where(np.isin(everyone(ground), part.rows), ground.w, 0.0)), new)
+                check(
+                    replace(
+                        ground, w=np.where(np.isin(everyone(ground), part.rows), ground.w, 0.0)
+                    ),
+                    new,
+                )
     check(ground, ask(ground, tree, everyone(ground)))
     assert ask(ground, tree, everyone(ground)).value >= tree.value - 1e-9
 
@@ -202,11 +236,19 @@ def test_screen_is_least_squares_of_both_sides(seed):
         for side in ground.sides(tip.rows, cut):
             B, y = np.sqrt(w[side])[:, None] * A[side][:, free], np.sqrt(w[side]) * A[side, -1]
             left += np.sum((y - B @ np.linalg.lstsq(B, y, rcond=1e-9)[0]) ** 2)
-            slope = B.T @ (np.sqrt(w[side]) * ground.experts.residual(tip.coef, side)) / ground.experts.var
+            slope = (
+                B.T
+                @ (np.sqrt(w[side]) * ground.experts.residual(tip.coef, side))
+                / ground.experts.var
+            )
             H = B.T @ B / ground.experts.var
             ridged += 0.5 * slope @ np.linalg.solve(H + 1e-4 * np.diag(np.diag(H)), slope)
-        gain = 0.5 * (w @ ground.experts.residual(tip.coef, tip.rows) ** 2 - left) / ground.experts.var
-        assert said <= gain * (1 + 1e-4) + 1e-3  # least squares, but for the ridge and single precision
+        gain = (
+            0.5 * (w @ ground.experts.residual(tip.coef, tip.rows) ** 2 - left) / ground.experts.var
+        )
+        assert (
+            said <= gain * (1 + 1e-4) + 1e-3
+        )  # least squares, but for the ridge and single precision
         assert said == pytest.approx(ridged, rel=1e-2, abs=1e-2)
 
 
@@ -219,7 +261,9 @@ def test_a_trial_promises_no_more_than_there_is(seed, kind):
     for tip in tree.tips():
         _, most, _ = ground.experts.fit(tip.rows, 0.0)  # all columns, free of charge
         said = trial(ground, tip.rows, near)
-        assert said <= most - ground.rate(tip.rows) * ground.experts.n_free + 0.05  # nats that the ridge may take
+        assert (
+            said <= most - ground.rate(tip.rows) * ground.experts.n_free + 0.05
+        )  # nats that the ridge may take
     exact, _ = problem(seed, kind, "gaussian")
     assert trial(exact, everyone(exact), None) == exact.tip(everyone(exact)).value
 
@@ -274,7 +318,11 @@ def test_no_single_move_betters_what_was_improved(seed, kind, task):
         if isinstance(tree, Tip):
             yield grow(ground, tree.rows, min(depth, 2)).value - tree.value
             return
-        yield from (new.value - tree.value for _, new in neighbours(ground, tree) if new and new.depth <= depth)
+        yield from (
+            new.value - tree.value
+            for _, new in neighbours(ground, tree)
+            if new and new.depth <= depth
+        )
         yield from moves(tree.yes, depth - 1)
         yield from moves(tree.no, depth - 1)
 
@@ -300,7 +348,9 @@ def test_trim_cuts_what_is_missed_least(seed, kind, task, most):
     ground.most_tips = tree.n_tips - 1
     if tree.n_tips > 1:
         once = trim(ground, tree)
-        assert tree.value - once.value == pytest.approx(min(losses(ground, tree)), abs=1e-7 * (1 + abs(tree.value)))
+        assert tree.value - once.value == pytest.approx(
+            min(losses(ground, tree)), abs=1e-7 * (1 + abs(tree.value))
+        )
 
 
 @few
@@ -325,9 +375,15 @@ def test_in_haste_hoists_wait():
         tree = random_tree(ground, np.random.default_rng(seed), everyone(ground), 3)
         if isinstance(tree, Tip):
             continue
-        found = [(name, new.value) for name, new in neighbours(ground, tree) if new is not None and new.depth <= 3]
-        hoists, others = (max((value for name, value in found if (name == "hoist") is told), default=-np.inf)
-                          for told in (True, False))
+        found = [
+            (name, new.value)
+            for name, new in neighbours(ground, tree)
+            if new is not None and new.depth <= 3
+        ]
+        hoists, others = (
+            max((value for name, value in found if (name == "hoist") is told), default=-np.inf)
+            for told in (True, False)
+        )
         if hoists > others > tree.value + RISE:
             break
     assert _next(ground, tree, 3).value == hoists
@@ -342,7 +398,9 @@ def test_a_gain_below_rise_is_none():
     tree = random_tree(ground, rng, everyone(ground), 3)
     assert improve(ground, tree, 3).value > tree.value + 1
     patient = replace(ground, rise=1e9, settled={})
-    assert _next(patient, tree, 3).value > tree.value + 1  # there is something to gain, but too little
+    assert (
+        _next(patient, tree, 3).value > tree.value + 1
+    )  # there is something to gain, but too little
     again = improve(patient, tree, 3)
     assert again.cut == tree.cut and again.n_tips >= tree.n_tips  # leaves are regrown, nothing else
     assert shake(patient, tree, 3, rng) is tree
@@ -388,7 +446,9 @@ def test_a_ground_may_ask_otherwise(seed, task):
     ground = Dearer(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
     tree = random_tree(plain, rng, everyone(plain), 3)
     dearer = ask(ground, tree, tree.rows)
-    assert dearer.value + 3 * (dearer.n_tips - 1) == pytest.approx(engine_value(plain, dearer), rel=1e-9, abs=1e-7)
+    assert dearer.value + 3 * (dearer.n_tips - 1) == pytest.approx(
+        engine_value(plain, dearer), rel=1e-9, abs=1e-7
+    )
     grow(ground, tree.rows, 1)
     assert set(ground.asked) == {"look"}
     if isinstance(tree, Fork):
@@ -440,14 +500,17 @@ def test_sharpened_is_never_worse(seed, kind, task):
     sharp = sharpen(ground, tree)
     check(ground, sharp)
     assert sharp.value >= tree.value - 1e-9
-    assert {fork.cut.feature for fork in sharp.forks()} <= {fork.cut.feature for fork in tree.forks()}
+    assert {fork.cut.feature for fork in sharp.forks()} <= {
+        fork.cut.feature for fork in tree.forks()
+    }
 
 
 @few
 @given(seeds, kinds, tasks)
 def test_one_seed_one_tree(seed, kind, task):
     first, second = (
-        list(search_steps(problem(seed, kind, task)[0], 4, np.random.default_rng(seed)))[-1][1] for _ in range(2)
+        list(search_steps(problem(seed, kind, task)[0], 4, np.random.default_rng(seed)))[-1][1]
+        for _ in range(2)
     )
     assert same(first, second)
 
@@ -457,11 +520,21 @@ def test_one_seed_one_tree(seed, kind, task):
 def test_a_weight_is_a_repetition(seed, kind, task):
     ground, rng = problem(seed, kind, task)
     times = ground.w.astype(int)
-    again = {name: np.repeat(getattr(ground.experts, name), times, axis=0) for name in ("A", "y", "Y")
-             if hasattr(ground.experts, name)}
+    again = {
+        name: np.repeat(getattr(ground.experts, name), times, axis=0)
+        for name in ("A", "y", "Y")
+        if hasattr(ground.experts, name)
+    }
     ones = np.ones(times.sum())
-    twice = replace(ground, experts=replace(ground.experts, w=ones, **again), w=ones, fits={}, options={}, settled={},
-                    codes=np.asfortranarray(np.repeat(ground.codes, times, axis=0)))
+    twice = replace(
+        ground,
+        experts=replace(ground.experts, w=ones, **again),
+        w=ones,
+        fits={},
+        options={},
+        settled={},
+        codes=np.asfortranarray(np.repeat(ground.codes, times, axis=0)),
+    )
     start = np.repeat(np.arange(len(times)), times)
 
     def repeated(tree):
@@ -481,18 +554,27 @@ def test_a_weight_is_a_repetition(seed, kind, task):
 def test_a_hoist_turns_the_order_round():
     rng = np.random.default_rng(0)
     X = rng.random((600, 2))
-    y = np.where(X[:, 0] > 0.5, X[:, 1], np.where(X[:, 1] > 0.6, 3.0, -3.0)) + 0.1 * rng.normal(size=600)
+    y = np.where(X[:, 0] > 0.5, X[:, 1], np.where(X[:, 1] > 0.6, 3.0, -3.0)) + 0.1 * rng.normal(
+        size=600
+    )
     A = np.column_stack([np.ones(600), X - 0.5, y])
     ground = ground_of(X, GaussianLeaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
     cuts = candidates(ground, everyone(ground))
-    first, second = (min((c for c in cuts if c.feature == j), key=lambda c: abs(c.cell / 256 - at))
-                     for j, at in ((1, 0.6), (0, 0.5)))
+    first, second = (
+        min((c for c in cuts if c.feature == j), key=lambda c: abs(c.cell / 256 - at))
+        for j, at in ((1, 0.6), (0, 0.5))
+    )
     yes, no = ground.sides(everyone(ground), first)
-    tree = ground.fork(everyone(ground), first, *(ask_one(ground, rows, second) for rows in (yes, no)))
+    tree = ground.fork(
+        everyone(ground), first, *(ask_one(ground, rows, second) for rows in (yes, no))
+    )
     hoisted = hoist(ground, tree, second)
     assert tree.n_tips == 4 and hoisted.n_tips == 3 and hoisted.value > tree.value
     assert hoist(ground, tree, Cut(0, 255, False, False, 0.0, 256)) is None
-    assert isinstance(improve(ground, tree, 3), Fork) and improve(ground, tree, 3).value >= hoisted.value
+    assert (
+        isinstance(improve(ground, tree, 3), Fork)
+        and improve(ground, tree, 3).value >= hoisted.value
+    )
 
 
 def ask_one(ground, rows, cut):
@@ -520,8 +602,12 @@ def test_a_constant_table_is_one_leaf():
 
 def test_the_true_tree_is_found():
     X, y, truth = simulate(0, 0.2, n=1500)
-    A = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()])
-    ground = ground_of(X, GaussianLeaves(A, np.ones(len(X)), 1.0, 1e-6), np.ones(len(X)), 2.0, 0.02, 5, 256)
+    A = np.column_stack(
+        [np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()]
+    )
+    ground = ground_of(
+        X, GaussianLeaves(A, np.ones(len(X)), 1.0, 1e-6), np.ones(len(X)), 2.0, 0.02, 5, 256
+    )
     *_, (_, tree) = search_steps(ground, 15, np.random.default_rng(0))
     true = sorted(split.features[0] for split in truth.splits if split is not None)
     assert sorted(fork.cut.feature for fork in tree.forks()) == true

@@ -28,9 +28,18 @@ QUICK = {"max_depth": 2, "n_shakes": 1, "max_iter": 20, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 kinds = pytest.mark.parametrize("kind", KINDS)
 searches = pytest.mark.parametrize("search", SEARCHES)
-PARTING = [("numbers", "structure"), ("two", "structure"), ("three", "structure"), ("numbers", "em")]
-parting = pytest.mark.parametrize("kind,search", PARTING)  # where the tables below make a tree of more than one leaf
-cases = pytest.mark.parametrize("kind,search", [*PARTING, ("two", "em")])  # EM of more classes is slow
+PARTING = [
+    ("numbers", "structure"),
+    ("two", "structure"),
+    ("three", "structure"),
+    ("numbers", "em"),
+]
+parting = pytest.mark.parametrize(
+    "kind,search", PARTING
+)  # where the tables below make a tree of more than one leaf
+cases = pytest.mark.parametrize(
+    "kind,search", [*PARTING, ("two", "em")]
+)  # EM of more classes is slow
 
 
 def quick(kind, **changed):
@@ -56,7 +65,12 @@ def table(kind="numbers", seed=0, n=150, d=3):
 def asked_of(model):
     """Names of the features that questions ask about."""
     names = model.columns_.names
-    return {names[f] for rule in model.rules_.rules for split, _ in rule.conditions for f in split.features}
+    return {
+        names[f]
+        for rule in model.rules_.rules
+        for split, _ in rule.conditions
+        for f in split.features
+    }
 
 
 def summed_of(model):
@@ -65,6 +79,7 @@ def summed_of(model):
 
 
 # ------------------------------------------------------------------ what is shown is what predicts
+
 
 def mixed_frame(rng, n):
     """Draw columns of all kinds, one with a quote in its name, and one of a single value."""
@@ -115,9 +130,19 @@ def all_doors_agree(model, X, y):
 def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, framed):
     rng = np.random.default_rng(seed)
     X, y, w, new = some_table(rng, framed, kind)
-    model = quick(kind, search=search, max_iter=8, min_mass=rng.choice([0.0, 0.05]), degree=[1, 3][seed % 2],
-                  knots=["uniform", "quantile"][seed // 2 % 2], penalty=rng.choice([0.2, 1.5])).fit(X, y, w)
-    assert len(model.rules_.rules) == model.tree_.n_leaves == model.n_components_ and model.tree_.depth <= 2
+    model = quick(
+        kind,
+        search=search,
+        max_iter=8,
+        min_mass=rng.choice([0.0, 0.05]),
+        degree=[1, 3][seed % 2],
+        knots=["uniform", "quantile"][seed // 2 % 2],
+        penalty=rng.choice([0.2, 1.5]),
+    ).fit(X, y, w)
+    assert (
+        len(model.rules_.rules) == model.tree_.n_leaves == model.n_components_
+        and model.tree_.depth <= 2
+    )
     for rows in (X if w is None else X[w > 0], new):
         all_doors_agree(model, rows, y if w is None else y[w > 0])
 
@@ -136,6 +161,7 @@ def test_frames_and_arrays_of_a_model_with_questions_and_curves(kind, search):
 
 # ------------------------------------------------------------------ the models
 
+
 def gates_and_experts(model):
     """The features of each gate, root first, and of each leaf."""
     gates = [frozenset(split.features) for split in model.tree_.splits if split is not None]
@@ -148,16 +174,24 @@ def test_the_simulated_tree_is_recovered(seed):
     rng = np.random.default_rng(seed)
     X = rng.random((2000, 15))
     x = dict(enumerate(X.T, start=1))
-    left = np.where(1.5 * x[6] - 0.7 * x[4] < 0.358,
-                    5 * np.sin(np.pi * x[1]) + 15 * (x[2] - 0.5) ** 2 - 4 * x[7] + 1,
-                    7 / (1 + np.exp(5 - 10 * x[5])) + 5 * np.sin(np.pi * x[7] ** 2) - 5 * x[8] + 2)
-    right = np.where(1.6 * x[3] - 0.5 * x[12] < 0.715,
-                     8 * abs(x[1] - 0.5) + 7 * (3 * x[8] - 2) ** 2 - 4,
-                     5 * np.cos(2 * np.pi * x[2]) + 5 * x[8] + 2 * np.log(100 * x[10] + 3) - 3)
+    left = np.where(
+        1.5 * x[6] - 0.7 * x[4] < 0.358,
+        5 * np.sin(np.pi * x[1]) + 15 * (x[2] - 0.5) ** 2 - 4 * x[7] + 1,
+        7 / (1 + np.exp(5 - 10 * x[5])) + 5 * np.sin(np.pi * x[7] ** 2) - 5 * x[8] + 2,
+    )
+    right = np.where(
+        1.6 * x[3] - 0.5 * x[12] < 0.715,
+        8 * abs(x[1] - 0.5) + 7 * (3 * x[8] - 2) ** 2 - 4,
+        5 * np.cos(2 * np.pi * x[2]) + 5 * x[8] + 2 * np.log(100 * x[10] + 3) - 3,
+    )
     y = np.where(2.5 * x[9] - 1.6 * x[10] < 0.613, left, right) + rng.normal(0, 0.01, 2000)
     model = ObliqueAdditiveRegressor(random_state=seed).fit(X, y)
     gates, experts = gates_and_experts(model)
-    assert gates[0] == {8, 9} and set(gates) == {frozenset({8, 9}), frozenset({3, 5}), frozenset({2, 11})}
+    assert gates[0] == {8, 9} and set(gates) == {
+        frozenset({8, 9}),
+        frozenset({3, 5}),
+        frozenset({2, 11}),
+    }
     assert len(gates) == 3 and experts == [[0, 1, 6], [0, 7], [1, 7, 9], [4, 6, 7]]
 
 
@@ -175,7 +209,10 @@ def test_the_two_curves_of_the_table_are_found(search):
 def test_fic_never_falls_during_the_search(kind):
     X, y = table(kind)
     model = quick(kind, n_shakes=6, max_iter=200).fit(X, y)
-    assert model.fic_ == model.trace_[-1] == model.trace_[-2] and model.n_iter_ == len(model.trace_) - 1
+    assert (
+        model.fic_ == model.trace_[-1] == model.trace_[-2]
+        and model.n_iter_ == len(model.trace_) - 1
+    )
     assert (np.diff(model.trace_) >= 0).all()
 
 
@@ -184,11 +221,18 @@ def test_fic_never_falls_during_the_search(kind):
 def test_fic_never_falls_during_em_but_where_experts_go(kind, factors, monkeypatch):
     X, y = table(kind)
     steps, run = [], fab.fab
-    monkeypatch.setattr(fab, "fab", lambda *args, **options: run(*args, **options | {"callback": steps.append}))
+    monkeypatch.setattr(
+        fab, "fab", lambda *args, **options: run(*args, **options | {"callback": steps.append})
+    )
     model = quick(kind, search="em", max_depth=3, max_iter=40, factors=factors).fit(X, y)
-    values, shrunk = np.array([step.fic for step in steps]), np.array([step.shrunk for step in steps])
+    values, shrunk = (
+        np.array([step.fic for step in steps]),
+        np.array([step.shrunk for step in steps]),
+    )
     assert model.fic_ == model.trace_[-1] and len(model.trace_) == len(values) + 1 > 3
-    if not factors:  # the factors of the last step are held in an E-step: its bound rises, FIC may not
+    if (
+        not factors
+    ):  # the factors of the last step are held in an E-step: its bound rises, FIC may not
         held = ~shrunk[1:]
         assert (np.diff(values)[held] >= -1e-9 * np.abs(values[1:][held])).all()
 
@@ -197,15 +241,24 @@ def test_fic_never_falls_during_em_but_where_experts_go(kind, factors, monkeypat
 def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, search):
     X, y = table(kind, n=150)
     for most in (1, 3):
-        model = quick(kind, search=search, max_depth=3, max_components=most, penalty=0.2, min_mass=0.0,
-                      max_iter=10).fit(X, y)
+        model = quick(
+            kind,
+            search=search,
+            max_depth=3,
+            max_components=most,
+            penalty=0.2,
+            min_mass=0.0,
+            max_iter=10,
+        ).fit(X, y)
         assert model.n_components_ == len(model.rules_.rules) <= most
         all_doors_agree(model, X[:20], y)
     for depth in (0, 1):
         model = quick(kind, search=search, max_depth=depth, penalty=0.2).fit(X, y)
         assert model.tree_.depth <= depth and (depth or model.n_components_ == 1)
     for most in (1, 2):
-        model = quick(kind, search=search, max_gate_features=most, penalty=0.2, max_iter=10).fit(X, y)
+        model = quick(kind, search=search, max_gate_features=most, penalty=0.2, max_iter=10).fit(
+            X, y
+        )
         asked = [len(split.features) for split in model.tree_.splits if split is not None]
         assert max(asked, default=0) <= most
 
@@ -227,10 +280,23 @@ def test_a_larger_penalty_never_gives_more_experts(kind):
     assert summed_of(models[-1]) == set()
 
 
-@pytest.mark.parametrize("switches", [
-    {"smooth": "gcv"}, {"smooth": 0}, {"smooth": 100.0}, {"knots": "quantile"}, {"degree": 1},
-    {"n_knots": 2, "degree": 1}, {"n_knots": 15, "degree": 5}, {"penalty": 0}, {"penalty": 0, "smooth": 0},
-    {"factors": True}, {"factors": True, "smooth": "gcv", "knots": "quantile"}, {"min_mass": 0.0}])
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"smooth": "gcv"},
+        {"smooth": 0},
+        {"smooth": 100.0},
+        {"knots": "quantile"},
+        {"degree": 1},
+        {"n_knots": 2, "degree": 1},
+        {"n_knots": 15, "degree": 5},
+        {"penalty": 0},
+        {"penalty": 0, "smooth": 0},
+        {"factors": True},
+        {"factors": True, "smooth": "gcv", "knots": "quantile"},
+        {"min_mass": 0.0},
+    ],
+)
 @cases
 def test_every_switch(kind, search, switches):
     X, y = table(kind, n=100)
@@ -248,8 +314,15 @@ def test_degree_one_and_two_knots_are_lines():
     y = 1 + 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=200)
     for search in SEARCHES:
         model = quick("numbers", search=search, degree=1, n_knots=2, max_depth=0).fit(X, y)
-        inside = np.clip(X, *np.array([[curve.breaks[0], curve.breaks[-1]] for curve in  # constant at its ends
-                                       model.rules_.rules[0].leaf.curves]).T[:, [0, 0, 1, 1]])
+        inside = np.clip(
+            X,
+            *np.array(
+                [
+                    [curve.breaks[0], curve.breaks[-1]]
+                    for curve in model.rules_.rules[0].leaf.curves  # constant at its ends
+                ]
+            ).T[:, [0, 0, 1, 1]],
+        )
         design = np.column_stack([np.ones(200), inside[:, [1, 3]]])
         assert summed_of(model) == {"x1", "x3"}
         fitted = design @ np.linalg.lstsq(design, y, rcond=None)[0]
@@ -262,16 +335,21 @@ def test_more_rows_than_the_search_sees(kind, monkeypatch):
     monkeypatch.setattr(oblique, "N_SEARCH", 150)
     model = quick(kind).fit(X, y)
     assert model.n_components_ > 1 and model.score(X, y) > (0.95 if kind == "numbers" else 0.7)
-    assert sum(rule.support for rule in model.rules_.rules) == 400 and model.fic_ == model.trace_[-1]
+    assert (
+        sum(rule.support for rule in model.rules_.rules) == 400 and model.fic_ == model.trace_[-1]
+    )
     all_doors_agree(model, X, y)
 
 
 # ------------------------------------------------------------------ curves with bands, intervals
 
+
 @parting
 def test_terms_are_the_curves_of_the_leaves_within_their_bands(kind, search):
     X, y = table(kind, n=250)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+        kind=np.where(X[:, 0] > 0, "up", "down")
+    )
     y = y + (5.0 * (X[:, 0] > 0) if kind == "numbers" else 0)
     model = quick(kind, search=search).fit(frame, y)
     names, n_terms = list(frame), 0
@@ -281,7 +359,10 @@ def test_terms_are_the_curves_of_the_leaves_within_their_bands(kind, search):
             assert set(terms) == {names[f] for f in rule.leaf.used}
             for curve in rule.leaf.curves:
                 told = terms[names[curve.feature]]
-                assert told.shape == ((3,) if kind == "three" else ()) + (4, 2 if curve.feature == 3 else 30)
+                assert told.shape == ((3,) if kind == "three" else ()) + (
+                    4,
+                    2 if curve.feature == 3 else 30,
+                )
                 x, value, low, high = np.moveaxis(told, -2, 0)
                 x = x if kind != "three" else x[0]
                 assert np.allclose(value.T, curve(x), rtol=1e-9, atol=1e-9 * np.abs(value).max())
@@ -325,7 +406,9 @@ def test_predict_interval_holds_as_many_as_it_says(search):
     def draw(n):
         X = rng.uniform(-1, 1, (n, 3))
         right = X[:, 0] + X[:, 1] > 0.2
-        return X, np.where(right, 5 + X[:, 1], -2 * X[:, 2]) + np.where(right, 0.3, 1.0) * rng.normal(size=n)
+        return X, np.where(right, 5 + X[:, 1], -2 * X[:, 2]) + np.where(
+            right, 0.3, 1.0
+        ) * rng.normal(size=n)
 
     X, y = draw(500)
     model = quick("numbers", search=search).fit(X, y)
@@ -342,10 +425,13 @@ def test_predict_interval_holds_as_many_as_it_says(search):
 
 # ------------------------------------------------------------------ the same answer, always
 
+
 @cases
 def test_n_jobs_and_repetition_change_nothing(kind, search):
     X, y = table(kind, n=80)
-    runs = [quick(kind, search=search, n_init=2, max_iter=12, n_jobs=jobs).fit(X, y) for jobs in (1, 2)]
+    runs = [
+        quick(kind, search=search, n_init=2, max_iter=12, n_jobs=jobs).fit(X, y) for jobs in (1, 2)
+    ]
     assert runs[0].rules_ == runs[1].rules_ and runs[0].tree_ == runs[1].tree_
     assert np.array_equal(runs[0].trace_, runs[1].trace_)
 
@@ -356,7 +442,9 @@ def test_weights_are_repetitions_and_order_does_not_matter(kind, search):
     rng = np.random.default_rng(1)
     w = rng.integers(0, 4, 150)
     at = rng.permutation(np.repeat(np.arange(150), w))
-    weighted, repeated = (quick(kind, search=search).fit(*rows) for rows in ((X, y, w), (X[at], y[at])))
+    weighted, repeated = (
+        quick(kind, search=search).fit(*rows) for rows in ((X, y, w), (X[at], y[at]))
+    )
     assert weighted.rules_ == repeated.rules_ and weighted.fic_ == repeated.fic_
     junk = np.vstack([X, np.full((3, 3), 1e6)])
     zero = quick(kind, search=search).fit(junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0]))
@@ -371,11 +459,15 @@ def test_row_order_of_a_frame_does_not_matter(kind):
     y = target(kind, np.where(X["colour"].isin(["red", "black"]), 1 + X["height"], -X["height"]))
     at = rng.permutation(150)
     for search in SEARCHES if kind == "numbers" else ["structure"]:
-        one, two = (quick(kind, search=search, max_depth=1).fit(*rows) for rows in ((X, y), (X.iloc[at], y[at])))
+        one, two = (
+            quick(kind, search=search, max_depth=1).fit(*rows)
+            for rows in ((X, y), (X.iloc[at], y[at]))
+        )
         assert one.rules_ == two.rules_
 
 
 # ------------------------------------------------------------------ units
+
 
 def same_tree(plain, moved, X, there):
     """Whether two models ask the same of the same rows, and speak of the same features in the same leaves."""
@@ -386,7 +478,9 @@ def same_tree(plain, moved, X, there):
 
 
 @parting
-@pytest.mark.parametrize("scale,offset", [(2.0**-40, 0.0), (2.0**-500, 0.0), (2.0**500, 0.0), (1.0, 1e12)])
+@pytest.mark.parametrize(
+    "scale,offset", [(2.0**-40, 0.0), (2.0**-500, 0.0), (2.0**500, 0.0), (1.0, 1e12)]
+)
 def test_the_tree_does_not_depend_on_the_units_of_X(kind, search, scale, offset):
     X, y = table(kind)
     X = np.round(X * 1024) / 1024  # so that the offset loses no digits
@@ -400,20 +494,33 @@ def test_the_tree_does_not_depend_on_the_units_of_X(kind, search, scale, offset)
 
 
 @searches
-@pytest.mark.parametrize("scale,offset", [(1e-100, 0.0), (1e100, 0.0), (-1e-6, 0.0), (1.0, 1e9), (1e12, 0.0)])
+@pytest.mark.parametrize(
+    "scale,offset", [(1e-100, 0.0), (1e100, 0.0), (-1e-6, 0.0), (1.0, 1e9), (1e12, 0.0)]
+)
 def test_the_tree_does_not_depend_on_the_units_of_y(search, scale, offset):
     X, y = table()
     y = np.round(y * 1024) / 1024
     there = y * scale + offset
-    plain, moved = quick("numbers", search=search).fit(X, y), quick("numbers", search=search).fit(X, there)
+    plain, moved = (
+        quick("numbers", search=search).fit(X, y),
+        quick("numbers", search=search).fit(X, there),
+    )
     same_tree(plain, moved, X, X)
-    assert np.allclose(moved.predict(X), plain.predict(X) * scale + offset, rtol=1e-6 if not offset else 1e-14,
-                       atol=1e-9 * abs(scale))
+    assert np.allclose(
+        moved.predict(X),
+        plain.predict(X) * scale + offset,
+        rtol=1e-6 if not offset else 1e-14,
+        atol=1e-9 * abs(scale),
+    )
     assert np.allclose(moved.std_, plain.std_ * abs(scale), rtol=1e-6)
-    assert moved.fic_ == pytest.approx(plain.fic_ - 150 * np.log(abs(scale)), abs=0.1)  # a density of y
+    assert moved.fic_ == pytest.approx(
+        plain.fic_ - 150 * np.log(abs(scale)), abs=0.1
+    )  # a density of y
     for k in range(1, plain.n_components_ + 1):
         for name, told in plain.terms(k).items():
-            assert np.allclose(moved.terms(k)[name][1], told[1] * scale, rtol=1e-6, atol=1e-9 * abs(scale))
+            assert np.allclose(
+                moved.terms(k)[name][1], told[1] * scale, rtol=1e-6, atol=1e-9 * abs(scale)
+            )
 
 
 @cases
@@ -423,7 +530,8 @@ def test_one_column_of_many_may_be_ill_scaled(kind, search):
     there = X * [1e-150, 1, 1e150] + [0, 1e9, 0]
     plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
     assert np.mean(plain.predict(X) == moved.predict(there)) > 0.95 or np.allclose(
-        plain.predict(X), moved.predict(there), atol=1e-4)
+        plain.predict(X), moved.predict(there), atol=1e-4
+    )
 
 
 @searches
@@ -459,7 +567,9 @@ def test_separable_classes(search):
     y = (X[:, 1] > 0).astype(int)
     model = quick("two", search=search).fit(X, y)
     assert model.score(X, y) > 0.98 and np.isfinite(model.fic_)
-    assert model.predict_proba(X * 1e6).max() <= 151 / 152 + 1e-12  # no surer than the rows can tell
+    assert (
+        model.predict_proba(X * 1e6).max() <= 151 / 152 + 1e-12
+    )  # no surer than the rows can tell
     corners = 2 * (X[:, 0] > 0) + (X[:, 1] > 0)
     model = quick("four", search=search, max_depth=2, max_iter=20).fit(X, corners)
     assert model.score(X, corners) > 0.9 and np.isfinite(model.predict_proba(X)).all()
@@ -467,19 +577,27 @@ def test_separable_classes(search):
 
 # ------------------------------------------------------------------ ordinary and strange tables
 
+
 @cases
 def test_labels_and_gaps_have_curves_and_are_never_asked_about(kind, search):
     rng = np.random.default_rng(0)
     X = mixed_frame(rng, 300)
     inside = X["colour"].isin(["red", "black"]).to_numpy()
-    t = np.where(inside, 3, 0) + np.where(X["si'ze"].isna(), -4, 0) + 0.5 * X["height"] + 2 * X["yes"]
+    t = (
+        np.where(inside, 3, 0)
+        + np.where(X["si'ze"].isna(), -4, 0)
+        + 0.5 * X["height"]
+        + 2 * X["yes"]
+    )
     y = target(kind, (t + 0.1 * rng.normal(size=300)).to_numpy())
     model = quick(kind, search=search, max_depth=3).fit(X, y)
     assert {"colour", "si'ze", "yes"} <= summed_of(model) and not summed_of(model) & {"same"}
     assert asked_of(model) <= {"height", "age", "yes"}
     assert model.score(X, y) > (0.95 if kind == "numbers" else 0.85)
     all_doors_agree(model, X, y)
-    unseen = X.head(4).assign(colour=["purple", "red", "purple", "red"], yes=[True, False, None, True])
+    unseen = X.head(4).assign(
+        colour=["purple", "red", "purple", "red"], yes=[True, False, None, True]
+    )
     assert len(model.predict(unseen)) == 4
 
 
@@ -489,7 +607,9 @@ def test_gates_ask_only_what_they_may(kind, search):
     rng = np.random.default_rng(1)
     X, y = table(kind, n=250)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    frame["label"] = pd.Categorical(np.where(X[:, 0] + X[:, 1] > 0.2, "up", "down"))  # the best question there is
+    frame["label"] = pd.Categorical(
+        np.where(X[:, 0] + X[:, 1] > 0.2, "up", "down")
+    )  # the best question there is
     frame["gaps"] = np.where(rng.random(250) < 0.05, np.nan, X[:, 0] + X[:, 1])
     model = quick(kind, search=search).fit(frame, y)
     assert asked_of(model) <= {"a", "b", "c"}
@@ -526,17 +646,27 @@ def test_string_labels_and_small_or_useless_tables(kind, search):
     names = np.array(["low", "middle", "high"])
     if kind != "numbers":
         model = quick(kind, search=search).fit(X, names[y])
-        assert set(model.predict(X)) <= set(names) and model.classes_.tolist() == sorted(set(names[y]))
+        assert set(model.predict(X)) <= set(names) and model.classes_.tolist() == sorted(
+            set(names[y])
+        )
     tables = {
-        "one feature": (X[:, :1], y), "two rows": (X[[0, 3]], y[[0, 3]]), "two equal rows": (X[[0, 0]], y[[0, 3]]),
-        "the same row": (X[[0, 0]], y[[0, 0]]), "five": (X[:5], y[:5]), "thirty": (X[:30], y[:30]),
+        "one feature": (X[:, :1], y),
+        "two rows": (X[[0, 3]], y[[0, 3]]),
+        "two equal rows": (X[[0, 0]], y[[0, 3]]),
+        "the same row": (X[[0, 0]], y[[0, 0]]),
+        "five": (X[:5], y[:5]),
+        "thirty": (X[:30], y[:30]),
         "wide": (np.random.default_rng(0).normal(size=(15, 40)), y[:15]),
         "collinear": (np.column_stack([X, 2 * X[:, 0] + 1, X[:, 1] + X[:, 2], X[:, 1]]), y),
         "constant": (np.column_stack([X, np.zeros(40), np.full(40, 1e9)]), y),
         "empty": (np.column_stack([X, np.full(40, np.nan)]), y),
-        "nothing varies": (np.ones((40, 2)), y), "all gaps": (np.full((40, 2), np.nan), y),
-        "two values": ((X > 0).astype(float), y), "truth values": (X > 0, y), "whole numbers": (X.round(), y),
-        "duplicates": (np.repeat(X[:10], 4, axis=0), y), "one odd row": (np.eye(40)[:, :3], y),
+        "nothing varies": (np.ones((40, 2)), y),
+        "all gaps": (np.full((40, 2), np.nan), y),
+        "two values": ((X > 0).astype(float), y),
+        "truth values": (X > 0, y),
+        "whole numbers": (X.round(), y),
+        "duplicates": (np.repeat(X[:10], 4, axis=0), y),
+        "one odd row": (np.eye(40)[:, :3], y),
     }
     for name, (rows, told) in tables.items():
         model = quick(kind, search=search, max_depth=1, max_iter=4).fit(rows, told)
@@ -569,13 +699,23 @@ def test_a_single_class(search):
         model.terms(2)
 
 
-@pytest.mark.parametrize("kind,search", [("three", "structure"), ("four", "structure"), ("five", "structure"),
-                                         ("three", "em"), ("five", "em")])
+@pytest.mark.parametrize(
+    "kind,search",
+    [
+        ("three", "structure"),
+        ("four", "structure"),
+        ("five", "structure"),
+        ("three", "em"),
+        ("five", "em"),
+    ],
+)
 def test_several_classes(kind, search):
     X, y = table(kind, n=200)
     model = quick(kind, search=search).fit(X, y)
     n_classes = len(np.unique(y))
-    assert n_classes == {"three": 3, "four": 4, "five": 5}[kind] and model.predict_proba(X).shape == (200, n_classes)
+    assert n_classes == {"three": 3, "four": 4, "five": 5}[kind] and model.predict_proba(
+        X
+    ).shape == (200, n_classes)
     assert model.score(X, y) > 1.1 * np.bincount(y).max() / 200
     all_doors_agree(model, X, y)
     for told in model.terms(1).values():
@@ -596,16 +736,25 @@ def test_boolean_columns_are_numbers(kind):
 
 # ------------------------------------------------------------------ which columns
 
+
 @parting
 def test_split_features_and_leaf_features(kind, search):
     X, y = table(kind, n=150, d=4)
     frame = pd.DataFrame(X, columns=["a", "b", "c d", "e"])
-    by = [quick(kind, search=search, split_features=asked, leaf_features=summed).fit(rows, y)
-          for rows, asked, summed in ((frame, ["a", "b"], ["c d"]), (frame, [0, 1], np.array([2])),
-                                      (X, ["x0", "x1"], ["x2"]), (X, [1, 0], ("x2", 2)))]
+    by = [
+        quick(kind, search=search, split_features=asked, leaf_features=summed).fit(rows, y)
+        for rows, asked, summed in (
+            (frame, ["a", "b"], ["c d"]),
+            (frame, [0, 1], np.array([2])),
+            (X, ["x0", "x1"], ["x2"]),
+            (X, [1, 0], ("x2", 2)),
+        )
+    ]
     for model in by:
         assert asked_of(model) <= {"a", "b", "x0", "x1"} and summed_of(model) <= {"c d", "x2"}
-        assert asked_of(model) and np.array_equal(model.predict(frame if model._framed else X), by[0].predict(frame))
+        assert asked_of(model) and np.array_equal(
+            model.predict(frame if model._framed else X), by[0].predict(frame)
+        )
     assert by[0].rules_ == by[1].rules_ and by[2].rules_ == by[3].rules_
     alone = quick(kind, search=search, split_features=[]).fit(X, y)
     assert alone.n_components_ == 1
@@ -616,8 +765,10 @@ def test_split_features_and_leaf_features(kind, search):
 
 
 @pytest.mark.parametrize("name", ["split_features", "leaf_features"])
-@pytest.mark.parametrize("value,got", [(["z"], "'z'"), ([0, 3], "'3'"), ([-1], "'-1'"), (["a", "b", "q"], "'q'"),
-                                       ([None], "'None'")])
+@pytest.mark.parametrize(
+    "value,got",
+    [(["z"], "'z'"), ([0, 3], "'3'"), ([-1], "'-1'"), (["a", "b", "q"], "'q'"), ([None], "'None'")],
+)
 def test_unknown_columns_are_refused_by_name(name, value, got):
     X, y = table()
     frame = pd.DataFrame(X, columns=["a", "b", "c d"])
@@ -643,6 +794,7 @@ def test_names_of_a_frame_reach_the_terms():
 
 # ------------------------------------------------------------------ scikit-learn's tools
 
+
 @searches
 def test_clone_pickle_pipeline_and_search(search):
     X, y = table()
@@ -654,7 +806,9 @@ def test_clone_pickle_pipeline_and_search(search):
     fresh = clone(model).set_params(max_depth=0)
     assert fresh.get_params()["max_depth"] == 0 and not hasattr(fresh, "rules_")
     assert fresh.fit(X, y).n_components_ == 1
-    assert make_pipeline(StandardScaler(), quick("numbers", search=search)).fit(X, y).score(X, y) > 0.9
+    assert (
+        make_pipeline(StandardScaler(), quick("numbers", search=search)).fit(X, y).score(X, y) > 0.9
+    )
     found = GridSearchCV(quick("numbers", search=search), {"max_depth": [0, 2]}, cv=2).fit(X, y)
     assert search == "em" or found.best_params_ == {"max_depth": 2}
     X, y = table("two")
@@ -662,7 +816,9 @@ def test_clone_pickle_pipeline_and_search(search):
 
 
 def test_what_belongs_to_the_other_estimator():
-    assert not hasattr(quick("numbers"), "predict_proba") and not hasattr(quick("two"), "predict_interval")
+    assert not hasattr(quick("numbers"), "predict_proba") and not hasattr(
+        quick("two"), "predict_interval"
+    )
 
 
 def test_verbose_tells(capsys):
@@ -693,16 +849,58 @@ def test_stopping_early_warns(search):
 
 # ------------------------------------------------------------------ refusals
 
-@pytest.mark.parametrize("name,value", [
-    ("max_depth", -1), ("max_depth", 2.5), ("max_depth", True), ("max_depth", None), ("max_components", 0),
-    ("max_components", 2.0), ("max_components", None), ("max_gate_features", 0), ("max_gate_features", "all"),
-    ("n_knots", 1), ("n_knots", 3.5), ("n_knots", 1001), ("degree", 0), ("degree", 6), ("degree", None),
-    ("knots", "even"), ("knots", None), ("smooth", "cv"), ("smooth", -0.1), ("smooth", np.nan), ("smooth", np.inf),
-    ("smooth", None), ("smooth", True), ("search", "grid"), ("search", None), ("factors", "no"), ("penalty", -0.1),
-    ("penalty", np.nan), ("penalty", np.inf), ("penalty", "large"), ("n_init", 0), ("n_shakes", -1),
-    ("n_shakes", 1.5), ("n_shakes", None), ("min_mass", -1e-9), ("min_mass", 1.0), ("min_mass", None),
-    ("max_iter", 0), ("tol", -1), ("tol", np.nan), ("n_jobs", 0), ("n_jobs", "all"), ("verbose", "loud"),
-    ("verbose", -1), ("random_state", "seed"), ("random_state", -1)])
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("max_depth", -1),
+        ("max_depth", 2.5),
+        ("max_depth", True),
+        ("max_depth", None),
+        ("max_components", 0),
+        ("max_components", 2.0),
+        ("max_components", None),
+        ("max_gate_features", 0),
+        ("max_gate_features", "all"),
+        ("n_knots", 1),
+        ("n_knots", 3.5),
+        ("n_knots", 1001),
+        ("degree", 0),
+        ("degree", 6),
+        ("degree", None),
+        ("knots", "even"),
+        ("knots", None),
+        ("smooth", "cv"),
+        ("smooth", -0.1),
+        ("smooth", np.nan),
+        ("smooth", np.inf),
+        ("smooth", None),
+        ("smooth", True),
+        ("search", "grid"),
+        ("search", None),
+        ("factors", "no"),
+        ("penalty", -0.1),
+        ("penalty", np.nan),
+        ("penalty", np.inf),
+        ("penalty", "large"),
+        ("n_init", 0),
+        ("n_shakes", -1),
+        ("n_shakes", 1.5),
+        ("n_shakes", None),
+        ("min_mass", -1e-9),
+        ("min_mass", 1.0),
+        ("min_mass", None),
+        ("max_iter", 0),
+        ("tol", -1),
+        ("tol", np.nan),
+        ("n_jobs", 0),
+        ("n_jobs", "all"),
+        ("verbose", "loud"),
+        ("verbose", -1),
+        ("random_state", "seed"),
+        ("random_state", -1),
+    ],
+)
 @pytest.mark.parametrize("kind", ["numbers", "two"])
 def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
     X, y = table(kind, n=40)

@@ -32,9 +32,15 @@ def write_page(path, text):
 
 def test_docs_check_notices(tmp_path):
     """The check's own test: it sees a reference without a definition, and a dead link."""
-    write_page(tmp_path / "page.ipynb", "See @eq-lost and `@fig-quoted`; $$ x $$ {#eq-here} @eq-here.")
-    assert docs.reference_problems(tmp_path / "page.ipynb") == ["page.ipynb: @eq-lost is not defined"]
-    linked = docs.Page('<p id="here"><a href="#here">a</a><a href="#gone">b</a><a href="other.html">c</a></p>')
+    write_page(
+        tmp_path / "page.ipynb", "See @eq-lost and `@fig-quoted`; $$ x $$ {#eq-here} @eq-here."
+    )
+    assert docs.reference_problems(tmp_path / "page.ipynb") == [
+        "page.ipynb: @eq-lost is not defined"
+    ]
+    linked = docs.Page(
+        '<p id="here"><a href="#here">a</a><a href="#gone">b</a><a href="other.html">c</a></p>'
+    )
     assert len(docs.link_problems({"page.html": linked}, tmp_path)) == 2
 
 
@@ -43,7 +49,9 @@ def test_docs_check_notices_a_broken_formula(tmp_path):
     need("pandoc")
     for formula, problems in ((r"$$ \frac{1}{2} \tag{3} $$", 0), (r"$$ \frac{1}{2 $$", 1)):
         write_page(tmp_path / "page.ipynb", formula)
-        assert bool(docs.render(tmp_path / "page.ipynb", tmp_path, {"page.ipynb": "page.html"})[1]) == bool(problems)
+        assert bool(
+            docs.render(tmp_path / "page.ipynb", tmp_path, {"page.ipynb": "page.html"})[1]
+        ) == bool(problems)
 
 
 @the_pages

@@ -24,7 +24,15 @@ from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.fab.engine import Step, fab_steps
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
-from fabinterp.show.tree_plots import plot_meta_tree, plot_trace, plot_tradeoff, plot_tree, plot_uncertainty, replay, tidy
+from fabinterp.show.tree_plots import (
+    plot_meta_tree,
+    plot_trace,
+    plot_tradeoff,
+    plot_tree,
+    plot_uncertainty,
+    replay,
+    tidy,
+)
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rules.core import Columns, Leaf, Split, Tree, read_columns
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
@@ -64,7 +72,11 @@ def random_tree(rng, n_leaves, n_classes=0, hostile=False):
         k = open_.pop(int(rng.integers(len(open_))))
         kind, f = rng.integers(4), int(rng.integers(d - 1))
         splits[k] = [
-            Split((f,), float(rng.normal()) * 10.0 ** rng.integers(-6, 7), missing=bool(rng.integers(2))),
+            Split(
+                (f,),
+                float(rng.normal()) * 10.0 ** rng.integers(-6, 7),
+                missing=bool(rng.integers(2)),
+            ),
             Split((d - 1,), categories=tuple(rng.choice(6, 3, replace=False)), missing=True),
             Split((f, (f + 1) % (d - 1)), float(rng.normal()), tuple(rng.normal(size=2))),
             Split((f,), np.inf, missing=True),
@@ -78,7 +90,9 @@ def random_tree(rng, n_leaves, n_classes=0, hostile=False):
     leaves = [None if s is not None else Leaf(tuple(p)) if n_classes else Leaf(float(rng.normal() * 1e5))
               for s, p in zip(splits, shares, strict=True)]  # fmt: skip
     classes = tuple((*LABELS, "g", "h")[:n_classes]) if n_classes else None
-    return Tree(tuple(splits), yes, no, tuple(leaves), columns, classes, "t" * 90 if hostile else "y")
+    return Tree(
+        tuple(splits), yes, no, tuple(leaves), columns, classes, "t" * 90 if hostile else "y"
+    )
 
 
 def boxes(ax):
@@ -107,7 +121,12 @@ def assert_all_inside(ax):
     page = ax.figure.bbox
     frames = {k: p for p in ax.patches if (k := p.get_gid() or "").startswith("node")}
     for text, place in extents_of(ax):
-        assert place.x0 >= -1 and place.y0 >= -1 and place.x1 <= page.x1 + 1 and place.y1 <= page.y1 + 1, text
+        assert (
+            place.x0 >= -1
+            and place.y0 >= -1
+            and place.x1 <= page.x1 + 1
+            and place.y1 <= page.y1 + 1
+        ), text
         assert not text.get_parse_math()
         if re.fullmatch(r"node\d+(:text|:small)", text.get_gid() or ""):
             frame = frames[text.get_gid().split(":")[0]].get_window_extent()
@@ -116,14 +135,20 @@ def assert_all_inside(ax):
 
 
 def meet(a, b, slack=1e-9):
-    return a[0] < b[2] - slack and b[0] < a[2] - slack and a[1] < b[3] - slack and b[1] < a[3] - slack
+    return (
+        a[0] < b[2] - slack and b[0] < a[2] - slack and a[1] < b[3] - slack and b[1] < a[3] - slack
+    )
 
 
 def crosses(start, end, box):
     """Whether a straight line passes through the inside of a box."""
     t = np.linspace(0, 1, 200)[:, None]
     x, y = (np.array(start) * (1 - t) + np.array(end) * t).T
-    return bool(((x > box[0] + 1e-6) & (x < box[2] - 1e-6) & (y > box[1] + 1e-6) & (y < box[3] - 1e-6)).any())
+    return bool(
+        (
+            (x > box[0] + 1e-6) & (x < box[2] - 1e-6) & (y > box[1] + 1e-6) & (y < box[3] - 1e-6)
+        ).any()
+    )
 
 
 # Layout
@@ -167,11 +192,16 @@ def test_two_leaves_are_as_near_as_they_may_be_and_a_mirrored_tree_is_mirrored()
 @examples(25)
 @given(st.integers(0, 10**6), st.integers(1, 32), st.sampled_from(["down", "right", "outline"]),
        st.sampled_from([None, 3.0, 6.4]), st.sampled_from([0, 3]))  # fmt: skip
-def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(seed, n_leaves, layout, width, n_classes):
+def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(
+    seed, n_leaves, layout, width, n_classes
+):
     tree = random_tree(np.random.default_rng(seed), n_leaves, n_classes)
     sketch = pictures.sketch_of(tree)
     plan = pictures.plan_of(sketch, pictures.cut_at(sketch), (width, np.inf), layout)
-    frames = [(x, y, x + b.width, y + b.height) for x, y, b in zip(plan.left, plan.top, plan.boxes, strict=True)]
+    frames = [
+        (x, y, x + b.width, y + b.height)
+        for x, y, b in zip(plan.left, plan.top, plan.boxes, strict=True)
+    ]
     assert len(frames) == 2 * n_leaves - 1
     assert not [pair for pair in combinations(frames, 2) if meet(*pair)]
     assert all(a >= 0 and b >= 0 and c <= plan.width and d <= plan.height for a, b, c, d in frames)
@@ -179,14 +209,25 @@ def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(seed, n_le
         for start, end in zip(way, way[1:], strict=False):
             assert not [frame for frame in frames if crosses(start, end, frame)]
     parents = {c: k for k, below in enumerate(plan.children) for c in below}
-    assert sorted(parents) == list(range(1, len(frames))) and all(bool(plan.ways[c]) for c in parents)
+    assert sorted(parents) == list(range(1, len(frames))) and all(
+        bool(plan.ways[c]) for c in parents
+    )
 
 
 @examples(12)
-@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([2.0, 3.0, None]), st.sampled_from([0, 2, 6]))
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 9),
+    st.sampled_from([2.0, 3.0, None]),
+    st.sampled_from([0, 2, 6]),
+)
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_hostile_names_are_drawn_within_their_boxes_and_the_figure(seed, n_leaves, width, n_classes):
-    ax = plot_tree(random_tree(np.random.default_rng(seed), n_leaves, n_classes, hostile=True), width=width)
+def test_hostile_names_are_drawn_within_their_boxes_and_the_figure(
+    seed, n_leaves, width, n_classes
+):
+    ax = plot_tree(
+        random_tree(np.random.default_rng(seed), n_leaves, n_classes, hostile=True), width=width
+    )
     assert len(boxes(ax)) == 2 * n_leaves - 1
     assert not [pair for pair in combinations(boxes(ax).values(), 2) if meet(*pair)]
     assert_all_inside(ax)
@@ -205,14 +246,19 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
     for k, rule in zip(leaves, rules.rules, strict=True):
         best = int(np.argmax(rule.leaf.value))
         assert said(ax, f"node{k}:text") == [str(tree.classes[best])]
-        counted = f"{100 * rule.leaf.value[best]:.3g} % of {rule.support:.6g} row" + "s" * (rule.support != 1)
+        counted = f"{100 * rule.leaf.value[best]:.3g} % of {rule.support:.6g} row" + "s" * (
+            rule.support != 1
+        )
         assert " ".join(said(ax, f"node{k}:small")) == counted
         parts = [p for p in ax.patches if re.fullmatch(f"leaf{k}:class\\d", p.get_gid() or "")]
         wide = sum(p.get_width() for p in parts)
         assert np.allclose([p.get_width() / wide for p in parts], rule.leaf.value)
     for k in set(range(9)) - set(leaves):
         (f,) = tree.splits[k].features
-        assert " ".join(said(ax, f"node{k}:text")) == f"x{f} > {pictures.short(tree.splits[k].threshold)}?"
+        assert (
+            " ".join(said(ax, f"node{k}:text"))
+            == f"x{f} > {pictures.short(tree.splits[k].threshold)}?"
+        )
     assert sorted(said(ax, r"number\d+")) == ["1", "2", "3", "4", "5"]
     assert_all_inside(ax)
 
@@ -221,7 +267,11 @@ def test_lines_are_as_wide_as_the_share_of_the_rows():
     tree, X, y = iris_tree()
     ax = plot_tree(tree, X)
     passed = tree.decision_path(X).mean(axis=0)
-    widths = {int(k.get_gid()[3:]): k.get_linewidth() for k in ax.lines if (k.get_gid() or "").startswith("way")}
+    widths = {
+        int(k.get_gid()[3:]): k.get_linewidth()
+        for k in ax.lines
+        if (k.get_gid() or "").startswith("way")
+    }
     assert set(widths) == set(range(1, 9))
     assert np.allclose([widths[k] for k in range(1, 9)], 0.5 + 4 * passed[1:])
     assert said(plot_tree(tree, X), "note") == ["width of a line: share of the rows"]
@@ -240,7 +290,9 @@ def test_numbers_stand_on_one_scale_with_the_spread_of_their_rows():
     for k, (a, b) in spread.items():
         begin, end = lines[f"leaf{k}:scale"].get_xdata()
         place = lines[f"leaf{k}:answer"].get_xdata()[0]
-        assert np.isclose((place - begin) / (end - begin), (tree.leaves[k].value - low) / (high - low))
+        assert np.isclose(
+            (place - begin) / (end - begin), (tree.leaves[k].value - low) / (high - low)
+        )
         bar = bars[f"leaf{k}:spread"]
         assert np.isclose((bar.get_x() - begin) / (end - begin), (a - low) / (high - low))
         assert np.isclose(bar.get_width() / (end - begin), (b - a) / (high - low))
@@ -248,7 +300,9 @@ def test_numbers_stand_on_one_scale_with_the_spread_of_their_rows():
 
 
 def test_gaps_sets_and_slanted_questions_are_said():
-    columns = Columns(("age", "colour", "b"), (None, ("red", "green", "blue"), None), (True, False, False))
+    columns = Columns(
+        ("age", "colour", "b"), (None, ("red", "green", "blue"), None), (True, False, False)
+    )
     walls = (Split((0,), 3.25, missing=True), Split((1,), categories=(0, 2)), Split((0, 2), 1.0, (1.5, -2.0)),
              Split((0,), np.inf, missing=True), None, None, None, None, None)  # fmt: skip
     no, yes = [1, 3, 5, 7, -1, -1, -1, -1, -1], [2, 4, 6, 8, -1, -1, -1, -1, -1]
@@ -257,9 +311,16 @@ def test_gaps_sets_and_slanted_questions_are_said():
     told = [" ".join(said(ax, f"node{k}:text")) for k in range(4)]
     assert told == ["age > 3.25?", "colour ∈ {red, blue}?", "1.5·age - 2·b > 1?", "age is missing?"]
     assert [said(ax, f"side{k}")[0] for k in (1, 2, 3, 4)] == ["no", "yes ◇", "no", "yes"]
-    assert [said(ax, f"side{k}")[0] for k in (5, 6, 7, 8)] == ["no ◇", "yes", "no", "yes"]  # a sum, and the gap itself
+    assert [said(ax, f"side{k}")[0] for k in (5, 6, 7, 8)] == [
+        "no ◇",
+        "yes",
+        "no",
+        "yes",
+    ]  # a sum, and the gap itself
     assert any("missing" in note for note in said(ax, "note"))
-    whole = plot_tree(Tree(walls, yes, no, leaves, Columns(columns.names, columns.categories, (False,) * 3)))
+    whole = plot_tree(
+        Tree(walls, yes, no, leaves, Columns(columns.names, columns.categories, (False,) * 3))
+    )
     assert not any("◇" in text for text in said(whole, r"side\d+|note"))
 
 
@@ -271,21 +332,27 @@ def test_estimators_with_equations_show_their_largest_terms():
     assert len(boxes(ax)) == len(model.tree_.splits)
     for k, leaf in enumerate(model.tree_.leaves):
         if leaf is not None and leaf.has_equation:
-            drawn = [line for line in ax.lines if re.fullmatch(f"leaf{k}:term\\d+", line.get_gid() or "")]
+            drawn = [
+                line for line in ax.lines if re.fullmatch(f"leaf{k}:term\\d+", line.get_gid() or "")
+            ]
             assert len(drawn) == min(3, len(leaf.used))
             assert {int(line.get_gid().split("term")[1]) for line in drawn} <= set(leaf.used)
     assert_all_inside(ax)
     supports = plot_tree(model)  # counts come from rules_ where no X is given
     numbers = pictures.numbered(model.tree_, pictures.in_order(model.tree_))
     for k, r in numbers.items():
-        assert f"{model.rules_.rules[r].support:.6g} rows" in " ".join(said(supports, f"node{k}:small"))
+        assert f"{model.rules_.rules[r].support:.6g} rows" in " ".join(
+            said(supports, f"node{k}:small")
+        )
 
 
 def test_every_kind_of_estimator_is_drawn():
     data = load_iris(as_frame=True)
     X, y = data.data, data.target_names[data.target]
     several = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(X, y)
-    two = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(X[y != "setosa"], y[y != "setosa"])
+    two = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(
+        X[y != "setosa"], y[y != "setosa"]
+    )
     oblique = ObliqueAdditiveRegressor(max_depth=1, n_shakes=1, random_state=0).fit(X, data.target)
     for model in (several, two, oblique, MetaTreeClassifier(random_state=0).fit(X, y)):
         ax = plot_tree(model, X, width=4.0)
@@ -328,7 +395,9 @@ def test_axes_get_the_layout_that_shrinks_least():
     tree, X, y = iris_tree(8)
     shrunk = {}
     for layout in (None, "down", "right", "outline"):
-        ax = plot_tree(tree, X, ax=plt.figure(figsize=(9, 2.5)).add_axes((0, 0, 1, 1)), layout=layout)
+        ax = plot_tree(
+            tree, X, ax=plt.figure(figsize=(9, 2.5)).add_axes((0, 0, 1, 1)), layout=layout
+        )
         shrunk[layout] = max(t.get_fontsize() for t in ax.texts)
     assert shrunk[None] == max(shrunk.values()) > 1.5 * shrunk["outline"]
 
@@ -357,9 +426,17 @@ def test_meta_tree_is_as_dark_as_sure():
     inner = [k for k in range(len(asked)) if asked[k] > 0]
     assert max(shown) == pytest.approx(100 * asked[0], rel=5e-3)
     assert all(min(abs(100 * asked[inner] - p)) <= 0.006 * max(p, 1) for p in shown)
-    fills = {k: p.get_facecolor()[3] for p in ax.patches if re.fullmatch(r"node\d+", k := p.get_gid() or "")}
+    fills = {
+        k: p.get_facecolor()[3]
+        for p in ax.patches
+        if re.fullmatch(r"node\d+", k := p.get_gid() or "")
+    }
     assert fills["node0"] == pytest.approx(0.6 * asked[0])
-    widths = {int(k.get_gid()[3:]): k.get_linewidth() for k in ax.lines if (k.get_gid() or "").startswith("way")}
+    widths = {
+        int(k.get_gid()[3:]): k.get_linewidth()
+        for k in ax.lines
+        if (k.get_gid() or "").startswith("way")
+    }
     for child in (tree.no[0], tree.yes[0]):
         assert widths[int(child)] == pytest.approx(0.5 + 4 * asked[0])
     assert_all_inside(ax)
@@ -369,24 +446,34 @@ def test_meta_tree_is_as_dark_as_sure():
 
 def test_chances_along_a_tree_are_those_of_the_posterior():
     data = load_iris()
-    model = MetaTreeRegressor(n_trees=2, max_depth=3, random_state=0).fit(data.data, data.data[:, 0] + data.target)
+    model = MetaTreeRegressor(n_trees=2, max_depth=3, random_state=0).fit(
+        data.data, data.data[:, 0] + data.target
+    )
     for t in range(2):
         tree = model.to_tree(t)
         reach, asked = pictures.chances_in(model, t, tree)
         leaf = np.array([s is None for s in tree.splits])
         assert reach[0] == 1 and np.all(asked[leaf] == 0) and np.all(asked <= reach + 1e-12)
         for k in np.flatnonzero(~leaf):
-            assert reach[tree.no[k]] == pytest.approx(asked[k]) and reach[tree.yes[k]] == pytest.approx(asked[k])
+            assert reach[tree.no[k]] == pytest.approx(asked[k]) and reach[
+                tree.yes[k]
+            ] == pytest.approx(asked[k])
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 3))
-    one = MetaTreeClassifier(max_depth=3, split_prob=0.7, random_state=0).fit(X, X[:, 0] + 2 * rng.normal(size=60) > 0)
+    one = MetaTreeClassifier(max_depth=3, split_prob=0.7, random_state=0).fit(
+        X, X[:, 0] + 2 * rng.normal(size=60) > 0
+    )
     reach, asked = pictures.chances_in(one, 0, one.to_tree())
     kept = [[str(s) for s in tree.splits if s is not None] for tree in one.sample_trees(2000, 0)]
     level = pictures.levels_of(one.to_tree(), pictures.in_order(one.to_tree()))
-    assert np.any((reach[level == 2] > 0.1) & (reach[level == 2] < 0.9))  # there is something to doubt
+    assert np.any(
+        (reach[level == 2] > 0.1) & (reach[level == 2] < 0.9)
+    )  # there is something to doubt
     for k, split in enumerate(one.to_tree().splits):
         if split is not None:
-            assert np.mean([str(split) in asks for asks in kept]) == pytest.approx(asked[k], abs=0.05)
+            assert np.mean([str(split) in asks for asks in kept]) == pytest.approx(
+                asked[k], abs=0.05
+            )
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
@@ -428,7 +515,10 @@ def test_replay_is_the_fit_and_knows_the_components():
     moments = replay(model, X, y)
     assert vars(model).keys() == before.keys() and all(vars(model)[k] is before[k] for k in before)
     assert [m.fic for m in moments] == model.trace_.tolist()
-    assert moments[-1].n_components == model.n_components_ and moments[0].n_before == model.max_components
+    assert (
+        moments[-1].n_components == model.n_components_
+        and moments[0].n_before == model.max_components
+    )
     assert all(a.n_components == b.n_before for a, b in zip(moments, moments[1:], strict=False))
     with pytest.raises(ValueError, match="those of the fit"):
         replay(model, X[:300], y[:300])
@@ -454,7 +544,10 @@ def test_trace_of_a_model_and_of_steps():
     sizes = [step.n_components for step in steps]
     told = said(plot_trace(steps, ax=plt.figure().subplots()), "size")
     assert told == [str(n) for n, before in zip(sizes, [0, *sizes]) if n != before]
-    steps = [Step(None, None, float(f), s, k) for k, f, s in ((4, -9, False), (4, -5, False), (2, -4, True))]
+    steps = [
+        Step(None, None, float(f), s, k)
+        for k, f, s in ((4, -9, False), (4, -5, False), (2, -4, True))
+    ]
     ax = plot_trace(steps, ax=plt.figure().subplots())
     marks = next(k for k in ax.lines if k.get_gid() == "shrunk")
     assert marks.get_xdata().tolist() == [3] and marks.get_ydata().tolist() == [-4]
@@ -465,16 +558,24 @@ def first_model():
     """A rule mixture drawn at random, with the rows it is fitted to."""
     X, y = load_iris(return_X_y=True)
     bins = merge_identical(X, table_thresholds(X, 8))
-    return random_mixture(bins, y, np.ones(len(y)), 4, 3, np.random.default_rng(0)), incidence(codes(X, bins), bins), y
+    return (
+        random_mixture(bins, y, np.ones(len(y)), 4, 3, np.random.default_rng(0)),
+        incidence(codes(X, bins), bins),
+        y,
+    )
 
 
 @pytest.mark.filterwarnings("ignore:FIC still rises")
 def test_replay_of_equations_by_em():
     X, y = load_diabetes(return_X_y=True)
-    model = PiecewiseLinearRegressor(search="em", init="random", max_depth=3, n_init=2, max_iter=9, random_state=0)
+    model = PiecewiseLinearRegressor(
+        search="em", init="random", max_depth=3, n_init=2, max_iter=9, random_state=0
+    )
     model.fit(X, y)
     moments = replay(model, X, y)
-    assert [m.fic for m in moments] == model.trace_[:len(moments)].tolist() and moments[0].n_before == 8
+    assert [m.fic for m in moments] == model.trace_[: len(moments)].tolist() and moments[
+        0
+    ].n_before == 8
     plot_trace(moments)
     with pytest.raises(ValueError, match="FAB EM fits"):
         replay(PiecewiseLinearRegressor(max_depth=1, n_shakes=0).fit(X, y), X, y)
@@ -484,7 +585,10 @@ def test_replay_of_equations_by_em():
 def test_words_of_a_trace_stay_inside(size):
     rng = np.random.default_rng(0)
     sizes = np.sort(rng.integers(1, 40, 60))[::-1]
-    moments = [pictures.Moment(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)])) for k, n in enumerate(sizes)]
+    moments = [
+        pictures.Moment(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)]))
+        for k, n in enumerate(sizes)
+    ]
     ax = plot_trace(moments, plt.figure(figsize=size, layout="constrained").subplots())
     found, frame = extents_of(ax), ax.get_window_extent()
     for text, place in found:
@@ -507,7 +611,9 @@ def test_tradeoff_draws_every_point_and_names_every_line():
     assert lines["model0"].get_ydata().tolist() == [0.3, 0.24, 0.2]
     assert set(lines["model2"].get_ydata()) == {0.2}
     assert said(ax, r"name\d") == list(RESULTS)
-    places = [t.get_window_extent() for t, _ in extents_of(ax) if (t.get_gid() or "").startswith("name")]
+    places = [
+        t.get_window_extent() for t, _ in extents_of(ax) if (t.get_gid() or "").startswith("name")
+    ]
     assert not [1 for a, b in combinations(places, 2) if a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1]
     assert all(p.x1 <= ax.figure.bbox.x1 and p.y0 >= 0 for p in places)
     data_end = ax.transData.transform((8, 0.2))[0]
@@ -517,7 +623,11 @@ def test_tradeoff_draws_every_point_and_names_every_line():
 
 def test_tradeoff_reads_frames_and_refuses_what_is_none():
     pd = pytest.importorskip("pandas")
-    rows = [(name, s, e) for name, (sizes, errors, *_) in RESULTS.items() for s, e in zip(sizes or [np.nan], errors)]
+    rows = [
+        (name, s, e)
+        for name, (sizes, errors, *_) in RESULTS.items()
+        for s, e in zip(sizes or [np.nan], errors)
+    ]
     frame = pd.DataFrame(rows, columns=["model", "size", "error"])
     for one, other in zip(pictures.results_in(RESULTS), pictures.results_in(frame), strict=True):
         assert one[0] == other[0] and np.array_equal(one[1], other[1], equal_nan=True)
@@ -536,14 +646,19 @@ def test_names_are_moved_as_little_as_possible(wanted, least):
     assert np.all(np.diff(found[order]) >= least - 1e-9)
     if np.all(np.diff(np.sort(wanted)) >= least):
         assert np.allclose(found, wanted)
-    assert np.isclose(found.mean(), np.mean(wanted))  # each block stands around the mean of what it wanted
+    assert np.isclose(
+        found.mean(), np.mean(wanted)
+    )  # each block stands around the mean of what it wanted
 
 
 @pytest.mark.parametrize("log", [True, False])
 @pytest.mark.parametrize("size", [(3, 2), (6, 4)])
 def test_tradeoff_of_many_lines_stays_inside(log, size):
     rng = np.random.default_rng(0)
-    many = {f"model {k} of a long and longer name": (np.arange(1, 40, 9), rng.random(5)) for k in range(8)}
+    many = {
+        f"model {k} of a long and longer name": (np.arange(1, 40, 9), rng.random(5))
+        for k in range(8)
+    }
     ax = plot_tradeoff(many, plt.figure(figsize=size, layout="constrained").subplots(), log=log)
     page = ax.figure.bbox
     for text, place in extents_of(ax):
@@ -558,7 +673,9 @@ def drawn_trees(n=40):
     trees = []
     for _ in range(n):
         rows = rng.integers(0, len(data.data), len(data.data))
-        trees.append(grown(data.data.iloc[rows, :5], data.target.iloc[rows], 4, DecisionTreeRegressor))
+        trees.append(
+            grown(data.data.iloc[rows, :5], data.target.iloc[rows], 4, DecisionTreeRegressor)
+        )
     return trees, data.data.iloc[:, :5], data.target
 
 
@@ -568,9 +685,14 @@ def test_inclusion_and_cuts_are_counted():
     trees = [Tree(t.splits, t.yes, t.no, t.leaves, columns) for t in trees]
     draws = pictures.draws_of(trees)
     asked = [[s for s in tree.splits if s is not None] for tree in trees]
-    assert np.allclose(draws.inclusion, [np.mean([any(f in s.features for s in a) for a in asked]) for f in range(5)])
+    assert np.allclose(
+        draws.inclusion,
+        [np.mean([any(f in s.features for s in a) for a in asked]) for f in range(5)],
+    )
     for f, cuts in draws.cuts.items():
-        assert np.array_equal(cuts, sorted(s.threshold for a in asked for s in a if s.features == (f,)))
+        assert np.array_equal(
+            cuts, sorted(s.threshold for a in asked for s in a if s.features == (f,))
+        )
     ax = plot_uncertainty(trees, X)
     for f in range(5):
         if draws.inclusion[f]:
@@ -586,11 +708,19 @@ def test_inclusion_and_cuts_are_counted():
 
 def test_labels_that_questions_set_apart_get_bars():
     columns = Columns(("colour", "b"), (("red", "green", "blue"), None), (False, False))
-    asks = [Split((0,), categories=c) for c in ((0,), (0,), (1, 2), (1,))]  # red, red, all but red, green
-    trees = [Tree((s, None, None), [1, -1, -1], [2, -1, -1], (None, Leaf(1.0), Leaf(2.0)), columns) for s in asks]
+    asks = [
+        Split((0,), categories=c) for c in ((0,), (0,), (1, 2), (1,))
+    ]  # red, red, all but red, green
+    trees = [
+        Tree((s, None, None), [1, -1, -1], [2, -1, -1], (None, Leaf(1.0), Leaf(2.0)), columns)
+        for s in asks
+    ]
     ax = plot_uncertainty(trees)
     assert [said(ax, f"feature0:name{c}") for c in range(3)] == [["red"], ["green"], ["blue"]]
-    bars = [next(p for p in ax.patches if p.get_gid() == f"feature0:label{c}").get_height() for c in range(3)]
+    bars = [
+        next(p for p in ax.patches if p.get_gid() == f"feature0:label{c}").get_height()
+        for c in range(3)
+    ]
     assert np.allclose(bars, 0.2 * np.array([0.75, 0.25, 0.0]))
     assert said(ax, "feature0:percent") == ["100 %"] and said(ax, "feature1:percent") == []
 
@@ -628,12 +758,15 @@ def test_draws_of_hostile_trees(width):
 def test_a_fitted_proxy_is_drawn():
     proxy = pytest.importorskip("fabinterp.proxy.proxy_trees")
     from sklearn.linear_model import BayesianRidge
+
     data = load_diabetes(as_frame=True)
     model = proxy.ProxyTreeRegressor(BayesianRidge(), max_leaves=5, n_draws=8, cv=2, random_state=0)
     model.fit(data.data, data.target)
     ends = [k for k in pictures.in_order(model.tree_) if model.tree_.splits[k] is None]
     means = [model.tree_.leaves[k].value for k in ends]
-    assert np.allclose(np.corrcoef(means, model.leaf_draws_.mean(axis=0))[0, 1], 1, atol=0.01)  # the same order
+    assert np.allclose(
+        np.corrcoef(means, model.leaf_draws_.mean(axis=0))[0, 1], 1, atol=0.01
+    )  # the same order
     assert np.allclose(pictures.draws_of(model.trees_).inclusion, model.inclusion_)
     assert_all_inside(plot_uncertainty(model, data.data))
     assert_all_inside(plot_tree(model, data.data, data.target))
@@ -644,13 +777,33 @@ def test_what_cannot_be_drawn_is_refused():
     other = random_tree(np.random.default_rng(0), 3)
     cases = [
         (lambda: plot_tree(tree.rules()), TypeError, "tree must be a rules.Tree .* got RuleSet"),
-        (lambda: plot_tree(DecisionTreeClassifier().fit(X, y)), TypeError, "got DecisionTreeClassifier"),
-        (lambda: plot_tree(tree, X, y[:5]), ValueError, r"y must have one entry per row of X \(150\), got 5"),
+        (
+            lambda: plot_tree(DecisionTreeClassifier().fit(X, y)),
+            TypeError,
+            "got DecisionTreeClassifier",
+        ),
+        (
+            lambda: plot_tree(tree, X, y[:5]),
+            ValueError,
+            r"y must have one entry per row of X \(150\), got 5",
+        ),
         (lambda: plot_tree(tree, None, y), ValueError, "y must have one entry"),
-        (lambda: plot_tree(tree, layout="up"), ValueError, "layout must be None, 'down', 'right' or 'outline'"),
-        (lambda: plot_tree(tree, max_depth=-1), ValueError, "max_depth must be None or a whole number from 0, got -1"),
+        (
+            lambda: plot_tree(tree, layout="up"),
+            ValueError,
+            "layout must be None, 'down', 'right' or 'outline'",
+        ),
+        (
+            lambda: plot_tree(tree, max_depth=-1),
+            ValueError,
+            "max_depth must be None or a whole number from 0, got -1",
+        ),
         (lambda: plot_meta_tree(tree), TypeError, "model must be a fitted meta-tree, got Tree"),
-        (lambda: plot_meta_tree(MetaTreeClassifier().fit(X, y), 1), ValueError, "t must be from 0 to 0, got 1"),
+        (
+            lambda: plot_meta_tree(MetaTreeClassifier().fit(X, y), 1),
+            ValueError,
+            "t must be from 0 to 0, got 1",
+        ),
         (lambda: plot_trace(tree), TypeError, "model must be fitted and have trace_"),
         (lambda: plot_uncertainty(tree), TypeError, "proxy must have trees_ .* or be a list"),
         (lambda: plot_uncertainty([tree, other]), ValueError, "trees must be of the same columns"),

@@ -18,7 +18,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor, chosen, shakes_for
+from fabinterp.models.piecewise import (
+    PiecewiseLinearClassifier,
+    PiecewiseLinearRegressor,
+    chosen,
+    shakes_for,
+)
 from fabinterp.rules.core import Columns, RuleSet, Tree
 from fabinterp.rows.tables import unit_of
 
@@ -50,6 +55,7 @@ def table(kind="numbers", seed=0, n=120, d=3):
 
 # ------------------------------------------------------------------ what is shown is what predicts
 
+
 def some_table(rng, framed, kind):
     """Draw a table, weights or None, and rows never seen, which lack no number that an equation may hold."""
     X, y, w, new = any_table(rng, kind, target, wide_frame if framed else None)
@@ -70,8 +76,15 @@ def some_table(rng, framed, kind):
 def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, framed):
     rng = np.random.default_rng(seed)
     X, y, w, new = some_table(rng, framed, kind)
-    model = quick(kind, search=search, n_shakes=2, max_iter=8, min_mass=rng.choice([0.0, 0.05]),
-                  max_bins=[None, 4][seed % 2], init=["grow", "random"][seed // 2 % 2]).fit(X, y, w)
+    model = quick(
+        kind,
+        search=search,
+        n_shakes=2,
+        max_iter=8,
+        min_mass=rng.choice([0.0, 0.05]),
+        max_bins=[None, 4][seed % 2],
+        init=["grow", "random"][seed // 2 % 2],
+    ).fit(X, y, w)
     rules, tree = model.rules_, model.tree_
     again = RuleSet.from_json(rules.to_json()), Tree.from_json(tree.to_json())
     assert again == (rules, tree)
@@ -81,12 +94,18 @@ def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, fr
         assert all(np.array_equal(other.predict(rows), said) for other in (rules, tree, *again))
         if kind == "numbers":
             assert np.isfinite(said).all() and y.min() <= said.min() and said.max() <= y.max()
-            assert np.allclose(by_python(rules, rows), said, rtol=1e-12, atol=1e-12 * np.abs(y).max())
+            assert np.allclose(
+                by_python(rules, rows), said, rtol=1e-12, atol=1e-12 * np.abs(y).max()
+            )
             continue
         proba = model.predict_proba(rows)
-        assert all(np.array_equal(other.predict_proba(rows), proba) for other in (rules, tree, *again))
+        assert all(
+            np.array_equal(other.predict_proba(rows), proba) for other in (rules, tree, *again)
+        )
         assert np.allclose(proba.sum(axis=1), 1, rtol=1e-12) and proba.min() >= 0
-        assert (proba[np.arange(len(rows)), np.searchsorted(model.classes_, said)] == proba.max(axis=1)).all()
+        assert (
+            proba[np.arange(len(rows)), np.searchsorted(model.classes_, said)] == proba.max(axis=1)
+        ).all()
         assert by_python(rules, rows) == said.tolist()
         told = [list(row.values()) for row in by_python(rules, rows, proba=True)]
         assert np.allclose(told, proba, rtol=1e-9, atol=1e-12)
@@ -115,7 +134,9 @@ def sums_by_hand(model, X):
         return coef[:, :1] + (coef[:, 1:] * columns).sum(axis=1, keepdims=True)
     parts = []
     for label in model.classes_:
-        coef = np.array([frame.loc[[(k, label)]].to_numpy(float)[0] for k in range(1, model.n_components_ + 1)])[at]
+        coef = np.array(
+            [frame.loc[[(k, label)]].to_numpy(float)[0] for k in range(1, model.n_components_ + 1)]
+        )[at]
         parts.append(coef[:, 0] + (coef[:, 1:] * columns).sum(axis=1))
     return np.stack(parts, axis=1)
 
@@ -156,6 +177,7 @@ def test_coef_frame_of_leaves_without_equations_holds_numbers(kind):
 
 # ------------------------------------------------------------------ the models
 
+
 def test_depth_zero_is_one_sparse_linear_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6)) * [1, 10, 1e-3, 1, 5, 1] + [0, 3, 0, -7, 0, 1]
@@ -165,7 +187,9 @@ def test_depth_zero_is_one_sparse_linear_model():
         (rule,) = model.rules_.rules
         assert rule.conditions == () and rule.leaf.features == (0, 2) and model.n_components_ == 1
         design = np.column_stack([np.ones(300), X[:, [0, 2]]])
-        assert np.allclose([rule.leaf.value, *rule.leaf.coef], np.linalg.lstsq(design, y, rcond=None)[0], rtol=1e-6)
+        assert np.allclose(
+            [rule.leaf.value, *rule.leaf.coef], np.linalg.lstsq(design, y, rcond=None)[0], rtol=1e-6
+        )
 
 
 @searches
@@ -214,25 +238,46 @@ def test_the_threshold_is_the_best_midpoint_whatever_the_bins(max_bins):
     X = np.column_stack([x, rng.normal(size=400)])
     y = np.where(x > 0.37, 10 + X[:, 1], -X[:, 1]) + 0.1 * rng.normal(size=400)
     model = quick("numbers", max_bins=max_bins).fit(X, y)
-    if max_bins == 2:  # the halves of a feature: what the search sees need not hold the true question
+    if (
+        max_bins == 2
+    ):  # the halves of a feature: what the search sees need not hold the true question
         assert np.isfinite(model.predict(X)).all()
         return
     assert model.n_components_ == 2
-    assert set(zip(model.rules_.apply(X).tolist(), (x > 0.37).tolist(), strict=True)) == {(0, False), (1, True)}
+    assert set(zip(model.rules_.apply(X).tolist(), (x > 0.37).tolist(), strict=True)) == {
+        (0, False),
+        (1, True),
+    }
     (split,) = [split for split in model.tree_.splits if split is not None]
     assert split.features == (0,) and 0.37 <= split.threshold < 0.3725
 
 
-@pytest.mark.parametrize("switches", [
-    {}, {"projection": False}, {"hard_gates": False}, {"projection": False, "hard_gates": False}, {"init": "random"},
-    {"init": "random", "hard_gates": False}, {"penalty": 0.0}, {"penalty": 0.0, "init": "random", "projection": False},
-    {"min_mass": 0.0}, {"min_mass": 0.3}, {"max_depth": 0, "init": "random"}, {"max_iter": 1}, {"n_init": 3}])
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {},
+        {"projection": False},
+        {"hard_gates": False},
+        {"projection": False, "hard_gates": False},
+        {"init": "random"},
+        {"init": "random", "hard_gates": False},
+        {"penalty": 0.0},
+        {"penalty": 0.0, "init": "random", "projection": False},
+        {"min_mass": 0.0},
+        {"min_mass": 0.3},
+        {"max_depth": 0, "init": "random"},
+        {"max_iter": 1},
+        {"n_init": 3},
+    ],
+)
 @kinds
 def test_em_with_every_switch(kind, switches):
     X, y = table(kind)
     model = quick(kind, search="em", **switches).fit(X, y)
     assert 1 <= len(model.rules_.rules) <= model.n_components_ <= 4
-    assert model.score(X, y) > (-0.1 if switches.get("max_depth") == 0 or "min_mass" in switches else 0.25)
+    assert model.score(X, y) > (
+        -0.1 if switches.get("max_depth") == 0 or "min_mass" in switches else 0.25
+    )
     if switches.get("hard_gates", True):  # soft gates may leave an expert no row
         assert model.n_components_ == len(model.rules_.rules)
         assert np.array_equal(model.predict_path(X), model.predict(X))
@@ -258,7 +303,9 @@ def test_soft_gates_answer_by_the_likeliest_path():
 
 def test_hard_gates_are_refitted_and_soft_gates_are_not():
     X, y = table()
-    hard, soft = (quick("numbers", search="em", hard_gates=gates).fit(X, y) for gates in (True, False))
+    hard, soft = (
+        quick("numbers", search="em", hard_gates=gates).fit(X, y) for gates in (True, False)
+    )
     assert {gate.prob for gate in hard.model_.gates.gates} == {1.0}
     assert all(0 < gate.prob < 1 for gate in soft.model_.gates.gates)
     assert hard.fic_ > soft.fic_  # clear data: the gates of Bernoulli only cost
@@ -271,7 +318,9 @@ def test_predict_interval_holds_as_many_as_it_says(search):
     def draw(n):
         X = rng.normal(size=(n, 4))
         right = X[:, 0] > 0.3
-        return X, np.where(right, 5 + X[:, 1], -2 * X[:, 2]) + np.where(right, 0.3, 1.0) * rng.normal(size=n)
+        return X, np.where(right, 5 + X[:, 1], -2 * X[:, 2]) + np.where(
+            right, 0.3, 1.0
+        ) * rng.normal(size=n)
 
     X, y = draw(400)
     model = quick("numbers", search=search).fit(X, y)
@@ -281,7 +330,9 @@ def test_predict_interval_holds_as_many_as_it_says(search):
         assert abs(np.mean((low <= y) & (y <= high)) - level) < 0.04
         assert np.allclose((low + high) / 2, model.predict(X))
     assert model.std_.shape == (model.n_components_,)
-    assert model.std_.min() == pytest.approx(0.3, rel=0.2) and model.std_.max() == pytest.approx(1, rel=0.2)
+    assert model.std_.min() == pytest.approx(0.3, rel=0.2) and model.std_.max() == pytest.approx(
+        1, rel=0.2
+    )
     for level in (0, 1, 1.5, -0.1, np.nan):
         with pytest.raises(ValueError, match="^level must lie between 0 and 1, got"):
             model.predict_interval(X, level)
@@ -300,14 +351,20 @@ def test_std_by_hand():
 
 # ------------------------------------------------------------------ the same answer, always
 
+
 @kinds
 @searches
 def test_n_jobs_and_repetition_change_nothing(kind, search):
     X, y = table(kind, n=80)
-    runs = [quick(kind, search=search, init="random", n_init=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 1)]
+    runs = [
+        quick(kind, search=search, init="random", n_init=3, n_jobs=jobs).fit(X, y)
+        for jobs in (1, 2, 1)
+    ]
     assert runs[0].rules_ == runs[1].rules_ == runs[2].rules_
     assert runs[0].tree_ == runs[1].tree_ == runs[2].tree_
-    assert np.array_equal(runs[0].trace_, runs[1].trace_) and np.array_equal(runs[0].trace_, runs[2].trace_)
+    assert np.array_equal(runs[0].trace_, runs[1].trace_) and np.array_equal(
+        runs[0].trace_, runs[2].trace_
+    )
 
 
 @kinds
@@ -317,7 +374,9 @@ def test_weights_are_repetitions_and_order_does_not_matter(kind, search):
     rng = np.random.default_rng(1)
     w = rng.integers(0, 4, 80)
     at = rng.permutation(np.repeat(np.arange(80), w))
-    weighted, repeated = (quick(kind, search=search).fit(*rows) for rows in ((X, y, w), (X[at], y[at])))
+    weighted, repeated = (
+        quick(kind, search=search).fit(*rows) for rows in ((X, y, w), (X[at], y[at]))
+    )
     assert weighted.rules_ == repeated.rules_ and weighted.fic_ == repeated.fic_
     junk = np.vstack([X, np.full((3, 3), 1e6)])
     zero = quick(kind, search=search).fit(junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0]))
@@ -337,13 +396,16 @@ def test_row_order_of_a_frame_does_not_matter(kind):
 
 # ------------------------------------------------------------------ units
 
+
 def same_tree(plain, moved, X, there):
     """Whether two models ask the same of the same rows, and speak of the same features in the same leaves."""
     assert len(plain.rules_.rules) > 1
     assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(there))
     for ours, theirs in zip(plain.rules_.rules, moved.rules_.rules, strict=True):
         assert ours.leaf.features == theirs.leaf.features
-        assert [c[0].features for c in ours.conditions] == [c[0].features for c in theirs.conditions]
+        assert [c[0].features for c in ours.conditions] == [
+            c[0].features for c in theirs.conditions
+        ]
 
 
 @kinds
@@ -356,7 +418,9 @@ def test_the_tree_does_not_depend_on_the_units_of_X(kind, search, scale, offset)
     plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
     same_tree(plain, moved, X, there)
     answer = "predict" if kind == "numbers" else "predict_proba"
-    assert np.allclose(getattr(moved, answer)(there), getattr(plain, answer)(X), atol=1e-4 if offset else 1e-6)
+    assert np.allclose(
+        getattr(moved, answer)(there), getattr(plain, answer)(X), atol=1e-4 if offset else 1e-6
+    )
     assert moved.fic_ == pytest.approx(plain.fic_, rel=1e-6)
 
 
@@ -366,12 +430,21 @@ def test_the_tree_does_not_depend_on_the_units_of_y(search, scale, offset):
     X, y = table()
     y = np.round(y * 1024) / 1024
     there = y * scale + offset
-    plain, moved = quick("numbers", search=search).fit(X, y), quick("numbers", search=search).fit(X, there)
+    plain, moved = (
+        quick("numbers", search=search).fit(X, y),
+        quick("numbers", search=search).fit(X, there),
+    )
     same_tree(plain, moved, X, X)
-    assert np.allclose(moved.predict(X), plain.predict(X) * scale + offset, rtol=1e-6 if not offset else 1e-14,
-                       atol=1e-9 * abs(scale))
+    assert np.allclose(
+        moved.predict(X),
+        plain.predict(X) * scale + offset,
+        rtol=1e-6 if not offset else 1e-14,
+        atol=1e-9 * abs(scale),
+    )
     assert np.allclose(moved.std_, plain.std_ * abs(scale), rtol=1e-6)
-    assert moved.fic_ == pytest.approx(plain.fic_ - 120 * np.log(abs(scale)), rel=1e-6)  # a density of y
+    assert moved.fic_ == pytest.approx(
+        plain.fic_ - 120 * np.log(abs(scale)), rel=1e-6
+    )  # a density of y
 
 
 @kinds
@@ -396,7 +469,12 @@ def test_a_huge_outlier(search):
     wild[0] = 1e12
     model = quick("numbers", search=search).fit(X, wild)
     said = model.predict(X)
-    assert np.isfinite(said).all() and np.isfinite(model.fic_) and said.min() >= wild.min() and said.max() <= 1e12
+    assert (
+        np.isfinite(said).all()
+        and np.isfinite(model.fic_)
+        and said.min() >= wild.min()
+        and said.max() <= 1e12
+    )
 
 
 def test_answers_stay_within_the_numbers_seen():
@@ -419,10 +497,16 @@ def test_no_leaf_is_surer_than_its_rows_can_tell():
 
 # ------------------------------------------------------------------ ordinary tables
 
+
 def told_of(model):
     """Names of the features that questions ask about, and of those that equations hold."""
     names = model.columns_.names
-    asked = {names[f] for rule in model.rules_.rules for split, _ in rule.conditions for f in split.features}
+    asked = {
+        names[f]
+        for rule in model.rules_.rules
+        for split, _ in rule.conditions
+        for f in split.features
+    }
     return asked, {names[f] for rule in model.rules_.rules for f in rule.leaf.features}
 
 
@@ -488,15 +572,20 @@ def test_string_labels_and_small_or_useless_tables(kind, search):
     names = np.array(["low", "middle", "high"])
     if kind != "numbers":
         model = quick(kind, search=search).fit(X, names[y])
-        assert set(model.predict(X)) <= set(names) and model.classes_.tolist() == sorted(set(names[y]))
+        assert set(model.predict(X)) <= set(names) and model.classes_.tolist() == sorted(
+            set(names[y])
+        )
         assert model.score(X, names[y]) > 0.7
     tables = {
-        "one feature": (X[:, :1], y), "two rows": (X[[0, 3]], y[[0, 3]]), "two equal rows": (X[[0, 0]], y[[0, 3]]),
+        "one feature": (X[:, :1], y),
+        "two rows": (X[[0, 3]], y[[0, 3]]),
+        "two equal rows": (X[[0, 0]], y[[0, 3]]),
         "wide": (np.random.default_rng(0).normal(size=(15, 40)), y[:15]),
         "collinear": (np.column_stack([X, 2 * X[:, 0] + 1, X[:, 1] + X[:, 2], X[:, 1]]), y),
         "constant": (np.column_stack([X, np.zeros(120), np.full(120, 1e9)]), y),
         "empty": (np.column_stack([X, np.full(120, np.nan)]), y),
-        "nothing varies": (np.ones((120, 2)), y), "all gaps": (np.full((120, 2), np.nan), y),
+        "nothing varies": (np.ones((120, 2)), y),
+        "all gaps": (np.full((120, 2), np.nan), y),
         "whole numbers": (X.round(), y),
     }
     for name, (rows, told) in tables.items():
@@ -539,18 +628,28 @@ def test_max_depth_and_min_mass_hold(kind):
 
 # ------------------------------------------------------------------ which columns
 
+
 @kinds
 @searches
 def test_split_features_and_leaf_features(kind, search):
     X, y = table(kind, n=200, d=4)
     frame = pd.DataFrame(X, columns=["a", "b", "c d", "e"])
-    by = [quick(kind, search=search, split_features=asked, leaf_features=summed).fit(rows, y)
-          for rows, asked, summed in ((frame, ["a", "e"], ["b"]), (frame, [0, 3], np.array([1])),
-                                      (frame, ("e", 0), ["b", 1]), (X, ["x0", "x3"], ["x1"]), (X, [3, 0], [1]))]
+    by = [
+        quick(kind, search=search, split_features=asked, leaf_features=summed).fit(rows, y)
+        for rows, asked, summed in (
+            (frame, ["a", "e"], ["b"]),
+            (frame, [0, 3], np.array([1])),
+            (frame, ("e", 0), ["b", 1]),
+            (X, ["x0", "x3"], ["x1"]),
+            (X, [3, 0], [1]),
+        )
+    ]
     for model in by:
         asked, summed = told_of(model)
         assert asked <= {"a", "e", "x0", "x3"} and summed <= {"b", "x1"}
-        assert asked and np.array_equal(model.predict(frame if model._framed else X), by[0].predict(frame))
+        assert asked and np.array_equal(
+            model.predict(frame if model._framed else X), by[0].predict(frame)
+        )
     assert by[0].rules_ == by[1].rules_ == by[2].rules_ and by[3].rules_ == by[4].rules_
     alone = quick(kind, search=search, split_features=[]).fit(X, y)
     assert alone.n_components_ == 1
@@ -561,8 +660,10 @@ def test_split_features_and_leaf_features(kind, search):
 
 
 @pytest.mark.parametrize("name", ["split_features", "leaf_features"])
-@pytest.mark.parametrize("value,got", [(["z"], "'z'"), ([0, 3], "'3'"), ([-1], "'-1'"), (["a", "b", "q"], "'q'"),
-                                       ([None], "'None'")])
+@pytest.mark.parametrize(
+    "value,got",
+    [(["z"], "'z'"), ([0, 3], "'3'"), ([-1], "'-1'"), (["a", "b", "q"], "'q'"), ([None], "'None'")],
+)
 def test_unknown_columns_are_refused_by_name(name, value, got):
     X, y = table()
     frame = pd.DataFrame(X, columns=["a", "b", "c d"])
@@ -582,7 +683,10 @@ def test_what_is_no_list_of_columns_is_refused_by_name(name, value):
 
 def test_chosen():
     columns = Columns(("a", "b", "c"), (None,) * 3)
-    assert chosen(None, columns, "f").tolist() == [True] * 3 and chosen([], columns, "f").tolist() == [False] * 3
+    assert (
+        chosen(None, columns, "f").tolist() == [True] * 3
+        and chosen([], columns, "f").tolist() == [False] * 3
+    )
     assert chosen(["c", 0], columns, "f").tolist() == [True, False, True]
 
 
@@ -593,6 +697,7 @@ def test_names_of_a_frame_reach_the_coefficients():
 
 
 # ------------------------------------------------------------------ scikit-learn's tools
+
 
 @searches
 def test_clone_pickle_pipeline_and_search(search):
@@ -605,7 +710,9 @@ def test_clone_pickle_pipeline_and_search(search):
     fresh = clone(model).set_params(max_depth=0)
     assert fresh.get_params()["max_depth"] == 0 and not hasattr(fresh, "rules_")
     assert fresh.fit(X, y).n_components_ == 1
-    assert make_pipeline(StandardScaler(), quick("numbers", search=search)).fit(X, y).score(X, y) > 0.9
+    assert (
+        make_pipeline(StandardScaler(), quick("numbers", search=search)).fit(X, y).score(X, y) > 0.9
+    )
     found = GridSearchCV(quick("numbers", search=search), {"max_depth": [0, 2]}, cv=3).fit(X, y)
     assert found.best_params_ == {"max_depth": 2}
     X, y = table("three")
@@ -644,17 +751,48 @@ def test_shakes_for():
 
 # ------------------------------------------------------------------ refusals
 
-@pytest.mark.parametrize("name,value", [
-    ("max_depth", -1), ("max_depth", 2.5), ("max_depth", True), ("max_depth", None), ("search", "grid"),
-    ("search", None), ("init", "tree"), ("penalty", -0.1), ("penalty", np.nan), ("penalty", np.inf),
-    ("penalty", "large"), ("n_init", 0), ("n_shakes", -1), ("n_shakes", 1.5), ("max_bins", 1), ("max_bins", 2.5),
-    ("min_mass", -1e-9), ("min_mass", 1.0), ("min_mass", None), ("max_iter", 0), ("tol", -1), ("tol", np.nan),
-    ("n_jobs", 0), ("n_jobs", "all"), ("verbose", "loud"), ("verbose", -1), ("random_state", "seed"),
-    ("random_state", -1), ("projection", "no"), ("hard_gates", None)])
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("max_depth", -1),
+        ("max_depth", 2.5),
+        ("max_depth", True),
+        ("max_depth", None),
+        ("search", "grid"),
+        ("search", None),
+        ("init", "tree"),
+        ("penalty", -0.1),
+        ("penalty", np.nan),
+        ("penalty", np.inf),
+        ("penalty", "large"),
+        ("n_init", 0),
+        ("n_shakes", -1),
+        ("n_shakes", 1.5),
+        ("max_bins", 1),
+        ("max_bins", 2.5),
+        ("min_mass", -1e-9),
+        ("min_mass", 1.0),
+        ("min_mass", None),
+        ("max_iter", 0),
+        ("tol", -1),
+        ("tol", np.nan),
+        ("n_jobs", 0),
+        ("n_jobs", "all"),
+        ("verbose", "loud"),
+        ("verbose", -1),
+        ("random_state", "seed"),
+        ("random_state", -1),
+        ("projection", "no"),
+        ("hard_gates", None),
+    ],
+)
 @kinds
 def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
     X, y = table(kind)
     with pytest.raises(ValueError) as refused:
         quick(kind, **{name: value}).fit(X, y)
     said = str(refused.value)
-    assert said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
+    assert (
+        said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
+    )

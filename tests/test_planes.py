@@ -14,7 +14,16 @@ from shared.effort import examples
 
 from fabinterp.fab.engine import fic
 from fabinterp.fab.gates import LogisticGate, gate_path, logistic_gate, votes
-from fabinterp.search.moves import GaussianLeaves, LogisticLeaves, Tip, ask, hoist, neighbours, regate, search_steps
+from fabinterp.search.moves import (
+    GaussianLeaves,
+    LogisticLeaves,
+    Tip,
+    ask,
+    hoist,
+    neighbours,
+    regate,
+    search_steps,
+)
 from fabinterp.search.planes import (
     FAR,
     N_BEGUN,
@@ -45,7 +54,9 @@ class Lines(GaussianLeaves):
         return self.A[rows, :-1]
 
     def row_lik(self, scores, rows):
-        return -0.5 * (np.log(2 * np.pi * self.var) + (self.A[rows, -1] - scores[:, 0]) ** 2 / self.var)
+        return -0.5 * (
+            np.log(2 * np.pi * self.var) + (self.A[rows, -1] - scores[:, 0]) ** 2 / self.var
+        )
 
     def bend(self, scores, rows):
         rate = self.w[rows] / self.var
@@ -85,7 +96,9 @@ def ground_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options)
     else:
         experts = Odds(design, (y > 0).astype(float), w)
     least, features = 0.03 * w.sum(), tuple(range(d))
-    return ObliqueGround(experts, U, None, w, penalty, least, 3, features, np.log(d), np.log(d), **options)
+    return ObliqueGround(
+        experts, U, None, w, penalty, least, 3, features, np.log(d), np.log(d), **options
+    )
 
 
 def everyone(ground):
@@ -107,7 +120,11 @@ def test_the_best_shift_is_the_best_of_all(seed, ties):
     n = int(rng.integers(1, 20))
     score, slope, diff = rng.normal(size=(3, n))
     if ties:
-        score, slope, diff = score.round(1), rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0], n), np.sign(diff)
+        score, slope, diff = (
+            score.round(1),
+            rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0], n),
+            np.sign(diff),
+        )
     shift, value = best_shift(score, slope, diff)
     moves = np.abs(slope) > 1e-12
     ends = np.sort(np.unique(-score[moves] / slope[moves]))
@@ -120,7 +137,9 @@ def test_the_best_shift_is_the_best_of_all(seed, ties):
     assert diff[score + shift * slope > 0].sum() == pytest.approx(value)
     widths = np.r_[1e-3, np.diff(ends), 1e-3]
     mine = np.searchsorted(ends, shift)
-    assert widths[mine] >= widths[sums >= sums.max() - 1e-9].max() * (1 - 1e-9)  # the widest of the best
+    assert widths[mine] >= widths[sums >= sums.max() - 1e-9].max() * (
+        1 - 1e-9
+    )  # the widest of the best
 
 
 def partings(U):
@@ -150,10 +169,15 @@ def test_turning_never_loses_and_no_line_is_better_than_the_best(seed):
         assert value == pytest.approx(diff[gate.answers(U)].sum())
         assert diff[first.answers(U)].sum() - 1e-9 <= value <= largest + 1e-9
         again, same = sharpened(U, diff, gate)
-        rows, theta = np.column_stack([np.ones(25), U[:, list(gate.features)]]), np.array([again.bias, *again.coef])
+        rows, theta = (
+            np.column_stack([np.ones(25), U[:, list(gate.features)]]),
+            np.array([again.bias, *again.coef]),
+        )
         for j in range(len(theta) if len(theta) > 2 else 1):
             grid = theta[:, None] + np.eye(len(theta))[j][:, None] * np.linspace(-4, 4, 2001)
-            assert (diff @ (rows @ grid > 0)).max() <= same + 1e-9 or same > value  # unless it is still on its way
+            assert (
+                diff @ (rows @ grid > 0)
+            ).max() <= same + 1e-9 or same > value  # unless it is still on its way
 
 
 def test_planes_are_nearly_the_best_lines():
@@ -161,7 +185,11 @@ def test_planes_are_nearly_the_best_lines():
     for seed in range(30):
         U, diff = wishes(np.random.default_rng(seed), noise=0.3)
         shares.append(max(value for _, value in planes(U, diff, 2)) / (partings(U) @ diff).max())
-    assert max(shares) <= 1 + 1e-9 and np.mean(shares) > 0.97 and np.mean(np.array(shares) > 1 - 1e-9) > 0.5
+    assert (
+        max(shares) <= 1 + 1e-9
+        and np.mean(shares) > 0.97
+        and np.mean(np.array(shares) > 1 - 1e-9) > 0.5
+    )
 
 
 @quick
@@ -194,8 +222,12 @@ def test_a_step_is_newtons(task, seed):
     now = view.start + 0.1 * rng.normal(size=view.start.shape)
     b, q = now[:, 0], len(now)
     slope = approx_fprime(b, value, 1e-6)
-    hessian = np.array([approx_fprime(b, lambda z, j=j: approx_fprime(z, value, 1e-4)[j], 1e-4) for j in range(q)])
-    np.testing.assert_allclose(view.step(now, share)[:, 0], b - np.linalg.solve(hessian, slope), atol=5e-3)
+    hessian = np.array(
+        [approx_fprime(b, lambda z, j=j: approx_fprime(z, value, 1e-4)[j], 1e-4) for j in range(q)]
+    )
+    np.testing.assert_allclose(
+        view.step(now, share)[:, 0], b - np.linalg.solve(hessian, slope), atol=5e-3
+    )
     for _ in range(12):
         now = view.step(now, share)
     assert np.abs(approx_fprime(now[:, 0], value, 1e-6)).max() < 2e-2
@@ -210,7 +242,9 @@ def test_a_view_tells_the_leafs_scores():
     view = view_of_leaf(ground.experts, tip)
     assert len(view.rows) <= N_LOOK and np.array_equal(view.rows, everyone(ground)[::3])
     assert view.X.shape[1] == 1 + N_SHORT and (view.X[:, 0] == 1).all()
-    np.testing.assert_allclose(view.X @ view.start + view.offset, ground.experts.design(view.rows) @ tip.coef)
+    np.testing.assert_allclose(
+        view.X @ view.start + view.offset, ground.experts.design(view.rows) @ tip.coef
+    )
 
 
 @few
@@ -228,7 +262,9 @@ def test_gains_are_those_of_refitted_sides(seed):
         stacked = np.vstack([view.X[rows] * root[:, None], np.diag(np.sqrt(view.ridge))])
         target = np.r_[(A[rows, -1] - view.offset[rows, 0]) * root, np.zeros(len(view.ridge))]
         b = np.linalg.lstsq(stacked, target, rcond=None)[0]
-        return 0.5 * (np.sum((target - stacked @ view.start[:, 0]) ** 2) - np.sum((target - stacked @ b) ** 2))
+        return 0.5 * (
+            np.sum((target - stacked @ view.start[:, 0]) ** 2) - np.sum((target - stacked @ b) ** 2)
+        )
 
     exact = [refitted(x > cut) + refitted(x <= cut) for cut in cuts]
     np.testing.assert_allclose(cut_gains(view, x, cuts), exact, rtol=1e-5, atol=1e-6)
@@ -273,8 +309,12 @@ def test_a_view_is_asked_by_shares_alone():
     view = view_at(ground)
     share = (rng.random(60) < 0.5).astype(float)
     kept = np.flatnonzero(share)
-    part = View(view.rows[kept], view.X[kept], view.offset[kept], view.start, view.ridge, view.experts)
-    np.testing.assert_allclose(view.step(view.start, share), part.step(view.start, np.ones(len(kept))), atol=1e-9)
+    part = View(
+        view.rows[kept], view.X[kept], view.offset[kept], view.start, view.ridge, view.experts
+    )
+    np.testing.assert_allclose(
+        view.step(view.start, share), part.step(view.start, np.ones(len(kept))), atol=1e-9
+    )
 
 
 # The ground
@@ -287,8 +327,13 @@ def engine_value(ground, tree):
     blocks = np.vstack([np.array(below, float).reshape(-1, len(tips)), np.eye(len(tips))])
     size = [len(fork.cut.features) for fork in forks]
     dims = np.array([k + 1.0 for k in size] + [tip.dims for tip in tips])
-    const = [k * ground.log_cuts for k in size] + [(tip.dims - 1) * ground.log_columns for tip in tips]
-    resp, log_joint = np.zeros((len(ground.w), len(tips))), np.full((len(ground.w), len(tips)), -np.inf)
+    const = [k * ground.log_cuts for k in size] + [
+        (tip.dims - 1) * ground.log_columns for tip in tips
+    ]
+    resp, log_joint = (
+        np.zeros((len(ground.w), len(tips))),
+        np.full((len(ground.w), len(tips)), -np.inf),
+    )
     for j, tip in enumerate(tips):
         resp[tip.rows, j], log_joint[tip.rows, j] = 1, ground.experts.log_lik(tip.coef, tip.rows)
     prices = SimpleNamespace(blocks=blocks, dims=dims, const=ground.penalty * np.array(const))
@@ -298,10 +343,14 @@ def engine_value(ground, tree):
 def check(ground, tree):
     """All that must hold of a tree of planes."""
     assert tree.value == pytest.approx(engine_value(ground, tree), rel=1e-9, abs=1e-7)
-    assert np.array_equal(np.sort(np.concatenate([tip.rows for tip in tree.tips()])), np.sort(tree.rows))
+    assert np.array_equal(
+        np.sort(np.concatenate([tip.rows for tip in tree.tips()])), np.sort(tree.rows)
+    )
     for fork in tree.forks():
         yes = fork.cut.answers(ground.codes)[fork.rows]
-        assert np.array_equal(fork.rows[yes], fork.yes.rows) and np.array_equal(fork.rows[~yes], fork.no.rows)
+        assert np.array_equal(fork.rows[yes], fork.yes.rows) and np.array_equal(
+            fork.rows[~yes], fork.no.rows
+        )
         assert min(ground.mass(fork.yes.rows), ground.mass(fork.no.rows)) >= ground.min_side
         assert fork.cut.sharp and set(fork.cut.features) <= set(ground.features)
         assert len(fork.cut.features) <= ground.max_features
@@ -341,15 +390,20 @@ def test_part_is_the_best_plane_that_fits(seed, most, restricted):
     diff = w * wishes(rng, 120)[1] * 5
     heard = np.clip(diff, -FAR * w, FAR * w)
     options = [(gate, value) for gate, value in planes(U[:, list(ground.features)], heard, most)]
-    worth = [value - ground.toll(everyone(ground), gate) for gate, value in options
-             if ground.sides(everyone(ground), ground.named(gate)) is not None]
+    worth = [
+        value - ground.toll(everyone(ground), gate)
+        for gate, value in options
+        if ground.sides(everyone(ground), ground.named(gate)) is not None
+    ]
     found = ground.part(everyone(ground), diff)
     if not worth:
         assert found is None
         return
     gate, swap = found
     assert not swap and set(gate.features) <= set(ground.features)
-    assert heard[gate.answers(U)].sum() - ground.toll(everyone(ground), gate) == pytest.approx(max(worth))
+    assert heard[gate.answers(U)].sum() - ground.toll(everyone(ground), gate) == pytest.approx(
+        max(worth)
+    )
 
 
 def test_a_row_alone_cannot_buy_a_feature():
@@ -376,9 +430,17 @@ def test_a_hoisted_plane_is_tuned():
     rows = everyone(ground)
     upper = [LogisticGate((0, 1), (1.0, c), -0.2, sharp=True) for c in (0.65, 0.95)]
     lower = LogisticGate((2, 0), (1.0, -0.5), -0.1, sharp=True)
-    wrong = ground.fork(rows, lower, *(ground.fork(part, cut, *map(ground.tip, ground.sides(part, cut)))
-                                       for part, cut in zip(ground.sides(rows, lower), upper, strict=True)))
-    bare = ground.fork(rows, upper[0], *(ask(ground, wrong, part) for part in ground.sides(rows, upper[0])))
+    wrong = ground.fork(
+        rows,
+        lower,
+        *(
+            ground.fork(part, cut, *map(ground.tip, ground.sides(part, cut)))
+            for part, cut in zip(ground.sides(rows, lower), upper, strict=True)
+        ),
+    )
+    bare = ground.fork(
+        rows, upper[0], *(ask(ground, wrong, part) for part in ground.sides(rows, upper[0]))
+    )
     tuned = hoist(ground, wrong, upper[0])
     check(ground, tuned)
     assert tuned.n_tips == 3 and bare.n_tips > 3
@@ -405,10 +467,15 @@ def test_the_search_never_falls_and_every_move_is_sound(seed, task):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_true_tree_is_found(seed):
     U, y, truth = three_regions(seed)
-    *_, (ground, tree) = search_steps(ground_of(U, y, penalty=2.0, var=1.0), 5, np.random.default_rng(seed))
+    *_, (ground, tree) = search_steps(
+        ground_of(U, y, penalty=2.0, var=1.0), 5, np.random.default_rng(seed)
+    )
     assert tree.n_tips == 3 and ground.experts.var**0.5 == pytest.approx(0.25, abs=0.02)
     assert sum(np.bincount(truth[tip.rows]).max() for tip in tree.tips()) / len(y) > 0.98
-    assert {frozenset(fork.cut.features) for fork in tree.forks()} == {frozenset({0, 1}), frozenset({0, 2})}
+    assert {frozenset(fork.cut.features) for fork in tree.forks()} == {
+        frozenset({0, 1}),
+        frozenset({0, 2}),
+    }
 
 
 def test_features_that_may_not_be_asked_are_not():
@@ -429,7 +496,9 @@ def test_a_regate_turns_an_askew_plane():
     U, y, side = slanted(np.random.default_rng(5), 600)
     ground = ground_of(U, y)
     askew = LogisticGate((0, 1), (1.0, -0.3), -0.1, sharp=True)
-    fork = ground.fork(everyone(ground), askew, *map(ground.tip, ground.sides(everyone(ground), askew)))
+    fork = ground.fork(
+        everyone(ground), askew, *map(ground.tip, ground.sides(everyone(ground), askew))
+    )
     turned = regate(ground, fork)
     check(ground, turned)
     assert turned.value > fork.value + 50 and np.mean(turned.cut.answers(U) == side) > 0.99

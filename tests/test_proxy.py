@@ -32,7 +32,16 @@ from fabinterp.proxy.proxy_trees import (
     mean_log_prob,
     swapped,
 )
-from fabinterp.proxy.prune import best_of_size, grow, look_ahead, preorder, pruned, prunings, shortened, tree_of
+from fabinterp.proxy.prune import (
+    best_of_size,
+    grow,
+    look_ahead,
+    preorder,
+    pruned,
+    prunings,
+    shortened,
+    tree_of,
+)
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet, read_columns
 
@@ -57,10 +66,14 @@ def best_split_loss(Z, target, w, min_leaf):
     least = np.inf
     for z in Z.T:
         gap = np.isnan(z)
-        sides = [(z <= cut) | (gap & left) for cut in np.unique(z[~gap]) for left in (False, True)] + [~gap]
+        sides = [
+            (z <= cut) | (gap & left) for cut in np.unique(z[~gap]) for left in (False, True)
+        ] + [~gap]
         for left in sides:
             if min(w[left].sum(), w[~left].sum()) >= min_leaf and left.any() and not left.all():
-                least = min(least, loss_of(target[left], w[left]) + loss_of(target[~left], w[~left]))
+                least = min(
+                    least, loss_of(target[left], w[left]) + loss_of(target[~left], w[~left])
+                )
     return least
 
 
@@ -78,8 +91,13 @@ def leaf_loss(grown):
 
 # ------------------------------------------------------------------ growing
 
-@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 2, 3]), min_leaf=st.sampled_from([1, 3]),
-       gaps=st.sampled_from([0.0, 0.2]))
+
+@given(
+    seed=st.integers(0, 10**6),
+    n_classes=st.sampled_from([0, 2, 3]),
+    min_leaf=st.sampled_from([1, 3]),
+    gaps=st.sampled_from([0.0, 0.2]),
+)
 @examples(40)
 def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min_leaf, gaps):
     Z, target, w, _ = task(seed, n_classes=n_classes, gaps=gaps)
@@ -95,32 +113,45 @@ def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min
         left = rows & np.where(np.isnan(z), grown.missing_left[k], z <= grown.threshold[k])
         inside[grown.left[k]], inside[grown.right[k]] = left, rows & ~left
         after = grown.loss[grown.left[k]] + grown.loss[grown.right[k]]
-        assert np.isclose(after, best_split_loss(Z[rows], target[rows], w[rows], min_leaf), rtol=1e-6, atol=1e-9)
+        assert np.isclose(
+            after, best_split_loss(Z[rows], target[rows], w[rows], min_leaf), rtol=1e-6, atol=1e-9
+        )
         assert min(grown.weight[[grown.left[k], grown.right[k]]]) >= min_leaf * (1 - 1e-9)
 
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 3]), most=st.integers(1, 9))
 @examples(25)
-def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_loses(seed, n_classes, most):
+def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_loses(
+    seed, n_classes, most
+):
     Z, target, w, _ = task(seed, 40, n_classes=n_classes)
     whole, small = grow(Z, target, w, min_leaf=2), grow(Z, target, w, max_leaves=most, min_leaf=2)
     losses, ends = [whole.loss[0]], {0}
     while len(losses) < most:
-        gain = {k: whole.loss[k] - whole.loss[[whole.left[k], whole.right[k]]].sum()
-                for k in ends if whole.feature[k] >= 0}
+        gain = {
+            k: whole.loss[k] - whole.loss[[whole.left[k], whole.right[k]]].sum()
+            for k in ends
+            if whole.feature[k] >= 0
+        }
         if not gain:
             break
         k = max(gain, key=gain.get)
         ends = ends - {k} | {int(whole.left[k]), int(whole.right[k])}
         losses.append(losses[-1] - gain[k])
-    assert small.n_leaves == len(losses) and np.isclose(leaf_loss(small), losses[-1], rtol=1e-6, atol=1e-9)
+    assert small.n_leaves == len(losses) and np.isclose(
+        leaf_loss(small), losses[-1], rtol=1e-6, atol=1e-9
+    )
     ahead = look_ahead(Z, target, w, max_leaves=most, min_leaf=2)
     assert ahead.n_leaves <= most and leaf_loss(ahead) <= leaf_loss(small) * (1 + 1e-6) + 1e-9
     for tree in (small, ahead):
         assert preorder(tree.left, tree.right) == list(range(len(tree.feature)))
         answer = tree.answers(Z)
-        found = w @ (target - answer) ** 2 if not n_classes else -w @ np.where(
-            target > 0, target * np.log(np.where(target > 0, answer, 1)), 0).sum(axis=1)
+        found = (
+            w @ (target - answer) ** 2
+            if not n_classes
+            else -w
+            @ np.where(target > 0, target * np.log(np.where(target > 0, answer, 1)), 0).sum(axis=1)
+        )
         assert np.isclose(found, leaf_loss(tree), atol=1e-9)
 
 
@@ -143,7 +174,12 @@ def test_a_question_that_pays_only_later_is_found_by_looking_ahead():
 
 # ------------------------------------------------------------------ pruning
 
-@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 0, 3]), spread=st.sampled_from([0.0, 0.3, 5.0]))
+
+@given(
+    seed=st.integers(0, 10**6),
+    n_classes=st.sampled_from([0, 0, 3]),
+    spread=st.sampled_from([0.0, 0.3, 5.0]),
+)
 @examples(40)
 def test_prunings_are_the_best_of_all(seed, n_classes, spread):
     Z, target, w, rng = task(seed, 14, 2, n_classes)
@@ -151,7 +187,10 @@ def test_prunings_are_the_best_of_all(seed, n_classes, spread):
     every = [(len(ends), grown.loss[list(ends)].sum()) for ends in every_pruning(grown)]
 
     def cost(loss):
-        return 2 * loss / w.sum() if n_classes else np.log((max(loss, 0) + spread) / w.sum() + 1e-300)
+        return (
+            2 * loss / w.sum() if n_classes else np.log((max(loss, 0) + spread) / w.sum() + 1e-300)
+        )
+
     path = prunings(grown, spread)
     for alpha in np.exp(rng.uniform(-7, 1, 30)):
         tree = pruned(grown, path.ends(path.at(alpha)))
@@ -161,7 +200,9 @@ def test_prunings_are_the_best_of_all(seed, n_classes, spread):
         assert mine <= min(cost(loss) + alpha * size for size, loss in every) + 1e-7
     assert pruned(grown, path.ends(path.at(0.0))).n_leaves == grown.n_leaves
     assert pruned(grown, path.ends(path.at(1e12))).n_leaves == 1
-    assert (np.diff(path.sizes) < 0).all() and (np.diff(path.alphas) > 0).all() and path.alphas[0] == 0
+    assert (
+        (np.diff(path.sizes) < 0).all() and (np.diff(path.alphas) > 0).all() and path.alphas[0] == 0
+    )
     for most in range(1, 9):
         tree = pruned(grown, best_of_size(grown, most))
         least = min(loss for size, loss in every if size <= most)
@@ -182,7 +223,9 @@ def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_class
         tree = pruned(grown, path.ends(i))
         if n_classes:
             leaf = tree.apply(out.Z)
-            shares = (tree.value * tree.weight[:, None] + tree.value[0]) / (tree.weight[:, None] + 1)
+            shares = (tree.value * tree.weight[:, None] + tree.value[0]) / (
+                tree.weight[:, None] + 1
+            )
             expected = w[40:] @ mean_log_prob(out.target, shares[leaf])
         else:
             left = (leaf_loss(tree) + spread) / w[:40].sum()
@@ -201,11 +244,15 @@ def test_short_thresholds_part_the_rows_alike(seed):
     columns = read_columns(Z)
     tree = tree_of(short, columns)
     assert np.array_equal(tree.predict(Z), short.answers(Z))
-    digits = [len(repr(float(t)).replace("-", "").strip("0.")) for t in short.threshold[short.feature >= 0]]
+    digits = [
+        len(repr(float(t)).replace("-", "").strip("0."))
+        for t in short.threshold[short.feature >= 0]
+    ]
     assert np.mean(digits) < 7
 
 
 # ------------------------------------------------------------------ made-up rows
+
 
 def says(frame):
     """A model of a frame with gaps and labels: numbers."""
@@ -220,7 +267,9 @@ def test_made_up_rows_keep_labels_gaps_and_each_columns_values():
     w = np.where(np.arange(50) < 5, 0.0, 1.0)
     cells = swapped(rng, w, 4, 4000, share=0.3)
     assert cells.min() >= 5 and cells.shape == (4000, 4)
-    own = np.array([np.bincount(row).max() for row in cells])  # how many cells come from the same row
+    own = np.array(
+        [np.bincount(row).max() for row in cells]
+    )  # how many cells come from the same row
     assert 0.65 < np.mean(own / 4) < 0.85
     made = made_up(frame, cells)
     assert (made.dtypes == frame.dtypes).all()
@@ -257,7 +306,9 @@ def test_a_model_that_takes_frames_is_asked_with_frames():
     frame = mixed_frame(rng, 200).dropna()
     first = make_column_transformer((OneHotEncoder(), ["colour", "word"]), remainder="passthrough")
     piped = make_pipeline(first, RandomForestRegressor(20, random_state=0))
-    model = ProxyTreeRegressor(piped, max_leaves=6, n_draws=5, random_state=0).fit(frame, says(frame))
+    model = ProxyTreeRegressor(piped, max_leaves=6, n_draws=5, random_state=0).fit(
+        frame, says(frame)
+    )
     assert model.fidelity_ > 0.9 and len(model.trees_) == 5
     assert not hasattr(piped, "n_features_in_")  # the pipeline that was given stays unfitted
 
@@ -267,12 +318,15 @@ def test_no_leaf_without_rows_of_the_table(max_leaves):
     X, y = load_iris(return_X_y=True)
     forest = RandomForestClassifier(20, random_state=0, min_samples_leaf=5).fit(X, y)
     for lookahead in (True, False):
-        model = ProxyTreeClassifier(forest, max_leaves=max_leaves, lookahead=lookahead, random_state=0).fit(X)
+        model = ProxyTreeClassifier(
+            forest, max_leaves=max_leaves, lookahead=lookahead, random_state=0
+        ).fit(X)
         assert min(rule.support for rule in model.rules_.rules) >= 5
         assert sum(rule.support for rule in model.rules_.rules) == 150
 
 
 # ------------------------------------------------------------------ estimators
+
 
 def forest_and_table(seed=0, n=120):
     rng = np.random.default_rng(seed)
@@ -283,10 +337,16 @@ def forest_and_table(seed=0, n=120):
 
 def test_one_seed_one_answer_whatever_the_number_of_threads():
     forest, X, _ = forest_and_table()
-    fits = [ProxyTreeRegressor(forest, n_draws=6, n_jobs=jobs, random_state=3, n_synthetic=300).fit(X)
-            for jobs in (None, 2, 1)]
+    fits = [
+        ProxyTreeRegressor(forest, n_draws=6, n_jobs=jobs, random_state=3, n_synthetic=300).fit(X)
+        for jobs in (None, 2, 1)
+    ]
     for other in fits[1:]:
-        assert other.tree_ == fits[0].tree_ and other.trees_ == fits[0].trees_ and other.rules_ == fits[0].rules_
+        assert (
+            other.tree_ == fits[0].tree_
+            and other.trees_ == fits[0].trees_
+            and other.rules_ == fits[0].rules_
+        )
         assert np.array_equal(other.leaf_draws_, fits[0].leaf_draws_)
     again = pickle.loads(pickle.dumps(fits[0]))
     assert np.array_equal(again.predict(X), fits[0].predict(X))
@@ -298,19 +358,33 @@ def test_a_weight_is_a_row_repeated_and_order_does_not_matter(lookahead):
     rng = np.random.default_rng(0)
     w = rng.integers(0, 4, len(X))
     order = rng.permutation(np.repeat(np.arange(len(X)), w))
-    for reference, more in ((FrozenEstimator(forest), {"n_draws": 3}), (None, {}), (None, {"max_leaves": 6})):
-        make = ProxyTreeRegressor(reference, lookahead=lookahead, random_state=0, n_synthetic=200, **more)
+    for reference, more in (
+        (FrozenEstimator(forest), {"n_draws": 3}),
+        (None, {}),
+        (None, {"max_leaves": 6}),
+    ):
+        make = ProxyTreeRegressor(
+            reference, lookahead=lookahead, random_state=0, n_synthetic=200, **more
+        )
         one, two = clone(make).fit(X, y, w), clone(make).fit(X[order], y[order])
-        assert one.tree_ == two.tree_ and np.isclose(getattr(one, "var_", 0), getattr(two, "var_", 0))
+        assert one.tree_ == two.tree_ and np.isclose(
+            getattr(one, "var_", 0), getattr(two, "var_", 0)
+        )
         assert [r.support for r in one.rules_.rules] == [r.support for r in two.rules_.rules]
 
 
 def test_alpha_and_size():
     X, y = load_diabetes(return_X_y=True)
-    process = GaussianProcessRegressor(RBF(0.3) + WhiteKernel(1.0), normalize_y=True, optimizer=None).fit(X, y)
+    process = GaussianProcessRegressor(
+        RBF(0.3) + WhiteKernel(1.0), normalize_y=True, optimizer=None
+    ).fit(X, y)
     make = ProxyTreeRegressor(as_reference(process), lookahead=False, n_synthetic=0, random_state=0)
     whole, root = (clone(make).set_params(alpha=alpha).fit(X) for alpha in (0, 1e9))
-    assert whole.n_leaves_ == whole.path_.sizes[0] > 30 and root.n_leaves_ == 1 and np.ptp(root.predict(X)) == 0
+    assert (
+        whole.n_leaves_ == whole.path_.sizes[0] > 30
+        and root.n_leaves_ == 1
+        and np.ptp(root.predict(X)) == 0
+    )
     for most in (1, 2, 5, 9):
         model = clone(make).set_params(max_leaves=most).fit(X)
         both = clone(make).set_params(max_leaves=most, alpha=0).fit(X)
@@ -327,34 +401,54 @@ def test_without_a_reference_it_is_cart():
     assert np.isclose(model.var_, np.mean((y - model.predict(X)) ** 2))
     cart = ProxyTreeRegressor(random_state=0)
     assert 0.25 < cross_val_score(cart, X, y).mean() < 0.5
-    assert GridSearchCV(cart, {"max_leaves": [2, 5]}, cv=3).fit(X, y).best_params_ == {"max_leaves": 5}
+    assert GridSearchCV(cart, {"max_leaves": [2, 5]}, cv=3).fit(X, y).best_params_ == {
+        "max_leaves": 5
+    }
 
 
 def test_uncertainty_adds_up():
     X, y = load_diabetes(return_X_y=True)
     ridge = BayesianRidge().fit(X, y)
-    model = ProxyTreeRegressor(ridge, max_leaves=6, n_draws=12, n_synthetic=0, random_state=0).fit(X)
+    model = ProxyTreeRegressor(ridge, max_leaves=6, n_draws=12, n_synthetic=0, random_state=0).fit(
+        X
+    )
     reference, b = model.reference_, model.n_leaves_
-    assert model.leaf_draws_.shape == (12, b) and model.leaf_vars_.shape == (12,) and len(model.trees_) == 12
+    assert (
+        model.leaf_draws_.shape == (12, b)
+        and model.leaf_vars_.shape == (12,)
+        and len(model.trees_) == 12
+    )
     asked = [{s.features[0] for s in tree.splits if s is not None} for tree in model.trees_]
-    assert np.allclose(model.inclusion_, [np.mean([j in columns for columns in asked]) for j in range(10)])
+    assert np.allclose(
+        model.inclusion_, [np.mean([j in columns for columns in asked]) for j in range(10)]
+    )
     draws, noise = reference.draws(X, 12), reference.noise(X, 12)
     leaf = model.rules_.apply(X)
     assert np.allclose(model.leaf_draws_[7, leaf[3]], draws[7, leaf == leaf[3]].mean())
-    assert np.isclose(model.leaf_vars_[7], np.mean(noise[7] + (draws[7] - model.leaf_draws_[7, leaf]) ** 2))
+    assert np.isclose(
+        model.leaf_vars_[7], np.mean(noise[7] + (draws[7] - model.leaf_draws_[7, leaf]) ** 2)
+    )
     dist = model.predict_dist(X)
     assert np.allclose(dist.mean(), model.leaf_draws_.mean(axis=0)[leaf])
     # Law of total variance: the mixture's variance is that of one Gaussian fitted to the draws' mean and variance.
-    total = np.mean(noise.mean(axis=0) + draws.var(axis=0) + (draws.mean(axis=0) - dist.mean()) ** 2)
+    total = np.mean(
+        noise.mean(axis=0) + draws.var(axis=0) + (draws.mean(axis=0) - dist.mean()) ** 2
+    )
     assert np.isclose(np.mean(dist.variance()), total)
     half = dist.quantile(0.5)
     assert np.allclose(dist.cdf(half), 0.5) and np.all(dist.quantile(0.9) > half)
     said = model.split_frame()
-    assert np.isclose(said.query("place == 'first'")["share"].sum(), 1) and said["share"].between(0, 1).all()
+    assert (
+        np.isclose(said.query("place == 'first'")["share"].sum(), 1)
+        and said["share"].between(0, 1).all()
+    )
     first = model.trees_[0].splits[0]
     row = said.query(f"place == 'first' and column == 'x{first.features[0]}'").iloc[0]
     roots = [tree.splits[0] for tree in model.trees_ if tree.splits[0].features == first.features]
-    assert np.isclose(row["threshold"], np.mean([s.threshold for s in roots])) and row["share"] == len(roots) / 12
+    assert (
+        np.isclose(row["threshold"], np.mean([s.threshold for s in roots]))
+        and row["share"] == len(roots) / 12
+    )
     single = ProxyTreeRegressor(ridge, max_leaves=6, n_synthetic=0, random_state=0).fit(X)
     mean, var = as_reference(ridge).mean_var(X)
     one = single.predict_dist(X)
@@ -368,11 +462,16 @@ def test_class_draws():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     forest = RandomForestClassifier(12, random_state=0, min_samples_leaf=4).fit(X, names)
-    model = ProxyTreeClassifier(forest, n_draws=12, random_state=0, n_synthetic=300, max_leaves=5).fit(X)
+    model = ProxyTreeClassifier(
+        forest, n_draws=12, random_state=0, n_synthetic=300, max_leaves=5
+    ).fit(X)
     assert model.leaf_draws_.shape == (12, 5, 3) and np.allclose(model.leaf_draws_.sum(axis=2), 1)
     leaf = model.rules_.apply(X)
     assert np.allclose(model.leaf_draws_.mean(axis=0)[leaf], model.predict_proba(X))
-    assert list(model.classes_) == ["setosa", "versicolor", "virginica"] and model.score(X, names) > 0.9
+    assert (
+        list(model.classes_) == ["setosa", "versicolor", "virginica"]
+        and model.score(X, names) > 0.9
+    )
     assert set(model.trees_[0].predict(X)) <= set(model.classes_) and model.fidelity_ > 0.9
 
 
@@ -392,28 +491,44 @@ def test_given_draws_for_the_rows():
 
 # ------------------------------------------------------------------ bad input
 
-@pytest.mark.parametrize(("reference", "said"), [
-    (np.zeros((3, 7)), "draws must have shape"),
-    (np.full((3, 442), np.nan), "draws must be finite, got nan"),
-    (np.zeros((0, 442)), "draws must have shape"),
-    (np.full((2, 442, 2), 0.5), "reference must answer with numbers"),
-    (RandomForestClassifier(2).fit([[0.0] * 10, [1.0] * 10], [0, 1]), "reference must answer with numbers"),
-    (object(), "a function of X or draws"),
-])
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        (np.zeros((3, 7)), "draws must have shape"),
+        (np.full((3, 442), np.nan), "draws must be finite, got nan"),
+        (np.zeros((0, 442)), "draws must have shape"),
+        (np.full((2, 442, 2), 0.5), "reference must answer with numbers"),
+        (
+            RandomForestClassifier(2).fit([[0.0] * 10, [1.0] * 10], [0, 1]),
+            "reference must answer with numbers",
+        ),
+        (object(), "a function of X or draws"),
+    ],
+)
 def test_references_that_are_none(reference, said):
     X, _ = load_diabetes(return_X_y=True)
     with pytest.raises(ValueError, match=said):
         ProxyTreeRegressor(reference).fit(X)
 
 
-@pytest.mark.parametrize(("parameters", "said"), [
-    ({"max_leaves": 0}, "max_leaves must be an integer of at least 1, got 0"),
-    ({"max_depth": -1}, "max_depth must be"), ({"alpha": -0.1}, "alpha must be"), ({"alpha": "aic"}, "alpha must be"),
-    ({"cv": 1}, "cv must be"), ({"n_draws": 0}, "n_draws must be"), ({"n_synthetic": -1}, "n_synthetic must be"),
-    ({"synthetic_share": 1.0}, r"synthetic_share must lie in \[0, 1\)"), ({"n_jobs": 0}, "n_jobs must be"),
-    ({"lookahead": "yes"}, "lookahead must be"), ({"random_state": "a"}, "random_state must be"),
-    ({"min_samples_leaf": -1.0}, "min_samples_leaf must be"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"max_leaves": 0}, "max_leaves must be an integer of at least 1, got 0"),
+        ({"max_depth": -1}, "max_depth must be"),
+        ({"alpha": -0.1}, "alpha must be"),
+        ({"alpha": "aic"}, "alpha must be"),
+        ({"cv": 1}, "cv must be"),
+        ({"n_draws": 0}, "n_draws must be"),
+        ({"n_synthetic": -1}, "n_synthetic must be"),
+        ({"synthetic_share": 1.0}, r"synthetic_share must lie in \[0, 1\)"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"lookahead": "yes"}, "lookahead must be"),
+        ({"random_state": "a"}, "random_state must be"),
+        ({"min_samples_leaf": -1.0}, "min_samples_leaf must be"),
+    ],
+)
 def test_bad_parameters(parameters, said):
     X, y = load_diabetes(return_X_y=True)
     with pytest.raises(ValueError, match=said):
@@ -434,7 +549,9 @@ def test_tables_that_say_nothing():
     assert flat.n_leaves_ == 1 and (flat.predict(X) == 1).all()
     assert np.isfinite(flat.predict_dist(X[:3]).quantile(0.9)).all()
     one = ProxyTreeClassifier().fit(X, np.full(len(X), "only"))
-    assert set(one.predict(X)) == {"only"} and np.array_equal(one.predict_proba(X), np.ones((len(X), 1)))
+    assert set(one.predict(X)) == {"only"} and np.array_equal(
+        one.predict_proba(X), np.ones((len(X), 1))
+    )
     huge = X.copy()
     huge[0, 0] = 1e300
     with pytest.raises(ValueError, match="float32"):
@@ -445,7 +562,9 @@ def test_size_is_what_grows_the_folds():
     Z, target, w, _ = task(0, 60)
     rows = Rows(Z, target, np.ones(60), w, 40)
     whole = Size(None, 0.0, None, 5, False, 0).grow(rows)
-    assert np.bincount(whole.apply(Z[:40]), w[:40], len(whole.feature))[whole.feature < 0].min() >= 5
+    assert (
+        np.bincount(whole.apply(Z[:40]), w[:40], len(whole.feature))[whole.feature < 0].min() >= 5
+    )
 
 
 def test_a_pipeline_that_takes_gaps_is_explained_with_gaps():

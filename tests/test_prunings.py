@@ -40,15 +40,23 @@ def stats_of(tree, family, at, y):
     return sum_up(tree, sums(family, at, tree.size, y, np.ones(len(y))))
 
 
-@pytest.mark.parametrize(("arity", "depth"), [(2, 1), (2, 2), (2, 3), (2, 4), (3, 1), (3, 2), (3, 3), (4, 2)])
+@pytest.mark.parametrize(
+    ("arity", "depth"), [(2, 1), (2, 2), (2, 3), (2, 4), (3, 1), (3, 2), (3, 3), (4, 2)]
+)
 @pytest.mark.parametrize("family", [None, NormalGamma(0.1, 0.5, 1.0, 0.7)], ids=["coin", "number"])
 def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
     tree, family, at, y, before = problem(arity, depth, arity * 10 + depth, family=family)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))
     after, every = weigh(before, log_leaf), list(prunings(tree))
-    assert len(set(every)) == len(every) == {2: [2, 5, 26, 677], 3: [2, 9, 730], 4: [2, 17]}[arity][depth - 1]
+    assert (
+        len(set(every))
+        == len(every)
+        == {2: [2, 5, 26, 677], 3: [2, 9, 730], 4: [2, 17]}[arity][depth - 1]
+    )
     assert np.isclose(sum(np.exp(log_prob(before, T)) for T in every), 1, rtol=1e-12)
-    joint = np.array([log_prob(before, T) + sum(log_leaf[s] for s in ends_of(tree, T)) for T in every])
+    joint = np.array(
+        [log_prob(before, T) + sum(log_leaf[s] for s in ends_of(tree, T)) for T in every]
+    )
     total = np.logaddexp.reduce(joint)
     assert np.isclose(after.log_q[0], total, rtol=1e-12)
     found = np.array([log_prob(after, T) for T in every])
@@ -58,7 +66,10 @@ def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
         here = sum(p for T, p in zip(every, np.exp(found), strict=True) if s in ends_of(tree, T))
         assert np.isclose(after.leaf_prob[s], here, rtol=1e-10, atol=1e-14)
     best, log_best = likeliest(after)
-    assert np.isclose(log_best[0], found.max()) and frozenset(np.flatnonzero(best)) == every[int(found.argmax())]
+    assert (
+        np.isclose(log_best[0], found.max())
+        and frozenset(np.flatnonzero(best)) == every[int(found.argmax())]
+    )
 
 
 @given(arity=st.sampled_from([2, 3]), seed=st.integers(0, 10**6), n=st.integers(0, 30))
@@ -91,7 +102,9 @@ def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
     for name in ("log_split", "log_stop", "log_q"):
         mine, theirs = getattr(after, name), getattr(whole, name)
         finite = np.isfinite(theirs)
-        assert np.allclose(mine[finite], theirs[finite], rtol=1e-12, atol=1e-12) and np.all(mine[~finite] == -np.inf)
+        assert np.allclose(mine[finite], theirs[finite], rtol=1e-12, atol=1e-12) and np.all(
+            mine[~finite] == -np.inf
+        )
 
 
 def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
@@ -109,7 +122,9 @@ def test_extreme_priors_leave_one_tree():
     tree, family, at, y, _ = problem(2, 3, 0)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))
     never, always = weigh(prior(tree, 0.0), log_leaf), weigh(prior(tree, 1.0), log_leaf)
-    assert never.log_q[0] == log_leaf[0] and np.isclose(always.log_q[0], log_leaf[tree.starts[-2]:].sum())
+    assert never.log_q[0] == log_leaf[0] and np.isclose(
+        always.log_q[0], log_leaf[tree.starts[-2] :].sum()
+    )
     assert np.array_equal(never.leaf_prob, np.eye(tree.size)[0])
     assert np.array_equal(always.leaf_prob, (np.arange(tree.size) >= tree.starts[-2]).astype(float))
 
@@ -129,8 +144,10 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
         parts.append(np.array(children))
         starts.append(total)
         total += len(children)
-    whole, order = skeleton(np.concatenate([np.where(c >= 0, c + s, -1) for c, s in zip(parts, starts, strict=True)]),
-                            starts)
+    whole, order = skeleton(
+        np.concatenate([np.where(c >= 0, c + s, -1) for c, s in zip(parts, starts, strict=True)]),
+        starts,
+    )
     assert sorted(order) == list(range(total))
     values = rng.normal(size=total)
     log_leaf, g = values[order], rng.uniform(0.1, 0.9, total)
@@ -143,13 +160,20 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
         where = np.flatnonzero(whole.root == t)
         assert np.array_equal(order[where], s + mine)
         assert np.allclose(average(alone, values[s + mine]), mean[where])
-        assert all(whole.parent[c] == p for p in where if whole.first[p] >= 0
-                   for c in (whole.first[p], whole.first[p] + 1))
+        assert all(
+            whole.parent[c] == p
+            for p in where
+            if whole.first[p] >= 0
+            for c in (whole.first[p], whole.first[p] + 1)
+        )
 
 
 def test_draws_come_as_often_as_the_posterior_says():
     tree, family, at, y, before = problem(2, 2, 5, 12)
-    after, rng = weigh(before, family.log_evidence(stats_of(tree, family, at, y))), np.random.default_rng(0)
+    after, rng = (
+        weigh(before, family.log_evidence(stats_of(tree, family, at, y))),
+        np.random.default_rng(0),
+    )
     drawn = [frozenset(np.flatnonzero(draw(after, rng))) for _ in range(4000)]
     for T in prunings(tree):
         p = np.exp(log_prob(after, T))
@@ -165,11 +189,15 @@ def test_the_mixture_over_stops_is_the_average():
     share = family.mean(family.posterior(stats))
     row, node, weight = stops(after, at)
     mixed = np.stack([np.bincount(row, weight * share[node, c], 30) for c in range(3)], axis=1)
-    assert np.allclose(mixed, average(after, share)[at]) and np.allclose(np.bincount(row, weight), 1)
+    assert np.allclose(mixed, average(after, share)[at]) and np.allclose(
+        np.bincount(row, weight), 1
+    )
 
 
 def test_log_evidence_of_a_million_rows_is_finite():
     rng, tree, family = np.random.default_rng(0), perfect(2, 5), BetaBernoulli()
     at, y = tree.starts[-2] + rng.integers(0, 32, 10**6), rng.integers(0, 2, 10**6)
-    after = weigh(prior(tree, 0.5), family.log_evidence(sum_up(tree, sums(family, at, tree.size, y, None))))
-    assert np.all(np.isfinite(after.log_q)) and -10**6 < after.log_q[0] < -6 * 10**5
+    after = weigh(
+        prior(tree, 0.5), family.log_evidence(sum_up(tree, sums(family, at, tree.size, y, None)))
+    )
+    assert np.all(np.isfinite(after.log_q)) and -(10**6) < after.log_q[0] < -6 * 10**5

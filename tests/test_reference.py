@@ -25,7 +25,14 @@ from sklearn.ensemble import (
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
-from sklearn.linear_model import ARDRegression, BayesianRidge, Lasso, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    ARDRegression,
+    BayesianRidge,
+    Lasso,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -38,7 +45,9 @@ from fabinterp.proxy.reference import Reference, as_draws, as_reference, total_v
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
 Y = 4 * X[:, 0] + 20 + rng.normal(0, 1, 80)
-LABELS = np.array(["low", "middle", "high"])[np.digitize(Y, [18, 22])]  # not in the order of the alphabet
+LABELS = np.array(["low", "middle", "high"])[
+    np.digitize(Y, [18, 22])
+]  # not in the order of the alphabet
 TWO = np.where(Y > 20, "u", "v")
 KERNEL = ConstantKernel(1.0) * RBF(2.0) + WhiteKernel(0.1)
 
@@ -58,19 +67,25 @@ REGRESSORS = {
     "point": lambda: GradientBoostingRegressor(n_estimators=5).fit(X, Y),
     "pipeline": lambda: make_pipeline(StandardScaler(), BayesianRidge()).fit(X, Y),
     "search": lambda: GridSearchCV(BayesianRidge(), {"alpha_1": [1e-6, 1e-3]}, cv=2).fit(X, Y),
-    "target": lambda: TransformedTargetRegressor(BayesianRidge(), func=np.log, inverse_func=np.exp).fit(X, Y),
+    "target": lambda: TransformedTargetRegressor(
+        BayesianRidge(), func=np.log, inverse_func=np.exp
+    ).fit(X, Y),
     "function": lambda: lambda X: np.stack([X[:, 0], X[:, 1], X[:, 2]]),
     "pair": lambda: lambda X: (X[:, 0], X[:, 1] ** 2),
 }
 CLASSIFIERS = {
     "process": lambda: GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, LABELS),
     "two": lambda: GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, TWO),
-    "one_vs_one": lambda: GaussianProcessClassifier(RBF(2.0), optimizer=None, multi_class="one_vs_one").fit(X, LABELS),
+    "one_vs_one": lambda: GaussianProcessClassifier(
+        RBF(2.0), optimizer=None, multi_class="one_vs_one"
+    ).fit(X, LABELS),
     "forest": lambda: RandomForestClassifier(7, random_state=0).fit(X, LABELS),
     "bagging": lambda: BaggingClassifier(n_estimators=7, random_state=0).fit(X, LABELS),
     "points": lambda: GradientBoostingClassifier(n_estimators=5).fit(X, LABELS),
     "no_proba": lambda: RidgeClassifier().fit(X, LABELS),
-    "pipeline": lambda: make_pipeline(StandardScaler(), RandomForestClassifier(7, random_state=0)).fit(X, LABELS),
+    "pipeline": lambda: make_pipeline(
+        StandardScaler(), RandomForestClassifier(7, random_state=0)
+    ).fit(X, LABELS),
     "function": lambda: LogisticRegression().fit(X, LABELS).predict_proba,
     "list": lambda: [LogisticRegression(C=c).fit(X, LABELS) for c in (0.1, 1.0, 10.0)],
 }
@@ -93,10 +108,18 @@ def test_regression_references_keep_their_promises(name):
     epistemic = draws.var(axis=0)
     assert (np.abs(draws.mean(axis=0) - mean) <= 5 * np.sqrt(epistemic / S) + 1e-9).all()
     assert (np.abs(epistemic + noise.mean(axis=0) - var) <= 6 * epistemic / np.sqrt(S) + 1e-9).all()
-    assert all(same is reference for same in (as_reference(reference), clone(reference), copy.deepcopy(reference)))
+    assert all(
+        same is reference
+        for same in (as_reference(reference), clone(reference), copy.deepcopy(reference))
+    )
     few = reference.draws(X, n_draws=2)
-    assert len(few) == min(2, S) and all(any(np.array_equal(row, draw) for draw in draws) for row in few)
-    chosen = reference.draws(X, n_draws=2, rng=7), reference.draws(X, n_draws=2, rng=np.random.default_rng(7))
+    assert len(few) == min(2, S) and all(
+        any(np.array_equal(row, draw) for draw in draws) for row in few
+    )
+    chosen = (
+        reference.draws(X, n_draws=2, rng=7),
+        reference.draws(X, n_draws=2, rng=np.random.default_rng(7)),
+    )
     assert np.array_equal(*chosen)
     assert reference.noise(X, n_draws=2).shape == few.shape
     assert "Reference to" in repr(reference)
@@ -111,11 +134,17 @@ def test_classification_references_keep_their_promises(name):
     assert np.allclose(draws.sum(axis=2), 1) and (draws >= 0).all()
     mean, var = reference.mean_var(X)
     assert var is None and np.allclose(mean.sum(axis=1), 1)
-    assert np.allclose(mean, draws.mean(axis=0), atol=0.15 if reference.kind == "posterior" else 1e-9)
+    assert np.allclose(
+        mean, draws.mean(axis=0), atol=0.15 if reference.kind == "posterior" else 1e-9
+    )
     turned = as_reference(reference, classes=classes[::-1])
-    assert np.array_equal(turned.draws(X), draws[..., ::-1]) and np.array_equal(turned.mean_var(X)[0], mean[:, ::-1])
+    assert np.array_equal(turned.draws(X), draws[..., ::-1]) and np.array_equal(
+        turned.mean_var(X)[0], mean[:, ::-1]
+    )
     more = as_reference(reference, classes=[*classes, "zebra"])
-    assert np.array_equal(more.draws(X)[..., :-1], draws) and (more.mean_var(X)[0][:, -1] == 0).all()
+    assert (
+        np.array_equal(more.draws(X)[..., :-1], draws) and (more.mean_var(X)[0][:, -1] == 0).all()
+    )
     with pytest.raises(ValueError, match="classes must hold those of the model"):
         as_reference(reference, classes=classes[1:])
 
@@ -135,7 +164,10 @@ def test_frames_are_asked_as_frames():
         reference = as_reference(model.fit(frame, Y), random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert np.isfinite(reference.draws(frame)).all() and np.isfinite(reference.mean_var(frame)[1]).all()
+            assert (
+                np.isfinite(reference.draws(frame)).all()
+                and np.isfinite(reference.mean_var(frame)[1]).all()
+            )
         with pytest.raises(ValueError):
             reference.draws(frame.rename(columns={"a": "z"}))
     assert as_reference(Ridge().fit(X, Y)).draws(X.tolist()).shape == (1, len(X))
@@ -167,7 +199,10 @@ def test_total_variance_is_that_of_the_mixture(S, n, seed):
     mean, var = total_variance(draws, noise)
     assert np.allclose(mean, draws.mean(axis=0))
     assert np.allclose(var, (noise + draws**2).mean(axis=0) - mean**2)  # E y² − (E y)²
-    assert np.allclose(total_variance(draws, noise[:, 0])[1], total_variance(draws, np.repeat(noise[:, :1], n, 1))[1])
+    assert np.allclose(
+        total_variance(draws, noise[:, 0])[1],
+        total_variance(draws, np.repeat(noise[:, :1], n, 1))[1],
+    )
 
 
 def test_gaussian_process_draws_have_the_posterior_covariance_without_white_noise():
@@ -181,11 +216,15 @@ def test_gaussian_process_draws_have_the_posterior_covariance_without_white_nois
     error = np.sqrt((cov**2 + np.outer(np.diag(cov), np.diag(cov))) / 4000)
     assert (np.abs(np.cov(draws.T) - cov) < 5 * error).all()
     assert (np.abs(draws.mean(axis=0) - mean) < 5 * np.sqrt(np.diag(cov) / 4000)).all()
-    assert np.allclose(reference.noise(Z), 0.1 * Y.var()) and np.allclose(reference.noise(), 0.1 * Y.var())
+    assert np.allclose(reference.noise(Z), 0.1 * Y.var()) and np.allclose(
+        reference.noise(), 0.1 * Y.var()
+    )
     assert np.allclose(reference.mean_var(Z), (mean, np.diag(cov) + 0.1 * Y.var()))
 
 
-@pytest.mark.parametrize("kernel", [2.0 * WhiteKernel(0.1) + RBF(), (RBF() + WhiteKernel(0.2)) * 1.0, RBF()])
+@pytest.mark.parametrize(
+    "kernel", [2.0 * WhiteKernel(0.1) + RBF(), (RBF() + WhiteKernel(0.2)) * 1.0, RBF()]
+)
 def test_white_noise_is_found_wherever_it_stands(kernel):
     level = 0.0 if isinstance(kernel, RBF) else 0.2
     reference = as_reference(gp_fit(kernel, alpha=1e-10))
@@ -196,11 +235,17 @@ def test_noise_that_depends_on_the_row_and_alpha():
     gp = gp_fit(RBF() + DotProduct(1.0) * WhiteKernel(0.1), alpha=0.3)
     expected = Y.var() * (0.3 + 0.1 * (1 + (X**2).sum(axis=1)))
     reference = as_reference(gp, n_draws=3)
-    assert np.allclose(reference.noise(X), expected) and np.allclose(reference.noise(), expected.mean())
-    assert np.allclose(reference.mean_var(X)[1], gp.predict(X, return_std=True)[1] ** 2 + 0.3 * Y.var())
+    assert np.allclose(reference.noise(X), expected) and np.allclose(
+        reference.noise(), expected.mean()
+    )
+    assert np.allclose(
+        reference.mean_var(X)[1], gp.predict(X, return_std=True)[1] ** 2 + 0.3 * Y.var()
+    )
 
 
-@pytest.mark.parametrize("model", [BayesianRidge(), ARDRegression(), BayesianRidge(fit_intercept=False)])
+@pytest.mark.parametrize(
+    "model", [BayesianRidge(), ARDRegression(), BayesianRidge(fit_intercept=False)]
+)
 def test_linear_draws_are_lines_with_the_posterior_of_their_coefficients(model):
     wide = np.column_stack([X, rng.normal(size=(80, 2)), X[:, 0] + 1e-3 * rng.normal(size=80)])
     model.fit(wide, Y)
@@ -210,7 +255,9 @@ def test_linear_draws_are_lines_with_the_posterior_of_their_coefficients(model):
     line = np.column_stack([np.ones(80), wide])
     coef = np.linalg.lstsq(line, reference.draws(wide, n_draws=20).T, rcond=None)[0]
     assert np.allclose(line @ coef, reference.draws(wide, n_draws=20).T)
-    assert np.allclose(np.column_stack([np.ones(6), Z]) @ coef, draws[:20].T, atol=1e-6)  # the same lines elsewhere
+    assert np.allclose(
+        np.column_stack([np.ones(6), Z]) @ coef, draws[:20].T, atol=1e-6
+    )  # the same lines elsewhere
     assert np.allclose(draws.var(axis=0) + 1 / model.alpha_, reference.mean_var(Z)[1], rtol=0.15)
     assert np.allclose(reference.noise(), 1 / model.alpha_)
 
@@ -218,7 +265,9 @@ def test_linear_draws_are_lines_with_the_posterior_of_their_coefficients(model):
 def test_ard_that_keeps_no_feature_still_answers():
     model = ARDRegression(threshold_lambda=1e-12).fit(X, Y)
     reference = as_reference(model)
-    assert np.allclose(reference.draws(X), model.predict(X)) and (reference.mean_var(X)[1] > 0).all()
+    assert (
+        np.allclose(reference.draws(X), model.predict(X)) and (reference.mean_var(X)[1] > 0).all()
+    )
 
 
 def test_latent_functions_agree_with_scikit_learn():
@@ -231,11 +280,20 @@ def test_latent_functions_agree_with_scikit_learn():
 
 
 def test_members_answer_as_their_ensemble():
-    for model, y in ((RandomForestRegressor(5), Y), (BaggingRegressor(n_estimators=5, max_features=2), Y)):
+    for model, y in (
+        (RandomForestRegressor(5), Y),
+        (BaggingRegressor(n_estimators=5, max_features=2), Y),
+    ):
         assert np.allclose(as_reference(model.fit(X, y)).mean_var(X)[0], model.predict(X))
-    for model in (RandomForestClassifier(5), BaggingClassifier(n_estimators=5), BaggingClassifier(SVC(), 5)):
+    for model in (
+        RandomForestClassifier(5),
+        BaggingClassifier(n_estimators=5),
+        BaggingClassifier(SVC(), 5),
+    ):
         reference = as_reference(model.fit(X, LABELS))
-        assert reference.kind == "pseudo-draws" and np.allclose(reference.mean_var(X)[0], model.predict_proba(X))
+        assert reference.kind == "pseudo-draws" and np.allclose(
+            reference.mean_var(X)[0], model.predict_proba(X)
+        )
 
 
 def test_a_member_that_never_saw_a_class_gives_it_nothing():
@@ -244,9 +302,15 @@ def test_a_member_that_never_saw_a_class_gives_it_nothing():
     model = BaggingClassifier(KNeighborsClassifier(3), 9, max_samples=0.3, random_state=0).fit(X, y)
     assert any(len(member.classes_) < 4 for member in model.estimators_)
     assert np.allclose(as_reference(model).mean_var(X)[0], model.predict_proba(X))
-    parts = [LogisticRegression().fit(X[LABELS != left], LABELS[LABELS != left]) for left in np.unique(LABELS)]
+    parts = [
+        LogisticRegression().fit(X[LABELS != left], LABELS[LABELS != left])
+        for left in np.unique(LABELS)
+    ]
     reference = as_reference(parts)
-    assert reference.classes.tolist() == sorted(set(LABELS)) and (reference.draws(X)[0, :, 0] == 0).all()
+    assert (
+        reference.classes.tolist() == sorted(set(LABELS))
+        and (reference.draws(X)[0, :, 0] == 0).all()
+    )
 
 
 def test_transformed_target_is_the_mean_and_not_the_median():
@@ -260,7 +324,9 @@ def test_transformed_target_is_the_mean_and_not_the_median():
         reference.noise()
     scaled = TransformedTargetRegressor(BayesianRidge(), transformer=StandardScaler()).fit(X, Y)
     assert np.allclose(as_reference(scaled).mean_var(X)[0], scaled.predict(X), atol=0.2)
-    inside = as_reference(TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp).fit(X, Y))
+    inside = as_reference(
+        TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp).fit(X, Y)
+    )
     assert inside.kind == "point"
 
 
@@ -271,7 +337,9 @@ def test_point_references_are_their_predictions():
     assert set(np.unique(draws)) == {0.0, 1.0}
     iris = load_iris()
     flowers = LogisticRegression(max_iter=1000).fit(iris.data, iris.target_names[iris.target])
-    assert np.array_equal(as_reference(flowers).draws(iris.data)[0], flowers.predict_proba(iris.data))
+    assert np.array_equal(
+        as_reference(flowers).draws(iris.data)[0], flowers.predict_proba(iris.data)
+    )
 
 
 # Draws made elsewhere
@@ -286,7 +354,9 @@ def test_arrays_answer_for_their_rows_only():
             reference.draws(wrong)
         with pytest.raises(ValueError, match="rows that the draws are for"):
             reference.mean_var(wrong)
-    assert np.array_equal(as_reference(draws).draws(X[::-1]), draws)  # only the number of rows is known
+    assert np.array_equal(
+        as_reference(draws).draws(X[::-1]), draws
+    )  # only the number of rows is known
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(TWO)})
     frame.loc[0, "b"] = np.nan
     known = as_reference(draws, X=frame)
@@ -297,9 +367,14 @@ def test_arrays_answer_for_their_rows_only():
 
 def test_a_pair_is_mean_and_variance():
     mean, var = rng.normal(size=len(X)), rng.exponential(size=len(X))
-    for reference in (as_reference((mean, var), X=X), as_reference(lambda X: (mean[: len(X)], var[: len(X)]))):
+    for reference in (
+        as_reference((mean, var), X=X),
+        as_reference(lambda X: (mean[: len(X)], var[: len(X)])),
+    ):
         assert np.array_equal(reference.mean_var(X), (mean, var))
-        assert np.array_equal(reference.draws(X), mean[None]) and np.array_equal(reference.noise(X), var[None])
+        assert np.array_equal(reference.draws(X), mean[None]) and np.array_equal(
+            reference.noise(X), var[None]
+        )
     assert as_reference((mean, 2.0)).mean_var(X)[1].tolist() == [2.0] * len(X)
     draws, noise = rng.normal(size=(3, len(X))), np.array([1.0, 2.0, 3.0])
     assert np.allclose(as_reference((draws, noise)).mean_var(X), total_variance(draws, noise))
@@ -309,7 +384,9 @@ def test_a_pair_is_mean_and_variance():
 def test_shapes_that_people_return(S, n, C, seed):
     rng = np.random.default_rng(seed)
     numbers, shares = rng.normal(size=(S, n)), rng.dirichlet(np.ones(C), size=(S, n))
-    assert np.array_equal(as_draws(numbers, n), numbers) and np.array_equal(as_draws(numbers[0], n)[0], numbers[0])
+    assert np.array_equal(as_draws(numbers, n), numbers) and np.array_equal(
+        as_draws(numbers[0], n)[0], numbers[0]
+    )
     assert np.array_equal(as_draws(numbers[:1].T, n), numbers[:1])
     for n_classes in (None, C):
         assert np.array_equal(as_draws(shares, n, n_classes), shares)
@@ -331,7 +408,9 @@ def test_functions_learn_their_classes():
     second = as_reference(lambda X: 1 / (1 + np.exp(-X[:, 0])), classes=["no", "yes"])
     assert second.draws(X).shape == (1, len(X), 2)
     with pytest.raises(ValueError, match="draws must have shape"):
-        as_reference(lambda X: model.predict_proba(X)).draws(X)  # nobody said that these are classes
+        as_reference(lambda X: model.predict_proba(X)).draws(
+            X
+        )  # nobody said that these are classes
 
 
 # What is refused
@@ -354,7 +433,10 @@ REFUSED = {
     "no draws": (np.empty((0, 80)), "S at least 1"),
     "transposed": (rng.normal(size=(80, 3)), "transposed"),
     "four axes": (np.zeros((1, 80, 2, 2)), "draws must have shape"),
-    "negative": (np.stack([np.full((2, 80), -0.5), np.full((2, 80), 1.5)], axis=2), "none negative"),
+    "negative": (
+        np.stack([np.full((2, 80), -0.5), np.full((2, 80), 1.5)], axis=2),
+        "none negative",
+    ),
     "sum": (np.full((2, 80, 3), 0.5), "sum to 1"),
     "objects": (["a", "b"], "draws must hold numbers"),
     "ragged": ([[1.0], [1.0, 2.0]], "draws must hold numbers"),
@@ -429,7 +511,9 @@ def sampled(stochtree, y, table=X, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         general = {"random_seed": 1, **more.pop("general_params", {})}
-        model.sample(X_train=table, y_train=y, num_gfr=5, num_mcmc=15, general_params=general, **more)
+        model.sample(
+            X_train=table, y_train=y, num_gfr=5, num_mcmc=15, general_params=general, **more
+        )
     return model
 
 
@@ -453,7 +537,9 @@ def test_bart_with_other_noise(stochtree):
     rows = sampled(stochtree, Y, variance_forest_params={"num_trees": 5})
     reference = as_reference(rows)
     noise = rows.predict(X, type="posterior", terms="variance_forest").T
-    assert np.array_equal(reference.noise(X), noise) and np.allclose(reference.noise(), noise.mean(axis=1))
+    assert np.array_equal(reference.noise(X), noise) and np.allclose(
+        reference.noise(), noise.mean(axis=1)
+    )
     fixed = sampled(stochtree, Y, general_params={"sample_sigma2_global": False})
     assert np.allclose(as_reference(fixed).noise(), fixed.sigma2_init * fixed.y_std**2)
 
@@ -461,9 +547,13 @@ def test_bart_with_other_noise(stochtree):
 def test_bart_for_classes(stochtree):
     for link in ("probit", "cloglog"):
         outcome = stochtree.OutcomeModel(outcome="binary", link=link)
-        reference = as_reference(sampled(stochtree, (Y > 20) * 1.0, general_params={"outcome_model": outcome}))
+        reference = as_reference(
+            sampled(stochtree, (Y > 20) * 1.0, general_params={"outcome_model": outcome})
+        )
         shares = reference.mean_var(X)[0]
-        assert reference.classes.tolist() == [0, 1] and np.corrcoef(shares[:, 1], Y > 20)[0, 1] > 0.6
+        assert (
+            reference.classes.tolist() == [0, 1] and np.corrcoef(shares[:, 1], Y > 20)[0, 1] > 0.6
+        )
         assert (reference.noise() == 0).all()
     outcome = stochtree.OutcomeModel(outcome="ordinal", link="cloglog")
     grades = np.digitize(Y, [18, 22]) + 1.0
@@ -477,11 +567,16 @@ def test_bart_wrappers(stochtree):
     seed = {"general_params": {"random_seed": 1}}
     regressor = stochtree.StochTreeBARTRegressor(num_gfr=5, num_mcmc=15, **seed).fit(frame, Y)
     reference = as_reference(regressor)
-    assert np.allclose(reference.mean_var(frame)[0], regressor.predict(frame)) and len(reference.noise()) == 15
+    assert (
+        np.allclose(reference.mean_var(frame)[0], regressor.predict(frame))
+        and len(reference.noise()) == 15
+    )
     classifier = stochtree.StochTreeBARTBinaryClassifier(num_gfr=5, num_mcmc=15, **seed).fit(X, TWO)
     reference = as_reference(classifier)
     assert reference.classes.tolist() == ["u", "v"]
-    assert np.corrcoef(reference.mean_var(X)[0][:, 1], classifier.predict_proba(X)[:, 1])[0, 1] > 0.99
+    assert (
+        np.corrcoef(reference.mean_var(X)[0][:, 1], classifier.predict_proba(X)[:, 1])[0, 1] > 0.99
+    )
     again = pickle.loads(pickle.dumps(reference))
     assert np.array_equal(again.mean_var(X)[0], reference.mean_var(X)[0])
     piped = make_pipeline(StandardScaler(), regressor)
@@ -496,7 +591,9 @@ def test_bart_with_categories_and_bart_that_needs_more(stochtree):
     basis = sampled(stochtree, Y, leaf_basis_train=X[:, :1])
     with pytest.raises(ValueError, match="give a function of X"):
         as_reference(basis)
-    answers = as_reference(lambda X: basis.predict(X, leaf_basis=X[:, :1], type="posterior", terms="y_hat").T)
+    answers = as_reference(
+        lambda X: basis.predict(X, leaf_basis=X[:, :1], type="posterior", terms="y_hat").T
+    )
     assert answers.draws(X).shape == (15, len(X))
 
 

@@ -119,7 +119,9 @@ def test_number_intervals_are_those_of_a_plain_bootstrap():
     assert np.allclose(value, measures(y, said))
     drawn = [measures(y[at], said[at]) for at in rng.integers(150, size=(4000, 150))]
     slow = np.quantile(drawn, [0.05, 0.95], axis=0)
-    assert np.abs(np.array([low, high]) - slow).max(axis=0) == pytest.approx(0, abs=0.1 * np.ptp(slow, axis=0).max())
+    assert np.abs(np.array([low, high]) - slow).max(axis=0) == pytest.approx(
+        0, abs=0.1 * np.ptp(slow, axis=0).max()
+    )
     again = reports.number_intervals(y, said, 0.9, 0)
     assert np.array_equal(again[1], low) and np.array_equal(again[2], high)
 
@@ -142,7 +144,9 @@ def test_findings_are_the_errors(labels, tree):
     assert len(found.notes) == 1 and "are those of the fit" in found.notes[0]
     assert sum(n for _, n, _ in found.by_class) == len(y)
     for label, n, share in found.by_class:
-        assert n == (y == label).sum() and share.value == np.mean(tree.predict(X[y == label]) == label)
+        assert n == (y == label).sum() and share.value == np.mean(
+            tree.predict(X[y == label]) == label
+        )
 
 
 def test_unknown_labels_count_as_wrong(labels, tree):
@@ -155,15 +159,27 @@ def test_unknown_labels_count_as_wrong(labels, tree):
 def test_held_out_and_cross_fitted(numbers):
     X, y = numbers
     model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X[:150], y[:150])
-    found = reports.measured(model, model.rules_, X[:150], y[:150], (X[150:], y[150:]), None, None, 0.95, 0)
-    assert not found.notes and {f.rows for f in found.findings} == {"150 rows of the fit", "50 rows held out"}
+    found = reports.measured(
+        model, model.rules_, X[:150], y[:150], (X[150:], y[150:]), None, None, 0.95, 0
+    )
+    assert not found.notes and {f.rows for f in found.findings} == {
+        "150 rows of the fit",
+        "50 rows held out",
+    }
     assert found.findings[0].rows == "50 rows held out"
-    assert found.findings[0].value == pytest.approx(np.sqrt(np.mean((model.predict(X[150:]) - y[150:]) ** 2)))
-    same = reports.measured(model, model.rules_, X[:150], y[:150], (X[:150], y[:150]), None, None, 0.95, 0)
+    assert found.findings[0].value == pytest.approx(
+        np.sqrt(np.mean((model.predict(X[150:]) - y[150:]) ** 2))
+    )
+    same = reports.measured(
+        model, model.rules_, X[:150], y[:150], (X[:150], y[:150]), None, None, 0.95, 0
+    )
     assert "look like the same table" in same.notes[0]
     crossed = reports.measured(model, model.rules_, X[:150], y[:150], None, 3, None, 0.95, 0)
     assert crossed.findings[0].rows == "150 rows, cross-fitted in 3 parts"
-    assert crossed.findings[0].value != [f for f in crossed.findings if f.rows == "150 rows of the fit"][0].value
+    assert (
+        crossed.findings[0].value
+        != [f for f in crossed.findings if f.rows == "150 rows of the fit"][0].value
+    )
     assert not crossed.notes
 
 
@@ -172,21 +188,31 @@ def test_fidelity_is_that_of_the_rules(numbers):
     forest = RandomForestRegressor(20, random_state=0).fit(X, y)
     proxy = ProxyTreeRegressor(as_reference(forest), max_leaves=4, random_state=0).fit(X)
     found = reports.measured(proxy, proxy.rules_, X, None, None, None, None, 0.95, 0).findings
-    assert len(found) == 1 and found[0].value == pytest.approx(proxy.fidelity_) and "reference" in found[0].what
+    assert (
+        len(found) == 1
+        and found[0].value == pytest.approx(proxy.fidelity_)
+        and "reference" in found[0].what
+    )
     for reference in (forest, forest.predict):
-        found = reports.measured(proxy.tree_, proxy.rules_, X, None, None, None, reference, 0.95, 0).findings
+        found = reports.measured(
+            proxy.tree_, proxy.rules_, X, None, None, None, reference, 0.95, 0
+        ).findings
         assert found[0].value == pytest.approx(proxy.fidelity_)
     notes = reports.measured(proxy, proxy.rules_, X, y, None, 3, None, 0.95, 0).notes
     assert "cross-fitted are only the rules" in notes[0]
     refit = ProxyTreeRegressor(forest, max_leaves=4, random_state=0).fit(X, y)
-    assert not reports.measured(refit, refit.rules_, X, y, None, 3, None, 0.95, 0).notes  # a clone is fitted anew
+    assert not reports.measured(
+        refit, refit.rules_, X, y, None, 3, None, 0.95, 0
+    ).notes  # a clone is fitted anew
 
 
 def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
     X, y = numbers
     draws = np.random.default_rng(0).normal(y.to_numpy(), 10, (5, len(y)))
     proxy = ProxyTreeRegressor(draws, max_leaves=3, random_state=0).fit(X)
-    found = reports.measured(proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, None, 0.95, 0).findings
+    found = reports.measured(
+        proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, None, 0.95, 0
+    ).findings
     assert [f.rows for f in found if f.what.startswith("agreement")] == ["200 rows of the fit"]
     with pytest.raises(ValueError, match="cv must be None for a proxy of draws"):
         report(proxy, X, y, cv=3)
@@ -194,10 +220,17 @@ def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
 
 def test_a_summary_counts_every_known_row():
     rng = np.random.default_rng(0)
-    for values, kind in ((rng.normal(size=300), "numbers"), (rng.integers(0, 5, 300), "whole numbers")):
+    for values, kind in (
+        (rng.normal(size=300), "numbers"),
+        (rng.integers(0, 5, 300), "whole numbers"),
+    ):
         values = np.where(rng.random(300) < 0.1, np.nan, values)
         found = reports.summary_of("x", values)
-        assert found.kind == kind and sum(found.counts) + found.gaps == 300 and found.gaps == np.isnan(values).sum()
+        assert (
+            found.kind == kind
+            and sum(found.counts) + found.gaps == 300
+            and found.gaps == np.isnan(values).sum()
+        )
     assert reports.summary_of("x", np.full(4, np.nan)).kind == "empty"
     assert reports.summary_of("x", np.full(4, 2.5)).said == "always 2.5"
     assert sum(reports.summary_of("x", np.r_[np.zeros(999), 0.5]).counts) == 1000
@@ -231,13 +264,25 @@ def test_every_model_has_its_page(case, numbers, labels, tmp_path):
         assert report(model, X, y, path) == path
     text = path.read_text(encoding="utf-8")
     parsed, words = Parsed(text), words_of(text)
-    assert not {"script", "link", "iframe", "object"} & set(parsed.tags) and not re.search(r"\bon\w+=", text)
+    assert not {"script", "link", "iframe", "object"} & set(parsed.tags) and not re.search(
+        r"\bon\w+=", text
+    )
     for name, value in parsed.attributes:
-        assert name not in {"href", "src", "srcset", "action"} or value.startswith("data:image/svg+xml;base64,")
-    for part in ("What it says", "How good is it?", "The table", "Make it again", "are those of the fit"):
+        assert name not in {"href", "src", "srcset", "action"} or value.startswith(
+            "data:image/svg+xml;base64,"
+        )
+    for part in (
+        "What it says",
+        "How good is it?",
+        "The table",
+        "Make it again",
+        "are those of the fit",
+    ):
         assert part in words
-    assert (("The search" in words) == (len(set(np.ravel(getattr(model, "trace_", [])))) > 1))
-    assert all(svg.startswith("<?xml") and "<script" not in svg for svg in pictures(text)) and pictures(text)
+    assert ("The search" in words) == (len(set(np.ravel(getattr(model, "trace_", [])))) > 1)
+    assert all(
+        svg.startswith("<?xml") and "<script" not in svg for svg in pictures(text)
+    ) and pictures(text)
     for rule in model.rules_.rules:
         assert f"{rule.support:.6g}" in words
     said = html.unescape(re.search(r"from_json\(text\)</code>.</p><pre>(.*?)</pre>", text, re.S)[1])
@@ -263,8 +308,14 @@ def test_what_cannot_be_made_again_is_said(numbers):
     words = words_of(report(ProxyTreeRegressor(forest, max_leaves=3).fit(X, y), X, y))
     assert "random_state is no number" in words and "fitted before it was handed over" in words
     assert "from sklearn.ensemble import RandomForestRegressor" in words
-    words = words_of(report(ProxyTreeRegressor(forest.predict, max_leaves=3, random_state=0).fit(X), X))
-    assert "reference=..." in words and "hand over the same object" in words and "model.fit(X)" in words
+    words = words_of(
+        report(ProxyTreeRegressor(forest.predict, max_leaves=3, random_state=0).fit(X), X)
+    )
+    assert (
+        "reference=..." in words
+        and "hand over the same object" in words
+        and "model.fit(X)" in words
+    )
 
 
 def test_rules_and_trees_without_an_estimator(labels, tree):
@@ -300,7 +351,9 @@ def test_no_figure_is_left_open(labels, tree):
 def test_fingerprint_names_a_table(labels):
     X, y = labels
     name = fingerprint(X, y)
-    assert re.fullmatch("[0-9a-f]{16}", name) and name == fingerprint(X.copy(), list(y)) != fingerprint(X)
+    assert re.fullmatch("[0-9a-f]{16}", name) and name == fingerprint(
+        X.copy(), list(y)
+    ) != fingerprint(X)
     assert name != fingerprint(X.rename(columns={"ash": "Ash"}), y)
     changed = X.copy()
     changed.iloc[3, 2] = np.nextafter(changed.iloc[3, 2], 9)
@@ -338,7 +391,10 @@ def test_refused_in_one_line(options, told, labels, tree, tmp_path, monkeypatch)
 def test_more_refusals(numbers, labels, tree):
     X, y = numbers
     model = ProxyLinearRegressor(random_state=0).fit(X, y)
-    for target, told in ((["a"] * 200, "y must hold numbers, got 'a'"), (y * np.nan, "y must be finite, got 200")):
+    for target, told in (
+        (["a"] * 200, "y must hold numbers, got 'a'"),
+        (y * np.nan, "y must be finite, got 200"),
+    ):
         with pytest.raises(ValueError, match=told):
             report(model, X, target)
     with pytest.raises(ValueError, match="cv must be None without y, and for rules"):
@@ -358,7 +414,13 @@ def hostile_table(n=240):
     X = pd.DataFrame(rng.normal(size=(n, len(HOSTILE))), columns=HOSTILE)
     X["label </td>"] = pd.Categorical(rng.choice(["<b>red & 名</b>", "blue 🙂", "x" * 120], n))
     X.iloc[::9, 5] = np.nan
-    score = X.iloc[:, 0] + 2 * (X.iloc[:, 2] > 0) + X.iloc[:, 4] + (X.iloc[:, 7] == "x" * 120) + 0.5 * X.iloc[:, 3]
+    score = (
+        X.iloc[:, 0]
+        + 2 * (X.iloc[:, 2] > 0)
+        + X.iloc[:, 4]
+        + (X.iloc[:, 7] == "x" * 120)
+        + 0.5 * X.iloc[:, 3]
+    )
     target = "<h1>target</h1> 🙂 " + "t" * 80
     labels = np.where(score > 1, "<i>yes</i> שלום", "no $y$ " + "z" * 100)
     return X, pd.Series(labels, name=target), score.rename(target)
@@ -379,7 +441,9 @@ def hostile_pages(tmp_path_factory):
               "equations": (fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(plain, score), plain,
                             score)}  # fmt: skip
     for name, (model, table, target) in models.items():
-        report(model, table, target, folder / f"{name}.html", title='"><script>window.hit=3</script>')
+        report(
+            model, table, target, folder / f"{name}.html", title='"><script>window.hit=3</script>'
+        )
     return folder
 
 
@@ -388,7 +452,9 @@ def test_hostile_names_are_text(hostile_pages):
         text = path.read_text(encoding="utf-8")
         parsed = Parsed(text)
         assert not {"script", "i"} & set(parsed.tags)
-        assert parsed.tags.count("h1") == 1 and not [name for name, _ in parsed.attributes if name.startswith("on")]
+        assert parsed.tags.count("h1") == 1 and not [
+            name for name, _ in parsed.attributes if name.startswith("on")
+        ]
         words = words_of(text)
         for name in HOSTILE[:5]:
             assert name in words
@@ -412,22 +478,35 @@ def test_pages_in_a_browser(hostile_pages):
                 tab.on("dialog", lambda dialog: complaints.append(dialog.message))
                 tab.on("request", lambda request: asked.append(request.url))
                 tab.goto(path.as_uri())
-                tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+                tab.evaluate(
+                    "document.querySelectorAll('details').forEach(each => each.open = true)"
+                )
                 assert tab.evaluate("document.documentElement.scrollWidth") <= wide
                 out = """[...document.querySelectorAll('body *')].filter(each => !each.closest('.tree') &&
                     each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80))"""
                 assert tab.evaluate(out) == []
-                assert tab.evaluate("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
+                assert tab.evaluate(
+                    "[...document.images].every(each => each.complete && each.naturalWidth > 0)"
+                )
                 assert tab.evaluate("typeof window.hit") == "undefined"
                 colours = "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
-                shown = hashlib.sha256(tab.evaluate("document.images[0].currentSrc").encode()).hexdigest()
+                shown = hashlib.sha256(
+                    tab.evaluate("document.images[0].currentSrc").encode()
+                ).hexdigest()
                 grounds[scheme, wide] = (*tab.evaluate(colours), shown)
                 context.close()
             assert grounds["light", 1200][1] != grounds["dark", 1200][1] == grounds["dark", 400][1]
-            assert len({shown for *_, shown in grounds.values()}) == 4  # each page shows a picture of its own
+            assert (
+                len({shown for *_, shown in grounds.values()}) == 4
+            )  # each page shows a picture of its own
         printed = browser.new_page(color_scheme="dark")
         printed.goto(path.as_uri())
         printed.emulate_media(media="print", color_scheme="dark")
-        assert printed.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ground')") == "#fff"
+        assert (
+            printed.evaluate(
+                "getComputedStyle(document.documentElement).getPropertyValue('--ground')"
+            )
+            == "#fff"
+        )
     assert not complaints
     assert all(url.startswith(("file://", "data:image/svg+xml")) for url in asked)

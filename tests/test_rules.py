@@ -1,4 +1,5 @@
 """What is shown is what predicts: every door of `fabinterp.rules.core` gives the same answers, row by row."""
+
 import json
 import math
 import pickle
@@ -33,36 +34,71 @@ from fabinterp.rules.core import (
 )
 
 inf, nan = math.inf, math.nan
-COLUMNS = Columns(("a", "b", "colour", "smoker"), (None, None, ("red", "green", "blue", "grey", "pink"), (False, True)))
+COLUMNS = Columns(
+    ("a", "b", "colour", "smoker"),
+    (None, None, ("red", "green", "blue", "grey", "pink"), (False, True)),
+)
 NUMERIC, LABELLED = (0, 1), (2, 3)
 # Thresholds and data share these numbers, so that rows often lie exactly on a threshold.
 TIES = (-3.0, -0.1, 0.0, 0.1, 0.3, 1.5, 2.0, 1e-9, 12345.678)
-NEAR = tuple(f(t) for t in TIES for f in (lambda t: t, lambda t: float(np.nextafter(t, inf)),
-                                          lambda t: float(np.nextafter(t, -inf)), lambda t: 2 * t))
+NEAR = tuple(
+    f(t)
+    for t in TIES
+    for f in (
+        lambda t: t,
+        lambda t: float(np.nextafter(t, inf)),
+        lambda t: float(np.nextafter(t, -inf)),
+        lambda t: 2 * t,
+    )
+)
 VALUES = NEAR + (nan, nan, 1e308, -1e308, 1e300)
 
 
 # -------------------------------------------------------------------------------------------------- random objects
 def splits(oblique=True):
-    axis = st.builds(Split, st.sampled_from([(0,), (1,)]), st.sampled_from(TIES + (inf,)), missing=st.booleans())
+    axis = st.builds(
+        Split, st.sampled_from([(0,), (1,)]), st.sampled_from(TIES + (inf,)), missing=st.booleans()
+    )
     sets = st.one_of(
-        st.builds(lambda c, m: Split((2,), categories=tuple(c), missing=m), st.sets(st.integers(0, 4)), st.booleans()),
-        st.builds(lambda c, m: Split((3,), categories=tuple(c), missing=m), st.sets(st.integers(0, 1)), st.booleans()))
+        st.builds(
+            lambda c, m: Split((2,), categories=tuple(c), missing=m),
+            st.sets(st.integers(0, 4)),
+            st.booleans(),
+        ),
+        st.builds(
+            lambda c, m: Split((3,), categories=tuple(c), missing=m),
+            st.sets(st.integers(0, 1)),
+            st.booleans(),
+        ),
+    )
     # What a forest trained on codes asks.
-    coded = st.builds(Split, st.sampled_from([(2,), (3,)]), st.sampled_from((-0.5, 0.5, 1.0, 3.5)),
-                      missing=st.booleans())
+    coded = st.builds(
+        Split,
+        st.sampled_from([(2,), (3,)]),
+        st.sampled_from((-0.5, 0.5, 1.0, 3.5)),
+        missing=st.booleans(),
+    )
     number = st.sampled_from((-2.0, -1.0, 0.1, 1.0, 10.0))
-    slanted = st.builds(lambda f, t, c, m: Split(f, t, c[:len(f)], missing=m),
-                        st.sampled_from([(0, 1), (1, 0), (0, 2), (0,)]), st.sampled_from(TIES + (inf,)),
-                        st.tuples(number, number), st.booleans())
+    slanted = st.builds(
+        lambda f, t, c, m: Split(f, t, c[: len(f)], missing=m),
+        st.sampled_from([(0, 1), (1, 0), (0, 2), (0,)]),
+        st.sampled_from(TIES + (inf,)),
+        st.tuples(number, number),
+        st.booleans(),
+    )
     return st.one_of(axis, sets, coded, slanted) if oblique else st.one_of(axis, sets, coded)
 
 
 def leaves(linear=True):
     constant = st.builds(Leaf, st.sampled_from(TIES))
     bounds = st.sampled_from([(-inf, inf), (-1.0, inf), (-inf, 2.5), (-1.0, 2.5)])
-    sloped = st.builds(lambda v, f, c, b: Leaf(v, f, (c, 0.5)[:len(f)], *b), st.sampled_from(TIES),
-                       st.sampled_from([(0,), (0, 1), (1, 3)]), st.sampled_from((-2.0, 0.1, 1.0)), bounds)
+    sloped = st.builds(
+        lambda v, f, c, b: Leaf(v, f, (c, 0.5)[: len(f)], *b),
+        st.sampled_from(TIES),
+        st.sampled_from([(0,), (0, 1), (1, 3)]),
+        st.sampled_from((-2.0, 0.1, 1.0)),
+        bounds,
+    )
     return st.one_of(constant, constant, sloped) if linear else constant
 
 
@@ -76,9 +112,15 @@ def scored(draw, n_classes):
     used = draw(st.sampled_from([(0,), (1,), (0, 1), (1, 3)]))
     bounds = draw(st.sampled_from([(-inf, inf), (-1.0, inf), (-inf, 2.5), (-4.0, 4.0), (0.5, 3.0)]))
     if n_classes == 2 and draw(st.booleans()):
-        return Leaf(draw(st.sampled_from(TIES)), used, tuple(draw(WEIGHTS) for _ in used), *bounds, "logit")
+        return Leaf(
+            draw(st.sampled_from(TIES)), used, tuple(draw(WEIGHTS) for _ in used), *bounds, "logit"
+        )
     if draw(st.integers(0, 3)) == 0:
-        return Leaf(draw(st.sampled_from([(0.5, 0.25, 0.25), (0.0, 0.5, 0.5), (0.25, 0.25, 0.5)]))[:n_classes])
+        return Leaf(
+            draw(st.sampled_from([(0.5, 0.25, 0.25), (0.0, 0.5, 0.5), (0.25, 0.25, 0.5)]))[
+                :n_classes
+            ]
+        )
     numbers = st.tuples(*[WEIGHTS] * n_classes)
     return Leaf(draw(numbers), used, tuple(draw(numbers) for _ in used), *bounds, "softmax")
 
@@ -87,7 +129,9 @@ def scored(draw, n_classes):
 def rule_sets(draw, oblique=True, linear=True, classes=None, columns=COLUMNS, leaf=None):
     if leaf is None:
         leaf = PROBS if classes else leaves(linear)
-    conditions = st.lists(st.tuples(splits(oblique), st.booleans()), min_size=1, max_size=5).map(tuple)
+    conditions = st.lists(st.tuples(splits(oblique), st.booleans()), min_size=1, max_size=5).map(
+        tuple
+    )
     rules = tuple(Rule(c, draw(leaf)) for c in draw(st.lists(conditions, max_size=5)))
     if draw(st.booleans()) or not rules:
         rules += (Rule((), draw(leaf)),)
@@ -103,15 +147,23 @@ def trees(draw, classes=None):
         k = draw(st.sampled_from([k for k, s in enumerate(asked) if s is None]))
         asked[k], yes[k], no[k] = draw(splits()), len(asked), len(asked) + 1
         asked, yes, no, said = asked + [None] * 2, yes + [-1] * 2, no + [-1] * 2, said + [0] * 2
-    return Tree(asked, yes, no, [draw(leaf) if s is None else None for s in asked], COLUMNS, classes)
+    return Tree(
+        asked, yes, no, [draw(leaf) if s is None else None for s in asked], COLUMNS, classes
+    )
 
 
 def random_table(seed, n=60):
     """A frame with ties, gaps, huge numbers and labels never seen."""
     rng = np.random.default_rng(seed)
     labels = np.array(["red", "green", "blue", "grey", "pink", "mars", None], dtype=object)
-    return pd.DataFrame({"a": rng.choice(VALUES, n), "b": rng.choice(VALUES, n), "colour": rng.choice(labels, n),
-                         "smoker": rng.choice(np.array([True, False, None], dtype=object), n)})
+    return pd.DataFrame(
+        {
+            "a": rng.choice(VALUES, n),
+            "b": rng.choice(VALUES, n),
+            "colour": rng.choice(labels, n),
+            "smoker": rng.choice(np.array([True, False, None], dtype=object), n),
+        }
+    )
 
 
 SEEDS = st.integers(0, 10**6)
@@ -193,7 +245,9 @@ def test_classes_by_equations_are_the_same_through_every_door(rules, seed):
     rows, names = by_sql(rules, X, proba=True)
     assert names == ["risk", *(f"p_{label}" for label in rules.classes)]
     assert [row[0] for row in rows] == expected
-    assert all_close([None if row[1] is None else list(row[1:]) for row in rows], proba, rtol=1e-12, atol=0)
+    assert all_close(
+        [None if row[1] is None else list(row[1:]) for row in rows], proba, rtol=1e-12, atol=0
+    )
 
 
 @examples(100)
@@ -203,11 +257,23 @@ def test_probabilities_by_their_definition(leaf, seed):
     Z = Z[~np.isnan(Z).any(axis=1)]
     rules = RuleSet((Rule((), leaf),), COLUMNS, THREE)
     proba = rules.predict_proba(Z)
-    assert proba.shape == (len(Z), 3) and np.allclose(proba.sum(axis=1), 1) and (leaf.link is None or (proba > 0).all())
+    assert (
+        proba.shape == (len(Z), 3)
+        and np.allclose(proba.sum(axis=1), 1)
+        and (leaf.link is None or (proba > 0).all())
+    )
     for z, p in zip(Z, proba, strict=True):
         if leaf.link:
-            g = [min(max(v + sum(c * z[f] for f, c in zip(leaf.features, coef, strict=True)), leaf.lower), leaf.upper)
-                 for v, coef in leaf.equations]
+            g = [
+                min(
+                    max(
+                        v + sum(c * z[f] for f, c in zip(leaf.features, coef, strict=True)),
+                        leaf.lower,
+                    ),
+                    leaf.upper,
+                )
+                for v, coef in leaf.equations
+            ]
             wide = [Decimal(s - max(g)).exp() for s in g]
             assert np.allclose(p, [float(e / sum(wide)) for e in wide], rtol=1e-9, atol=1e-300)
         else:
@@ -219,12 +285,23 @@ def test_scores_decide_and_the_first_of_equals_wins():
     two = RuleSet((Rule((), Leaf(0.0, (0,), (1.0,), link="logit")),), columns, ("a", "b"))
     x = np.array([[0.0], [1e-30], [-1e-30], [50.0], [1e6], [-1e6]])
     assert two.predict(x).tolist() == ["a", "b", "a", "b", "b", "a"]
-    assert two.predict_proba(x)[:4, 1].tolist() == [0.5, 0.5, 0.5, 1.0] and (two.predict_proba(x) > 0).all()
-    three = RuleSet((Rule((), Leaf((0.0, 0.0, 1.0), (0,), ((1.0, 1.0, 0.0),), link="softmax")),), columns, (7, 8, 9))
+    assert (
+        two.predict_proba(x)[:4, 1].tolist() == [0.5, 0.5, 0.5, 1.0]
+        and (two.predict_proba(x) > 0).all()
+    )
+    three = RuleSet(
+        (Rule((), Leaf((0.0, 0.0, 1.0), (0,), ((1.0, 1.0, 0.0),), link="softmax")),),
+        columns,
+        (7, 8, 9),
+    )
     assert three.predict([[5.0], [1.0], [0.0]]).tolist() == [7, 7, 9]
     bound = RuleSet((Rule((), Leaf(0.0, (0,), (1.0,), 0.25, 2.0, "logit")),), columns, ("a", "b"))
     assert bound.predict(x).tolist() == ["b"] * 6  # a score kept above 0 cannot say no
-    wild = RuleSet((Rule((), Leaf((0.0, 0.0, 0.0), (0,), ((4.0, 9.0, -1.0),), link="softmax")),), columns, (7, 8, 9))
+    wild = RuleSet(
+        (Rule((), Leaf((0.0, 0.0, 0.0), (0,), ((4.0, 9.0, -1.0),), link="softmax")),),
+        columns,
+        (7, 8, 9),
+    )
     assert wild.predict([[1e308]]).tolist() == [7]
     assert wild.predict_proba([[1e308]]).round(9).tolist() == [[0.5, 0.5, 0.0]]
 
@@ -232,7 +309,9 @@ def test_scores_decide_and_the_first_of_equals_wins():
 def test_a_score_without_features_is_plain_probabilities():
     leaf = Leaf(math.log(3.0), link="logit")
     assert leaf.link is None and leaf == Leaf(leaf.value) and np.allclose(leaf.value, (0.25, 0.75))
-    assert np.allclose(Leaf((0.0, 99.0, 0.0), upper=math.log(2.0), link="softmax").value, (0.25, 0.5, 0.25))
+    assert np.allclose(
+        Leaf((0.0, 99.0, 0.0), upper=math.log(2.0), link="softmax").value, (0.25, 0.5, 0.25)
+    )
     assert Leaf(9.0, lower=-1.0, upper=0.0, link="logit") == Leaf((0.5, 0.5))
     assert str(RuleSet((Rule((), leaf),), COLUMNS, TWO)) == "always  then it's (0.75)"
 
@@ -241,20 +320,34 @@ def test_text_of_classes_by_equations():
     steep = Leaf(0.31, (0, 1), (1.2, -0.00342), link="logit")
     kept = Leaf((0.5, 0.0, -1.0), (0,), ((-1.0, 0.0, 2.0),), -3, 3, "softmax")
     asked = ((Split((0,), 5), True),)
-    two = RuleSet((Rule(asked, steep), Rule((), Leaf(0.0, (1,), (-2.0,), -4, link="logit"))), COLUMNS, TWO)
+    two = RuleSet(
+        (Rule(asked, steep), Rule((), Leaf(0.0, (1,), (-2.0,), -4, link="logit"))), COLUMNS, TWO
+    )
     three = RuleSet((Rule(asked, kept), Rule((), Leaf((0.5, 0.25, 0.25)))), COLUMNS, THREE)
     assert [re.sub(" +", " ", line) for line in str(two).splitlines()] == [
         "if a > 5 then it's if 0.31 + 1.2·a - 0.00342·b > 0, else no",
         "otherwise then it's if -2·b > 0, else no; the sum at least -4",
-        "where a sum decides, P(it's) = 1 / (1 + exp(-sum))"]
+        "where a sum decides, P(it's) = 1 / (1 + exp(-sum))",
+    ]
     first, last, note = (re.sub(" +", " ", line) for line in str(three).splitlines())
-    assert first == ("if a > 5 then the largest of (each kept within [-3, 3]) "
-                     'no: 0.5 - a; it\'s: 0; "a \\"third\\"": -1 + 2·a')
-    assert last == "otherwise then no (0.5)" and note.startswith("where sums compete, P(class) = exp(its sum) /")
-    assert two.to_frame()["prediction"].tolist() == ["it's if 0.31 + 1.2·a - 0.00342·b > 0, else no",
-                                                     "it's if -2·b > 0, else no; the sum at least -4"]
+    assert first == (
+        "if a > 5 then the largest of (each kept within [-3, 3]) "
+        'no: 0.5 - a; it\'s: 0; "a \\"third\\"": -1 + 2·a'
+    )
+    assert last == "otherwise then no (0.5)" and note.startswith(
+        "where sums compete, P(class) = exp(its sum) /"
+    )
+    assert two.to_frame()["prediction"].tolist() == [
+        "it's if 0.31 + 1.2·a - 0.00342·b > 0, else no",
+        "it's if -2·b > 0, else no; the sum at least -4",
+    ]
     assert three.to_frame()["prediction"].tolist()[1] == "no"
-    parts = (Split((0,), 5.0), None, None), [1, -1, -1], [2, -1, -1], (None, kept, Leaf((0.0, 0.0, 1.0)))
+    parts = (
+        (Split((0,), 5.0), None, None),
+        [1, -1, -1],
+        [2, -1, -1],
+        (None, kept, Leaf((0.0, 0.0, 1.0))),
+    )
     tree = Tree(*parts, COLUMNS, THREE)
     assert len(str(tree).splitlines()) == 4 and "P(class)" in str(tree).splitlines()[-1]
     for said in (two, three, tree):
@@ -268,17 +361,24 @@ def test_text_of_classes_by_equations():
 @given(st.data(), st.sampled_from([None, TWO, ("u", "v", "w")]), SEEDS)
 def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
     some = scored(len(classes)) if classes else leaves()
-    leaf = data.draw(some.filter(lambda leaf: leaf.features and leaf.value != 12345.678))  # the text has four digits
+    leaf = data.draw(
+        some.filter(lambda leaf: leaf.features and leaf.value != 12345.678)
+    )  # the text has four digits
     X = moderate(random_table(seed)).dropna()
-    text = R.answer_text(leaf, COLUMNS, classes).replace("code of smoker", "smoker").replace("·", "*")
-    kept = re.compile(r"(?:, |; the sum | \(each )(?:kept within \[(\S+), (\S+)\]|at least (\S+?)|at most (\S+?))"
-                      r"(?:\)|$)")
+    text = (
+        R.answer_text(leaf, COLUMNS, classes).replace("code of smoker", "smoker").replace("·", "*")
+    )
+    kept = re.compile(
+        r"(?:, |; the sum | \(each )(?:kept within \[(\S+), (\S+)\]|at least (\S+?)|at most (\S+?))"
+        r"(?:\)|$)"
+    )
     low, high, least, most = kept.search(text).groups() if kept.search(text) else [None] * 4
     text = kept.sub("", text)
 
     def number(equation, row):
         said = eval(equation, {"__builtins__": {}}, row)
         return min(max(said, float(low or least or -inf)), float(high or most or inf))
+
     spoken = []
     for row in X.assign(smoker=X["smoker"].astype(float)).drop(columns="colour").to_dict("records"):
         if classes is None:
@@ -286,17 +386,31 @@ def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
         elif leaf.link == "logit":
             spoken.append(classes[number(text.split(" if ")[1].split(" > ")[0], row) > 0])
         else:
-            sums = [number(part.split(": ")[1], row) for part in text.removeprefix("the largest of ").split("; ")]
+            sums = [
+                number(part.split(": ")[1], row)
+                for part in text.removeprefix("the largest of ").split("; ")
+            ]
             spoken.append(classes[sums.index(max(sums))])
     assert spoken == RuleSet((Rule((), leaf),), COLUMNS, classes).predict(X).tolist()
 
 
 def test_trees_answer_classes_by_equations():
     kept, plain_leaf = Leaf(1.0, (0,), (-0.5,), link="logit"), Leaf((0.25, 0.75))
-    tree = Tree((Split((0,), 1.5), None, None), [1, -1, -1], [2, -1, -1], (None, kept, plain_leaf), COLUMNS, TWO)
+    tree = Tree(
+        (Split((0,), 1.5), None, None),
+        [1, -1, -1],
+        [2, -1, -1],
+        (None, kept, plain_leaf),
+        COLUMNS,
+        TWO,
+    )
     X = random_table(0)
     X["a"] = X["a"].fillna(-9.0)
-    assert tree.predict(X).tolist() == tree.rules().predict(X).tolist() == one_by_one(Tree.from_json(tree.to_json()), X)
+    assert (
+        tree.predict(X).tolist()
+        == tree.rules().predict(X).tolist()
+        == one_by_one(Tree.from_json(tree.to_json()), X)
+    )
     assert np.array_equal(tree.predict_proba(X), tree.rules().predict_proba(X))
     assert set(tree.predict(X)) == set(TWO) and pickle.loads(pickle.dumps(tree)) == tree
     measured = tree.rules().measure(X, tree.predict(X))
@@ -325,20 +439,36 @@ def curves(draw, feature, n_classes=0, columns=COLUMNS, numbers=FLOATS, powers=(
         breaks = [code - 0.5 for code in range(len(labels) + 1)]
     entry = st.tuples(*[numbers] * n_classes) if n_classes else numbers
     n_powers = 1 if labels is not None else draw(st.integers(*powers))
-    return Curve(feature, breaks, [[draw(entry) for _ in range(n_powers)] for _ in breaks[1:]], draw(entry))
+    return Curve(
+        feature, breaks, [[draw(entry) for _ in range(n_powers)] for _ in breaks[1:]], draw(entry)
+    )
 
 
 @st.composite
 def curved(draw, n_classes=None, columns=COLUMNS, linear=True):
     """A leaf with one curve or more; a score for two classes, scores for more."""
-    link = None if n_classes is None else "logit" if n_classes == 2 and draw(st.booleans()) else "softmax"
+    link = (
+        None
+        if n_classes is None
+        else "logit"
+        if n_classes == 2 and draw(st.booleans())
+        else "softmax"
+    )
     many = n_classes if link == "softmax" else 0
     entry = st.tuples(*[FLOATS] * many) if many else FLOATS
-    features = draw(st.lists(st.integers(0, len(columns.names) - 1), min_size=1, max_size=3, unique=True))
+    features = draw(
+        st.lists(st.integers(0, len(columns.names) - 1), min_size=1, max_size=3, unique=True)
+    )
     straight = draw(st.sampled_from([(), (), (0,), (0, 1)])) if linear else ()
     bounds = draw(st.sampled_from([(-inf, inf), (-inf, inf), (-1.0, inf), (-4.0, 4.0)]))
-    return Leaf(draw(entry), straight, tuple(draw(entry) for _ in straight), *bounds, link,
-                tuple(draw(curves(f, many, columns)) for f in features))
+    return Leaf(
+        draw(entry),
+        straight,
+        tuple(draw(entry) for _ in straight),
+        *bounds,
+        link,
+        tuple(draw(curves(f, many, columns)) for f in features),
+    )
 
 
 def exactly(curve, x):
@@ -356,21 +486,44 @@ def exactly(curve, x):
 @given(curves(0), st.integers(2, 3), SEEDS)
 def test_a_curve_by_its_definition(curve, n_classes, seed):
     rng, b = np.random.default_rng(seed), np.array(curve.breaks)
-    x = np.concatenate([rng.choice(VALUES, 20), b, np.nextafter(b, inf), np.nextafter(b, -inf), [1e12, -1e12, nan],
-                        rng.uniform(b[0] - 1, b[-1] + 1, 20)])
+    x = np.concatenate(
+        [
+            rng.choice(VALUES, 20),
+            b,
+            np.nextafter(b, inf),
+            np.nextafter(b, -inf),
+            [1e12, -1e12, nan],
+            rng.uniform(b[0] - 1, b[-1] + 1, 20),
+        ]
+    )
     found, size = curve(x), max(abs(c) for piece in curve.coef for c in piece)
-    assert np.allclose(found, [float(exactly(curve, v)) for v in x.tolist()], rtol=1e-12, atol=1e-13 * size)
-    assert (found[x < b[0]] == curve.coef[0][0]).all() and (found[np.isnan(x)] == curve.missing).all()
+    assert np.allclose(
+        found, [float(exactly(curve, v)) for v in x.tolist()], rtol=1e-12, atol=1e-13 * size
+    )
+    assert (found[x < b[0]] == curve.coef[0][0]).all() and (
+        found[np.isnan(x)] == curve.missing
+    ).all()
     assert (found[x >= b[-1]] == curve(b[-1:])).all() and len(curve(x[:0])) == 0
-    many = Curve(0, b, [[tuple(c * k for k in range(n_classes)) for c in piece] for piece in curve.coef],
-                 tuple(curve.missing * k for k in range(n_classes)))
+    many = Curve(
+        0,
+        b,
+        [[tuple(c * k for k in range(n_classes)) for c in piece] for piece in curve.coef],
+        tuple(curve.missing * k for k in range(n_classes)),
+    )
     for k in range(n_classes):
-        assert np.array_equal(many(x)[:, k], many.part(k)(x)) and np.array_equal(many.part(1)(x), found)
-    assert many.n_classes == n_classes and curve.n_classes == 0 and many(x).shape == (len(x), n_classes)
+        assert np.array_equal(many(x)[:, k], many.part(k)(x)) and np.array_equal(
+            many.part(1)(x), found
+        )
+    assert (
+        many.n_classes == n_classes
+        and curve.n_classes == 0
+        and many(x).shape == (len(x), n_classes)
+    )
 
 
 def test_a_curve_holds_a_spline_of_scipy():
     from scipy.interpolate import BSpline, PPoly
+
     rng = np.random.default_rng(1)
     spline = BSpline(np.r_[[0.0] * 3, 0.0, 0.1, 2.5, 3.0, 7.0, [7.0] * 3], rng.normal(size=7), 3)
     pieces = PPoly.from_spline(spline)
@@ -385,9 +538,13 @@ def sizes(rules, Z):
     found = np.ones(len(Z))
     for n, r in enumerate(rules.apply(Z)):
         leaf = rules.rules[r].leaf
-        found[n] += np.abs(leaf.value).max() + sum(np.abs(c).sum() for curve in leaf.curves for c in curve.coef)
-        found[n] += sum(np.abs(c).max() * abs(np.nan_to_num(Z[n, f])) for f, c in
-                        zip(leaf.features, map(np.array, leaf.coef), strict=True))
+        found[n] += np.abs(leaf.value).max() + sum(
+            np.abs(c).sum() for curve in leaf.curves for c in curve.coef
+        )
+        found[n] += sum(
+            np.abs(c).max() * abs(np.nan_to_num(Z[n, f]))
+            for f, c in zip(leaf.features, map(np.array, leaf.coef), strict=True)
+        )
     return found
 
 
@@ -402,7 +559,9 @@ def breaks_of(rules, feature):
 def test_curves_answer_the_same_through_every_door(rules, seed):
     rng = np.random.default_rng(seed)
     X = random_table(seed, 40)
-    X = pd.concat([X, X.assign(a=rng.choice(breaks_of(rules, 0), 40), b=rng.choice(breaks_of(rules, 1), 40))])
+    X = pd.concat(
+        [X, X.assign(a=rng.choice(breaks_of(rules, 0), 40), b=rng.choice(breaks_of(rules, 1), 40))]
+    )
     X = moderate(X.reset_index(drop=True))
     expected, back = one_by_one(rules, X), RuleSet.from_json(rules.to_json())
     assert back == rules and hash(back) == hash(rules) and one_by_one(back, X) == expected
@@ -417,15 +576,23 @@ def gap(rules, Z):
     """How far the best score is ahead of the second, per row, nan where nothing answers."""
     found, chosen = np.full(len(Z), nan), rules.apply(Z)
     for n, r in enumerate(chosen):
-        if r >= 0 and rules.rules[r].leaf.has_equation and not np.isnan(Z[n, list(rules.rules[r].leaf.features)]).any():
+        if (
+            r >= 0
+            and rules.rules[r].leaf.has_equation
+            and not np.isnan(Z[n, list(rules.rules[r].leaf.features)]).any()
+        ):
             scores = np.sort(R.class_scores(rules.rules[r].leaf, Z[[n]], rules.columns)[0])
             found[n] = scores[-1] - scores[-2]
     return found
 
 
 @examples(80)
-@given(st.sampled_from([TWO, THREE]).flatmap(
-    lambda c: rule_sets(classes=c, leaf=st.one_of(curved(len(c)), scored(len(c))))), SEEDS)
+@given(
+    st.sampled_from([TWO, THREE]).flatmap(
+        lambda c: rule_sets(classes=c, leaf=st.one_of(curved(len(c)), scored(len(c))))
+    ),
+    SEEDS,
+)
 def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
     rng = np.random.default_rng(seed)
     X = moderate(random_table(seed, 20).assign(a=rng.choice(breaks_of(rules, 0), 20)))
@@ -436,9 +603,12 @@ def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
     assert all_close(by_dict, proba, rtol=1e-12, atol=0)
     rows, _ = by_sql(rules, X, proba=True)
     scale = sizes(rules, encode(X, COLUMNS))
-    close = gap(rules, encode(X, COLUMNS)) < 1e-12 * scale  # a tie to the last digits may fall either way in a database
+    close = (
+        gap(rules, encode(X, COLUMNS)) < 1e-12 * scale
+    )  # a tie to the last digits may fall either way in a database
     assert [row[0] for row, near in zip(rows, close, strict=True) if not near] == [
-        label for label, near in zip(expected, close, strict=True) if not near]
+        label for label, near in zip(expected, close, strict=True) if not near
+    ]
     for row, p, size in zip(rows, proba, scale, strict=True):
         assert (row[1] is None) == (p is None)
         assert p is None or np.allclose(row[1:], p, rtol=1e-12 * max(size, 10), atol=0)
@@ -452,7 +622,10 @@ def test_curves_of_classes_by_their_definition(leaf, seed):
     found = R.leaf_values(leaf, Z, COLUMNS)
     for k, (value, coef, parts) in enumerate(leaf.sums):
         linear = value + Z[:, leaf.features] @ np.array(coef)
-        bent = sum(np.array([float(exactly(curve, x)) for x in Z[:, curve.feature].tolist()]) for curve in parts)
+        bent = sum(
+            np.array([float(exactly(curve, x)) for x in Z[:, curve.feature].tolist()])
+            for curve in parts
+        )
         scale = 1e-12 * sizes(RuleSet((Rule((), leaf),), COLUMNS, THREE), Z)
         assert (np.abs(found[:, k] - np.clip(linear + bent, leaf.lower, leaf.upper)) <= scale).all()
 
@@ -463,44 +636,76 @@ def straight(values):
 
 
 def test_text_of_curves():
-    bent, steps = Curve(0, (0, 0.2, 1), straight([-1.25, 0.5, 0.0]), 0.25), Curve(0, (0, 1, 2), ((1,), (-2,)))
-    home, flat = Curve(2, np.arange(6) - 0.5, [(0.5,), (-1,), (0,), (2,), (0.125,)]), Curve(1, (0, 1), ((0.0, 0.0),))
+    bent, steps = (
+        Curve(0, (0, 0.2, 1), straight([-1.25, 0.5, 0.0]), 0.25),
+        Curve(0, (0, 1, 2), ((1,), (-2,))),
+    )
+    home, flat = (
+        Curve(2, np.arange(6) - 0.5, [(0.5,), (-1,), (0,), (2,), (0.125,)]),
+        Curve(1, (0, 1), ((0.0, 0.0),)),
+    )
     columns = Columns(COLUMNS.names, COLUMNS.categories, (True, True, False, False))
-    rules = RuleSet((Rule(((Split((0,), 5), True),), Leaf(1.9, (1,), (-2,), 0, 9, curves=(bent, home))),
-                     Rule(((Split((1,), 5), True),), Leaf(0, curves=(steps, flat))),
-                     Rule((), Leaf(3.0, curves=(flat,)))), columns)
+    rules = RuleSet(
+        (
+            Rule(((Split((0,), 5), True),), Leaf(1.9, (1,), (-2,), 0, 9, curves=(bent, home))),
+            Rule(((Split((1,), 5), True),), Leaf(0, curves=(steps, flat))),
+            Rule((), Leaf(3.0, curves=(flat,))),
+        ),
+        columns,
+    )
     assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
         "if a > 5 then 1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
         "else if b > 5 then s2(a)",
         "otherwise then 3",
         "s1(a): 0 → -1.25, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
         "s1(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125",
-        "s2(a): below 1 → 1, from 1 → -2, missing → 0"]
+        "s2(a): below 1 → 1, from 1 → -2, missing → 0",
+    ]
     assert rules.to_frame()["prediction"].tolist() == [
-        "1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]", "s2(a)", "3"]
+        "1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
+        "s2(a)",
+        "3",
+    ]
     assert R.answer_text(rules.rules[1].leaf, columns) == "s(a)" and rules.n_conditions == 2
-    tree = Tree((Split((0,), 5.0), None, None), [2, -1, -1], [1, -1, -1],
-                (None, rules.rules[1].leaf, rules.rules[0].leaf), columns)
+    tree = Tree(
+        (Split((0,), 5.0), None, None),
+        [2, -1, -1],
+        [1, -1, -1],
+        (None, rules.rules[1].leaf, rules.rules[0].leaf),
+        columns,
+    )
     assert str(tree).splitlines() == [
-        "y", "├─ a ≤ 5 or missing: s1(a)", "└─ a > 5: 1.9 - 2·b + s2(a) + s2(colour), kept within [0, 9]",
+        "y",
+        "├─ a ≤ 5 or missing: s1(a)",
+        "└─ a > 5: 1.9 - 2·b + s2(a) + s2(colour), kept within [0, 9]",
         "s1(a): below 1 → 1, from 1 → -2, missing → 0",
         "s2(a): 0 → -1.25, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
-        "s2(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125"]
-    assert [line for line in str(tree.rules()).splitlines() if line[0] == "s"] == str(tree).splitlines()[3:]
+        "s2(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125",
+    ]
+    assert [line for line in str(tree.rules()).splitlines() if line[0] == "s"] == str(
+        tree
+    ).splitlines()[3:]
     assert Tree.from_json(tree.to_json()) == tree == pickle.loads(pickle.dumps(tree))
     for said in (rules, tree):
         page = Tags()
         page.feed(said._repr_html_())
-        assert page.tags <= TAGS | {"svg", "polyline"} and "svg" in page.tags and "-1.25, 0.2 → 0.5" in page.text
+        assert (
+            page.tags <= TAGS | {"svg", "polyline"}
+            and "svg" in page.tags
+            and "-1.25, 0.2 → 0.5" in page.text
+        )
 
 
 def test_text_of_curves_of_classes():
     many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
-    rules = RuleSet((Rule((), Leaf((0.5, 1.0, 0.0), link="softmax", curves=(many,))),), COLUMNS, THREE)
+    rules = RuleSet(
+        (Rule((), Leaf((0.5, 1.0, 0.0), link="softmax", curves=(many,))),), COLUMNS, THREE
+    )
     assert str(rules).splitlines()[:3] == [
         'always  then the largest of no: 0.5 + s1(a); it\'s: 1; "a \\"third\\"": s1(a)',
         "s1(a) of no: 0 → 1, 1 → 1.5, missing → 0 (straight between, constant outside)",
-        's1(a) of "a \\"third\\"": 0 → -0.5, 1 → 0.5, missing → 2 (straight between, constant outside)']
+        's1(a) of "a \\"third\\"": 0 → -0.5, 1 → 0.5, missing → 2 (straight between, constant outside)',
+    ]
     two = RuleSet((Rule((), Leaf(0.5, link="logit", curves=(many.part(2),))),), COLUMNS, TWO)
     assert str(two).splitlines()[0] == "always  then it's if 0.5 + s1(a) > 0, else no"
 
@@ -509,11 +714,18 @@ def test_text_of_curves_of_classes():
 @given(st.lists(st.integers(-300, 300), min_size=2, max_size=6, unique=True), st.data(), SEEDS)
 def test_straight_curves_read_aloud_are_those_that_predict(places, data, seed):
     breaks = sorted(p / 4 for p in places)  # up to four digits
-    values, missing = ([v / 4 for v in data.draw(st.lists(st.integers(-99, 99), min_size=n, max_size=n))]
-                       for n in (len(breaks), 1))
+    values, missing = (
+        [v / 4 for v in data.draw(st.lists(st.integers(-99, 99), min_size=n, max_size=n))]
+        for n in (len(breaks), 1)
+    )
     home = [v / 4 for v in data.draw(st.lists(st.integers(-99, 99), min_size=5, max_size=5))]
-    leaf = Leaf(1.5, curves=(Curve(0, breaks, straight(values), missing[0]),
-                             Curve(2, np.arange(6) - 0.5, [(v,) for v in home])))
+    leaf = Leaf(
+        1.5,
+        curves=(
+            Curve(0, breaks, straight(values), missing[0]),
+            Curve(2, np.arange(6) - 0.5, [(v,) for v in home]),
+        ),
+    )
     rules, X = RuleSet((Rule((), leaf),), COLUMNS), random_table(seed)
     told = [line.split(": ")[1].split(" (")[0] for line in str(rules).splitlines() if ": " in line]
     spoken = np.full(len(X), 1.5)
@@ -535,16 +747,21 @@ def test_breaks_are_printed_apart():
 
 
 def test_json_from_before_there_were_curves():
-    rules = RuleSet((Rule((), Leaf(1.0, curves=(Curve(0, (0, 1), ((1, 2),)),))), ), COLUMNS)
+    rules = RuleSet((Rule((), Leaf(1.0, curves=(Curve(0, (0, 1), ((1, 2),)),))),), COLUMNS)
     told = json.loads(rules.to_json())
-    assert told["rules"][0]["leaf"].pop("curves") == [{"feature": 0, "breaks": [0, 1], "coef": [[1, 2]], "missing": 0}]
+    assert told["rules"][0]["leaf"].pop("curves") == [
+        {"feature": 0, "breaks": [0, 1], "coef": [[1, 2]], "missing": 0}
+    ]
     assert RuleSet.from_dict(told) == RuleSet((Rule((), Leaf(1.0)),), COLUMNS)
     assert "curves" not in RuleSet.from_dict(told).to_json()
 
 
 def test_curves_that_cannot_be_right_are_refused():
     fine, many = Curve(0, (0, 1), ((1.0,),)), Curve(0, (0, 1), (((1.0, 2.0),),))
-    assert many.missing == (0.0, 0.0) and Curve(0, (0, 1), (((1.0, 2.0),),), (3, 4)).missing == (3.0, 4.0)
+    assert many.missing == (0.0, 0.0) and Curve(0, (0, 1), (((1.0, 2.0),),), (3, 4)).missing == (
+        3.0,
+        4.0,
+    )
     columns = read_columns(np.zeros((1, 1)))
     cases = [
         (lambda: Curve(0, (0,), ()), "breaks must be two or more"),
@@ -564,10 +781,19 @@ def test_curves_that_cannot_be_right_are_refused():
         (lambda: Leaf(1.0, curves=(fine, fine)), "curves must be of different features"),
         (lambda: Leaf(1.0, curves=(many,)), "say one number at a time"),
         (lambda: Leaf(1.0, link="logit", curves=(many,)), "say one number at a time"),
-        (lambda: Leaf((1.0, 2.0, 3.0), link="softmax", curves=(many,)), "say 3 numbers, one per class"),
+        (
+            lambda: Leaf((1.0, 2.0, 3.0), link="softmax", curves=(many,)),
+            "say 3 numbers, one per class",
+        ),
         (lambda: Leaf((0.5, 0.5), curves=(many,)), "features and curves must be empty"),
-        (lambda: RuleSet((Rule((), Leaf(1.0, curves=(Curve(1, (0, 1), ((1.0,),)),))),), columns), r"lie in 0\.\.0"),
-        (lambda: RuleSet((Rule((), Leaf(1.0, curves=(fine,))),), columns, ("a", "b")), "one probability per class"),
+        (
+            lambda: RuleSet((Rule((), Leaf(1.0, curves=(Curve(1, (0, 1), ((1.0,),)),))),), columns),
+            r"lie in 0\.\.0",
+        ),
+        (
+            lambda: RuleSet((Rule((), Leaf(1.0, curves=(fine,))),), columns, ("a", "b")),
+            "one probability per class",
+        ),
     ]
     for call, words in cases:
         with pytest.raises(ValueError, match=words) as caught:
@@ -609,7 +835,9 @@ def read_aloud(text, row):
 @given(rule_sets(oblique=False), SEEDS)
 def test_the_printed_text_selects_the_same_rule(rules, seed):
     X = random_table(seed)
-    X["colour"] = X["colour"].where(X["colour"] != "mars", None)     # a text calls a label never seen missing
+    X["colour"] = X["colour"].where(
+        X["colour"] != "mars", None
+    )  # a text calls a label never seen missing
     text = rules.to_text()
     assert len(text.splitlines()) == len(rules.rules)
     spoken = [read_aloud(text, row) for row in X.to_dict("records")]
@@ -621,24 +849,39 @@ def test_the_printed_text_selects_the_same_rule(rules, seed):
 def test_thresholds_are_printed_to_the_last_digit(thresholds, seed):
     rules = RuleSet(tuple(Rule(((Split((0,), t), True),), Leaf(1.0)) for t in thresholds), COLUMNS)
     with np.errstate(over="ignore"):
-        near = [float(np.nextafter(t, end)) for t in thresholds for end in (-1e308, 1e308)] + thresholds
+        near = [
+            float(np.nextafter(t, end)) for t in thresholds for end in (-1e308, 1e308)
+        ] + thresholds
     X = random_table(seed, len(near)).assign(a=near)
-    assert [read_aloud(rules.to_text(), row) for row in X.to_dict("records")] == rules.apply(X).tolist()
+    assert [read_aloud(rules.to_text(), row) for row in X.to_dict("records")] == rules.apply(
+        X
+    ).tolist()
 
 
 def test_text_reads_as_it_should():
-    rules = RuleSet((
-        Rule(((Split((0,), 30), True), (Split((2,), categories=(0, 2)), True)), Leaf(0.83)),
-        Rule(((Split((0,), 0.7), False), (Split((0,), 0.2), True)), Leaf(1.5, (0,), (-0.25,), 0, 50)),
-        Rule(((Split((2,), categories=(4,)), False), (Split((1,), inf, missing=True), True)), Leaf(2)),
-        Rule(((Split((0,), 5), True), (Split((0,), 4), False)), Leaf(3)),
-        Rule((), Leaf(0.4))), COLUMNS)
+    rules = RuleSet(
+        (
+            Rule(((Split((0,), 30), True), (Split((2,), categories=(0, 2)), True)), Leaf(0.83)),
+            Rule(
+                ((Split((0,), 0.7), False), (Split((0,), 0.2), True)),
+                Leaf(1.5, (0,), (-0.25,), 0, 50),
+            ),
+            Rule(
+                ((Split((2,), categories=(4,)), False), (Split((1,), inf, missing=True), True)),
+                Leaf(2),
+            ),
+            Rule(((Split((0,), 5), True), (Split((0,), 4), False)), Leaf(3)),
+            Rule((), Leaf(0.4)),
+        ),
+        COLUMNS,
+    )
     assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
         "if a > 30 and colour ∈ {red, blue} then 0.83",
         "else if 0.2 < a ≤ 0.7 then 1.5 - 0.25·a, kept within [0, 50]",
         "else if (colour is not pink or missing) and b is missing then 2",
         "else if never then 3",
-        "otherwise then 0.4"]
+        "otherwise then 0.4",
+    ]
     assert len({line.index(" then ") for line in str(rules).splitlines()}) == 1
     assert repr(rules) == str(rules) and rules.n_conditions == 5
     assert str(RuleSet(rules.rules[-1:], COLUMNS)) == "always  then 0.4"
@@ -668,12 +911,19 @@ def test_an_empty_region_is_flagged():
     over, under = (Split((0,), 5.0), True), (Split((0,), 5.0), False)
     assert merge((over, under)) is None
     gap = Split((0,), 5.0, missing=True)
-    assert merge(((gap, True), (Split((0,), 5.0), False))) == ((Split((0,), inf, missing=True), True),)
-    assert merge(((Split((2,), categories=(0,)), True), (Split((2,), categories=(1,)), True))) is None
+    assert merge(((gap, True), (Split((0,), 5.0), False))) == (
+        (Split((0,), inf, missing=True), True),
+    )
+    assert (
+        merge(((Split((2,), categories=(0,)), True), (Split((2,), categories=(1,)), True))) is None
+    )
     every = Split((2,), categories=(0, 1, 2, 3, 4))
     assert merge(((every, False), (Split((2,), inf, missing=True), False)), COLUMNS) is None
     assert merge(()) == ()
-    assert RuleSet((Rule((over, under), Leaf(1.0)),), COLUMNS).apply(np.zeros((2, 4))).tolist() == [-1, -1]
+    assert RuleSet((Rule((over, under), Leaf(1.0)),), COLUMNS).apply(np.zeros((2, 4))).tolist() == [
+        -1,
+        -1,
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------------- trees
@@ -698,19 +948,26 @@ def test_a_tree_its_rules_and_its_json_agree(tree, seed):
 def test_a_scikit_learn_tree_read_by_hand():
     from sklearn.datasets import load_iris
     from sklearn.tree import DecisionTreeClassifier
+
     iris = load_iris(as_frame=True)
     X, y = iris.data.astype(np.float32).astype(float), iris.target_names[iris.target]
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
     t = model.tree_
-    tree = Tree([Split((j,), b) if j >= 0 else None for j, b in zip(t.feature, t.threshold, strict=True)],
-                t.children_right, t.children_left,
-                [Leaf(p[0]) if j < 0 else None for j, p in zip(t.feature, t.value, strict=True)],
-                read_columns(X), model.classes_)
+    tree = Tree(
+        [Split((j,), b) if j >= 0 else None for j, b in zip(t.feature, t.threshold, strict=True)],
+        t.children_right,
+        t.children_left,
+        [Leaf(p[0]) if j < 0 else None for j, p in zip(t.feature, t.value, strict=True)],
+        read_columns(X),
+        model.classes_,
+    )
     assert (tree.predict(X) == model.predict(X)).all()
     assert np.array_equal(tree.predict_proba(X), model.predict_proba(X))
     assert np.array_equal(tree.apply(X), model.tree_.apply(X.to_numpy(np.float32)))
     assert (tree.n_leaves, tree.depth) == (model.get_n_leaves(), model.get_depth())
-    assert np.array_equal(tree.decision_path(X), t.decision_path(X.to_numpy(np.float32)).toarray().astype(bool))
+    assert np.array_equal(
+        tree.decision_path(X), t.decision_path(X.to_numpy(np.float32)).toarray().astype(bool)
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- shortest
@@ -720,12 +977,19 @@ def digits_of(x):
 
 
 @examples(200)
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 def test_shortest_lies_in_its_interval(a, b):
     if a != b:
         low, high = min(a, b), max(a, b)
         found = shortest(low, high)
-        assert low <= found < high and digits_of(found) <= digits_of(low) and not math.copysign(1, found) < 0 == found
+        assert (
+            low <= found < high
+            and digits_of(found) <= digits_of(low)
+            and not math.copysign(1, found) < 0 == found
+        )
 
 
 @examples(60)
@@ -733,13 +997,21 @@ def test_shortest_lies_in_its_interval(a, b):
 def test_shortest_has_the_fewest_digits(low, gap, exponent):
     low, high = float(f"{low}e{exponent}"), float(f"{low + gap}e{exponent}")
     found = shortest(low, high)
-    fewer = [float(f"{sign}{m}e{e}") for k in [digits_of(found) - 1] if k > 0
-             for m in range(10**(k - 1), 10**k) for e in range(-7, 8) for sign in "+-"]
+    fewer = [
+        float(f"{sign}{m}e{e}")
+        for k in [digits_of(found) - 1]
+        if k > 0
+        for m in range(10 ** (k - 1), 10**k)
+        for e in range(-7, 8)
+        for sign in "+-"
+    ]
     assert not any(low <= number < high for number in fewer)
 
 
 def test_shortest_examples_and_errors():
-    found = [shortest(*ends) for ends in [(0.13, 0.78), (-3, 8), (0, 5), (99, 101), (1, 2), (-2, -1)]]
+    found = [
+        shortest(*ends) for ends in [(0.13, 0.78), (-3, 8), (0, 5), (99, 101), (1, 2), (-2, -1)]
+    ]
     assert found == [0.5, 0.0, 0.0, 100.0, 1.0, -2.0]
     for low, high in [(1.0, 1.0), (2.0, 1.0), (-inf, 1.0), (nan, 1.0)]:
         with pytest.raises(ValueError, match="low must be less than high"):
@@ -747,11 +1019,39 @@ def test_shortest_examples_and_errors():
 
 
 # ------------------------------------------------------------------------------------------------------ hostile names
-HOSTILE = ("<script>alert('x')</script>", 'quote " and \'', "line\nbreak\r\u2028next", "n" * 300, "😀 naïve ñ", "גיל",
-           "\u202eevil", "", "; DROP TABLE t; --", "tab\tand\x07bell", "{name}", "%s", "a\\n", "select")
+HOSTILE = (
+    "<script>alert('x')</script>",
+    "quote \" and '",
+    "line\nbreak\r\u2028next",
+    "n" * 300,
+    "😀 naïve ñ",
+    "גיל",
+    "\u202eevil",
+    "",
+    "; DROP TABLE t; --",
+    "tab\tand\x07bell",
+    "{name}",
+    "%s",
+    "a\\n",
+    "select",
+)
 
 
-TAGS = {"table", "thead", "tbody", "tr", "th", "td", "span", "b", "div", "ul", "li", "details", "summary"}
+TAGS = {
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "span",
+    "b",
+    "div",
+    "ul",
+    "li",
+    "details",
+    "summary",
+}
 
 
 class Tags(HTMLParser):
@@ -772,11 +1072,26 @@ class Tags(HTMLParser):
 def test_hostile_names_stay_names(labelled):
     d = len(HOSTILE)
     columns = Columns(HOSTILE, (HOSTILE if labelled else None,) * d)
-    one = [Split((j,), categories=(j, (j + 1) % d)) if labelled else Split((j,), 0.5) for j in range(d)]
-    rules = RuleSet(tuple(Rule(((one[j], True), (one[j - 1], j % 2 > 0)), Leaf(np.eye(d)[j])) for j in range(d)),
-                    columns, HOSTILE, target=HOSTILE[0])
-    tree = Tree((one[0], None, None), [1, -1, -1], [2, -1, -1], (None, Leaf(np.eye(d)[1]), Leaf(np.eye(d)[2])), columns,
-                HOSTILE, target=HOSTILE[2])
+    one = [
+        Split((j,), categories=(j, (j + 1) % d)) if labelled else Split((j,), 0.5) for j in range(d)
+    ]
+    rules = RuleSet(
+        tuple(
+            Rule(((one[j], True), (one[j - 1], j % 2 > 0)), Leaf(np.eye(d)[j])) for j in range(d)
+        ),
+        columns,
+        HOSTILE,
+        target=HOSTILE[0],
+    )
+    tree = Tree(
+        (one[0], None, None),
+        [1, -1, -1],
+        [2, -1, -1],
+        (None, Leaf(np.eye(d)[1]), Leaf(np.eye(d)[2])),
+        columns,
+        HOSTILE,
+        target=HOSTILE[2],
+    )
     for said in (rules, tree):
         page = Tags()
         page.feed(said._repr_html_())
@@ -784,9 +1099,15 @@ def test_hostile_names_stay_names(labelled):
         assert type(said).from_json(said.to_json()) == said
         said.to_text().encode()
     assert len(rules.to_text().splitlines()) == d and len(tree.to_text().splitlines()) == 3
-    assert not any(c in rules.to_text() for c in "\u202e\x07\t\r\u2028") and "\\n" in rules.to_text()
+    assert (
+        not any(c in rules.to_text() for c in "\u202e\x07\t\r\u2028") and "\\n" in rules.to_text()
+    )
     rng = np.random.default_rng(0)
-    values = np.array(HOSTILE, dtype=object)[rng.integers(d, size=(50, d))] if labelled else rng.random((50, d))
+    values = (
+        np.array(HOSTILE, dtype=object)[rng.integers(d, size=(50, d))]
+        if labelled
+        else rng.random((50, d))
+    )
     X = pd.DataFrame(values, columns=HOSTILE)
     expected = one_by_one(rules, X)
     assert len(set(expected)) > 2
@@ -802,12 +1123,39 @@ def test_hostile_names_stay_names_beside_curves(labelled):
     pieces, powers = len(breaks) - 1, 1 if labelled else 3
 
     def curve(j, shape=()):
-        return Curve(j, breaks, rng.normal(size=(pieces, powers, *shape)).round(3), rng.normal(size=shape).round(3))
-    numbers = RuleSet(tuple(Rule(((Split((j,), 0.5), True),), Leaf(0.5, curves=(curve(j), curve(j - 1 or d - 1))))
-                            for j in range(2, d)) + (Rule((), Leaf(1.0, curves=(curve(0),))),), columns)
-    chosen = RuleSet((Rule((), Leaf((0.1, 0.2, 0.3), link="softmax", curves=tuple(curve(j, (3,)) for j in range(d)))),),
-                     columns, HOSTILE[:3], target=HOSTILE[1])
-    values = np.array(HOSTILE, dtype=object)[rng.integers(d, size=(50, d))] if labelled else rng.random((50, d))
+        return Curve(
+            j,
+            breaks,
+            rng.normal(size=(pieces, powers, *shape)).round(3),
+            rng.normal(size=shape).round(3),
+        )
+
+    numbers = RuleSet(
+        tuple(
+            Rule(((Split((j,), 0.5), True),), Leaf(0.5, curves=(curve(j), curve(j - 1 or d - 1))))
+            for j in range(2, d)
+        )
+        + (Rule((), Leaf(1.0, curves=(curve(0),))),),
+        columns,
+    )
+    chosen = RuleSet(
+        (
+            Rule(
+                (),
+                Leaf(
+                    (0.1, 0.2, 0.3), link="softmax", curves=tuple(curve(j, (3,)) for j in range(d))
+                ),
+            ),
+        ),
+        columns,
+        HOSTILE[:3],
+        target=HOSTILE[1],
+    )
+    values = (
+        np.array(HOSTILE, dtype=object)[rng.integers(d, size=(50, d))]
+        if labelled
+        else rng.random((50, d))
+    )
     X = pd.DataFrame(values, columns=HOSTILE)
     for said in (numbers, chosen):
         expected = one_by_one(said, X)
@@ -848,28 +1196,72 @@ def test_a_python_name_must_be_a_name():
 
 # --------------------------------------------------------------------------------------------------- tables and codes
 def test_columns_of_every_dtype():
-    frame = pd.DataFrame({
-        "f": [1.5, nan, 2.0], "i": [1, 2, 3], "I": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True],
-        "B": pd.array([True, None, False], dtype="boolean"), "s": ["y", "x", None],
-        "S": pd.array(["y", None, "x"], dtype="string"), "o": pd.Series([3, "x", True], dtype=object),
-        "n": pd.Series([3, None, 2.5], dtype=object),
-        "c": pd.Categorical(["lo", "hi", None], categories=["lo", "mid", "hi"]), "k": pd.Categorical([7, 5, 7]),
-        "cut": pd.cut([1, 5, 9], [0, 4, 10]), "void": pd.Series([None] * 3, dtype=object)})
+    frame = pd.DataFrame(
+        {
+            "f": [1.5, nan, 2.0],
+            "i": [1, 2, 3],
+            "I": pd.array([1, None, 3], dtype="Int64"),
+            "b": [True, False, True],
+            "B": pd.array([True, None, False], dtype="boolean"),
+            "s": ["y", "x", None],
+            "S": pd.array(["y", None, "x"], dtype="string"),
+            "o": pd.Series([3, "x", True], dtype=object),
+            "n": pd.Series([3, None, 2.5], dtype=object),
+            "c": pd.Categorical(["lo", "hi", None], categories=["lo", "mid", "hi"]),
+            "k": pd.Categorical([7, 5, 7]),
+            "cut": pd.cut([1, 5, 9], [0, 4, 10]),
+            "void": pd.Series([None] * 3, dtype=object),
+        }
+    )
     columns = read_columns(frame)
     assert dict(zip(columns.names, columns.categories, strict=True)) == {
-        "f": None, "i": None, "I": None, "b": (False, True), "B": (False, True), "s": ("x", "y"), "S": ("x", "y"),
-        "o": (True, 3, "x"), "n": None, "c": ("lo", "mid", "hi"), "k": (5, 7), "cut": ("(0, 4]", "(4, 10]"),
-        "void": None}
-    assert columns.missing == (True, False, True, False, True, True, True, False, True, True, False, False, True)
+        "f": None,
+        "i": None,
+        "I": None,
+        "b": (False, True),
+        "B": (False, True),
+        "s": ("x", "y"),
+        "S": ("x", "y"),
+        "o": (True, 3, "x"),
+        "n": None,
+        "c": ("lo", "mid", "hi"),
+        "k": (5, 7),
+        "cut": ("(0, 4]", "(4, 10]"),
+        "void": None,
+    }
+    assert columns.missing == (
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+        False,
+        True,
+    )
     Z = encode(frame, columns)
-    expected = np.array([[1.5, 1, 1, 1, 1, 1, 1, 1, 3, 0, 1, 0, nan],
-                         [nan, 2, nan, 0, nan, 0, nan, 2, nan, 2, 0, 1, nan],
-                         [2.0, 3, 3, 1, 0, nan, 0, 0, 2.5, nan, 1, 1, nan]])
+    expected = np.array(
+        [
+            [1.5, 1, 1, 1, 1, 1, 1, 1, 3, 0, 1, 0, nan],
+            [nan, 2, nan, 0, nan, 0, nan, 2, nan, 2, 0, 1, nan],
+            [2.0, 3, 3, 1, 0, nan, 0, 0, 2.5, nan, 1, 1, nan],
+        ]
+    )
     assert Z.dtype == np.float64 and np.array_equal(Z, expected, equal_nan=True)
     back = decode(Z, columns)
     assert read_columns(back).categories[:7] == columns.categories[:7] and back["b"].dtype == bool
     assert np.array_equal(encode(back, columns), Z, equal_nan=True)
-    assert all(type(label) in (bool, int, str) for labels in columns.categories if labels for label in labels)
+    assert all(
+        type(label) in (bool, int, str)
+        for labels in columns.categories
+        if labels
+        for label in labels
+    )
     assert Columns(**json.loads(json.dumps(R.plain_out(columns)))).names == columns.names
 
 
@@ -894,17 +1286,32 @@ def test_tables_that_do_not_fit_are_refused_in_one_line():
     columns = read_columns(frame)
     cases = [
         (lambda: encode(frame[frame.columns[::-1]], columns), "another order"),
-        (lambda: encode(frame.drop(columns=["c3", "c4"]), columns), "no columns 'c3', 'c4'; expected .* and 4 more"),
+        (
+            lambda: encode(frame.drop(columns=["c3", "c4"]), columns),
+            "no columns 'c3', 'c4'; expected .* and 4 more",
+        ),
         (lambda: encode(frame.assign(new=1), columns), "unknown columns 'new'; expected"),
-        (lambda: encode(frame.rename(columns=lambda c: c + "\n" * 200), columns), "unknown columns .* and 4 more"),
+        (
+            lambda: encode(frame.rename(columns=lambda c: c + "\n" * 200), columns),
+            "unknown columns .* and 4 more",
+        ),
         (lambda: encode(frame.to_numpy()[:, :4], columns), r"shape \(n, 9\), got \(2, 4\)"),
         (lambda: encode(np.ones(9), columns), r"got \(9,\)"),
         (lambda: encode(frame.assign(c2="word"), columns), "numbers in column 'c2'.*word"),
-        (lambda: encode(frame.assign(c2=pd.Timestamp("2020-01-01")), columns), "column 'c2', got dtype datetime64"),
-        (lambda: read_columns(frame.assign(when=pd.Timestamp("2020-01-01"))), "column 'when' of dtype datetime64"),
+        (
+            lambda: encode(frame.assign(c2=pd.Timestamp("2020-01-01")), columns),
+            "column 'c2', got dtype datetime64",
+        ),
+        (
+            lambda: read_columns(frame.assign(when=pd.Timestamp("2020-01-01"))),
+            "column 'when' of dtype datetime64",
+        ),
         (lambda: read_columns(frame.assign(z=1j)), "column 'z' of dtype complex"),
         (lambda: read_columns(frame.assign(bag=[[1], [2]])), "other objects in column 'bag'"),
-        (lambda: read_columns(pd.concat([frame, frame], axis=1)), "names must differ.* and 4 more twice"),
+        (
+            lambda: read_columns(pd.concat([frame, frame], axis=1)),
+            "names must differ.* and 4 more twice",
+        ),
         (lambda: read_columns(np.ones(3)), "2 dimensions, got 1"),
     ]
     for call, words in cases:
@@ -915,8 +1322,12 @@ def test_tables_that_do_not_fit_are_refused_in_one_line():
 
 def test_rows_as_a_frame_or_encoded_answer_alike():
     X = random_table(3)
-    rules = RuleSet((Rule(((Split((2,), categories=(0, 3)), True),), Leaf(1.0)), Rule((), Leaf(2.0))), COLUMNS)
-    assert (rules.predict(X) == rules.predict(encode(X, COLUMNS))).all() and len(rules.predict(X.iloc[:0])) == 0
+    rules = RuleSet(
+        (Rule(((Split((2,), categories=(0, 3)), True),), Leaf(1.0)), Rule((), Leaf(2.0))), COLUMNS
+    )
+    assert (rules.predict(X) == rules.predict(encode(X, COLUMNS))).all() and len(
+        rules.predict(X.iloc[:0])
+    ) == 0
     with pytest.raises(ValueError, match="another order"):
         rules.predict(X[X.columns[::-1]])
 
@@ -940,7 +1351,9 @@ def test_measures_by_their_definitions(rules, seed):
     held[:, -1] = ~held[:, :-1].any(axis=1)
     assert np.isclose(rules.overlap(X), held.sum(axis=1).mean())
     for r, rule in enumerate(measured.rules):
-        assert rule.support == w[chosen == r].sum() and np.isclose(rule.coverage, w @ held[:, r] / w.sum())
+        assert rule.support == w[chosen == r].sum() and np.isclose(
+            rule.coverage, w @ held[:, r] / w.sum()
+        )
         assert math.isnan(rule.fidelity) == (rule.support == 0)
     centre = np.average(reference, weights=w)
     r2 = 1 - np.sum(w * (predicted - reference) ** 2) / np.sum(w * (reference - centre) ** 2)
@@ -948,17 +1361,28 @@ def test_measures_by_their_definitions(rules, seed):
     repeated = X.loc[np.repeat(np.arange(len(X)), w.astype(int))]
     again = rules.measure(repeated, np.repeat(reference, w.astype(int)))
     for a, b in zip(again.rules, measured.rules, strict=True):
-        assert np.allclose([a.support, a.coverage, a.fidelity], [b.support, b.coverage, b.fidelity], equal_nan=True)
-    assert RuleSet.from_json(measured.to_json()) == measured and (measured.predict(X) == predicted).all()
+        assert np.allclose(
+            [a.support, a.coverage, a.fidelity], [b.support, b.coverage, b.fidelity], equal_nan=True
+        )
+    assert (
+        RuleSet.from_json(measured.to_json()) == measured
+        and (measured.predict(X) == predicted).all()
+    )
 
 
 def test_fidelity_of_labels_and_of_a_constant_reference():
     first = Rule(((Split((0,), 0.0), True),), Leaf((0.0, 1.0)))
     rules = RuleSet((first, Rule((), Leaf((1.0, 0.0)))), read_columns([[0.0]]), ("n", "y"))
     X = np.array([[1.0], [1.0], [-1.0], [-1.0]])
-    assert [r.fidelity for r in rules.measure(X, np.array(["y", "n", "n", "n"])).rules] == [0.5, 1.0]
+    assert [r.fidelity for r in rules.measure(X, np.array(["y", "n", "n", "n"])).rules] == [
+        0.5,
+        1.0,
+    ]
     numbers = RuleSet((Rule((), Leaf(2.0)),), read_columns(X))
-    assert numbers.measure(X, np.full(4, 2.0)).fidelity == 1.0 and numbers.measure(X, np.full(4, 3.0)).fidelity == 0.0
+    assert (
+        numbers.measure(X, np.full(4, 2.0)).fidelity == 1.0
+        and numbers.measure(X, np.full(4, 3.0)).fidelity == 0.0
+    )
     with pytest.raises(ValueError, match="reference and sample_weight must have shape"):
         numbers.measure(X, np.ones(3))
 
@@ -968,7 +1392,10 @@ def test_frame_and_get_rules():
     rules = RuleSet((first, Rule((), Leaf(9.0, upper=3.0))), COLUMNS)
     frame = rules.to_frame()
     assert list(frame.columns) == ["rule", "prediction", "support", "coverage", "fidelity"]
-    assert frame["rule"].tolist() == ["a > 1", "otherwise"] and frame["prediction"].tolist() == [2.0, 3.0]
+    assert frame["rule"].tolist() == ["a > 1", "otherwise"] and frame["prediction"].tolist() == [
+        2.0,
+        3.0,
+    ]
     assert frame.equals(rules.get_rules()) and frame["support"].isna().tolist() == [False, True]
     labelled = RuleSet((Rule((), Leaf((0.2, 0.8))),), COLUMNS, np.array([4, 7])).to_frame()
     assert labelled["prediction"].tolist() == [7] and labelled["rule"].tolist() == ["always"]
@@ -981,9 +1408,14 @@ def test_json_is_strict_and_versioned():
 
     def refuse(word):
         raise AssertionError(word)
+
     d = json.loads(rules.to_json(indent=1), parse_constant=refuse)
     assert d["format"] == "fabinterp" and d["version"] == 1 and RuleSet.from_dict(d) == rules
-    for change, words in [({"version": 2}, "version"), ({"kind": "tree"}, "kind"), ({"format": "x"}, "format")]:
+    for change, words in [
+        ({"version": 2}, "version"),
+        ({"kind": "tree"}, "kind"),
+        ({"format": "x"}, "format"),
+    ]:
         with pytest.raises(ValueError, match=words):
             RuleSet.from_dict(d | change)
     with pytest.raises(ValueError, match="must have an entry 'rules'"):
@@ -994,12 +1426,20 @@ def test_json_is_strict_and_versioned():
 
 def test_classes_keep_their_type():
     leaf, columns = Leaf((0.1, 0.9)), read_columns(np.zeros((1, 1)))
-    for classes, dtype in [((0, 1), "i"), (("a", "b"), "U"), ((False, True), "b"), ((0.5, 1.5), "f"), ((0, "b"), "O")]:
+    for classes, dtype in [
+        ((0, 1), "i"),
+        (("a", "b"), "U"),
+        ((False, True), "b"),
+        ((0.5, 1.5), "f"),
+        ((0, "b"), "O"),
+    ]:
         for given_as in (classes, np.array(classes, dtype=object)):
             rules = RuleSet((Rule((), leaf),), columns, given_as)
             answer = rules.predict(np.zeros((2, 1)))
             assert answer.dtype.kind == dtype and answer.tolist() == [classes[1]] * 2
-            assert RuleSet.from_json(rules.to_json()) == rules and type(rules.classes[0]) is type(classes[0])
+            assert RuleSet.from_json(rules.to_json()) == rules and type(rules.classes[0]) is type(
+                classes[0]
+            )
 
 
 def test_what_cannot_be_right_is_refused():
@@ -1007,10 +1447,16 @@ def test_what_cannot_be_right_is_refused():
     positive, sloped = Rule(((Split((0,)), True),), Leaf(1.0)), Rule((), Leaf(1.0, (1,), (2.0,)))
     cases = [
         (lambda: RuleSet((default, default), columns), "at most one rule without conditions"),
-        (lambda: RuleSet((Rule(((Split((2,)), True),), Leaf(1.0)),), columns), r"features must lie in 0\.\.1"),
+        (
+            lambda: RuleSet((Rule(((Split((2,)), True),), Leaf(1.0)),), columns),
+            r"features must lie in 0\.\.1",
+        ),
         (lambda: RuleSet((Rule((), Leaf((0.5, 0.5))),), columns), "classes must be given"),
         (lambda: RuleSet((default,), columns, ("a", "b")), "one probability per class"),
-        (lambda: RuleSet((default,), columns).predict_proba(np.zeros((1, 2))), "predict_proba needs classes"),
+        (
+            lambda: RuleSet((default,), columns).predict_proba(np.zeros((1, 2))),
+            "predict_proba needs classes",
+        ),
         (lambda: RuleSet((positive,), columns).predict(np.zeros((3, 2))), "none for 3 rows"),
         (lambda: RuleSet((sloped,), columns).predict(np.array([[0, nan]])), "equation of 'x1'"),
         (lambda: Split((0, 1), 1.0), "one number per feature"),
@@ -1021,19 +1467,48 @@ def test_what_cannot_be_right_is_refused():
         (lambda: Leaf(nan), "must be finite"),
         (lambda: Leaf(1.0, lower=2.0, upper=1.0), "lower must not exceed upper"),
         (lambda: Leaf((0.5, 0.5), (0,), (1.0,)), "must be empty"),
-        (lambda: Leaf(0.5, (0,), (1.0,), link="probit"), "link must be None, 'logit' or 'softmax', got 'probit'"),
-        (lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="logit"), "value must hold one number with link 'logit'"),
-        (lambda: Leaf(0.5, (0,), (1.0,), link="softmax"), "one number per class with link 'softmax', got 0.5"),
-        (lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="softmax"), "one number per feature and class"),
-        (lambda: Leaf((0.5, 0.5), (0,), ((1.0, 2.0, 3.0),), link="softmax"), "one number per feature and class"),
+        (
+            lambda: Leaf(0.5, (0,), (1.0,), link="probit"),
+            "link must be None, 'logit' or 'softmax', got 'probit'",
+        ),
+        (
+            lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="logit"),
+            "value must hold one number with link 'logit'",
+        ),
+        (
+            lambda: Leaf(0.5, (0,), (1.0,), link="softmax"),
+            "one number per class with link 'softmax', got 0.5",
+        ),
+        (
+            lambda: Leaf((0.5, 0.5), (0,), (1.0,), link="softmax"),
+            "one number per feature and class",
+        ),
+        (
+            lambda: Leaf((0.5, 0.5), (0,), ((1.0, 2.0, 3.0),), link="softmax"),
+            "one number per feature and class",
+        ),
         (lambda: Leaf(0.5, (0,), ((1.0, 2.0),), link="logit"), "one number per feature"),
         (lambda: Leaf((0.5, 0.5), (0,), ((1.0, nan),), link="softmax"), "must be finite"),
         (lambda: Leaf((0.5, inf), link="softmax"), "must be finite"),
-        (lambda: RuleSet((Rule((), Leaf(1.0, (0,), (1.0,), link="logit")),), columns), "classes must be given"),
-        (lambda: RuleSet((Rule((), Leaf(1.0, (0,), (1.0,), link="logit")),), columns, "abc"), "one score per class"),
-        (lambda: RuleSet((Rule((), Leaf((0, 1), (0,), ((1, 2),), link="softmax")),), columns, "abc"), "one score"),
+        (
+            lambda: RuleSet((Rule((), Leaf(1.0, (0,), (1.0,), link="logit")),), columns),
+            "classes must be given",
+        ),
+        (
+            lambda: RuleSet((Rule((), Leaf(1.0, (0,), (1.0,), link="logit")),), columns, "abc"),
+            "one score per class",
+        ),
+        (
+            lambda: RuleSet(
+                (Rule((), Leaf((0, 1), (0,), ((1, 2),), link="softmax")),), columns, "abc"
+            ),
+            "one score",
+        ),
         (lambda: RuleSet((sloped,), columns, ("a", "b")), "one probability per class"),
-        (lambda: Tree((Split((0,)), None), [1, -1], [-1, -1], (None, Leaf(1.0)), columns), "name a node"),
+        (
+            lambda: Tree((Split((0,)), None), [1, -1], [-1, -1], (None, Leaf(1.0)), columns),
+            "name a node",
+        ),
         (lambda: Tree((None,), [-1], [-1], (None,), columns), "exactly where there is no split"),
         (lambda: Tree((), [], [], (), columns), "at least the root"),
         (lambda: Columns(("a",), (None, None)), "one entry per name"),
@@ -1067,9 +1542,25 @@ def test_a_hundred_thousand_rows_are_answered_fast():
     X = rng.normal(size=(100_000, 50))
     frame = pd.DataFrame(X).astype({0: "float32", 1: "int64"})
     columns = read_columns(frame)
-    rules = RuleSet(tuple(Rule(tuple((Split((int(j),), float(t)), bool(s)) for j, t, s in zip(
-        rng.integers(50, size=3), rng.normal(size=3), rng.integers(2, size=3), strict=True)), Leaf(float(r)))
-        for r in range(9)) + (Rule((), Leaf(0.0)),), columns)
+    rules = RuleSet(
+        tuple(
+            Rule(
+                tuple(
+                    (Split((int(j),), float(t)), bool(s))
+                    for j, t, s in zip(
+                        rng.integers(50, size=3),
+                        rng.normal(size=3),
+                        rng.integers(2, size=3),
+                        strict=True,
+                    )
+                ),
+                Leaf(float(r)),
+            )
+            for r in range(9)
+        )
+        + (Rule((), Leaf(0.0)),),
+        columns,
+    )
     assert fastest(lambda: rules.predict(X)) < 0.1
     assert fastest(lambda: encode(frame, columns)) < 0.5
 
@@ -1077,6 +1568,9 @@ def test_a_hundred_thousand_rows_are_answered_fast():
 def test_curves_of_a_hundred_thousand_rows_are_answered_fast():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(100_000, 8))
-    leaf = Leaf(0.0, curves=tuple(Curve(j, np.linspace(-2, 2, 7), rng.normal(size=(6, 4))) for j in range(8)))
+    leaf = Leaf(
+        0.0,
+        curves=tuple(Curve(j, np.linspace(-2, 2, 7), rng.normal(size=(6, 4))) for j in range(8)),
+    )
     rules = RuleSet((Rule((), leaf),), read_columns(Z))
     assert fastest(lambda: rules.predict(Z)) < 0.5

@@ -37,8 +37,9 @@ REGRESSORS = {
     "oblique by EM": lambda: ObliqueAdditiveRegressor(1, search="em", max_iter=10, random_state=0),
     "proxy tree": lambda: ProxyTreeRegressor(random_state=0),
     "proxy tree of leaves": lambda: ProxyTreeRegressor(max_leaves=5, lookahead=True),
-    "proxy tree of a forest": lambda: ProxyTreeRegressor(FOREST, max_leaves=5, n_draws=3,
-                                                         n_synthetic=50, random_state=0),
+    "proxy tree of a forest": lambda: ProxyTreeRegressor(
+        FOREST, max_leaves=5, n_draws=3, n_synthetic=50, random_state=0
+    ),
     "proxy line": lambda: ProxyLinearRegressor(),
     "proxy line of a forest": lambda: ProxyLinearRegressor(FOREST, n_draws=3, random_state=0),
     "meta-tree": lambda: MetaTreeRegressor(LARGE_LEAVES, random_state=0),
@@ -47,8 +48,11 @@ REGRESSORS = {
     "meta-forest": lambda: MetaTreeRegressor(n_trees=5, max_depth=4, random_state=0),
 }
 # In bags and in leaves of two rows columns tie, and rounding decides between them.
-TIED = {name for name in REGRESSORS
-        if any(word in name for word in ("forest", "ensemble", "small leaves"))}
+TIED = {
+    name
+    for name in REGRESSORS
+    if any(word in name for word in ("forest", "ensemble", "small leaves"))
+}
 BY_LOGS = {name for name in REGRESSORS if "meta" in name}  # a factor moves the logs they weigh by
 every = pytest.mark.parametrize("name", REGRESSORS)
 powers = st.integers(-332, 332)
@@ -58,8 +62,10 @@ few = settings(max_examples=3, deadline=None)
 @contextmanager
 def within(seconds=60):
     """Raises TimeoutError in what takes longer: an endless search fails, it does not hang."""
+
     def stop(*_):
         raise TimeoutError(f"more than {seconds} s")
+
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -182,7 +188,8 @@ def test_chunks_pass_the_same_door(name):
     X, y = table()
 
     def chunks(factor):
-        return [(X[i:i + 30], factor * y[i:i + 30]) for i in range(0, len(y), 30)]
+        return [(X[i : i + 30], factor * y[i : i + 30]) for i in range(0, len(y), 30)]
+
     with within():
         one, other = (REGRESSORS[name]().fit_chunks(chunks(factor)) for factor in (1.0, 2.0**-200))
     np.testing.assert_allclose(other.predict(X) / 2.0**-200, one.predict(X), rtol=1e-9, atol=1e-9)
@@ -254,8 +261,12 @@ def test_references_out_of_range_are_refused_by_name(factor):
 
     def reference(Z):
         return factor * line(Z)
-    for fit in (ProxyTreeRegressor(reference).fit, ProxyLinearRegressor(reference).fit,
-                lambda Z: explain_local(reference, Z[0], Z)):
+
+    for fit in (
+        ProxyTreeRegressor(reference).fit,
+        ProxyLinearRegressor(reference).fit,
+        lambda Z: explain_local(reference, Z[0], Z),
+    ):
         with pytest.raises(ValueError, match="^reference must"), within():
             fit(X)
     with pytest.raises(ValueError, match="^model must"), within():
@@ -327,11 +338,18 @@ def test_scale_of_a_constant_keeps_its_rounding_pure():
         assert fitted_at_scale(DecisionTreeRegressor(), X, y).get_n_leaves() == 1
 
 
-@pytest.mark.parametrize("model", [
-    DecisionTreeRegressor(random_state=0), FOREST, ExtraTreesRegressor(5, random_state=0),
-    DecisionTreeRegressor(ccp_alpha=0.01, random_state=0), LinearRegression(),
-    DecisionTreeRegressor(min_impurity_decrease=0.01, random_state=0),
-], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeRegressor(random_state=0),
+        FOREST,
+        ExtraTreesRegressor(5, random_state=0),
+        DecisionTreeRegressor(ccp_alpha=0.01, random_state=0),
+        LinearRegression(),
+        DecisionTreeRegressor(min_impurity_decrease=0.01, random_state=0),
+    ],
+    ids=str,
+)
 def test_answers_of_ordinary_targets_do_not_change(model):
     X, y = table()
     for factor in (1.0, 100.0):

@@ -19,7 +19,17 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.show import rule_plots as show
 from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, extents, read_columns, width
+from fabinterp.rules.core import (
+    Columns,
+    Curve,
+    Leaf,
+    Rule,
+    RuleSet,
+    Split,
+    extents,
+    read_columns,
+    width,
+)
 from fabinterp.show.rule_plots import arrange, plot_regions, plot_rules, plot_terms
 
 
@@ -31,7 +41,9 @@ def close_figures():
 
 def tree_rules(X, y, n_leaves=5, kind=DecisionTreeClassifier):
     tree = kind(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
-    return read_ensemble(tree, read_columns(X)).trees[0].rules().measure(X, reference=tree.predict(X))
+    return (
+        read_ensemble(tree, read_columns(X)).trees[0].rules().measure(X, reference=tree.predict(X))
+    )
 
 
 def iris_rules():
@@ -89,9 +101,14 @@ def test_rows_keep_the_order_and_say_answer_and_support():
     tops = [texts(ax, f"rule{r}")[0].get_position()[1] for r in range(len(rules.rules))]
     assert tops == sorted(tops)
     for r, rule in enumerate(rules.rules):
-        assert texts(ax, f"rule{r}:answer")[0].get_text() == str(rules.classes[int(np.argmax(rule.leaf.value))])
-        assert texts(ax, f"rule{r}:support")[0].get_text().endswith(
-            f"of {rule.support:.0f} row{'s' * (rule.support != 1)}")
+        assert texts(ax, f"rule{r}:answer")[0].get_text() == str(
+            rules.classes[int(np.argmax(rule.leaf.value))]
+        )
+        assert (
+            texts(ax, f"rule{r}:support")[0]
+            .get_text()
+            .endswith(f"of {rule.support:.0f} row{'s' * (rule.support != 1)}")
+        )
     assert texts(ax, "target")[0].get_text() == "y"
 
 
@@ -126,7 +143,9 @@ def test_labels_become_blocks():
     thirds = (np.array(blocks) - left) / (right - left) * 3
     assert [int(t) for t in thirds] == [0, 2]
     assert "red, blue" in [t.get_text() for t in ax.texts]
-    assert [k.get_gid() for k in ax.lines if "missing" in (k.get_gid() or "")] == ["rule0:0:missing"]
+    assert [k.get_gid() for k in ax.lines if "missing" in (k.get_gid() or "")] == [
+        "rule0:0:missing"
+    ]
 
 
 def test_missing_values_are_marked_only_where_there_are_any():
@@ -153,10 +172,20 @@ def test_oblique_conditions_and_many_labels_are_said_in_words():
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("inches", [3, 6.4])
 def test_sixty_hostile_features_stay_in_their_place(inches):
-    names = tuple(f"$x_{{{j}}}$ a\nvery <b>long</b> name of sensor number {j} 名前" for j in range(60))
+    names = tuple(
+        f"$x_{{{j}}}$ a\nvery <b>long</b> name of sensor number {j} 名前" for j in range(60)
+    )
     columns = Columns(names, (None,) * 60, (False,) * 60)
-    rules = tuple(Rule(sum((conditions(0.0, 1.0, feature=6 * r + k) for k in range(6)), ()),
-                       Leaf(float(r)), 10, 0.1, 1.0) for r in range(9))
+    rules = tuple(
+        Rule(
+            sum((conditions(0.0, 1.0, feature=6 * r + k) for k in range(6)), ()),
+            Leaf(float(r)),
+            10,
+            0.1,
+            1.0,
+        )
+        for r in range(9)
+    )
     rules = RuleSet((*rules, Rule((), Leaf(0.5))), columns)
     ax = plot_rules(rules, width=inches)
     ax.figure.canvas.draw()
@@ -185,10 +214,22 @@ HOSTILE = ("😀 smile", "שלום עולם", "n" * 300, "$x_1^2$ and _under_", 
 def test_names_in_any_script_are_drawn_as_they_are(inches):
     columns = Columns(HOSTILE, (None,) * 5 + (("אדום", "$red$", "<b>"), None), (True,) * 7)
     first = ((Split((0,), 0.5), True), (Split((3,), 2.0, missing=True), False))
-    second = ((Split((2,), 0.5), True), (Split((1,), 2.0), True), (Split((5,), categories=(0, 2)), True))
+    second = (
+        (Split((2,), 0.5), True),
+        (Split((1,), 2.0), True),
+        (Split((5,), categories=(0, 2)), True),
+    )
     third = ((Split((4,), 0.5), True), (Split((1, 6), 1.0, (2.0, -1.0)), True))
-    rules = [Rule(c, Leaf(p), 10) for c, p in ((first, (0.1, 0.9)), (second, (0.7, 0.3)), (third, (0.6, 0.4)))]
-    rules = RuleSet((*rules, Rule((), Leaf((0.6, 0.4)))), columns, ("אמת", "$no_{x}$ 😀"), target="</script> $y_1$")
+    rules = [
+        Rule(c, Leaf(p), 10)
+        for c, p in ((first, (0.1, 0.9)), (second, (0.7, 0.3)), (third, (0.6, 0.4)))
+    ]
+    rules = RuleSet(
+        (*rules, Rule((), Leaf((0.6, 0.4)))),
+        columns,
+        ("אמת", "$no_{x}$ 😀"),
+        target="</script> $y_1$",
+    )
     ax = plot_rules(rules, width=inches)
     ax.figure.canvas.draw()
     answers = [t.get_text() for t in texts(ax, r"rule\d:answer")]
@@ -211,7 +252,7 @@ def test_text_does_not_overlap_between_rows():
     ax.figure.canvas.draw()
     layout = arrange(rules, 3)
     for r in range(len(rules.rules)):
-        top, bottom = (ax.transData.transform((0, y))[1] for y in layout.tops[r:r + 2])
+        top, bottom = (ax.transData.transform((0, y))[1] for y in layout.tops[r : r + 2])
         for text in texts(ax, f"rule{r}(:.*)?"):
             box = text.get_window_extent()
             assert bottom - 2 <= box.y0 and box.y1 <= top + 2
@@ -291,8 +332,12 @@ def test_colours_and_outlines_are_exact(rules):
     X = np.vstack([[0, 0], [1, 1], rng.random((300, 2))])
     ends = [(0.0, 1.0)] * 2
     across, up = (show.edges(rules, f, end) for f, end in enumerate(ends))
-    cells = rules.apply(show.grid(rules, (0, 1), across, up, np.zeros(2))).reshape(len(up) - 1, len(across) - 1)
-    place = tuple(np.clip(np.searchsorted(e, X[:, f]) - 1, 0, None) for f, e in ((1, up), (0, across)))
+    cells = rules.apply(show.grid(rules, (0, 1), across, up, np.zeros(2))).reshape(
+        len(up) - 1, len(across) - 1
+    )
+    place = tuple(
+        np.clip(np.searchsorted(e, X[:, f]) - 1, 0, None) for f, e in ((1, up), (0, across))
+    )
     assert (cells[place] == rules.apply(X)).all()
     ax = plot_regions(rules, X)
     mesh = next(c for c in ax.collections if c.get_gid() == "answers")
@@ -307,8 +352,10 @@ def test_colours_and_outlines_are_exact(rules):
         sides = [boxes.get(f, (0, 1)) for f in (0, 1)]
         (lines,) = drawn
         points = np.concatenate(lines.get_segments())
-        assert np.allclose([points.min(axis=0), points.max(axis=0)],
-                           [[a for a, _ in clip(sides, X)], [b for _, b in clip(sides, X)]])
+        assert np.allclose(
+            [points.min(axis=0), points.max(axis=0)],
+            [[a for a, _ in clip(sides, X)], [b for _, b in clip(sides, X)]],
+        )
 
 
 def clip(sides, X):
@@ -334,8 +381,13 @@ def test_rows_limits_names_and_cuts():
     for c in range(3):
         (dots,) = [k for k in ax.collections if k.get_gid() == f"rows:{c}"]
         assert np.allclose(dots.get_offsets(), X[y == c][:, [f, g]])
-    assert [sum(k.get_gid() == f"cut{axis}" for k in ax.lines) for axis in (0, 1)] == [len(cuts[f]), len(cuts[g])]
-    assert ax.get_xlabel().startswith(rules.columns.names[f]) and "2 other features" in ax.get_xlabel()
+    assert [sum(k.get_gid() == f"cut{axis}" for k in ax.lines) for axis in (0, 1)] == [
+        len(cuts[f]),
+        len(cuts[g]),
+    ]
+    assert (
+        ax.get_xlabel().startswith(rules.columns.names[f]) and "2 other features" in ax.get_xlabel()
+    )
     assert ax.get_ylabel() == rules.columns.names[g]
     assert ax.get_xlim()[0] < X[:, f].min() and ax.get_xlim()[1] > X[:, f].max()
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["0", "1", "2"]
@@ -353,7 +405,9 @@ def test_rows_with_gaps_are_left_out_and_rows_without_a_rule_stay_bare():
 
 def test_labels_and_numbers_on_the_axes():
     columns = Columns(("colour", "x"), (("red", "green"), None), (False, False))
-    rules = RuleSet((Rule(((Split((0,), categories=(1,)), True),), Leaf(1.0)), Rule((), Leaf(0.0))), columns)
+    rules = RuleSet(
+        (Rule(((Split((0,), categories=(1,)), True),), Leaf(1.0)), Rule((), Leaf(0.0))), columns
+    )
     ax = plot_regions(rules, np.array([[0, 1.5], [1, 2.5]]), np.array([0.0, 1.0]))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["red", "green"]
     assert ax.get_xlim() == (-0.5, 1.5)
@@ -385,7 +439,12 @@ def test_the_plane_is_the_truest():
     pair = show.best_plane(rules, data.data)
     best = show.plane_loss(rules, data.data, pair, answers)
     pool = show.asked(rules)
-    assert all(show.plane_loss(rules, data.data, (f, g), answers) >= best for f in pool for g in pool if f < g)
+    assert all(
+        show.plane_loss(rules, data.data, (f, g), answers) >= best
+        for f in pool
+        for g in pool
+        if f < g
+    )
     flat = np.tile(np.median(data.data, axis=0), (len(answers), 1))
     flat[:, pair] = data.data[:, pair]
     assert best == (rules.predict(flat) != rules.predict(data.data)).mean()
@@ -414,15 +473,31 @@ def test_regression_and_frames():
 def test_classes_by_equations():
     X = np.random.default_rng(0).normal(size=(200, 2))
     columns, walls = read_columns(X), ((Split((0,), 0.0), True),)
-    two = RuleSet((Rule(walls, Leaf(0.5, (0, 1), (1.0, -2.0), link="logit"), 90), Rule((), Leaf((0.25, 0.75)))),
-                  columns, ("no", "yes"))
+    two = RuleSet(
+        (
+            Rule(walls, Leaf(0.5, (0, 1), (1.0, -2.0), link="logit"), 90),
+            Rule((), Leaf((0.25, 0.75))),
+        ),
+        columns,
+        ("no", "yes"),
+    )
     numbers = ((1.0, 0.0, -1.0), (0.0, 2.0, 0.0))
-    three = RuleSet((Rule(walls, Leaf((0.0, 0.5, 0.0), (0, 1), numbers, link="softmax")), Rule((), Leaf((0, 0, 1)))),
-                    columns, ("a", "b", "c"))
+    three = RuleSet(
+        (
+            Rule(walls, Leaf((0.0, 0.5, 0.0), (0, 1), numbers, link="softmax")),
+            Rule((), Leaf((0, 0, 1))),
+        ),
+        columns,
+        ("a", "b", "c"),
+    )
     for rules in (two, three):
         rows = {t.get_gid(): t.get_text() for t in plot_rules(rules, X, width=12).texts}
         assert rows["rule0:answer"] == cut_answer(rules)
-        dots = [k for k in plot_regions(rules, X, rules.predict(X)).collections if "rows" in str(k.get_gid())]
+        dots = [
+            k
+            for k in plot_regions(rules, X, rules.predict(X)).collections
+            if "rows" in str(k.get_gid())
+        ]
         assert sum(len(k.get_offsets()) for k in dots) == len(X)
     assert np.array_equal(show.told(two, X), [two.classes.index(c) for c in two.predict(X)])
     grey, own = show.leaf_colours(two)
@@ -432,7 +507,10 @@ def test_classes_by_equations():
 def cut_answer(rules):
     """The first answer as `plot_rules` at 12 inches has room for it."""
     layout = arrange(rules, 12)
-    return show.cut(show.answer_lines(rules.rules[0], rules)[0], int(int((12 - layout.answer) * show._LETTERS) / 1.12))
+    return show.cut(
+        show.answer_lines(rules.rules[0], rules)[0],
+        int(int((12 - layout.answer) * show._LETTERS) / 1.12),
+    )
 
 
 # plot_terms
@@ -441,7 +519,11 @@ def cut_answer(rules):
 def filled(ax, gid):
     """The corners (m, 2) of an area."""
     (area,) = [c for c in ax.collections if c.get_gid() == gid]
-    return np.concatenate([path.vertices for path in area.get_paths()]) if area.get_paths() else np.zeros((0, 2))
+    return (
+        np.concatenate([path.vertices for path in area.get_paths()])
+        if area.get_paths()
+        else np.zeros((0, 2))
+    )
 
 
 def heights(ax, gid, u):
@@ -452,30 +534,50 @@ def heights(ax, gid, u):
 
 def sides(corners):
     """The two edges of an area drawn by fill_between, each as ascending places and heights."""
-    n = (len(corners) - 3) // 2  # corner, edge forwards, corner, edge backwards, and back to the first corner
-    return corners[1:n + 1].T, corners[n + 2:2 * n + 2][::-1].T
+    n = (
+        len(corners) - 3
+    ) // 2  # corner, edge forwards, corner, edge backwards, and back to the first corner
+    return corners[1 : n + 1].T, corners[n + 2 : 2 * n + 2][::-1].T
 
 
 def bent(feature, values, low=0.0, high=1.0, missing=0.0):
     b = np.linspace(low, high, len(values))
-    return Curve(feature, b, [(v, w - v) for v, w in zip(values, values[1:], strict=False)], missing)
+    return Curve(
+        feature, b, [(v, w - v) for v, w in zip(values, values[1:], strict=False)], missing
+    )
 
 
-CURVED = Columns(("a", "b", "colour", "d"), (None, None, ("red", "green", "blue"), None), (True, False, True, False))
+CURVED = Columns(
+    ("a", "b", "colour", "d"),
+    (None, None, ("red", "green", "blue"), None),
+    (True, False, True, False),
+)
 
 
 def additive_rules():
     hues = Curve(2, np.arange(4) - 0.5, ((1.0,), (-0.5,), (0.25,)), -2.0)
     first = Leaf(1.5, (3,), (2.0,), curves=(bent(0, [-1, 1, 0.5], 0, 2, 0.75), hues))
-    return RuleSet((
-        Rule(((Split((3,), 0.5), True),), first, 10),
-        Rule(((Split((3,), 0.0), True),), Leaf(3.0), 5),
-        Rule((), Leaf(0.5, upper=9.0, curves=(bent(1, [2.0, -1.0], -10, 10),)))), CURVED, target="risk")
+    return RuleSet(
+        (
+            Rule(((Split((3,), 0.5), True),), first, 10),
+            Rule(((Split((3,), 0.0), True),), Leaf(3.0), 5),
+            Rule((), Leaf(0.5, upper=9.0, curves=(bent(1, [2.0, -1.0], -10, 10),))),
+        ),
+        CURVED,
+        target="risk",
+    )
 
 
 def additive_table(n=200):
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.uniform(0, 2, n), rng.uniform(-10, 10, n), rng.integers(0, 3, n), rng.normal(0.5, 1, n)])
+    X = np.column_stack(
+        [
+            rng.uniform(0, 2, n),
+            rng.uniform(-10, 10, n),
+            rng.integers(0, 3, n),
+            rng.normal(0.5, 1, n),
+        ]
+    )
     X[::17, 0] = np.nan
     X[::19, 2] = np.nan
     return X
@@ -485,7 +587,11 @@ numbers = st.floats(-100, 100).map(lambda x: round(x, 3))
 
 
 @examples(25)
-@given(st.lists(st.lists(numbers, min_size=2, max_size=6), min_size=1, max_size=6), numbers, st.booleans())
+@given(
+    st.lists(st.lists(numbers, min_size=2, max_size=6), min_size=1, max_size=6),
+    numbers,
+    st.booleans(),
+)
 def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight):
     d = len(values) + 1
     curves = tuple(bent(j, v) for j, v in enumerate(values))
@@ -498,7 +604,9 @@ def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight)
     ax = plot_terms(rules, X=X)
     u = show.places_of(terms)
     parts = np.array([term(u) for term in terms])
-    assert np.allclose(constant + parts.sum(axis=0), rules.predict(np.repeat(u[:, None], d, axis=1)), atol=1e-9)
+    assert np.allclose(
+        constant + parts.sum(axis=0), rules.predict(np.repeat(u[:, None], d, axis=1)), atol=1e-9
+    )
     over, under = np.zeros(len(u)), np.zeros(len(u))
     for term, part in zip(terms, parts, strict=True):
         for side, sign, ground in (("up", 1, over), ("down", -1, under)):
@@ -544,7 +652,9 @@ def test_a_feature_keeps_its_colour():
 
 def test_lines_and_bands():
     rules, X = additive_rules(), additive_table()
-    ax = plot_terms(rules, 1, X, kind="lines", bands={"a": ([0, 2], [0.5, 1.5]), 3: ([-5, 5], [-9, -9], [7, 7])})
+    ax = plot_terms(
+        rules, 1, X, kind="lines", bands={"a": ([0, 2], [0.5, 1.5]), 3: ([-5, 5], [-9, -9], [7, 7])}
+    )
     lines = {k.get_gid(): k for k in ax.lines if k.get_gid()}
     assert set(lines) == {"term0", "term2", "term3"}
     terms = {term.feature: term for term in show.terms_of(rules, 0, 0, X)[1]}
@@ -553,15 +663,23 @@ def test_lines_and_bands():
         assert np.array_equal(v, term(u)) and u[0] == 0 and u[-1] == 1
     u = np.linspace(0, 1, 11)
     low, high = sorted(heights(ax, "band0", u), key=np.sum)
-    assert np.allclose(high - low, 2 * (0.5 + terms[0].places(u) / 2)) and np.allclose((low + high) / 2, terms[0](u))
+    assert np.allclose(high - low, 2 * (0.5 + terms[0].places(u) / 2)) and np.allclose(
+        (low + high) / 2, terms[0](u)
+    )
     assert np.allclose(np.sort(heights(ax, "band3", u), axis=0), np.array([[-9.0], [7.0]]))
     assert not [c for c in ax.collections if c.get_gid() == "band2"]
 
 
 def test_each_term_in_its_own_units_and_labels_as_bars():
     rules, X = additive_rules(), additive_table()
-    axes = plot_terms(rules, 1, X, kind="each", bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])])
-    assert [bool(ax.get_title(loc="left")) for ax in axes] == [True, False, False]  # the rule is named once
+    axes = plot_terms(
+        rules, 1, X, kind="each", bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])]
+    )
+    assert [bool(ax.get_title(loc="left")) for ax in axes] == [
+        True,
+        False,
+        False,
+    ]  # the rule is named once
     twice = [ax.get_title(loc="left") for ax in plot_terms(rules, X=X, kind="each")]
     assert [title[:1] for title in twice] == ["1", "", "", "3"]
     by_name = {ax.get_xlabel().removesuffix("  (◇: missing)"): ax for ax in axes}
@@ -575,7 +693,9 @@ def test_each_term_in_its_own_units_and_labels_as_bars():
     assert np.isclose(x[0], np.nanmin(mine[:, 0])) and np.isclose(x[-1], np.nanmax(mine[:, 0]))
     assert np.allclose(v, np.interp(x, [0, 1, 2], [-1, 1, 0.5]), atol=1e-8)
     (mark,) = [k for k in by_name["a"].lines if k.get_gid() == "missing0"]
-    assert mark.get_ydata()[0] == 0.75 and not [k for k in by_name["d"].lines if k.get_gid() == "missing3"]
+    assert mark.get_ydata()[0] == 0.75 and not [
+        k for k in by_name["d"].lines if k.get_gid() == "missing3"
+    ]
     (line,) = [k for k in by_name["d"].lines if k.get_gid() == "term3"]
     assert np.allclose(line.get_ydata(), 2 * (line.get_xdata() - mine[:, 3].mean()))
 
@@ -586,12 +706,23 @@ def test_terms_of_classes():
     rules = RuleSet((Rule((), leaf),), plain_columns(2), ("u", "v", "w"))
     axes = plot_terms(rules)
     assert [ax.get_title(loc="left").splitlines()[1] for ax in axes] == [
-        "the score of u: from 0.5", "the score of v: from 1", "the score of w: from 0.5"]
-    assert [{c.get_gid()[:5] for c in ax.collections} for ax in axes] == [{"term0"}, set(), {"term0", "term1"}]
+        "the score of u: from 0.5",
+        "the score of v: from 1",
+        "the score of w: from 0.5",
+    ]
+    assert [{c.get_gid()[:5] for c in ax.collections} for ax in axes] == [
+        {"term0"},
+        set(),
+        {"term0", "term1"},
+    ]
     ax = plot_terms(rules, 1, label="w")
     assert ax.get_ylabel() == "adds to the score"
     plot_terms(rules, 1, label="v", kind="each")
-    two = RuleSet((Rule((), Leaf(0.5, link="logit", curves=(many.part(2),))),), plain_columns(2), ("no", "yes"))
+    two = RuleSet(
+        (Rule((), Leaf(0.5, link="logit", curves=(many.part(2),))),),
+        plain_columns(2),
+        ("no", "yes"),
+    )
     assert plot_terms(two).get_ylabel() == "adds to the log-odds of yes"
     for said in (rules, two):
         plot_rules(said, width=3)
@@ -607,20 +738,28 @@ def test_rules_and_regions_of_leaves_with_curves():
     assert len(set(grey[:3])) == 1 == len(set(last[:3])) and len(set(own[:3])) == 3
     ax = plot_regions(rules, X, features=("b", "d"))
     mesh = next(c for c in ax.collections if c.get_gid() == "answers")
-    assert len(np.unique(np.asarray(mesh.get_array()).reshape(-1, 4), axis=0)) > 50  # the curve over b bends the colour
+    assert (
+        len(np.unique(np.asarray(mesh.get_array()).reshape(-1, 4), axis=0)) > 50
+    )  # the curve over b bends the colour
     assert set(show.best_plane(rules, X)) <= {0, 1, 2, 3}
 
 
 def test_few_terms_are_drawn_and_the_others_counted():
     leaf = Leaf(0.0, curves=tuple(bent(j, [0, j + 1]) for j in range(12)))
     ax = plot_terms(RuleSet((Rule((), leaf),), plain_columns(12)), most=3)
-    assert {c.get_gid() for c in ax.collections} == {f"term{j}:{s}" for j in (9, 10, 11) for s in ("up", "down")}
+    assert {c.get_gid() for c in ax.collections} == {
+        f"term{j}:{s}" for j in (9, 10, 11) for s in ("up", "down")
+    }
     assert ax.get_legend().get_title().get_text() == "9 smaller terms are not drawn"
 
 
 def overlapping(boxes):
-    return [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1:]
-            if a.x0 < b.x1 - 1 and b.x0 < a.x1 - 1 and a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1]
+    return [
+        (a, b)
+        for k, a in enumerate(boxes)
+        for b in boxes[k + 1 :]
+        if a.x0 < b.x1 - 1 and b.x0 < a.x1 - 1 and a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1
+    ]
 
 
 @pytest.mark.parametrize("kind", ["stacked", "lines", "each"])
@@ -628,23 +767,42 @@ def overlapping(boxes):
 def test_hostile_names_stay_inside_the_picture(kind, width_in):
     names = ("n" * 120, "$x^2", "line\nbreak", "<b>&amp;", "")
     columns = Columns(names, (None, ("$a$", "b" * 60, "\n"), None, None, None), (True,) * 5)
-    leaf = Leaf(1.0, lower=-1e9, upper=1e9, curves=(
-        bent(0, [1, 2, -1], -1e-7, 1e-7), Curve(1, np.arange(4) - 0.5, ((1.0,), (-1.0,), (0.5,)), 3.0),
-        bent(2, [1, -1], 1e9, 2e9), bent(3, [-1, 1]), bent(4, [1, 1])))
-    rules = RuleSet((Rule(((Split((0,), 0.5), True),), leaf), Rule((), Leaf(0.0))), columns, target="t" * 90)
+    leaf = Leaf(
+        1.0,
+        lower=-1e9,
+        upper=1e9,
+        curves=(
+            bent(0, [1, 2, -1], -1e-7, 1e-7),
+            Curve(1, np.arange(4) - 0.5, ((1.0,), (-1.0,), (0.5,)), 3.0),
+            bent(2, [1, -1], 1e9, 2e9),
+            bent(3, [-1, 1]),
+            bent(4, [1, 1]),
+        ),
+    )
+    rules = RuleSet(
+        (Rule(((Split((0,), 0.5), True),), leaf), Rule((), Leaf(0.0))), columns, target="t" * 90
+    )
     ax = plot_terms(rules, kind=kind, width=width_in)
     figure = np.ravel(ax)[0].figure
     figure.canvas.draw()
     renderer, page = figure.canvas.get_renderer(), figure.bbox
     for one in np.ravel(ax):
-        shown = [t for t in one.get_xticklabels() if one.get_xlim()[0] <= t.get_position()[0] <= one.get_xlim()[1]]
+        shown = [
+            t
+            for t in one.get_xticklabels()
+            if one.get_xlim()[0] <= t.get_position()[0] <= one.get_xlim()[1]
+        ]
         said = [one.title, one._left_title, one.xaxis.label, *shown]
         said += one.get_legend().get_texts() if one.get_legend() else []
         boxes = [t.get_window_extent(renderer) for t in said if t.get_text()]
-        assert all(b.x0 >= page.x0 - 2 and b.x1 <= page.x1 + 2 and b.y0 >= page.y0 - 2 for b in boxes)
+        assert all(
+            b.x0 >= page.x0 - 2 and b.x1 <= page.x1 + 2 and b.y0 >= page.y0 - 2 for b in boxes
+        )
         assert one.get_position().height * figure.get_figheight() > 0.8
         if one.get_legend():
-            assert not overlapping([t.get_window_extent(renderer) for t in one.get_legend().get_texts()])
+            assert not overlapping(
+                [t.get_window_extent(renderer) for t in one.get_legend().get_texts()]
+            )
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -653,17 +811,39 @@ def test_what_cannot_be_drawn_is_refused():
     classes = RuleSet((Rule((), softmax),), plain_columns(1), ("u", "v"))
     band = ([0, 1], [1, 1])
     cases = [
-        (lambda: plot_terms(rules, 2), r"expert must be the number of a rule with an equation \(1, 3\), got 2"),
-        (lambda: plot_terms(rules, 0), "expert must be"), (lambda: plot_terms(rules, True), "expert must be"),
-        (lambda: plot_terms(RuleSet((Rule((), Leaf(1.0)),), CURVED)), "none: no rule has an equation"),
+        (
+            lambda: plot_terms(rules, 2),
+            r"expert must be the number of a rule with an equation \(1, 3\), got 2",
+        ),
+        (lambda: plot_terms(rules, 0), "expert must be"),
+        (lambda: plot_terms(rules, True), "expert must be"),
+        (
+            lambda: plot_terms(RuleSet((Rule((), Leaf(1.0)),), CURVED)),
+            "none: no rule has an equation",
+        ),
         (lambda: plot_terms(rules, kind="area"), "kind must be 'stacked' .* got 'area'"),
-        (lambda: plot_terms(rules, 1, bands={"a": band}), "kind must be .* got 'stacked' with bands"),
+        (
+            lambda: plot_terms(rules, 1, bands={"a": band}),
+            "kind must be .* got 'stacked' with bands",
+        ),
         (lambda: plot_terms(rules, kind="lines", bands={"a": band}), "bands need one sum"),
-        (lambda: plot_terms(rules, 1, kind="lines", bands={"b": band}), "bands must be of features of the equation"),
-        (lambda: plot_terms(rules, 1, kind="lines", bands={"a": [1, 2]}), "bands must hold places and half widths"),
-        (lambda: plot_terms(rules, 1, kind="each", bands=[band]), r"per feature of the equation \(3\), got 1"),
+        (
+            lambda: plot_terms(rules, 1, kind="lines", bands={"b": band}),
+            "bands must be of features of the equation",
+        ),
+        (
+            lambda: plot_terms(rules, 1, kind="lines", bands={"a": [1, 2]}),
+            "bands must hold places and half widths",
+        ),
+        (
+            lambda: plot_terms(rules, 1, kind="each", bands=[band]),
+            r"per feature of the equation \(3\), got 1",
+        ),
         (lambda: plot_terms(classes, label="w"), "label must be one of the classes"),
-        (lambda: plot_terms(rules, ax=plt.figure().subplots()), r"one axes per picture \(2\), got 1"),
+        (
+            lambda: plot_terms(rules, ax=plt.figure().subplots()),
+            r"one axes per picture \(2\), got 1",
+        ),
         (lambda: plot_terms(rules, X=X[:, :2]), "X must have shape"),
     ]
     for call, words in cases:

@@ -49,7 +49,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 
 
 def small(kind, n_trees=6):
-    return (RandomForestClassifier if kind == "classes" else RandomForestRegressor)(n_trees, random_state=0)
+    return (RandomForestClassifier if kind == "classes" else RandomForestRegressor)(
+        n_trees, random_state=0
+    )
 
 
 def quick(kind, estimator=None, **changed):
@@ -66,21 +68,30 @@ def table(seed=0, n=120, d=3):
 
 # ------------------------------------------------------------------ what is shown is what predicts
 
+
 @pytest.mark.parametrize("seed", range(200))
 def test_rules_predict_what_predict_says(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 90))
     kind = "classes" if seed % 2 else "numbers"
     framed = seed % 4 < 2
-    X = mixed_frame(rng, n) if framed else rng.normal(size=(n, int(rng.integers(1, 5)))).round(int(rng.integers(0, 3)))
+    X = (
+        mixed_frame(rng, n)
+        if framed
+        else rng.normal(size=(n, int(rng.integers(1, 5)))).round(int(rng.integers(0, 3)))
+    )
     if not framed:
         X[rng.random(X.shape) < 0.15] = np.nan
-    labels = np.array([["no", "yes", "perhaps"], [3, 1, 7]][seed % 3 % 2], dtype=object if seed % 3 == 0 else None)
-    y = rng.normal(size=n) * 10.0**(seed % 7)
+    labels = np.array(
+        [["no", "yes", "perhaps"], [3, 1, 7]][seed % 3 % 2], dtype=object if seed % 3 == 0 else None
+    )
+    y = rng.normal(size=n) * 10.0 ** (seed % 7)
     if kind == "classes":
         y = labels[rng.integers(0, int(rng.integers(1, 4)), n)]
     w = rng.integers(0, 3, n).astype(float) if seed % 5 == 0 and n > 9 else None
-    model = quick(kind, small(kind, 3), n_init=1, n_shakes=2, max_rules=int(rng.integers(1, 6))).fit(X, y, w)
+    model = quick(
+        kind, small(kind, 3), n_init=1, n_shakes=2, max_rules=int(rng.integers(1, 6))
+    ).fit(X, y, w)
     new = mixed_frame(rng, 50) if framed else rng.normal(size=(50, X.shape[1])) * 3
     for rows in (X, new):
         assert np.array_equal(model.predict(rows), model.rules_.predict(rows))
@@ -106,12 +117,17 @@ def test_measures_are_those_of_the_training_rows(kind):
     else:
         assert model.error_ == pytest.approx(np.mean((said - y) ** 2))
         assert model.fidelity_ == pytest.approx(1 - np.mean((said - told) ** 2) / told.var())
-    assert model.overlap_ == pytest.approx(model.rules_.overlap(X)) == pytest.approx(coverage(model.rules_, X).mean())
+    assert (
+        model.overlap_
+        == pytest.approx(model.rules_.overlap(X))
+        == pytest.approx(coverage(model.rules_, X).mean())
+    )
     assert sum(rule.support for rule in model.rules_.rules) == pytest.approx(len(X))
     assert model.n_conditions_ == model.rules_.n_conditions
 
 
 # ------------------------------------------------------------------ the mixture
+
 
 def test_log_joint_against_every_bit_written_out():
     rng = np.random.default_rng(0)
@@ -140,9 +156,13 @@ def test_fic_never_falls_between_shrinks(kind):
 
 def test_penalty_zero_keeps_more_components_and_select_changes_what_is_kept():
     X, y, _ = table(n=300)
-    fab, em = (quick("classes", small("classes"), penalty=p, max_iter=200).fit(X, y) for p in (1.0, 0.0))
+    fab, em = (
+        quick("classes", small("classes"), penalty=p, max_iter=200).fit(X, y) for p in (1.0, 0.0)
+    )
     assert em.n_components_ > fab.n_components_
-    runs = [quick("classes", small("classes"), n_init=6, select=s).fit(X, y) for s in ("error", "fic")]
+    runs = [
+        quick("classes", small("classes"), n_init=6, select=s).fit(X, y) for s in ("error", "fic")
+    ]
     errors = [np.mean(run.predict_posterior(X) != y) for run in runs]
     assert errors[0] <= errors[1] and runs[0].fic_ <= runs[1].fic_
 
@@ -158,14 +178,19 @@ def test_posterior_answers_with_components_only():
 
 # ------------------------------------------------------------------ the same answer, always
 
+
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("given", [True, False])
 def test_n_jobs_and_repetition_change_nothing(kind, given):
     X, c, t = table()
     y = c if kind == "classes" else t
-    runs = [quick(kind, small(kind) if given else None, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 1)]
+    runs = [
+        quick(kind, small(kind) if given else None, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 1)
+    ]
     assert runs[0].rules_ == runs[1].rules_ == runs[2].rules_
-    assert np.array_equal(runs[0].trace_, runs[1].trace_) and np.array_equal(runs[0].model_.eta, runs[2].model_.eta)
+    assert np.array_equal(runs[0].trace_, runs[1].trace_) and np.array_equal(
+        runs[0].model_.eta, runs[2].model_.eta
+    )
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
@@ -190,7 +215,10 @@ def test_row_order_of_a_frame_with_categories_does_not_matter():
     X = mixed_frame(rng, 150)
     y = np.where(X["colour"].isin(["red", "black"]) ^ X["yes"], "in", "out")
     at = rng.permutation(150)
-    one, two = quick("classes", small("classes")).fit(X, y), quick("classes", small("classes")).fit(X.iloc[at], y[at])
+    one, two = (
+        quick("classes", small("classes")).fit(X, y),
+        quick("classes", small("classes")).fit(X.iloc[at], y[at]),
+    )
     assert one.rules_ == two.rules_
 
 
@@ -232,7 +260,9 @@ def test_rules_do_not_depend_on_the_units_of_y(scale, offset):
     plain, moved = quick("numbers").fit(X, t), quick("numbers").fit(X, t * scale + offset)
     assert len(plain.rules_.rules) > 1
     assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(X))
-    assert np.allclose(moved.predict(X), plain.predict(X) * scale + offset, rtol=1e-9, atol=1e-9 * abs(scale))
+    assert np.allclose(
+        moved.predict(X), plain.predict(X) * scale + offset, rtol=1e-9, atol=1e-9 * abs(scale)
+    )
     assert moved.estimator_.score(X, t * scale + offset) > 0.8
 
 
@@ -246,25 +276,35 @@ def test_one_column_of_many_may_be_ill_scaled():
 
 def test_well_scaled():
     X = np.random.default_rng(0).normal(size=(50, 2))
-    assert well_scaled(X) and well_scaled(X * 1e6) and well_scaled(np.full((3, 1), np.nan)) and well_scaled(X * 0)
+    assert (
+        well_scaled(X)
+        and well_scaled(X * 1e6)
+        and well_scaled(np.full((3, 1), np.nan))
+        and well_scaled(X * 0)
+    )
     for bad in (X * 1e-6, X + 1e9, X * [1, 1e-12], X * 1e35):
         assert not well_scaled(bad)
 
 
 # ------------------------------------------------------------------ every library
 
+
 def libraries():
     found = [
-        ("classes", DecisionTreeClassifier(random_state=0)), ("numbers", DecisionTreeRegressor(random_state=0)),
-        ("classes", RandomForestClassifier(5, random_state=0)), ("numbers", RandomForestRegressor(5, random_state=0)),
-        ("classes", ExtraTreesClassifier(5, random_state=0)), ("numbers", ExtraTreesRegressor(5, random_state=0)),
+        ("classes", DecisionTreeClassifier(random_state=0)),
+        ("numbers", DecisionTreeRegressor(random_state=0)),
+        ("classes", RandomForestClassifier(5, random_state=0)),
+        ("numbers", RandomForestRegressor(5, random_state=0)),
+        ("classes", ExtraTreesClassifier(5, random_state=0)),
+        ("numbers", ExtraTreesRegressor(5, random_state=0)),
         ("classes", BaggingClassifier(n_estimators=5, random_state=0)),
         ("numbers", BaggingRegressor(n_estimators=5, random_state=0)),
         ("classes", AdaBoostClassifier(n_estimators=5, random_state=0)),
         ("numbers", AdaBoostRegressor(n_estimators=5, random_state=0)),
         ("classes", GradientBoostingClassifier(n_estimators=5, random_state=0)),
         ("numbers", GradientBoostingRegressor(n_estimators=5, random_state=0)),
-        ("classes", HistGradientBoostingClassifier(max_iter=5)), ("numbers", HistGradientBoostingRegressor(max_iter=5)),
+        ("classes", HistGradientBoostingClassifier(max_iter=5)),
+        ("numbers", HistGradientBoostingRegressor(max_iter=5)),
     ]
     return [pytest.param(kind, model, id=type(model).__name__) for kind, model in found]
 
@@ -283,7 +323,11 @@ def test_every_ensemble_of_scikit_learn(kind, model, fitted):
 def test_every_boosting_library(library, kind):
     module = pytest.importorskip(library)
     name = {"xgboost": "XGB", "lightgbm": "LGBM", "catboost": "CatBoost"}[library]
-    silent = {"xgboost": {}, "lightgbm": {"verbose": -1}, "catboost": {"verbose": 0, "allow_writing_files": False}}
+    silent = {
+        "xgboost": {},
+        "lightgbm": {"verbose": -1},
+        "catboost": {"verbose": 0, "allow_writing_files": False},
+    }
     name += "Classifier" if kind == "classes" else "Regressor"
     model = getattr(module, name)(n_estimators=8, **silent[library])
     X, c, t = table()
@@ -303,12 +347,17 @@ def test_a_native_booster():
 
 # ------------------------------------------------------------------ ordinary tables
 
+
 def test_categories_gaps_and_words():
     rng = np.random.default_rng(0)
     X = mixed_frame(rng, 300)
     y = np.where(X["colour"].isin(["red", "black"]) | X["colour"].isna(), "in", "out")
     for model in (None, small("classes"), HistGradientBoostingClassifier(max_iter=5)):
-        given = X.astype({"word": "category"}) if isinstance(model, HistGradientBoostingClassifier) else X
+        given = (
+            X.astype({"word": "category"})
+            if isinstance(model, HistGradientBoostingClassifier)
+            else X
+        )
         said = quick("classes", model).fit(given, y)
         assert said.score(given, y) == 1.0
         assert "colour" in str(said.rules_) and "∈" in str(said.rules_)
@@ -318,7 +367,9 @@ def test_categories_gaps_and_words():
 
 def test_a_forest_fitted_on_category_codes_is_read_in_the_order_of_the_frame():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"colour": pd.Categorical(rng.choice(list("abcdef"), 300)), "x": rng.random(300)})
+    X = pd.DataFrame(
+        {"colour": pd.Categorical(rng.choice(list("abcdef"), 300)), "x": rng.random(300)}
+    )
     y = X["colour"].isin(["a", "d", "e"]).to_numpy().astype(int)
     codes_only = np.column_stack([X["colour"].cat.codes, X["x"]])
     forest = small("classes").fit(codes_only, y)
@@ -333,8 +384,15 @@ def test_categories_that_are_numbers():
     for model in (None, small("classes"), HistGradientBoostingClassifier(max_iter=10).fit(X, y)):
         said = quick("classes", model).fit(X, y)
         assert said.score(X, y) == 1.0
-        asked = [split for rule in said.rules_.rules for split, _ in rule.conditions if split.features == (0,)]
-        assert asked and all(split.categories is not None for split in asked)  # sets of labels, never codes
+        asked = [
+            split
+            for rule in said.rules_.rules
+            for split, _ in rule.conditions
+            if split.features == (0,)
+        ]
+        assert asked and all(
+            split.categories is not None for split in asked
+        )  # sets of labels, never codes
 
 
 def test_multiclass_and_string_labels():
@@ -349,12 +407,14 @@ def test_multiclass_and_string_labels():
 @pytest.mark.parametrize("given", [True, False])
 def test_trivial_models(given):
     X, y, t = table()
-    clf, reg = ((small("classes"), small("numbers")) if given else (None, None))
+    clf, reg = (small("classes"), small("numbers")) if given else (None, None)
     one = quick("classes", clf).fit(X, np.full(120, "a"))
     assert set(one.predict(X)) == {"a"} and len(one.rules_.rules) == 1
     for constant in (0.0, 3.0, 1e12):
         flat = quick("numbers", reg).fit(X, np.full(120, constant))
-        assert np.array_equal(flat.predict(X), np.full(120, constant)) and len(flat.rules_.rules) == 1
+        assert (
+            np.array_equal(flat.predict(X), np.full(120, constant)) and len(flat.rules_.rules) == 1
+        )
     assert quick("classes", clf).fit(X[:, :1], y).score(X[:, :1], y) > 0.7
     assert quick("numbers", reg).fit(X[:2], t[:2]).predict(X[:2]).shape == (2,)
     same = quick("classes", clf).fit(np.ones((20, 2)), [0, 1] * 10)
@@ -374,15 +434,21 @@ def test_useless_columns():
 @examples(15)
 def test_max_conditions_holds(seed, most):
     X, y, _ = table(seed, 80, 5)
-    model = quick("classes", small("classes", 3), max_conditions=most, max_rules=6, n_init=1).fit(X, y)
-    assert all(len({split.features for split, _ in rule.conditions}) <= most for rule in model.rules_.rules)
+    model = quick("classes", small("classes", 3), max_conditions=most, max_rules=6, n_init=1).fit(
+        X, y
+    )
+    assert all(
+        len({split.features for split, _ in rule.conditions}) <= most for rule in model.rules_.rules
+    )
     assert len(model.rules_.rules) <= 6
 
 
 def test_target_ensemble_answers_what_the_ensemble_says():
     X, _, t = table()
     stump = DecisionTreeRegressor(max_depth=1).fit(X, t + 100)  # an ensemble that is wrong by 100
-    observed, told = (quick("numbers", stump, target=target).fit(X, t) for target in ("observed", "ensemble"))
+    observed, told = (
+        quick("numbers", stump, target=target).fit(X, t) for target in ("observed", "ensemble")
+    )
     assert abs(observed.predict(X).mean() - t.mean()) < 1e-9
     assert abs(told.predict(X).mean() - stump.predict(X).mean()) < 1e-9
     _, y, _ = table()
@@ -400,11 +466,14 @@ def test_verbose_tells(capsys):
 
 # ------------------------------------------------------------------ scikit-learn's tools
 
+
 def test_clone_pickle_pipeline_and_search():
     X, y, t = table()
     model = quick("classes", small("classes")).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
-    assert again.rules_ == model.rules_ and np.array_equal(again.predict_posterior(X), model.predict_posterior(X))
+    assert again.rules_ == model.rules_ and np.array_equal(
+        again.predict_posterior(X), model.predict_posterior(X)
+    )
     fresh = clone(model).set_params(max_rules=2, estimator__n_estimators=3)
     assert fresh.get_params()["max_rules"] == 2 and not hasattr(fresh, "rules_")
     assert len(fresh.fit(X, y).rules_.rules) <= 2 and len(fresh.estimator_.estimators_) == 3
@@ -417,36 +486,67 @@ def test_clone_pickle_pipeline_and_search():
 def test_names_of_a_frame_reach_rules_and_ensemble():
     X, y, _ = table()
     model = quick("classes", small("classes")).fit(pd.DataFrame(X, columns=["a", "b", "c d"]), y)
-    assert model.rules_.columns.names == ("a", "b", "c d") == tuple(model.estimator_.feature_names_in_)
+    assert (
+        model.rules_.columns.names == ("a", "b", "c d") == tuple(model.estimator_.feature_names_in_)
+    )
 
 
 # ------------------------------------------------------------------ refusals
 
-@pytest.mark.parametrize("name,value", [
-    ("max_rules", 0), ("max_rules", 2.5), ("max_rules", True), ("max_conditions", 0), ("max_components", 0),
-    ("n_init", 0), ("max_iter", 0), ("n_shakes", -1), ("penalty", -0.1), ("penalty", np.nan), ("penalty", np.inf),
-    ("tol", -1), ("min_mass", -1e-9), ("min_mass", 1.0), ("select", "bic"), ("select", None), ("target", "y"),
-    ("verbose", "loud"), ("n_jobs", 0), ("n_jobs", "all"), ("random_state", "seed"), ("random_state", -1),
-])
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("max_rules", 0),
+        ("max_rules", 2.5),
+        ("max_rules", True),
+        ("max_conditions", 0),
+        ("max_components", 0),
+        ("n_init", 0),
+        ("max_iter", 0),
+        ("n_shakes", -1),
+        ("penalty", -0.1),
+        ("penalty", np.nan),
+        ("penalty", np.inf),
+        ("tol", -1),
+        ("min_mass", -1e-9),
+        ("min_mass", 1.0),
+        ("select", "bic"),
+        ("select", None),
+        ("target", "y"),
+        ("verbose", "loud"),
+        ("n_jobs", 0),
+        ("n_jobs", "all"),
+        ("random_state", "seed"),
+        ("random_state", -1),
+    ],
+)
 def test_wrong_parameters_are_refused_in_one_line(name, value):
     X, y, _ = table()
     with pytest.raises(ValueError) as refused:
         quick("classes", **{name: value}).fit(X, y)
     said = str(refused.value)
-    assert said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
+    assert (
+        said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
+    )
 
 
 def wrong_estimators():
     X, c, t = table()
     return [
         ("classes", small("numbers"), "classification ensemble, got RandomForestRegressor"),
-        ("classes", small("numbers").fit(X, t), "classification ensemble, got RandomForestRegressor"),
+        (
+            "classes",
+            small("numbers").fit(X, t),
+            "classification ensemble, got RandomForestRegressor",
+        ),
         ("numbers", small("classes"), "regression ensemble, got RandomForestClassifier"),
         ("numbers", small("classes").fit(X, c), "regression ensemble, got RandomForestClassifier"),
         ("classes", RandomForestClassifier, "got RandomForestClassifier, a class"),
         ("classes", LogisticRegression(), "LogisticRegression: supported are"),
         ("classes", make_pipeline(StandardScaler(), small("classes")), "Pipeline: supported are"),
-        ("classes", 5, "int: supported are"), ("classes", "no-such-file.json", "no such file"),
+        ("classes", 5, "int: supported are"),
+        ("classes", "no-such-file.json", "no such file"),
         ("classes", small("classes").fit(X[:, :2], c), "fitted on 2 columns, got 3"),
         ("classes", small("classes").fit(X, c + 5), "classes of y, 0, 1, got 5, 6"),
     ]
@@ -462,6 +562,7 @@ def test_wrong_estimators_are_refused_in_one_line(kind, model, said):
 
 # ------------------------------------------------------------------ the parts
 
+
 @given(st.integers(0, 10**6))
 @examples(30)
 def test_short_cuts_keep_every_row(seed):
@@ -469,17 +570,27 @@ def test_short_cuts_keep_every_row(seed):
     X = np.round(rng.normal(size=(40, 2)) * 10.0 ** rng.integers(-8, 9), int(rng.integers(0, 5)))
     if (X == X[0]).all():
         return
-    bins = merge_identical(X, ensemble_thresholds(RandomForestRegressor(2, random_state=0).fit(X, rng.normal(size=40))))
-    for x, cuts, said in zip(X.T, bins.thresholds, short_cuts(in_memory((X,)), range(X.shape[1]), bins)):
+    bins = merge_identical(
+        X, ensemble_thresholds(RandomForestRegressor(2, random_state=0).fit(X, rng.normal(size=40)))
+    )
+    for x, cuts, said in zip(
+        X.T, bins.thresholds, short_cuts(in_memory((X,)), range(X.shape[1]), bins)
+    ):
         assert np.array_equal(x[:, None] > cuts, x[:, None] > np.array(said).reshape(-1))
 
 
 def test_jittered_rows_lie_between_rows():
     rng = np.random.default_rng(0)
-    Z = np.column_stack([rng.random(50), rng.integers(0, 4, 50), np.where(rng.random(50) < 0.3, np.nan, 1.0)])
+    Z = np.column_stack(
+        [rng.random(50), rng.integers(0, 4, 50), np.where(rng.random(50) < 0.3, np.nan, 1.0)]
+    )
     new = jitter(Z, np.ones(50), np.array([False, True, False]), 500, rng)
     assert new.shape == (500, 3)
     assert Z[:, 0].min() <= new[:, 0].min() and new[:, 0].max() <= Z[:, 0].max()
-    assert set(new[:, 1]) <= set(Z[:, 1]) and set(new[~np.isnan(new[:, 2]), 2]) == {1.0} and np.isnan(new[:, 2]).any()
+    assert (
+        set(new[:, 1]) <= set(Z[:, 1])
+        and set(new[~np.isnan(new[:, 2]), 2]) == {1.0}
+        and np.isnan(new[:, 2]).any()
+    )
     only = jitter(Z[:2], np.array([1.0, 1e-12]), np.zeros(3, bool), 10, rng)
     assert only.shape == (10, 3)

@@ -32,7 +32,9 @@ def synthetic2(n, seed):
 
 def log_f(bits, y, alpha, eta, gamma):
     """(N, K) log p(k) + log p(s | k) + log p(y | k), equation (9), by two matrix products."""
-    return np.log(alpha) + bits @ np.log(eta).T + (1 - bits) @ np.log(1 - eta).T + y @ np.log(gamma).T
+    return (
+        np.log(alpha) + bits @ np.log(eta).T + (1 - bits) @ np.log(1 - eta).T + y @ np.log(gamma).T
+    )
 
 
 def dense_fab(bits, y, alpha, eta, gamma, delta=MIN_MASS, max_iter=200, tol=1e-5, inner_tol=1e-7):
@@ -57,7 +59,9 @@ def dense_fab(bits, y, alpha, eta, gamma, delta=MIN_MASS, max_iter=200, tol=1e-5
             beta = beta[:, active] / beta[:, active].sum(axis=1, keepdims=True)
             alpha, eta, gamma = alpha[active] / alpha[active].sum(), eta[active], gamma[active]
             table = log_f(bits, y, alpha, eta, gamma)
-        bounds.append(np.sum(beta * table - xlogy(beta, beta)) - omega * np.log(beta.sum(axis=0) + 1).sum())  # (12)
+        bounds.append(
+            np.sum(beta * table - xlogy(beta, beta)) - omega * np.log(beta.sum(axis=0) + 1).sum()
+        )  # (12)
         if active.all() and len(bounds) > 1 and bounds[-1] - bounds[-2] <= tol * n:
             break
         mass = beta.sum(axis=0)
@@ -75,7 +79,9 @@ def case(n, n_trees):
     thresholds = ensemble_thresholds(read_ensemble(forest, read_columns(X)))
     bins = merge_identical(X, thresholds)
     seeds = range(N_RESTARTS)
-    starts = [random_mixture(bins, y, np.ones(n), 10, 2, np.random.default_rng(seed)) for seed in seeds]
+    starts = [
+        random_mixture(bins, y, np.ones(n), 10, 2, np.random.default_rng(seed)) for seed in seeds
+    ]
     times = bins.multiplicity.astype(int)
     raw = [(m.weights, np.repeat(m.eta, times, axis=1), m.expert.prob) for m in starts]
     bits = np.hstack([X[:, [j]] > cuts for j, cuts in enumerate(thresholds)]).astype(float)
@@ -96,7 +102,9 @@ def assert_same(ours, dense):
     assert len(ours) == len(dense) == N_RESTARTS
     np.testing.assert_allclose([a[0] for a in ours], [b[0] for b in dense], rtol=1e-8)
     assert [a[1:] for a in ours] == [b[1:] for b in dense]  # K, and the number of steps
-    assert len({a[1] for a in ours}) > 1 and min(a[2] for a in ours) > 2  # the restarts do differ and do climb
+    assert (
+        len({a[1] for a in ours}) > 1 and min(a[2] for a in ours) > 2
+    )  # the restarts do differ and do climb
 
 
 @pytest.mark.parametrize("n, n_trees", [(200, 20), (400, 10)])
@@ -108,7 +116,9 @@ def test_restarts_end_where_the_dense_ones_end(n, n_trees):
 @pytest.mark.slow
 def test_twenty_restarts_against_the_dense_ones():
     bits, y, raw, S, starts = case(1000, 100)
-    clock = time.process_time  # one thread (conftest): what other programs do at the same time hardly counts
+    clock = (
+        time.process_time
+    )  # one thread (conftest): what other programs do at the same time hardly counts
     runs = []
     for _ in range(5):
         start = clock()
@@ -118,8 +128,10 @@ def test_twenty_restarts_against_the_dense_ones():
     dense = by_bits(bits, y, raw)
     took = clock() - start
     ratio = took / np.median(runs)
-    print(f"\nN = 1000, L = {bits.shape[1]}, 20 restarts: dense {took:.2f} s, look-ups {np.median(runs):.3f} s, "
-          f"ratio {ratio:.1f} (the aim is 50)")
+    print(
+        f"\nN = 1000, L = {bits.shape[1]}, 20 restarts: dense {took:.2f} s, look-ups {np.median(runs):.3f} s, "
+        f"ratio {ratio:.1f} (the aim is 50)"
+    )
     assert_same(ours, dense)
     assert ratio > 25
 
@@ -147,11 +159,15 @@ for seed in range(2):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_rows_and_questions():
-    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE], capture_output=True, text=True, check=True, timeout=300
+    )
     restarts = [[float(number) for number in line.split(",")] for line in done.stdout.split()]
     assert len(restarts) == 2
     for n_statements, seconds, n_steps, n_components, value, peak in restarts:
-        print(f"\nN = 100000, L = {n_statements:.0f}: a restart of {n_steps:.0f} steps {seconds:.1f} s, "
-              f"K = {n_components:.0f}, peak {peak:.2f} GB")
+        print(
+            f"\nN = 100000, L = {n_statements:.0f}: a restart of {n_steps:.0f} steps {seconds:.1f} s, "
+            f"K = {n_components:.0f}, peak {peak:.2f} GB"
+        )
         assert n_statements == 100_000 and n_steps > 1 and np.isfinite(value)
         assert seconds < 60 and peak < 2

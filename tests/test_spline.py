@@ -16,7 +16,11 @@ from fabinterp.fab.spline import _differences, _raw_splines, basis_of, effective
 seeds = st.integers(0, 2**32 - 1)
 KINDS = ("normal", "ties", "two", "constant", "huge", "tiny", "far", "heavy", "few", "empty")
 SETTINGS = st.fixed_dictionaries(
-    {"n_knots": st.integers(2, 9), "degree": st.integers(1, 5), "knots": st.sampled_from(["uniform", "quantile"])}
+    {
+        "n_knots": st.integers(2, 9),
+        "degree": st.integers(1, 5),
+        "knots": st.sampled_from(["uniform", "quantile"]),
+    }
 )
 
 
@@ -62,7 +66,9 @@ def places(basis, x, rng):
     """Training values, breaks, values inside and far outside, and a missing one."""
     left, right = basis.breaks[[0, -1]]
     inside = rng.uniform(left, right, 20)
-    return np.concatenate([x, basis.breaks, inside, [left - 3 * (right - left), right + 5 * (right - left), np.nan]])
+    return np.concatenate(
+        [x, basis.breaks, inside, [left - 3 * (right - left), right + 5 * (right - left), np.nan]]
+    )
 
 
 def raw(basis, cyclic=False):
@@ -94,10 +100,15 @@ def test_columns_are_as_many_as_the_rows_can_tell_apart(seed, kind, options):
     x, w = feature(rng, kind)
     basis = basis_of(x, w, **options)
     seen = x[w > 0]
-    values, gaps = np.unique(seen[~np.isnan(seen)]), np.isnan(seen).any() and not np.isnan(seen).all()
+    values, gaps = (
+        np.unique(seen[~np.isnan(seen)]),
+        np.isnan(seen).any() and not np.isnan(seen).all(),
+    )
     assert basis.has_gaps == gaps
     smooth = basis.n_columns - gaps
-    assert smooth <= max(len(values) - 1, 0) and smooth <= options["n_knots"] + options["degree"] - 2
+    assert (
+        smooth <= max(len(values) - 1, 0) and smooth <= options["n_knots"] + options["degree"] - 2
+    )
     assert smooth >= min(max(len(values) - 1, 0), 1)
     if kind == "two":
         assert smooth == max(len(values) - 1, 0)
@@ -125,12 +136,17 @@ def test_raw_splines_sum_to_one_and_are_those_of_scipy(seed, m, degree, even):
     breaks = rng.normal() + np.append(0, np.cumsum(widths))
     powers, padded = _raw_splines(breaks, degree, False)
     assert np.allclose(powers.sum(axis=2), np.eye(degree + 1)[0], atol=1e-9)  # 1 + 0u + 0u² + …
-    knots = breaks[0] + (np.cumsum(np.append(0, padded)) - padded[:degree].sum()) * np.diff(breaks).max()
+    knots = (
+        breaks[0]
+        + (np.cumsum(np.append(0, padded)) - padded[:degree].sum()) * np.diff(breaks).max()
+    )
     u = rng.random(7)
     x = (breaks[:-1, None] + u * np.diff(breaks)[:, None]).ravel()
     ours = np.einsum("kpj,ip->kij", powers, u[:, None] ** np.arange(degree + 1)).reshape(len(x), -1)
     assert ours.min() > -1e-12
-    assert np.allclose(ours, BSpline(knots, np.eye(m + degree), degree, extrapolate=True)(x), atol=1e-9)
+    assert np.allclose(
+        ours, BSpline(knots, np.eye(m + degree), degree, extrapolate=True)(x), atol=1e-9
+    )
     if degree > 1:  # SciPy is strict about its ends
         assert np.allclose(ours, BSpline.design_matrix(x, knots, degree).toarray(), atol=1e-9)
 
@@ -145,7 +161,9 @@ def test_columns_span_constant_and_splines(seed, kind, options):
     x = x[(w > 0) & ~np.isnan(x)]
     columns = np.column_stack([np.ones(len(x)), basis.design(x)])
     if len(x):
-        u = (x - basis.breaks[0]) / (basis.breaks[-1] - basis.breaks[0])  # powers of x are splines too
+        u = (x - basis.breaks[0]) / (
+            basis.breaks[-1] - basis.breaks[0]
+        )  # powers of x are splines too
         target = u[:, None] ** np.arange(options["degree"] + 1)
         residual = target - columns @ np.linalg.lstsq(columns, target)[0]
         assert np.abs(residual).max() < 1e-5
@@ -163,7 +181,9 @@ def test_pieces_say_what_the_design_does(seed, kind, options, n_outputs):
     beta = rng.normal(size=basis.n_columns if n_outputs is None else (basis.n_columns, n_outputs))
     at = places(basis, x, rng)
     said, done = piecewise(basis, beta, at), basis.design(at) @ beta
-    scale = (np.abs(basis.powers) @ np.abs(beta)).max(initial=0) + np.abs(basis.missing @ beta).max(initial=0)
+    scale = (np.abs(basis.powers) @ np.abs(beta)).max(initial=0) + np.abs(basis.missing @ beta).max(
+        initial=0
+    )
     assert said.shape == done.shape and np.abs(said - done).max() <= 1e-12 * scale
 
 
@@ -178,7 +198,9 @@ def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
     outside = basis.design(np.array([left - wide, -np.inf, right + wide, np.inf]))
     assert np.array_equal(outside, ends[[0, 0, 1, 1]])
     missing = basis.design(np.array([np.nan]))[0]
-    assert np.array_equal(missing, basis.missing) and np.all(missing[: basis.n_columns - basis.has_gaps] == 0)
+    assert np.array_equal(missing, basis.missing) and np.all(
+        missing[: basis.n_columns - basis.has_gaps] == 0
+    )
     assert basis.design(np.zeros(0)).shape == (0, basis.n_columns)
 
 
@@ -246,7 +268,9 @@ def test_uneven_differences_are_distances_from_the_chord(seed, m, degree, cyclic
     knots = np.append(0, np.cumsum(around))
     knots -= knots[10 * m if cyclic else 20 * m]  # the first break stands at 0
     first = np.flatnonzero(np.abs(knots) < 1e-9)[0] - degree
-    places = np.array([knots[first + j + 1 : first + j + degree + 1].mean() for j in range(2 * m + 9)])
+    places = np.array(
+        [knots[first + j + 1 : first + j + degree + 1].mean() for j in range(2 * m + 9)]
+    )
     _, padded = _raw_splines(inside, degree, cyclic)
     differences, _ = _differences(padded, degree, cyclic)
     c = rng.normal(size=differences.shape[1])
@@ -311,7 +335,10 @@ def test_weights_are_repeated_rows(seed, options, gaps):
     w = rng.integers(0, 4, 60)
     w[:3] = 1
     weighted, repeated = basis_of(x, w, **options), basis_of(np.repeat(x, w), **options)
-    assert np.array_equal(weighted.breaks, repeated.breaks) and weighted.n_columns == repeated.n_columns
+    assert (
+        np.array_equal(weighted.breaks, repeated.breaks)
+        and weighted.n_columns == repeated.n_columns
+    )
     at = np.append(np.linspace(0, 10, 50), np.nan)
     assert np.allclose(kernel(weighted, at), kernel(repeated, at), atol=1e-7)
     scaled = basis_of(x, 1e-5 * w, **options)
@@ -361,7 +388,9 @@ def test_periodic_columns_wrap(seed, options, period, shift):
     assert np.allclose(gram, np.eye(basis.n_columns), atol=1e-6)
     _, differences = raw(basis, True)
     beta = rng.normal(size=basis.n_columns)
-    assert np.isclose(np.sum((differences @ basis.T @ beta) ** 2), basis.penalty @ beta**2, rtol=1e-6)
+    assert np.isclose(
+        np.sum((differences @ basis.T @ beta) ** 2), basis.penalty @ beta**2, rtol=1e-6
+    )
     coef, _ = basis.pieces(beta)
     inside = _values(coef, basis.breaks, at)
     assert np.allclose(inside, basis.design(at) @ beta, atol=1e-9 * max(1, np.abs(coef).max()))
@@ -427,7 +456,9 @@ def test_penalised_labels_are_shrunken_means():
     columns = basis.design(x)
     beta = np.linalg.solve(columns.T @ columns + 4 * np.diag(basis.penalty), columns.T @ y)
     counts, sums = np.bincount(x.astype(int)), np.bincount(x.astype(int), y)
-    saddle = np.block([[np.diag(counts + 4.0), counts[:, None]], [counts[None, :], np.zeros((1, 1))]])
+    saddle = np.block(
+        [[np.diag(counts + 4.0), counts[:, None]], [counts[None, :], np.zeros((1, 1))]]
+    )
     assert np.allclose(basis.T @ beta, np.linalg.solve(saddle, np.append(sums, 0))[:5])
 
 
@@ -451,12 +482,16 @@ def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
     gram = columns.T @ (share[:, None] * columns)
     df = effective_df(gram, basis.penalty, smooth)
     rows = np.vstack([np.sqrt(share)[:, None] * columns, np.diag(np.sqrt(smooth * basis.penalty))])
-    assert np.isclose(df, np.sum(np.linalg.qr(rows)[0][:40] ** 2), rtol=1e-6)  # the trace of the hat matrix
+    assert np.isclose(
+        df, np.sum(np.linalg.qr(rows)[0][:40] ** 2), rtol=1e-6
+    )  # the trace of the hat matrix
     assert 1 - 1e-9 <= df <= basis.n_columns + 1e-9
     y, moved = rng.normal(size=40), 0.0
     base = fit(columns, basis.penalty, smooth, y, share)
     for i in range(40):
-        moved += fit(columns, basis.penalty, smooth, y + np.eye(40)[i], share)[i] - base[i]  # linear in y: exact
+        moved += (
+            fit(columns, basis.penalty, smooth, y + np.eye(40)[i], share)[i] - base[i]
+        )  # linear in y: exact
     assert np.isclose(df, moved, rtol=1e-5)
 
 
@@ -537,7 +572,12 @@ def test_gcv_without_room_is_refused_or_infinite():
 
 @pytest.mark.filterwarnings("error")
 @examples(100)
-@given(seeds, SETTINGS, st.sampled_from(["near", "cauchy", "denormal", "enormous", "far"]), st.booleans())
+@given(
+    seeds,
+    SETTINGS,
+    st.sampled_from(["near", "cauchy", "denormal", "enormous", "far"]),
+    st.booleans(),
+)
 def test_extreme_features_and_weights(seed, options, kind, wide):
     rng = np.random.default_rng(seed)
     x, steps = rng.normal(size=50), rng.integers(0, 4, 50)
@@ -591,14 +631,19 @@ def test_quantile_knots_follow_the_rows_and_merge_at_ties():
     x[:1300] = 0.5
     merged = basis_of(x, knots="quantile")
     assert len(merged.breaks) < 6 and 0.5 in merged.breaks
-    near = basis_of(np.concatenate([np.zeros(50), np.full(50, 0.5), np.full(50, 0.5 + 1e-9), [1.0]]), knots="quantile")
+    near = basis_of(
+        np.concatenate([np.zeros(50), np.full(50, 0.5), np.full(50, 0.5 + 1e-9), [1.0]]),
+        knots="quantile",
+    )
     assert np.diff(near.breaks).min() > 1e-6  # quantiles a hair apart are one knot
 
 
 def test_the_sign_of_a_column_is_settled():
     basis = basis_of(np.random.default_rng(0).exponential(size=200), n_knots=9)
     assert np.all(np.diff(basis.T[:, 0]) > 0)  # the line rises
-    assert np.all(basis.T[np.abs(basis.T).argmax(axis=0), np.arange(basis.n_columns)] > 0)  # the largest is positive
+    assert np.all(
+        basis.T[np.abs(basis.T).argmax(axis=0), np.arange(basis.n_columns)] > 0
+    )  # the largest is positive
 
 
 def test_a_basis_travels_and_rows_with_weight_zero_do_not_count():

@@ -54,7 +54,9 @@ def build(nested, columns=COLUMNS):
     return Tree(tuple(splits), yes, no, tuple(leaves), columns)
 
 
-age = st.builds(lambda cut, missing: Split((0,), cut, missing=missing), st.integers(-2, 12), st.booleans())
+age = st.builds(
+    lambda cut, missing: Split((0,), cut, missing=missing), st.integers(-2, 12), st.booleans()
+)
 size = st.builds(lambda cut: Split((2,), cut / 7), st.integers(-8, 8))
 colour = st.builds(lambda codes: Split((1,), categories=tuple(codes)), st.sets(st.integers(0, 4)))
 gap = st.sampled_from([Split((0,), inf, missing=True), Split((2,), inf, missing=True)])
@@ -64,13 +66,16 @@ cuts, questions = age | size | gap, age | size | gap | colour | plane
 
 
 def trees(asked):
-    return st.recursive(st.integers(0, 3), lambda below: st.tuples(asked, below, below), max_leaves=8).map(build)
+    return st.recursive(
+        st.integers(0, 3), lambda below: st.tuples(asked, below, below), max_leaves=8
+    ).map(build)
 
 
 weights = st.sampled_from([None, lambda depth: 0.5**depth, lambda depth: 1.0 + depth])
 
 
 # ------------------------------------------------------------------ the distance of two trees
+
 
 @given(trees(questions), trees(questions), weights)
 @examples(150)
@@ -80,7 +85,9 @@ def test_dissimilarity_is_symmetric_bounded_and_zero_to_itself(a, b, q):
     assert dissimilarity(a, a, RANGES, q) == pytest.approx(0, abs=1e-12)
     printed = dissimilarity(a, b, RANGES, as_printed=True)
     assert 1 / max(a.n_leaves, b.n_leaves) - 1e-12 <= printed <= 1
-    assert np.isclose(dissimilarity(a, a, RANGES, as_printed=True), 1 / a.n_leaves)  # where the paper slips
+    assert np.isclose(
+        dissimilarity(a, a, RANGES, as_printed=True), 1 / a.n_leaves
+    )  # where the paper slips
 
 
 @given(trees(cuts), trees(cuts), trees(cuts), weights)
@@ -150,7 +157,10 @@ def test_units_do_not_matter(a, b, scales):
 
 
 def test_no_shared_question_is_as_far_as_it_goes():
-    a, b = build((Split((0,), 5), 0, (Split((0,), 7), 1, 2))), build((Split((2,), 0), 0, (Split((2,), 0.5), 1, 2)))
+    a, b = (
+        build((Split((0,), 5), 0, (Split((0,), 7), 1, 2))),
+        build((Split((2,), 0), 0, (Split((2,), 0.5), 1, 2))),
+    )
     assert dissimilarity(a, b, RANGES) == dissimilarity(a, b, RANGES, as_printed=True) == 1
     assert dissimilarity(a, build(1), RANGES) == 1
 
@@ -161,25 +171,42 @@ def test_a_tree_that_asks_nothing_is_like_another():
 
 
 def test_a_pruned_tree_differs_by_the_questions_it_lost():
-    full = build((Split((0,), 5), (Split((2,), 0), 0, 1), (Split((2,), 0.5), 2, (Split((0,), 8), 3, 4))))
+    full = build(
+        (Split((0,), 5), (Split((2,), 0), 0, 1), (Split((2,), 0.5), 2, (Split((0,), 8), 3, 4)))
+    )
     pruned = build((Split((0,), 5), 0, (Split((2,), 0.5), 2, 3)))
     assert np.isclose(dissimilarity(full, pruned, RANGES), 1 - 2 / 4)
     assert np.isclose(dissimilarity(full, pruned, RANGES, lambda depth: 0.5**depth), 1 - 1.5 / 2.25)
 
 
-@pytest.mark.parametrize(("one", "two", "expected"), [
-    (Split((0,), 2), Split((0,), 5), 0.3),
-    (Split((0,), -4), Split((0,), 20), 1.0),  # cuts outside the range part no values: as far as the range is long
-    (Split((0,), 2), Split((2,), 0), 1.0),
-    (Split((0,), inf, missing=True), Split((0,), 10), 1.0),
-    (Split((0,), inf, missing=True), Split((0,), -inf, missing=False), 0.0),  # “is missing”, “is known”
-    (Split((1,), categories=(0, 1)), Split((1,), categories=(2, 3, 4)), 0.0),  # said the other way round
-    (Split((1,), categories=(0, 1)), Split((1,), categories=(0, 1, 2)), 2 * 1 / 5),
-    (Split((1,), categories=(0, 1)), Split((1,), 2.5), 2 * 1 / 5),  # codes above 2.5 are {3, 4}
-    (Split((0, 2), 1, (1.0, 2.0)), Split((2, 0), 1, (2.0, 1.0)), 0.0),
-    (Split((0, 2), 1, (1.0, 2.0)), Split((0, 2), -1, (-1.0, -2.0)), 0.0),
-    (Split((0, 2), 1, (1.0, 2.0)), Split((0, 2), 2, (2.0, 4.0)), 0.0),
-])
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        (Split((0,), 2), Split((0,), 5), 0.3),
+        (
+            Split((0,), -4),
+            Split((0,), 20),
+            1.0,
+        ),  # cuts outside the range part no values: as far as the range is long
+        (Split((0,), 2), Split((2,), 0), 1.0),
+        (Split((0,), inf, missing=True), Split((0,), 10), 1.0),
+        (
+            Split((0,), inf, missing=True),
+            Split((0,), -inf, missing=False),
+            0.0,
+        ),  # “is missing”, “is known”
+        (
+            Split((1,), categories=(0, 1)),
+            Split((1,), categories=(2, 3, 4)),
+            0.0,
+        ),  # said the other way round
+        (Split((1,), categories=(0, 1)), Split((1,), categories=(0, 1, 2)), 2 * 1 / 5),
+        (Split((1,), categories=(0, 1)), Split((1,), 2.5), 2 * 1 / 5),  # codes above 2.5 are {3, 4}
+        (Split((0, 2), 1, (1.0, 2.0)), Split((2, 0), 1, (2.0, 1.0)), 0.0),
+        (Split((0, 2), 1, (1.0, 2.0)), Split((0, 2), -1, (-1.0, -2.0)), 0.0),
+        (Split((0, 2), 1, (1.0, 2.0)), Split((0, 2), 2, (2.0, 4.0)), 0.0),
+    ],
+)
 def test_two_questions(one, two, expected):
     a, b = build((one, 0, 1)), build((two, 0, 1))
     assert dissimilarity(a, b, RANGES) == pytest.approx(expected, abs=1e-3)
@@ -192,7 +219,9 @@ def test_sides_are_followed_through_questions_said_the_other_way_round():
     assert dissimilarity(a, b, RANGES) == pytest.approx(0)
     a, b = build((Split((0,), 5, (1.0,)), 0, below)), build((Split((0,), -5, (-1.0,)), below, 0))
     assert dissimilarity(a, b, RANGES) == pytest.approx(0)
-    other = build((Split((2,), 0.0), 0, below))  # asks of another column, but its yes is for large values too
+    other = build(
+        (Split((2,), 0.0), 0, below)
+    )  # asks of another column, but its yes is for large values too
     assert dissimilarity(a, other, RANGES) == dissimilarity(b, other, RANGES) == 0.5
 
 
@@ -200,7 +229,9 @@ def test_two_planes_that_cross_in_the_middle_of_the_box_have_nothing_in_common()
     square = np.array([[-1.0, 1.0]] * 3)
     for angle in (0.0, 0.1, 0.7, np.pi / 4, np.pi / 2):
         a = build((Split((0, 2), 0.0, (1.0, 1.0)), 0, 1))
-        b = build((Split((0, 2), 0.0, (np.cos(np.pi / 4 + angle), np.sin(np.pi / 4 + angle))), 0, 1))
+        b = build(
+            (Split((0, 2), 0.0, (np.cos(np.pi / 4 + angle), np.sin(np.pi / 4 + angle))), 0, 1)
+        )
         corners = np.random.default_rng(0).uniform(-1, 1, (200_000, 2))
         apart = np.mean((corners.sum(axis=1) > 0) != (corners @ b.splits[0].coef > 0))
         assert dissimilarity(a, b, square) == pytest.approx(1 - abs(1 - 2 * apart), abs=0.01)
@@ -234,24 +265,35 @@ def test_ranges():
 
 # ------------------------------------------------------------------ bootstrap
 
+
 def test_instability_is_that_of_every_pair_of_bootstrapped_trees():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     found = instability(DecisionTreeRegressor(max_leaf_nodes=6), X, y, 5, random_state=3)
     assert isinstance(found, Instability) and len(found.trees) == 5 and found.pairs.shape == (10,)
-    pairs = [dissimilarity(found.trees[i], found.trees[j], ranges_of(X)) for i in range(5) for j in range(i)]
+    pairs = [
+        dissimilarity(found.trees[i], found.trees[j], ranges_of(X))
+        for i in range(5)
+        for j in range(i)
+    ]
     assert np.isclose(found.mean, np.mean(pairs)) and np.isclose(found.std, np.std(pairs, ddof=1))
     assert np.array_equal(found.matrix, found.matrix.T) and np.all(np.diag(found.matrix) < 1e-12)
     assert np.allclose(np.diag(found.printed), 1 / 6) and found.as_printed.trees is found.trees
     assert found.as_printed.mean != found.mean
-    left_out = [np.mean([d for d in np.delete(np.delete(found.matrix, k, 0), k, 1)[np.triu_indices(4, 1)]])
-                for k in range(5)]
-    assert np.isclose(found.standard_error, np.sqrt(4 / 5 * np.sum((left_out - np.mean(left_out)) ** 2)))
+    left_out = [
+        np.mean([d for d in np.delete(np.delete(found.matrix, k, 0), k, 1)[np.triu_indices(4, 1)]])
+        for k in range(5)
+    ]
+    assert np.isclose(
+        found.standard_error, np.sqrt(4 / 5 * np.sum((left_out - np.mean(left_out)) ** 2))
+    )
     assert "over 10 pairs" in repr(found)
 
 
 def test_instability_repeats_itself_whatever_the_threads_and_shows_every_fit_the_same_samples():
     X, y = load_breast_cancer(return_X_y=True)
-    fit = DecisionTreeClassifier(max_depth=3, max_features=5)  # draws features: its own random_state is open
+    fit = DecisionTreeClassifier(
+        max_depth=3, max_features=5
+    )  # draws features: its own random_state is open
     runs = [instability(fit, X, y, 4, random_state=0, n_jobs=n_jobs) for n_jobs in (None, 2)]
     assert runs[0].trees == runs[1].trees and np.array_equal(runs[0].matrix, runs[1].matrix)
     assert fit.random_state is None
@@ -262,6 +304,7 @@ def test_instability_repeats_itself_whatever_the_threads_and_shows_every_fit_the
         def fitted(X, y):
             seen[name].append(X.sum())
             return DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+
         return fitted
 
     for name in seen:
@@ -269,10 +312,16 @@ def test_instability_repeats_itself_whatever_the_threads_and_shows_every_fit_the
     assert seen["a"] == seen["b"] and len(set(seen["a"])) == 3
 
 
-@pytest.mark.parametrize("fit", [
-    DecisionTreeRegressor(max_depth=3), MetaTreeRegressor(max_depth=3), MetaTreeRegressor(n_trees=3, max_depth=3),
-    PiecewiseLinearRegressor(n_init=1),
-], ids=["sklearn", "meta", "metas", "piecewise"])
+@pytest.mark.parametrize(
+    "fit",
+    [
+        DecisionTreeRegressor(max_depth=3),
+        MetaTreeRegressor(max_depth=3),
+        MetaTreeRegressor(n_trees=3, max_depth=3),
+        PiecewiseLinearRegressor(n_init=1),
+    ],
+    ids=["sklearn", "meta", "metas", "piecewise"],
+)
 def test_instability_of_the_trees_there_are(fit):
     X, y = load_diabetes(return_X_y=True)
     found = instability(fit, X[:200, :5], y[:200], 3, random_state=0)
@@ -284,21 +333,37 @@ def test_a_fitted_reference_stays_what_it_is_and_an_unfitted_one_is_fitted_to_ea
     X, y = load_diabetes(return_X_y=True)
     forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
     fitted = RandomForestRegressor(10, min_samples_leaf=5, random_state=0).fit(X, y)
-    each, one = [instability(ProxyTreeRegressor(reference, max_leaves=4, random_state=0), X, y, 4, random_state=0)
-                 for reference in (forest, fitted)]
-    by_hand = instability(lambda X, y: ProxyTreeRegressor(fitted, max_leaves=4, random_state=0).fit(X, y), X, y, 4,
-                          random_state=0)
+    each, one = [
+        instability(
+            ProxyTreeRegressor(reference, max_leaves=4, random_state=0), X, y, 4, random_state=0
+        )
+        for reference in (forest, fitted)
+    ]
+    by_hand = instability(
+        lambda X, y: ProxyTreeRegressor(fitted, max_leaves=4, random_state=0).fit(X, y),
+        X,
+        y,
+        4,
+        random_state=0,
+    )
     assert one.trees == by_hand.trees != each.trees
     assert not hasattr(forest, "estimators_")
 
 
 def test_instability_of_a_frame_with_categories_and_gaps_whose_labels_may_not_be_drawn():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"colour": rng.choice(["red", "blue", "green"], 60, p=[0.5, 0.47, 0.03]), "x": rng.random(60)})
+    X = pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "blue", "green"], 60, p=[0.5, 0.47, 0.03]),
+            "x": rng.random(60),
+        }
+    )
     X.loc[::9, "x"] = np.nan
     y = (X["colour"] == "red").to_numpy() ^ (rng.random(60) < 0.05)
     found = instability(MetaTreeClassifier(max_depth=2), X, y.astype(int), 6, random_state=0)
-    assert {"sets" for tree in found.trees for s in tree.splits if s and s.categories is not None} == {"sets"}
+    assert {
+        "sets" for tree in found.trees for s in tree.splits if s and s.categories is not None
+    } == {"sets"}
     assert found.mean < 1
 
 
@@ -331,7 +396,9 @@ def test_disagreement_of_numbers_and_labels():
     assert disagreement([one, one], X) == disagreement([build(1), build(1)], X) == 0
     assert disagreement([build(1), build(2)], X) == 1
     Z, c = load_iris(return_X_y=True)
-    fits = [DecisionTreeClassifier(max_depth=2, random_state=k).fit(Z[k::3], c[k::3]) for k in range(3)]
+    fits = [
+        DecisionTreeClassifier(max_depth=2, random_state=k).fit(Z[k::3], c[k::3]) for k in range(3)
+    ]
     said = [fit.predict(Z) for fit in fits]
     pairs = [np.mean(said[i] != said[j]) for i in range(3) for j in range(i)]
     assert np.isclose(disagreement(fits, Z), np.mean(pairs)) and min(pairs) > 0
@@ -339,12 +406,15 @@ def test_disagreement_of_numbers_and_labels():
 
 # ------------------------------------------------------------------ Kruschke's t-test
 
+
 def log_posterior(theta, groups, centre, spread):
     """Log of prior times likelihood of (μ…, log σ…, log(ν − 1)), one row per state, straight from the model."""
     G = len(groups)
-    mu, log_sigma, nu = theta[:, :G], theta[:, G:2 * G], 1 + np.exp(theta[:, -1:])
+    mu, log_sigma, nu = theta[:, :G], theta[:, G : 2 * G], 1 + np.exp(theta[:, -1:])
     total = theta[:, -1] - (nu[:, 0] - 1) / 29  # the prior of ν and the Jacobian of log(ν − 1)
-    total = total + (norm.logpdf(mu, centre, 1000 * spread) + log_sigma).sum(axis=1)  # uniform σ: Jacobian σ
+    total = total + (norm.logpdf(mu, centre, 1000 * spread) + log_sigma).sum(
+        axis=1
+    )  # uniform σ: Jacobian σ
     for g, y in enumerate(groups):
         total = total + t.logpdf(y, nu, mu[:, [g]], np.exp(log_sigma[:, [g]])).sum(axis=1)
     inside = (np.abs(log_sigma - np.log(spread)) < np.log(1000)).all(axis=1)
@@ -374,7 +444,7 @@ def draws_interval(draws, level):
     """The shortest interval that holds a share `level` of the draws."""
     draws = np.sort(draws)
     n = int(np.ceil(level * len(draws)))
-    k = np.argmin(draws[n - 1:] - draws[:len(draws) - n + 1])
+    k = np.argmin(draws[n - 1 :] - draws[: len(draws) - n + 1])
     return draws[k], draws[k + n - 1]
 
 
@@ -400,13 +470,19 @@ def test_evidence_of_a_group_on_a_plain_grid():
     for nu in (1.5, 60.0):
         z = (y[:, None, None] - mu[:, None]) / np.exp(log_sigma)
         log_lik = np.sum(t.logpdf(z, nu) - log_sigma, axis=0)
-        prior = norm.pdf(mu, 0.2, 1000 * spread)[:, None] * np.exp(log_sigma) / (spread * (1000 - 1 / 1000))
+        prior = (
+            norm.pdf(mu, 0.2, 1000 * spread)[:, None]
+            * np.exp(log_sigma)
+            / (spread * (1000 - 1 / 1000))
+        )
         expected = np.sum(np.exp(log_lik) * prior) * (mu[1] - mu[0]) * (log_sigma[1] - log_sigma[0])
         found = np.exp(group_mean(y, np.array([nu]), 0.2, spread).log_mass).sum()
         assert np.isclose(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("y", [[1.0, 1.0, 1.0, 1.0], [0.2, 1.0, 1.4]], ids=["at the bound of σ", "three numbers"])
+@pytest.mark.parametrize(
+    "y", [[1.0, 1.0, 1.0, 1.0], [0.2, 1.0, 1.4]], ids=["at the bound of σ", "three numbers"]
+)
 def test_every_node_holds_the_integral_over_sigma_between_its_bounds(y):
     y, nu, spread = np.array(y), np.array([1.5, 30.0]), 0.5
     log_sigma = np.linspace(np.log(spread / 1000), np.log(spread * 1000), 8001)
@@ -414,7 +490,11 @@ def test_every_node_holds_the_integral_over_sigma_between_its_bounds(y):
     for k, i in [(0, 4), (0, 20), (0, 31), (1, 12), (1, 32), (1, 58)]:  # out to 1700 spreads
         mu = found.nodes[k, i]
         z = (y[:, None] - mu) / np.exp(log_sigma)
-        density = np.sum(t.logpdf(z, nu[k]) - log_sigma, axis=0) + log_sigma - np.log(spread * (1000 - 1 / 1000))
+        density = (
+            np.sum(t.logpdf(z, nu[k]) - log_sigma, axis=0)
+            + log_sigma
+            - np.log(spread * (1000 - 1 / 1000))
+        )
         expected = np.log(np.trapezoid(np.exp(density - density.max()), log_sigma)) + density.max()
         expected += norm.logpdf(mu, 0.7, 1000 * spread)
         assert np.isclose(found.log_density[k, i], expected, rtol=0, atol=0.01)
@@ -422,22 +502,33 @@ def test_every_node_holds_the_integral_over_sigma_between_its_bounds(y):
 
 def test_density_is_one_in_all_and_its_interval_holds_the_level_with_equal_density_at_both_ends():
     rng = np.random.default_rng(1)
-    for a, b in [(rng.normal(size=30), rng.normal(0.4, 1, 20)), (rng.standard_t(2, 25), 5 + 0.01 * rng.normal(size=40)),
-                 (np.r_[np.zeros(15), 1.0], rng.normal(size=9)), (rng.normal(size=4), rng.normal(size=5))]:
+    for a, b in [
+        (rng.normal(size=30), rng.normal(0.4, 1, 20)),
+        (rng.standard_t(2, 25), 5 + 0.01 * rng.normal(size=40)),
+        (np.r_[np.zeros(15), 1.0], rng.normal(size=9)),
+        (rng.normal(size=4), rng.normal(size=5)),
+    ]:
         found = difference_of_means(a, b, level=0.8)
         fine = np.linspace(*found.points[[100, 300]], 400_001)
         density = np.interp(fine, found.points, found.density)
         inside = (fine >= found.low) & (fine <= found.high)
         assert np.isclose(np.trapezoid(density, fine), 1, atol=0.002)
         assert np.isclose(np.trapezoid(density[inside], fine[inside]), 0.8, atol=0.002)
-        assert np.isclose(*np.interp([found.low, found.high], found.points, found.density), rtol=0.02)
-        assert np.isclose(np.trapezoid(density[fine > 0], fine[fine > 0]), found.probability, atol=0.002)
+        assert np.isclose(
+            *np.interp([found.low, found.high], found.points, found.density), rtol=0.02
+        )
+        assert np.isclose(
+            np.trapezoid(density[fine > 0], fine[fine > 0]), found.probability, atol=0.002
+        )
 
 
 def test_large_normal_samples_give_welchs_interval():
     order = np.random.default_rng(2).permutation(300)
     a, b = 3 + norm.ppf((np.arange(400) + 0.5) / 400), 2.8 + 2 * norm.ppf((order + 0.5) / 300)
-    for paired, classical in ((False, ttest_ind(a, b, equal_var=False)), (True, ttest_rel(a[:300], b))):
+    for paired, classical in (
+        (False, ttest_ind(a, b, equal_var=False)),
+        (True, ttest_rel(a[:300], b)),
+    ):
         found = difference_of_means(a[:300] if paired else a, b, paired=paired)
         low, high = classical.confidence_interval(0.95)
         assert np.allclose([found.low, found.high], [low, high], atol=0.015 * (high - low))
@@ -453,7 +544,9 @@ def test_an_outlier_moves_it_less_than_the_mean():
     assert found.normality < 6 < clean.normality
 
 
-@given(st.integers(0, 10**6), st.floats(-50, 50), st.sampled_from([1e-6, 0.5, 3.0, 1e5]), st.booleans())
+@given(
+    st.integers(0, 10**6), st.floats(-50, 50), st.sampled_from([1e-6, 0.5, 3.0, 1e5]), st.booleans()
+)
 @examples(15)
 def test_units_move_the_difference_and_nothing_else(seed, shift, scale, paired):
     rng = np.random.default_rng(seed)
@@ -465,20 +558,30 @@ def test_units_move_the_difference_and_nothing_else(seed, shift, scale, paired):
     for one, two in zip((moved.mean, moved.low, moved.high), (found.mean, found.low, found.high)):
         assert np.isclose(one / scale, two, atol=1e-3 * unit)
     assert np.isclose(moved.probability, found.probability, atol=1e-4)
-    assert np.allclose([turned.mean, turned.low, turned.high], [-found.mean, -found.high, -found.low], atol=2e-3 * unit)
-    assert found.low < found.mean < found.high and found.credible == (not found.low <= 0 <= found.high)
+    assert np.allclose(
+        [turned.mean, turned.low, turned.high],
+        [-found.mean, -found.high, -found.low],
+        atol=2e-3 * unit,
+    )
+    assert found.low < found.mean < found.high and found.credible == (
+        not found.low <= 0 <= found.high
+    )
 
 
 def test_pairs_see_what_two_groups_do_not():
     rng = np.random.default_rng(4)
     hard = rng.normal(0, 5, 40)  # how hard the split of each repetition was
     a, b = hard + rng.normal(0.5, 0.5, 40), hard + rng.normal(0, 0.5, 40)
-    assert difference_of_means(a, b, paired=True).credible and not difference_of_means(a, b).credible
+    assert (
+        difference_of_means(a, b, paired=True).credible and not difference_of_means(a, b).credible
+    )
 
 
 def test_shortest_interval_of_a_known_distribution():
     points = np.linspace(-12, 12, 4001)
-    assert np.allclose(shortest_interval(points, norm.cdf(points), 0.9), norm.ppf([0.05, 0.95]), atol=1e-3)
+    assert np.allclose(
+        shortest_interval(points, norm.cdf(points), 0.9), norm.ppf([0.05, 0.95]), atol=1e-3
+    )
     skew = np.linspace(0, 60, 20001)
     low, high = shortest_interval(skew, 1 - np.exp(-skew), 0.9)  # an exponential: from 0
     assert low < 0.01 and np.isclose(high, -np.log(0.1), atol=0.02)

@@ -46,12 +46,14 @@ class Words(ClassifierMixin, Numbers):
 
 
 def frame(rng, n):
-    X = pd.DataFrame({
-        "size": rng.integers(0, 4, n) / 3,
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(["a", "b's", "c"], n).astype(object),
-    })
+    X = pd.DataFrame(
+        {
+            "size": rng.integers(0, 4, n) / 3,
+            "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
+            "yes": rng.random(n) < 0.5,
+            "word": rng.choice(["a", "b's", "c"], n).astype(object),
+        }
+    )
     X.loc[rng.random(n) < 0.2, "size"] = np.nan
     X.loc[rng.random(n) < 0.1, "colour"] = None
     return X
@@ -59,11 +61,18 @@ def frame(rng, n):
 
 def same(a, b):
     """Whether two Training objects hold the same rows, bit for bit."""
-    return (np.array_equal(a.Z, b.Z, equal_nan=True) and np.array_equal(a.y, b.y) and np.array_equal(a.w, b.w)
-            and a.columns == b.columns and a.given == b.given and np.array_equal(a.target, b.target))
+    return (
+        np.array_equal(a.Z, b.Z, equal_nan=True)
+        and np.array_equal(a.y, b.y)
+        and np.array_equal(a.w, b.w)
+        and a.columns == b.columns
+        and a.given == b.given
+        and np.array_equal(a.target, b.target)
+    )
 
 
 # ------------------------------------------------------------------ the rows
+
 
 @given(seeds)
 @examples(50)
@@ -77,8 +86,10 @@ def test_distinct_rows_are_the_rows_once(seed):
     at, mass = distinct_rows(Z, y, w)
     key = [str((*Z[i], y[i])) for i in range(n)]
     assert len({key[i] for i in at}) == len(at)
-    assert {key[i]: m for i, m in zip(at, mass)} == {k: sum(w[i] for i in range(n) if key[i] == k)
-                                                    for k in {key[i] for i in range(n) if w[i] > 0}}
+    assert {key[i]: m for i, m in zip(at, mass)} == {
+        k: sum(w[i] for i in range(n) if key[i] == k)
+        for k in {key[i] for i in range(n) if w[i] > 0}
+    }
     turned = rng.permutation(n)
     other, weight = distinct_rows(Z[turned], y[turned], w[turned])
     assert np.array_equal(Z[at], Z[turned][other], equal_nan=True) and np.array_equal(mass, weight)
@@ -108,7 +119,10 @@ def test_what_the_estimator_remembers(framed):
     y = rng.choice(["a", "b"], 60)
     model = Words().fit(X, y)
     assert model.classes_.tolist() == ["a", "b"] and model.columns_ == model.rows_.columns
-    assert model.n_features_in_ == X.shape[1] and hasattr(model, "feature_names_in_") == framed == model.rows_.framed
+    assert (
+        model.n_features_in_ == X.shape[1]
+        and hasattr(model, "feature_names_in_") == framed == model.rows_.framed
+    )
     assert np.array_equal(rows_at_predict(model, X)[model.rows_.at], model.rows_.Z, equal_nan=True)
     assert not hasattr(Numbers().fit(X, rng.normal(size=60)), "classes_")
 
@@ -119,10 +133,13 @@ def test_rows_of_no_weight_leave_no_trace_but_their_labels():
     w = np.append(np.ones(30), np.zeros(10))
     other = X.copy()
     other.loc[30:, "size"] = 99.0
-    assert same(Numbers().fit(X, y, w).rows_, Numbers().fit(other, np.append(y[:30], y[30:] + 5), w).rows_)
+    assert same(
+        Numbers().fit(X, y, w).rows_, Numbers().fit(other, np.append(y[:30], y[30:] + 5), w).rows_
+    )
 
 
 # ------------------------------------------------------------------ labels
+
 
 @given(seeds, st.booleans())
 @examples(60)
@@ -135,11 +152,16 @@ def test_ordered_categories_hold_the_best_set_as_an_interval(seed, classes):
 
     def loss(inside):
         held = np.isin(z, list(inside))
-        return sum((w[part] * (y[part] - np.average(y[part], weights=w[part])) ** 2).sum()
-                   for part in (held, ~held) if part.any())
+        return sum(
+            (w[part] * (y[part] - np.average(y[part], weights=w[part])) ** 2).sum()
+            for part in (held, ~held)
+            if part.any()
+        )
 
     sets = [inside for size in range(m + 1) for inside in combinations(range(m), size)]
-    intervals = [["abcdef".index(label) for label in ordered.categories[0][:k]] for k in range(m + 1)]
+    intervals = [
+        ["abcdef".index(label) for label in ordered.categories[0][:k]] for k in range(m + 1)
+    ]
     assert min(map(loss, intervals)) == pytest.approx(min(map(loss, sets)), abs=1e-9)
 
 
@@ -151,32 +173,45 @@ def test_the_order_does_not_depend_on_the_codes_at_the_start(seed, n_classes):
     y, w = rng.integers(0, n_classes, 80), rng.random(80)
     names = np.array(list("abcde"))
     turned = rng.permutation(5)
-    first = order_categories(Columns(("c",), (tuple(names),)), z[:, None].astype(float), y, w).categories[0]
-    again = order_categories(Columns(("c",), (tuple(names[turned]),)), np.argsort(turned)[z][:, None].astype(float),
-                             y, w).categories[0]
+    first = order_categories(
+        Columns(("c",), (tuple(names),)), z[:, None].astype(float), y, w
+    ).categories[0]
+    again = order_categories(
+        Columns(("c",), (tuple(names[turned]),)), np.argsort(turned)[z][:, None].astype(float), y, w
+    ).categories[0]
     assert first in (again, again[::-1])
 
 
 def test_what_has_no_order_to_learn_stays():
     columns = Columns(("n", "b", "c"), (None, (False, True), ("p", "q", "r")))
     Z = np.array([[1.0, 1.0, np.nan], [2.0, 0.0, np.nan]])
-    assert order_categories(columns, Z, np.array([3.0, 1.0]), np.ones(2)) == columns  # no row has a label
+    assert (
+        order_categories(columns, Z, np.array([3.0, 1.0]), np.ones(2)) == columns
+    )  # no row has a label
     Z[:, 2] = [2.0, 0.0]
     assert order_categories(columns, Z, np.array([5.0, 5.0]), np.ones(2)) == columns  # constant y
     assert order_categories(columns, Z, np.array([0, 0]), np.ones(2)) == columns  # one class
     ordered = order_categories(columns, Z, np.array([3.0, 1.0]), np.ones(2))
-    assert set(ordered.categories[2]) == {"p", "q", "r"} and ordered.categories[:2] == columns.categories[:2]
+    assert (
+        set(ordered.categories[2]) == {"p", "q", "r"}
+        and ordered.categories[:2] == columns.categories[:2]
+    )
     assert ordered.categories[2].index("q") == 1  # a label without rows counts as average
 
 
 # ------------------------------------------------------------------ units, chunks, seeds
+
 
 @given(seeds, st.sampled_from([1e-12, 1e-3, 1e3, 1e12]), st.sampled_from([0.0, 1e6, -1e9]))
 @examples(60)
 def test_units_do_not_show(seed, scale, offset):
     rng = np.random.default_rng(seed)
     x, w = np.round(rng.normal(size=30) * 1024) / 1024, rng.random(30) + 0.1
-    (c, s), (c_scaled, s_scaled), (c_moved, s_moved) = unit_of(x, w), unit_of(x * scale, w), unit_of(x + offset, w)
+    (c, s), (c_scaled, s_scaled), (c_moved, s_moved) = (
+        unit_of(x, w),
+        unit_of(x * scale, w),
+        unit_of(x + offset, w),
+    )
     assert np.allclose((x * scale - c_scaled) / s_scaled, (x - c) / s, rtol=1e-12, atol=1e-12)
     assert np.array_equal((x + offset - c_moved) / s_moved, (x - c) / s)
 
@@ -191,7 +226,9 @@ def test_units_of_what_has_none():
 def test_by_chunks_sees_every_row_once():
     Z = np.arange(20.0).reshape(10, 2)
     sizes = []
-    assert np.array_equal(by_chunks(lambda rows: sizes.append(len(rows)) or rows[:, 0], Z, size=4), Z[:, 0])
+    assert np.array_equal(
+        by_chunks(lambda rows: sizes.append(len(rows)) or rows[:, 0], Z, size=4), Z[:, 0]
+    )
     assert sizes == [4, 4, 2]
 
 
@@ -205,8 +242,11 @@ def test_entropy_is_that_of_the_seed():
 
 # ------------------------------------------------------------------ refusals
 
-LIMITS = {"at_least": {"depth": 1, "verbose": 0, "price": 0.0, "rules": 2}, "one_of": {"init": ("grow", "random")},
-          "may_be_none": ("depth",)}
+LIMITS = {
+    "at_least": {"depth": 1, "verbose": 0, "price": 0.0, "rules": 2},
+    "one_of": {"init": ("grow", "random")},
+    "may_be_none": ("depth",),
+}
 GOOD = {"depth": 3, "verbose": 0, "price": 1.0, "rules": 2, "init": "grow"}
 
 
@@ -214,24 +254,47 @@ def holding(**values):
     return type("Holding", (), values)()
 
 
-@pytest.mark.parametrize("right", [
-    {}, {"depth": None}, {"verbose": True}, {"verbose": False}, {"price": 0}, {"price": np.float32(0.5)},
-    {"depth": np.int64(1)}, {"n_jobs": None}, {"n_jobs": -1}, {"min_mass": 0.0}, {"init": "random"},
-])
+@pytest.mark.parametrize(
+    "right",
+    [
+        {},
+        {"depth": None},
+        {"verbose": True},
+        {"verbose": False},
+        {"price": 0},
+        {"price": np.float32(0.5)},
+        {"depth": np.int64(1)},
+        {"n_jobs": None},
+        {"n_jobs": -1},
+        {"min_mass": 0.0},
+        {"init": "random"},
+    ],
+)
 def test_right_parameters_pass(right):
     check_parameters(holding(**GOOD | right), **LIMITS)
 
 
-@pytest.mark.parametrize("name,value,said", [
-    ("depth", 0, "an integer of at least 1"), ("depth", 2.0, "an integer of at least 1"),
-    ("depth", True, "an integer of at least 1"), ("rules", None, "an integer of at least 2"),
-    ("price", -1e-9, "a finite number of at least 0.0"), ("price", np.nan, "a finite number of at least 0.0"),
-    ("price", np.inf, "a finite number of at least 0.0"), ("price", None, "a finite number of at least 0.0"),
-    ("price", True, "a finite number of at least 0.0"), ("price", "1", "a finite number of at least 0.0"),
-    ("init", "grown", "one of 'grow', 'random'"), ("init", None, "one of 'grow', 'random'"),
-    ("min_mass", 1, "a share below 1"), ("n_jobs", 0, "None or an integer other than 0"),
-    ("n_jobs", 1.5, "None or an integer other than 0"), ("verbose", "loud", "an integer of at least 0"),
-])
+@pytest.mark.parametrize(
+    "name,value,said",
+    [
+        ("depth", 0, "an integer of at least 1"),
+        ("depth", 2.0, "an integer of at least 1"),
+        ("depth", True, "an integer of at least 1"),
+        ("rules", None, "an integer of at least 2"),
+        ("price", -1e-9, "a finite number of at least 0.0"),
+        ("price", np.nan, "a finite number of at least 0.0"),
+        ("price", np.inf, "a finite number of at least 0.0"),
+        ("price", None, "a finite number of at least 0.0"),
+        ("price", True, "a finite number of at least 0.0"),
+        ("price", "1", "a finite number of at least 0.0"),
+        ("init", "grown", "one of 'grow', 'random'"),
+        ("init", None, "one of 'grow', 'random'"),
+        ("min_mass", 1, "a share below 1"),
+        ("n_jobs", 0, "None or an integer other than 0"),
+        ("n_jobs", 1.5, "None or an integer other than 0"),
+        ("verbose", "loud", "an integer of at least 0"),
+    ],
+)
 def test_wrong_parameters_are_refused_in_one_line(name, value, said):
     with pytest.raises(ValueError) as refused:
         check_parameters(holding(**GOOD | {name: value}), **LIMITS)
@@ -245,8 +308,15 @@ def test_wrong_tables_are_refused(cls):
     y = rng.normal(size=20) if cls is Numbers else rng.choice(["a", "b"], 20)
     infinite = X.copy()
     infinite[3, 1] = np.inf
-    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:, 0], "2D array"), (X[:9], "incons"),
-                      (X[:, :0], "0 feature"), (X.astype(str), "X must hold numbers"), (None, "Expected 2D")):
+    for bad, said in (
+        (infinite, "X contains infinity"),
+        (X[:1], "1 sample"),
+        (X[:, 0], "2D array"),
+        (X[:9], "incons"),
+        (X[:, :0], "0 feature"),
+        (X.astype(str), "X must hold numbers"),
+        (None, "Expected 2D"),
+    ):
         with pytest.raises(ValueError, match=said):
             cls().fit(bad, y[:1] if bad is not None and len(bad) == 1 else y)
     for w in (-np.ones(20), np.zeros(20), np.ones(3), np.full(20, np.nan)):
@@ -262,7 +332,12 @@ def test_other_tables_are_refused_at_predict():
     rng = np.random.default_rng(0)
     X = frame(rng, 40)
     model = Numbers().fit(X, rng.normal(size=40))
-    for other in (X[X.columns[::-1]], X.drop(columns="yes"), X.assign(more=1.0), X.rename(columns={"size": "area"})):
+    for other in (
+        X[X.columns[::-1]],
+        X.drop(columns="yes"),
+        X.assign(more=1.0),
+        X.rename(columns={"size": "area"}),
+    ):
         with pytest.raises(ValueError, match="feature names"):
             rows_at_predict(model, other)
     unseen = X.head(1).assign(colour="pink", word=None)

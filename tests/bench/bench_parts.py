@@ -55,11 +55,18 @@ def test_reading_a_forest(benchmark):
 def test_batch_of_a_meta_tree(benchmark):
     depth = 10
     X, y = np.random.default_rng(0).integers(0, 2, (N, depth), np.uint8), np.arange(N) % 2
-    levels = Levels(perfect(2, depth), tuple(range(depth)), np.zeros(depth), Columns(tuple("abcdefghij"), (None,) * 10))
+    levels = Levels(
+        perfect(2, depth),
+        tuple(range(depth)),
+        np.zeros(depth),
+        Columns(tuple("abcdefghij"), (None,) * 10),
+    )
     start = empty_state(levels, BetaBernoulli(), 0.5)
 
     def update():
-        return next_state(start, sums(start.family, levels.cells_of_codes(X), levels.skeleton.size, y, None))
+        return next_state(
+            start, sums(start.family, levels.cells_of_codes(X), levels.skeleton.size, y, None)
+        )
 
     state = benchmark.pedantic(update, rounds=20, warmup_rounds=1)
     assert state.mass[0] == N

@@ -17,9 +17,16 @@ def demos():
     found = []
     for path in pages():
         cells = code_cells(path)
-        live = [(path.relative_to(NBS), cell["id"]) for cell in cells if cell["id"].endswith("-live")]
-        shows = any(re.search(r"^import ipywidgets|^(explore|Panel)\(", cell["source"], re.M) for cell in cells)
-        assert live or not shows, f"{path.name} shows widgets: let the id of the cell that does end in -live"
+        live = [
+            (path.relative_to(NBS), cell["id"]) for cell in cells if cell["id"].endswith("-live")
+        ]
+        shows = any(
+            re.search(r"^import ipywidgets|^(explore|Panel)\(", cell["source"], re.M)
+            for cell in cells
+        )
+        assert live or not shows, (
+            f"{path.name} shows widgets: let the id of the cell that does end in -live"
+        )
         found += live
     return found
 
@@ -31,14 +38,22 @@ def names_of(source):
     def visit(table):
         for symbol in table.get_symbols():
             top = table.get_type() == "module"
-            if symbol.is_referenced() and (top or symbol.is_global()) and symbol.get_name() not in bound:
+            if (
+                symbol.is_referenced()
+                and (top or symbol.is_global())
+                and symbol.get_name() not in bound
+            ):
                 taken.add(symbol.get_name())
         for child in table.get_children():
             visit(child)
 
     for statement in ast.parse(source).body:
         table = symtable.symtable(ast.unparse(statement), "cell", "exec")
-        new = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+        new = {
+            s.get_name()
+            for s in table.get_symbols()
+            if s.is_assigned() or s.is_imported() or s.is_namespace()
+        }
         if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.For | ast.With):
             bound |= new  # a function may call itself, a loop reads what it binds
         visit(table)
@@ -49,12 +64,17 @@ def names_of(source):
 def cut_out(path, demo):
     """A notebook of one demo: its cell, and those that bind what it needs, the module in place of exported ones."""
     cells = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    module = next((cell.source.split()[-1] for cell in cells if cell.source.startswith("#| default_exp")), None)
+    module = next(
+        (cell.source.split()[-1] for cell in cells if cell.source.startswith("#| default_exp")),
+        None,
+    )
     last = next(k for k, cell in enumerate(cells) if cell.id == demo)
     kept, wanted, exported = [cells[last]], names_of(cells[last].source)[1], set()
     for cell in reversed(cells[:last]):
         bound, taken = names_of(cell.source)
-        if re.match(r"#\| *export", cell.source) and not re.search(r"^(import|from) ", cell.source, re.M):
+        if re.match(r"#\| *export", cell.source) and not re.search(
+            r"^(import|from) ", cell.source, re.M
+        ):
             exported |= bound & wanted
             wanted -= bound
         elif bound & wanted:

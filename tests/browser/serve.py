@@ -28,7 +28,15 @@ def server(module, folder, *options):
                  "IPYTHONDIR"):  # fmt: skip
         env[name] = str(folder / ".jupyter" / name.lower())
         os.makedirs(env[name], exist_ok=True)
-    command = [sys.executable, "-m", module, "--no-browser", f"--port={port}", *options, str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        module,
+        "--no-browser",
+        f"--port={port}",
+        *options,
+        str(folder),
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen(command, env=env, cwd=folder, **pipes)
     try:
@@ -39,7 +47,9 @@ def server(module, folder, *options):
                 break
         else:
             raise RuntimeError("".join(said))
-        threading.Thread(target=process.stdout.read, daemon=True).start()  # a full pipe would stop the server
+        threading.Thread(
+            target=process.stdout.read, daemon=True
+        ).start()  # a full pipe would stop the server
         yield f"http://localhost:{port}/"
     finally:
         process.terminate()

@@ -57,8 +57,11 @@ def questions(model):
 
 # ------------------------------------------------------------------ the registry
 
+
 def test_every_public_estimator_is_asked():
-    public = {value for name in fabinterp.__all__ if isinstance(value := getattr(fabinterp, name), type)}
+    public = {
+        value for name in fabinterp.__all__ if isinstance(value := getattr(fabinterp, name), type)
+    }
     estimators = {cls for cls in public if issubclass(cls, BaseEstimator)}
     assert {type(setting.estimator) for setting in SETTINGS} == estimators
     quick = [type(setting.estimator) for setting in SETTINGS if setting.quick]
@@ -66,6 +69,7 @@ def test_every_public_estimator_is_asked():
 
 
 # ------------------------------------------------------------------ scikit-learn
+
 
 def own_checks():
     """Pair each setting with scikit-learn's checks of it, but the one for libraries of arrays, which nobody claims."""
@@ -88,9 +92,13 @@ def test_clone_pickle_and_repr(setting):
     X, y = table(setting)
     model = setting.fresh().fit(X, y)
     again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(answers(again, X), answers(model, X)) and rules_of(again) == rules_of(model)
+    assert np.array_equal(answers(again, X), answers(model, X)) and rules_of(again) == rules_of(
+        model
+    )
     copy = clone(model)
-    assert repr(copy) == repr(setting.estimator) and repr(model).startswith(type(model).__name__ + "(")
+    assert repr(copy) == repr(setting.estimator) and repr(model).startswith(
+        type(model).__name__ + "("
+    )
     assert not [name for name in vars(copy) if name.endswith("_")]
 
 
@@ -100,30 +108,45 @@ def test_columns_are_known_by_name(setting):
     frame = pd.DataFrame(X, columns=["a", "b", "c d"])
     model = setting.fresh().fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
-    others = [frame[["b", "a", "c d"]], frame[["a", "b"]], frame.assign(e=1.0), frame.rename(columns={"a": "z"})]
+    others = [
+        frame[["b", "a", "c d"]],
+        frame[["a", "b"]],
+        frame.assign(e=1.0),
+        frame.rename(columns={"a": "z"}),
+    ]
     for other in others:
         for method in questions(model):
             with pytest.raises(ValueError, match="feature names|columns"):
                 getattr(model, method)(other)
     with pytest.warns(UserWarning, match="feature names"):
         assert np.array_equal(model.predict(X), model.predict(frame))
-    with pytest.raises(ValueError, match="features"), pytest.warns(UserWarning, match="feature names"):
+    with (
+        pytest.raises(ValueError, match="features"),
+        pytest.warns(UserWarning, match="feature names"),
+    ):
         model.predict(X[:, :2])
 
 
 # ------------------------------------------------------------------ any table
 
+
 @each([setting for setting in SETTINGS if not setting.numbers_only])
 def test_a_frame_with_labels_and_gaps(setting):
     rng = np.random.default_rng(3)
     frame = mixed_frame(rng, 120)
-    t = np.where(frame["colour"].isin(["red", "black"]), 2.0, 0.0) + frame["yes"] + 0.3 * rng.normal(size=120)
+    t = (
+        np.where(frame["colour"].isin(["red", "black"]), 2.0, 0.0)
+        + frame["yes"]
+        + 0.3 * rng.normal(size=120)
+    )
     y = np.where(t > 1.5, "in", "out") if setting.is_classifier else t
     if not get_tags(setting.estimator).input_tags.allow_nan:
         frame["size"] = frame["size"].fillna(0.0)
     model = setting.fresh().fit(frame, y)
     said = model.predict(frame)
-    assert said.shape == (120,) and (set(said) <= {"in", "out"} if setting.is_classifier else np.isfinite(said).all())
+    assert said.shape == (120,) and (
+        set(said) <= {"in", "out"} if setting.is_classifier else np.isfinite(said).all()
+    )
     if rules_of(model) is not None:
         assert np.array_equal(model.rules_.predict(frame), said)
 
@@ -134,7 +157,9 @@ def test_names_are_text_and_nothing_else(setting):
     frame = pd.DataFrame(X, columns=HOSTILE)
     model = setting.fresh(random_state=0).fit(frame, y)
     plain = setting.fresh(random_state=0).fit(X, y)
-    assert np.allclose(answers(model, frame), answers(plain, X), rtol=1e-10)  # a reference may add in another order
+    assert np.allclose(
+        answers(model, frame), answers(plain, X), rtol=1e-10
+    )  # a reference may add in another order
     rules = rules_of(model)
     if rules is None:
         return
@@ -159,16 +184,22 @@ def test_labels_may_be_words(setting):
 
 # ------------------------------------------------------------------ the same answer, always
 
+
 @each()
 def test_weights_are_repetitions_and_rows_have_no_order(setting):
     X, y = table(setting, n=80)
     rng = np.random.default_rng(1)
     w = rng.integers(0, 4, 80)
     at = rng.permutation(np.repeat(np.arange(80), w))
-    weighted, repeated = setting.fresh(random_state=0).fit(X, y, w), setting.fresh(random_state=0).fit(X[at], y[at])
+    weighted, repeated = (
+        setting.fresh(random_state=0).fit(X, y, w),
+        setting.fresh(random_state=0).fit(X[at], y[at]),
+    )
     assert np.allclose(answers(weighted, X), answers(repeated, X), rtol=1e-7, atol=1e-9)
     junk = np.vstack([X, np.full((3, 3), 1e6)])
-    unweighted = setting.fresh(random_state=0).fit(junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0]))
+    unweighted = setting.fresh(random_state=0).fit(
+        junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0])
+    )
     assert np.allclose(answers(unweighted, X), answers(weighted, X), rtol=1e-7, atol=1e-9)
 
 
@@ -177,10 +208,13 @@ def test_one_seed_one_answer_whatever_the_number_of_jobs(setting):
     X, y = table(setting)
     runs = [setting.fresh(random_state=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 1)]
     for other in runs[1:]:
-        assert np.array_equal(answers(other, X), answers(runs[0], X)) and rules_of(other) == rules_of(runs[0])
+        assert np.array_equal(answers(other, X), answers(runs[0], X)) and rules_of(
+            other
+        ) == rules_of(runs[0])
 
 
 # ------------------------------------------------------------------ refusals
+
 
 @each()
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -189,13 +223,24 @@ def test_wrong_data_are_refused(setting, n_classes):
     infinite = X.copy()
     infinite[3, 1] = np.inf
     model = setting.fresh()
-    for bad, said in ((infinite, "X contains infinity"), (X[:1], "1 sample"), (X[:0], "0 sample"),
-                      (X[:, 0], "2D array"), (X[None], "dim 3"), (X[:, :0], "0 feature"),
-                      (X[:50], "inconsistent|does not match"), (X.astype(str), "X must hold numbers"),
-                      (None, "Expected 2D")):
+    for bad, said in (
+        (infinite, "X contains infinity"),
+        (X[:1], "1 sample"),
+        (X[:0], "0 sample"),
+        (X[:, 0], "2D array"),
+        (X[None], "dim 3"),
+        (X[:, :0], "0 feature"),
+        (X[:50], "inconsistent|does not match"),
+        (X.astype(str), "X must hold numbers"),
+        (None, "Expected 2D"),
+    ):
         with pytest.raises(ValueError, match=said):
-            model.fit(bad, y[:len(bad)] if np.size(bad) < 4 and bad is not None else y)
-    for wrong, said in ((None, "y"), (np.c_[y, y], "y should be a 1d array"), (np.full(120, np.nan), "y")):
+            model.fit(bad, y[: len(bad)] if np.size(bad) < 4 and bad is not None else y)
+    for wrong, said in (
+        (None, "y"),
+        (np.c_[y, y], "y should be a 1d array"),
+        (np.full(120, np.nan), "y"),
+    ):
         with pytest.raises(ValueError, match=said):
             model.fit(X, wrong)
     for w in (-np.ones(120), np.zeros(120), np.ones(3), np.full(120, np.nan)):

@@ -35,7 +35,10 @@ def pages(nbs=NBS):
 def sidebar(nbs=NBS):
     """Return the parts of the sidebar, in its order: pairs of a title and the pages listed under it."""
     contents = yaml.safe_load((nbs / "_quarto.yml").read_text())["website"]["sidebar"]["contents"]
-    return [("", [part]) if isinstance(part, str) else (part["section"], _listed(part)) for part in contents]
+    return [
+        ("", [part]) if isinstance(part, str) else (part["section"], _listed(part))
+        for part in contents
+    ]
 
 
 def _listed(part):
@@ -66,7 +69,9 @@ def committed_files():
     git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(git, cwd=ROOT, capture_output=True, text=True)
     if listing.returncode == 0 and listing.stdout:
-        return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
+        return [
+            ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()
+        ]
     found, folders = [], [ROOT]
     while folders:
         names = list(folders.pop().iterdir())

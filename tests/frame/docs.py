@@ -69,7 +69,11 @@ def build(out):
 def clashing_names(built):
     """Name the pages of different folders that share a name: an anchor or a mention would be ambiguous."""
     stems = [Path(name).stem for name in built]
-    return [f"{stem}.html: two pages bear this name" for stem in sorted(set(stems)) if stems.count(stem) > 1]
+    return [
+        f"{stem}.html: two pages bear this name"
+        for stem in sorted(set(stems))
+        if stems.count(stem) > 1
+    ]
 
 
 def nbdev_filters(tree):
@@ -77,7 +81,9 @@ def nbdev_filters(tree):
     code = "from nbdev.serve import proc_nbs; print(proc_nbs(force=True, n_workers=0))"
     env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
     env["PYTHONPATH"] = str(tree)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tree, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tree, env=env, capture_output=True, text=True
+    )
     if done.returncode:
         raise RuntimeError(f"nbdev's filters failed:\n{done.stderr[-3000:]}")
     return tree / "_proc"
@@ -116,7 +122,11 @@ def render(path, out, names, name):
         (page.parent / image).parent.mkdir(parents=True, exist_ok=True)
         (page.parent / image).write_bytes(data)
     text = re.sub(r"\\tag\{([^}]*)\}", r"\\qquad(\\text{\1})", text)  # pandoc drops \tag
-    text = re.sub(r"\]\(((?!\w+:)[\w./-]+\.ipynb)", lambda match: f"]({page_link(match[1], name, names)}", text)
+    text = re.sub(
+        r"\]\(((?!\w+:)[\w./-]+\.ipynb)",
+        lambda match: f"]({page_link(match[1], name, names)}",
+        text,
+    )
     with tempfile.TemporaryDirectory() as folder:
         head = Path(folder) / "head.html"
         head.write_text(STYLE)
@@ -144,10 +154,19 @@ def sidebar_problems(tree):
     site = yaml.safe_load((tree / "nbs" / "_quarto.yml").read_text())["website"]
     listed = {page for _, section in sidebar(tree / "nbs") for page in section}
     present = {path.relative_to(tree / "nbs").as_posix() for path in pages(tree / "nbs")}
-    problems = [f"_quarto.yml: {name} is missing from the sidebar" for name in sorted(present - listed)]
-    problems += [f"_quarto.yml: the sidebar lists {name}, which does not exist" for name in sorted(listed - present)]
+    problems = [
+        f"_quarto.yml: {name} is missing from the sidebar" for name in sorted(present - listed)
+    ]
+    problems += [
+        f"_quarto.yml: the sidebar lists {name}, which does not exist"
+        for name in sorted(listed - present)
+    ]
     cfg = settings()
-    said = {"title": cfg["title"], "site-url": cfg["doc_host"] + cfg["doc_baseurl"], "repo-url": cfg["git_url"]}
+    said = {
+        "title": cfg["title"],
+        "site-url": cfg["doc_host"] + cfg["doc_baseurl"],
+        "repo-url": cfg["git_url"],
+    }
     for key, value in said.items():
         if site[key] != value:
             problems.append(f"_quarto.yml: {key} is {site[key]}, settings.ini says {value}")
@@ -171,7 +190,9 @@ def reference_problems(path):
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     prose = re.sub(r"`[^`]*`", "", prose)
-    defined = set(re.findall(r"#((?:eq|fig|tbl)-[\w-]+)", prose)) | set(re.findall(r"^#\| *label: *(\S+)", code, re.M))
+    defined = set(re.findall(r"#((?:eq|fig|tbl)-[\w-]+)", prose)) | set(
+        re.findall(r"^#\| *label: *(\S+)", code, re.M)
+    )
     used = set(re.findall(r"@((?:eq|fig|tbl)-[\w-]*\w)", prose))
     return [f"{path.name}: @{name} is not defined" for name in sorted(used - defined)]
 
@@ -179,7 +200,10 @@ def reference_problems(path):
 def link_problems(built, out):
     """Follow every link that stays on the site, or points into the repository."""
     cfg, problems = settings(), []
-    site, source = cfg["doc_host"] + cfg["doc_baseurl"] + "/", f"{cfg['git_url']}/blob/{cfg['branch']}/"
+    site, source = (
+        cfg["doc_host"] + cfg["doc_baseurl"] + "/",
+        f"{cfg['git_url']}/blob/{cfg['branch']}/",
+    )
     for name, page in built.items():
         for link in page.links:
             local = link.removeprefix(site)
@@ -190,9 +214,13 @@ def link_problems(built, out):
             parts = urlsplit(local)
             if parts.scheme or parts.netloc:
                 continue
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path)))
+            target = posixpath.normpath(
+                posixpath.join(posixpath.dirname(name), unquote(parts.path))
+            )
             target = target if parts.path else name
-            place = "" if local != link else unquote(parts.fragment)  # nbdev links private names to no place
+            place = (
+                "" if local != link else unquote(parts.fragment)
+            )  # nbdev links private names to no place
             missing = target not in built and not (out / target).is_file()
             if missing or (place and target in built and place not in built[target].places):
                 problems.append(f"{name}: dead link {link}")
@@ -206,7 +234,9 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(arguments[1]).resolve() if arguments[:1] == ["--out"] else Path(folder)
         problems = build(out)
-        print(*problems, sep="\n") if problems else print(f"{len(list(out.rglob('*.html')))} pages, no problems")
+        print(*problems, sep="\n") if problems else print(
+            f"{len(list(out.rglob('*.html')))} pages, no problems"
+        )
     sys.exit(bool(problems))
 
 

@@ -55,14 +55,21 @@ def cells_of(line):
 
 def place(head, *names):
     """The place of the first column whose heading begins with one of the names, or None."""
-    found = [k for name in names for k, cell in enumerate(head) if re.match(rf"{name}\b", cell.casefold())]
+    found = [
+        k
+        for name in names
+        for k, cell in enumerate(head)
+        if re.match(rf"{name}\b", cell.casefold())
+    ]
     return found[0] if found else None
 
 
 def entries_of(path):
     """The entries of a notebook, in its order."""
     sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
-    room = re.match(r"# ([^:\n]+)", sources[0])[1].strip()  # up to a colon: the table is wide enough
+    room = re.match(r"# ([^:\n]+)", sources[0])[
+        1
+    ].strip()  # up to a colon: the table is wide enough
     for source in sources:
         for head, body in TABLE.findall(source):
             head = cells_of(head)
@@ -72,7 +79,10 @@ def entries_of(path):
                 continue
             for line in body.strip().splitlines():
                 cells = cells_of(line)
-                texts = ["" if k is None or k >= len(cells) else cells[k] for k in (word, symbol, shape, told)]
+                texts = [
+                    "" if k is None or k >= len(cells) else cells[k]
+                    for k in (word, symbol, shape, told)
+                ]
                 said = ": ".join(filter(None, (texts[0], texts[3])))
                 yield Entry(said, texts[1], texts[2], room, os.path.relpath(path, PAGE.parent))
 
@@ -87,13 +97,23 @@ def notebook():
     """The glossary as a notebook of three cells of prose."""
     lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.room}]({e.file}) |" for e in entries()]
     table = "\n".join(["| word | symbol | shape | room |", "|---|---|---|---|", *lines])
-    cells = [(f"glossary-{name}", text) for name, text in (("title", TITLE), ("text", TEXT), ("table", table))]
+    cells = [
+        (f"glossary-{name}", text)
+        for name, text in (("title", TITLE), ("text", TEXT), ("table", table))
+    ]
     return {
         "cells": [
-            {"cell_type": "markdown", "id": name, "metadata": {}, "source": text.splitlines(keepends=True)}
+            {
+                "cell_type": "markdown",
+                "id": name,
+                "metadata": {},
+                "source": text.splitlines(keepends=True),
+            }
             for name, text in cells
         ],
-        "metadata": {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}},
+        "metadata": {
+            "kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}
+        },
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -110,7 +130,9 @@ def main(arguments):
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
     elif not PAGE.exists() or PAGE.read_bytes() != text.encode():
-        sys.exit("guide/01_glossary.ipynb is not what the notebooks' tables yield: run `make export`")
+        sys.exit(
+            "guide/01_glossary.ipynb is not what the notebooks' tables yield: run `make export`"
+        )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ def strip_widgets(paths):
     for path in paths:
         notebook = nbformat.read(path, 4)
         states = notebook.metadata.pop("widgets", None)
-        outputs = [out for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out]
+        outputs = [
+            out for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out
+        ]
         views = [out.data.pop(WIDGET, None) for out in outputs]
         if states or any(views):
             nbformat.write(notebook, path)

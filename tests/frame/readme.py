@@ -29,11 +29,17 @@ def readme(path=NBS / "index.ipynb"):
             continue
         if cell.cell_type == "code":
             cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip()
-            cell.outputs = [out for out in cell.outputs if out.output_type == "stream" or set(TEXT) & set(out.data)]
+            cell.outputs = [
+                out
+                for out in cell.outputs
+                if out.output_type == "stream" or set(TEXT) & set(out.data)
+            ]
             cell.outputs = [out for out in cell.outputs if "image/png" not in out.get("data", {})]
         cells.append(cell)
     notebook.cells = cells
-    notebook.metadata["language_info"] = {"name": "python"}  # the stored notebooks leave it out; fences need it
+    notebook.metadata["language_info"] = {
+        "name": "python"
+    }  # the stored notebooks leave it out; fences need it
     config = Config({"NbConvertBase": {"display_data_priority": list(TEXT)}})
     text, _ = MarkdownExporter(config=config).from_notebook_node(notebook)
     text = re.sub(r"\]\((?!\w+:|#|nbs/)([\w./-]+\.ipynb)", r"](nbs/\1", text)

@@ -38,6 +38,7 @@ def is_text(field):
 
 # ------------------------------------------------------------------ texts
 
+
 def text_difference(old, new, rounded):
     """The first line that differs, or None."""
     floor = FLOOR * largest([float(number) for line in old for number in NUMBER.findall(line)])
@@ -73,18 +74,21 @@ def last_digit(printed, other):
     whole = "." not in printed + other and "e" not in printed
     if "e" in printed:
         return 10.0 ** (size - 3)
-    decimals = max(len(number.partition(".")[2]) for number in (printed, other) if "e" not in number)
-    return min(10.0 ** -decimals, 10.0 ** (size - (3 if whole else 2)))
+    decimals = max(
+        len(number.partition(".")[2]) for number in (printed, other) if "e" not in number
+    )
+    return min(10.0**-decimals, 10.0 ** (size - (3 if whole else 2)))
 
 
 def told(a, b):
     """The places where two lines part."""
     start = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     start = max(0, start - 40)
-    return f"{a[start:start + 100]!r} became {b[start:start + 100]!r}"
+    return f"{a[start : start + 100]!r} became {b[start : start + 100]!r}"
 
 
 # ------------------------------------------------------------------ values
+
 
 def largest(value):
     """The largest size of the numbers in a value, at least 1."""
@@ -95,7 +99,12 @@ def largest(value):
 
 def near(a, b, floor):
     """Whether two numbers are the same but for rounding; nan is nan."""
-    return a == b or math.isnan(a) and math.isnan(b) or abs(a - b) <= max(RELATIVE * max(abs(a), abs(b)), floor)
+    return (
+        a == b
+        or math.isnan(a)
+        and math.isnan(b)
+        or abs(a - b) <= max(RELATIVE * max(abs(a), abs(b)), floor)
+    )
 
 
 def value_difference(old, new, floor):
@@ -103,7 +112,10 @@ def value_difference(old, new, floor):
     if isinstance(old, list) and isinstance(new, list):
         if len(old) != len(new):
             return f": {len(old)} values became {len(new)}"
-        parts = ((k, value_difference(a, b, floor)) for k, (a, b) in enumerate(zip(old, new, strict=True)))
+        parts = (
+            (k, value_difference(a, b, floor))
+            for k, (a, b) in enumerate(zip(old, new, strict=True))
+        )
         return next((f"[{k}]{found}" for k, found in parts if found), None)
     numbers = isinstance(old, float) and isinstance(new, float)
     same = near(old, new, floor) if numbers else type(old) is type(new) and old == new

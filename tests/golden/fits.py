@@ -57,16 +57,34 @@ def fit(function):
 
 def needs(*modules):
     """Say what a fit needs."""
+
     def told(function):
         NEEDS[function.__name__] = modules
         return function
+
     return told
 
 
 # ------------------------------------------------------------------ the records
 
-NUMBERS = ("fic_", "trace_", "fidelity_", "error_", "overlap_", "std_", "var_", "alpha_", "coef_", "intercept_",
-           "inclusion_", "leaf_draws_", "log_evidence_", "tree_weights_", "feature_importances_", "pit_")
+NUMBERS = (
+    "fic_",
+    "trace_",
+    "fidelity_",
+    "error_",
+    "overlap_",
+    "std_",
+    "var_",
+    "alpha_",
+    "coef_",
+    "intercept_",
+    "inclusion_",
+    "leaf_draws_",
+    "log_evidence_",
+    "tree_weights_",
+    "feature_importances_",
+    "pit_",
+)
 ANSWERS = ("predict", "predict_proba", "predict_interval", "predict_posterior")
 
 
@@ -113,7 +131,10 @@ def answers_for(X):
 def explanation_record(found, X):
     """All that an `Explanation` says."""
     record = prefixed("rules", spoken(found.rules)) | {"text": str(found)}
-    record |= {name: getattr(found, name) for name in ("fidelity", "fidelity_held_out", "model_score", "rules_score")}
+    record |= {
+        name: getattr(found, name)
+        for name in ("fidelity", "fidelity_held_out", "model_score", "rules_score")
+    }
     return record | {"predict": plain(found.predict(X))}
 
 
@@ -121,7 +142,10 @@ def local_record(found):
     """All that local explanations say."""
     record = {}
     for k, one in enumerate(found):
-        numbers = {name: plain(getattr(one, name)) for name in ("prediction", "answer", "loss", "local_loss")}
+        numbers = {
+            name: plain(getattr(one, name))
+            for name in ("prediction", "answer", "loss", "local_loss")
+        }
         record |= prefixed(f"point {k}", {"text": str(one)} | numbers)
         record |= prefixed(f"point {k} tree", spoken(one.tree))
         record |= prefixed(f"point {k} rules", spoken(one.rules))
@@ -130,13 +154,24 @@ def local_record(found):
 
 # ------------------------------------------------------------------ the data
 
+
 def mixed_frame(n=300, seed=0):
     """A frame with a category, booleans, gaps and numbers; y as numbers and as words; weights, some of them 0."""
     rng = np.random.default_rng(seed)
     colour = pd.Categorical(rng.choice(["red", "blue", "green"], n))
-    X = pd.DataFrame({"size": rng.integers(0, 40, n) / 3, "colour": colour, "old": rng.random(n) < 0.5,
-                      "depth": rng.normal(size=n).round(2)})
-    number = np.where(X["size"] > 6, 2 * X["depth"], 1.0) + 2 * (X["colour"] == "red") + X["old"] * X["depth"]
+    X = pd.DataFrame(
+        {
+            "size": rng.integers(0, 40, n) / 3,
+            "colour": colour,
+            "old": rng.random(n) < 0.5,
+            "depth": rng.normal(size=n).round(2),
+        }
+    )
+    number = (
+        np.where(X["size"] > 6, 2 * X["depth"], 1.0)
+        + 2 * (X["colour"] == "red")
+        + X["old"] * X["depth"]
+    )
     number = np.asarray(number + 0.3 * rng.normal(size=n))
     word = np.array(["low", "middle", "tall"])[np.digitize(number, [0.5, 2.5])]
     X.loc[rng.random(n) < 0.15, "size"] = np.nan
@@ -211,6 +246,7 @@ def dask_fit(model, y_of, spread=50):
 
 # ------------------------------------------------------------------ rule mixtures
 
+
 @fit
 def rules_of_a_forest_for_two_classes():
     X, y = tumours()
@@ -254,6 +290,7 @@ def rules_of_a_mixed_weighted_table_for_numbers():
 
 # ------------------------------------------------------------------ linear pieces
 
+
 @fit
 def linear_pieces_for_numbers():
     X, y, _ = pieces()
@@ -284,7 +321,9 @@ def linear_pieces_of_a_mixed_weighted_table():
 @fit
 def linear_pieces_for_two_classes():
     X, _, y = pieces()
-    return lambda: PiecewiseLinearClassifier(max_depth=3, n_shakes=5, random_state=0).fit(X, y), answers_for(X)
+    return lambda: PiecewiseLinearClassifier(max_depth=3, n_shakes=5, random_state=0).fit(
+        X, y
+    ), answers_for(X)
 
 
 @fit
@@ -295,6 +334,7 @@ def linear_pieces_by_em_for_several_classes():
 
 
 # ------------------------------------------------------------------ curves behind tilted questions
+
 
 @fit
 def curves_for_numbers():
@@ -328,12 +368,20 @@ def curves_for_two_classes():
 def curves_by_em_for_several_classes():
     X, y = flowers()
     X = X[["petal length (cm)", "petal width (cm)"]]
-    settings = {"search": "em", "max_depth": 1, "n_knots": 3, "degree": 1, "max_iter": 20, "random_state": 0}
+    settings = {
+        "search": "em",
+        "max_depth": 1,
+        "n_knots": 3,
+        "degree": 1,
+        "max_iter": 20,
+        "random_state": 0,
+    }
     model = ObliqueAdditiveClassifier(leaf_features=["petal width (cm)"], **settings)
     return lambda: model.fit(X, y), answers_for(X)
 
 
 # ------------------------------------------------------------------ proxies
+
 
 @fit
 def proxy_tree_of_a_forest_for_numbers():
@@ -361,7 +409,9 @@ def proxy_tree_of_a_mixed_weighted_table():
 def proxy_equation_for_numbers():
     X, y = load_diabetes(return_X_y=True)
     boosted = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
-    return lambda: ProxyLinearRegressor(boosted, max_features=4, random_state=0).fit(X, y), answers_for(X)
+    return lambda: ProxyLinearRegressor(boosted, max_features=4, random_state=0).fit(
+        X, y
+    ), answers_for(X)
 
 
 @fit
@@ -380,6 +430,7 @@ def proxy_equation_for_several_classes():
 
 
 # ------------------------------------------------------------------ meta-trees
+
 
 @fit
 def meta_tree_for_numbers():
@@ -408,7 +459,9 @@ def meta_tree_with_equations_in_two_batches():
 @fit
 def meta_trees_of_a_forest_for_numbers():
     X, y = load_diabetes(return_X_y=True)
-    return lambda: MetaTreeRegressor(n_trees=10, max_depth=5, random_state=0).fit(X, y), answers_for(X)
+    return lambda: MetaTreeRegressor(n_trees=10, max_depth=5, random_state=0).fit(
+        X, y
+    ), answers_for(X)
 
 
 @fit
@@ -419,6 +472,7 @@ def meta_trees_of_a_forest_for_several_classes():
 
 
 # ------------------------------------------------------------------ explanations
+
 
 @fit
 def near_three_flowers():
@@ -460,10 +514,13 @@ def explanation_of_a_support_vector_machine():
 
 # ------------------------------------------------------------------ rows from files and from Dask
 
+
 @fit
 @needs("pyarrow")
 def linear_pieces_from_files():
-    return parquet_fit(lambda: PiecewiseLinearRegressor(search="em", max_depth=2, max_iter=5, random_state=0), 0)
+    return parquet_fit(
+        lambda: PiecewiseLinearRegressor(search="em", max_depth=2, max_iter=5, random_state=0), 0
+    )
 
 
 @fit
@@ -489,10 +546,13 @@ def meta_tree_from_dask():
 @fit
 @needs("dask.dataframe", "pyarrow")
 def linear_pieces_from_dask():
-    return dask_fit(lambda: PiecewiseLinearClassifier(search="em", max_depth=1, max_iter=3, random_state=0), 1)
+    return dask_fit(
+        lambda: PiecewiseLinearClassifier(search="em", max_depth=1, max_iter=3, random_state=0), 1
+    )
 
 
 # ------------------------------------------------------------------ one fit
+
 
 def run(name, seconds=None):
     """The record of the fit `name`, and the least processor seconds that it took.
@@ -538,7 +598,11 @@ def main(names):
     record, seconds = run(names[0], seconds=0.3)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     package = sys.modules["fabinterp"].__file__
-    print(json.dumps({"record": exact(record), "seconds": seconds, "memory": memory, "package": package}))
+    print(
+        json.dumps(
+            {"record": exact(record), "seconds": seconds, "memory": memory, "package": package}
+        )
+    )
 
 
 if __name__ == "__main__":

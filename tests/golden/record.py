@@ -13,7 +13,11 @@ from golden.compare import is_text  # noqa: E402
 
 FILE = Path(__file__).with_name("golden.json")
 N_SHOWN = 20
-LIBRARIES = ("numpy", "scipy", "scikit-learn")  # of whose random numbers, solvers and forests answers depend
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)  # of whose random numbers, solvers and forests answers depend
 
 
 def spread(values):
@@ -44,7 +48,9 @@ def main():
     """Do all fits and write the file."""
     found = {name: golden(fits.run(name)[0]) for name in fits.FITS}
     whole = {"made_on": platform.machine(), "made_with": versions(), "fits": found}
-    FILE.write_text(json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    FILE.write_text(
+        json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     print(f"{len(found)} fits, {FILE.stat().st_size / 1000:.0f} kB")
 
 

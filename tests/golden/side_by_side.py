@@ -25,6 +25,7 @@ MEGABYTE = 1e6 if sys.platform == "darwin" else 1e3  # ru_maxrss counts bytes th
 
 # ------------------------------------------------------------------ the trees
 
+
 @contextmanager
 def tree_of(commit):
     """The folder of a commit, for as long as it is needed; without a commit the working tree."""
@@ -44,8 +45,14 @@ def tree_of(commit):
 def called(tree, *args, seed=0):
     """What the `fits.py` of a tree prints; a commit older than that file is fitted by the one here."""
     script = tree / SCRIPT if (tree / SCRIPT).exists() else ROOT / SCRIPT
-    env = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": str(tree), "PYTHONHASHSEED": str(seed)}
-    done = subprocess.run([sys.executable, str(script), *args], env=env, cwd=tree, capture_output=True, text=True)
+    env = (
+        os.environ
+        | dict.fromkeys(THREADS, "1")
+        | {"PYTHONPATH": str(tree), "PYTHONHASHSEED": str(seed)}
+    )
+    done = subprocess.run(
+        [sys.executable, str(script), *args], env=env, cwd=tree, capture_output=True, text=True
+    )
     if done.returncode:
         raise RuntimeError(f"{' '.join(args)} in {tree}:\n{done.stderr}")
     return done.stdout
@@ -61,6 +68,7 @@ def fitted(tree, name, seed):
 
 # ------------------------------------------------------------------ the comparison
 
+
 def first_place(old, new, place=""):
     """Where two records first differ and how; None if they are the same."""
     if isinstance(old, dict) and isinstance(new, dict):
@@ -70,10 +78,18 @@ def first_place(old, new, place=""):
         parts = ((f"{place}{key}", old[key], new[key]) for key in sorted(old))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         parts = ((f"{place}[{k}]", *pair) for k, pair in enumerate(zip(old, new, strict=True)))
-    elif isinstance(old, str) and isinstance(new, str) and len(old.splitlines()) == len(new.splitlines()) > 1:
+    elif (
+        isinstance(old, str)
+        and isinstance(new, str)
+        and len(old.splitlines()) == len(new.splitlines()) > 1
+    ):
         return first_place(old.splitlines(), new.splitlines(), f"{place}, line ")
     else:
-        return None if type(old) is type(new) and old == new else f"{place}: {told(readable(old), readable(new))}"
+        return (
+            None
+            if type(old) is type(new) and old == new
+            else f"{place}: {told(readable(old), readable(new))}"
+        )
     return next((found for at, a, b in parts if (found := first_place(a, b, at))), None)
 
 
@@ -88,7 +104,9 @@ def readable(value):
 def told(old, new):
     """Two values from a little before the place where they part."""
     start = max(0, len(os.path.commonprefix([old, new])) - 40)
-    return " became ".join(f"{'…' if start else ''}{said[start:start + 100]}" for said in (old, new))
+    return " became ".join(
+        f"{'…' if start else ''}{said[start : start + 100]}" for said in (old, new)
+    )
 
 
 def short_hash(record):
@@ -106,16 +124,28 @@ def compared(trees, name, n_runs):
     places = (first_place(first, run["record"]) for side in runs for run in side)
     seconds = [min(run["seconds"] for run in side) for side in runs]
     memory = [min(run["memory"] for run in side) / MEGABYTE for side in runs]
-    return (name, short_hash(first), *seconds, *memory), next((place for place in places if place), None)
+    return (name, short_hash(first), *seconds, *memory), next(
+        (place for place in places if place), None
+    )
 
 
 # ------------------------------------------------------------------ the table
 
+
 def cells(row, equal):
     """A row as text."""
     name, code, old, new, small, large = row
-    return (name, equal, code, f"{old:.3f}", f"{new:.3f}", f"{new / max(old, 1e-9):.2f}",
-            f"{small:.0f}", f"{large:.0f}", f"{large / small:.2f}")
+    return (
+        name,
+        equal,
+        code,
+        f"{old:.3f}",
+        f"{new:.3f}",
+        f"{new / max(old, 1e-9):.2f}",
+        f"{small:.0f}",
+        f"{large:.0f}",
+        f"{large / small:.2f}",
+    )
 
 
 def sum_of(rows):
@@ -174,7 +204,14 @@ def main():
         trees = [stack.enter_context(tree_of(commit)) for commit in (args.old, args.new)]
         names, gone = names_of(trees, args.only)
         differences = gone + report(trees, names, args.runs, args.md)
-    print("\n" + ("\n".join(["These differ:", *differences]) if differences else "All is equal, bit for bit."))
+    print(
+        "\n"
+        + (
+            "\n".join(["These differ:", *differences])
+            if differences
+            else "All is equal, bit for bit."
+        )
+    )
     return 1 if differences else 0
 
 

@@ -42,8 +42,15 @@ def printed_error(name):
 
 
 PAPER = {name: printed_error(name) for name in ROWS}
-BOUNDS = {"kin8nm": 0.125, "parkinsons": 2.6, "stock": 0.95, "comp_activ": 2.6, "eeg_eye_state": 100 - 80,
-          "fourclass": 100 - 99, "splice": 100 - 94.5}
+BOUNDS = {
+    "kin8nm": 0.125,
+    "parkinsons": 2.6,
+    "stock": 0.95,
+    "comp_activ": 2.6,
+    "eeg_eye_state": 100 - 80,
+    "fourclass": 100 - 99,
+    "splice": 100 - 94.5,
+}
 HAIR = 1e-9  # 100 − 87.1 is not 12.9 in floating point
 
 
@@ -79,8 +86,14 @@ def recovery(seed):
 @pytest.mark.slow
 def test_the_simulated_tree_is_found_with_all_its_features():
     rows = [recovery(seed) for seed in SEEDS]
-    print("\n" + "\n".join(f"seed {seed}: exact {r['exact']}, RMSE {r['error']:.3f}, experts {r['experts']}, "
-                           f"{r['cpu']:.1f} s" for seed, r in zip(SEEDS, rows)))
+    print(
+        "\n"
+        + "\n".join(
+            f"seed {seed}: exact {r['exact']}, RMSE {r['error']:.3f}, experts {r['experts']}, "
+            f"{r['cpu']:.1f} s"
+            for seed, r in zip(SEEDS, rows)
+        )
+    )
     assert sum(r["exact"] and r["error"] <= 0.4 for r in rows) >= 9
 
 
@@ -94,21 +107,29 @@ def test_a_simulated_fit_takes_at_most_three_seconds():
 @pytest.mark.parametrize("name", REGRESSION)
 def test_rmse_is_that_of_the_paper_or_less(name):
     error = mean(name, "oblique", "error")
-    print(f"\n{name}: RMSE {error:.4g}, paper {PAPER[name][0]:.4g}, experts {mean(name, 'oblique', 'experts'):.1f}, "
-          f"features {mean(name, 'oblique', 'features'):.2f}")
+    print(
+        f"\n{name}: RMSE {error:.4g}, paper {PAPER[name][0]:.4g}, experts {mean(name, 'oblique', 'experts'):.1f}, "
+        f"features {mean(name, 'oblique', 'features'):.2f}"
+    )
     assert error <= PAPER[name][0]
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_accuracy_is_within_the_deviation_of_the_paper(name):
     error = mean(name, "oblique", "error")
-    print(f"\n{name}: accuracy {100 - error:.2f}, paper {OURS_4[name].value} ± {OURS_4[name].spread}, "
-          f"experts {mean(name, 'oblique', 'experts'):.1f}, features {mean(name, 'oblique', 'features'):.2f}")
+    print(
+        f"\n{name}: accuracy {100 - error:.2f}, paper {OURS_4[name].value} ± {OURS_4[name].spread}, "
+        f"experts {mean(name, 'oblique', 'experts'):.1f}, features {mean(name, 'oblique', 'features'):.2f}"
+    )
     assert error <= sum(PAPER[name]) + HAIR
 
 
 def test_at_least_twenty_tables_of_twenty_four():
-    wins = [name for name in ROWS if mean(name, "oblique", "error") <= PAPER[name][0] + HAIR * (name in BINARY)]
+    wins = [
+        name
+        for name in ROWS
+        if mean(name, "oblique", "error") <= PAPER[name][0] + HAIR * (name in BINARY)
+    ]
     print(f"\n{len(wins)} of 24; not {', '.join(sorted(set(ROWS) - set(wins)))}")
     assert len(wins) >= 20
     assert set(REGRESSION) <= set(wins)
@@ -128,9 +149,16 @@ def test_six_experts_on_average():
 
 
 def test_seconds():
-    seconds = {name: [line["cpu"] for line in fits(name, "oblique")] for name in ROWS}  # of one thread
-    print("\n" + "\n".join(f"{name}: median {np.median(s):.1f} s, longest {max(s):.1f} s"
-                           for name, s in seconds.items()))
+    seconds = {
+        name: [line["cpu"] for line in fits(name, "oblique")] for name in ROWS
+    }  # of one thread
+    print(
+        "\n"
+        + "\n".join(
+            f"{name}: median {np.median(s):.1f} s, longest {max(s):.1f} s"
+            for name, s in seconds.items()
+        )
+    )
     assert np.median([np.median(s) for s in seconds.values()]) <= 10
     assert max(max(s) for s in seconds.values()) <= 60
 
@@ -140,14 +168,38 @@ def test_seconds():
 
 def test_no_worse_than_ebm_with_fewer_terms():
     most = {name: 1 if name in EBM_IS_SLOW else 10 for name in ROWS}
-    lines = {name: {method: {what: mean(name, method, what, most[name])
-                             for what in ("error", "features", "terms", "cpu")}
-                    for method in ("oblique", "ebm")} for name in ROWS}
-    print("\n" + "\n".join(f"{name}: " + "; ".join(f"{m} " + " ".join(f"{k} {v:.4g}" for k, v in line.items())
-                                                   for m, line in both.items()) for name, both in lines.items()))
-    as_good = {name for name, both in lines.items() if both["oblique"]["error"] <= both["ebm"]["error"] + HAIR}
+    lines = {
+        name: {
+            method: {
+                what: mean(name, method, what, most[name])
+                for what in ("error", "features", "terms", "cpu")
+            }
+            for method in ("oblique", "ebm")
+        }
+        for name in ROWS
+    }
+    print(
+        "\n"
+        + "\n".join(
+            f"{name}: "
+            + "; ".join(
+                f"{m} " + " ".join(f"{k} {v:.4g}" for k, v in line.items())
+                for m, line in both.items()
+            )
+            for name, both in lines.items()
+        )
+    )
+    as_good = {
+        name
+        for name, both in lines.items()
+        if both["oblique"]["error"] <= both["ebm"]["error"] + HAIR
+    }
     # terms that add up to one answer: those of one expert against those of the one additive model
-    smaller = {name for name, both in lines.items() if both["oblique"]["features"] < both["ebm"]["features"]}
+    smaller = {
+        name
+        for name, both in lines.items()
+        if both["oblique"]["features"] < both["ebm"]["features"]
+    }
     print(f"as good {len(as_good)}, fewer terms {len(smaller)}, both {len(as_good & smaller)}")
     assert len(as_good & smaller) >= 16
 
@@ -159,6 +211,9 @@ def test_other_peers_are_shown_and_lose_more_often_than_not(peer):
         ours, theirs = (mean(name, method, "error") for method in ("oblique", peer))
         seconds = [mean(name, method, "cpu") for method in ("oblique", peer)]
         wins += ours <= theirs + HAIR
-        print(f"\n{name}: error {ours:.4g}, {peer} {theirs:.4g}; seconds {seconds[0]:.1f}, {seconds[1]:.1f}", end="")
+        print(
+            f"\n{name}: error {ours:.4g}, {peer} {theirs:.4g}; seconds {seconds[0]:.1f}, {seconds[1]:.1f}",
+            end="",
+        )
     print(f"\n{wins} of 24")
     assert wins > 12

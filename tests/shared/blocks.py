@@ -8,7 +8,9 @@ LABELS = np.array(["no", "perhaps", "yes"])
 
 def cut(rng, n, most=6):
     """Positions of n rows in some consecutive parts, none empty."""
-    return np.split(np.arange(n), np.sort(rng.choice(np.arange(1, n), rng.integers(1, most), replace=False)))
+    return np.split(
+        np.arange(n), np.sort(rng.choice(np.arange(1, n), rng.integers(1, most), replace=False))
+    )
 
 
 def rows_at(X, at):
@@ -18,11 +20,17 @@ def rows_at(X, at):
 
 def mixed(rng, n):
     """A frame with labels, gaps and truth values, and what it decides."""
-    frame = pd.DataFrame({
-        "size": rng.normal(size=n).round(2),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-    })
-    t = np.where(frame["colour"].isin(["red", "green"]), 2.0, 0.0) + frame["size"] + 0.1 * rng.normal(size=n)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n).round(2),
+            "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
+            "yes": rng.random(n) < 0.5,
+        }
+    )
+    t = (
+        np.where(frame["colour"].isin(["red", "green"]), 2.0, 0.0)
+        + frame["size"]
+        + 0.1 * rng.normal(size=n)
+    )
     frame.loc[rng.random(n) < 0.2, "size"] = np.nan
     return frame, t.to_numpy()

@@ -33,10 +33,16 @@ def by_sql(said, X, table="t", **options):
     """
     frame = as_frame(said, X)
     base = sqlite3.connect(":memory:")
-    base.create_function("EXP", 1, lambda x: None if x is None else math.exp(x))  # not in every build
+    base.create_function(
+        "EXP", 1, lambda x: None if x is None else math.exp(x)
+    )  # not in every build
     base.execute(f"CREATE TABLE {_quoted(table)} ({', '.join(map(_quoted, frame.columns))})")
-    rows = [[_plain(value) for value in row] for row in frame.astype(object).itertuples(index=False)]
-    base.executemany(f"INSERT INTO {_quoted(table)} VALUES ({', '.join('?' * frame.shape[1])})", rows)
+    rows = [
+        [_plain(value) for value in row] for row in frame.astype(object).itertuples(index=False)
+    ]
+    base.executemany(
+        f"INSERT INTO {_quoted(table)} VALUES ({', '.join('?' * frame.shape[1])})", rows
+    )
     found = base.execute(said.to_sql(table, **options))
     answers = [tuple(row) if len(row) > 1 else row[0] for row in found]
     return answers, [description[0] for description in found.description]

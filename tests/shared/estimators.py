@@ -33,7 +33,9 @@ class Setting(NamedTuple):
     def fresh(self, **changed):
         """Return a copy that is not fitted, some parameters changed where the estimator has them."""
         known = self.estimator.get_params()
-        return clone(self.estimator).set_params(**{name: value for name, value in changed.items() if name in known})
+        return clone(self.estimator).set_params(
+            **{name: value for name, value in changed.items() if name in known}
+        )
 
     @property
     def is_classifier(self):

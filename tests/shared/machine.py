@@ -4,7 +4,9 @@ import time
 
 import numpy as np
 
-REFERENCE = 0.02  # s that the work below takes on an idle core of the machine the limits were set on
+REFERENCE = (
+    0.02  # s that the work below takes on an idle core of the machine the limits were set on
+)
 
 
 def _work():

@@ -13,14 +13,23 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 FLAG = "slow"  # nbdev leaves cells out that begin with `#| slow`, unless it is given this flag
 # The parent of all the processes imports these once; none of this package, which notebooks import themselves
-PRELOAD = ["nbdev.test", "matplotlib.pyplot", "pandas", "scipy.stats", "sklearn.ensemble", "sklearn.datasets"]
+PRELOAD = [
+    "nbdev.test",
+    "matplotlib.pyplot",
+    "pandas",
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.datasets",
+]
 
 
 @cache
 def code_cells(path):
     """Return the code cells of a notebook, sources joined; nbformat's check of the format takes seconds for all."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [cell | {"source": "".join(cell["source"])} for cell in cells if cell["cell_type"] == "code"]
+    return [
+        cell | {"source": "".join(cell["source"])} for cell in cells if cell["cell_type"] == "code"
+    ]
 
 
 class Ran(NamedTuple):
@@ -61,7 +70,9 @@ def _run(send, path, slow):
     os.chdir(ROOT)
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
-        passed, _ = test_nb(path, skip_flags=[FLAG], force_flags=[FLAG] if slow else [], basepath=ROOT)
+        passed, _ = test_nb(
+            path, skip_flags=[FLAG], force_flags=[FLAG] if slow else [], basepath=ROOT
+        )
     send.send(Ran("" if passed else said.getvalue() or "failed", _processor_seconds()))
 
 

@@ -8,12 +8,14 @@ WORDS = ("a", "b's", "c")
 
 def mixed_columns(rng, n, digits=2, size="size", words=WORDS):
     """Draw a number, a label, a truth value and a word for each of n rows; nothing is missing yet."""
-    return pd.DataFrame({
-        size: rng.normal(size=n).round(digits),
-        "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
-        "yes": rng.random(n) < 0.5,
-        "word": rng.choice(words, n).astype(object),
-    })
+    return pd.DataFrame(
+        {
+            size: rng.normal(size=n).round(digits),
+            "colour": pd.Categorical(rng.choice(["red", "blue", "green", "black"], n)),
+            "yes": rng.random(n) < 0.5,
+            "word": rng.choice(words, n).astype(object),
+        }
+    )
 
 
 def with_gaps(rng, frame, size="size"):
@@ -49,12 +51,16 @@ def any_table(rng, kind, target, draw_frame=None):
     def draw(m):
         if draw_frame is not None:
             return draw_frame(rng, m)
-        return np.where(gaps & (rng.random((m, d)) < 0.2), np.nan, rng.normal(size=(m, d)).round(digits))
+        return np.where(
+            gaps & (rng.random((m, d)) < 0.2), np.nan, rng.normal(size=(m, d)).round(digits)
+        )
 
     X = draw(n)
     new = draw(40)
     first = X if draw_frame is None else X.to_numpy()[:, :2].astype(float)
-    t = np.nan_to_num(first).sum(axis=1) * rng.choice([-1.0, 3.0], n) + rng.normal(size=n).round(digits)
+    t = np.nan_to_num(first).sum(axis=1) * rng.choice([-1.0, 3.0], n) + rng.normal(size=n).round(
+        digits
+    )
     labels = np.array([["no", "yes", "perhaps"], [3, 1, 7]][int(rng.integers(2))])
     y = t * 10.0 ** rng.integers(-6, 7) if kind == "numbers" else labels[target(kind, t)]
     again = rng.integers(0, n, int(rng.integers(0, 20)))

@@ -15,8 +15,13 @@ DATA = pytest.mark.parametrize("data", ["boston", "auto_risk"])
 
 def numbers(data, method, name):
     """One number of a method over the splits of a data set."""
-    return np.array([line["methods"][method][name] for line in LINES
-                     if line["key"]["part"] == "fidelity" and line["key"]["data"] == data])
+    return np.array(
+        [
+            line["methods"][method][name]
+            for line in LINES
+            if line["key"]["part"] == "fidelity" and line["key"]["data"] == data
+        ]
+    )
 
 
 @DATA
@@ -24,7 +29,13 @@ def numbers(data, method, name):
 def test_the_loss_at_the_point_is_less_than_lime_s_in_the_mean(data, method):
     ours = numbers(data, method, "loss")
     assert len(ours) >= 5
-    for theirs in (PAPER, f"{PAPER}, quartiles", f"{PAPER}, around x", "LIME, forward", "LIME, forward, around x"):
+    for theirs in (
+        PAPER,
+        f"{PAPER}, quartiles",
+        f"{PAPER}, around x",
+        "LIME, forward",
+        "LIME, forward, around x",
+    ):
         assert ours.mean() < numbers(data, theirs, "loss").mean()
 
 
@@ -41,5 +52,10 @@ def test_an_explanation_takes_less_than_a_tenth_of_lime_s_time(data):
 
 @DATA
 def test_a_second_call_says_the_same_and_lime_s_does_not(data):
-    assert (numbers(data, "tree", "same_features") == 1).all() and (numbers(data, "tree", "answers_apart") == 0).all()
-    assert numbers(data, PAPER, "same_features").mean() < 1 and (numbers(data, PAPER, "answers_apart") > 0).all()
+    assert (numbers(data, "tree", "same_features") == 1).all() and (
+        numbers(data, "tree", "answers_apart") == 0
+    ).all()
+    assert (
+        numbers(data, PAPER, "same_features").mean() < 1
+        and (numbers(data, PAPER, "answers_apart") > 0).all()
+    )

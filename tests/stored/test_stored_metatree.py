@@ -13,8 +13,12 @@ LINES = latest(read_lines(RESULTS / "metatree.jsonl")).values()
 
 def lines(part, **wanted):
     """The lines of one part."""
-    return [line for line in LINES if line["key"]["part"] == part and all(
-        line["key"].get(name) == value for name, value in wanted.items())]
+    return [
+        line
+        for line in LINES
+        if line["key"]["part"] == part
+        and all(line["key"].get(name) == value for name, value in wanted.items())
+    ]
 
 
 def ratio(line, name):
@@ -23,7 +27,9 @@ def ratio(line, name):
 
 def test_an_update_is_ten_times_faster_than_bayesml_s_at_every_point_and_agrees():
     grid = lines("grid", codes="int64")
-    assert len(grid) == 30 and all(line["max_difference"] < 1e-11 for line in lines("grid") + lines("table1"))
+    assert len(grid) == 30 and all(
+        line["max_difference"] < 1e-11 for line in lines("grid") + lines("table1")
+    )
     assert min(ratio(line, "update") for line in grid) >= 10
     assert all(ratio(line, "predict") >= 30 for line in grid if line["key"]["n"] == 10_000)
 
@@ -35,12 +41,18 @@ def test_table_1_has_the_layout_of_the_paper():
     assert table[200]["update"]["mean"] < 2 * table[50]["update"]["mean"]  # a batch: hardly
 
 
-@pytest.mark.parametrize("name", ["breast_cancer", "banana", "magic04", "spambase", "abalone", "kin8nm"])
+@pytest.mark.parametrize(
+    "name", ["breast_cancer", "banana", "magic04", "spambase", "abalone", "kin8nm"]
+)
 def test_a_forest_of_meta_trees_is_as_good_as_its_forest_or_better(name):
     for depth in (5, 10, None):
         folds = lines("forest", data=name, depth=depth)
         assert len(folds) == 5
-        change = np.mean([line["loss"] for line in folds]) / np.mean([line["base_loss"] for line in folds]) - 1
+        change = (
+            np.mean([line["loss"] for line in folds])
+            / np.mean([line["base_loss"] for line in folds])
+            - 1
+        )
         assert change < 0.002
         if "coverage" in folds[0]:
             held = np.mean([line["coverage"] for line in folds], axis=0)

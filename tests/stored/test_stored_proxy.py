@@ -15,7 +15,9 @@ SIZES = [line for line in LINES if line["key"]["part"] == "sizes"]
 
 def means(name, label, method):
     """The mean over the splits of the errors of trees of each size, or of the reference."""
-    lines = [line for line in SIZES if (line["key"]["data"], line["key"]["reference"]) == (name, label)]
+    lines = [
+        line for line in SIZES if (line["key"]["data"], line["key"]["reference"]) == (name, label)
+    ]
     assert len(lines) == 50
     return np.mean([line[method] for line in lines], axis=0)
 
@@ -41,5 +43,9 @@ def test_a_poor_reference_has_a_worse_proxy_than_a_good_one(name):
 
 
 def test_stability_is_measured_on_all_tables():
-    keys = {(line["key"]["data"], line["key"]["method"]) for line in LINES if line["key"]["part"] == "stability"}
+    keys = {
+        (line["key"]["data"], line["key"]["method"])
+        for line in LINES
+        if line["key"]["part"] == "stability"
+    }
     assert keys == {(name, method) for name in DATA for method in ("data", "utility", "fixed")}
