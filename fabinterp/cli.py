@@ -62,13 +62,17 @@ def read_table(path):
     try:
         import pandas as pd
     except ImportError:
-        raise Refusal("CSV files are read with pandas, which is not installed: pip install pandas") from None
+        raise Refusal(
+            "CSV files are read with pandas, which is not installed: pip install pandas"
+        ) from None
     name = few([os.path.basename(path) or path])
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            frame = pd.read_csv(io.StringIO(text), sep=separator(text.partition("\n")[0]), low_memory=False)
+            frame = pd.read_csv(
+                io.StringIO(text), sep=separator(text.partition("\n")[0]), low_memory=False
+            )
     except OSError as error:
         raise Refusal(f"cannot read {name}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -87,11 +91,15 @@ def task_of(y, asked="auto"):
     """'classification' or 'regression' for a target column without gaps: as asked, else by what the column holds."""
     numeric = getattr(y.dtype, "kind", "O") in "iuf"
     if asked == "regression" and not numeric:
-        raise Refusal(f"--task regression needs numbers in {few([y.name])}, got {few(map(str, y.unique()), 3)}")
+        raise Refusal(
+            f"--task regression needs numbers in {few([y.name])}, got {few(map(str, y.unique()), 3)}"
+        )
     if asked != "auto":
         return asked
     whole = numeric and bool((y % 1 == 0).all())
-    return "classification" if not numeric or (whole and y.nunique() <= _FEW_VALUES) else "regression"
+    return (
+        "classification" if not numeric or (whole and y.nunique() <= _FEW_VALUES) else "regression"
+    )
 
 # %% ../nbs/cli.ipynb #cli-useless
 def uselessness(column, position):
@@ -99,25 +107,44 @@ def uselessness(column, position):
     known = column.dropna()
     if not len(known):
         return "it is empty"
-    if position == 0 and str(column.name).startswith("Unnamed") and column.is_monotonic_increasing and column.is_unique:
+    if (
+        position == 0
+        and str(column.name).startswith("Unnamed")
+        and column.is_monotonic_increasing
+        and column.is_unique
+    ):
         return "it holds row numbers"
-    if getattr(column.dtype, "kind", "O") not in "iufb" and len(known) > 20 and known.nunique() == len(known):
+    if (
+        getattr(column.dtype, "kind", "O") not in "iufb"
+        and len(known) > 20
+        and known.nunique() == len(known)
+    ):
         return "every value is another text"
     return None
 
 
 def prepare(frame, target, asked, say):
-    """The table (n, d), the target (n,) and the task; what is left out is said. `Refusal` if nothing can be learnt."""
+    """The table (n, d), the target (n,) and the task; what is left out is said.
+
+    `Refusal` if nothing can be learnt.
+    """
     names = list(map(str, frame.columns))
     frame = frame.set_axis(names, axis=1)
     if target not in names:
         raise Refusal(f"--target {few([target])} is not a column: {near(target, names)}")
     frame, n = frame[frame[target].notna()].reset_index(drop=True), len(frame)
-    y, X = frame[target], frame.drop(columns=target)
+    y = frame[target]
+    X = frame.drop(columns=target)
     if y.nunique() < 2:
-        raise Refusal(f"--target {few([target])} must have two different values, got {few(map(str, y[:1])) or 'none'}")
+        raise Refusal(
+            f"--target {few([target])} must have two different values, got {few(map(str, y[:1])) or 'none'}"
+        )
     task = task_of(y, asked)
-    endless = [name for name in names if getattr(frame[name].dtype, "kind", "O") == "f" and np.isinf(frame[name]).any()]
+    endless = [
+        name
+        for name in names
+        if getattr(frame[name].dtype, "kind", "O") == "f" and np.isinf(frame[name]).any()
+    ]
     if endless:
         raise Refusal(f"numbers must be finite, got infinity in column {few(endless)}")
     if len(y) < n:
@@ -136,7 +163,9 @@ def error_of(answer, y, task):
     """The share of wrong labels, or the root of the mean squared error: equation (1)."""
     if task == "classification":
         return float(np.mean(np.asarray(answer, dtype=object) != np.asarray(y, dtype=object)))
-    return float(np.sqrt(np.mean((np.asarray(answer, dtype=float) - np.asarray(y, dtype=float)) ** 2)))
+    return float(
+        np.sqrt(np.mean((np.asarray(answer, dtype=float) - np.asarray(y, dtype=float)) ** 2))
+    )
 
 
 def measured(forest, rules, y, task):
@@ -144,7 +173,11 @@ def measured(forest, rules, y, task):
     if task == "classification":
         agreed = 1.0 - error_of(rules, forest, task)
     else:
-        agreed = 1.0 - float(np.mean((rules - forest) ** 2) / np.var(forest)) if np.var(forest) > 0 else float("nan")
+        agreed = (
+            1.0 - float(np.mean((rules - forest) ** 2) / np.var(forest))
+            if np.var(forest) > 0
+            else float("nan")
+        )
     return error_of(forest, y, task), error_of(rules, y, task), agreed
 
 
@@ -157,7 +190,9 @@ def split_rows(n, y, task, share, seed):
     even = task == "classification" and counts.min() > 1 and min(n_test, n - n_test) >= len(labels)
     if not 0 < n_test < n:
         raise Refusal(f"--test-share {share:g} leaves {n - n_test} of {n} rows to learn from")
-    train, test = train_test_split(np.arange(n), test_size=n_test, stratify=y if even else None, random_state=seed)
+    train, test = train_test_split(
+        np.arange(n), test_size=n_test, stratify=y if even else None, random_state=seed
+    )
     return train, test
 
 # %% ../nbs/cli.ipynb #cli-outcome
@@ -183,8 +218,21 @@ class Outcome:
         return "error" if self.task == "classification" else "rmse"
 
 # %% ../nbs/cli.ipynb #cli-printable
-_PLAINER = str.maketrans({"≤": "<=", "∈": "in", "∉": "not in", "∞": "inf", "·": "*", "…": "...",
-                           "±": "+-", "–": "-", "−": "-", "†": "!", "‡": "#"})
+_PLAINER = str.maketrans(
+    {
+        "≤": "<=",
+        "∈": "in",
+        "∉": "not in",
+        "∞": "inf",
+        "·": "*",
+        "…": "...",
+        "±": "+-",
+        "–": "-",
+        "−": "-",
+        "†": "!",
+        "‡": "#",
+    }
+)
 
 
 def printable(text, stream):
@@ -201,7 +249,9 @@ def printable(text, stream):
 def working(text, stream=None):
     """Say on standard error what is being done: counting seconds on a terminal, after two seconds in a log."""
     stream = stream or sys.stderr
-    start, done, live = time.perf_counter(), threading.Event(), stream.isatty()
+    start = time.perf_counter()
+    done = threading.Event()
+    live = stream.isatty()
 
     def put(words):
         print(printable(words, stream), end="", file=stream, flush=True)
@@ -211,6 +261,7 @@ def working(text, stream=None):
             put(text + "\n")
         while live and not done.wait(1.0):
             put(f"\r{text} {time.perf_counter() - start:.0f} s")
+
     clock = threading.Thread(target=tick, daemon=True)
     put(text if live else "")
     clock.start()
@@ -227,9 +278,16 @@ def working(text, stream=None):
 def learn(X, y, task, options):
     """A fitted rule mixture for a frame X (n, d) and a target y (n,)."""
     kind = RuleMixtureClassifier if task == "classification" else RuleMixtureRegressor
-    model = kind(max_rules=options.max_rules, max_conditions=options.max_conditions, random_state=options.random_state)
+    model = kind(
+        max_rules=options.max_rules,
+        max_conditions=options.max_conditions,
+        random_state=options.random_state,
+    )
     try:
-        with working(f"training a forest on {len(X)} rows and looking for rules …"), warnings.catch_warnings():
+        with (
+            working(f"training a forest on {len(X)} rows and looking for rules …"),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             return model.fit(X, y)
     except (ValueError, TypeError) as error:
@@ -245,7 +303,9 @@ def simplify_table(frame, options, name, say):
     """The `Outcome` of simplifying a forest trained on a frame."""
     X, y, task = prepare(frame, options.target, options.task, say)
     if options.task == "auto":
-        say(f"task: {task} ({few([options.target])} has {y.nunique()} different values; --task changes it)")
+        say(
+            f"task: {task} ({few([options.target])} has {y.nunique()} different values; --task changes it)"
+        )
     y = np.array([label_of(v) for v in y]) if task == "classification" else y.to_numpy(dtype=float)
     train, test = split_rows(len(X), y, task, options.test_share, options.random_state)
     model = learn(X.iloc[train], y[train], task, options)
@@ -254,14 +314,26 @@ def simplify_table(frame, options, name, say):
     if len(test):
         held = X.iloc[test]
         errors = measured(forest_answer(model, held), model.predict(held), y[test], task)
-    return Outcome(rules, X.iloc[train], y[train], task, name, len(test), *errors, command_of(name, options))
+    return Outcome(
+        rules, X.iloc[train], y[train], task, name, len(test), *errors, command_of(name, options)
+    )
 
 
 def command_of(name, options):
     """The command that makes the same again."""
     words = ["fabinterp", "simplify", name, "--target", options.target, "--task", options.task]
-    words += ["--max-rules", str(options.max_rules), "--max-conditions", str(options.max_conditions)]
-    words += ["--test-share", f"{options.test_share:g}", "--random-state", str(options.random_state)]
+    words += [
+        "--max-rules",
+        str(options.max_rules),
+        "--max-conditions",
+        str(options.max_conditions),
+    ]
+    words += [
+        "--test-share",
+        f"{options.test_share:g}",
+        "--random-state",
+        str(options.random_state),
+    ]
     return shlex.join(words)
 
 # %% ../nbs/cli.ipynb #cli-demo
@@ -284,22 +356,48 @@ print(model.rules_)
 
 def demo_outcome(options):
     """The `Outcome` of the demonstration: a forest on the breast cancer table of scikit-learn."""
-    data, seed = load_breast_cancer(), options.random_state
+    data = load_breast_cancer()
+    seed = options.random_state
     y = data.target_names[data.target]
     train, test = split_rows(len(y), y, "classification", 0.25, seed)
     with working(f"training a forest of 100 trees on {len(train)} rows …"):
         forest = RandomForestClassifier(random_state=seed).fit(data.data[train], y[train])
-    model = RuleMixtureClassifier(forest, max_rules=options.max_rules, max_conditions=options.max_conditions,
-                                  random_state=seed)
+    model = RuleMixtureClassifier(
+        forest,
+        max_rules=options.max_rules,
+        max_conditions=options.max_conditions,
+        random_state=seed,
+    )
     with working("looking for rules that say the same …"):
         model.fit(data.data[train], y[train])
     columns = Columns(tuple(data.feature_names), (None,) * 30, (False,) * 30)
-    errors = measured(forest.predict(data.data[test]), model.predict(data.data[test]), y[test], "classification")
-    words = ["fabinterp", "demo", "--max-rules", str(options.max_rules), "--max-conditions",
-             str(options.max_conditions), "--random-state", str(seed)]
-    steps = _DEMO_STEPS.format(seed=seed, rules=options.max_rules, conditions=options.max_conditions)
-    return Outcome(replace(model.rules_, columns=columns, target="diagnosis"), data.data[train], y[train],
-                   "classification", "breast cancer", len(test), *errors, shlex.join(words), steps)
+    errors = measured(
+        forest.predict(data.data[test]), model.predict(data.data[test]), y[test], "classification"
+    )
+    words = [
+        "fabinterp",
+        "demo",
+        "--max-rules",
+        str(options.max_rules),
+        "--max-conditions",
+        str(options.max_conditions),
+        "--random-state",
+        str(seed),
+    ]
+    steps = _DEMO_STEPS.format(
+        seed=seed, rules=options.max_rules, conditions=options.max_conditions
+    )
+    return Outcome(
+        replace(model.rules_, columns=columns, target="diagnosis"),
+        data.data[train],
+        y[train],
+        "classification",
+        "breast cancer",
+        len(test),
+        *errors,
+        shlex.join(words),
+        steps,
+    )
 
 # %% ../nbs/cli.ipynb #cli-table
 def table_text(rules, wide=80):
@@ -307,37 +405,59 @@ def table_text(rules, wide=80):
     answers = [answer_text(leaf, rules.columns, rules.classes) for leaf in rules.leaves]
     side = min(max([len(a) for a in answers] + [6]), 30)
     room = max(wide - side - 26, 20)
-    front, lines = "if" if rules.ordered else "in", []
+    front = "if" if rules.ordered else "in"
+    lines = []
     for r, (rule, answer) in enumerate(zip(rules.rules, answers, strict=True)):
         said = condition_texts(rule.conditions, rules.columns) if rule.conditions else []
-        said = [("and " if k else "") + s for k, s in enumerate(said)] or ["otherwise" if r else "always"]
+        said = [("and " if k else "") + s for k, s in enumerate(said)] or [
+            "otherwise" if r else "always"
+        ]
         left = [piece for s in said for piece in textwrap.wrap(s, room, subsequent_indent="    ")]
         right = textwrap.wrap(answer, side)
         for k in range(max(len(left), len(right))):
             a, b = (part[k] if k < len(part) else "" for part in (left, right))
             numbers = f"{rule.support:>8.6g}  {rule.fidelity:>8.3f}" if k == 0 else ""
-            lines.append(f"{r + 1 if k == 0 else '':>2}  {a:<{room}}  {b:<{side}}{numbers}".rstrip())
+            lines.append(
+                f"{r + 1 if k == 0 else '':>2}  {a:<{room}}  {b:<{side}}{numbers}".rstrip()
+            )
     head = f"    {front:<{room}}  {'value':<{side}}{'support':>8}  {'fidelity':>8}"
     return "\n".join([head, "-" * len(head), *lines])
 
 
 def measures(outcome):
     """What was measured, each as what, value and on which rows."""
-    n, tested = len(outcome.X), f"on {outcome.n_test} test rows"
-    rows = [("agreement of rules and forest", f"{outcome.rules.fidelity:.3f}", f"on the {n} training rows")]
+    n = len(outcome.X)
+    tested = f"on {outcome.n_test} test rows"
+    rows = [
+        (
+            "agreement of rules and forest",
+            f"{outcome.rules.fidelity:.3f}",
+            f"on the {n} training rows",
+        )
+    ]
     if outcome.n_test:
-        rows += [("agreement of rules and forest", f"{outcome.test_fidelity:.3f}", tested),
-                 (f"{outcome.measure} of the forest", f"{outcome.forest_error:.3g}", tested),
-                 (f"{outcome.measure} of the rules", f"{outcome.rules_error:.3g}", tested)]
+        rows += [
+            ("agreement of rules and forest", f"{outcome.test_fidelity:.3f}", tested),
+            (f"{outcome.measure} of the forest", f"{outcome.forest_error:.3g}", tested),
+            (f"{outcome.measure} of the rules", f"{outcome.rules_error:.3g}", tested),
+        ]
     return [row for row in rows if row[1] != "nan"]
 
 
 def report_text(outcome, wide=80):
     """What is printed: the table, and a few lines on how good it is."""
     rules = outcome.rules
-    lines = [f"{len(rules.rules)} rules for {plain(rules.target)}, "
-             + ("read from the top, the first that fits answers:" if rules.ordered else "one fits each row:"),
-             "", table_text(rules, wide), ""]
+    lines = [
+        f"{len(rules.rules)} rules for {plain(rules.target)}, "
+        + (
+            "read from the top, the first that fits answers:"
+            if rules.ordered
+            else "one fits each row:"
+        ),
+        "",
+        table_text(rules, wide),
+        "",
+    ]
     lines += [f"{what:<32} {value}   {where}" for what, value, where in measures(outcome)]
     return "\n".join(lines)
 
@@ -347,8 +467,13 @@ def picture(outcome, kind, wide, dark):
     import matplotlib as mpl
     from matplotlib import style
     from matplotlib.figure import Figure
-    out, rules = io.BytesIO(), outcome.rules
-    with style.context("dark_background" if dark else "default"), mpl.rc_context({"svg.hashsalt": "fabinterp"}):
+
+    out = io.BytesIO()
+    rules = outcome.rules
+    with (
+        style.context("dark_background" if dark else "default"),
+        mpl.rc_context({"svg.hashsalt": "fabinterp"}),
+    ):
         if kind == "bars":
             figure = Figure(figsize=(wide, arrange(rules, wide).height))
             plot_rules(rules, outcome.X, figure.add_axes((0, 0, 1, 1)))
@@ -361,16 +486,23 @@ def picture(outcome, kind, wide, dark):
 
 def figure_html(outcome, kind, told):
     """One picture with its caption: wide and narrow, for light and for dark screens; the browser takes its own."""
-    drawn = {(wide, dark): picture(outcome, kind, wide, dark)
-             for wide in ((7.4, 3.4) if kind == "bars" else (5.6,)) for dark in (False, True)}
-    night, small, sources = "(prefers-color-scheme: dark)", "(max-width: 540px)", []
+    drawn = {
+        (wide, dark): picture(outcome, kind, wide, dark)
+        for wide in ((7.4, 3.4) if kind == "bars" else (5.6,))
+        for dark in (False, True)
+    }
+    night = "(prefers-color-scheme: dark)"
+    small = "(max-width: 540px)"
+    sources = []
     for (wide, dark), address in drawn.items():
-        media = " and ".join([small] * (wide == 3.4) + [night] * dark)
+        media = " and ".join(([small] if wide == 3.4 else []) + [night] * dark)
         sources.append((media, f'<source media="{media}" srcset="{address}">'))
     sources = [source for media, source in sorted(sources, key=lambda pair: -len(pair[0])) if media]
     plain_one = next(address for (wide, dark), address in drawn.items() if not dark)
-    return (f'<figure><picture>{"".join(sources)}<img src="{plain_one}" alt="{told}"></picture>'
-            f"<figcaption>{told}.</figcaption></figure>")
+    return (
+        f'<figure><picture>{"".join(sources)}<img src="{plain_one}" alt="{told}"></picture>'
+        f"<figcaption>{told}.</figcaption></figure>"
+    )
 
 
 def pictures_html(outcome):
@@ -378,7 +510,9 @@ def pictures_html(outcome):
     rules = outcome.rules
     kinds = [("bars", "Each rule as bars: the values it admits of each feature")]
     if len(rules.columns.names) > 1 and rules.n_conditions:
-        kinds.append(("regions", "Two features: the rows, the regions, the number of the rule that answers"))
+        kinds.append(
+            ("regions", "Two features: the rows, the regions, the number of the rule that answers")
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters that the font lacks
         return "".join(figure_html(outcome, kind, told) for kind, told in kinds)
@@ -409,9 +543,14 @@ def numbers_html(outcome):
 
 def page_html(outcome):
     """The whole page: rules, numbers, pictures, how to make it again."""
-    target, name = html.escape(plain(outcome.rules.target)), html.escape(plain(outcome.name))
+    target = html.escape(plain(outcome.rules.target))
+    name = html.escape(plain(outcome.name))
     steps = f"<p>In Python:</p><pre>{html.escape(outcome.steps)}</pre>" if outcome.steps else ""
-    order = "Read them from the top: the first rule that fits a row answers for it." if outcome.rules.ordered else ""
+    order = (
+        "Read them from the top: the first rule that fits a row answers for it."
+        if outcome.rules.ordered
+        else ""
+    )
     made = f"fabinterp {__version__}, scikit-learn {sys.modules['sklearn'].__version__}, numpy {np.__version__}"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Rules for {target}</title>
@@ -444,7 +583,9 @@ def check_out(path):
     if place.suffix.lower() not in _WRITERS:
         raise Refusal(f"--out must end in one of {', '.join(_WRITERS)}, got {few([place.name])}")
     if place.is_dir() or not place.parent.is_dir():
-        raise Refusal(f"--out {few([path])}: {'it is a folder' if place.is_dir() else 'its folder does not exist'}")
+        raise Refusal(
+            f"--out {few([path])}: {'it is a folder' if place.is_dir() else 'its folder does not exist'}"
+        )
     if not os.access(place if place.exists() else place.parent, os.W_OK):
         raise Refusal(f"--out {few([path])}: it cannot be written")
 
@@ -460,6 +601,7 @@ def write_out(path, outcome):
 # %% ../nbs/cli.ipynb #cli-arguments
 def whole(least, optional=False):
     """A reader of whole numbers from `least` up; with `optional`, 'none' too."""
+
     def number(text):
         if optional and text.lower() == "none":
             return None
@@ -468,8 +610,11 @@ def whole(least, optional=False):
         except ValueError:
             value = least - 1
         if not least <= value < 2**32:
-            raise argparse.ArgumentTypeError(f"a whole number from {least} up is needed, got {text!r}")
+            raise argparse.ArgumentTypeError(
+                f"a whole number from {least} up is needed, got {text!r}"
+            )
         return value
+
     return number
 
 
@@ -480,7 +625,9 @@ def share(text):
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"a number from 0 up, less than 1, is needed, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"a number from 0 up, less than 1, is needed, got {text!r}"
+        )
     return value
 
 
@@ -500,8 +647,10 @@ def wide_as(most):
 def tables_text(tables, wide=80):
     """Names and titles of tables, a line or a few each."""
     side = max(map(len, tables), default=0) + 2
-    return "\n".join(textwrap.fill(f"{name:<{side}}{table.title}", wide, subsequent_indent=" " * side)
-                     for name, table in tables.items())
+    return "\n".join(
+        textwrap.fill(f"{name:<{side}}{table.title}", wide, subsequent_indent=" " * side)
+        for name, table in tables.items()
+    )
 
 
 def reproduce_tables(options):
@@ -515,7 +664,9 @@ def reproduce_tables(options):
     except ValueError as error:
         raise Refusal(str(error)) from None
     except OSError as error:
-        raise Refusal(f"--out must be a folder, got {few([options.out])}: {error.strerror or error}") from None
+        raise Refusal(
+            f"--out must be a folder, got {few([options.out])}: {error.strerror or error}"
+        ) from None
     for table in tables:
         grid = measure_table(table, options.out, options.quick, again=options.again)
         print(printable("\n" + grid.to_text(wide_as(200)), sys.stdout), flush=True)
@@ -527,35 +678,84 @@ out, and they are not fitted again on all rows: the rules printed are the rules 
 
 def parser():
     """The parser of `fabinterp`."""
-    top = Parser(prog="fabinterp", description="A trained forest, said in a handful of rules.",
-                 epilog="example: fabinterp simplify homes.csv --target rent --out rules.html")
+    top = Parser(
+        prog="fabinterp",
+        description="A trained forest, said in a handful of rules.",
+        epilog="example: fabinterp simplify homes.csv --target rent --out rules.html",
+    )
     top.add_argument("--version", action="version", version=f"fabinterp {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="command", required=True, parser_class=Parser)
+    commands = top.add_subparsers(
+        dest="command", metavar="command", required=True, parser_class=Parser
+    )
     told = "train a forest on a table that ships with scikit-learn, print its rules, write a page"
     demo = commands.add_parser("demo", help=told, description=told[0].upper() + told[1:] + ".")
     told = "train a forest on a CSV file and print rules that say nearly the same"
-    simplify = commands.add_parser("simplify", help=told, description=told[0].upper() + told[1:] + ".", epilog=_EPILOG)
+    simplify = commands.add_parser(
+        "simplify", help=told, description=told[0].upper() + told[1:] + ".", epilog=_EPILOG
+    )
     simplify.add_argument("data", metavar="data.csv", help="a table with a first line of names")
     simplify.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
-    simplify.add_argument("--task", choices=["auto", "classification", "regression"], default="auto",
-                          help="auto: text and few whole numbers are classes, other numbers quantities")
-    simplify.add_argument("--test-share", type=share, default=0.25, metavar="SHARE",
-                          help="share of the rows held out to measure errors, 0 for none (default: 0.25)")
+    simplify.add_argument(
+        "--task",
+        choices=["auto", "classification", "regression"],
+        default="auto",
+        help="auto: text and few whole numbers are classes, other numbers quantities",
+    )
+    simplify.add_argument(
+        "--test-share",
+        type=share,
+        default=0.25,
+        metavar="SHARE",
+        help="share of the rows held out to measure errors, 0 for none (default: 0.25)",
+    )
     for command, out, most in ((demo, "fabinterp-demo.html", 5), (simplify, None, 10)):
-        command.add_argument("--max-rules", type=whole(1), default=most, metavar="N",
-                             help=f"the most rules, the last one included (default: {most})")
-        command.add_argument("--max-conditions", type=whole(1, True), default=4, metavar="N",
-                             help="the most conditions of a rule, or none for no limit (default: 4)")
-        command.add_argument("--random-state", type=whole(0), default=0, metavar="N", help="seed (default: 0)")
-        command.add_argument("--out", default=out, metavar="FILE", help="write the rules to a file that ends in "
-                             + ", ".join(_WRITERS) + (f" (default: {out})" if out else ""))
-    told = "measure a table of the papers again, beside other methods; without a name, list the tables"
-    again = commands.add_parser("reproduce", help=told, description=told[0].upper() + told[1:] + ".",
-                                epilog="A run that was stopped goes on where it stopped.")
+        command.add_argument(
+            "--max-rules",
+            type=whole(1),
+            default=most,
+            metavar="N",
+            help=f"the most rules, the last one included (default: {most})",
+        )
+        command.add_argument(
+            "--max-conditions",
+            type=whole(1, True),
+            default=4,
+            metavar="N",
+            help="the most conditions of a rule, or none for no limit (default: 4)",
+        )
+        command.add_argument(
+            "--random-state", type=whole(0), default=0, metavar="N", help="seed (default: 0)"
+        )
+        command.add_argument(
+            "--out",
+            default=out,
+            metavar="FILE",
+            help="write the rules to a file that ends in "
+            + ", ".join(_WRITERS)
+            + (f" (default: {out})" if out else ""),
+        )
+    told = (
+        "measure a table of the papers again, beside other methods; without a name, list the tables"
+    )
+    again = commands.add_parser(
+        "reproduce",
+        help=told,
+        description=told[0].upper() + told[1:] + ".",
+        epilog="A run that was stopped goes on where it stopped.",
+    )
     again.add_argument("tables", nargs="*", metavar="TABLE", help="the name of a table")
-    again.add_argument("--quick", action="store_true", help="a small part in minutes, kept in a file of its own")
-    again.add_argument("--out", default="results", metavar="FOLDER", help="where figures are kept (default: results)")
-    again.add_argument("--again", action="store_true", help="measure also what has been measured before")
+    again.add_argument(
+        "--quick", action="store_true", help="a small part in minutes, kept in a file of its own"
+    )
+    again.add_argument(
+        "--out",
+        default="results",
+        metavar="FOLDER",
+        help="where figures are kept (default: results)",
+    )
+    again.add_argument(
+        "--again", action="store_true", help="measure also what has been measured before"
+    )
     return top
 
 # %% ../nbs/cli.ipynb #cli-main
@@ -575,7 +775,9 @@ def run(arguments):
     if options.command == "demo":
         outcome = demo_outcome(options)
     else:
-        outcome = simplify_table(read_table(options.data), options, os.path.basename(options.data), say)
+        outcome = simplify_table(
+            read_table(options.data), options, os.path.basename(options.data), say
+        )
     print(printable("\n" + report_text(outcome, wide_as(110)), sys.stdout), flush=True)
     if options.out:
         with working(f"writing {plain(options.out)} …"):

@@ -26,7 +26,9 @@ from .rows.tables import by_chunks, check_at_least, check_choice, check_span, en
 def is_saved(model):
     """Whether a model is the path, text or parsed JSON of one that was saved, or an `Ensemble` already read."""
     parts = model if isinstance(model, (list, tuple)) else [model]
-    return len(parts) > 0 and all(isinstance(part, (str, os.PathLike, dict, Ensemble)) for part in parts)
+    return len(parts) > 0 and all(
+        isinstance(part, (str, os.PathLike, dict, Ensemble)) for part in parts
+    )
 
 
 def readable(model, columns):
@@ -75,9 +77,16 @@ def subject_of(model, X, method, classes, seed):
     model = getattr(model, "best_estimator_", model)
     ensemble = readable(model, read_columns(X))
     if method == "mixture" and ensemble is None:
-        raise ValueError(f"method must be 'auto' or 'tree' for a model without readable trees, got 'mixture' for "
-                         f"{type(model).__name__}")
-    if method == "mixture" or method == "auto" and ensemble is not None and len(ensemble.weights) > 1:
+        raise ValueError(
+            f"method must be 'auto' or 'tree' for a model without readable trees, got 'mixture' for "
+            f"{type(model).__name__}"
+        )
+    if (
+        method == "mixture"
+        or method == "auto"
+        and ensemble is not None
+        and len(ensemble.weights) > 1
+    ):
         labels = None if ensemble.classes is None else np.asarray(ensemble.classes)
         why = f"its {len(ensemble.weights)} trees were read"
         return Subject(model, ensemble.source, why, labels, ensemble=ensemble)
@@ -87,7 +96,9 @@ def subject_of(model, X, method, classes, seed):
         answer = ensemble.predict if ensemble.classes is None else ensemble.predict_proba
         reference = as_reference(answer, classes=ensemble.classes)
     name = reference.source if ensemble is None else ensemble.source
-    why = "a single tree, " * (method == "auto" and ensemble is not None) + f"asked for its answers: {reference.kind}"
+    why = (
+        "a single tree, " if method == "auto" and ensemble is not None else ""
+    ) + f"asked for its answers: {reference.kind}"
     return Subject(model, name, why, reference.classes, reference=reference)
 
 # %% ../nbs/explanation.ipynb #expl-classes
@@ -95,7 +106,8 @@ def named_classes(ensemble, X, said):
     """(n,) what an ensemble says of X, with each class that it never says put where that is most probable."""
     missing = [c for c, label in enumerate(ensemble.classes) if not np.any(said == label)]
     if missing:
-        said, shares = said.copy(), by_chunks(ensemble.predict_proba, encode(X, ensemble.columns))
+        said = said.copy()
+        shares = by_chunks(ensemble.predict_proba, encode(X, ensemble.columns))
     for c in missing:
         _, code, count = np.unique(said, return_inverse=True, return_counts=True)
         said[np.where(count[code] > 1, shares[:, c], -1.0).argmax()] = ensemble.classes[c]
@@ -106,22 +118,33 @@ def fitted(subject, X, said, max_rules, seed, options):
     """The fitted estimator that explains a subject on the rows of X, of which the subject says `said`."""
     if subject.ensemble is not None:
         kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier
-        first, y = subject.model, said if subject.classes is None else named_classes(subject.ensemble, X, said)
-        settings = {"max_rules": max_rules, "max_conditions": 3, "target": "ensemble", "random_state": seed, **options}
+        first = subject.model
+        y = said if subject.classes is None else named_classes(subject.ensemble, X, said)
+        settings = {
+            "max_rules": max_rules,
+            "max_conditions": 3,
+            "target": "ensemble",
+            "random_state": seed,
+            **options,
+        }
     else:
         kind = ProxyTreeRegressor if subject.classes is None else ProxyTreeClassifier
-        first, y = subject.reference, None
+        first = subject.reference
+        y = None
         settings = {"max_leaves": max_rules, "random_state": seed, **options}
     allowed = set(kind().get_params()) - {"estimator", "reference"}
     unknown = sorted(set(settings) - allowed)
     if unknown:
-        raise ValueError(f"options of {kind.__name__} are {', '.join(sorted(allowed))}, got {', '.join(unknown)}")
+        raise ValueError(
+            f"options of {kind.__name__} are {', '.join(sorted(allowed))}, got {', '.join(unknown)}"
+        )
     return kind(first, **settings).fit(X, y)
 
 # %% ../nbs/explanation.ipynb #expl-score
 def score(y, said, classes):
     """Share of right answers, or R² where `classes` is None."""
-    y, said = np.asarray(y), np.asarray(said)
+    y = np.asarray(y)
+    said = np.asarray(said)
     if classes is not None:
         return float(np.mean(y == said))
     return float(1 - np.mean((y - said) ** 2) / np.var(y)) if np.var(y) > 0 else float("nan")
@@ -134,7 +157,8 @@ def rows_of(X, at):
 
 def parted(n, share, rng):
     """Positions of the rows to fit to and of those held out, a `share` of n."""
-    order, n_out = rng.permutation(n), int(share * n)
+    order = rng.permutation(n)
+    n_out = int(share * n)
     return np.sort(order[n_out:]), np.sort(order[:n_out])
 
 # %% ../nbs/explanation.ipynb #expl-object
@@ -142,11 +166,12 @@ def parted(n, share, rng):
 class Explanation:
     """Rules that behave like a model, and how well they do; made by `explain`.
 
-    `rules` is a `RuleSet`; `fidelity` its agreement with the model on the rows of the fit, `fidelity_held_out` on
-    the others (nan if there are none); `method` "rule mixture" or "proxy tree"; `why` it was chosen; `model` the
-    estimator behind; `subject` what was explained; `n_rows` rows fitted and held out. With y, `model_score` and
-    `rules_score` are shares of right answers, or R², on the rows held out from the rules, if there are any, else on
-    all rows; without, nan. The model may have been trained on these rows.
+    `rules` is a `RuleSet`; `fidelity` its agreement with the model on the rows of the fit,
+    `fidelity_held_out` on the others (nan if there are none); `method` "rule mixture" or "proxy
+    tree"; `why` it was chosen; `model` the estimator behind; `subject` what was explained; `n_rows`
+    rows fitted and held out. With y, `model_score` and `rules_score` are shares of right answers,
+    or R², on the rows held out from the rules, if there are any, else on all rows; without, nan.
+    The model may have been trained on these rows.
     """
 
     rules: RuleSet
@@ -159,7 +184,10 @@ class Explanation:
     model_score: float = float("nan")
     rules_score: float = float("nan")
     why = property(lambda self: self.subject.why, doc="Why this method.")
-    tree = property(lambda self: getattr(self.model, "tree_", None), doc="The `Tree` of a proxy tree, else None.")
+    tree = property(
+        lambda self: getattr(self.model, "tree_", None),
+        doc="The `Tree` of a proxy tree, else None.",
+    )
 
     def predict(self, X):
         """(n,) what the rules say of the rows of X (n, d)."""
@@ -191,33 +219,52 @@ class Explanation:
         return f"<Explanation: {'; '.join(self.facts())}>"
 
     def _repr_html_(self):
-        return "".join(f"<div>{html.escape(fact)}</div>" for fact in self.facts()) + self.rules._repr_html_()
+        return (
+            "".join(f"<div>{html.escape(fact)}</div>" for fact in self.facts())
+            + self.rules._repr_html_()
+        )
 
 # %% ../nbs/explanation.ipynb #expl-told
 def explanation_of(found, subject, X, y, said, at, out):
     """The `Explanation` of a fitted estimator: its rules, measured on the rows `at` of the fit and `out` held out."""
-    rules, held = found.rules_, float("nan")
+    rules = found.rules_
+    held = float("nan")
     if len(out):
         held = rules.measure(rows_of(X, out), reference=said[out]).fidelity
     scores = ()
     if y is not None:
         rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
         asked = out if len(out) else at
-        answers, truth = rules.predict(rows_of(X, asked)), np.asarray(y)[asked]
+        answers = rules.predict(rows_of(X, asked))
+        truth = np.asarray(y)[asked]
         scores = score(truth, said[asked], subject.classes), score(truth, answers, subject.classes)
     method = "proxy tree" if subject.ensemble is None else "rule mixture"
-    return Explanation(rules, method, rules.fidelity, held, found, subject, (len(at), len(out)), *scores)
+    return Explanation(
+        rules, method, rules.fidelity, held, found, subject, (len(at), len(out)), *scores
+    )
 
 # %% ../nbs/explanation.ipynb #expl-door
-def explain(model, X, y=None, max_rules=10, *, method="auto", held_out=0.2, classes=None, random_state=None,
-            n_jobs=None, verbose=False, **options):
+def explain(
+    model,
+    X,
+    y=None,
+    max_rules=10,
+    *,
+    method="auto",
+    held_out=0.2,
+    classes=None,
+    random_state=None,
+    n_jobs=None,
+    verbose=False,
+    **options,
+):
     """A few rules that behave like a fitted model, with their fidelity to it: an `Explanation`.
 
     Parameters
     ----------
     model : fitted estimator, booster or its file, function of X, draws, or Reference
-        Tree ensembles that `read_ensemble` reads get a rule mixture; anything else that `as_reference` takes, and a
-        single tree, get a proxy tree.
+        Tree ensembles that `read_ensemble` reads get a rule mixture; anything else that
+        `as_reference` takes, and a single tree, get a proxy tree.
     X : frame or array (n, d)
         Rows of the kind that the model is to be explained on; its training rows will do.
     y : (n,) or None
@@ -239,7 +286,8 @@ def explain(model, X, y=None, max_rules=10, *, method="auto", held_out=0.2, clas
     check_choice("method", method, ("auto", "mixture", "tree"))
     if isinstance(held_out, bool) or not isinstance(held_out, Real) or not 0 <= held_out < 1:
         raise ValueError(f"held_out must be a share from 0 to below 1, got {held_out!r}")
-    entropy, X = entropy_of(random_state), table_of(X)
+    entropy = entropy_of(random_state)
+    X = table_of(X)
     subject = subject_of(model, X, method, classes, int(entropy[0]))
     said = subject.said(X)
     if subject.classes is None:

@@ -20,10 +20,35 @@ from math import inf, isnan
 
 import numpy as np
 
-from .rules.core import (Split, digits, encode, extent_text, extents, is_categorical, is_frame, label_of,
-                             label_text, leaf_values, plain, satisfied, weighted_sum)
-from .show.rule_plots import (answer_span, arrange, cut, draw_key, draw_points, draw_regions, edges, name_axes, plane,
-                            plot_rules, ruleset_of, scale)
+from fabinterp.rules.core import (
+    Split,
+    digits,
+    encode,
+    extent_text,
+    extents,
+    is_categorical,
+    is_frame,
+    label_of,
+    label_text,
+    leaf_values,
+    plain,
+    satisfied,
+    weighted_sum,
+)
+from fabinterp.show.rule_plots import (
+    answer_span,
+    arrange,
+    cut,
+    draw_key,
+    draw_points,
+    draw_regions,
+    edges,
+    name_axes,
+    plane,
+    plot_rules,
+    ruleset_of,
+    scale,
+)
 from .rows.tables import unit_of
 
 # %% ../nbs/explorer.ipynb #exp-space
@@ -41,19 +66,26 @@ class Space:
 
 def space_of(ruleset, Z=None, unit=None, fixed=()):
     """The `Space` of a table of encoded rows Z (n, d); without one, units are 1 and features reach anywhere."""
-    columns, d = ruleset.columns, len(ruleset.columns.names)
+    columns = ruleset.columns
+    d = len(ruleset.columns.names)
     unknown = [f for f in fixed if f not in columns.names and f not in range(d)]
     if unknown:
         raise ValueError(f"fixed must name columns or give their numbers, got {unknown[0]!r}")
     held = {columns.names.index(f) if f in columns.names else int(f) for f in fixed}
-    free, labels = np.array([j not in held for j in range(d)]), np.array([c is not None for c in columns.categories])
-    low, high, common, spread = np.full(d, -inf), np.full(d, inf), np.zeros(d), np.ones(d)
+    free = np.array([j not in held for j in range(d)])
+    labels = np.array([c is not None for c in columns.categories])
+    low = np.full(d, -inf)
+    high = np.full(d, inf)
+    common = np.zeros(d)
+    spread = np.ones(d)
     for j in range(d if Z is not None else 0):
         known = Z[np.isfinite(Z[:, j]), j]
         if labels[j]:
             common[j] = np.bincount(known.astype(int)).argmax() if len(known) else 0
         elif len(known):
-            low[j], high[j], spread[j] = known.min(), known.max(), unit_of(known, np.ones(len(known)))[1]
+            low[j] = known.min()
+            high[j] = known.max()
+            spread[j] = unit_of(known, np.ones(len(known)))[1]
     spread = spread if unit is None else np.asarray(unit, dtype=float)
     if spread.shape != (d,) or not (spread > 0).all():
         raise ValueError(f"unit must hold one positive number per column ({d}), got {unit!r}")
@@ -87,7 +119,9 @@ class Goal:
     rule: int  # that answers x; -1: none
     answer: object  # what x is told: a label or number; None: nothing
     to: object = None  # a label: only this one counts
-    by: float | None = None  # numbers: how far the answer has to move; None: another number or equation
+    by: float | None = (
+        None  # numbers: how far the answer has to move; None: another number or equation
+    )
 
     def wants(self, c):
         """Whether class number c counts."""
@@ -96,7 +130,8 @@ class Goal:
 
     def differs(self, r):
         """Whether rule r says another number or equation than the rule of x."""
-        leaf, own = self.ruleset.rules[r].leaf, self.ruleset.rules[self.rule].leaf if self.rule >= 0 else None
+        leaf = self.ruleset.rules[r].leaf
+        own = self.ruleset.rules[self.rule].leaf if self.rule >= 0 else None
         if own is None or leaf.has_equation or own.has_equation:
             return leaf != own
         return leaf.constant != own.constant
@@ -104,7 +139,8 @@ class Goal:
     def met(self, Z):
         """Which encoded rows (n, d) are told another answer, (n,)."""
         chosen = answerable(self.ruleset, Z)
-        found, rows = np.zeros(len(Z), dtype=bool), np.flatnonzero(chosen >= 0)
+        found = np.zeros(len(Z), dtype=bool)
+        rows = np.flatnonzero(chosen >= 0)
         if self.ruleset.classes is None and self.by is None:
             other = np.array([self.differs(r) for r in range(len(self.ruleset.rules))])
             found[rows] = other[chosen[rows]]
@@ -113,7 +149,9 @@ class Goal:
             if self.ruleset.classes is None:
                 found[rows] = np.abs(said - self.answer) >= self.by * (1 - 1e-12)
             else:
-                wanted = {label_of(label) for c, label in enumerate(self.ruleset.classes) if self.wants(c)}
+                wanted = {
+                    label_of(label) for c, label in enumerate(self.ruleset.classes) if self.wants(c)
+                }
                 found[rows] = [label_of(label) in wanted for label in said]
         return found
 
@@ -124,18 +162,26 @@ def goal_of(ruleset, x, to=None, by=None):
     if to is not None and (classes is None or label_of(to) not in classes):
         raise ValueError(f"to must be one of the classes {list(classes or ())}, got {to!r}")
     if by is not None and (classes is not None or not by > 0):
-        raise ValueError(f"by must be a positive number, for rules that answer with numbers, got {by!r}")
+        raise ValueError(
+            f"by must be a positive number, for rules that answer with numbers, got {by!r}"
+        )
     rule = int(answerable(ruleset, x[None])[0])
     answer = None if rule < 0 else ruleset.predict(x[None])[0]
     if by is not None and answer is None:
         raise ValueError("by needs a row that gets an answer, got one that no rule answers")
-    return Goal(ruleset, rule, answer if classes is None or rule < 0 else label_of(answer),
-                None if to is None else label_of(to), by)
+    return Goal(
+        ruleset,
+        rule,
+        answer if classes is None or rule < 0 else label_of(answer),
+        None if to is None else label_of(to),
+        by,
+    )
 
 # %% ../nbs/explorer.ipynb #exp-parts
 def parts_within(rule, r, goal):
     """Where rule r answers otherwise: a list of conditions to add to its own, (X2); None if curves decide."""
-    leaf, classes = rule.leaf, goal.ruleset.classes
+    leaf = rule.leaf
+    classes = goal.ruleset.classes
     if classes is None and goal.by is None:
         return [()] if goal.differs(r) else []
     if not leaf.has_equation:
@@ -145,8 +191,11 @@ def parts_within(rule, r, goal):
     if leaf.curves:
         return None
     if classes is None:
-        up, down = goal.answer + goal.by, goal.answer - goal.by
-        said = [(up, True)] * bool(up <= leaf.upper) + [(down, False)] * bool(down >= leaf.lower)
+        up = goal.answer + goal.by
+        down = goal.answer - goal.by
+        said = ([(up, True)] if up <= leaf.upper else []) + (
+            [(down, False)] if down >= leaf.lower else []
+        )
         return [((Split(leaf.features, end - leaf.value, leaf.coef), side),) for end, side in said]
     if leaf.link == "logit":
         asked = Split(leaf.features, -leaf.value, leaf.coef)
@@ -162,7 +211,11 @@ def duels(leaf, c):
             yield Split(leaf.features, leaf.value[k] - leaf.value[c], coef), True
 
 # %% ../nbs/explorer.ipynb #exp-nearest-in
-_ROOM = 1e-12, 1e-9, 1e-6  # relative: how far within a slanted border a row is put, so that rounding leaves it there
+_ROOM = (
+    1e-12,
+    1e-9,
+    1e-6,
+)  # relative: how far within a slanted border a row is put, so that rounding leaves it there
 
 
 def within_reach(e, x, space, columns):
@@ -172,7 +225,15 @@ def within_reach(e, x, space, columns):
         return x[j] if e.missing else None  # a gap stays a gap
     if space.labels[j]:
         codes = [c for c in range(len(columns.categories[j])) if e.inside is None or c in e.inside]
-        best = x[j] if x[j] in codes else space.common[j] if space.common[j] in codes else codes[0] if codes else None
+        best = (
+            x[j]
+            if x[j] in codes
+            else space.common[j]
+            if space.common[j] in codes
+            else codes[0]
+            if codes
+            else None
+        )
     else:
         best = np.nextafter(e.low, inf) if x[j] <= e.low else min(x[j], e.high)
         reached = min(space.low[j], x[j]) <= best <= max(space.high[j], x[j])
@@ -185,7 +246,8 @@ def nearest_in(conditions, x, space, columns):
     merged = extents(conditions, columns)
     if merged is None:
         return None
-    row, slanted = x.copy(), []
+    row = x.copy()
+    slanted = []
     for e in merged:
         if len(e.features) > 1 or e.coef != (1.0,):
             slanted.append(e)
@@ -195,8 +257,13 @@ def nearest_in(conditions, x, space, columns):
             return None
         row[e.features[0]] = value
     if slanted and not satisfied(conditions, row[None])[0]:
-        ways = (across(slanted, [e for e in merged if e not in slanted], row, x, space, room) for room in _ROOM)
-        row = next((way for way in ways if way is not None and satisfied(conditions, way[None])[0]), None)
+        ways = (
+            across(slanted, [e for e in merged if e not in slanted], row, x, space, room)
+            for room in _ROOM
+        )
+        row = next(
+            (way for way in ways if way is not None and satisfied(conditions, way[None])[0]), None
+        )
     return None if row is None else (float(distance(x, row[None], space)[0]), row)
 
 # %% ../nbs/explorer.ipynb #exp-across
@@ -208,36 +275,49 @@ def across(slanted, straight, row, x, space, room):
     if any(np.isnan(x[list(e.features)]).any() and not e.missing or e.empty for e in slanted):
         return None
     slanted = [e for e in slanted if not np.isnan(x[list(e.features)]).any()]
-    moving = sorted({f for e in slanted for f in e.features if space.free[f] and not space.labels[f]})
+    moving = sorted(
+        {f for e in slanted for f in e.features if space.free[f] and not space.labels[f]}
+    )
     if not moving:
         return row
-    low, high = np.minimum(space.low, x), np.maximum(space.high, x)
+    low = np.minimum(space.low, x)
+    high = np.maximum(space.high, x)
     for e in straight:
         if e.features[0] in moving:
             j = e.features[0]
-            low[j], high[j] = max(low[j], np.nextafter(e.low, inf)), min(high[j], e.high)
-    sums, ends = [], []
+            low[j] = max(low[j], np.nextafter(e.low, inf))
+            high[j] = min(high[j], e.high)
+    sums = []
+    ends = []
     for e in slanted:
         weight = np.zeros(len(x))
         weight[list(e.features)] = e.coef
         now = float(weighted_sum(row[None], e.features, e.coef)[0])
         gap = room * (abs(now) + float(np.abs(weight[moving]) @ (np.abs(x) + space.unit)[moving]))
-        sums += [-weight] * (e.low > -inf) + [weight] * (e.high < inf)
-        ends += [now - e.low - gap] * (e.low > -inf) + [e.high - now - gap] * (e.high < inf)
-    return shortest_way(np.array(sums)[:, moving], np.array(ends), row, moving, x, (low, high), space)
+        sums += ([-weight] if e.low > -inf else []) + ([weight] if e.high < inf else [])
+        ends += ([now - e.low - gap] if e.low > -inf else []) + (
+            [e.high - now - gap] if e.high < inf else []
+        )
+    return shortest_way(
+        np.array(sums)[:, moving], np.array(ends), row, moving, x, (low, high), space
+    )
 
 
 def shortest_way(sums, ends, row, moving, x, within, space):
     """The row nearest to x with sums · (row' − row) ≤ ends, of the features `moving`: a linear program (X4)."""
     from scipy.optimize import linprog
-    unit, start = space.unit[moving], (row - x)[moving]
+
+    unit = space.unit[moving]
+    start = (row - x)[moving]
     start = np.nan_to_num(start)
     low, high = (np.clip((end - x)[moving] / unit, -1e12, 1e12) for end in within)
     bounds = np.maximum(0.0, np.block([[low, -high], [high, -low]])).T
     sides = np.hstack([sums * unit, -sums * unit])
     size = np.abs(sides).max(axis=1, keepdims=True)
     size[size == 0] = 1.0
-    found = linprog(np.ones(2 * len(moving)), sides / size, (ends + sums @ start) / size[:, 0], bounds=bounds)
+    found = linprog(
+        np.ones(2 * len(moving)), sides / size, (ends + sums @ start) / size[:, 0], bounds=bounds
+    )
     if found.status != 0:
         return None
     out = row.copy()
@@ -271,7 +351,8 @@ def outside_of(conditions, columns):
 
 def search(goal, x, space, parts):
     """The nearest row to x in any of the parts that is told another answer, or None: best first, equation (X5)."""
-    ruleset, turn = goal.ruleset, 0
+    ruleset = goal.ruleset
+    turn = 0
     heap = []
     for conditions in parts:
         found = nearest_in(conditions, x, space, ruleset.columns)
@@ -283,7 +364,9 @@ def search(goal, x, space, parts):
         if goal.met(row[None])[0]:
             return cost, row, conditions
         caught = int(ruleset.apply(row[None])[0])
-        for rest in outside_of(ruleset.rules[caught].conditions, ruleset.columns) if caught >= 0 else ():
+        for rest in (
+            outside_of(ruleset.rules[caught].conditions, ruleset.columns) if caught >= 0 else ()
+        ):
             smaller = conditions + rest
             found = nearest_in(smaller, x, space, ruleset.columns)
             if found:
@@ -302,7 +385,8 @@ def tighten(x, row, features, goal, rounds=4, n=33):
             if not len(found):
                 break
             first = found[0]
-            row, ends = tried[first], (tried[max(first - 1, 0), j], tried[first, j])
+            row = tried[first]
+            ends = (tried[max(first - 1, 0), j], tried[first, j])
     return row
 
 
@@ -311,7 +395,11 @@ def places_around(x, space, columns, n=129):
     rows = [x[None]]
     for j in np.flatnonzero(space.free & ~np.isnan(x)):
         labels = columns.categories[j]
-        values = np.arange(len(labels)) if labels is not None else np.linspace(space.low[j], space.high[j], n)
+        values = (
+            np.arange(len(labels))
+            if labels is not None
+            else np.linspace(space.low[j], space.high[j], n)
+        )
         if np.isfinite(values).all():
             rows.append(np.tile(x, (len(values), 1)))
             rows[-1][:, j] = values
@@ -324,7 +412,8 @@ def feel(goal, x, space, Z=None, most=6):
     if Z is not None:
         tried = np.vstack([tried, np.where(space.free, Z, x)])
     costs = distance(x, tried, space)
-    tried, costs = tried[np.isfinite(costs)], costs[np.isfinite(costs)]
+    tried = tried[np.isfinite(costs)]
+    costs = costs[np.isfinite(costs)]
     near = tried[np.argsort(costs, kind="stable")]
     rows = []
     for row in near[goal.met(near)][:most]:
@@ -366,7 +455,8 @@ def nearest_change(rules, x, X=None, *, to=None, by=None, fixed=(), unit=None):
     x : one row, a frame or encoded numbers (d,). A gap stays a gap.
     X : the training table (n, d): gives units and keeps the change within its range.
     to : a label; None: any other. For numbers: see `by`.
-    by : for rules that answer with numbers, how far the answer has to move, up or down. None: another number, or
+    by : for rules that answer with numbers, how far the answer has to move, up or down. None:
+    another number, or
         where equations answer, another equation.
     fixed : columns, by name or number, that keep their values.
     unit : (d,) what counts as a step of one; None: the spread of each column of X, or 1.
@@ -374,8 +464,10 @@ def nearest_change(rules, x, X=None, *, to=None, by=None, fixed=(), unit=None):
     ruleset = ruleset_of(rules)
     x = row_of(ruleset, x)
     Z = None if X is None else encode(X, ruleset.columns)
-    goal, space = goal_of(ruleset, x, to, by), space_of(ruleset, Z, unit, fixed)
-    parts, curved = [], False
+    goal = goal_of(ruleset, x, to, by)
+    space = space_of(ruleset, Z, unit, fixed)
+    parts = []
+    curved = False
     for r, rule in enumerate(ruleset.rules):
         within = parts_within(rule, r, goal)
         curved |= within is None
@@ -392,14 +484,25 @@ def nearest_change(rules, x, X=None, *, to=None, by=None, fixed=(), unit=None):
     if row is None:
         return None
     answer = ruleset.predict(row[None])[0]
-    return Change(x, row, int(ruleset.apply(row[None])[0]), answer, float(distance(x, row[None], space)[0]), not curved)
+    return Change(
+        x,
+        row,
+        int(ruleset.apply(row[None])[0]),
+        answer,
+        float(distance(x, row[None], space)[0]),
+        not curved,
+    )
 
 # %% ../nbs/explorer.ipynb #exp-here
 def value_text(x, f, columns):
     """The value of feature f of an encoded row (d,), for reading: a label, four digits, or missing."""
     if isnan(x[f]):
         return "missing"
-    return f"{x[f]:.4g}" if columns.categories[f] is None else label_text(columns.categories[f][int(x[f])])
+    return (
+        f"{x[f]:.4g}"
+        if columns.categories[f] is None
+        else label_text(columns.categories[f][int(x[f])])
+    )
 
 
 def here_text(e, x, columns):
@@ -416,9 +519,13 @@ def refusals(ruleset, x, chosen, most=3):
     """Why the rules before the chosen one do not answer, a phrase each: their first condition that fails."""
     said = []
     for r in range(chosen):
-        failed = [e for e in extents(ruleset.rules[r].conditions, ruleset.columns) or () if not holds(e, x)]
+        failed = [
+            e
+            for e in extents(ruleset.rules[r].conditions, ruleset.columns) or ()
+            if not holds(e, x)
+        ]
         said += [f"rule {r + 1} wants {here_text(failed[0], x, ruleset.columns)}"] if failed else []
-    return said[:most] + [f"and {len(said) - most} more"] * (len(said) > most)
+    return said[:most] + ([f"and {len(said) - most} more"] if len(said) > most else [])
 
 
 def holds(e, x):
@@ -447,17 +554,23 @@ def sum_line(leaf, k, x, columns):
         said += f" {'-' if part < 0 else '+'} {abs(part):.4g} ({plain(columns.names[f])} {value_text(x, f, columns)})"
     total = leaf.sums[k][0] + sum(sum_parts(leaf, k, x, columns).values())
     kept = float(leaf_values(leaf, x[None], columns)[0, k])
-    return f"{said} = {total:.4g}" + f", kept at {kept:.4g}" * (f"{kept:.4g}" != f"{total:.4g}")
+    return f"{said} = {total:.4g}" + (
+        f", kept at {kept:.4g}" if f"{kept:.4g}" != f"{total:.4g}" else ""
+    )
 
 
 def sum_lines(ruleset, r, x):
     """The equations of rule r with the numbers of a row put in, pairs of a name and a line; none for a constant."""
-    leaf, columns, classes = ruleset.rules[r].leaf, ruleset.columns, ruleset.classes
+    leaf = ruleset.rules[r].leaf
+    columns = ruleset.columns
+    classes = ruleset.classes
     if not leaf.has_equation:
         return []
     if leaf.link != "softmax":
         return [("sum", sum_line(leaf, 0, x, columns))]
-    return [(f"sum of {label_text(c)}", sum_line(leaf, k, x, columns)) for k, c in enumerate(classes)]
+    return [
+        (f"sum of {label_text(c)}", sum_line(leaf, k, x, columns)) for k, c in enumerate(classes)
+    ]
 
 # %% ../nbs/explorer.ipynb #exp-account
 def told_text(ruleset, x):
@@ -470,13 +583,17 @@ def told_text(ruleset, x):
 
 def moves_text(change, ruleset):
     """What changes, for reading: age from 40 to just above 45.5 and colour from red to blue."""
-    said, columns = [], ruleset.columns
+    said = []
+    columns = ruleset.columns
     for j in change.features:
-        after, border = value_text(change.after, j, columns), float(np.nextafter(change.after[j], -inf))
+        after = value_text(change.after, j, columns)
+        border = float(np.nextafter(change.after[j], -inf))
         if columns.categories[j] is None:
             over = len(digits(border)) < len(digits(change.after[j]))
             after = f"just above {digits(border)}" if over else digits(change.after[j])
-        said.append(f"{plain(columns.names[j])} from {value_text(change.before, j, columns)} to {after}")
+        said.append(
+            f"{plain(columns.names[j])} from {value_text(change.before, j, columns)} to {after}"
+        )
     return " and ".join(said)
 
 
@@ -487,19 +604,27 @@ def account(rules, x, change=None):
     """
     ruleset = ruleset_of(rules)
     x = row_of(ruleset, x)
-    r, n = int(answerable(ruleset, x[None])[0]), len(ruleset.rules)
+    r = int(answerable(ruleset, x[None])[0])
+    n = len(ruleset.rules)
     if r < 0:
         said = [(plain(ruleset.target), "no answer: no rule holds, or its equation meets a gap")]
     else:
         merged = extents(ruleset.rules[r].conditions, ruleset.columns) or ()
-        why = " and ".join(here_text(e, x, ruleset.columns) for e in merged) or ("otherwise" if r else "always")
+        why = " and ".join(here_text(e, x, ruleset.columns) for e in merged) or (
+            "otherwise" if r else "always"
+        )
         said = [(plain(ruleset.target), told_text(ruleset, x)), (f"rule {r + 1} of {n}", why)]
         before = refusals(ruleset, x, r) if ruleset.ordered else []
-        said += [("not before", "; ".join(before))] * bool(before) + sum_lines(ruleset, r, x)
+        said += ([("not before", "; ".join(before))] if before else []) + sum_lines(ruleset, r, x)
     if change is not None:
         word = "another answer if" if change.exact else "another answer (a nearer one may exist) if"
-        said.append((word, f"{moves_text(change, ruleset)}: rule {change.rule + 1} then says "
-                     f"{told_text(ruleset, change.after)}"))
+        said.append(
+            (
+                word,
+                f"{moves_text(change, ruleset)}: rule {change.rule + 1} then says "
+                f"{told_text(ruleset, change.after)}",
+            )
+        )
     return said
 
 # %% ../nbs/explorer.ipynb #exp-mark
@@ -509,17 +634,32 @@ _INK = "#D55E00"  # of the point; the palette of the pictures is for answers
 def mark_rules(ax, ruleset, layout, ends, x, change=None):
     """On `plot_rules`: a frame around the rule that answers x (d,), and per column a line at the value of x."""
     from matplotlib.patches import Rectangle
+
     r = int(ruleset.apply(x[None])[0])
     if r >= 0:
-        top, tall = layout.tops[r] - 0.04, layout.tops[r + 1] - layout.tops[r] - 0.02
-        ax.add_patch(Rectangle((0.02, top), layout.width - 0.04, tall, fill=False, ec=_INK, lw=1.6, gid="answers"))
+        top = layout.tops[r] - 0.04
+        tall = layout.tops[r + 1] - layout.tops[r] - 0.02
+        ax.add_patch(
+            Rectangle(
+                (0.02, top), layout.width - 0.04, tall, fill=False, ec=_INK, lw=1.6, gid="answers"
+            )
+        )
     for f, left in zip(layout.features, layout.left, strict=True):
         for row, style in ((x, "-"), (change.after if change else x, ":")):
             if isnan(row[f]) or row is not x and row[f] == x[f]:
                 continue
-            place = left + (layout.column - 0.26) * np.clip((row[f] - ends[f][0]) / (ends[f][1] - ends[f][0]), 0, 1)
-            ax.plot([place] * 2, [layout.tops[0] - 0.05, layout.tops[-1] - 0.08], style, color=_INK, lw=1.2, zorder=4,
-                    gid=f"x{f}" if row is x else f"after{f}")
+            place = left + (layout.column - 0.26) * np.clip(
+                (row[f] - ends[f][0]) / (ends[f][1] - ends[f][0]), 0, 1
+            )
+            ax.plot(
+                [place] * 2,
+                [layout.tops[0] - 0.05, layout.tops[-1] - 0.08],
+                style,
+                color=_INK,
+                lw=1.2,
+                zorder=4,
+                gid=f"x{f}" if row is x else f"after{f}",
+            )
 
 
 def mark_regions(ax, features, x, change=None):
@@ -527,26 +667,37 @@ def mark_regions(ax, features, x, change=None):
     place = x[list(features)]
     style = dict(mfc="white", mec=_INK, ms=10, mew=2.4, zorder=6, clip_on=False)
     ax.plot(*place[:, None], "o", gid="point", **style)
-    if change is not None and set(change.features) <= set(features):  # else the arrow would leave the plane
+    if change is not None and set(change.features) <= set(
+        features
+    ):  # else the arrow would leave the plane
         to = change.after[list(features)]
-        ax.annotate("", to, place, arrowprops=dict(arrowstyle="->", color=_INK, lw=1.8, shrinkA=6), zorder=6)
+        ax.annotate(
+            "", to, place, arrowprops=dict(arrowstyle="->", color=_INK, lw=1.8, shrinkA=6), zorder=6
+        )
         ax.plot(*to[:, None], "D", gid="after", **(style | {"ms": 6, "mew": 1.8}))
 
 # %% ../nbs/explorer.ipynb #exp-slice
 def draw_slice(ax, ruleset, Z, y, features, x, steps=120):
     """Two features as they are for a row x (d,): the others stay at its values; rows Z (n, d) coloured by y, faint.
 
-    `plot_regions` fixes the others at their medians; here the ground under the point is the point's own answer.
+    `plot_regions` fixes the others at their medians; here the ground under the point is the point's
+    own answer.
     """
     shown = np.vstack([Z, x])
     ends = [scale(ruleset, f, shown) for f in features]
-    ends = [(a, b) if ruleset.columns.categories[f] is not None else (a - 0.03 * (b - a), b + 0.03 * (b - a))
-            for f, (a, b) in zip(features, ends, strict=True)]
+    ends = [
+        (a, b)
+        if ruleset.columns.categories[f] is not None
+        else (a - 0.03 * (b - a), b + 0.03 * (b - a))
+        for f, (a, b) in zip(features, ends, strict=True)
+    ]
     lines = [edges(ruleset, f, end, steps) for f, end in zip(features, ends, strict=True)]
     span = answer_span(ruleset, None if y is None or ruleset.classes is not None else y)
     draw_regions(ax, ruleset, features, *lines, x, span)
     known = np.isfinite(Z[:, features]).all(axis=1)
-    draw_points(ax, Z[known][:, features], None if y is None else np.asarray(y)[known], ruleset, span)
+    draw_points(
+        ax, Z[known][:, features], None if y is None else np.asarray(y)[known], ruleset, span
+    )
     ax.set(xlim=ends[0], ylim=ends[1])
     name_axes(ax, ruleset, features, 0)
     draw_key(ax, ruleset, span)
@@ -565,7 +716,9 @@ def still(draw, values, figsize=(5.0, 3.0), dpi=96):
     """One picture: `draw(figure, **values)` draws and says; returns (PNG bytes, what was said)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    figure, buffer = Figure(figsize=figsize, dpi=dpi, layout="constrained"), io.BytesIO()
+
+    figure = Figure(figsize=figsize, dpi=dpi, layout="constrained")
+    buffer = io.BytesIO()
     said = draw(figure, **values)
     FigureCanvasAgg(figure).print_png(buffer)  # draws once; savefig would draw twice
     return buffer.getvalue(), said or ""
@@ -575,9 +728,11 @@ def said_html(said):
     """A text, or pairs of a heading and a line, as escaped HTML that reads on light and dark grounds."""
     if isinstance(said, str):
         return f'<div style="overflow-wrap:anywhere">{html.escape(said)}</div>'
-    row = ('<tr style="background:none;color:inherit"><td style="text-align:left;vertical-align:top;opacity:.7;'
-           'padding:.1em .8em .1em 0;white-space:nowrap">{}</td>'
-           '<td style="text-align:left;overflow-wrap:anywhere;white-space:normal">{}</td></tr>')
+    row = (
+        '<tr style="background:none;color:inherit"><td style="text-align:left;vertical-align:top;opacity:.7;'
+        'padding:.1em .8em .1em 0;white-space:nowrap">{}</td>'
+        '<td style="text-align:left;overflow-wrap:anywhere;white-space:normal">{}</td></tr>'
+    )
     rows = "".join(row.format(html.escape(head), html.escape(line)) for head, line in said)
     return f'<table style="border-collapse:collapse;color:inherit;line-height:1.35">{rows}</table>'
 
@@ -593,16 +748,24 @@ class Film:
         return f"{len(self.stills)} pictures under a slider ({self.label})"
 
     def _repr_html_(self):
-        pick = ("const all=this.parentNode.nextElementSibling.children;[...all].forEach((c,i)=>c.style.display="
-                "i==this.value?'block':'none');this.nextElementSibling.textContent=+this.value+1")
+        pick = (
+            "const all=this.parentNode.nextElementSibling.children;[...all].forEach((c,i)=>c.style.display="
+            "i==this.value?'block':'none');this.nextElementSibling.textContent=+this.value+1"
+        )
         frames = []
         for i, (data, said) in enumerate(self.stills):
             image = f'<img src="data:image/png;base64,{base64.b64encode(data).decode()}" alt="" style="max-width:100%">'
-            frames.append(f'<div style="display:{"none" if i else "block"}">{said_html(said)}{image}</div>')
-        slider = (f'<input type="range" min="0" max="{len(frames) - 1}" value="0" style="width:18em;max-width:60%;'
-                  f'vertical-align:middle" aria-label="{html.escape(self.label)}" oninput="{html.escape(pick)}">')
-        return (f'<div class="fabinterp-film"><div>{html.escape(self.label)} {slider} <span>1</span> of {len(frames)}'
-                f'</div><div>{"".join(frames)}</div></div>')
+            frames.append(
+                f'<div style="display:{"none" if i else "block"}">{said_html(said)}{image}</div>'
+            )
+        slider = (
+            f'<input type="range" min="0" max="{len(frames) - 1}" value="0" style="width:18em;max-width:60%;'
+            f'vertical-align:middle" aria-label="{html.escape(self.label)}" oninput="{html.escape(pick)}">'
+        )
+        return (
+            f'<div class="fabinterp-film"><div>{html.escape(self.label)} {slider} <span>1</span> of {len(frames)}'
+            f"</div><div>{''.join(frames)}</div></div>"
+        )
 
 
 def film(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=75):
@@ -613,19 +776,28 @@ def film(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=75):
 def control(name, spec, value=None):
     """A labelled control: a slider for (low, high, step), a list of choices, a tick for True or False, or a widget."""
     import ipywidgets
+
     if isinstance(spec, ipywidgets.Widget):
         return spec
-    style = dict(description=cut(name, 26), tooltip=name, style={"description_width": "13em"},
-                 layout=ipywidgets.Layout(width="auto", max_width="36em"))
+    style = dict(
+        description=cut(name, 26),
+        tooltip=name,
+        style={"description_width": "13em"},
+        layout=ipywidgets.Layout(width="auto", max_width="36em"),
+    )
     if isinstance(spec, bool):
         return ipywidgets.Checkbox(value=spec, **style)
     if isinstance(spec, list):
-        return ipywidgets.Dropdown(options=spec, **({} if value is None else {"value": value}), **style)
+        return ipywidgets.Dropdown(
+            options=spec, **({} if value is None else {"value": value}), **style
+        )
     low, high, step = spec
     whole = all(isinstance(v, (int, np.integer)) for v in spec)
     kind = ipywidgets.IntSlider if whole else ipywidgets.FloatSlider
     extra = {} if whole else {"readout_format": ".4g"}
-    return kind(value=low if value is None else value, min=low, max=high, step=step, **extra, **style)
+    return kind(
+        value=low if value is None else value, min=low, max=high, step=step, **extra, **style
+    )
 
 # %% ../nbs/explorer.ipynb #exp-panel
 class Panel:
@@ -634,19 +806,46 @@ class Panel:
     Shown in a notebook it is live; stored in one, it is the `Film` of its `frames`.
     """
 
-    def __init__(self, draw, controls, *, values=None, links=None, frames=(), label="picture", figsize=(5.0, 3.0)):
+    def __init__(
+        self,
+        draw,
+        controls,
+        *,
+        values=None,
+        links=None,
+        frames=(),
+        label="picture",
+        figsize=(5.0, 3.0),
+    ):
         import ipywidgets
-        self.draw, self.links, self.frames, self.label, self.figsize = draw, links or {}, frames, label, figsize
-        self.controls = {name: control(name, spec, (values or {}).get(name)) for name, spec in controls.items()}
-        self.said, self.picture, self.quiet = ipywidgets.HTML(), ipywidgets.Image(format="png"), False
+
+        self.draw = draw
+        self.links = links or {}
+        self.frames = frames
+        self.label = label
+        self.figsize = figsize
+        self.controls = {
+            name: control(name, spec, (values or {}).get(name)) for name, spec in controls.items()
+        }
+        self.said = ipywidgets.HTML()
+        self.picture = ipywidgets.Image(format="png")
+        self.quiet = False
         self.said.add_class("fabinterp-said")
         self.picture.add_class("fabinterp-picture")
-        columns = ipywidgets.Layout(display="grid", grid_template_columns="repeat(auto-fit, minmax(24em, 1fr))")
-        self.picture.layout = ipywidgets.Layout(max_width="100%", object_fit="contain", align_self="flex-start")
+        columns = ipywidgets.Layout(
+            display="grid", grid_template_columns="repeat(auto-fit, minmax(24em, 1fr))"
+        )
+        self.picture.layout = ipywidgets.Layout(
+            max_width="100%", object_fit="contain", align_self="flex-start"
+        )
         self.said.layout = ipywidgets.Layout(flex="1 1 20em", min_width="16em")
         side = ipywidgets.Layout(display="flex", flex_flow="row wrap")
-        self.widget = ipywidgets.VBox([ipywidgets.Box(list(self.controls.values()), layout=columns),
-                                       ipywidgets.Box([self.picture, self.said], layout=side)])
+        self.widget = ipywidgets.VBox(
+            [
+                ipywidgets.Box(list(self.controls.values()), layout=columns),
+                ipywidgets.Box([self.picture, self.said], layout=side),
+            ]
+        )
         self.widget.add_class("fabinterp-panel")
         for name, one in self.controls.items():
             one.observe(lambda change, name=name: self.moved(name), "value")
@@ -679,7 +878,9 @@ class Panel:
         if self.frames:
             shots = film(self.draw, self.frames, self.label, self.figsize)
             bundle["text/html"] = shots._repr_html_()
-        return bundle | {"text/plain": f"a panel with {', '.join(self.controls)}: live where a kernel runs"}
+        return bundle | {
+            "text/plain": f"a panel with {', '.join(self.controls)}: live where a kernel runs"
+        }
 
 # %% ../nbs/explorer.ipynb #exp-asked
 def used(ruleset, most=8):
@@ -697,7 +898,11 @@ def steps_of(Z, f):
     known = Z[np.isfinite(Z[:, f]), f]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     whole = (known == np.round(known)).all() and high - low >= 8
-    return low, high, 1.0 if whole or high == low else float(10.0 ** np.floor(np.log10((high - low) / 50)))
+    return (
+        low,
+        high,
+        1.0 if whole or high == low else float(10.0 ** np.floor(np.log10((high - low) / 50))),
+    )
 
 
 def standing(x, f, Z):
@@ -708,7 +913,8 @@ def standing(x, f, Z):
 
 def feature_controls(f, ruleset, Z, x):
     """Controls for a feature of encoded rows Z (n, d), standing at x (d,): a slider or a list; a tick for gaps."""
-    name, labels = plain(ruleset.columns.names[f]), ruleset.columns.categories[f]
+    name = plain(ruleset.columns.names[f])
+    labels = ruleset.columns.categories[f]
     if labels is None:
         found = {f"x{f}": control(name, steps_of(Z, f), standing(x, f, Z))}
     else:
@@ -734,7 +940,8 @@ class View:
         """The encoded row (d,) that the controls describe: the row itself where a slider stands nearest to it."""
         x = self.Z[row].copy()
         for f in self.features:
-            value, label = values[f"x{f}"], self.ruleset.columns.categories[f] is not None
+            value = values[f"x{f}"]
+            label = self.ruleset.columns.categories[f] is not None
             if values.get(f"gap{f}"):
                 x[f] = np.nan
             elif isnan(x[f]) or label or abs(value - x[f]) > 0.501 * steps_of(self.Z, f)[2]:
@@ -744,7 +951,9 @@ class View:
     def standing(self, x):
         """What the controls show of a row x (d,)."""
         found = {f"x{f}": standing(x, f, self.Z) for f in self.features}
-        return found | {f"gap{f}": bool(isnan(x[f])) for f in self.features if np.isnan(self.Z[:, f]).any()}
+        return found | {
+            f"gap{f}": bool(isnan(x[f])) for f in self.features if np.isnan(self.Z[:, f]).any()
+        }
 
     def moved(self, row, x):
         """Which row it is, and how many features were moved, for reading."""
@@ -760,7 +969,10 @@ class View:
         said = [("row", self.moved(row, x))]
         if picture == "fit":
             draw_trace(figure.subplots(), self.trace, step)
-            return [*said, ("fit", f"step {step} of {len(self.trace)}: FIC {self.trace[step - 1]:.6g} nats")]
+            return [
+                *said,
+                ("fit", f"step {step} of {len(self.trace)}: FIC {self.trace[step - 1]:.6g} nats"),
+            ]
         change = nearest_change(self.ruleset, x, self.Z, **self.options)
         if picture == "rules":
             layout = arrange(self.ruleset, 6.4)
@@ -798,13 +1010,15 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), most=8, fram
     trace = np.asarray(getattr(model, "trace_", ()), dtype=float)
     pair = plane(ruleset, Z) if len(ruleset.columns.names) > 1 else ()
     view = View(ruleset, Z, y, used(ruleset, most), trace, dict(to=to, by=by, fixed=fixed))
-    pictures = ["two features"] * bool(pair) + ["rules"] + ["fit"] * (len(trace) > 1)
+    pictures = (["two features"] if pair else []) + ["rules"] + (["fit"] if len(trace) > 1 else [])
     controls = {"row": control("row", (0, len(Z) - 1, 1), row)}
     for f in view.features:
         controls |= feature_controls(f, ruleset, Z, Z[row])
     controls["picture"] = control("picture", pictures)
     names = [(plain(name), j) for j, name in enumerate(ruleset.columns.names)]
-    controls |= {word: control(word, names, f) for word, f in zip(("across", "up"), pair, strict=False)}
+    controls |= {
+        word: control(word, names, f) for word, f in zip(("across", "up"), pair, strict=False)
+    }
     if len(trace) > 1:
         controls["step"] = control("step of the fit", (1, len(trace), 1), len(trace))
     only = {"across": "two features", "up": "two features", "step": "fit"}
@@ -813,6 +1027,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), most=8, fram
         for name in set(only) & set(controls):
             controls[name].layout.display = "flex" if only[name] == picture else "none"
         return {}
+
     show(pictures[0])
     begin = {"picture": pictures[0]} | dict(zip(("across", "up"), pair, strict=False))
     stills = [begin | {"row": i} | view.standing(Z[i]) for i in frames]

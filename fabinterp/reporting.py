@@ -38,7 +38,17 @@ from sklearn.utils.validation import check_is_fitted
 from .forests.ensembles import read_ensemble
 from .show.tree_plots import plot_meta_tree, plot_trace, plot_tree, plot_uncertainty
 from .proxy.reference import Given, table_of
-from .rules.core import RuleSet, Tree, encode, few, label_of, label_text, plain, read_columns, tree_html
+from fabinterp.rules.core import (
+    RuleSet,
+    Tree,
+    encode,
+    few,
+    label_of,
+    label_text,
+    plain,
+    read_columns,
+    tree_html,
+)
 from .show.rule_plots import coarse, plot_regions, plot_rules, plot_terms
 from .models.rule_mixture import BaseRuleMixture
 from .rows.tables import entropy_of
@@ -47,7 +57,8 @@ from .rows.tables import entropy_of
 def wilson(k, n, level=0.95):
     """The interval (low, high) for a share of which k of n rows were seen: equation (Q2)."""
     z = ndtri(0.5 + level / 2)
-    centre, half = (k + z**2 / 2) / (n + z**2), z / (n + z**2) * np.sqrt(k * (n - k) / n + z**2 / 4)
+    centre = (k + z**2 / 2) / (n + z**2)
+    half = z / (n + z**2) * np.sqrt(k * (n - k) / n + z**2 / 4)
     return float(max(centre - half, 0.0)), float(min(centre + half, 1.0))
 
 # %% ../nbs/reporting.ipynb #rep-boot
@@ -68,9 +79,12 @@ def losses(means):
 
 def number_intervals(y, said, level=0.95, rng=None):
     """Values (3,), lower and upper ends (3,) of RMSE, MAE and R² of the answers `said` (n,) to y (n,): (Q3)."""
-    e, d = said - y, y - y.mean()
+    e = said - y
+    d = y - y.mean()
     columns = np.stack([e**2, np.abs(e), d, d**2], axis=1)
-    drawn = losses(means_of(columns, 1000 if len(y) <= 100_000 else 200, np.random.default_rng(rng)))
+    drawn = losses(
+        means_of(columns, 1000 if len(y) <= 100_000 else 200, np.random.default_rng(rng))
+    )
     low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=1)
     return losses(columns.mean(axis=0)), low, high
 
@@ -81,7 +95,9 @@ def are_seen(rules, Z):
     if np.isnan(told).any():
         return None
     again = rules.measure(Z).rules
-    return bool(np.allclose(told, [(rule.support, rule.coverage) for rule in again], rtol=1e-9, atol=1e-9))
+    return bool(
+        np.allclose(told, [(rule.support, rule.coverage) for rule in again], rtol=1e-9, atol=1e-9)
+    )
 
 # %% ../nbs/reporting.ipynb #rep-case
 def said_by(model):
@@ -95,8 +111,10 @@ def said_by(model):
         why = f": {error}" if "forest" in str(error) else why
         rules = None
     if not isinstance(rules, RuleSet):
-        raise TypeError("model must be a RuleSet, a Tree or a fitted estimator that has rules_, got "
-                        f"{type(model).__name__}{why}")
+        raise TypeError(
+            "model must be a RuleSet, a Tree or a fitted estimator that has rules_, got "
+            f"{type(model).__name__}{why}"
+        )
     tree = getattr(model, "tree_", None)
     if not isinstance(tree, Tree):
         tree = model.to_tree() if hasattr(model, "to_tree") else None
@@ -108,7 +126,9 @@ def coded(y, classes, name="y"):
     place = {label_of(c): float(k) for k, c in enumerate(classes)}
     codes = np.array([place.get(label_of(label), -1.0) for label in np.asarray(y, dtype=object)])
     if len(codes) and codes.max() < 0:
-        raise ValueError(f"{name} must hold labels among {few(place)}, got {few(map(label_of, np.ravel(y)))}")
+        raise ValueError(
+            f"{name} must hold labels among {few(place)}, got {few(map(label_of, np.ravel(y)))}"
+        )
     return codes
 
 
@@ -121,9 +141,13 @@ def target_in(y, n, classes, name="y"):
     try:
         numbers = np.asarray(y, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got {few(map(label_of, np.ravel(y)), 3)}") from None
+        raise ValueError(
+            f"{name} must hold numbers, got {few(map(label_of, np.ravel(y)), 3)}"
+        ) from None
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite, got {np.sum(~np.isfinite(numbers))} entries that are not")
+        raise ValueError(
+            f"{name} must be finite, got {np.sum(~np.isfinite(numbers))} entries that are not"
+        )
     return numbers
 
 # %% ../nbs/reporting.ipynb #rep-finding
@@ -148,7 +172,9 @@ class Finding:
 
 def share_found(what, hits, rows, level):
     """The `Finding` of a share of rows, hits (n,) bool: equation (Q2)."""
-    return Finding(what, float(np.mean(hits)), *wilson(int(np.sum(hits)), len(hits), level), rows, share=True)
+    return Finding(
+        what, float(np.mean(hits)), *wilson(int(np.sum(hits)), len(hits), level), rows, share=True
+    )
 
 
 def errors_found(y, said, classes, rows, level, rng):
@@ -156,13 +182,27 @@ def errors_found(y, said, classes, rows, level, rng):
     if classes is not None:
         common = int(np.argmax(np.bincount(y[y >= 0].astype(int))))
         always = f"always saying {label_text(classes[common])}"
-        return [share_found("wrong answers", y != said, rows, level),
-                share_found(f"wrong answers of {always}", y != common, rows, level)]
-    found = zip(("root mean squared error", "mean absolute error", "R²"),
-                *number_intervals(y, said, level, rng), strict=True)
+        return [
+            share_found("wrong answers", y != said, rows, level),
+            share_found(f"wrong answers of {always}", y != common, rows, level),
+        ]
+    found = zip(
+        ("root mean squared error", "mean absolute error", "R²"),
+        *number_intervals(y, said, level, rng),
+        strict=True,
+    )
     base = number_intervals(y, np.full(len(y), y.mean()), level, rng)
-    return [Finding(what, *map(float, numbers), rows) for what, *numbers in found if np.isfinite(numbers).all()] + [
-        Finding("root mean squared error of always saying the mean", *(float(part[0]) for part in base), rows)]
+    return [
+        Finding(what, *map(float, numbers), rows)
+        for what, *numbers in found
+        if np.isfinite(numbers).all()
+    ] + [
+        Finding(
+            "root mean squared error of always saying the mean",
+            *(float(part[0]) for part in base),
+            rows,
+        )
+    ]
 
 
 def fidelity_found(said, reference, classes, name, rows, level, rng):
@@ -182,10 +222,14 @@ def reference_of(model, reference=None):
     if callable(reference):
         return (lambda X, Z: reference(X)), "the reference"
     if reference is not None:
-        raise TypeError(f"reference must have predict, be a function of X, or None, got {type(reference).__name__}")
+        raise TypeError(
+            f"reference must have predict, be a function of X, or None, got {type(reference).__name__}"
+        )
     if isinstance(model, BaseRuleMixture):
         ensemble = read_ensemble(model.estimator_, model.columns_)
-        return (lambda X, Z: ensemble.predict(Z)), f"the ensemble ({plain(ensemble.source or 'trees')})"
+        return (
+            lambda X, Z: ensemble.predict(Z)
+        ), f"the ensemble ({plain(ensemble.source or 'trees')})"
     asked = None if getattr(model, "reference", None) is None else model.reference_
     if asked is None:  # the model explains nothing but y
         return None, ""
@@ -193,6 +237,7 @@ def reference_of(model, reference=None):
     def answer(X, Z):
         mean, _ = asked.mean_var(X)
         return mean if asked.classes is None else asked.classes[mean.argmax(axis=1)]
+
     return answer, f"the reference ({plain(asked.source)})"
 
 
@@ -220,16 +265,22 @@ def knows_all(model):
     """Whether a model explains something that stays fitted, to whatever rows, when the model is fitted anew."""
     again = clone(model)
     parts = [getattr(again, name, None) for name in ("estimator", "reference")]
-    return any(part is not None and (was_fitted(part) or not hasattr(part, "fit")) for part in parts)
+    return any(
+        part is not None and (was_fitted(part) or not hasattr(part, "fit")) for part in parts
+    )
 
 
 def crossed(model, X, y, cv, classes, seed):
     """(n,) answers to each row of X by a model like this one that has not seen it, numbers or places in `classes`."""
     if not hasattr(model, "fit") or y is None:
-        raise ValueError("cv must be None without y, and for rules without their estimator, "
-                         f"got {cv!r} for {type(model).__name__}")
+        raise ValueError(
+            "cv must be None without y, and for rules without their estimator, "
+            f"got {cv!r} for {type(model).__name__}"
+        )
     if isinstance(getattr(model, "reference", None), (Given, tuple, list, np.ndarray)):
-        raise ValueError(f"cv must be None for a proxy of draws that know no other rows, got {cv!r}")
+        raise ValueError(
+            f"cv must be None for a proxy of draws that know no other rows, got {cv!r}"
+        )
     kind = StratifiedKFold if is_classifier(model) else KFold
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -242,68 +293,106 @@ def seen_notes(seen, n, is_told):
     if not is_told:
         return []
     if seen:
-        return [f"The {n} rows are those of the fit. On rows that a model has seen it does better than on new ones: "
-                "take these numbers for the best case, and measure on rows held out (held_out=) or cross-fitted (cv=)."]
+        return [
+            f"The {n} rows are those of the fit. On rows that a model has seen it does better than on new ones: "
+            "take these numbers for the best case, and measure on rows held out (held_out=) or cross-fitted (cv=)."
+        ]
     if seen is None:
-        return ["The rules carry no supports, so it cannot be told whether they were made from these rows."]
-    return [f"The {n} rows are not the table of the fit, or it was weighted. Whether some of them were in it, "
-            "the model cannot tell."]
+        return [
+            "The rules carry no supports, so it cannot be told whether they were made from these rows."
+        ]
+    return [
+        f"The {n} rows are not the table of the fit, or it was weighted. Whether some of them were in it, "
+        "the model cannot tell."
+    ]
 
 # %% ../nbs/reporting.ipynb #rep-measure
 def rights_of(y, said, classes, rows, level):
     """Per class with rows in y: its label, how many rows, and the share answered rightly."""
     held = [(c, y == k) for k, c in enumerate(classes)]
-    return tuple((c, int(mine.sum()), share_found("answered rightly", said[mine] == y[mine], rows, level))
-                 for c, mine in held if mine.any())
+    return tuple(
+        (c, int(mine.sum()), share_found("answered rightly", said[mine] == y[mine], rows, level))
+        for c, mine in held
+        if mine.any()
+    )
 
 
 def measured_on(rules, X, y, reference, rows, level, rng):
     """`Finding`s and by-class shares of the rules' answers to a table: against y, and against a reference."""
-    Z, classes = encode(X, rules.columns), rules.classes
+    Z = encode(X, rules.columns)
+    classes = rules.classes
     said = rules.predict(Z) if classes is None else coded(rules.predict(Z), classes)
-    found, by_class, (answer, name) = [], (), reference
+    found = []
+    by_class = ()
+    (answer, name) = reference
     if y is not None:
         found += errors_found(y, said, classes, rows, level, rng)
         by_class = () if classes is None else rights_of(y, said, classes, rows, level)
     if answer is not None:
         told = answer(X, Z)
-        told = np.asarray(told, dtype=float) if classes is None else coded(told, classes, "reference")
+        told = (
+            np.asarray(told, dtype=float) if classes is None else coded(told, classes, "reference")
+        )
         found += fidelity_found(said, told, classes, name, rows, level, rng)
     return found, by_class
 
 
 def measured(model, rules, X, y, held_out, cv, reference, level, seed):
     """All that is `Measured`: on the rows of X, cross-fitted, and held out; y and held_out[1] as `target_in` gives."""
-    n, asked = len(X), reference_of(model, reference)
+    n = len(X)
+    asked = reference_of(model, reference)
     target = None if y is None else target_in(y, n, rules.classes)
     seen = are_seen(rules, encode(X, rules.columns))
     rows = f"{n} rows" + (" of the fit" if seen else "")
     found, by_class = measured_on(rules, X, target, asked, rows, level, seed)
     notes = seen_notes(seen, n, bool(found)) if cv is None and held_out is None else []
     if cv is not None:
-        said, rows = crossed(model, X, y, cv, rules.classes, seed), f"{n} rows, cross-fitted in {cv} parts"
+        said = crossed(model, X, y, cv, rules.classes, seed)
+        rows = f"{n} rows, cross-fitted in {cv} parts"
         found = errors_found(target, said, rules.classes, rows, level, seed)[:-1] + found
-        by_class = () if rules.classes is None else rights_of(target, said, rules.classes, rows, level)
+        by_class = (
+            () if rules.classes is None else rights_of(target, said, rules.classes, rows, level)
+        )
         if knows_all(model):
-            notes.append("What is explained was fitted beforehand and may have seen all rows: cross-fitted are only "
-                         "the rules.")
+            notes.append(
+                "What is explained was fitted beforehand and may have seen all rows: cross-fitted are only "
+                "the rules."
+            )
     if held_out is not None:
         others, truth = held_out
-        asked = (None, "") if isinstance(getattr(model, "reference_", None), Given) and reference is None else asked
-        more, by_class = measured_on(rules, others, target_in(truth, len(others), rules.classes, "held_out[1]"), asked,
-                                     f"{len(others)} rows held out", level, seed)
+        asked = (
+            (None, "")
+            if isinstance(getattr(model, "reference_", None), Given) and reference is None
+            else asked
+        )
+        more, by_class = measured_on(
+            rules,
+            others,
+            target_in(truth, len(others), rules.classes, "held_out[1]"),
+            asked,
+            f"{len(others)} rows held out",
+            level,
+            seed,
+        )
         found = more + found
         if are_seen(rules, encode(others, rules.columns)):
-            notes.append("The rows called held out give every rule the same support as the rows of the fit: they look "
-                         "like the same table.")
+            notes.append(
+                "The rows called held out give every rule the same support as the rows of the fit: they look "
+                "like the same table."
+            )
     if found and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("These are few rows: the intervals are rough.")
     return Measured(tuple(found), tuple(notes), by_class)
 
 # %% ../nbs/reporting.ipynb #rep-picture
-_SVG = {"svg.hashsalt": "fabinterp", "svg.fonttype": "none", "font.family": "sans-serif",
-        "font.sans-serif": ["DejaVu Sans", "Verdana"]}  # of equal width; one of them is on most machines
-_WIDE, _NARROW = 7.4, 3.5  # inches
+_SVG = {
+    "svg.hashsalt": "fabinterp",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],
+}  # of equal width; one of them is on most machines
+_WIDE = 7.4  # inches
+_NARROW = 3.5
 _MIRRORED = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+"  # letters that run from right to left
 
 
@@ -312,27 +401,51 @@ def picture(draw, width, dark):
     import matplotlib as mpl
     import matplotlib.pyplot as plt
     from matplotlib import style
+
     out = io.BytesIO()
-    with style.context("dark_background" if dark else "default"), mpl.rc_context(_SVG), warnings.catch_warnings():
+    with (
+        style.context("dark_background" if dark else "default"),
+        mpl.rc_context(_SVG),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")  # letters that the font of the machine lacks
         figure = np.ravel(np.asarray(draw(width), dtype=object))[0].figure
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
         plt.close(figure)
-    text = re.sub(r'(?<= [dxy]=")[^"]+', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), out.getvalue().decode())
-    text = re.sub(f"{_MIRRORED}( {_MIRRORED})*", "\u2068\\g<0>\u2069", text)  # keeps numbers beside it in their order
+    text = re.sub(
+        r'(?<= [dxy]=")[^"]+',
+        lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]),
+        out.getvalue().decode(),
+    )
+    text = re.sub(
+        f"{_MIRRORED}( {_MIRRORED})*", "\u2068\\g<0>\u2069", text
+    )  # keeps numbers beside it in their order
     return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode()
 
 
 def figure_html(draw, told, widths=(_WIDE, _NARROW)):
     """A picture with its caption `told`, for light and dark, wide and narrow pages; equal pictures are kept once."""
-    wide, small = max(widths), min(widths)
-    drawn = {(width, dark): picture(draw, width, dark) for width in set(widths) for dark in (False, True)}
-    night, near = "screen and (prefers-color-scheme: dark)", "screen and (max-width: 600px)"  # paper takes the last
-    sources = [(f"{night} and (max-width: 600px)", drawn[small, True]), (near, drawn[small, False])] * (small < wide)
+    wide = max(widths)
+    small = min(widths)
+    drawn = {
+        (width, dark): picture(draw, width, dark) for width in set(widths) for dark in (False, True)
+    }
+    night = "screen and (prefers-color-scheme: dark)"  # paper takes the last
+    near = "screen and (max-width: 600px)"
+    sources = (
+        [
+            (f"{night} and (max-width: 600px)", drawn[small, True]),
+            (near, drawn[small, False]),
+        ]
+        if small < wide
+        else []
+    )
     sources.append((night, drawn[wide, True]))
     inside = "".join(f'<source media="{media}" srcset="{address}">' for media, address in sources)
-    return (f'<figure><picture>{inside}<img src="{drawn[wide, False]}" alt="{html.escape(told)}"></picture>'
-            f"<figcaption>{html.escape(told)}</figcaption></figure>")
+    return (
+        f'<figure><picture>{inside}<img src="{drawn[wide, False]}" alt="{html.escape(told)}"></picture>'
+        f"<figcaption>{html.escape(told)}</figcaption></figure>"
+    )
 
 # %% ../nbs/reporting.ipynb #rep-which
 def asked_features(rule):
@@ -342,31 +455,43 @@ def asked_features(rule):
 
 def on_axes(draw, height):
     """A drawer of `draw(ax)` on new axes `height` times as high as wide, for `figure_html`."""
+
     def drawer(width):
         import matplotlib.pyplot as plt
+
         return draw(plt.subplots(figsize=(width, height * width), layout="constrained")[1])
+
     return drawer
 
 
 def rows_to_draw(rules, Z, y, most=600):
     """Encoded rows and their targets as `plot_regions` takes them: evenly spread over the table, of known labels."""
     if y is not None and rules.classes is not None:
-        Z, y = Z[y >= 0], np.array(rules.classes, dtype=object)[y[y >= 0].astype(int)]
+        Z = Z[y >= 0]
+        y = np.array(rules.classes, dtype=object)[y[y >= 0].astype(int)]
     step = -(-len(Z) // most)
     return Z[::step], None if y is None else y[::step]
 
 
 def main_pictures(model, rules, tree, X, y):
     """What `figure_html` takes, of what the model says: as a tree, or as a list."""
-    n_rules, numbers = len(rules.rules), y if rules.classes is None else None
+    n_rules = len(rules.rules)
+    numbers = y if rules.classes is None else None
     if n_rules == 1 and not rules.rules[0].conditions:
         return
     if tree is None:
-        yield lambda width: plot_rules(rules, X, width=width), "Each rule as bars: the values it admits of each feature"
+        yield (
+            lambda width: plot_rules(rules, X, width=width),
+            "Each rule as bars: the values it admits of each feature",
+        )
         used = {f for rule in rules.rules for f in asked_features(rule)}
         if len(used) > 1 and not any(leaf.has_equation for leaf in rules.leaves):
             draw = on_axes(lambda ax: plot_regions(rules, *rows_to_draw(rules, X, y), ax=ax), 0.8)
-            yield draw, "Two features: the rows, the regions, the number of the rule that answers", (5.6,)
+            yield (
+                draw,
+                "Two features: the rows, the regions, the number of the rule that answers",
+                (5.6,),
+            )
     elif hasattr(model, "state_") and hasattr(model, "map_tree_"):
         told = "The meta-tree: a question is as dark as it is sure to be asked; what is pruned away is faint"
         yield lambda width: plot_meta_tree(model, width=width), told
@@ -380,14 +505,17 @@ def pictures_of(model, rules, tree, X, y):
     yield from main_pictures(model, rules, tree, X, y)
     having = [r for r, leaf in enumerate(rules.leaves) if leaf.has_equation]
     for r in sorted(having, key=lambda r: -np.nan_to_num(rules.rules[r].support))[:4]:
-        told = f"What each feature adds to the equation of rule {r + 1}" + "; others are left out" * (len(having) > 4)
+        told = f"What each feature adds to the equation of rule {r + 1}" + (
+            "; others are left out" if len(having) > 4 else ""
+        )
         yield lambda width, r=r: plot_terms(rules, r + 1, X, width=width), told
     if len(getattr(model, "trees_", None) or ()) > 1:
         told = "Trees drawn from what is known: what they ask about, where they cut, what the leaves answer"
         yield lambda width: plot_uncertainty(model, X, width=width), told
 
 # %% ../nbs/reporting.ipynb #rep-column
-_BINS, _LABELS = 12, 12
+_BINS = 12
+_LABELS = 12
 
 
 @dataclass(frozen=True)
@@ -416,7 +544,11 @@ def number_summary(values):
     if len(found) > _BINS or (found % 1).any():
         low, high = np.quantile(values, [0.01, 0.99])
         low, high = (low, high) if high > low else (found[0], found[-1])
-        return "numbers", said, tuple(np.histogram(np.clip(values, low, high), _BINS, (low, high))[0].tolist())
+        return (
+            "numbers",
+            said,
+            tuple(np.histogram(np.clip(values, low, high), _BINS, (low, high))[0].tolist()),
+        )
     return "whole numbers", said, tuple(counts.tolist())
 
 
@@ -424,24 +556,33 @@ def label_summary(codes, labels):
     """Kind, words and counts of the known labels of a column, given as codes (n,)."""
     counts = np.bincount(codes.astype(int), minlength=len(labels))
     order = np.argsort(-counts, kind="stable")
-    said = ", ".join(f"{label_text(labels[c])} {share_text(counts[c], len(codes))}" for c in order[:3])
-    said += f" and {len(labels) - 3} more" * (len(labels) > 3)
+    said = ", ".join(
+        f"{label_text(labels[c])} {share_text(counts[c], len(codes))}" for c in order[:3]
+    )
+    said += f" and {len(labels) - 3} more" if len(labels) > 3 else ""
     return f"{len(labels)} labels", said, tuple(counts[order[:_LABELS]].tolist())
 
 
 def summary_of(name, values, labels=None, n_rules=0):
     """The `Summary` of a column: numbers (n,), or codes of `labels`; nan is missing."""
     known = values[~np.isnan(values)]
-    kind, said, counts = ("empty", "", ())
+    kind = "empty"
+    said = ""
+    counts = ()
     if len(known):
-        kind, said, counts = number_summary(known) if labels is None else label_summary(known, labels)
+        kind, said, counts = (
+            number_summary(known) if labels is None else label_summary(known, labels)
+        )
     return Summary(plain(name), kind, len(values) - len(known), said, counts, n_rules)
 
 # %% ../nbs/reporting.ipynb #rep-html
 def table_html(head, rows, kind=""):
     """Rows of cells, which are HTML, under headings, which are words; on a narrow page a block per row."""
     names = [html.escape(word) for word in head]
-    filled = ([f'<td data-name="{name}">{cell}</td>' for name, cell in zip(names, row, strict=True)] for row in rows)
+    filled = (
+        [f'<td data-name="{name}">{cell}</td>' for name, cell in zip(names, row, strict=True)]
+        for row in rows
+    )
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in filled)
     top = "".join(f"<th>{name}</th>" for name in names)
     return f'<table class="{kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
@@ -451,16 +592,22 @@ def bars_html(counts):
     """Counts as small bars in the colour of the text."""
     if not counts:
         return ""
-    wide, most = 96 / len(counts), max(max(counts), 1)
-    bars = "".join(f'<rect x="{k * wide:.1f}" y="{24 - 24 * c / most:.1f}" width="{max(wide - 1, 1):.1f}" '
-                   f'height="{24 * c / most:.1f}"/>' for k, c in enumerate(counts))
+    wide = 96 / len(counts)
+    most = max(max(counts), 1)
+    bars = "".join(
+        f'<rect x="{k * wide:.1f}" y="{24 - 24 * c / most:.1f}" width="{max(wide - 1, 1):.1f}" '
+        f'height="{24 * c / most:.1f}"/>'
+        for k, c in enumerate(counts)
+    )
     return f'<svg class="bars" width="96" height="25" viewBox="0 0 96 25" aria-hidden="true">{bars}</svg>'
 
 
 def interval_html(finding):
     """The value of a finding, and its interval in words."""
-    return (f"<b>{finding.text(finding.value)}</b> <span class=\"faint\">({finding.text(finding.low)} to "
-            f"{finding.text(finding.high)})</span>")
+    return (
+        f'<b>{finding.text(finding.value)}</b> <span class="faint">({finding.text(finding.low)} to '
+        f"{finding.text(finding.high)})</span>"
+    )
 
 
 def section(name, *parts):
@@ -479,20 +626,34 @@ _SHOWN = 30  # columns of the table; the others are folded away
 
 def data_html(rules, Z, y):
     """The table in short: rows, columns, gaps; the target; each column, those that the rules use first."""
-    columns, n = rules.columns, len(Z)
+    columns = rules.columns
+    n = len(Z)
     uses = [asked_features(rule) for rule in rules.rules]
-    found = [summary_of(name, Z[:, j], columns.categories[j], sum(j in use for use in uses))
-             for j, name in enumerate(columns.names)]
+    found = [
+        summary_of(name, Z[:, j], columns.categories[j], sum(j in use for use in uses))
+        for j, name in enumerate(columns.names)
+    ]
     found.sort(key=lambda column: -column.n_rules)
     if y is not None:
         known = np.where(y < 0, np.nan, y) if rules.classes is not None else y
         found.insert(0, summary_of(rules.target, known, rules.classes))
 
     def cells(column, is_target):
-        gaps = f"{column.gaps} <span class=\"faint\">({share_text(column.gaps, n)})</span>" if column.gaps else "none"
+        gaps = (
+            f'{column.gaps} <span class="faint">({share_text(column.gaps, n)})</span>'
+            if column.gaps
+            else "none"
+        )
         used = "target" if is_target else f"{column.n_rules} of {len(uses)}"
         said = html.escape(column.said)
-        return f"<b>{html.escape(column.name)}</b>", column.kind, gaps, said, bars_html(column.counts), used
+        return (
+            f"<b>{html.escape(column.name)}</b>",
+            column.kind,
+            gaps,
+            said,
+            bars_html(column.counts),
+            used,
+        )
 
     rows = [cells(column, k == 0 and y is not None) for k, column in enumerate(found)]
     head = ("column", "holds", "missing", "values", "distribution", "in rules")
@@ -500,13 +661,17 @@ def data_html(rules, Z, y):
     more = folded(f"{len(rest)} more columns", table_html(head, rest, "data")) if rest else ""
     gaps = int(np.isnan(Z).sum())
     told = f"{n} rows, {len(columns.names)} columns, " + (
-        f"{gaps} of {Z.size} entries missing ({share_text(gaps, Z.size)})." if gaps else "nothing missing.")
+        f"{gaps} of {Z.size} entries missing ({share_text(gaps, Z.size)})."
+        if gaps
+        else "nothing missing."
+    )
     return f"<p>{told}</p>{table_html(head, rows[:_SHOWN], 'data')}{more}"
 
 # %% ../nbs/reporting.ipynb #rep-fingerprint
 def fingerprint(X, y=None):
     """Sixteen hexadecimal digits that name a table (n, d), its column names and labels, and a target (n,)."""
-    columns, said = read_columns(X), hashlib.sha256()
+    columns = read_columns(X)
+    said = hashlib.sha256()
     Z = encode(X, columns)
     said.update(repr((columns.names, columns.categories, Z.shape)).encode())
     said.update(np.ascontiguousarray(np.where(np.isnan(Z), np.nan, Z) + 0.0).tobytes())
@@ -519,7 +684,9 @@ def changed(model):
     """The settings of an estimator that are not their defaults: {name: value}."""
     if not hasattr(model, "get_params"):
         return {}
-    defaults = {name: p.default for name, p in inspect.signature(type(model).__init__).parameters.items()}
+    defaults = {
+        name: p.default for name, p in inspect.signature(type(model).__init__).parameters.items()
+    }
     given = model.get_params(deep=False)
     return {name: value for name, value in given.items() if repr(value) != repr(defaults.get(name))}
 
@@ -527,7 +694,11 @@ def changed(model):
 def value_code(value):
     """A setting as Python, or an ellipsis if it cannot be written down in one line of at most 200 letters."""
     text = " ".join(repr(value).split()) if hasattr(value, "get_params") else repr(value)
-    return "..." if len(text) > 200 or "\n" in text or " object at 0x" in text or text.startswith("<") else text
+    return (
+        "..."
+        if len(text) > 200 or "\n" in text or " object at 0x" in text or text.startswith("<")
+        else text
+    )
 
 
 def import_code(kind):
@@ -541,24 +712,40 @@ def import_code(kind):
 def versions():
     """What the page was made with."""
     own = import_module("fabinterp").__version__
-    return (f"fabinterp {own}, scikit-learn {sklearn.__version__}, scipy {scipy.__version__}, "
-            f"numpy {np.__version__}, Python {platform.python_version()}")
+    return (
+        f"fabinterp {own}, scikit-learn {sklearn.__version__}, scipy {scipy.__version__}, "
+        f"numpy {np.__version__}, Python {platform.python_version()}"
+    )
 
 
 def again_code(model, X, y):
     """Python that makes the model again from X and y."""
-    kind, settings = type(model), changed(model)
+    kind = type(model)
+    settings = changed(model)
     if not hasattr(model, "get_params"):
-        lines = [f"from fabinterp import {kind.__name__}", "",
-                 f"rules = {kind.__name__}.from_json(text)  # the text under “The model as JSON”", "rules.predict(X)"]
+        lines = [
+            f"from fabinterp import {kind.__name__}",
+            "",
+            f"rules = {kind.__name__}.from_json(text)  # the text under “The model as JSON”",
+            "rules.predict(X)",
+        ]
         return "\n".join(lines)
-    inner = [type(value) for value in settings.values() if hasattr(value, "get_params") and value_code(value) != "..."]
-    lines = sorted({import_code(each) for each in (kind, *inner)}) + ["from fabinterp.reporting import fingerprint", ""]
-    given = ", ".join(["X"] + ["y"] * (y is not None))
+    inner = [
+        type(value)
+        for value in settings.values()
+        if hasattr(value, "get_params") and value_code(value) != "..."
+    ]
+    lines = sorted({import_code(each) for each in (kind, *inner)}) + [
+        "from fabinterp.reporting import fingerprint",
+        "",
+    ]
+    given = ", ".join(["X"] + (["y"] if y is not None else []))
     lines.append(f'assert fingerprint({given}) == "{fingerprint(X, y)}"  # the table of this page')
     said = [f"{name}={value_code(value)}" for name, value in settings.items()]
     call = f"model = {kind.__name__}({', '.join(said)})"
-    lines.append(call if len(call) < 90 else f"model = {kind.__name__}(\n    " + ",\n    ".join(said) + ")")
+    lines.append(
+        call if len(call) < 90 else f"model = {kind.__name__}(\n    " + ",\n    ".join(said) + ")"
+    )
     lines.append(f"model.fit({given})")
     return "\n".join(lines)
 
@@ -579,12 +766,24 @@ def again_notes(model, seen):
 def again_html(model, rules, tree, X, y, code, seen):
     """How to make the model again: code, settings, versions, the rules as JSON."""
     lines = code or again_code(model, X, y)
-    notes = "".join(f"<p>{html.escape(note)}</p>" for note in (() if code else again_notes(model, seen)))
-    parts = [f"<pre>{html.escape(lines)}</pre>", notes, f"<p class=\"faint\">{html.escape(versions())}</p>"]
+    notes = "".join(
+        f"<p>{html.escape(note)}</p>" for note in (() if code else again_notes(model, seen))
+    )
+    parts = [
+        f"<pre>{html.escape(lines)}</pre>",
+        notes,
+        f'<p class="faint">{html.escape(versions())}</p>',
+    ]
     if hasattr(model, "get_params"):
         known = changed(model)
-        rows = [(html.escape(name), f"<code>{html.escape(plain(few([value_code(value)], 1)[1:-1]))}</code>",
-                 "set" if name in known else "default") for name, value in model.get_params(deep=False).items()]
+        rows = [
+            (
+                html.escape(name),
+                f"<code>{html.escape(plain(few([value_code(value)], 1)[1:-1]))}</code>",
+                "set" if name in known else "default",
+            )
+            for name, value in model.get_params(deep=False).items()
+        ]
         parts.append(folded("All settings", table_html(("setting", "value", "is"), rows)))
     said = tree if isinstance(model, Tree) else rules
     back = f"<p>Read it back with <code>fabinterp.{type(said).__name__}.from_json(text)</code>.</p>"
@@ -644,31 +843,43 @@ summary { cursor: pointer; margin: .6rem 0; } code { font-size: .9em; }
 # %% ../nbs/reporting.ipynb #rep-sections
 def size_text(rules, tree):
     """How large a model is, in words."""
-    n, leaves = len(rules.rules), rules.leaves
+    n = len(rules.rules)
+    leaves = rules.leaves
     if n == 1 and leaves[0].has_equation:
         return "One equation"
     if n == 1:
         return "One answer for all"
     kind = f"A tree of {n} leaves" if tree is not None else f"{n} rules"
-    return kind + " with equations" * any(leaf.has_equation for leaf in leaves)
+    return kind + (" with equations" if any(leaf.has_equation for leaf in leaves) else "")
 
 
 def said_html(rules, tree):
     """The rules as a table, and the tree as a nested list."""
-    order = "Read from the top: the first rule that fits a row answers for it." if rules.ordered and len(
-        rules.rules) > 1 and tree is None else "Exactly one rule fits each row." * (len(rules.rules) > 1)
-    known = [n for n in ("support", "coverage", "fidelity") if not all(isnan(getattr(r, n)) for r in rules.rules)]
+    order = (
+        "Read from the top: the first rule that fits a row answers for it."
+        if rules.ordered and len(rules.rules) > 1 and tree is None
+        else ("Exactly one rule fits each row." if len(rules.rules) > 1 else "")
+    )
+    known = [
+        n
+        for n in ("support", "coverage", "fidelity")
+        if not all(isnan(getattr(r, n)) for r in rules.rules)
+    ]
     names = "".join(f"--c{k}:'{name}: ';" for k, name in enumerate(known, 4))
-    mean = {"support": "support is the number (or weight) of rows that a rule answers",
-            "coverage": "coverage the share of rows that satisfy its conditions",
-            "fidelity": "fidelity how well its answers agree, on its rows, with what the rules were fitted to"}
+    mean = {
+        "support": "support is the number (or weight) of rows that a rule answers",
+        "coverage": "coverage the share of rows that satisfy its conditions",
+        "fidelity": "fidelity how well its answers agree, on its rows, with what the rules were fitted to",
+    }
     told = "; ".join(mean[name] for name in known)
-    words = f'<p class="faint">In the rows of the fit: {told}.</p>' * bool(known)
+    words = f'<p class="faint">In the rows of the fit: {told}.</p>' if known else ""
     table = f'<div class="said" style="{names}">{rules._repr_html_()}</div>'
-    parts = [f"<p>{order}</p>" * bool(order), table, words]
+    parts = [(f"<p>{order}</p>" if order else ""), table, words]
     if tree is not None and tree.n_leaves > 1:
         levels = inf if tree.n_leaves <= 64 else 4
-        parts.append(folded("The same as a tree", f'<div class="tree">{tree_html(tree, levels)}</div>'))
+        parts.append(
+            folded("The same as a tree", f'<div class="tree">{tree_html(tree, levels)}</div>')
+        )
     return "".join(parts)
 
 # %% ../nbs/reporting.ipynb #rep-findings
@@ -680,12 +891,17 @@ def findings_html(found, level):
     rows = [(html.escape(f.what), interval_html(f), html.escape(f.rows)) for f in found.findings]
     parts = [notes, table_html(("measured", "value and interval", "on"), rows, "measured")]
     if found.by_class:
-        rows = [(html.escape(label_text(c)), str(n), interval_html(f)) for c, n, f in found.by_class[:30]]
+        rows = [
+            (html.escape(label_text(c)), str(n), interval_html(f))
+            for c, n, f in found.by_class[:30]
+        ]
         parts.append(f"<p>By class, on {html.escape(found.by_class[0][2].rows)}:</p>")
         parts.append(table_html(("class", "rows", "answered rightly"), rows))
     how = "Wilson's for shares, bootstrap percentiles of the rows for the rest"
-    parts.append(f'<p class="faint">Intervals at level {100 * level:g} %: {how}. They speak of new rows drawn as these '
-                 "were, and of this one model; rows that depend on each other make them too narrow.</p>")
+    parts.append(
+        f'<p class="faint">Intervals at level {100 * level:g} %: {how}. They speak of new rows drawn as these '
+        "were, and of this one model; rows that depend on each other make them too narrow.</p>"
+    )
     return "".join(parts)
 
 
@@ -722,27 +938,42 @@ class Account:
 
 def page_html(account):
     """The whole page of an `Account`."""
-    a, rules = account, account.rules
+    a = account
+    rules = account.rules
     Z = encode(a.X, rules.columns)
     y = None if a.y is None else target_in(a.y, len(Z), rules.classes)
     pictures = [figure_html(*each) for each in pictures_of(a.model, rules, a.tree, Z, y)]
-    trace, told = "", "The criterion (FIC, higher is better) over the steps of the search that was kept"
+    trace = ""
+    told = "The criterion (FIC, higher is better) over the steps of the search that was kept"
     if len(set(np.ravel(getattr(a.model, "trace_", ())).tolist())) > 1:
         trace = figure_html(on_axes(lambda ax: plot_trace(a.model, ax), 0.55), told, (5.2,))
-    facts = [f"<li><b>{html.escape(value)}</b><span>{html.escape(what)}</span></li>" for value, what in a.facts()]
+    facts = [
+        f"<li><b>{html.escape(value)}</b><span>{html.escape(what)}</span></li>"
+        for value, what in a.facts()
+    ]
     made = "" if isinstance(a.model, (RuleSet, Tree)) else f", found by {type(a.model).__name__}"
     target = html.escape(plain(rules.target))
     lead = f"{size_text(rules, a.tree)} that answer{'s' * (len(rules.rules) == 1)} with {target}{made}."
-    body = [section("What it says", said_html(rules, a.tree)), section("In pictures", *pictures),
-            section("How good is it?", findings_html(a.measured, a.level)),
-            section("The table", data_html(rules, Z, y)), section("The search", trace),
-            section("Read with care", _CARE),
-            section("Make it again", again_html(a.model, rules, a.tree, a.X, a.y, a.code, are_seen(rules, Z)))]
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(a.title)}</title>\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><style>{_STYLE}</style></head><body>\n'
-            f'<h1>{html.escape(a.title)}</h1>\n<p class="lead">{lead}</p><ul class="facts">{"".join(facts)}</ul>\n'
-            + "\n".join(filter(None, body)) + "\n</body></html>\n")
+    body = [
+        section("What it says", said_html(rules, a.tree)),
+        section("In pictures", *pictures),
+        section("How good is it?", findings_html(a.measured, a.level)),
+        section("The table", data_html(rules, Z, y)),
+        section("The search", trace),
+        section("Read with care", _CARE),
+        section(
+            "Make it again",
+            again_html(a.model, rules, a.tree, a.X, a.y, a.code, are_seen(rules, Z)),
+        ),
+    ]
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(a.title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><style>{_STYLE}</style></head><body>\n'
+        f'<h1>{html.escape(a.title)}</h1>\n<p class="lead">{lead}</p><ul class="facts">{"".join(facts)}</ul>\n'
+        + "\n".join(filter(None, body))
+        + "\n</body></html>\n"
+    )
 
 # %% ../nbs/reporting.ipynb #rep-place
 class Page(str):
@@ -752,8 +983,10 @@ class Page(str):
         return f"<Page: {html.unescape(self.partition('<title>')[2].partition('</title>')[0])}, {len(self) // 1000} kB>"
 
     def _repr_html_(self):
-        return (f'<iframe sandbox="" srcdoc="{html.escape(self)}" title="report" '
-                'style="width:100%;height:36em;border:1px solid rgba(128,128,128,.4)"></iframe>')
+        return (
+            f'<iframe sandbox="" srcdoc="{html.escape(self)}" title="report" '
+            'style="width:100%;height:36em;border:1px solid rgba(128,128,128,.4)"></iframe>'
+        )
 
 
 def check_place(path):
@@ -761,7 +994,9 @@ def check_place(path):
     place = Path(path)
     if place.is_dir() or not place.parent.is_dir():
         why = "is a folder" if place.is_dir() else "lies in a folder that does not exist"
-        raise ValueError(f"path must name a file in a folder that exists, got {few([str(path)])}, which {why}")
+        raise ValueError(
+            f"path must name a file in a folder that exists, got {few([str(path)])}, which {why}"
+        )
     return place
 
 # %% ../nbs/reporting.ipynb #rep-report
@@ -770,15 +1005,31 @@ def checked(X, held_out, cv, level):
     X = table_of(X)
     if isinstance(level, bool) or not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    if cv is not None and (isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= len(X)):
-        raise ValueError(f"cv must be None or a whole number from 2 to the number of rows ({len(X)}), got {cv!r}")
+    if cv is not None and (
+        isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or not 2 <= cv <= len(X)
+    ):
+        raise ValueError(
+            f"cv must be None or a whole number from 2 to the number of rows ({len(X)}), got {cv!r}"
+        )
     if held_out is not None and (not isinstance(held_out, (tuple, list)) or len(held_out) != 2):
         raise ValueError(f"held_out must be a pair (X, y) or None, got {type(held_out).__name__}")
     return X, None if held_out is None else (table_of(held_out[0]), held_out[1])
 
 
-def report(model, X, y=None, path=None, *, title=None, held_out=None, cv=None, reference=None, level=0.95, code=None,
-           random_state=0):
+def report(
+    model,
+    X,
+    y=None,
+    path=None,
+    *,
+    title=None,
+    held_out=None,
+    cv=None,
+    reference=None,
+    level=0.95,
+    code=None,
+    random_state=0,
+):
     """One HTML file that needs nothing else: what a model says, how good it is on which rows, how to make it again.
 
     Parameters
@@ -810,10 +1061,13 @@ def report(model, X, y=None, path=None, *, title=None, held_out=None, cv=None, r
     The path as given, or a `Page`, which is a str.
     """
     rules, tree = said_by(model)
-    (X, held_out), place = checked(X, held_out, cv, level), None if path is None else check_place(path)
+    (X, held_out) = checked(X, held_out, cv, level)
+    place = None if path is None else check_place(path)
     if rules.target == "y" and isinstance(getattr(y, "name", None), str):
         rules = replace(rules, target=y.name)
-    found = measured(model, rules, X, y, held_out, cv, reference, level, int(entropy_of(random_state)[0]))
+    found = measured(
+        model, rules, X, y, held_out, cv, reference, level, int(entropy_of(random_state)[0])
+    )
     title = plain(title or f"{size_text(rules, tree)} for {plain(rules.target)}")
     text = page_html(Account(model, rules, tree, X, y, found, level, title, code))
     if place is None:

@@ -2,7 +2,8 @@
 
 - quick: neither marked `slow` nor `measure`; properties have few examples. `make test`.
 - `slow` (`--slow`): what is marked so, and every property again with all its examples. `make slow`.
-- `measure` (`--measure`): what needs the data folder, the peers of the `bench` extra, or hours. `make measure`.
+- `measure` (`--measure`): what needs the data folder, the peers of the `bench` extra, or hours.
+  `make measure`.
 
 With both options both tiers run. The last line says what did not run, and which command runs it.
 """

@@ -48,7 +48,9 @@ every_option = pytest.mark.parametrize(
 def problem(seed, **options):
     """Splines of a few features, one with two values, rows, targets, responsibilities of experts and weights."""
     rng = np.random.default_rng(seed)
-    n, d, K = int(rng.integers(60, 150)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    n = int(rng.integers(60, 150))
+    d = int(rng.integers(1, 4))
+    K = int(rng.integers(1, 4))
     x = np.column_stack([rng.random((n, d)), rng.integers(0, 2, n)])
     bases = [basis_of(column, n_knots=int(rng.integers(2, 6))) for column in x.T]
     Z = additive_design(bases, x)
@@ -127,7 +129,8 @@ def test_what_is_counted():
     terms = Terms(np.array([-1, 0, 0, 0, 2, 2]), np.zeros(6))
     coef = np.array([[1.0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [1, 1, 0, 1, 0, 2]])
     np.testing.assert_array_equal(terms.used(coef), [[0, 0, 0], [1, 0, 0], [1, 0, 1]])
-    one, smooth = np.ones(3), np.zeros(3)
+    one = np.ones(3)
+    smooth = np.zeros(3)
     by_columns = replace(terms, count="parameters")
     assert AdditiveGaussian(coef, one, smooth, terms).dims.tolist() == [0, 1, 2]
     assert AdditiveGaussian(coef, one, smooth, by_columns).dims.tolist() == [2, 5, 7]
@@ -164,8 +167,10 @@ def test_smoothness_is_a_number_or_gcv(smooth):
 def test_constant_features_leave_constants():
     rng = np.random.default_rng(12)
     bases = [basis_of(np.ones(50)), basis_of(np.ones(50))]
-    Z, w = additive_design(bases, np.ones((50, 2))), np.ones(50)
-    y, resp = rng.normal(size=50), rng.dirichlet(np.ones(2), 50)
+    Z = additive_design(bases, np.ones((50, 2)))
+    w = np.ones(50)
+    y = rng.normal(size=50)
+    resp = rng.dirichlet(np.ones(2), 50)
     assert Z.shape == (50, 1)
     for options in OPTIONS:
         terms = Terms.of(bases, **options)
@@ -185,7 +190,8 @@ def test_constant_features_leave_constants():
 @given(seeds)
 def test_an_update_is_never_worse(options, seed):
     rng, _, _, Z, y, resp, w, terms = problem(seed, **options)
-    first, codes = rng.permutation(resp), labelled(rng, y, 2 + seed % 2)
+    first = rng.permutation(resp)
+    codes = labelled(rng, y, 2 + seed % 2)
     numbers = additive_gaussian(Z, y, first, w, terms, smooth=rng.choice([0.01, 1.0]))
     classes = additive_softmax(Z, codes, first, w, 2 + seed % 2, terms)
     pairs = [(numbers, y), (classes, codes)]
@@ -219,7 +225,8 @@ def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
                 on = np.r_[0, np.flatnonzero(coef[k, 1:]) + 1]
                 part = replace(same, groups=np.r_[-1, same.groups[on[1:]]], ridge=terms.ridge[on])
                 fewer = additive_gaussian(Z[:, on], y, resp[:, [k]], w, part)
-                coef[k, on], var = fewer.coef[0], expert.var.copy()
+                coef[k, on] = fewer.coef[0]
+                var = expert.var.copy()
                 var[k] = fewer.var[0]
                 assert charged(replace(expert, coef=coef, var=var), Z, y, resp, w) <= top + 1e-6 * (
                     1 + abs(top)
@@ -241,7 +248,8 @@ def test_refitted_classes_are_not_beaten_near_by(seed, n_classes):
 @given(seeds)
 def test_variances_under_factors_are_the_least(seed):
     rng = np.random.default_rng(seed)
-    square, mass = 10 ** rng.uniform(-6, 6, 20), 10 ** rng.uniform(-2, 5, 20)
+    square = 10 ** rng.uniform(-6, 6, 20)
+    mass = 10 ** rng.uniform(-2, 5, 20)
     charge = rng.integers(0, 30, 20).astype(float)
     found = _fisher_variances(square, mass, 1e-12, charge)
     for v, S, N, D in zip(found, square, mass, charge, strict=True):
@@ -277,7 +285,8 @@ def pursuit_by_rows(Z, y, weight, var, ridge, groups, cost):
             waiting, key=lambda j: np.linalg.norm(Z[:, groups == j].T @ (residual * weight))
         )  # (27)
         own = np.r_[0, np.flatnonzero(groups == best)]
-        G, H = Z[:, own], np.diag(weight)
+        G = Z[:, own]
+        H = np.diag(weight)
         trial = coef.copy()
         trial[own] += np.linalg.solve(G.T @ H @ G + np.diag(ridge[own]), G.T @ H @ residual)  # (28)
         if value(trial) - value(coef) <= cost:  # (32)
@@ -291,8 +300,12 @@ def pursuit_by_rows(Z, y, weight, var, ridge, groups, cost):
 @given(seeds)
 def test_pursuit_on_gram_matrices_is_that_on_rows(seed):
     rng, _, _, Z, y, resp, w, terms = problem(seed, fitting="pursuit")
-    weight, var, ridge, cost = w * resp[:, 0] + 1e-9, 0.3, 0.2 * terms.ridge, rng.exponential()
-    gram, cross = (Z * weight[:, None]).T @ Z / var, Z.T @ (weight * y) / var
+    weight = w * resp[:, 0] + 1e-9
+    var = 0.3
+    ridge = 0.2 * terms.ridge
+    cost = rng.exponential()
+    gram = (Z * weight[:, None]).T @ Z / var
+    cross = Z.T @ (weight * y) / var
     told = pursuit_by_rows(Z, y, weight, var, ridge, terms.groups, cost)
     found = _pursue(gram, cross, ridge / var, terms, np.full(terms.groups.max() + 1, cost))
     np.testing.assert_allclose(found, told, rtol=1e-5, atol=1e-7)
@@ -303,12 +316,15 @@ def test_pursuit_on_gram_matrices_is_that_on_rows(seed):
 def test_pursuit_of_two_classes_takes_working_residuals(seed):
     """One curve, by (30) and (31) with the weights q μ(1 − μ) that make (28) Newton's step."""
     rng, _, _, Z, y, resp, w, terms = problem(seed, fitting="pursuit")
-    weight, codes = w * resp[:, 0] + 0.01, labelled(rng, y, 2)
-    ridge, groups = 0.2 * terms.ridge + 0.5 * (np.arange(len(terms.ridge)) > 0), terms.groups
+    weight = w * resp[:, 0] + 0.01
+    codes = labelled(rng, y, 2)
+    ridge = 0.2 * terms.ridge + 0.5 * (np.arange(len(terms.ridge)) > 0)
+    groups = terms.groups
     share = weight @ codes / weight.sum()
     if not 0.1 < share < 0.9:
         return
-    score, mean = np.full(len(y), np.log(share / (1 - share))), np.full(len(y), share)  # (31)
+    score = np.full(len(y), np.log(share / (1 - share)))  # (31)
+    mean = np.full(len(y), share)
     residual = (codes - mean) / (mean * (1 - mean))  # (30)
     H = weight * mean * (1 - mean)
     norms = [
@@ -424,13 +440,15 @@ def test_lines_are_the_linear_experts(n_classes, pooled):
     if n_classes and pooled:
         return
     rng = np.random.default_rng(4)
-    n, K = 300, 3
+    n = 300
+    K = 3
     x = rng.normal(size=(n, 5))
     Z = additive_design([basis_of(column, n_knots=2, degree=1) for column in x.T], x)
     np.testing.assert_allclose(np.abs(Z[:, 1:]), np.abs(x - x.mean(axis=0)) / x.std(axis=0))
     y = np.where(x[:, 0] > 0, 2 * x[:, 1], -x[:, 2] + x[:, 1]) + 0.3 * rng.normal(size=n) + 7
     y = y if n_classes is None else labelled(rng, y - 7, n_classes)
-    resp, w = rng.dirichlet(np.ones(K), n), rng.uniform(0.5, 2, n)
+    resp = rng.dirichlet(np.ones(K), n)
+    w = rng.uniform(0.5, 2, n)
     terms = Terms(np.arange(6) - 1, np.zeros(6), count="parameters")
     if n_classes is None:
         pair = (
@@ -457,7 +475,9 @@ def test_lines_in_the_tree_of_hme():
     y = np.where(x[:, 0] > 0.4, 2 * x[:, 1], 3 - x[:, 2]) + 0.1 * rng.normal(size=400)
     bins = merge_identical(x, table_thresholds(x, max_bins=20))
     Z = additive_design([basis_of(column, n_knots=2, degree=1) for column in x.T], x)
-    table, w, resp = Table(Z, cells_of(x, bins)), np.ones(400), rng.dirichlet(np.ones(4), 400)
+    table = Table(Z, cells_of(x, bins))
+    w = np.ones(400)
+    resp = rng.dirichlet(np.ones(4), 400)
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
     linear, _ = start_from_resp(in_memory((table, y, w)), in_memory(resp), symmetric(2), n_known)
     terms = Terms(np.arange(4) - 1, np.zeros(4), count="parameters")
@@ -479,7 +499,10 @@ def test_smoothness_by_cross_validation():
     rng = np.random.default_rng(5)
     x = rng.random((400, 2))
     bases = [basis_of(column, n_knots=12) for column in x.T]
-    Z, terms, w, resp = additive_design(bases, x), Terms.of(bases), np.ones(400), np.ones((400, 1))
+    Z = additive_design(bases, x)
+    terms = Terms.of(bases)
+    w = np.ones(400)
+    resp = np.ones((400, 1))
     rough = additive_gaussian(
         Z, np.sin(25 * x[:, 0]) + 0.1 * rng.normal(size=400), resp, w, terms, smooth="gcv"
     )
@@ -508,7 +531,10 @@ def test_smoothness_of_classes():
     rng = np.random.default_rng(6)
     x = rng.random((600, 2))
     bases = [basis_of(column, n_knots=12) for column in x.T]
-    Z, terms, w, resp = additive_design(bases, x), Terms.of(bases), np.ones(600), np.ones((600, 1))
+    Z = additive_design(bases, x)
+    terms = Terms.of(bases)
+    w = np.ones(600)
+    resp = np.ones((600, 1))
     rough = (3 * np.sin(25 * x[:, 0]) + rng.logistic(size=600) > 0).astype(int)
     plain = (6 * x[:, 0] - 3 + rng.logistic(size=600) > 0).astype(int)
     found = [
@@ -526,7 +552,8 @@ def test_bending_is_a_prior():
     """The curve is the mode of exp(log-likelihood − const), and `const` is what FIC is charged."""
     rng, _, _, Z, y, resp, w, terms = problem(7)
     expert = additive_gaussian(Z, y, resp[:, :1], w, replace(terms, penalty=0.0), smooth=3.0)
-    on, weight = np.flatnonzero(expert.coef[0]), w * resp[:, 0]
+    on = np.flatnonzero(expert.coef[0])
+    weight = w * resp[:, 0]
 
     def loss(coef):
         square = weight @ (y - Z[:, on] @ coef) ** 2 + 3.0 * terms.ridge[on] @ coef**2
@@ -636,7 +663,8 @@ def test_an_expert_without_rows_stays_as_it_is():
     rng, _, _, Z, y, _, w, terms = problem(9)
     resp = rng.dirichlet(np.ones(2), len(y))
     dead = np.column_stack([np.ones(len(y)), np.zeros(len(y))])
-    numbers, codes = additive_gaussian(Z, y, resp, w, terms), labelled(rng, y, 2)
+    numbers = additive_gaussian(Z, y, resp, w, terms)
+    codes = labelled(rng, y, 2)
     after = numbers.update(Z, y, dead, w)
     np.testing.assert_allclose(after.coef[1], numbers.coef[1])
     assert after.var[1] == numbers.var[1]

@@ -316,10 +316,8 @@ def test_figures_as_printed():
 )
 def test_worse_means_beyond_rounding(k, digits, apart, better):
     unit = 10.0**-digits
-    paper, ours = (
-        Cell(round(k * unit, digits), None, digits),
-        Cell(round(k * unit, digits) + apart * unit),
-    )
+    paper = Cell(round(k * unit, digits), None, digits)
+    ours = Cell(round(k * unit, digits) + apart * unit)
     worse = bench.is_worse(ours, paper, better)
     distance = apart if better == "lower" else -apart
     if abs(abs(distance) - 0.5) > 1e-6:  # at the half itself the rounding of floats decides
@@ -388,7 +386,9 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.open, self.said = [], [], []
+        self.tags = []
+        self.open = []
+        self.said = []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):

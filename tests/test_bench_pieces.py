@@ -135,7 +135,8 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
 @pytest.mark.slow
 def test_a_simulation_is_measured_alike_twice():
     key = {"part": "simulation", "data": "simulation sd 0.1", "method": "structure", "fold": 0}
-    first, second = measure(key), measure(key)
+    first = measure(key)
+    second = measure(key)
     for row in (first, second):
         assert row.pop("seconds") > 0 and row.pop("cpu") > 0 and row.pop("tuning") == 0
     assert first == second and first["experts_right"] and first["folds"] == 20

@@ -57,7 +57,8 @@ def stored(name):
 
 @every_table
 def test_jobs_are_the_same_each_time_and_quick_ones_are_some_of_them(table):
-    keys, quick = list(table.jobs(False)), list(table.jobs(True))
+    keys = list(table.jobs(False))
+    quick = list(table.jobs(True))
     assert keys == list(table.jobs(False)) and len(table.keys()) == len(keys)
     assert quick and len(quick) < len(keys) and set(table.keys(True)) < set(table.keys())
 

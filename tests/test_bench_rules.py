@@ -70,7 +70,8 @@ def case_of(seed, numbers=False, n=80, d=3, model=None):
     truth = lambda Z: np.sin(5 * Z[:, 0]) + (Z[:, 1] > 0.4)  # noqa: E731
     y, y_new = (truth(Z) + 0.1 * rng.normal(size=n) for Z in (X, X_new))
     if not numbers:
-        y, y_new = (y > 0.9).astype(int), (y_new > 0.9).astype(int)
+        y = (y > 0.9).astype(int)
+        y_new = (y_new > 0.9).astype(int)
         y[:2] = 0, 1
     kind = RandomForestRegressor if numbers else RandomForestClassifier
     columns = Columns(tuple("abcdefgh"[:d]), (None,) * d, (False,) * d)
@@ -257,7 +258,9 @@ def test_conditions_are_dropped_as_by_hand(seed, n_conditions, decay):
 
 def slow_list(members, lengths, code, least):
     """The same choice rule by rule, counted anew each time."""
-    free, order, n = set(range(len(code))), [], len(code)
+    free = set(range(len(code)))
+    order = []
+    n = len(code)
 
     def best_label(rows):
         labels = [code[i] for i in rows]
@@ -286,11 +289,13 @@ def slow_list(members, lengths, code, least):
 @examples(60)
 def test_the_list_is_picked_as_by_hand(seed):
     rng = np.random.default_rng(seed)
-    members, code = rng.random((64, 7)) < 0.4, rng.integers(0, 2, 64)
+    members = rng.random((64, 7)) < 0.4
+    code = rng.integers(0, 2, 64)
     lengths = rng.integers(1, 4, 7).tolist()
     order, rest = greedy_list(members, lengths, code, 2, least=1 / 16)
     by_hand = slow_list(members, lengths, code, 1 / 16)
-    # shares of 64 rows are exact in binary floats only up to the error's last digits: compare what is answered
+    # shares of 64 rows are exact in binary floats only up to the error's last digits: compare what
+    # is answered
     assert [r for r, _ in order] == [r for r, _ in by_hand[0]]
     assert (order, rest) == by_hand
 
@@ -329,7 +334,8 @@ def test_born_again_chooses_among_its_depths_and_repeats_the_teacher(numbers):
     case = case_of(3, numbers, n=150)
     tree = born_again(case.model, case.X, case.y, np.random.default_rng(0))
     assert tree.get_depth() <= max(rooms.DEPTHS)
-    said, taught = tree.predict(case.X), case.model.predict(case.X)
+    said = tree.predict(case.X)
+    taught = case.model.predict(case.X)
     assert (
         (np.mean((said - taught) ** 2) < 0.2 * taught.var())
         if numbers
@@ -382,7 +388,8 @@ def test_needed_conditions_hold_the_same_rows_and_none_can_go(seed, n_conditions
     )
     if said is None:
         return
-    kept, held = needed(said, X), satisfied(said, X)
+    kept = needed(said, X)
+    held = satisfied(said, X)
     assert np.array_equal(satisfied(kept, X), held)
     assert all(satisfied([c for c in kept if c != one], X).sum() > held.sum() for one in kept)
 
@@ -492,7 +499,8 @@ def test_a_job_of_random_starts_is_determined_by_its_key(method, small):
         "fold": 0,
         "starts": 2,
     }
-    first, again = measure(key), measure(key)
+    first = measure(key)
+    again = measure(key)
     assert {k: v for k, v in first.items() if k != "seconds"} == {
         k: v for k, v in again.items() if k != "seconds"
     }

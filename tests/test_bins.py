@@ -25,7 +25,8 @@ seeds = st.integers(0, 2**32 - 1)
 def problem(seed, gaps=True):
     """A small table with ties, constant columns and gaps, and raw thresholds inside and outside its range."""
     rng = np.random.default_rng(seed)
-    n, d = rng.integers(1, 40), rng.integers(1, 5)
+    n = rng.integers(1, 40)
+    d = rng.integers(1, 5)
     X = rng.normal(size=(n, d)).round(rng.integers(0, 3)) * 10.0 ** rng.integers(-12, 13)
     if rng.random() < 0.3:
         X[:, 0] = X[0, 0]
@@ -64,7 +65,8 @@ def test_look_up_equals_the_dense_product_over_raw_questions(seed):
     answers = raw_answers(X, thresholds)
     assert bins.n_statements == answers.shape[1]
     eta = rng.uniform(1e-8, 1 - 1e-8, (3, len(bins.multiplicity)))
-    yes, no = np.nan_to_num(answers), np.nan_to_num(1 - answers)
+    yes = np.nan_to_num(answers)
+    no = np.nan_to_num(1 - answers)
     dense = yes @ np.log(spread(bins, eta)).T + no @ np.log1p(-spread(bins, eta)).T
     ours = log_bits(incidence(codes(X, bins), bins), bins, eta)
     np.testing.assert_allclose(ours, dense, rtol=1e-12, atol=1e-10)
@@ -110,7 +112,9 @@ def test_codes_say_every_answer(seed):
 def test_masses_of_chunks_add(seed):
     rng, X, thresholds = problem(seed)
     bins = merge_identical(X, thresholds)
-    S, resp, half = incidence(codes(X, bins), bins), rng.random((len(X), 2)), len(X) // 2
+    S = incidence(codes(X, bins), bins)
+    resp = rng.random((len(X), 2))
+    half = len(X) // 2
     parts = cell_masses(S[:half], resp[:half]) + cell_masses(S[half:], resp[half:])
     np.testing.assert_allclose(cell_masses(S, resp), parts, atol=1e-12)
     eta = rng.uniform(0.1, 0.9, (2, len(bins.multiplicity)))
@@ -135,7 +139,8 @@ def test_weights_are_repetitions(seed, max_bins):
         table_thresholds(X, max_bins, weight), table_thresholds(repeated, max_bins), strict=True
     ):
         assert np.array_equal(ours, theirs) and len(ours) <= max_bins - 1
-    ours, theirs = merge_identical(X, thresholds, weight), merge_identical(repeated, thresholds)
+    ours = merge_identical(X, thresholds, weight)
+    theirs = merge_identical(repeated, thresholds)
     assert all(map(np.array_equal, ours.thresholds, theirs.thresholds))
     assert all(map(np.array_equal, ours.counts, theirs.counts)) and np.array_equal(
         ours.missing, theirs.missing
@@ -200,7 +205,8 @@ def test_a_hundred_thousand_rows_and_questions_need_little_memory():
     try:
         X = rng.random((100_000, 20))
         bins = merge_identical(X, [np.sort(rng.random(5000)) for _ in range(20)])
-        S, resp = incidence(codes(X, bins), bins), rng.dirichlet(np.ones(10), 100_000)
+        S = incidence(codes(X, bins), bins)
+        resp = rng.dirichlet(np.ones(10), 100_000)
         eta = bit_probs(*bit_masses(bins, cell_masses(S, resp)), 1e-8)
         log_bits(S, bins, eta)
         peak = tracemalloc.get_traced_memory()[1]

@@ -23,7 +23,8 @@ def cut_at(part, cuts):
 def facts(part, factor):
     """A bit of everything: integers in floating point add without rounding."""
     X, w = part
-    low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+    low = X.min(axis=0, initial=np.inf)
+    high = X.max(axis=0, initial=-np.inf)
     return (X * w[:, None]).T @ X * factor, (float(w.sum()), None, len(w)), Least(low), Most(high)
 
 
@@ -73,7 +74,8 @@ def test_tuples_of_unlike_length_do_not_add():
     "n, size, n_blocks", [(0, 4, 1), (1, 4, 1), (4, 4, 1), (5, 4, 2), (12, 4, 3)]
 )
 def test_slices_hold_every_row_once_and_copy_nothing(n, size, n_blocks):
-    X, w = np.arange(2.0 * n).reshape(n, 2), np.arange(float(n))
+    X = np.arange(2.0 * n).reshape(n, 2)
+    w = np.arange(float(n))
     rows = sliced((X, w), size)
     assert len(rows.parts) == n_blocks
     assert np.array_equal(np.concatenate([part[0] for part in rows.gather()]), X)

@@ -40,7 +40,8 @@ few = examples(25)
 def problem(seed, **changes):
     """Random rows with gaps, one-cell features, numbers or classes as target."""
     rng = np.random.default_rng(seed)
-    n, d = rng.integers(1, 50), rng.integers(1, 5)
+    n = rng.integers(1, 50)
+    d = rng.integers(1, 5)
     n_cells = rng.integers(1, 7, d)
     codes = rng.integers(0, n_cells[:, None], (d, n))
     codes = np.where(rng.random((d, n)) < rng.choice([0.0, 0.3]), n_cells[:, None], codes)
@@ -107,7 +108,8 @@ def every_interval(known, missing, has_gap, price):
 def test_best_intervals_equal_enumeration(seed, ties, price):
     rng = np.random.default_rng(seed)
     d = rng.integers(1, 6)
-    n_cells, has_gap = rng.integers(1, 9, d), rng.random(d) < 0.5
+    n_cells = rng.integers(1, 9, d)
+    has_gap = rng.random(d) < 0.5
     sums = rng.integers(-2, 3, (d, 9)).astype(float) if ties else rng.normal(size=(d, 9))
     sums[rng.random(sums.shape) < 0.3] = 0.0
     sums[np.arange(9) > n_cells[:, None]] = 0.0
@@ -125,7 +127,8 @@ def test_best_intervals_equal_enumeration(seed, ties, price):
 @few
 def test_order_of_features_does_not_matter(seed):
     rng = np.random.default_rng(seed)
-    n_cells, has_gap = rng.integers(1, 9, 6), rng.random(6) < 0.5
+    n_cells = rng.integers(1, 9, 6)
+    has_gap = rng.random(6) < 0.5
     sums = rng.normal(size=(6, 9)) * (np.arange(9) <= n_cells[:, None])
     order = rng.permutation(6)
     plain = best_intervals(sums, n_cells, has_gap, 0.3)
@@ -140,7 +143,8 @@ def test_histogram_is_a_sum_per_cell(seed, n, d):
     rng = np.random.default_rng(seed)
     n_cells = rng.integers(1, 7, d)
     rows = Rows(rng.integers(0, n_cells[:, None] + 1, (d, n)), n_cells, np.zeros(n), np.ones(n))
-    gain, held = rng.normal(size=n), rng.random(n) < 0.9
+    gain = rng.normal(size=n)
+    held = rng.random(n) < 0.9
     features = rng.permutation(d)[: rng.integers(1, d + 1)]
     found = histogram(rows, features, held, gain)
     for i, j in enumerate(features):
@@ -212,11 +216,13 @@ def test_a_settled_box_has_no_better_interval(seed):
     rng, rows = problem(seed, max_conditions=None)
     gain = rng.normal(size=len(rows.weight))
     box, held = climb(rows, whole(rows), np.ones(len(gain), bool), gain, max_steps=200)
-    now, d = gain[held].sum() - rows.price * asked(rows, box).sum(), len(rows.n_cells)
+    now = gain[held].sum() - rows.price * asked(rows, box).sum()
+    d = len(rows.n_cells)
     for j in range(d):
         others = admits(rows, box, [i for i in range(d) if i != j])
         sums = histogram(rows, np.array([j]), others, gain)[0]
-        m, paid = rows.n_cells[j], rows.price * np.delete(asked(rows, box), j).sum()
+        m = rows.n_cells[j]
+        paid = rows.price * np.delete(asked(rows, box), j).sum()
         assert every_interval(sums[:m], sums[m], rows.has_gap[j], rows.price) - paid <= now + 1e-6
 
 

@@ -17,7 +17,8 @@ from shared.notebooks import code_cells
 # One browser, and one server for all: the tests stay together
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
-WAIT = 120_000  # ms on the machine the limits were set on; conditions are met long before, where nothing else runs
+# ms on the machine the limits were set on; conditions are met long before, where nothing else runs
+WAIT = 120_000
 WORDS = "panel => (panel.querySelector('.fabinterp-said') ?? panel).innerText"
 PICTURE = """panel => {
     const image = panel.querySelector('img'), canvas = document.createElement('canvas')
@@ -46,8 +47,11 @@ class Stage:
     """What the tests of this file share."""
 
     def __init__(self, folder, browser, stack):
-        self.folder, self.browser, self.stack = folder, browser, stack
-        self.servers, self.tabs = {}, {}
+        self.folder = folder
+        self.browser = browser
+        self.stack = stack
+        self.servers = {}
+        self.tabs = {}
 
     def address(self, module, *options):
         """Where a server listens."""
@@ -57,7 +61,8 @@ class Stage:
 
     def open(self, address):
         """A page that begins to load, and the list of its complaints."""
-        page, complaints = self.browser.new_page(viewport={"width": 900, "height": 900}), []
+        page = self.browser.new_page(viewport={"width": 900, "height": 900})
+        complaints = []
         page.set_default_timeout(WAIT * slowness())
         page.on(
             "console", lambda said: complaints.append(said.text) if said.type == "error" else None
@@ -82,7 +87,8 @@ class Demo:
     """The panel of a demo on a page."""
 
     def __init__(self, page):
-        self.page, self.panel = page, page.locator(".widget-vbox").first
+        self.page = page
+        self.panel = page.locator(".widget-vbox").first
         self.panel.wait_for()
         self.page.wait_for_function(
             f"panel => ({PICTURE})(panel) !== ''", arg=self.panel.element_handle()
@@ -100,7 +106,8 @@ class Demo:
 
     def changes(self, move, words=True):
         """Make a move; wait until words (where asked for) and picture are others than before."""
-        before, said = self.picture, self.words
+        before = self.picture
+        said = self.words
         move()
         if words:
             self.page.wait_for_function(f"([panel, said]) => ({WORDS})(panel) !== said",

@@ -165,7 +165,8 @@ def test_hashes_of_neighbouring_rows_look_drawn_at_random():
 def test_the_number_of_distinct_rows_is_counted_or_estimated():
     rng = np.random.default_rng(0)
     for n in (100, 4000, 50_000, 300_000):
-        Z, y = rng.integers(0, n, (n, 1)).astype(float), np.zeros(n)
+        Z = rng.integers(0, n, (n, 1)).astype(float)
+        y = np.zeros(n)
         found = sum(
             (lowest((Z[i : i + 7000], y[i : i + 7000], y)) for i in range(7000, n, 7000)),
             start=lowest((Z[:7000], y[:7000], y)),
@@ -182,8 +183,10 @@ def test_the_number_of_distinct_rows_is_counted_or_estimated():
 @examples(60)
 def test_the_sample_is_the_rows_with_the_smallest_hashes_for_any_blocks(seed):
     rng = np.random.default_rng(seed)
-    n, most = int(rng.integers(1, 400)), int(rng.integers(1, 120))
-    Z, y = rng.integers(0, 12, (n, 2)).astype(float), rng.integers(0, 2, n)
+    n = int(rng.integers(1, 400))
+    most = int(rng.integers(1, 120))
+    Z = rng.integers(0, 12, (n, 2)).astype(float)
+    y = rng.integers(0, 2, n)
     w = rng.integers(1, 4, n).astype(float)
     blocks = InMemory(part for part in cut(cuts(rng, n), Z, y, w) if len(part[0]))
     with mock.patch.object(chunks, "N_LOWEST", 16):  # so that the limit is a poor guess
@@ -205,13 +208,17 @@ def test_a_poor_estimate_is_corrected():
 
 def test_sums_of_samples_are_samples():
     rng = np.random.default_rng(0)
-    Z, y, w = rng.integers(0, 9, (60, 2)).astype(float), np.zeros(60), rng.random(60)
+    Z = rng.integers(0, 9, (60, 2)).astype(float)
+    y = np.zeros(60)
+    w = rng.random(60)
     parts = [drawn(row_hashes(z, t), z, t, v, 15) for z, t, v in cut([0, 20, 40, 60], Z, y, w)]
-    one, other = (parts[0] + parts[1]) + parts[2], parts[2] + (parts[0] + parts[1])
+    one = (parts[0] + parts[1]) + parts[2]
+    other = parts[2] + (parts[0] + parts[1])
     assert np.array_equal(one.Z, other.Z) and np.allclose(one.w, other.w) and len(one.w) == 15
 
 
-# ------------------------------------------------------------------ the same rows, however they come
+# ------------------------------------------------------------------ the same rows, however they
+# come
 
 
 @given(seeds, st.sampled_from([30, 120, 10**6]))
@@ -220,7 +227,8 @@ def test_chunks_are_the_table(seed, most):
     rng, X, y, w = table(seed)
     X = X if seed % 3 else X[["size", "yes"]].to_numpy(dtype=float)
     with mock.patch.object(chunks, "N_SAMPLE", most):
-        one, other = estimator(y), estimator(y)
+        one = estimator(y)
+        other = estimator(y)
         whole = read_rows(one, X, y, w)
         found = read_chunks(other, lambda: cut(cuts(rng, len(y)), X, y, w))
     assert (
@@ -295,7 +303,8 @@ def test_recoding_says_the_same_labels(seed):
     before = Columns(("u", "v", "x"), (labels, labels[:3], None))
     after = Columns(("u", "v", "x"), (rng.permutation(labels[:4]), labels[:3], None))
     Z = rng.integers(0, 3, (20, 3)).astype(float)
-    Z[:, 0], Z[rng.random(20) < 0.3, 0] = rng.integers(0, 5, 20), np.nan
+    Z[:, 0] = rng.integers(0, 5, 20)
+    Z[rng.random(20) < 0.3, 0] = np.nan
     new = recoded(Z, code_tables(before, after))
     assert np.array_equal(new[:, 1:], Z[:, 1:])
     for old, code in zip(Z[:, 0], new[:, 0], strict=True):
@@ -312,7 +321,9 @@ def test_recoding_says_the_same_labels(seed):
 
 def test_sources_of_all_kinds_give_the_same_rows(tmp_path):
     rng = np.random.default_rng(0)
-    X, y, w = rng.normal(size=(500, 3)), rng.normal(size=500), rng.random(500)
+    X = rng.normal(size=(500, 3))
+    y = rng.normal(size=500)
+    w = rng.random(500)
     whole = read_rows(Numbers(), X, y, w).sample
     for name, values in (("X", X), ("y", y), ("w", w)):
         np.save(tmp_path / f"{name}.npy", values)

@@ -131,7 +131,8 @@ def test_given_trees_ask_nothing_of_the_sample(given_as):
     if isinstance(model, list):
         X = np.clip(np.round(np.nan_to_num(X) + 2), 0, 4)
         beyond = np.argsort(chunks.row_hashes(X, y))[-1]  # the sample holds the smallest
-        X[beyond, 0], w[beyond] = 7.0, 1.0
+        X[beyond, 0] = 7.0
+        w[beyond] = 1.0
         while (chunks.row_hashes(X, y) < chunks.row_hashes(X, y)[beyond]).sum() < 200:
             X[beyond, 0] += 1
     whole = MetaTreeClassifier(model, max_depth=depth).fit(X, LABELS[y], w)
@@ -147,7 +148,8 @@ def test_given_trees_ask_nothing_of_the_sample(given_as):
     same_fit(whole, streamed, X)
     if given_as == "endless":
         assert np.array_equal(whole.state_.trees.points, streamed.state_.trees.points)
-    later, at = table(4)[0], slice(0, 50)
+    later = table(4)[0]
+    at = slice(0, 50)
     later = np.clip(np.round(np.nan_to_num(later) + 2), 0, 4) if isinstance(model, list) else later
     same_fit(
         whole.partial_fit(later[at], LABELS[y[at]]),
@@ -179,7 +181,8 @@ def test_frames_with_labels_in_blocks():
     rng = np.random.default_rng(0)
     frame, t = mixed(rng, 400)
     frame.loc[rng.random(400) < 0.1, "colour"] = None
-    y, w = LABELS[np.digitize(t, [0.5, 1.5])], rng.integers(0, 3, 400).astype(float)
+    y = LABELS[np.digitize(t, [0.5, 1.5])]
+    w = rng.integers(0, 3, 400).astype(float)
     boosted = HistGradientBoostingClassifier(max_iter=3, random_state=0).fit(frame, y)
     shown = np.random.default_rng(1).permutation(y)  # labels come in another order then
     tree = MetaTreeClassifier(max_depth=4, random_state=0).fit(frame, shown).to_tree()

@@ -51,7 +51,8 @@ def problem(seed, task, n=80, d=4, K=4):
     y = X[:, 0] * 10.0 ** rng.integers(-3, 4) + rng.choice([0.0, 1e6])
     if task != "numbers":
         y = rng.integers(0, 3, n) if task == "codes" else rng.dirichlet(np.ones(3), n)
-    w, resp = rng.integers(0, 3, n) + 0.5 * (np.arange(n) == 0), rng.dirichlet(np.full(K, 0.5), n)
+    w = rng.integers(0, 3, n) + 0.5 * (np.arange(n) == 0)
+    resp = rng.dirichlet(np.full(K, 0.5), n)
     if seed % 3 == 0:
         resp = np.eye(K)[rng.integers(0, K - 1, n)]  # hard, and one expert without a row
     return rng, np.column_stack([np.ones(n), X]), codes, y, w, resp
@@ -61,7 +62,8 @@ def close(one, two, tol=1e-9):
     """Whether two experts or gate trees are the same up to rounding."""
     for name in ("mean", "var", "prob", "coef", "floor"):
         if hasattr(one, name) and not callable(getattr(one, name)):
-            a, b = np.asarray(getattr(one, name), float), np.asarray(getattr(two, name), float)
+            a = np.asarray(getattr(one, name), float)
+            b = np.asarray(getattr(two, name), float)
             np.testing.assert_allclose(a, b, rtol=tol, atol=tol * (1 + np.abs(a).max(initial=0)))
     if isinstance(one, GateTree):
         assert np.array_equal(one.paths, two.paths)
@@ -76,7 +78,8 @@ def close(one, two, tol=1e-9):
 def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed, task)
     part = cut((Z, codes, y, w, resp), rng, n_blocks).parts
-    K, share = resp.shape[1], InMemory(p[4] for p in part)
+    K = resp.shape[1]
+    share = InMemory(p[4] for p in part)
     gates = GateTree(
         (BernoulliGate(1, 2, False, 0.7, 5),) * 3, symmetric(2), MIN_MASS, np.full(4, 5)
     )
@@ -114,7 +117,8 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
 def test_first_experts_of_blocks(seed, n_blocks):
     rng, Z, _, y, w, resp = problem(seed, "numbers")
     rows = cut((Z, y, w, resp), rng, n_blocks).parts
-    blocks, share = InMemory(p[:3] for p in rows), InMemory(p[3] for p in rows)
+    blocks = InMemory(p[:3] for p in rows)
+    share = InMemory(p[3] for p in rows)
     close(constant_gaussian(y, resp, w), learnt(_constant_search(4), blocks, share))
     for pooled in (False, True):
         close(
@@ -140,7 +144,8 @@ def test_searches_in_step_share_their_passes():
 
     expert = LinearSoftmax(np.zeros((4, 5, 3)))
     found = learnt(expert.learn(), Counted([(Z, y, w)]), in_memory(resp))
-    n_together, alone = len(asked), []
+    n_together = len(asked)
+    alone = []
     for k in range(4):
         asked.clear()
         price = 0.5 * np.log1p(resp[:, k] @ w)
@@ -179,15 +184,14 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     )
     model, first = start_from_tree(whole, tree, np.full(4, 5), n_classes=n_classes)
     parts = cut((Z, codes, y, w, resp, first.only), rng, n_blocks).parts
-    rows, share = (
-        InMemory((Table(a, b), u, v) for a, b, u, v, _, _ in parts),
-        InMemory(p[4] for p in parts),
-    )
+    rows = InMemory((Table(a, b), u, v) for a, b, u, v, _, _ in parts)
+    share = InMemory(p[4] for p in parts)
     again, spread_out = start_from_tree(rows, tree, np.full(4, 5), n_classes=n_classes)
     close(model.gates, again.gates)
     close(model.expert, again.expert, 1e-6 if n_classes else 1e-9)
     np.testing.assert_array_equal(np.concatenate(spread_out.parts), first.only)
-    one, two = model.maximise(whole, in_memory(resp)), model.maximise(rows, share)
+    one = model.maximise(whole, in_memory(resp))
+    two = model.maximise(rows, share)
     close(one.gates, two.gates)
     close(one.expert, two.expert, 1e-6 if n_classes else 1e-9)
     close(one.gates, model.update(Table(Z, codes), y, resp, w).gates, 0)
@@ -195,10 +199,8 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     got = project(model, rows, share, InMemory(p[5] for p in parts))
     expected = project(model, whole, in_memory(resp), first).only
     np.testing.assert_allclose(np.concatenate(got.parts), expected, atol=1e-9)
-    (hard, said), (hard_two, said_two) = (
-        harden(model, Table(Z, codes), y, w, 0.05),
-        harden(model, rows, min_mass=0.05),
-    )
+    (hard, said) = harden(model, Table(Z, codes), y, w, 0.05)
+    (hard_two, said_two) = harden(model, rows, min_mass=0.05)
     assert np.array_equal(said, np.concatenate(said_two.parts))
     close(hard.gates, hard_two.gates)
 
@@ -235,7 +237,8 @@ def table_of(seed, task, n=300):
     """A frame with gaps, a constant column, labels and doubled rows; numbers or classes; weights."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.normal(size=(n, 3)).round(2), columns=["a", "b", "c"])
-    X["flat"], X["kind"] = 3.0, pd.Categorical(rng.choice(["u", "v", "w"], n))
+    X["flat"] = 3.0
+    X["kind"] = pd.Categorical(rng.choice(["u", "v", "w"], n))
     X.loc[rng.random(n) < 0.1, "c"] = np.nan
     side = (X["a"] > 0.2) & (X["c"].fillna(1) > 0)
     y = np.where(side, 2 * X["b"], 1 - X["a"]) + 0.3 * rng.normal(size=n)
@@ -327,7 +330,8 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
     with mock.patch.object(chunks, "N_SAMPLE", 200):
         model = estimator_of("numbers", min_mass=0.05)
         chunked = spread(read_table(model, X, y))
-        sample, held = chunked.sample, ~np.isnan(chunked.sample.Z[:, 2])
+        sample = chunked.sample
+        held = ~np.isnan(chunked.sample.Z[:, 2])
         sample = replace(
             sample, **{name: getattr(sample, name)[held] for name in ("Z", "y", "w", "at")}
         )

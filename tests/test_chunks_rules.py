@@ -78,7 +78,8 @@ def table(seed, n=300):
 def mixture(seed, classes, probabilities=False):
     """A random mixture, and the rows that it sees."""
     X, y, t, w, rng = table(seed)
-    X, w = X[w > 0], w[w > 0]
+    X = X[w > 0]
+    w = w[w > 0]
     target = (np.eye(3)[y] if probabilities else y) if classes else t
     target = target[table(seed)[3] > 0]
     bins = merge_identical(X, [np.linspace(-2, 2, 9)] * 3)
@@ -117,7 +118,8 @@ def test_counts_of_blocks_add_up_to_the_questions_of_all_rows(seed):
 def test_said_thresholds_keep_the_rows_of_every_block(seed):
     X, _, _, _, rng = table(seed, n=60)
     bins = merge_identical(X[:40], [np.unique(rng.normal(size=12)) for _ in range(3)])
-    features, rows = [2, 0], blocks_of((X,), rng)
+    features = [2, 0]
+    rows = blocks_of((X,), rng)
     bins = replace(bins, thresholds=tuple(bins.thresholds[j] for j in features))
     for j, cuts, said in zip(
         features, bins.thresholds, short_cuts(rows, features, bins), strict=True
@@ -146,10 +148,8 @@ def test_the_mixture_of_blocks_is_that_of_all_rows(seed, kind):
         np.testing.assert_allclose(
             getattr(blocked.expert, name), getattr(once.expert, name), rtol=1e-9
         )
-    (last, trace), (other, again) = (
-        fab(model, *part[:2], w=part[2], max_iter=15),
-        fab(model, rows, max_iter=15),
-    )
+    (last, trace) = fab(model, *part[:2], w=part[2], max_iter=15)
+    (other, again) = fab(model, rows, max_iter=15)
     np.testing.assert_allclose(again, trace, rtol=1e-10)
     assert last.n_components == other.n_components
 
@@ -178,11 +178,9 @@ def rules_at(rng, classes):
 def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     X, y, t, w, rng = table(seed, n=80)
     X, y, t, w = (column[w > 0] for column in (X, y, t, w))
-    conditions, target, names = (
-        rules_at(rng, classes),
-        y if classes else t,
-        tuple(LABELS) if classes else None,
-    )
+    conditions = rules_at(rng, classes)
+    target = y if classes else t
+    names = tuple(LABELS) if classes else None
     rows = blocks_of((X, target, w), rng)
     once = answered(conditions, in_memory((X, target, w)), names, read_columns(X))
     rules = answered(conditions, rows, names, read_columns(X))
@@ -202,7 +200,8 @@ def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
         np.testing.assert_allclose(rule.leaf.value, value, rtol=1e-12, atol=1e-14)
     said = rng.integers(0, 3, len(X)) if classes else rng.normal(size=len(X))
     reference = LABELS[said] if classes else said
-    plain, whole = rules.measure(X, reference, w), measured_over(rules, in_memory((X, said, w)))
+    plain = rules.measure(X, reference, w)
+    whole = measured_over(rules, in_memory((X, said, w)))
     assert str(plain) == str(whole) and plain.rules == whole.rules  # one block: the same bits
     parted = measured_over(rules, blocks_of((X, said, w), rng))
     for a, b in zip(plain.rules, parted.rules, strict=True):
@@ -225,7 +224,8 @@ def last(part):
 
 
 def test_a_reference_that_never_changes_is_met_or_not_in_blocks_too():
-    X, w = np.arange(6.0)[:, None], np.ones(6)
+    X = np.arange(6.0)[:, None]
+    w = np.ones(6)
     rules = RuleSet((Rule((), Leaf(2.0)),), read_columns(X))
     for value, fidelity in ((2.0, 1.0), (3.0, 0.0)):
         part = (X, np.full(6, value), w)
@@ -237,7 +237,8 @@ def test_a_reference_that_never_changes_is_met_or_not_in_blocks_too():
 @given(st.integers(0, 10**6), st.booleans())
 def test_codes_answered_are_the_positions_of_labels_answered(seed, classes):
     X, y, t, w, rng = table(seed, n=50)
-    rows, names = in_memory((X, y if classes else t, w + 1)), tuple(LABELS) if classes else None
+    rows = in_memory((X, y if classes else t, w + 1))
+    names = tuple(LABELS) if classes else None
     rules = answered(rules_at(rng, classes), rows, names, read_columns(X))
     said = answered_codes(rules, X)
     assert np.array_equal(rules.predict(X), LABELS[said] if classes else said)
@@ -247,7 +248,9 @@ def test_codes_answered_are_the_positions_of_labels_answered(seed, classes):
 @given(st.integers(0, 10**6))
 def test_the_training_error_is_a_mean(seed):
     rng = np.random.default_rng(seed)
-    w, y, said = rng.random(30), rng.integers(0, 3, 30), rng.integers(0, 3, 30)
+    w = rng.random(30)
+    y = rng.integers(0, 3, 30)
+    said = rng.integers(0, 3, 30)
     assert training_error(said, y, w) == np.average(said != y, weights=w)
     assert training_error(said, np.eye(3)[y], w) == np.average(said != y, weights=w)
     t = rng.normal(size=30)
@@ -315,7 +318,8 @@ def same_fit(a, b, X):
 @given(seed=st.integers(0, 10**6), size=st.integers(20, 250))
 def test_blocks_of_any_size_give_the_rules_of_one_block(kind, changed, seed, size):
     X, y, t, w, rng = table(seed)
-    target, model = LABELS[y] if kind == "classes" else t, estimator(kind, **changed)
+    target = LABELS[y] if kind == "classes" else t
+    model = estimator(kind, **changed)
     once = fit_cut(model, X, target, w, 10**9)
     assert len(once.rules_.rules) > 1 and once.rules_.rules[0].support < w.sum()
     same_fit(once, fit_cut(estimator(kind, **changed), X, target, w, size), X)
@@ -399,14 +403,16 @@ def test_said_thresholds_keep_rows_that_are_not_in_the_sample():
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_questions_answers_and_measures_are_those_of_all_rows(kind):
     X, y, t, w, rng = table(6, n=500)
-    target, model = LABELS[y] if kind == "classes" else t, estimator(kind)
+    target = LABELS[y] if kind == "classes" else t
+    model = estimator(kind)
     fit_cut(model, X, target, w, 90, rng, sample=60)
     bins = merge_identical(
         X[w > 0], ensemble_thresholds(read_ensemble(model.estimator, model.columns_))
     )
     assert all(map(np.array_equal, model.bins_.thresholds, bins.thresholds))
     assert all(map(np.array_equal, model.bins_.counts, bins.counts))
-    chosen, numbers = model.rules_.apply(X), np.eye(3)[y] if kind == "classes" else t
+    chosen = model.rules_.apply(X)
+    numbers = np.eye(3)[y] if kind == "classes" else t
     for r, rule in enumerate(model.rules_.rules):
         np.testing.assert_allclose(
             rule.leaf.value, np.average(numbers[chosen == r], axis=0, weights=w[chosen == r])

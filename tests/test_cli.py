@@ -212,7 +212,8 @@ def test_classification_out_as_json_reproduces_the_printed_errors(capsys, tmp_pa
     assert json.loads(out.read_text())["target"] == "kind" and len(rules.rules) <= 4
     assert "column 'id' is left out" in notes and "task: classification" in notes
     frame = flowers()
-    X, y = frame.drop(columns=["id", "kind"]), frame.kind.to_numpy()
+    X = frame.drop(columns=["id", "kind"])
+    y = frame.kind.to_numpy()
     train, test = cli.split_rows(len(y), y, "classification", 0.25, 0)
     error = (rules.predict(X.iloc[test]) != y[test]).mean()
     assert f"error of the rules               {error:.3g}   on {len(test)} test rows" in text
@@ -254,7 +255,9 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.addresses, self.open = [], [], []
+        self.tags = []
+        self.addresses = []
+        self.open = []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -305,7 +308,8 @@ def test_the_page_stands_alone(page):
 def test_the_page_in_a_browser(page, tmp_path):
     need("chromium", "playwright")
     with chromium() as browser:
-        grounds, complaints = [], []
+        grounds = []
+        complaints = []
         for scheme, wide in (("light", 900), ("dark", 900), ("dark", 320)):
             tab = browser.new_page(color_scheme=scheme, viewport={"width": wide, "height": 700})
             tab.on("console", lambda message: complaints.append(message.text))
@@ -368,7 +372,8 @@ def test_progress_counts_on_a_terminal():
         def isatty(self):
             return True
 
-    stream, log = Terminal(), io.StringIO()
+    stream = Terminal()
+    log = io.StringIO()
     with cli.working("busy", stream):
         time.sleep(1.2)
     assert "busy 1 s" in stream.getvalue() and stream.getvalue().endswith("s\n")

@@ -51,8 +51,10 @@ def held(family, y, w, Z):
 @given(n=st.integers(0, 12), seed=st.integers(0, 10**6))
 @examples(25)
 def test_evidence_is_the_product_of_predictions_in_any_order(name, n, seed):
-    family, (y, Z) = FAMILIES[name], rows(name, n, seed)
-    total, so_far = 0.0, held(family, y[:0], np.zeros(0), Z[:0])
+    family = FAMILIES[name]
+    (y, Z) = rows(name, n, seed)
+    total = 0.0
+    so_far = held(family, y[:0], np.zeros(0), Z[:0])
     for i in np.random.default_rng(seed).permutation(n):
         total += family.log_density(y[[i]], family.posterior(so_far), Z[[i]])[0]
         so_far = so_far + held(family, y[[i]], np.ones(1), Z[[i]])
@@ -63,7 +65,8 @@ def test_evidence_is_the_product_of_predictions_in_any_order(name, n, seed):
 @given(seed=st.integers(0, 10**6))
 @examples(15)
 def test_a_weight_is_a_row_given_that_often_and_sums_add(name, seed):
-    family, (y, Z) = FAMILIES[name], rows(name, 9, seed)
+    family = FAMILIES[name]
+    (y, Z) = rows(name, 9, seed)
     w = np.random.default_rng(seed).integers(0, 4, 9)
     often = np.repeat(np.arange(9), w)
     weighted = held(family, y, w.astype(float), Z)
@@ -75,20 +78,24 @@ def test_a_weight_is_a_row_given_that_often_and_sums_add(name, seed):
 
 @each
 def test_no_rows_have_evidence_one(name):
-    family, (y, Z) = FAMILIES[name], rows(name, 3, 0)
+    family = FAMILIES[name]
+    (y, Z) = rows(name, 3, 0)
     assert abs(family.log_evidence(held(family, y, np.zeros(3), Z))[0]) < 1e-13
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("seed", range(4))
 def test_mean_variance_cdf_and_quantile_belong_to_the_density(name, seed):
-    family, (y, Z) = FAMILIES[name], rows(name, 14, seed)
-    params, z = family.posterior(held(family, y, np.ones(14), Z)), Z[:1]
+    family = FAMILIES[name]
+    (y, Z) = rows(name, 14, seed)
+    params = family.posterior(held(family, y, np.ones(14), Z))
+    z = Z[:1]
 
     def density(t):
         return float(np.exp(family.log_density(np.array([t]), params, z)[0]))
 
-    mean, variance = family.mean(params, z)[0], family.variance(params, z)[0]
+    mean = family.mean(params, z)[0]
+    variance = family.variance(params, z)[0]
     if family.discrete:
         t = np.arange(2000)
         p = np.array([density(k) for k in t])
@@ -116,13 +123,15 @@ def test_mean_variance_cdf_and_quantile_belong_to_the_density(name, seed):
 
 
 def test_predictions_are_the_known_laws():
-    family, y = FAMILIES["normal"], np.array([0.3, 2.0, -1.0])
+    family = FAMILIES["normal"]
+    y = np.array([0.3, 2.0, -1.0])
     df, centre, scale = family.posterior(held(family, y, np.ones(3), None))[0]
     assert np.isclose(
         family.log_density(np.array([0.7]), np.array([[df, centre, scale]]))[0],
         law.t.logpdf(0.7, df, centre, scale),
     )
-    a, r = 5.0, 1.5
+    a = 5.0
+    r = 1.5
     assert np.isclose(
         GammaPoisson().log_density(np.array([3]), np.array([[a, r]]))[0],
         law.nbinom.logpmf(3, a, r / (r + 1)),

@@ -21,10 +21,14 @@ from fabinterp.rows.blocks import Most  # noqa: E402
 from fabinterp.rows.chunks import FAN_IN, OnDask, is_dask, read_dask, read_rows  # noqa: E402
 from fabinterp.proxy.local import explain_local  # noqa: E402
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor  # noqa: E402
-from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor  # noqa: E402
+
+# noqa: E402
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor  # noqa: E402
 
-N, D, N_BLOCKS = 200_000, 6, 4
+N = 200_000
+D = 6
+N_BLOCKS = 4
 
 
 class Numbers(RegressorMixin, BaseEstimator):
@@ -93,7 +97,8 @@ def in_memory(target):
 
 
 def on_dask(target):
-    X, y = [], []
+    X = []
+    y = []
     for b in range(N_BLOCKS):
         drawn = dask.delayed(block, nout=2)(b)
         X.append(da.from_delayed(drawn[0], (N // N_BLOCKS, D), float))
@@ -147,7 +152,8 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
     parts = parts[(parts["size"] > 9) | (parts["size"] < 0.3)]  # some partitions of another size
     table = table[(table["size"] > 9) | (table["size"] < 0.3)]
     gone = ["price", "copies"]
-    one, other = Numbers(), Numbers()
+    one = Numbers()
+    other = Numbers()
     whole = read_rows(one, table.drop(columns=gone), table.price, table.copies)
     found = read_rows(other, parts.drop(columns=gone), parts.price, parts.copies)
     assert same(whole.sample, found.sample) and not found.whole and whole.total == found.total
@@ -176,7 +182,8 @@ def test_small_collections_are_fitted_in_memory(no_client):
 
 def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
     monkeypatch.setattr("fabinterp.rows.chunks.N_SAMPLE", 50)
-    X, y = np.random.default_rng(0).normal(size=(400, 3)), np.repeat(["a", "b"], 200)
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    y = np.repeat(["a", "b"], 200)
     w = np.repeat([0.0, 1.0, 2.0, 0.0], 100)
     cut = (X.shape[0] - 290, 0, 90, 200)
     parts = (
@@ -243,7 +250,8 @@ def test_what_cannot_be_right_is_refused_in_one_line(no_client, collection, said
 
 
 def test_without_dask_the_error_names_the_extra(monkeypatch):
-    X, y = da.ones((9, 2)), da.ones(9)
+    X = da.ones((9, 2))
+    y = da.ones(9)
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=r"pip install 'fabinterp\[dask\]'"):
         read_rows(Numbers(), X, y)
@@ -299,7 +307,8 @@ def first_column(part):
 
 def test_rows_of_a_cluster_are_the_rows_in_memory(client):
     for kind, target in ((Numbers, numbers_of), (Words, words_of)):
-        whole, found = read_rows(kind(), *in_memory(target)), read_dask(kind(), *on_dask(target))
+        whole = read_rows(kind(), *in_memory(target))
+        found = read_dask(kind(), *on_dask(target))
         assert same(whole.sample, found.sample) and found.n == whole.n == N and found.total == N
         assert len(found.sample.y) == 65_536 and not found.whole
 
@@ -308,7 +317,10 @@ class Killing:
     """Kills a worker, as a machine would be lost, when a fit begins its pass number `at`."""
 
     def __init__(self, client, at, monkeypatch):
-        self.client, self.at, self.passes, self.killed = client, at, 0, None
+        self.client = client
+        self.at = at
+        self.passes = 0
+        self.killed = None
         calls = OnDask._calls
 
         def counted(*args):

@@ -268,7 +268,8 @@ class FakeServer:
     """OpenML's answers for one table, as `urlopen` would bring them."""
 
     def __init__(self, number, arff, features):
-        address, self.asked = f"https://www.openml.org/data/v1/download/1/{number}.arff", []
+        address = f"https://www.openml.org/data/v1/download/1/{number}.arff"
+        self.asked = []
         described = {
             "id": number,
             "name": "fake",
@@ -477,7 +478,8 @@ def test_meta_tree_rows_follow_the_leaves():
     at = tree.apply(X)
     assert len(np.unique(at)) == tree.n_leaves > 2
     for leaf in np.unique(at):
-        shares, n = np.bincount(y[at == leaf], minlength=3) / np.sum(at == leaf), np.sum(at == leaf)
+        shares = np.bincount(y[at == leaf], minlength=3) / np.sum(at == leaf)
+        n = np.sum(at == leaf)
         said = np.array(tree.leaves[leaf].value)
         assert np.all(abs(shares - said) <= 5 * np.sqrt(said * (1 - said) / n) + 1e-9)
 

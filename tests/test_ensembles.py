@@ -266,7 +266,8 @@ def test_every_reader_is_tested():
 
 @pytest.mark.parametrize("name", ["gb", "hist", "xgb", "lgb", "cat", "forest"])
 def test_two_classes(name):
-    X, y = WINE[:130], CULTIVAR[:130]
+    X = WINE[:130]
+    y = CULTIVAR[:130]
     labels = y if name == "xgb" else np.array(["yes", "no"])[y]
     model = fitted(name, X, labels)
     ensemble = read_ensemble(model)
@@ -275,7 +276,8 @@ def test_two_classes(name):
 
 
 def test_log_odds_are_the_decision_function():
-    X, y = WINE[:130], NAMES[:130]
+    X = WINE[:130]
+    y = NAMES[:130]
     for model, scale in [
         (GradientBoostingClassifier(n_estimators=9), 1),
         (GradientBoostingClassifier(loss="exponential"), 2),
@@ -289,7 +291,8 @@ def test_log_odds_are_the_decision_function():
 
 
 def test_even_odds_go_where_the_library_sends_them():
-    X, y = np.zeros((4, 1)), np.array(["a", "a", "b", "b"])
+    X = np.zeros((4, 1))
+    y = np.array(["a", "a", "b", "b"])
     for model in (
         GradientBoostingClassifier(),
         HistGradientBoostingClassifier(),
@@ -306,7 +309,8 @@ def test_the_trees_say_the_same(name):
     X, y = data_for(name)
     X = X if name.startswith(NO_HOLES) else holes(X)
     ensemble = read_ensemble(fitted(name, X, y))
-    leaves, Z = reach(ensemble.nodes, X), X[:40]
+    leaves = reach(ensemble.nodes, X)
+    Z = X[:40]
     assert len(ensemble.trees) == leaves.shape[1] == len(ensemble.weights) == len(ensemble.output)
     for t, tree in enumerate(ensemble.trees):
         value = ensemble.nodes.value[leaves[:40, t]]
@@ -331,7 +335,8 @@ def test_thresholds_are_those_of_the_trees(name):
 
 
 def test_leaf_only_trees_and_constant_targets():
-    X, ones = np.arange(12.0)[:, None], np.full(12, 3.5)
+    X = np.arange(12.0)[:, None]
+    ones = np.full(12, 3.5)
     for model in (
         RandomForestRegressor(3),
         GradientBoostingRegressor(n_estimators=3),
@@ -431,7 +436,8 @@ def test_xgboost_pruned_nodes_are_not_questions():
 def test_xgboost_dump_has_trees_but_no_answers():
     X = holes(WINE)
     booster = xgb.train({"max_depth": 4, "nthread": 1}, xgb.DMatrix(X, WINE[:, 0]), 12)
-    whole, dumped = read_ensemble(booster), read_ensemble(booster.get_dump(dump_format="json"))
+    whole = read_ensemble(booster)
+    dumped = read_ensemble(booster.get_dump(dump_format="json"))
     assert whole.trees[0].columns.names[: len(dumped.columns.names)] == dumped.columns.names
     for a, b in zip(whole.trees, dumped.trees, strict=True):
         assert np.array_equal(a.predict(X), replace(b, columns=a.columns).predict(X))
@@ -620,7 +626,8 @@ def test_a_forest_on_label_numbers_and_booleans():
 def test_categories_of_arrays_with_values_never_seen(name):
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=400), 2.0 * rng.integers(0, 9, 400), rng.normal(size=400)]
-    X[::9, 0], X[::13, 1] = np.nan, np.nan
+    X[::9, 0] = np.nan
+    X[::13, 1] = np.nan
     y = np.nan_to_num(X[:, 0]) + 2 * np.isin(X[:, 1], [2, 6, 16]) + 0.1 * rng.normal(size=400)
     model = {
         "hist": lambda: HistGradientBoostingRegressor(categorical_features=[1], max_iter=20).fit(
@@ -634,7 +641,9 @@ def test_categories_of_arrays_with_values_never_seen(name):
         ),
     }[name]()
     new = X.copy()
-    new[::5, 1], new[1::5, 1], new[2::5, 1] = 3, 40, 4
+    new[::5, 1] = 3
+    new[1::5, 1] = 40
+    new[2::5, 1] = 4
     ensemble = read_ensemble(model)
     same(ensemble, model, X)
     same(ensemble, model, new)
@@ -892,7 +901,8 @@ def test_a_binary_file_is_refused(tmp_path):
 @examples(60)
 def test_reach_is_the_walk_of_each_row(n_splits, seed):
     rng = np.random.default_rng(seed)
-    root, ends = {}, []
+    root = {}
+    ends = []
     ends.append(root)
     for _ in range(n_splits):
         node = ends.pop(rng.integers(len(ends)))

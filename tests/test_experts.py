@@ -26,7 +26,8 @@ seeds = st.integers(0, 2**32 - 1)
 
 def problem(seed):
     rng = np.random.default_rng(seed)
-    n, k = rng.integers(2, 40), rng.integers(1, 5)
+    n = rng.integers(2, 40)
+    k = rng.integers(1, 5)
     resp = rng.dirichlet(np.full(k, rng.choice([0.05, 1.0])), n)
     return rng, n, k, resp, rng.integers(0, 3, n) + (np.arange(n) == 0).astype(float)
 
@@ -51,9 +52,11 @@ def test_gaussian_update_is_never_beaten(seed):
 @given(seeds, st.integers(-12, 12), st.sampled_from([0.0, 1.0, 1e9]))
 def test_gaussian_follows_scale_and_offset(seed, power, offset):
     rng, n, k, resp, w = problem(seed)
-    y, scale = rng.normal(size=n), 10.0**power
+    y = rng.normal(size=n)
+    scale = 10.0**power
     assume(np.sum(w > 0) > 1)  # a single value has no scale
-    plain, moved = constant_gaussian(y, resp, w), constant_gaussian(scale * (y + offset), resp, w)
+    plain = constant_gaussian(y, resp, w)
+    moved = constant_gaussian(scale * (y + offset), resp, w)
     tolerance = 1e-6 if offset == 1e9 else 1e-12
     np.testing.assert_allclose(moved.mean / scale - offset, plain.mean, rtol=1e-9, atol=tolerance)
     np.testing.assert_allclose(moved.var / scale**2, plain.var, rtol=1e-9, atol=tolerance)
@@ -63,15 +66,16 @@ def test_gaussian_follows_scale_and_offset(seed, power, offset):
 def test_weights_are_repetitions(seed):
     rng, n, k, resp, w = problem(seed)
     times = w.astype(int)
-    y, label = rng.normal(size=n), rng.integers(0, 3, n)
-    again, ones = np.repeat(resp, times, axis=0), np.ones(times.sum())
-    one, two = constant_gaussian(y, resp, w), constant_gaussian(np.repeat(y, times), again, ones)
+    y = rng.normal(size=n)
+    label = rng.integers(0, 3, n)
+    again = np.repeat(resp, times, axis=0)
+    ones = np.ones(times.sum())
+    one = constant_gaussian(y, resp, w)
+    two = constant_gaussian(np.repeat(y, times), again, ones)
     np.testing.assert_allclose(one.mean, two.mean, atol=1e-12)
     np.testing.assert_allclose(one.var, two.var, rtol=1e-9)
-    one, two = (
-        categorical(label, resp, w, 3, 1e-8),
-        categorical(np.repeat(label, times), again, ones, 3, 1e-8),
-    )
+    one = categorical(label, resp, w, 3, 1e-8)
+    two = categorical(np.repeat(label, times), again, ones, 3, 1e-8)
     np.testing.assert_allclose(one.prob, two.prob, rtol=1e-9)
 
 
@@ -97,10 +101,8 @@ def test_categorical_update_is_never_beaten(seed, floor):
 def test_codes_and_probabilities_say_the_same(seed):
     rng, n, k, resp, w = problem(seed)
     label = rng.integers(0, 3, n)
-    hard, soft = (
-        categorical(label, resp, w, 3, 1e-8),
-        categorical(np.eye(3)[label], resp, w, 3, 1e-8),
-    )
+    hard = categorical(label, resp, w, 3, 1e-8)
+    soft = categorical(np.eye(3)[label], resp, w, 3, 1e-8)
     np.testing.assert_allclose(hard.prob, soft.prob, rtol=1e-12)
     np.testing.assert_allclose(hard.log_lik(label), soft.log_lik(np.eye(3)[label]), rtol=1e-12)
     votes = rng.dirichlet(np.ones(3), n)
@@ -117,7 +119,8 @@ def test_equal_answers_reach_the_floor_and_not_below():
 
 @pytest.mark.parametrize("value", [0.0, 7.0, 1e9 + 0.1, -1e-12])
 def test_a_constant_target_has_a_finite_likelihood(value):
-    y, resp = np.full(20, value), np.full((20, 2), 0.5)
+    y = np.full(20, value)
+    resp = np.full((20, 2), 0.5)
     assert variance_floor(y, np.ones(20)) == 1
     assert np.isfinite(constant_gaussian(y, resp, np.ones(20)).log_lik(y)).all()
 
@@ -172,7 +175,8 @@ def worth(expert, X, y, resp, w):
 @given(seeds, st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
 def test_linear_update_is_never_worse(seed, pooled, penalty):
     rng, X, y, resp, w = linear_problem(seed)
-    k, p = resp.shape[1], X.shape[1]
+    k = resp.shape[1]
+    p = X.shape[1]
     floor = variance_floor(y, w)
     var = np.full(k, floor + rng.exponential()) if pooled else floor + rng.exponential(size=k)
     expert = LinearGaussian(
@@ -180,7 +184,8 @@ def test_linear_update_is_never_worse(seed, pooled, penalty):
     )
     for _ in range(3):
         after = expert.update(X, y, resp, w)
-        before, now = worth(expert, X, y, resp, w), worth(after, X, y, resp, w)
+        before = worth(expert, X, y, resp, w)
+        now = worth(after, X, y, resp, w)
         slack = 1e-7 * (1 + np.abs(before).sum())
         assert now.sum() >= before.sum() - slack
         assert pooled or (now >= before - slack).all()
@@ -195,7 +200,8 @@ def test_linear_is_weighted_least_squares_on_its_support(seed):
     best = linear_gaussian(X, y, resp, w)
     mass = w @ resp
     for k in np.flatnonzero(mass > 1e-3):
-        v, columns = w * resp[:, k], np.flatnonzero(best.coef[k])
+        v = w * resp[:, k]
+        columns = np.flatnonzero(best.coef[k])
         coef = np.linalg.lstsq(np.sqrt(v)[:, None] * X[:, columns], np.sqrt(v) * y, rcond=None)[0]
         square = v @ (y - X @ best.coef[k]) ** 2
         assert square <= v @ (y - X[:, columns] @ coef) ** 2 + 1e-9 * (v @ y**2 + 1)
@@ -215,11 +221,9 @@ def test_pooled_variance_is_that_of_all_rows(seed):
 def test_linear_update_is_not_beaten_by_moves_of_its_parameters():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(60), rng.normal(size=(60, 4))])
-    y, resp, w = (
-        X[:, 1] - X[:, 2] + rng.normal(size=60),
-        rng.dirichlet(np.ones(2), 60),
-        rng.exponential(size=60),
-    )
+    y = X[:, 1] - X[:, 2] + rng.normal(size=60)
+    resp = rng.dirichlet(np.ones(2), 60)
+    w = rng.exponential(size=60)
     best = linear_gaussian(X, y, resp, w)
     top = worth(best, X, y, resp, w)
     for size in (1e-4, 1e-2, 1.0):
@@ -231,11 +235,9 @@ def test_linear_update_is_not_beaten_by_moves_of_its_parameters():
 
 def test_linear_finds_the_best_support_of_easy_data():
     rng = np.random.default_rng(1)
-    X, resp, w = (
-        np.column_stack([np.ones(100), rng.normal(size=(100, 4))]),
-        np.ones((100, 1)),
-        np.ones(100),
-    )
+    X = np.column_stack([np.ones(100), rng.normal(size=(100, 4))])
+    resp = np.ones((100, 1))
+    w = np.ones(100)
     y = 2 + X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=100)
     best = linear_gaussian(X, y, resp, w)
     values = {}
@@ -251,7 +253,8 @@ def test_linear_finds_the_best_support_of_easy_data():
 
 def test_without_a_price_all_columns_are_in():
     rng = np.random.default_rng(2)
-    X, y = np.column_stack([np.ones(50), rng.normal(size=(50, 5))]), rng.normal(size=50)
+    X = np.column_stack([np.ones(50), rng.normal(size=(50, 5))])
+    y = rng.normal(size=50)
     best = linear_gaussian(X, y, np.ones((50, 1)), np.ones(50), penalty=0.0)
     np.testing.assert_allclose(best.coef[0], np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-9)
 
@@ -260,7 +263,8 @@ def test_without_a_price_all_columns_are_in():
 def test_linear_follows_scale_offset_and_repetition(seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack([np.ones(30), rng.normal(size=(30, 4))])
-    y, resp = X @ rng.normal(size=5) + rng.normal(size=30), rng.dirichlet(np.ones(2), 30)
+    y = X @ rng.normal(size=5) + rng.normal(size=30)
+    resp = rng.dirichlet(np.ones(2), 30)
     w = rng.integers(1, 4, 30)
     plain = linear_gaussian(X, y, resp, w.astype(float))
     moved = linear_gaussian(X, 1e3 * (y + 1e6), resp, w.astype(float))
@@ -295,21 +299,27 @@ def test_softmax_update_is_never_worse(seed, n_classes, penalty):
     label = (
         X @ rng.normal(size=(X.shape[1], n_classes)) + rng.gumbel(size=(len(X), n_classes))
     ).argmax(axis=1)
-    k, p = resp.shape[1], X.shape[1]
+    k = resp.shape[1]
+    p = X.shape[1]
     coef = rng.normal(size=(k, p, n_classes)) * (rng.random((k, p, 1)) < 0.5)
     expert = LinearSoftmax(coef, penalty)
     for _ in range(2):
         after = expert.update(X, label, resp, w)
-        before, now = worth(expert, X, label, resp, w), worth(after, X, label, resp, w)
+        before = worth(expert, X, label, resp, w)
+        now = worth(after, X, label, resp, w)
         assert (now >= before - 1e-9 * (1 + np.abs(before))).all() and np.isfinite(after.coef).all()
         expert = after
 
 
 def test_softmax_codes_and_probabilities_say_the_same():
     rng = np.random.default_rng(4)
-    X, label = np.column_stack([np.ones(40), rng.normal(size=(40, 2))]), rng.integers(0, 3, 40)
-    resp, w, one_hot = rng.dirichlet(np.ones(2), 40), np.ones(40), np.eye(3)[label]
-    hard, soft = linear_softmax(X, label, resp, w, 3), linear_softmax(X, one_hot, resp, w, 3)
+    X = np.column_stack([np.ones(40), rng.normal(size=(40, 2))])
+    label = rng.integers(0, 3, 40)
+    resp = rng.dirichlet(np.ones(2), 40)
+    w = np.ones(40)
+    one_hot = np.eye(3)[label]
+    hard = linear_softmax(X, label, resp, w, 3)
+    soft = linear_softmax(X, one_hot, resp, w, 3)
     np.testing.assert_array_equal(hard.coef, soft.coef)
     np.testing.assert_allclose(hard.log_lik(X, label), soft.log_lik(X, one_hot))
     scores = np.einsum("np,kpc->nkc", X, hard.coef)
@@ -319,8 +329,10 @@ def test_softmax_codes_and_probabilities_say_the_same():
 
 def test_softmax_without_columns_is_the_share():
     rng = np.random.default_rng(5)
-    X, label = np.column_stack([np.ones(60), rng.normal(size=(60, 2))]), rng.integers(0, 3, 60)
-    resp, w = rng.dirichlet(np.ones(2), 60), rng.exponential(size=60)
+    X = np.column_stack([np.ones(60), rng.normal(size=(60, 2))])
+    label = rng.integers(0, 3, 60)
+    resp = rng.dirichlet(np.ones(2), 60)
+    w = rng.exponential(size=60)
     expert = linear_softmax(X, label, resp, w, 3, penalty=100.0)
     share = categorical(label, resp, w, 3, 0.0).prob
     np.testing.assert_allclose(np.exp(expert.log_prob(X)), np.tile(share, (60, 1, 1)), atol=1e-4)
@@ -329,8 +341,10 @@ def test_softmax_without_columns_is_the_share():
 
 def test_linear_experts_without_rows_stay_as_they_are():
     rng = np.random.default_rng(6)
-    X, y = np.column_stack([np.ones(20), rng.normal(size=(20, 2))]), rng.normal(size=20)
-    resp, w = np.column_stack([np.ones(20), np.zeros(20)]), np.ones(20)
+    X = np.column_stack([np.ones(20), rng.normal(size=(20, 2))])
+    y = rng.normal(size=20)
+    resp = np.column_stack([np.ones(20), np.zeros(20)])
+    w = np.ones(20)
     line = LinearGaussian(np.ones((2, 3)), np.array([2.0, 3.0])).update(X, y, resp, w)
     np.testing.assert_allclose(line.coef[1], 1, rtol=1e-12)
     assert line.var[1] == 3

@@ -56,11 +56,9 @@ def random_leaf(rng, kind):
 
 def random_rules(rng, kind, slanted):
     def condition():
-        side, missing, which = (
-            bool(rng.integers(2)),
-            bool(rng.integers(2)),
-            rng.integers(4 if slanted else 3),
-        )
+        side = bool(rng.integers(2))
+        missing = bool(rng.integers(2))
+        which = rng.integers(4 if slanted else 3)
         if which == 2:
             return Split(
                 (2,), categories=tuple(rng.permutation(3)[: rng.integers(1, 3)]), missing=missing
@@ -98,7 +96,8 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
     if by is not None and explorer.answerable(rules, x[None])[0] < 0:
         return
     change = nearest_change(rules, x, CORNERS, unit=UNIT, by=by, fixed=fixed)
-    goal, space = goal_of(rules, x, None, by), space_of(rules, CORNERS, UNIT, fixed)
+    goal = goal_of(rules, x, None, by)
+    space = space_of(rules, CORNERS, UNIT, fixed)
     rows = np.where(np.isnan(x) | ~space.free, x, GRID)
     met = goal.met(rows)
     best = distance(x, rows[met], space).min() if met.any() else np.inf
@@ -125,10 +124,8 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
 def test_a_straight_change_is_tight(seed):
     """Half a millionth of the way back, the answer is the old one."""
     rng = np.random.default_rng(seed)
-    rules, x = (
-        random_rules(rng, "labels", False),
-        np.array([*rng.uniform(-1, 1, 2), rng.integers(3)]),
-    )
+    rules = random_rules(rng, "labels", False)
+    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
     change = nearest_change(rules, x, CORNERS, unit=UNIT)
     goal = goal_of(rules, x)
     for j in change.features if change else ():
@@ -139,7 +136,8 @@ def test_a_straight_change_is_tight(seed):
 
 def test_distance_counts_units_and_labels_and_forbids_the_rest():
     rules = random_rules(np.random.default_rng(0), "labels", False)
-    space, x = space_of(rules, CORNERS, UNIT, ["v"]), np.array([0.0, 0.0, 1.0])
+    space = space_of(rules, CORNERS, UNIT, ["v"])
+    x = np.array([0.0, 0.0, 1.0])
     rows = np.array([[0.7, 0, 0], [0, 0.1, 1], [np.nan, 0, 1], [0, 0, 1], [-0.35, 0, 1]])
     assert distance(x, rows, space).tolist() == [2.0, np.inf, np.inf, 0.0, 0.5]
 
@@ -167,10 +165,8 @@ def test_a_wanted_label_and_what_is_refused():
     rules = RuleSet(tuple(Rule(c, Leaf(tuple(np.eye(3)[k]))) for k, c in enumerate(conditions)),
                     Columns(tuple(flowers.data.columns), (None,) * 4), names)  # fmt: skip
     first = flowers.data.iloc[[0]]
-    near, far = (
-        nearest_change(rules, first, flowers.data),
-        nearest_change(rules, first, flowers.data, to="virginica"),
-    )
+    near = nearest_change(rules, first, flowers.data)
+    far = nearest_change(rules, first, flowers.data, to="virginica")
     assert near.answer == "versicolor" and near.features == (2,) and near.exact
     assert far.answer == "virginica" and far.features == (2, 3) and far.distance > near.distance
     assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
@@ -193,7 +189,8 @@ def bent(value, breaks=(0.0, 1.0), slope=1.0):
 
 
 def test_a_curve_is_crossed_where_it_crosses():
-    rules, X = bent(-0.5), np.linspace(0, 1, 11)[:, None]
+    rules = bent(-0.5)
+    X = np.linspace(0, 1, 11)[:, None]
     # 0.5 − 4u + 4u² = 0 at u = (1 ± √½) / 2
     change = nearest_change(rules, [0.6], X)
     assert not change.exact and change.answer == "yes"
@@ -224,7 +221,8 @@ def test_the_account_adds_up():
 )
 def test_the_account_names_the_rule_and_the_answer(seed, kind):
     rng = np.random.default_rng(seed)
-    rules, x = random_rules(rng, kind, True), np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
+    rules = random_rules(rng, kind, True)
+    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
     said = account(rules, x)
     answer = rules.predict(x[None])[0]
     assert said[0][1].startswith(answer if rules.classes else f"{answer:.4g}")
@@ -267,7 +265,9 @@ def test_the_panel_follows_its_controls():
 
 def test_one_move_draws_once(monkeypatch):
     rules, X, y = flower_rules()
-    panel, drawn, draw = explore(rules, X, y), [], explorer.still
+    panel = explore(rules, X, y)
+    drawn = []
+    draw = explorer.still
     monkeypatch.setattr(explorer, "still", lambda *a: drawn.append(1) or draw(*a))
     panel.controls["row"].value = 77  # moves the features' sliders too
     assert len(drawn) == 1
@@ -337,7 +337,8 @@ def test_what_a_slider_cannot_show_is_not_a_move():
     rules = RuleSet((Rule(((Split((0,), 0.5), True),), Leaf(1.0)), Rule(((Split((1,), 0.5), True),), Leaf(3.0)),
                      Rule((), Leaf(2.0))), Columns(("u", "v"), (None, None), (False, False)))  # fmt: skip
     panel = explore(rules, X, row=4)
-    view, values = panel.draw.__self__, {name: one.value for name, one in panel.controls.items()}
+    view = panel.draw.__self__
+    values = {name: one.value for name, one in panel.controls.items()}
     assert (view.point(4, values) == X[4]).all() and "moved" not in text(panel)
     assert abs(values["x0"] - X[4, 0]) <= 0.5 * panel.controls["x0"].step
     panel.controls["x0"].value += panel.controls["x0"].step
@@ -349,7 +350,8 @@ def test_the_pictures_show_the_point_and_where_it_would_change():
 
     rules, X, y = flower_rules()
     view = explore(rules, X, y).draw.__self__
-    low, high = X.min().to_numpy(), X.max().to_numpy()
+    low = X.min().to_numpy()
+    high = X.max().to_numpy()
     for picture, marks in (("two features", {"point", "after"}), ("rules", {"x2", "after2"})):
         figure = Figure()
         view.draw(figure, 0, picture, across=2, up=3, **view.standing(view.Z[0]))

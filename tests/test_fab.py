@@ -40,13 +40,17 @@ CUTS = ([], [3], [7, 7, 40], [1, 2, 20, 33])  # where blocks end; one of them ma
 
 @dataclass(frozen=True, eq=False)
 class RegionMixture:
-    """The mixture of Hara and Hayashi from the package's own parts, (9). Here X is the incidence matrix."""
+    """The mixture of Hara and Hayashi from the package's own parts, (9).
+
+    Here X is the incidence matrix.
+    """
 
     bins: Any
     weights: np.ndarray
     eta: np.ndarray | None
     expert: Any
-    blocks, const = None, 0.0
+    blocks = None
+    const = 0.0
 
     @property
     def dims(self):
@@ -72,7 +76,9 @@ class RegionMixture:
 def problem(seed, task, weighted):
     """Data, first model and first responsibilities, with few questions to many, with and without gaps."""
     rng = np.random.default_rng(seed)
-    n, d, k = rng.integers(10, 120), rng.integers(1, 5), rng.integers(2, 9)
+    n = rng.integers(10, 120)
+    d = rng.integers(1, 5)
+    k = rng.integers(2, 9)
     X = rng.random((n, d)).round(rng.integers(1, 4))
     X[rng.random(X.shape) < rng.choice([0, 0.1])] = np.nan
     side = np.nan_to_num(X[:, 0]) > 0.5
@@ -93,7 +99,9 @@ def problem(seed, task, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("penalty, n_problems", [(1.0, 200), (0.0, 50), (0.5, 50), (2.0, 50)])
 def test_fic_never_falls(task, weighted, penalty, n_problems):
-    n_plain, n_rising, n_dropped = 0, 0, 0
+    n_plain = 0
+    n_rising = 0
+    n_dropped = 0
     for seed in range(n_problems):
         S, y, model, resp, w = problem(seed, task, weighted)
         assert weighted == (np.ptp(w) > 0)
@@ -163,7 +171,8 @@ def test_earlier_steps_are_not_overwritten():
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_a_projection_keeps_the_climb(task):
     """Between the last responsibilities and the next, each row where it likes: with one E-step FIC never falls."""
-    calls, n_checked = [], 0
+    calls = []
+    n_checked = 0
     for seed in range(60):
         S, y, model, resp, w = problem(seed, task, weighted=bool(seed % 2))
         rng = np.random.default_rng(seed)
@@ -198,11 +207,10 @@ def test_a_projection_needs_something_to_project_onto():
         given_to.append(before.only)
         return resp
 
-    plain, hooked = (
-        fab_steps(model, S, y, None, w),
-        fab_steps(model, S, y, None, w, project=project),
-    )
-    first, _ = next(plain), next(hooked)
+    plain = fab_steps(model, S, y, None, w)
+    hooked = fab_steps(model, S, y, None, w, project=project)
+    first = next(plain)
+    _ = next(hooked)
     assert not given_to  # drawn parameters have no last responsibilities
     assert next(hooked).fic == pytest.approx(next(plain).fic, rel=1e-12)
     assert np.array_equal(given_to[0], first.resp)
@@ -219,7 +227,8 @@ def test_without_a_price_it_is_em():
 def test_parameters_alone_start_with_an_e_step_of_em():
     S, y, model, _, w = problem(5, "regression", weighted=True)
     em, _ = _responsibilities(model.log_joint(S, y), 0.0)
-    one, two = next(fab_steps(model, S, y, None, w)), next(fab_steps(model, S, y, em, w))
+    one = next(fab_steps(model, S, y, None, w))
+    two = next(fab_steps(model, S, y, em, w))
     assert one.fic == two.fic and np.array_equal(one.resp, two.resp)
 
 
@@ -249,12 +258,15 @@ def test_responsibilities_are_a_softmax(seed, spread):
 @given(seeds, st.booleans(), st.booleans())
 def test_the_e_step_climbs_with_blocks_and_fisher_factors(seed, with_blocks, with_fisher):
     rng = np.random.default_rng(seed)
-    n, k = rng.integers(1, 30), rng.integers(1, 6)
+    n = rng.integers(1, 30)
+    k = rng.integers(1, 6)
     n_blocks = k + 2 if with_blocks else k
     blocks = (rng.random((n_blocks, k)) < 0.6).astype(float) if with_blocks else None
     fisher = rng.random((n, n_blocks)) if with_fisher else None
     model = Priced(rng.uniform(0, 20, n_blocks), blocks, rng.random(n_blocks))
-    log_f, w, penalty = rng.normal(0, 4, (n, k)), rng.uniform(0.1, 2, n), rng.uniform(0, 2)
+    log_f = rng.normal(0, 4, (n, k))
+    w = rng.uniform(0.1, 2, n)
+    penalty = rng.uniform(0, 2)
     q = rng.dirichlet(np.ones(k), n)
     mass = block_mass(q, w, blocks, fisher)
     inside = q if blocks is None else q @ blocks.T
@@ -271,10 +283,12 @@ def test_the_e_step_climbs_with_blocks_and_fisher_factors(seed, with_blocks, wit
 @given(seeds, st.booleans(), st.sampled_from([1.0, 30.0, 3000.0]))
 def test_rounds_take_exponentials_anew_only_where_they_must(seed, with_blocks, size):
     rng = np.random.default_rng(seed)
-    n, k = rng.integers(1, 30), rng.integers(1, 6)
+    n = rng.integers(1, 30)
+    k = rng.integers(1, 6)
     blocks = (rng.random((k + 2, k)) < 0.6).astype(float) if with_blocks else None
     model = Priced(rng.uniform(0, size, k + 2 if with_blocks else k), blocks)
-    log_f, w = rng.normal(0, rng.choice([1.0, 100.0]), (n, k)), rng.integers(0, 3, n) + 0.1
+    log_f = rng.normal(0, rng.choice([1.0, 100.0]), (n, k))
+    w = rng.integers(0, 3, n) + 0.1
     start = block_mass(rng.dirichlet(np.ones(k), n), w, blocks)
     mass = start
     for _ in range(4):
@@ -289,8 +303,10 @@ def test_rounds_take_exponentials_anew_only_where_they_must(seed, with_blocks, s
 @given(seeds)
 def test_removing_a_component_costs_at_most_about_its_mass(seed):
     rng = np.random.default_rng(seed)
-    n, k = rng.integers(2, 30), rng.integers(2, 6)
-    log_f, w = rng.normal(0, rng.uniform(0.5, 4), (n, k)), rng.uniform(0.1, 2, n)
+    n = rng.integers(2, 30)
+    k = rng.integers(2, 6)
+    log_f = rng.normal(0, rng.uniform(0.5, 4), (n, k))
+    w = rng.uniform(0.1, 2, n)
     model = Priced(rng.uniform(0.5, 10, k))
     q, _, before = e_step(log_f, w @ rng.dirichlet(np.ones(k), n), model, w, tol=1e-13)
     share = w @ q / w.sum()
@@ -306,7 +322,8 @@ def test_removing_a_component_costs_at_most_about_its_mass(seed):
 
 
 def test_shrink_keeps_one_component_and_shares_out_orphans():
-    model, w = Priced(np.ones(3)), np.ones(4)
+    model = Priced(np.ones(3))
+    w = np.ones(4)
     resp = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
     smaller, rest = shrink(model, resp, w, min_mass=0.9)
     assert rest.shape == (4, 1) and (rest == 1).all() and len(smaller.dims) == 1
@@ -321,9 +338,13 @@ def test_shrink_keeps_one_component_and_shares_out_orphans():
 @given(seeds, st.integers(1, 4))
 def test_a_few_at_once_the_smallest_first(seed, at_once):
     rng = np.random.default_rng(seed)
-    n, k = rng.integers(2, 20), rng.integers(2, 7)
-    resp, w = rng.dirichlet(rng.uniform(0.1, 3, k), n), rng.uniform(0.1, 2, n)
-    model, share, least = Priced(np.arange(float(k))), w @ resp / w.sum(), rng.uniform(0, 0.4)
+    n = rng.integers(2, 20)
+    k = rng.integers(2, 7)
+    resp = rng.dirichlet(rng.uniform(0.1, 3, k), n)
+    w = rng.uniform(0.1, 2, n)
+    model = Priced(np.arange(float(k)))
+    share = w @ resp / w.sum()
+    least = rng.uniform(0, 0.4)
     light = np.flatnonzero((share < least) & (share < share.max()))
     gone = light[np.argsort(share[light])][:at_once]
     smaller, rest = shrink(model, resp, w, least, at_once)
@@ -355,13 +376,14 @@ class Regions(BaseFAB):
         verbose=0,
         random_state=None,
     ):
-        self.max_components, self.penalty, self.max_iter, self.tol = (
-            max_components,
-            penalty,
-            max_iter,
-            tol,
-        )
-        self.min_mass, self.n_init, self.n_jobs, self.verbose = min_mass, n_init, n_jobs, verbose
+        self.max_components = max_components
+        self.penalty = penalty
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_mass = min_mass
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def _check(self, X, y, sample_weight):
@@ -370,7 +392,8 @@ class Regions(BaseFAB):
         return incidence(codes(X, self.bins_), self.bins_), y, w
 
     def _start(self, rows, rng):
-        (X, y, w), k = rows.only, self.max_components
+        (X, y, w) = rows.only
+        k = self.max_components
         resp = rng.dirichlet(np.ones(k), len(y))
         model = RegionMixture(self.bins_, np.full(k, 1 / k), None, constant_gaussian(y, resp, w))
         return model.update(X, y, resp, w), in_memory(resp)
@@ -473,14 +496,13 @@ def test_blocks_give_what_one_block_gives(cuts, factors, options):
     n_shrunk = 0
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        X, w, resp = (
-            rng.normal(size=45),
-            rng.integers(0, 3, 45) + 0.5,
-            rng.dirichlet(np.full(5, 0.5), 45),
-        )
+        X = rng.normal(size=45)
+        w = rng.integers(0, 3, 45) + 0.5
+        resp = rng.dirichlet(np.full(5, 0.5), 45)
         y = X * rng.choice([-1.0, 2.0], 45) + 0.3 * rng.normal(size=45)
         split = [np.split(column, cuts) for column in (X, y, w, resp)]
-        rows, held = InMemory(zip(*split[:3], strict=True)), InMemory(split[3])
+        rows = InMemory(zip(*split[:3], strict=True))
+        held = InMemory(split[3])
         for first, blocked in ((resp, held), (None, None)):
             model = Lines(rng.normal(size=5), factors)
             whole, trace = fab(model, X, y, first, w, max_iter=15, tol=-np.inf, **options)

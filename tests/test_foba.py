@@ -26,7 +26,8 @@ quick = examples(60)
 def problem(seed):
     """Design with awkward columns, target and integer weights; often more columns than rows."""
     rng = np.random.default_rng(seed)
-    n, p = rng.integers(3, 30), rng.integers(1, 9)
+    n = rng.integers(3, 30)
+    p = rng.integers(1, 9)
     X = np.column_stack(
         [np.ones(n), rng.normal(size=(n, p)) + rng.integers(0, 2) * rng.normal(size=(n, 1))]
     )
@@ -54,7 +55,8 @@ def moments(X, y, w, var=0.5):
 
 def value(X, y, w, support, price, var=0.5):
     """Best log-likelihood on the support less price, by least squares on the rows."""
-    root, columns = np.sqrt(w), [0, *support]
+    root = np.sqrt(w)
+    columns = [0, *support]
     coef = np.linalg.lstsq(root[:, None] * X[:, columns], root * y, rcond=1e-9)[0]
     return w @ (y**2 - (y - X[:, columns] @ coef) ** 2) / (2 * var) - price * len(support)
 
@@ -102,11 +104,9 @@ def test_between_incumbent_and_oracle(seed, removal):
 
 def test_oracle_tries_every_support():
     rng = np.random.default_rng(3)
-    X, y, w = (
-        np.column_stack([np.ones(20), rng.normal(size=(20, 5))]),
-        rng.normal(size=20),
-        np.ones(20),
-    )
+    X = np.column_stack([np.ones(20), rng.normal(size=(20, 5))])
+    y = rng.normal(size=20)
+    w = np.ones(20)
     supports = [s for k in range(6) for s in combinations(range(1, 6), k)]
     best = subset_search(*moments(X, y, w), 0.7)
     assert best.gain == pytest.approx(max(value(X, y, w, s, 0.7) for s in supports))
@@ -119,7 +119,8 @@ def test_oracle_tries_every_support():
 def test_scales_of_columns_do_not_matter(seed):
     rng, X, y, w, price = plain_problem(seed)
     scale = 2.0 ** rng.integers(-20, 20, X.shape[1])  # powers of two round nothing
-    plain, scaled = foba(*moments(X, y, w), price), foba(*moments(X * scale, y, w), price)
+    plain = foba(*moments(X, y, w), price)
+    scaled = foba(*moments(X * scale, y, w), price)
     assert plain.support == scaled.support
     np.testing.assert_allclose(scaled.coef * scale, plain.coef, rtol=1e-6, atol=1e-9)
 
@@ -130,17 +131,16 @@ def test_a_weight_is_a_repetition(seed):
     _, X, y, w, price = plain_problem(seed)
     times = w.astype(int)
     again = np.repeat(X, times, axis=0), np.repeat(y, times), np.ones(times.sum())
-    one, two = foba(*moments(X, y, w), price), foba(*moments(*again), price)
+    one = foba(*moments(X, y, w), price)
+    two = foba(*moments(*again), price)
     assert one.gain == pytest.approx(two.gain, rel=1e-6, abs=1e-6)
 
 
 def test_a_dear_price_leaves_nothing_and_no_price_takes_all():
     rng = np.random.default_rng(0)
-    X, y, w = (
-        np.column_stack([np.ones(50), rng.normal(size=(50, 6))]),
-        rng.normal(size=50),
-        np.ones(50),
-    )
+    X = np.column_stack([np.ones(50), rng.normal(size=(50, 6))])
+    y = rng.normal(size=50)
+    w = np.ones(50)
     assert foba(*moments(X, y, w), 1e6).support == ()
     free = foba(*moments(X, y, w), 0.0)
     assert free.support == tuple(range(1, 7))
@@ -160,7 +160,8 @@ def test_collinear_constant_and_zero_columns_stay_out():
 
 def test_more_columns_than_rows():
     rng = np.random.default_rng(2)
-    X, y = np.column_stack([np.ones(8), rng.normal(size=(8, 40))]), rng.normal(size=8)
+    X = np.column_stack([np.ones(8), rng.normal(size=(8, 40))])
+    y = rng.normal(size=8)
     found = foba(*moments(X, y, np.ones(8)), 0.0)
     assert len(found.support) <= 7 and np.isfinite(found.coef).all()
     np.testing.assert_allclose(X @ found.coef, y, atol=1e-5)
@@ -180,7 +181,8 @@ def test_at_most_so_many_columns(size):
 def test_groups_come_and_go_together(seed):
     rng, X, y, w, price = problem(seed)
     p = X.shape[1]
-    labels, start = rng.integers(0, 4, p), np.flatnonzero(rng.random(p) < 0.5)
+    labels = rng.integers(0, 4, p)
+    start = np.flatnonzero(rng.random(p) < 0.5)
     gram, cross = moments(X, y, w)
     found = foba(gram, cross, price, start=start, groups=labels)
     names = np.unique(labels[1:])
@@ -274,7 +276,8 @@ def alike(grams, crosses, prices):
 @quick
 @given(seeds, st.integers(1, 6))
 def test_many_are_as_one_by_one(seed, n_problems):
-    rng, p = np.random.default_rng(seed), plain_problem(seed)[1].shape[1]
+    rng = np.random.default_rng(seed)
+    p = plain_problem(seed)[1].shape[1]
     both = []
     for _ in range(n_problems):
         n = p + int(rng.integers(6, 30))
@@ -400,7 +403,8 @@ def test_softmax_is_at_the_top_on_its_support(seed, n_classes):
 @given(seeds)
 def test_logistic_is_softmax_of_two(seed):
     _, X, Y, w, price = classes(seed, 2)
-    one, two = foba_logistic(X, Y[:, 1], w, price), foba_softmax(X, Y, w, price)
+    one = foba_logistic(X, Y[:, 1], w, price)
+    two = foba_softmax(X, Y, w, price)
     assert one.support == two.support and one.gain == two.gain
     np.testing.assert_allclose(one.coef, two.coef[:, 1] - two.coef[:, 0])
     scores = X @ one.coef
@@ -414,7 +418,8 @@ def test_logistic_is_softmax_of_two(seed):
 @given(seeds, st.integers(2, 3))
 def test_classes_follow_weights_and_scales(seed, n_classes):
     rng, X, Y, w, price = classes(seed, n_classes, plain_problem)
-    times, scale = w.astype(int), 2.0 ** rng.integers(-6, 6, X.shape[1])
+    times = w.astype(int)
+    scale = 2.0 ** rng.integers(-6, 6, X.shape[1])
     plain = foba_softmax(X, Y, w, price)
     again = foba_softmax(
         np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0), np.ones(times.sum()), price
@@ -440,7 +445,8 @@ def test_logistic_equals_the_oracle_on_easy_data():
 
 def test_separable_classes_and_one_class_stay_finite():
     rng = np.random.default_rng(7)
-    X, w = np.column_stack([np.ones(60), rng.normal(size=(60, 3))]), np.ones(60)
+    X = np.column_stack([np.ones(60), rng.normal(size=(60, 3))])
+    w = np.ones(60)
     apart = foba_logistic(X, (X[:, 1] > 0).astype(float), w, 2.0)
     assert apart.support == (1,) and np.isfinite(apart.coef).all() and apart.gain > -10
     alone = foba_softmax(X, np.tile([0.0, 1.0, 0.0], (60, 1)), w, 2.0)
@@ -486,7 +492,8 @@ def curve_value(X, y, w, columns, ridge, var=0.5):
 @given(seeds)
 def test_curves_have_one_price_and_a_ridge(seed):
     rng, X, y, w, labels, ridge, price = curves(seed)
-    p, (gram, cross) = X.shape[1], moments(X, y, w)
+    p = X.shape[1]
+    (gram, cross) = moments(X, y, w)
     start = np.flatnonzero(rng.random(p) < 0.5)
     found = foba(gram, cross, 0.0, start=start, groups=labels, group_price=price, ridge=ridge)
     names = np.unique(labels[1:]).tolist()
@@ -533,8 +540,10 @@ def test_blocks_are_swept_as_their_columns(seed):
 
 def test_a_group_costs_as_many_prices_as_there_are_right_hand_sides():
     rng = np.random.default_rng(13)
-    X, many = np.column_stack([np.ones(40), rng.normal(size=(40, 4))]), rng.normal(size=(40, 3))
-    gram, cross = X.T @ X, X.T @ many
+    X = np.column_stack([np.ones(40), rng.normal(size=(40, 4))])
+    many = rng.normal(size=(40, 3))
+    gram = X.T @ X
+    cross = X.T @ many
     labels = np.array([0, 1, 1, 2, 2])
     free = foba(gram, cross, 0.0, groups=labels, group_price=0.0)
     dear = foba(gram, cross, 0.0, groups=labels, group_price=1e-6, start=range(5))
@@ -555,7 +564,8 @@ def test_a_group_price_needs_groups(wrong):
 def test_classes_have_curves_too(seed, n_classes):
     rng, X, Y, w, price = classes(seed, n_classes)
     p = X.shape[1]
-    labels, ridge = rng.integers(0, 3, p), rng.choice([0.0, 0.1, 10.0], p) * (np.arange(p) > 0)
+    labels = rng.integers(0, 3, p)
+    ridge = rng.choice([0.0, 0.1, 10.0], p) * (np.arange(p) > 0)
     options = {"groups": labels, "group_price": price, "ridge": ridge}
 
     def worth(coef):
@@ -589,10 +599,8 @@ def test_logistic_curves_are_those_of_two_classes(seed):
         "groups": rng.integers(0, 3, p),
         "ridge": rng.choice([0.1, 10.0], p) * (np.arange(p) > 0),
     }
-    one, two = (
-        foba_logistic(X, Y[:, 1], w, price, **options),
-        foba_softmax(X, Y, w, price, **options),
-    )
+    one = foba_logistic(X, Y[:, 1], w, price, **options)
+    two = foba_softmax(X, Y, w, price, **options)
     assert one.support == two.support and one.gain == two.gain
     scores = X @ one.coef
     size = np.isin(options["groups"][1:], options["groups"][list(one.support)]).sum()

@@ -129,7 +129,8 @@ def test_export_and_clean_change_nothing(tmp_path):
     code = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
     python(code, script, "export", PYTHONPATH=str(tree))
     for folder in ("fabinterp", "nbs"):
-        before, after = contents(ROOT / folder), contents(tree / folder)
+        before = contents(ROOT / folder)
+        after = contents(tree / folder)
         changed = sorted(
             name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
         )

@@ -70,10 +70,8 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
     rng = np.random.default_rng(seed)
     _, _, cells, n_known = table(rng)
     n = len(cells)
-    diff, weight = (
-        rng.normal(size=n),
-        rng.integers(0, 3, n) + rng.random(n) if weighted else np.ones(n),
-    )
+    diff = rng.normal(size=n)
+    weight = rng.integers(0, 3, n) + rng.random(n) if weighted else np.ones(n)
     best = None
     for cut in questions(n_known):
         yes = cut.answers(cells)
@@ -99,7 +97,8 @@ def test_the_objective_needs_no_search_over_g(seed):
     """The gate found beats every question with every g of a grid, (15)."""
     rng = np.random.default_rng(seed)
     _, _, cells, n_known = table(rng, n=15)
-    q, w = rng.dirichlet([0.4, 0.4], 15), rng.uniform(0, 2, 15)
+    q = rng.dirichlet([0.4, 0.4], 15)
+    w = rng.uniform(0, 2, 15)
     start = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
     tree = GateTree((start,), symmetric(1), FLOOR, n_known)
     gate, swapped = start.update(cells, w * (q[:, 1] - q[:, 0]), w, tree)
@@ -124,7 +123,8 @@ def test_equal_columns_and_their_order(seed):
     X, _, _, _ = table(rng, n=30, d=1)
     doubled = np.hstack([X, -X, X])
     bins = merge_identical(doubled, table_thresholds(doubled))
-    cells, n_known = codes(doubled, bins), [len(cuts) + 1 for cuts in bins.thresholds]
+    cells = codes(doubled, bins)
+    n_known = [len(cuts) + 1 for cuts in bins.thresholds]
     diff = rng.normal(size=30)
     cut = best_cut(cells, n_known, diff)
     if cut is not None:
@@ -174,7 +174,9 @@ def random_tree(rng, n_known, depth=None):
     gates = []
     for _ in paths:
         j = int(rng.integers(len(n_known)))
-        cell, missing, prob = int(rng.integers(n_known[j])), bool(rng.integers(2)), rng.random()
+        cell = int(rng.integers(n_known[j]))
+        missing = bool(rng.integers(2))
+        prob = rng.random()
         gates.append(BernoulliGate(j, cell, missing, prob, int(n_known[j])))
     tree = GateTree(tuple(gates), paths, FLOOR)
     mask = rng.random(paths.shape[1]) < 0.7
@@ -185,7 +187,8 @@ def random_tree(rng, n_known, depth=None):
 def by_nodes(tree, cells):
     """(n, E) probabilities of the leaves, walked through `nodes` instead of the path matrix."""
     gate, yes, no, leaf = tree.nodes()
-    reached, out = np.ones((len(gate), len(cells))), np.zeros((len(cells), tree.paths.shape[1]))
+    reached = np.ones((len(gate), len(cells)))
+    out = np.zeros((len(cells), tree.paths.shape[1]))
     for k in range(len(gate)):  # parents come before their children
         if leaf[k] >= 0:
             out[:, leaf[k]] = reached[k]
@@ -336,7 +339,8 @@ def ballot(rng, n=None, d=None, hard=None):
     d = int(rng.integers(1, 7)) if d is None else d
     U = rng.uniform(-1, 1, (n, d)).round(int(rng.integers(1, 4)))
     if d > 2 and rng.random() < 0.3:
-        U[:, 0], U[:, 1] = 0.3, U[:, 2]
+        U[:, 1] = U[:, 2]
+        U[:, 0] = 0.3
     coef = rng.normal(size=d) * rng.choice([0, 1, 8], d)
     target = expit(U @ coef + rng.normal(size=n))
     if rng.random() < 0.4 if hard is None else hard:
@@ -378,7 +382,8 @@ def test_a_logistic_gate_is_the_best_of_its_features(seed, ridge, most):
     rng = np.random.default_rng(seed)
     U, target, weight = ballot(rng)
     if len(np.unique(target[weight > 0])) < 2:
-        target[:2], weight[:2] = (0, 1), 1.0  # else its bias has no best value
+        target[:2] = (0, 1)  # else its bias has no best value
+        weight[:2] = 1.0
     price = rng.choice([0.0, 1.0, 4.0])
     gate, value = logistic_gate(U, target, weight, price=price, max_features=most, ridge=ridge)
     assert len(gate.features) == len(set(gate.features)) == len(gate.coef) <= most
@@ -408,7 +413,8 @@ def test_of_all_supports_of_three_in_six_the_best_is_found():
         )  # features correlate
         true = rng.choice(6, 3, replace=False)
         target = (U[:, true] @ rng.normal(0, 9, 3) + rng.logistic(size=300) > 0).astype(float)
-        weight, price = rng.uniform(0.5, 1.5, 300), 0.5 * np.log(300)
+        weight = rng.uniform(0.5, 1.5, 300)
+        price = 0.5 * np.log(300)
         best = max(
             by_optimiser(U, some, target, weight, RIDGE) - price * k
             for k in range(4)
@@ -447,7 +453,8 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
             penalty,
             factors,
         )
-        gate, diff = better, -diff if swapped else diff
+        gate = better
+        diff = -diff if swapped else diff
     assert (
         factors or gate.worth(U, diff, mass) <= before + 1e-3
     )  # a second update finds nothing new
@@ -473,7 +480,8 @@ def test_a_row_of_weight_two_is_two_rows():
     U, target, _ = ballot(rng, 80, 5)
     times = rng.integers(0, 4, 80)
     one, value = logistic_gate(U, target, times.astype(float), price=1.0)
-    U, target = np.repeat(U, times, axis=0), np.repeat(target, times)
+    U = np.repeat(U, times, axis=0)
+    target = np.repeat(target, times)
     two, same = logistic_gate(U, target, np.ones(len(U)), price=1.0)
     assert one.features == two.features and value == pytest.approx(same, abs=1e-6)
     np.testing.assert_allclose(one.coef, two.coef, rtol=1e-3)
@@ -528,10 +536,12 @@ def test_a_feature_with_gaps_is_left_out_and_a_later_gap_goes_with_most():
 def test_the_split_says_what_the_gate_answers(seed, offset, scale):
     """In any units: rows keep their sides, unless the table itself is too coarse to tell them apart."""
     rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(2, 80)), int(rng.integers(1, 4))
+    n = int(rng.integers(2, 80))
+    d = int(rng.integers(1, 4))
     units = (rng.choice([0.0, offset], d), rng.choice([1.0, scale], d))
     X = units[0] + units[1] * rng.uniform(-1, 1, (n, d))
-    centre, half = (X.max(axis=0) + X.min(axis=0)) / 2, (X.max(axis=0) - X.min(axis=0)) / 2
+    centre = (X.max(axis=0) + X.min(axis=0)) / 2
+    half = (X.max(axis=0) - X.min(axis=0)) / 2
     half[half == 0] = 1.0
     U = (X - centre) / half
     features = tuple(rng.permutation(d).tolist())
@@ -569,7 +579,8 @@ def test_fisher_factors_are_second_derivatives(seed):
     gate = LogisticGate(
         (0, 1), tuple(rng.normal(size=2) * 3), rng.normal(), factors=True, const=0.25
     )
-    U, h = rng.uniform(-1, 1, (20, 2)), 1e-4
+    U = rng.uniform(-1, 1, (20, 2))
+    h = 1e-4
     score = gate.score(U)
     for side in (0, 1):  # (16): the same for both branches
         second = (
@@ -638,9 +649,11 @@ def test_votes_are_votes(seed):
 def test_the_winner_is_on_the_path(seed, most):
     rng = np.random.default_rng(seed)
     U, target, weight = ballot(rng, 80, 5)
-    target[:2], weight[:2] = (0, 1), 1.0
+    target[:2] = (0, 1)
+    weight[:2] = 1.0
     path = gate_path(U, target, weight, max_features=most)
-    sets, sizes = {frozenset(gate.features) for gate in path}, {len(gate.features) for gate in path}
+    sets = {frozenset(gate.features) for gate in path}
+    sizes = {len(gate.features) for gate in path}
     assert len(sets) == len(path) and sizes == set(range(1, max(sizes) + 1)) and max(sizes) <= most
     worth = []
     for gate in path:  # each is the best of its features, to a hundredth of a nat

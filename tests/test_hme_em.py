@@ -34,7 +34,8 @@ def table_of(rng, kind):
     n, d = {"wide": (9, 25), "few": (3, 2)}.get(kind, (60, 4))
     X = rng.random((n, d)).round(int(rng.integers(1, 4)))
     if kind == "collinear":
-        X[:, 1], X[:, 2] = 1.0, X[:, 0] - X[:, 3]
+        X[:, 2] = X[:, 0] - X[:, 3]
+        X[:, 1] = 1.0
     Z = np.column_stack(
         [np.ones(n), (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)]
     )
@@ -55,7 +56,8 @@ def problem(seed, kind, task, weighted, penalty=1.0, depth=3):
     w = rng.integers(0, 3, n) + rng.random(n) * 0.5 if weighted else np.ones(n)
     n_classes = None
     if task == "classes":
-        n_classes, y = 3, np.digitize(signal, [-0.7, 0.7])
+        n_classes = 3
+        y = np.digitize(signal, [-0.7, 0.7])
     else:
         y = signal * 10.0 ** rng.integers(-5, 6) + rng.choice([0.0, 1e6])
     model, resp = random_start(in_memory((table, y, w)), n_known, rng, depth, penalty, n_classes)
@@ -85,7 +87,8 @@ def test_fic_never_falls(kind, task, projected):
                     seed,
                     after.fic - before.fic,
                 )
-                n_plain, n_rising = n_plain + 1, n_rising + (after.fic - before.fic > 1e-4)
+                n_plain = n_plain + 1
+                n_rising = n_rising + (after.fic - before.fic > 1e-4)
     assert n_plain >= 30 and n_rising >= 10 and n_dropped > 0
 
 
@@ -94,11 +97,13 @@ def test_fic_never_falls(kind, task, projected):
 def test_lemma_one(seed, kind, task, settled):
     """Any mixture of the last and the next responsibilities, row by row, keeps FIC; so does the projection."""
     table, y, w, model, old = problem(seed % 1000, kind, task, seed % 2 == 0, depth=2)
-    rng, log_joint = np.random.default_rng(seed), model.log_joint(table, y)
+    rng = np.random.default_rng(seed)
+    log_joint = model.log_joint(table, y)
     for _ in range(3 * settled):
         old, _, _ = e_step(log_joint, block_mass(old, w, model.blocks), model, w, n_inner=1)
     new, _, value = e_step(log_joint, block_mass(old, w, model.blocks), model, w, n_inner=1)
-    before, slack = fic(old, log_joint, model, w), 1e-9 * (1 + abs(value))
+    before = fic(old, log_joint, model, w)
+    slack = 1e-9 * (1 + abs(value))
     rho = rng.random((len(old), 1)) ** rng.choice([0.1, 1.0, 10.0])
     assert fic(rho * new + (1 - rho) * old, log_joint, model, w) >= before - slack
     got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).only
@@ -189,7 +194,8 @@ def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
     U = rng.uniform(-1, 1, (n, 5))
     table = Table(np.column_stack([np.ones(n), U]), U)
     y = np.where(U[:, 0] - 0.7 * U[:, 3] > 0.1, 2 * U[:, 1], -1 - U[:, 2]) + rng.normal(0, 0.1, n)
-    paths, w = symmetric(depth), rng.integers(0, 3, n) + rng.random(n)
+    paths = symmetric(depth)
+    w = rng.integers(0, 3, n) + rng.random(n)
     resp = rng.dirichlet(np.full(paths.shape[1], 3.0), n)
     gates = GateTree((LogisticGate(penalty=penalty, factors=factors),) * len(paths), paths).update(
         U, resp, w
@@ -231,7 +237,8 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
         np.array([[1, 1, -1], [1, -1, 0]], np.int8),
     )
     U = np.random.default_rng(0).uniform(-1, 1, (7, 2))
-    table, expert = Table(np.ones((7, 1)), U), (np.ones((3, 1)), np.ones(3), 1e-6, 1.0)
+    table = Table(np.ones((7, 1)), U)
+    expert = (np.ones((3, 1)), np.ones(3), 1e-6, 1.0)
     model = HME(gates, Priced(*expert))
     assert model.const.tolist() == [0.25, 0, 0.5, 1.5, 2.5] and model.dims.tolist() == [
         2,
@@ -327,7 +334,8 @@ def test_from_the_true_tree_em_stays_with_the_truth():
         X, y, truth = simulate(seed)
         bins = merge_identical(X, table_thresholds(X, 256))
         Z = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
-        table, w = Table(Z, codes(X, bins)), np.ones(len(X))
+        table = Table(Z, codes(X, bins))
+        w = np.ones(len(X))
         n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
         rows = in_memory((table, y, w))
         model, resp = start_from_tree(rows, gate_tree(truth, bins.thresholds), n_known)

@@ -162,7 +162,8 @@ def test_losses_are_those_of_the_tree_by_brute_force(seed, depth, alpha):
 @pytest.mark.parametrize("model", [IRIS_FOREST, LogisticRegression(max_iter=1000).fit(IRIS, KIND)])
 def test_classes(model):
     for e in explain_local(model, IRIS[::15], IRIS, random_state=0):
-        here, near = model.predict_proba(e.x[None])[0], model.predict_proba(e.neighbours)
+        here = model.predict_proba(e.x[None])[0]
+        near = model.predict_proba(e.neighbours)
         assert np.allclose(e.prediction, here) and np.allclose(
             e.answer, e.tree.predict_proba(e.x[None])[0]
         )
@@ -256,7 +257,8 @@ def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
         grown = grow(Z[i], target[i, :, 0] if C == 1 else target[i], max_depth=3, min_leaf=3)
         every = prunings(grown, spread)
         best = pruned(grown, every.ends(every.at(alpha)))
-        loss, size = best.loss[best.feature < 0].sum(), best.n_leaves
+        loss = best.loss[best.feature < 0].sum()
+        size = best.n_leaves
 
         def price(loss, size):
             return (np.log((loss + spread) / 60) if C == 1 else 2 * loss / 60) + alpha * size
@@ -297,7 +299,8 @@ def test_ties_are_not_cut():
     Z, target = toy(1, ties=True)
     heaps = fit_many(Z, target, np.zeros(3), max_depth=3, max_leaves=None, min_leaf=1, alpha=0.0)
     for i in range(3):
-        mine, theirs = heaps.grown(i, [True] * 3), grow(Z[i], target[i, :, 0], max_depth=3)
+        mine = heaps.grown(i, [True] * 3)
+        theirs = grow(Z[i], target[i, :, 0], max_depth=3)
         assert mine.loss[mine.feature < 0].sum() == pytest.approx(
             theirs.loss[theirs.feature < 0].sum()
         )
@@ -354,7 +357,8 @@ def test_units_do_not_matter(shift, factor):
 @examples(20)
 @given(st.integers(0, 10**6), st.floats(0.05, 3))
 def test_neighbours_are_where_they_should_be(seed, scale):
-    columns, rng = read_columns(X), np.random.default_rng(seed)
+    columns = read_columns(X)
+    rng = np.random.default_rng(seed)
     around = surroundings(X, columns, scale)
     Z = neighbours(X[:4], around, 4000, rng)
     numbers = ~around.redrawn

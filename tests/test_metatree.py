@@ -64,7 +64,8 @@ def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
         list(range(depth)), leaf=DirichletCategorical((0.4, 0.9)), split_prob=g
     ).fit(X, y)
     state = model.state_
-    bones, n_seen = state.trees.skeleton, model.state_.stats.sum(axis=1)
+    bones = state.trees.skeleton
+    n_seen = model.state_.stats.sum(axis=1)
     assert n_seen[0] == len(y) and bones.size == (M ** (depth + 1) - 1) // (M - 1)
     every = list(prunings(bones))
     joint = np.array(
@@ -75,7 +76,8 @@ def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
     )
     assert np.isclose(model.log_evidence_, np.logaddexp.reduce(joint), rtol=1e-12)
     posterior = np.exp(joint - np.logaddexp.reduce(joint))
-    at, share = state.trees.leaves(X)[:, 0], state.family.mean(state.params)
+    at = state.trees.leaves(X)[:, 0]
+    share = state.family.mean(state.params)
     answer = np.zeros((len(X), 2))
     for T, p in zip(every, posterior, strict=True):
         ends = set(ends_of(bones, T))
@@ -122,8 +124,10 @@ def test_bayesml_agrees():
             log_children_marginal_likelihood=np.zeros(2),
         )
 
-    theirs, root = metatree.LearnModel(0, 5, c_max_depth=4), node(0)
-    theirs.hn_metatree_list, theirs.hn_metatree_prob_vec = [root], np.ones(1)
+    theirs = metatree.LearnModel(0, 5, c_max_depth=4)
+    root = node(0)
+    theirs.hn_metatree_list = [root]
+    theirs.hn_metatree_prob_vec = np.ones(1)
     theirs.update_posterior(x_categorical=X.astype(int), y=y, alg_type="given_MT")
     assert np.isclose(root.h_g, model.posterior_.split_prob[0], rtol=1e-12)
     assert np.allclose(
@@ -159,7 +163,8 @@ def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
         )  # a clone of a plain estimator would be unfitted
     else:
         X, y, _ = codes(seed, 90, K=4, M=2)
-        X[:2], y[:2] = [[0, 1, 1, 1], [1, 0, 0, 0]], [0, 1]
+        X[:2] = [[0, 1, 1, 1], [1, 0, 0, 0]]
+        y[:2] = [0, 1]
         model = MetaTreeClassifier(
             [2, 0, 1, 3],
             leaf=DirichletCategorical((0.3, 0.8)),
@@ -167,14 +172,16 @@ def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
         )
     w = rng.integers(0, 3, 90).astype(float)
     w[:2] = 1
-    whole, parts = clone(model).fit(X, y, w), clone(model)
+    whole = clone(model).fit(X, y, w)
+    parts = clone(model)
     first = {} if kind == "numbers" else {"classes": np.unique(y)}
     order = rng.permutation(np.arange(2, 90))
     for i, rows in enumerate(
         [np.concatenate([[0, 1], order[:10]]), *np.array_split(order[10:], calls)]
     ):
         parts.partial_fit(X[rows], y[rows], sample_weight=w[rows], **(first if i == 0 else {}))
-    one, two = whole.state_, parts.state_
+    one = whole.state_
+    two = parts.state_
     assert np.isclose(whole.log_evidence_, parts.log_evidence_, rtol=1e-12, atol=1e-12)
     assert one.trees.skeleton.size == two.trees.skeleton.size
     assert np.allclose(one.posterior.split_prob, two.posterior.split_prob, rtol=1e-11, atol=1e-12)
@@ -184,7 +191,8 @@ def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
 
 
 def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
-    frame, y = mixed_frame(np.random.default_rng(0), 60), np.arange(60) % 2
+    frame = mixed_frame(np.random.default_rng(0), 60)
+    y = np.arange(60) % 2
     model = MetaTreeClassifier(random_state=0).partial_fit(frame[:40], y[:40], classes=[0, 1, 2])
     before = model.log_evidence_
     later = frame[40:].copy()
@@ -210,7 +218,8 @@ def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_and_tree_predict_what_predict_says(seed):
     rng = np.random.default_rng(seed)
-    n, kind = int(rng.integers(2, 120)), ("classes", "normal", "linear", "poisson")[seed % 4]
+    n = int(rng.integers(2, 120))
+    kind = ("classes", "normal", "linear", "poisson")[seed % 4]
     X = mixed_frame(rng, n) if seed % 3 else rng.normal(size=(n, 2)).round(1)
     size = np.nan_to_num(np.asarray(X)[:, 0].astype(float))
     y = (
@@ -275,7 +284,8 @@ def test_a_forest_has_no_rules_and_says_why():
     assert len(forest.sample_trees(4, 0)) == 4 and not hasattr(forest, "rules_")
 
 
-# ------------------------------------------------------------------ representative trees of every kind
+# ------------------------------------------------------------------ representative trees of every
+# kind
 
 
 def test_trees_of_many_kinds():
@@ -287,7 +297,8 @@ def test_trees_of_many_kinds():
         HistGradientBoostingClassifier(max_iter=3),
     ]
     for model in models:
-        fitted, again = clone(model).fit(X, y), None
+        fitted = clone(model).fit(X, y)
+        again = None
         state = pickle.dumps(fitted)
         for given_model in (model, fitted):
             again = MetaTreeClassifier(given_model, random_state=0).fit(X, y)
@@ -316,10 +327,12 @@ def test_a_tree_with_oblique_questions_is_pruned_as_any():
 
 def test_trees_that_know_their_labels_meet_another_table():
     rng = np.random.default_rng(3)
-    frame, y = mixed_frame(rng, 200), rng.integers(0, 2, 200)
+    frame = mixed_frame(rng, 200)
+    y = rng.integers(0, 2, 200)
     y[frame["colour"] == "red"] = 1
     first = MetaTreeClassifier(max_depth=3, random_state=0).fit(frame, y)
-    tree, other = first.to_tree(), frame[frame["colour"] != "black"].copy()
+    tree = first.to_tree()
+    other = frame[frame["colour"] != "black"].copy()
     other["colour"] = other["colour"].cat.remove_unused_categories()
     second = MetaTreeClassifier(tree).fit(other, y[other.index])
     assert np.array_equal(second.rules_.predict(frame), second.predict(frame))
@@ -384,7 +397,8 @@ def test_intervals_hold_what_they_promise(model):
     X = rng.uniform(size=(1500, 3))
     y = np.sin(6 * X[:, 0]) + X[:, 1] + rng.normal(0, 0.3, 1500)
     model.fit(X[:1000], y[:1000])
-    inner, outer = model.predict_interval(X[1000:], 0.5), model.predict_interval(X[1000:], 0.9)
+    inner = model.predict_interval(X[1000:], 0.5)
+    outer = model.predict_interval(X[1000:], 0.9)
     for bounds, level in ((inner, 0.5), (outer, 0.9)):
         held = np.mean((bounds[:, 0] <= y[1000:]) & (y[1000:] <= bounds[:, 1]))
         assert abs(held - level) < 0.05
@@ -435,7 +449,8 @@ def test_weights_are_repeats_and_rows_have_no_order(cls):
     often = rng.permutation(np.repeat(np.arange(100), w))
     for n_trees in (1, 5):
         model = cls(n_trees=n_trees, random_state=0)
-        one, two = clone(model).fit(X, y, w), clone(model).fit(X[often], y[often])
+        one = clone(model).fit(X, y, w)
+        two = clone(model).fit(X[often], y[often])
         assert np.allclose(one.state_.stats, two.state_.stats) and np.allclose(
             one.log_evidence_, two.log_evidence_
         )
@@ -553,7 +568,8 @@ def test_a_gap_that_only_some_rows_have_is_no_obstacle_to_calibration():
 
 def test_a_million_rows():
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 2, (10**6, 5)).astype(np.uint8), rng.integers(0, 2, 10**6)
+    X = rng.integers(0, 2, (10**6, 5)).astype(np.uint8)
+    y = rng.integers(0, 2, 10**6)
     columns = Columns(tuple("abcde"), (None,) * 5)
     levels = Levels(perfect(2, 5), (4, 2, 0, 1, 3), np.zeros(5), columns)
     assert np.array_equal(

@@ -55,7 +55,8 @@ def table_of(rng, kind):
     n, d = {"wide": (60, 25), "few": (4, 2)}.get(kind, (120, 4))
     X = rng.random((n, d)).round(int(rng.integers(1, 4)))
     if kind == "collinear":
-        X[:, 1], X[:, 2] = 1.0, X[:, 0] - X[:, 3]
+        X[:, 2] = X[:, 0] - X[:, 3]
+        X[:, 1] = 1.0
     return X
 
 
@@ -64,7 +65,8 @@ def ground_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=
     bins = merge_identical(X, table_thresholds(X, max_bins))
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
     features = tuple(range(X.shape[1]))
-    cell, log_cuts = codes(X, bins), float(np.log(max(1, (n_known - 1).sum())))
+    cell = codes(X, bins)
+    log_cuts = float(np.log(max(1, (n_known - 1).sum())))
     log_columns = float(np.log(X.shape[1]))
     return Ground(
         experts,
@@ -107,7 +109,8 @@ def everyone(ground):
 
 def engine_value(ground, tree):
     """FIC as the engine counts it: blocks, dims, const, responsibilities of 0 and 1."""
-    tips, forks = tree.tips(), tree.forks()
+    tips = tree.tips()
+    forks = tree.forks()
     below = [[np.isin(tip.rows, fork.rows).all() for tip in tips] for fork in forks]
     blocks = np.vstack([np.array(below, float).reshape(-1, len(tips)), np.eye(len(tips))])
     dims = np.array([2.0] * len(forks) + [tip.dims for tip in tips])
@@ -118,7 +121,8 @@ def engine_value(ground, tree):
     resp = np.zeros((len(ground.w), len(tips)))
     log_joint = np.full(resp.shape, -np.inf)
     for j, tip in enumerate(tips):
-        resp[tip.rows, j], log_joint[tip.rows, j] = 1, ground.experts.log_lik(tip.coef, tip.rows)
+        resp[tip.rows, j] = 1
+        log_joint[tip.rows, j] = ground.experts.log_lik(tip.coef, tip.rows)
     return fic(
         resp,
         log_joint,
@@ -214,7 +218,8 @@ def test_limit_and_grow_keep_the_depth(seed, kind, task):
 @given(seeds, kinds, tasks)
 def test_candidates_have_two_sides(seed, kind, task):
     ground, _ = problem(seed, kind, task)
-    rows, tip = everyone(ground), ground.tip(everyone(ground))
+    rows = everyone(ground)
+    tip = ground.tip(everyone(ground))
     cuts = candidates(ground, rows)
     assert len(set(cuts)) == len(cuts) and all(ground.sides(rows, cut) is not None for cut in cuts)
     if cuts:
@@ -228,13 +233,16 @@ def test_candidates_have_two_sides(seed, kind, task):
 @given(seeds)
 def test_screen_is_least_squares_of_both_sides(seed):
     ground, _ = problem(seed, "plain", "gaussian")
-    tip, A, w = ground.tip(everyone(ground)), ground.experts.A, ground.w
+    tip = ground.tip(everyone(ground))
+    A = ground.experts.A
+    w = ground.w
     free = _columns(*ground.experts.slopes(tip.coef, tip.rows), tip.coef)
     cuts = candidates(ground, tip.rows)
     for cut, said in zip(cuts, screen(ground, tip, cuts), strict=True):
         left = ridged = 0.0
         for side in ground.sides(tip.rows, cut):
-            B, y = np.sqrt(w[side])[:, None] * A[side][:, free], np.sqrt(w[side]) * A[side, -1]
+            B = np.sqrt(w[side])[:, None] * A[side][:, free]
+            y = np.sqrt(w[side]) * A[side, -1]
             left += np.sum((y - B @ np.linalg.lstsq(B, y, rcond=1e-9)[0]) ** 2)
             slope = (
                 B.T
@@ -357,7 +365,8 @@ def test_trim_cuts_what_is_missed_least(seed, kind, task, most):
 @given(seeds, kinds, tasks, st.sampled_from([RISE, 0.5, 5.0]), st.booleans())
 def test_haste_and_rise_end_where_no_move_is_worth_it(seed, kind, task, rise, haste):
     ground, _ = problem(seed, kind, task)
-    ground.rise, ground.haste = rise, haste
+    ground.rise = rise
+    ground.haste = haste
     grown = limit(ground, grow(ground, everyone(ground), 4), 3)
     tree = improve(ground, grown, 3)
     check(ground, tree)
@@ -410,7 +419,8 @@ def test_a_gain_below_rise_is_none():
 @given(seeds, tasks, st.integers(1, 5))
 def test_the_search_keeps_to_so_many_leaves(seed, task, most):
     ground, rng = problem(seed, "plain", task)
-    ground.most_tips, before = most, -np.inf
+    ground.most_tips = most
+    before = -np.inf
     for now, tree in search_steps(ground, 4, rng):
         check(now, tree)
         assert tree.n_tips <= most and tree.value >= before - 1e-7 * (1 + abs(before))
@@ -481,7 +491,8 @@ def test_the_variance_set_anew_is_never_worse(seed, kind):
         check(now, new)
         assert new.value >= tree.value - 1e-7 * (1 + abs(tree.value))
         assert now.experts.var == max(left_over(ground, tree), ground.experts.floor)
-        ground, tree = now, new
+        ground = now
+        tree = new
 
 
 @quick

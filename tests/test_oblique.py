@@ -103,7 +103,9 @@ def some_table(rng, framed, kind):
 
 def all_doors_agree(model, X, y):
     """`predict` is what tree, rules, JSON, Python and SQL say, row by row; intervals and probabilities belong to it."""
-    rules, tree, said = model.rules_, model.tree_, model.predict(X)
+    rules = model.rules_
+    tree = model.tree_
+    said = model.predict(X)
     again = RuleSet.from_json(rules.to_json()), Tree.from_json(tree.to_json())
     assert again == (rules, tree)
     assert all(np.array_equal(other.predict(X), said) for other in (rules, tree, *again))
@@ -220,15 +222,14 @@ def test_fic_never_falls_during_the_search(kind):
 @pytest.mark.parametrize("factors", [False, True])
 def test_fic_never_falls_during_em_but_where_experts_go(kind, factors, monkeypatch):
     X, y = table(kind)
-    steps, run = [], fab.fab
+    steps = []
+    run = fab.fab
     monkeypatch.setattr(
         fab, "fab", lambda *args, **options: run(*args, **options | {"callback": steps.append})
     )
     model = quick(kind, search="em", max_depth=3, max_iter=40, factors=factors).fit(X, y)
-    values, shrunk = (
-        np.array([step.fic for step in steps]),
-        np.array([step.shrunk for step in steps]),
-    )
+    values = np.array([step.fic for step in steps])
+    shrunk = np.array([step.shrunk for step in steps])
     assert model.fic_ == model.trace_[-1] and len(model.trace_) == len(values) + 1 > 3
     if (
         not factors
@@ -352,7 +353,8 @@ def test_terms_are_the_curves_of_the_leaves_within_their_bands(kind, search):
     )
     y = y + (5.0 * (X[:, 0] > 0) if kind == "numbers" else 0)
     model = quick(kind, search=search).fit(frame, y)
-    names, n_terms = list(frame), 0
+    names = list(frame)
+    n_terms = 0
     for fitted in (model, pickle.loads(pickle.dumps(model))):
         for k, rule in enumerate(fitted.rules_.rules, 1):
             terms = fitted.terms(k, n_points=30)
@@ -485,7 +487,8 @@ def test_the_tree_does_not_depend_on_the_units_of_X(kind, search, scale, offset)
     X, y = table(kind)
     X = np.round(X * 1024) / 1024  # so that the offset loses no digits
     there = X * scale + offset
-    plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
+    plain = quick(kind, search=search).fit(X, y)
+    moved = quick(kind, search=search).fit(there, y)
     same_tree(plain, moved, X, there)
     rounding = 1e-4 if offset == 1e12 else 1e-6  # there knots can be told to a ten thousandth
     answer = "predict" if kind == "numbers" else "predict_proba"
@@ -501,10 +504,8 @@ def test_the_tree_does_not_depend_on_the_units_of_y(search, scale, offset):
     X, y = table()
     y = np.round(y * 1024) / 1024
     there = y * scale + offset
-    plain, moved = (
-        quick("numbers", search=search).fit(X, y),
-        quick("numbers", search=search).fit(X, there),
-    )
+    plain = quick("numbers", search=search).fit(X, y)
+    moved = quick("numbers", search=search).fit(X, there)
     same_tree(plain, moved, X, X)
     assert np.allclose(
         moved.predict(X),
@@ -528,7 +529,8 @@ def test_one_column_of_many_may_be_ill_scaled(kind, search):
     X, y = table(kind)
     X = np.round(X * 1024) / 1024
     there = X * [1e-150, 1, 1e150] + [0, 1e9, 0]
-    plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
+    plain = quick(kind, search=search).fit(X, y)
+    moved = quick(kind, search=search).fit(there, y)
     assert np.mean(plain.predict(X) == moved.predict(there)) > 0.95 or np.allclose(
         plain.predict(X), moved.predict(there), atol=1e-4
     )
@@ -623,7 +625,9 @@ def test_what_is_missing_at_predict(kind, search):
     model = quick(kind, search=search).fit(X, y)
     assert model.n_components_ > 1
     gaps = X[:30].copy()
-    gaps[:10, 0], gaps[10:20, 1], gaps[20:] = np.nan, np.nan, np.nan
+    gaps[:10, 0] = np.nan
+    gaps[10:20, 1] = np.nan
+    gaps[20:] = np.nan
     all_doors_agree(model, gaps, y)
     (split,) = model.tree_.splits[:1]
     heavier = 2 * split(X).sum() > 250
@@ -632,7 +636,8 @@ def test_what_is_missing_at_predict(kind, search):
 
 def test_a_gap_has_a_value_of_its_own():
     rng = np.random.default_rng(0)
-    X, gap = rng.normal(size=(200, 2)), rng.random(200) < 0.3
+    X = rng.normal(size=(200, 2))
+    gap = rng.random(200) < 0.3
     y = X[:, 0] + 5 * gap + 0.1 * rng.normal(size=200)
     X[gap, 1] = np.nan
     for search in SEARCHES:

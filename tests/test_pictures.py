@@ -67,10 +67,14 @@ def random_tree(rng, n_leaves, n_classes=0, hostile=False):
     d = len(NAMES) if hostile else 4
     names = NAMES if hostile else tuple(f"feature {j}" for j in range(d))
     columns = Columns(names, (None,) * (d - 1) + (LABELS,), (True,) * d)
-    splits, yes, no, open_ = [None], [-1], [-1], [0]
+    splits = [None]
+    yes = [-1]
+    no = [-1]
+    open_ = [0]
     while len(open_) < n_leaves:
         k = open_.pop(int(rng.integers(len(open_))))
-        kind, f = rng.integers(4), int(rng.integers(d - 1))
+        kind = rng.integers(4)
+        f = int(rng.integers(d - 1))
         splits[k] = [
             Split(
                 (f,),
@@ -81,7 +85,8 @@ def random_tree(rng, n_leaves, n_classes=0, hostile=False):
             Split((f, (f + 1) % (d - 1)), float(rng.normal()), tuple(rng.normal(size=2))),
             Split((f,), np.inf, missing=True),
         ][kind]
-        no[k], yes[k] = len(splits), len(splits) + 1
+        no[k] = len(splits)
+        yes[k] = len(splits) + 1
         splits += [None, None]
         yes += [-1, -1]
         no += [-1, -1]
@@ -168,7 +173,8 @@ def families(draw):
 @given(families())
 def test_neighbours_of_a_level_do_not_overlap_and_parents_stand_in_the_middle(family):
     children, sizes = family
-    place, level = tidy(children, sizes, 0.25), [0] * len(sizes)
+    place = tidy(children, sizes, 0.25)
+    level = [0] * len(sizes)
     for k, below in enumerate(children):
         for c in below:
             level[c] = level[k] + 1
@@ -246,8 +252,8 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
     for k, rule in zip(leaves, rules.rules, strict=True):
         best = int(np.argmax(rule.leaf.value))
         assert said(ax, f"node{k}:text") == [str(tree.classes[best])]
-        counted = f"{100 * rule.leaf.value[best]:.3g} % of {rule.support:.6g} row" + "s" * (
-            rule.support != 1
+        counted = f"{100 * rule.leaf.value[best]:.3g} % of {rule.support:.6g} row" + (
+            "s" if rule.support != 1 else ""
         )
         assert " ".join(said(ax, f"node{k}:small")) == counted
         parts = [p for p in ax.patches if re.fullmatch(f"leaf{k}:class\\d", p.get_gid() or "")]
@@ -284,7 +290,8 @@ def test_numbers_stand_on_one_scale_with_the_spread_of_their_rows():
     ax = plot_tree(tree, data.data, data.target)
     at = tree.apply(data.data)
     spread = {k: np.quantile(data.target[at == k], (0.1, 0.9)) for k in np.unique(at)}
-    low, high = np.min(list(spread.values())), np.max(list(spread.values()))
+    low = np.min(list(spread.values()))
+    high = np.max(list(spread.values()))
     lines = {k.get_gid(): k for k in ax.lines if k.get_gid()}
     bars = {p.get_gid(): p for p in ax.patches if p.get_gid()}
     for k, (a, b) in spread.items():
@@ -305,7 +312,8 @@ def test_gaps_sets_and_slanted_questions_are_said():
     )
     walls = (Split((0,), 3.25, missing=True), Split((1,), categories=(0, 2)), Split((0, 2), 1.0, (1.5, -2.0)),
              Split((0,), np.inf, missing=True), None, None, None, None, None)  # fmt: skip
-    no, yes = [1, 3, 5, 7, -1, -1, -1, -1, -1], [2, 4, 6, 8, -1, -1, -1, -1, -1]
+    no = [1, 3, 5, 7, -1, -1, -1, -1, -1]
+    yes = [2, 4, 6, 8, -1, -1, -1, -1, -1]
     leaves = tuple(None if s else Leaf(float(k)) for k, s in enumerate(walls))
     ax = plot_tree(Tree(walls, yes, no, leaves, columns))
     told = [" ".join(said(ax, f"node{k}:text")) for k in range(4)]
@@ -326,7 +334,8 @@ def test_gaps_sets_and_slanted_questions_are_said():
 
 def test_estimators_with_equations_show_their_largest_terms():
     data = load_diabetes(as_frame=True)
-    X, y = data.data, data.target
+    X = data.data
+    y = data.target
     model = PiecewiseLinearRegressor(max_depth=2, penalty=1.0, random_state=0).fit(X, y)
     ax = plot_tree(model, X, y)
     assert len(boxes(ax)) == len(model.tree_.splits)
@@ -348,7 +357,8 @@ def test_estimators_with_equations_show_their_largest_terms():
 
 def test_every_kind_of_estimator_is_drawn():
     data = load_iris(as_frame=True)
-    X, y = data.data, data.target_names[data.target]
+    X = data.data
+    y = data.target_names[data.target]
     several = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(X, y)
     two = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(
         X[y != "setosa"], y[y != "setosa"]
@@ -366,7 +376,8 @@ def test_every_kind_of_estimator_is_drawn():
 
 def test_large_trees_end_in_stubs():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(2000, 5)), rng.normal(size=2000)
+    X = rng.normal(size=(2000, 5))
+    y = rng.normal(size=2000)
     tree = grown(X, y, 300, DecisionTreeRegressor)
     ax = plot_tree(tree, X)
     stubs = [t for t in said(ax, r"node\d+:text") if t.startswith("…")]
@@ -417,9 +428,11 @@ def test_ink_goes_with_the_ground(style):
 
 def test_meta_tree_is_as_dark_as_sure():
     data = load_breast_cancer(as_frame=True)
-    X, y = data.data.iloc[:, :8], data.target
+    X = data.data.iloc[:, :8]
+    y = data.target
     model = MetaTreeClassifier(max_depth=4, random_state=0).fit(X[:150], y[:150])
-    ax, tree = plot_meta_tree(model, max_depth=3, least=0.0), model.to_tree()
+    ax = plot_meta_tree(model, max_depth=3, least=0.0)
+    tree = model.to_tree()
     posterior = model.posterior_
     asked = np.exp(posterior.log_reach + posterior.log_split)
     shown = [float(text[:-2]) for text in said(ax, r"node\d+:small") if text.endswith(" %")]
@@ -590,7 +603,8 @@ def test_words_of_a_trace_stay_inside(size):
         for k, n in enumerate(sizes)
     ]
     ax = plot_trace(moments, plt.figure(figsize=size, layout="constrained").subplots())
-    found, frame = extents_of(ax), ax.get_window_extent()
+    found = extents_of(ax)
+    frame = ax.get_window_extent()
     for text, place in found:
         assert place.x0 >= frame.x0 - 2 and place.x1 <= frame.x1 + 8, text
     numbers = [place for text, place in found if text.get_gid() == "size"]
@@ -669,7 +683,8 @@ def test_tradeoff_of_many_lines_stays_inside(log, size):
 
 
 def drawn_trees(n=40):
-    rng, data = np.random.default_rng(0), load_diabetes(as_frame=True)
+    rng = np.random.default_rng(0)
+    data = load_diabetes(as_frame=True)
     trees = []
     for _ in range(n):
         rows = rng.integers(0, len(data.data), len(data.data))
@@ -698,7 +713,8 @@ def test_inclusion_and_cuts_are_counted():
         if draws.inclusion[f]:
             assert said(ax, f"feature{f}:percent") == [f"{100 * draws.inclusion[f]:.3g} %"]
     (ticks,) = [c for c in ax.collections if c.get_gid() == "feature2:cuts"]
-    low, high = X.iloc[:, 2].min(), X.iloc[:, 2].max()
+    low = X.iloc[:, 2].min()
+    high = X.iloc[:, 2].max()
     (scale,) = [k for k in ax.lines if k.get_gid() == "feature2:scale"]
     a, b = scale.get_xdata()
     found = np.array([path.vertices[0, 0] for path in ticks.get_paths()])

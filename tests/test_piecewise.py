@@ -85,7 +85,8 @@ def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, fr
         max_bins=[None, 4][seed % 2],
         init=["grow", "random"][seed // 2 % 2],
     ).fit(X, y, w)
-    rules, tree = model.rules_, model.tree_
+    rules = model.rules_
+    tree = model.tree_
     again = RuleSet.from_json(rules.to_json()), Tree.from_json(tree.to_json())
     assert again == (rules, tree)
     assert len(rules.rules) == tree.n_leaves and tree.depth <= model.max_depth
@@ -125,7 +126,8 @@ def test_predict_and_predict_proba_agree(kind):
 
 def sums_by_hand(model, X):
     """(n, E) what the equations of `coef_frame` say of each row, added up here; E = 1, or one per class."""
-    frame, at = model.coef_frame(), model.rules_.apply(X)
+    frame = model.coef_frame()
+    at = model.rules_.apply(X)
     names = list(frame.columns[1:])
     columns = X[:, [int(name[1:]) for name in names]]
     if not model.rules_.classes or len(model.rules_.classes) == 2:
@@ -147,7 +149,8 @@ def test_coef_frame_is_what_predicts(kind, search):
     X, y = table(kind, n=200)
     model = quick(kind, search=search).fit(X, y)
     assert model.n_components_ > 1 and model.coef_frame().columns[0] == "intercept"
-    sums, leaves = sums_by_hand(model, X), [rule.leaf for rule in model.rules_.rules]
+    sums = sums_by_hand(model, X)
+    leaves = [rule.leaf for rule in model.rules_.rules]
     at = model.rules_.apply(X)
     low, high = np.array([[leaf.lower, leaf.upper] for leaf in leaves])[at].T[:, :, None]
     kept = np.clip(sums, low, high)
@@ -290,7 +293,8 @@ def test_soft_gates_answer_by_the_likeliest_path():
     model = quick("numbers", search="em", hard_gates=False, init="random", max_depth=3).fit(X, y)
     assert any(0 < gate.prob < 1 for gate in model.model_.gates.gates)
     told = model.design_.table(X)
-    paths, expert = model.model_.gates.log_path(told.codes), model.model_.expert
+    paths = model.model_.gates.log_path(told.codes)
+    expert = model.model_.expert
     k = paths.argmax(axis=1)
     centre, spread = unit_of(y, np.ones(200))
     raw = centre + spread * np.einsum("np,np->n", told.Z, expert.coef[k])
@@ -342,7 +346,8 @@ def test_std_by_hand():
     X, y = table()
     w = np.random.default_rng(0).integers(1, 4, 120).astype(float)
     model = quick("numbers").fit(X, y, w)
-    at, left = model.rules_.apply(X), y - model.predict(X)
+    at = model.rules_.apply(X)
+    left = y - model.predict(X)
     for k, rule in enumerate(model.rules_.rules):
         here = at == k
         free = w[here].sum() - 1 - len(rule.leaf.features)
@@ -390,7 +395,8 @@ def test_row_order_of_a_frame_does_not_matter(kind):
     X = wide_frame(rng, 150)
     y = target(kind, np.where(X["colour"].isin(["red", "black"]), 1 + X["height"], -X["height"]))
     at = rng.permutation(150)
-    one, two = quick(kind).fit(X, y), quick(kind).fit(X.iloc[at], y[at])
+    one = quick(kind).fit(X, y)
+    two = quick(kind).fit(X.iloc[at], y[at])
     assert one.rules_ == two.rules_
 
 
@@ -415,7 +421,8 @@ def test_the_tree_does_not_depend_on_the_units_of_X(kind, search, scale, offset)
     X, y = table(kind)
     X = np.round(X * 1024) / 1024  # so that the offset loses no digits
     there = X * scale + offset
-    plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
+    plain = quick(kind, search=search).fit(X, y)
+    moved = quick(kind, search=search).fit(there, y)
     same_tree(plain, moved, X, there)
     answer = "predict" if kind == "numbers" else "predict_proba"
     assert np.allclose(
@@ -430,10 +437,8 @@ def test_the_tree_does_not_depend_on_the_units_of_y(search, scale, offset):
     X, y = table()
     y = np.round(y * 1024) / 1024
     there = y * scale + offset
-    plain, moved = (
-        quick("numbers", search=search).fit(X, y),
-        quick("numbers", search=search).fit(X, there),
-    )
+    plain = quick("numbers", search=search).fit(X, y)
+    moved = quick("numbers", search=search).fit(X, there)
     same_tree(plain, moved, X, X)
     assert np.allclose(
         moved.predict(X),
@@ -453,7 +458,8 @@ def test_one_column_of_many_may_be_ill_scaled(kind, search):
     X, y = table(kind)
     X = np.round(X * 1024) / 1024
     there = X * [1e-150, 1, 1e150] + [0, 1e9, 0]
-    plain, moved = quick(kind, search=search).fit(X, y), quick(kind, search=search).fit(there, y)
+    plain = quick(kind, search=search).fit(X, y)
+    moved = quick(kind, search=search).fit(there, y)
     same_tree(plain, moved, X, there)
 
 
@@ -531,7 +537,8 @@ def test_labels_and_gaps_are_asked_about_and_never_in_equations(kind, search):
 @searches
 def test_what_is_missing_may_be_the_question(search):
     rng = np.random.default_rng(0)
-    X, gap = rng.normal(size=(200, 2)), rng.random(200) < 0.3
+    X = rng.normal(size=(200, 2))
+    gap = rng.random(200) < 0.3
     y = X[:, 0] + 5 * gap + 0.1 * rng.normal(size=200)
     X[gap, 1] = np.nan
     model = quick("numbers", search=search).fit(X, y)

@@ -95,7 +95,8 @@ def ground_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options)
         experts = Lines(np.column_stack([design, y]), w, var, 1e-4)
     else:
         experts = Odds(design, (y > 0).astype(float), w)
-    least, features = 0.03 * w.sum(), tuple(range(d))
+    least = 0.03 * w.sum()
+    features = tuple(range(d))
     return ObliqueGround(
         experts, U, None, w, penalty, least, 3, features, np.log(d), np.log(d), **options
     )
@@ -120,11 +121,9 @@ def test_the_best_shift_is_the_best_of_all(seed, ties):
     n = int(rng.integers(1, 20))
     score, slope, diff = rng.normal(size=(3, n))
     if ties:
-        score, slope, diff = (
-            score.round(1),
-            rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0], n),
-            np.sign(diff),
-        )
+        score = score.round(1)
+        slope = rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0], n)
+        diff = np.sign(diff)
     shift, value = best_shift(score, slope, diff)
     moves = np.abs(slope) > 1e-12
     ends = np.sort(np.unique(-score[moves] / slope[moves]))
@@ -169,10 +168,8 @@ def test_turning_never_loses_and_no_line_is_better_than_the_best(seed):
         assert value == pytest.approx(diff[gate.answers(U)].sum())
         assert diff[first.answers(U)].sum() - 1e-9 <= value <= largest + 1e-9
         again, same = sharpened(U, diff, gate)
-        rows, theta = (
-            np.column_stack([np.ones(25), U[:, list(gate.features)]]),
-            np.array([again.bias, *again.coef]),
-        )
+        rows = np.column_stack([np.ones(25), U[:, list(gate.features)]])
+        theta = np.array([again.bias, *again.coef])
         for j in range(len(theta) if len(theta) > 2 else 1):
             grid = theta[:, None] + np.eye(len(theta))[j][:, None] * np.linspace(-4, 4, 2001)
             assert (
@@ -214,13 +211,15 @@ def test_a_step_is_newtons(task, seed):
     rng = np.random.default_rng(seed)
     ground = ground_of(*slanted(rng, 80)[:2], task=task, w=rng.uniform(0.5, 2, 80))
     view = view_at(ground)
-    share, w = rng.random(80), ground.w
+    share = rng.random(80)
+    w = ground.w
 
     def value(b):
         return w * share @ view.log_lik(b[:, None]) - 0.5 * view.ridge @ b**2
 
     now = view.start + 0.1 * rng.normal(size=view.start.shape)
-    b, q = now[:, 0], len(now)
+    b = now[:, 0]
+    q = len(now)
     slope = approx_fprime(b, value, 1e-6)
     hessian = np.array(
         [approx_fprime(b, lambda z, j=j: approx_fprime(z, value, 1e-4)[j], 1e-4) for j in range(q)]
@@ -258,7 +257,8 @@ def test_gains_are_those_of_refitted_sides(seed):
     cuts = np.unique(rng.choice(x, 6))
 
     def refitted(rows):
-        A, root = view.experts.A, np.sqrt(w[rows] / view.experts.var)
+        A = view.experts.A
+        root = np.sqrt(w[rows] / view.experts.var)
         stacked = np.vstack([view.X[rows] * root[:, None], np.diag(np.sqrt(view.ridge))])
         target = np.r_[(A[rows, -1] - view.offset[rows, 0]) * root, np.zeros(len(view.ridge))]
         b = np.linalg.lstsq(stacked, target, rcond=None)[0]
@@ -322,7 +322,8 @@ def test_a_view_is_asked_by_shares_alone():
 
 def engine_value(ground, tree):
     """FIC as the engine counts it: a plane of k features has k + 1 parameters."""
-    tips, forks = tree.tips(), tree.forks()
+    tips = tree.tips()
+    forks = tree.forks()
     below = [[np.isin(tip.rows, fork.rows).all() for tip in tips] for fork in forks]
     blocks = np.vstack([np.array(below, float).reshape(-1, len(tips)), np.eye(len(tips))])
     size = [len(fork.cut.features) for fork in forks]
@@ -330,12 +331,11 @@ def engine_value(ground, tree):
     const = [k * ground.log_cuts for k in size] + [
         (tip.dims - 1) * ground.log_columns for tip in tips
     ]
-    resp, log_joint = (
-        np.zeros((len(ground.w), len(tips))),
-        np.full((len(ground.w), len(tips)), -np.inf),
-    )
+    resp = np.zeros((len(ground.w), len(tips)))
+    log_joint = np.full((len(ground.w), len(tips)), -np.inf)
     for j, tip in enumerate(tips):
-        resp[tip.rows, j], log_joint[tip.rows, j] = 1, ground.experts.log_lik(tip.coef, tip.rows)
+        resp[tip.rows, j] = 1
+        log_joint[tip.rows, j] = ground.experts.log_lik(tip.coef, tip.rows)
     prices = SimpleNamespace(blocks=blocks, dims=dims, const=ground.penalty * np.array(const))
     return fic(resp, log_joint, prices, ground.w, ground.penalty)
 
@@ -369,7 +369,8 @@ def test_the_toll_is_a_code_length(penalty, k):
 @pytest.mark.parametrize("task", ["gaussian", "classes"])
 def test_what_is_looked_at_is_worth_what_it_says(task):
     ground = ground_of(*slanted(np.random.default_rng(0))[:2], task=task)
-    rows, options = everyone(ground), ground.look(ground.tip(everyone(ground)))
+    rows = everyone(ground)
+    options = ground.look(ground.tip(everyone(ground)))
     assert 1 <= len(options) <= 2 * N_BEGUN
     for worth, gate in options:
         tree = ground.fork(rows, gate, *map(ground.tip, ground.sides(rows, gate)))
@@ -419,7 +420,8 @@ def test_a_row_alone_cannot_buy_a_feature():
 def three_regions(seed, n=900):
     rng = np.random.default_rng(seed)
     U = rng.uniform(-1, 1, (n, 4))
-    first, second = U[:, 0] + 0.8 * U[:, 1] > 0.2, U[:, 2] - 0.5 * U[:, 0] > 0.1
+    first = U[:, 0] + 0.8 * U[:, 1] > 0.2
+    second = U[:, 2] - 0.5 * U[:, 0] > 0.1
     y = np.where(first, 1.5 * U[:, 3], np.where(second, 0.8 - U[:, 3], -1.0 + 0.5 * U[:, 1]))
     return U, y + 0.25 * rng.normal(size=n), np.where(first, 0, np.where(second, 1, 2))
 
@@ -453,7 +455,8 @@ def test_a_hoisted_plane_is_tuned():
 def test_the_search_never_falls_and_every_move_is_sound(seed, task):
     rng = np.random.default_rng(seed)
     U, y, _ = slanted(rng, 150, 3)
-    ground, before = ground_of(U, y, var=1.0, task=task), -np.inf
+    ground = ground_of(U, y, var=1.0, task=task)
+    before = -np.inf
     for now, tree in search_steps(ground, 2, rng):
         check(now, tree)
         assert tree.depth <= 3 and tree.value >= before - 1e-7 * (1 + abs(before))

@@ -69,7 +69,9 @@ def columns_of(support):
 def test_least_squares_and_its_variance_maximise_the_expected_likelihood(seed):
     rng = np.random.default_rng(seed)
     X, draws = draws_of(seed)
-    mean, var, w = draws.mean(axis=0), rng.uniform(0.1, 2, 60), rng.uniform(0, 2, 60)
+    mean = draws.mean(axis=0)
+    var = rng.uniform(0.1, 2, 60)
+    w = rng.uniform(0, 2, 60)
     support = (1, 3)
     D = np.column_stack([np.ones(60), X])[:, columns_of(support)]
 
@@ -90,7 +92,8 @@ def test_the_expected_likelihood_is_the_mean_over_rows_that_the_reference_makes_
     rng = np.random.default_rng(0)
     X, draws = draws_of(1, n=40, L=6)
     noise = rng.uniform(0.5, 1.5, 6)
-    mean, var = draws.mean(axis=0), noise.mean() + draws.var(axis=0)
+    mean = draws.mean(axis=0)
+    var = noise.mean() + draws.var(axis=0)
     found = gaussian(X, mean, var, np.ones(40)).fit((1, 2))
     answer = np.column_stack([np.ones(40), X]) @ found.coef[:, 0]
     layer = rng.integers(0, 6, 20000)
@@ -106,7 +109,8 @@ def test_the_expected_likelihood_is_the_mean_over_rows_that_the_reference_makes_
 def test_probabilities_are_projected_by_the_expected_multinomial_likelihood(seed, n_classes):
     rng = np.random.default_rng(seed)
     X, draws = draws_of(seed, C=n_classes)
-    shares, w = draws.mean(axis=0), rng.uniform(0, 2, 60)
+    shares = draws.mean(axis=0)
+    w = rng.uniform(0, 2, 60)
     D = np.column_stack([np.ones(60), X])
     support = (1, 4)
 
@@ -125,10 +129,12 @@ def test_probabilities_are_projected_by_the_expected_multinomial_likelihood(seed
 
 @pytest.mark.parametrize("C", [0, 2, 3])
 def test_path_and_choice_against_all_supports(C):
-    right, sizes = [], []
+    right = []
+    sizes = []
     for seed in range(30 if C == 0 else 8):
         X, draws = draws_of(seed, d=6 if C == 0 else 4, C=C)
-        D, w = np.column_stack([np.ones(60), X]), np.ones(60)
+        D = np.column_stack([np.ones(60), X])
+        w = np.ones(60)
         mean = draws.mean(axis=0)
         problem = SoftmaxProblem(D, mean, w) if C else gaussian(X, mean, np.full(60, 0.3), w)
         p = X.shape[1]
@@ -182,7 +188,8 @@ def test_every_draw_is_projected_on_the_same_terms():
 
 def test_predicted_variance_adds_up_to_that_of_the_projection():
     X, draws = draws_of(5)
-    w, noise = np.random.default_rng(5).uniform(0.1, 2, 60), np.linspace(0.2, 0.9, 7)
+    w = np.random.default_rng(5).uniform(0.1, 2, 60)
+    noise = np.linspace(0.2, 0.9, 7)
     for reference in ((draws, noise), (draws.mean(axis=0), np.linspace(0.5, 1, 60)), draws[0]):
         model = ProxyLinearRegressor(reference).fit(X, sample_weight=w)
         dist = model.predict_dist(X)
@@ -305,14 +312,17 @@ def many_kinds(rng, n):
 def test_rules_say_what_predicts_on_any_table(seed, kind):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 100))
-    X, other = many_kinds(rng, n), many_kinds(rng, 50)
-    other.loc[0, "size"], other.loc[1, "size"] = 1e9, -1e9
+    X = many_kinds(rng, n)
+    other = many_kinds(rng, 50)
+    other.loc[0, "size"] = 1e9
+    other.loc[1, "size"] = -1e9
     if (
         not X["size"].isna().any()
     ):  # gaps that training did not know are refused in numbers, see below
         other["size"] = other["size"].fillna(5.0)
     t = X["size"].fillna(9) + 2 * (X["colour"] == "red") + X["yes"] + rng.normal(size=n)
-    penalty, most = rng.choice([0.0, 1.0, 5.0]), None if seed % 2 else 3
+    penalty = rng.choice([0.0, 1.0, 5.0])
+    most = None if seed % 2 else 3
     if kind == "numbers":
         model = ProxyLinearRegressor(penalty=penalty, max_features=most).fit(
             X, t * 10.0 ** rng.integers(-6, 7)
@@ -392,7 +402,8 @@ def test_weights_are_repetitions_and_rows_have_no_order(C):
     rng = np.random.default_rng(0)
     w = rng.integers(0, 4, 60)
     often = rng.permutation(np.repeat(np.arange(60), w))
-    one, two = make(draws).fit(X, sample_weight=w), make(draws[:, often]).fit(X[often])
+    one = make(draws).fit(X, sample_weight=w)
+    two = make(draws[:, often]).fit(X[often])
     assert one.projection_.support == two.projection_.support
     assert np.allclose(one.coef_, two.coef_, rtol=1e-7) and np.allclose(
         one.coef_draws_, two.coef_draws_, rtol=1e-5
@@ -407,7 +418,8 @@ def test_units_do_not_matter(C, size):
     X, draws = draws_of(6, C=C)
     make = ProxyLinearClassifier if C else ProxyLinearRegressor
     y_size = 1.0 if C else size
-    plain, scaled = make(draws).fit(X), make(draws * y_size).fit(X * size)
+    plain = make(draws).fit(X)
+    scaled = make(draws * y_size).fit(X * size)
     assert np.allclose(scaled.coef_ * size / y_size, plain.coef_, rtol=1e-5)
     shifted = make(draws).fit(X + 1e4)
     assert np.allclose(shifted.coef_, plain.coef_, rtol=1e-4, atol=1e-7)
@@ -424,7 +436,8 @@ def test_constant_and_repeated_columns_stay_out(C):
     X, draws = draws_of(7, C=C)
     make = ProxyLinearClassifier if C else ProxyLinearRegressor
     wide = np.column_stack([np.full(60, 7.0), X, X, X[:, 0] + X[:, 1]])
-    plain, more = make(draws, penalty=0.1).fit(X), make(draws, penalty=0.1).fit(wide)
+    plain = make(draws, penalty=0.1).fit(X)
+    more = make(draws, penalty=0.1).fit(wide)
     coef = np.atleast_2d(more.coef_)
     assert (
         not coef[:, 0].any()

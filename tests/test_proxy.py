@@ -101,7 +101,8 @@ def leaf_loss(grown):
 @examples(40)
 def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min_leaf, gaps):
     Z, target, w, _ = task(seed, n_classes=n_classes, gaps=gaps)
-    grown, inside = grow(Z, target, w, max_depth=3, min_leaf=min_leaf), {0: np.ones(len(Z), bool)}
+    grown = grow(Z, target, w, max_depth=3, min_leaf=min_leaf)
+    inside = {0: np.ones(len(Z), bool)}
     for k, j in enumerate(grown.feature):
         rows = inside[k]
         assert np.isclose(grown.weight[k], w[rows].sum())
@@ -111,7 +112,8 @@ def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min
             continue
         z = Z[:, j]
         left = rows & np.where(np.isnan(z), grown.missing_left[k], z <= grown.threshold[k])
-        inside[grown.left[k]], inside[grown.right[k]] = left, rows & ~left
+        inside[grown.left[k]] = left
+        inside[grown.right[k]] = rows & ~left
         after = grown.loss[grown.left[k]] + grown.loss[grown.right[k]]
         assert np.isclose(
             after, best_split_loss(Z[rows], target[rows], w[rows], min_leaf), rtol=1e-6, atol=1e-9
@@ -125,8 +127,10 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
     seed, n_classes, most
 ):
     Z, target, w, _ = task(seed, 40, n_classes=n_classes)
-    whole, small = grow(Z, target, w, min_leaf=2), grow(Z, target, w, max_leaves=most, min_leaf=2)
-    losses, ends = [whole.loss[0]], {0}
+    whole = grow(Z, target, w, min_leaf=2)
+    small = grow(Z, target, w, max_leaves=most, min_leaf=2)
+    losses = [whole.loss[0]]
+    ends = {0}
     while len(losses) < most:
         gain = {
             k: whole.loss[k] - whole.loss[[whole.left[k], whole.right[k]]].sum()
@@ -274,7 +278,8 @@ def test_made_up_rows_keep_labels_gaps_and_each_columns_values():
     made = made_up(frame, cells)
     assert (made.dtypes == frame.dtypes).all()
     for name in frame:
-        known, seen = frame[name][5:], made[name]
+        known = frame[name][5:]
+        seen = made[name]
         assert set(seen.dropna()) == set(known.dropna())
         assert abs(seen.isna().mean() - known.isna().mean()) < 0.05
     X = rng.normal(size=(50, 4))
@@ -291,7 +296,8 @@ def test_frames_with_labels_and_gaps():
     assert "colour" in str(model.rules_) and "red" in str(model.rules_)
     assert RuleSet.from_json(model.rules_.to_json()) == model.rules_
     unseen = frame.copy()
-    unseen["word"], unseen["colour"] = "never", None
+    unseen["word"] = "never"
+    unseen["colour"] = None
     assert np.isfinite(model.predict(unseen)).all()
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.drop(columns="size"))
@@ -366,7 +372,8 @@ def test_a_weight_is_a_row_repeated_and_order_does_not_matter(lookahead):
         make = ProxyTreeRegressor(
             reference, lookahead=lookahead, random_state=0, n_synthetic=200, **more
         )
-        one, two = clone(make).fit(X, y, w), clone(make).fit(X[order], y[order])
+        one = clone(make).fit(X, y, w)
+        two = clone(make).fit(X[order], y[order])
         assert one.tree_ == two.tree_ and np.isclose(
             getattr(one, "var_", 0), getattr(two, "var_", 0)
         )
@@ -412,7 +419,8 @@ def test_uncertainty_adds_up():
     model = ProxyTreeRegressor(ridge, max_leaves=6, n_draws=12, n_synthetic=0, random_state=0).fit(
         X
     )
-    reference, b = model.reference_, model.n_leaves_
+    reference = model.reference_
+    b = model.n_leaves_
     assert (
         model.leaf_draws_.shape == (12, b)
         and model.leaf_vars_.shape == (12,)
@@ -422,7 +430,8 @@ def test_uncertainty_adds_up():
     assert np.allclose(
         model.inclusion_, [np.mean([j in columns for columns in asked]) for j in range(10)]
     )
-    draws, noise = reference.draws(X, 12), reference.noise(X, 12)
+    draws = reference.draws(X, 12)
+    noise = reference.noise(X, 12)
     leaf = model.rules_.apply(X)
     assert np.allclose(model.leaf_draws_[7, leaf[3]], draws[7, leaf == leaf[3]].mean())
     assert np.isclose(
@@ -430,7 +439,8 @@ def test_uncertainty_adds_up():
     )
     dist = model.predict_dist(X)
     assert np.allclose(dist.mean(), model.leaf_draws_.mean(axis=0)[leaf])
-    # Law of total variance: the mixture's variance is that of one Gaussian fitted to the draws' mean and variance.
+    # Law of total variance: the mixture's variance is that of one Gaussian fitted to the draws'
+    # mean and variance.
     total = np.mean(
         noise.mean(axis=0) + draws.var(axis=0) + (draws.mean(axis=0) - dist.mean()) ** 2
     )
@@ -568,7 +578,8 @@ def test_size_is_what_grows_the_folds():
 
 
 def test_a_pipeline_that_takes_gaps_is_explained_with_gaps():
-    X, y = np.random.default_rng(0).normal(size=(120, 2)), np.arange(120) % 2
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = np.arange(120) % 2
     X[::7, 0] = np.nan
     pipe = make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, y)
     model = ProxyTreeClassifier(pipe, max_leaves=4, random_state=0).fit(X)

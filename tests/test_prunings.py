@@ -47,7 +47,8 @@ def stats_of(tree, family, at, y):
 def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
     tree, family, at, y, before = problem(arity, depth, arity * 10 + depth, family=family)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))
-    after, every = weigh(before, log_leaf), list(prunings(tree))
+    after = weigh(before, log_leaf)
+    every = list(prunings(tree))
     assert (
         len(set(every))
         == len(every)
@@ -78,7 +79,9 @@ def test_row_by_row_in_any_order_is_the_batch(arity, seed, n):
     tree, family, at, y, before = problem(arity, 3, seed, n)
     after = weigh(before, family.log_evidence(stats_of(tree, family, at, y)))
     for order in (np.arange(n), np.random.default_rng(seed).permutation(n)):
-        split, stop, total = before.log_split.copy(), before.log_stop.copy(), 0.0
+        split = before.log_split.copy()
+        stop = before.log_stop.copy()
+        total = 0.0
         stats = stats_of(tree, family, at[:0], y[:0])
         for i in order:
             path = path_to(tree, int(at[i]))
@@ -93,14 +96,16 @@ def test_row_by_row_in_any_order_is_the_batch(arity, seed, n):
 @examples(30)
 def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
     tree, family, at, y, before = problem(2, 6, seed, 25)
-    stats, after = stats_of(tree, family, at[:0], y[:0]), before
+    stats = stats_of(tree, family, at[:0], y[:0])
+    after = before
     for part in np.array_split(np.random.default_rng(seed).permutation(25), calls):
         new = stats_of(tree, family, at[part], y[part])
         stats = stats + new
         after = reweigh(before, after, family.log_evidence(stats), np.flatnonzero(new.any(axis=1)))
     whole = weigh(before, family.log_evidence(stats))
     for name in ("log_split", "log_stop", "log_q"):
-        mine, theirs = getattr(after, name), getattr(whole, name)
+        mine = getattr(after, name)
+        theirs = getattr(whole, name)
         finite = np.isfinite(theirs)
         assert np.allclose(mine[finite], theirs[finite], rtol=1e-12, atol=1e-12) and np.all(
             mine[~finite] == -np.inf
@@ -110,7 +115,8 @@ def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
 def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
     tree, family, at, y, before = problem(2, 8, 3, 5)
     stats = stats_of(tree, family, at, y)
-    after, empty = weigh(before, family.log_evidence(stats)), ~stats.any(axis=1)
+    after = weigh(before, family.log_evidence(stats))
+    empty = ~stats.any(axis=1)
     assert np.allclose(after.log_q[empty], 0, atol=1e-14)
     assert np.allclose(after.split_prob[empty], before.split_prob[empty], rtol=1e-13)
     assert np.sum(~empty) <= 5 * (8 + 1)
@@ -121,7 +127,8 @@ def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
 def test_extreme_priors_leave_one_tree():
     tree, family, at, y, _ = problem(2, 3, 0)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))
-    never, always = weigh(prior(tree, 0.0), log_leaf), weigh(prior(tree, 1.0), log_leaf)
+    never = weigh(prior(tree, 0.0), log_leaf)
+    always = weigh(prior(tree, 1.0), log_leaf)
     assert never.log_q[0] == log_leaf[0] and np.isclose(
         always.log_q[0], log_leaf[tree.starts[-2] :].sum()
     )
@@ -133,9 +140,12 @@ def test_extreme_priors_leave_one_tree():
 @examples(30)
 def test_ragged_forests_are_their_trees_one_by_one(seed):
     rng = np.random.default_rng(seed)
-    parts, starts, total = [], [], 0
+    parts = []
+    starts = []
+    total = 0
     for _ in range(3):
-        children, open_ = [[-1, -1]], [0]
+        children = [[-1, -1]]
+        open_ = [0]
         while open_ and len(children) < 15:
             node = open_.pop(rng.integers(len(open_)))
             children[node] = [len(children), len(children) + 1]
@@ -150,7 +160,8 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
     )
     assert sorted(order) == list(range(total))
     values = rng.normal(size=total)
-    log_leaf, g = values[order], rng.uniform(0.1, 0.9, total)
+    log_leaf = values[order]
+    g = rng.uniform(0.1, 0.9, total)
     after = weigh(prior(whole, g[order]), log_leaf)
     mean = average(after, values[order])
     for t, (children, s) in enumerate(zip(parts, starts, strict=True)):
@@ -170,10 +181,8 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
 
 def test_draws_come_as_often_as_the_posterior_says():
     tree, family, at, y, before = problem(2, 2, 5, 12)
-    after, rng = (
-        weigh(before, family.log_evidence(stats_of(tree, family, at, y))),
-        np.random.default_rng(0),
-    )
+    after = weigh(before, family.log_evidence(stats_of(tree, family, at, y)))
+    rng = np.random.default_rng(0)
     drawn = [frozenset(np.flatnonzero(draw(after, rng))) for _ in range(4000)]
     for T in prunings(tree):
         p = np.exp(log_prob(after, T))
@@ -182,7 +191,8 @@ def test_draws_come_as_often_as_the_posterior_says():
 
 def test_the_mixture_over_stops_is_the_average():
     family = DirichletCategorical((0.5, 1.0, 1.5))
-    rng, tree = np.random.default_rng(1), perfect(3, 2)
+    rng = np.random.default_rng(1)
+    tree = perfect(3, 2)
     at = tree.starts[-2] + rng.integers(0, 9, 30)
     stats = sum_up(tree, sums(family, at, tree.size, rng.integers(0, 3, 30), None))
     after = weigh(prior(tree, 0.6), family.log_evidence(stats))
@@ -195,8 +205,11 @@ def test_the_mixture_over_stops_is_the_average():
 
 
 def test_log_evidence_of_a_million_rows_is_finite():
-    rng, tree, family = np.random.default_rng(0), perfect(2, 5), BetaBernoulli()
-    at, y = tree.starts[-2] + rng.integers(0, 32, 10**6), rng.integers(0, 2, 10**6)
+    rng = np.random.default_rng(0)
+    tree = perfect(2, 5)
+    family = BetaBernoulli()
+    at = tree.starts[-2] + rng.integers(0, 32, 10**6)
+    y = rng.integers(0, 2, 10**6)
     after = weigh(
         prior(tree, 0.5), family.log_evidence(sum_up(tree, sums(family, at, tree.size, y, None)))
     )

@@ -97,7 +97,8 @@ CLASSIFIERS = {
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_regression_references_keep_their_promises(name):
     reference = as_reference(REGRESSORS[name](), random_state=1)
-    draws, noise = reference.draws(X), reference.noise(X)
+    draws = reference.draws(X)
+    noise = reference.noise(X)
     assert draws.shape == noise.shape and draws.shape[1] == len(X) and draws.dtype == float
     assert (noise >= 0).all() and reference.classes is None
     assert np.array_equal(draws, reference.draws(X))  # the same s is the same parameter
@@ -195,7 +196,8 @@ def test_n_draws_of_a_chain_are_spread_evenly():
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_total_variance_is_that_of_the_mixture(S, n, seed):
     rng = np.random.default_rng(seed)
-    draws, noise = rng.normal(size=(S, n)), rng.exponential(size=(S, n))
+    draws = rng.normal(size=(S, n))
+    noise = rng.exponential(size=(S, n))
     mean, var = total_variance(draws, noise)
     assert np.allclose(mean, draws.mean(axis=0))
     assert np.allclose(var, (noise + draws**2).mean(axis=0) - mean**2)  # E y² − (E y)²
@@ -206,9 +208,11 @@ def test_total_variance_is_that_of_the_mixture(S, n, seed):
 
 
 def test_gaussian_process_draws_have_the_posterior_covariance_without_white_noise():
-    gp, Z = gp_fit(), X[:5] + 0.3
+    gp = gp_fit()
+    Z = X[:5] + 0.3
     reference = as_reference(gp, n_draws=4000, random_state=0)
-    K, k = gp.kernel_.k1, gp.kernel_.k1(Z, X)
+    K = gp.kernel_.k1
+    k = gp.kernel_.k1(Z, X)
     inside = K(X) + 0.1 * np.eye(len(X))
     mean = Y.mean() + k @ np.linalg.solve(inside, Y - Y.mean())
     cov = Y.var() * (K(Z) - k @ np.linalg.solve(inside, k.T))
@@ -366,7 +370,8 @@ def test_arrays_answer_for_their_rows_only():
 
 
 def test_a_pair_is_mean_and_variance():
-    mean, var = rng.normal(size=len(X)), rng.exponential(size=len(X))
+    mean = rng.normal(size=len(X))
+    var = rng.exponential(size=len(X))
     for reference in (
         as_reference((mean, var), X=X),
         as_reference(lambda X: (mean[: len(X)], var[: len(X)])),
@@ -376,14 +381,16 @@ def test_a_pair_is_mean_and_variance():
             reference.noise(X), var[None]
         )
     assert as_reference((mean, 2.0)).mean_var(X)[1].tolist() == [2.0] * len(X)
-    draws, noise = rng.normal(size=(3, len(X))), np.array([1.0, 2.0, 3.0])
+    draws = rng.normal(size=(3, len(X)))
+    noise = np.array([1.0, 2.0, 3.0])
     assert np.allclose(as_reference((draws, noise)).mean_var(X), total_variance(draws, noise))
 
 
 @given(st.integers(2, 5), st.integers(6, 9), st.integers(2, 4), st.integers(0, 2**32 - 1))
 def test_shapes_that_people_return(S, n, C, seed):
     rng = np.random.default_rng(seed)
-    numbers, shares = rng.normal(size=(S, n)), rng.dirichlet(np.ones(C), size=(S, n))
+    numbers = rng.normal(size=(S, n))
+    shares = rng.dirichlet(np.ones(C), size=(S, n))
     assert np.array_equal(as_draws(numbers, n), numbers) and np.array_equal(
         as_draws(numbers[0], n)[0], numbers[0]
     )

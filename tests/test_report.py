@@ -37,7 +37,10 @@ class Parsed(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.attributes, self.words, self.open = [], [], [], []
+        self.tags = []
+        self.attributes = []
+        self.words = []
+        self.open = []
         self.feed(text)
         assert not self.open
 
@@ -99,7 +102,8 @@ def test_wilson_is_the_score_test(k, n, level):
 
 
 def test_wilson_covers_about_as_often_as_it_says():
-    rng, n = np.random.default_rng(0), 60
+    rng = np.random.default_rng(0)
+    n = 60
     for p in (0.05, 0.3, 0.5):
         ends = [reports.wilson(k, n) for k in range(n + 1)]
         hits = np.mean([ends[k][0] <= p <= ends[k][1] for k in rng.binomial(n, p, 4000)])
@@ -263,7 +267,8 @@ def test_every_model_has_its_page(case, numbers, labels, tmp_path):
         warnings.simplefilter("error", UserWarning)  # letters that a font lacks would be told
         assert report(model, X, y, path) == path
     text = path.read_text(encoding="utf-8")
-    parsed, words = Parsed(text), words_of(text)
+    parsed = Parsed(text)
+    words = words_of(text)
     assert not {"script", "link", "iframe", "object"} & set(parsed.tags) and not re.search(
         r"\bon\w+=", text
     )
@@ -466,7 +471,8 @@ def test_hostile_names_are_text(hostile_pages):
 def test_pages_in_a_browser(hostile_pages):
     need("chromium", "playwright")
     with chromium() as browser:
-        complaints, asked = [], []
+        complaints = []
+        asked = []
         for path in sorted(hostile_pages.iterdir()):
             grounds = {}
             for scheme, wide in (("light", 1200), ("dark", 1200), ("light", 400), ("dark", 400)):

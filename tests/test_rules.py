@@ -33,12 +33,14 @@ from fabinterp.rules.core import (
     shortest,
 )
 
-inf, nan = math.inf, math.nan
+inf = math.inf
+nan = math.nan
 COLUMNS = Columns(
     ("a", "b", "colour", "smoker"),
     (None, None, ("red", "green", "blue", "grey", "pink"), (False, True)),
 )
-NUMERIC, LABELLED = (0, 1), (2, 3)
+NUMERIC = (0, 1)
+LABELLED = (2, 3)
 # Thresholds and data share these numbers, so that rows often lie exactly on a threshold.
 TIES = (-3.0, -0.1, 0.0, 0.1, 0.3, 1.5, 2.0, 1e-9, 12345.678)
 NEAR = tuple(
@@ -54,7 +56,8 @@ NEAR = tuple(
 VALUES = NEAR + (nan, nan, 1e308, -1e308, 1e300)
 
 
-# -------------------------------------------------------------------------------------------------- random objects
+# --------------------------------------------------------------------------------------------------
+# random objects
 def splits(oblique=True):
     axis = st.builds(
         Split, st.sampled_from([(0,), (1,)]), st.sampled_from(TIES + (inf,)), missing=st.booleans()
@@ -141,12 +144,18 @@ def rule_sets(draw, oblique=True, linear=True, classes=None, columns=COLUMNS, le
 @st.composite
 def trees(draw, classes=None):
     """A random tree of up to seven questions."""
-    asked, yes, no, said = [None], [-1], [-1], [0]
+    asked = [None]
+    yes = [-1]
+    no = [-1]
+    said = [0]
     leaf = PROBS if classes else leaves()
     for _ in range(draw(st.integers(0, 7))):
         k = draw(st.sampled_from([k for k, s in enumerate(asked) if s is None]))
         asked[k], yes[k], no[k] = draw(splits()), len(asked), len(asked) + 1
-        asked, yes, no, said = asked + [None] * 2, yes + [-1] * 2, no + [-1] * 2, said + [0] * 2
+        asked = asked + [None] * 2
+        yes = yes + [-1] * 2
+        no = no + [-1] * 2
+        said = said + [0] * 2
     return Tree(
         asked, yes, no, [draw(leaf) if s is None else None for s in asked], COLUMNS, classes
     )
@@ -169,14 +178,16 @@ def random_table(seed, n=60):
 SEEDS = st.integers(0, 10**6)
 
 
-# ------------------------------------------------------------------------------------------------ doors to one answer
+# ------------------------------------------------------------------------------------------------
+# doors to one answer
 def one_by_one(said, X, method="predict"):
     """The answers to a frame; where some row has none, row by row, None for the error."""
     ask = getattr(said, method)
     try:
         return ask(X).tolist()
     except ValueError:
-        out, Z = [], encode(X, said.columns)
+        out = []
+        Z = encode(X, said.columns)
         for z in Z:
             try:
                 out.append(ask(z[None]).tolist()[0])
@@ -203,7 +214,8 @@ def test_numbers_are_the_same_through_every_door(rules, seed):
 @given(rule_sets(classes=("no", "it's", 'a "third"')), SEEDS)
 def test_labels_and_probabilities_are_the_same_through_every_door(rules, seed):
     X = random_table(seed)
-    expected, proba = one_by_one(rules, X), one_by_one(rules, X, "predict_proba")
+    expected = one_by_one(rules, X)
+    proba = one_by_one(rules, X, "predict_proba")
     assert by_python(rules, X) == expected
     assert [p and list(p.values()) for p in by_python(rules, X, proba=True)] == proba
     rows, names = by_sql(rules, X, proba=True, keep=("colour",))
@@ -214,7 +226,8 @@ def test_labels_and_probabilities_are_the_same_through_every_door(rules, seed):
     assert back == rules and one_by_one(back, X) == expected
 
 
-TWO, THREE = ("no", "it's"), ("no", "it's", 'a "third"')
+TWO = ("no", "it's")
+THREE = ("no", "it's", 'a "third"')
 SCORED = st.sampled_from([TWO, THREE]).flatmap(lambda c: rule_sets(classes=c, leaf=scored(len(c))))
 
 
@@ -234,7 +247,8 @@ def all_close(found, expected, **options):
 @given(SCORED, SEEDS)
 def test_classes_by_equations_are_the_same_through_every_door(rules, seed):
     for X in (random_table(seed, 25), moderate(random_table(seed, 25))):
-        expected, back = one_by_one(rules, X), RuleSet.from_json(rules.to_json())
+        expected = one_by_one(rules, X)
+        back = RuleSet.from_json(rules.to_json())
         assert by_python(rules, X) == expected == by_sql(rules, X)[0]
         assert back == rules and hash(back) == hash(rules) and one_by_one(back, X) == expected
         proba = one_by_one(rules, X, "predict_proba")
@@ -395,7 +409,8 @@ def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
 
 
 def test_trees_answer_classes_by_equations():
-    kept, plain_leaf = Leaf(1.0, (0,), (-0.5,), link="logit"), Leaf((0.25, 0.75))
+    kept = Leaf(1.0, (0,), (-0.5,), link="logit")
+    plain_leaf = Leaf((0.25, 0.75))
     tree = Tree(
         (Split((0,), 1.5), None, None),
         [1, -1, -1],
@@ -425,7 +440,8 @@ def test_json_from_before_there_were_links():
     assert json.loads(linked.to_json())["rules"][0]["leaf"]["link"] == "logit"
 
 
-# ------------------------------------------------------------------------------------------------------------- curves
+# -------------------------------------------------------------------------------------------------------------
+# curves
 FLOATS = st.one_of(WEIGHTS, st.floats(-100, 100).map(lambda x: round(x, 6)), st.floats(-1e3, 1e3))
 
 
@@ -475,7 +491,8 @@ def exactly(curve, x):
     """Equation (4c) for one value, in fractions and with powers."""
     if math.isnan(x):
         return Fraction(curve.missing)
-    b, x = [Fraction(b) for b in curve.breaks], Fraction(x)
+    b = [Fraction(b) for b in curve.breaks]
+    x = Fraction(x)
     x = min(max(x, b[0]), b[-1])
     k = max(k for k in range(len(curve.coef)) if b[k] <= x)
     u = (x - b[k]) / (b[k + 1] - b[k])
@@ -485,7 +502,8 @@ def exactly(curve, x):
 @examples(150)
 @given(curves(0), st.integers(2, 3), SEEDS)
 def test_a_curve_by_its_definition(curve, n_classes, seed):
-    rng, b = np.random.default_rng(seed), np.array(curve.breaks)
+    rng = np.random.default_rng(seed)
+    b = np.array(curve.breaks)
     x = np.concatenate(
         [
             rng.choice(VALUES, 20),
@@ -496,7 +514,8 @@ def test_a_curve_by_its_definition(curve, n_classes, seed):
             rng.uniform(b[0] - 1, b[-1] + 1, 20),
         ]
     )
-    found, size = curve(x), max(abs(c) for piece in curve.coef for c in piece)
+    found = curve(x)
+    size = max(abs(c) for piece in curve.coef for c in piece)
     assert np.allclose(
         found, [float(exactly(curve, v)) for v in x.tolist()], rtol=1e-12, atol=1e-13 * size
     )
@@ -563,7 +582,8 @@ def test_curves_answer_the_same_through_every_door(rules, seed):
         [X, X.assign(a=rng.choice(breaks_of(rules, 0), 40), b=rng.choice(breaks_of(rules, 1), 40))]
     )
     X = moderate(X.reset_index(drop=True))
-    expected, back = one_by_one(rules, X), RuleSet.from_json(rules.to_json())
+    expected = one_by_one(rules, X)
+    back = RuleSet.from_json(rules.to_json())
     assert back == rules and hash(back) == hash(rules) and one_by_one(back, X) == expected
     assert by_python(rules, X) == expected
     found = by_sql(rules, X)[0]
@@ -574,7 +594,8 @@ def test_curves_answer_the_same_through_every_door(rules, seed):
 
 def gap(rules, Z):
     """How far the best score is ahead of the second, per row, nan where nothing answers."""
-    found, chosen = np.full(len(Z), nan), rules.apply(Z)
+    found = np.full(len(Z), nan)
+    chosen = rules.apply(Z)
     for n, r in enumerate(chosen):
         if (
             r >= 0
@@ -596,7 +617,8 @@ def gap(rules, Z):
 def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
     rng = np.random.default_rng(seed)
     X = moderate(random_table(seed, 20).assign(a=rng.choice(breaks_of(rules, 0), 20)))
-    expected, proba = one_by_one(rules, X), one_by_one(rules, X, "predict_proba")
+    expected = one_by_one(rules, X)
+    proba = one_by_one(rules, X, "predict_proba")
     back = RuleSet.from_json(rules.to_json())
     assert back == rules and one_by_one(back, X) == expected == by_python(rules, X)
     by_dict = [p and list(p.values()) for p in by_python(rules, X, proba=True)]
@@ -636,14 +658,10 @@ def straight(values):
 
 
 def test_text_of_curves():
-    bent, steps = (
-        Curve(0, (0, 0.2, 1), straight([-1.25, 0.5, 0.0]), 0.25),
-        Curve(0, (0, 1, 2), ((1,), (-2,))),
-    )
-    home, flat = (
-        Curve(2, np.arange(6) - 0.5, [(0.5,), (-1,), (0,), (2,), (0.125,)]),
-        Curve(1, (0, 1), ((0.0, 0.0),)),
-    )
+    bent = Curve(0, (0, 0.2, 1), straight([-1.25, 0.5, 0.0]), 0.25)
+    steps = Curve(0, (0, 1, 2), ((1,), (-2,)))
+    home = Curve(2, np.arange(6) - 0.5, [(0.5,), (-1,), (0,), (2,), (0.125,)])
+    flat = Curve(1, (0, 1), ((0.0, 0.0),))
     columns = Columns(COLUMNS.names, COLUMNS.categories, (True, True, False, False))
     rules = RuleSet(
         (
@@ -726,7 +744,8 @@ def test_straight_curves_read_aloud_are_those_that_predict(places, data, seed):
             Curve(2, np.arange(6) - 0.5, [(v,) for v in home]),
         ),
     )
-    rules, X = RuleSet((Rule((), leaf),), COLUMNS), random_table(seed)
+    rules = RuleSet((Rule((), leaf),), COLUMNS)
+    X = random_table(seed)
     told = [line.split(": ")[1].split(" (")[0] for line in str(rules).splitlines() if ": " in line]
     spoken = np.full(len(X), 1.5)
     for line in told:
@@ -757,7 +776,8 @@ def test_json_from_before_there_were_curves():
 
 
 def test_curves_that_cannot_be_right_are_refused():
-    fine, many = Curve(0, (0, 1), ((1.0,),)), Curve(0, (0, 1), (((1.0, 2.0),),))
+    fine = Curve(0, (0, 1), ((1.0,),))
+    many = Curve(0, (0, 1), (((1.0, 2.0),),))
     assert many.missing == (0.0, 0.0) and Curve(0, (0, 1), (((1.0, 2.0),),), (3, 4)).missing == (
         3.0,
         4.0,
@@ -891,7 +911,8 @@ def test_text_reads_as_it_should():
     assert [line.split()[0] for line in str(disjoint).splitlines()] == ["if"] * 4 + ["otherwise"]
 
 
-# ------------------------------------------------------------------------------------------------------------ merging
+# ------------------------------------------------------------------------------------------------------------
+# merging
 @examples(200)
 @given(st.lists(st.tuples(splits(), st.booleans()), max_size=7).map(tuple), SEEDS, st.booleans())
 def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
@@ -908,7 +929,8 @@ def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
 
 
 def test_an_empty_region_is_flagged():
-    over, under = (Split((0,), 5.0), True), (Split((0,), 5.0), False)
+    over = (Split((0,), 5.0), True)
+    under = (Split((0,), 5.0), False)
     assert merge((over, under)) is None
     gap = Split((0,), 5.0, missing=True)
     assert merge(((gap, True), (Split((0,), 5.0), False))) == (
@@ -926,17 +948,20 @@ def test_an_empty_region_is_flagged():
     ]
 
 
-# -------------------------------------------------------------------------------------------------------------- trees
+# --------------------------------------------------------------------------------------------------------------
+# trees
 @examples(150)
 @given(st.one_of(trees(), trees(classes=(3, 1, 2))), SEEDS)
 def test_a_tree_its_rules_and_its_json_agree(tree, seed):
     X = random_table(seed)
-    rules, back = tree.rules(), Tree.from_json(tree.to_json())
+    rules = tree.rules()
+    back = Tree.from_json(tree.to_json())
     expected = one_by_one(tree, X)
     assert one_by_one(rules, X) == expected and one_by_one(back, X) == expected
     assert back == tree and hash(back) == hash(tree)
     assert (rules.matches(X).sum(axis=1) == 1).all() and not rules.ordered
-    node, passed = tree.apply(X), tree.decision_path(X)
+    node = tree.apply(X)
+    passed = tree.decision_path(X)
     assert all(tree.splits[k] is None for k in node)
     assert passed[np.arange(len(X)), node].all() and passed[:, 0].all()
     assert (passed.sum(axis=1) <= tree.depth + 1).all()
@@ -950,7 +975,8 @@ def test_a_scikit_learn_tree_read_by_hand():
     from sklearn.tree import DecisionTreeClassifier
 
     iris = load_iris(as_frame=True)
-    X, y = iris.data.astype(np.float32).astype(float), iris.target_names[iris.target]
+    X = iris.data.astype(np.float32).astype(float)
+    y = iris.target_names[iris.target]
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
     t = model.tree_
     tree = Tree(
@@ -970,7 +996,8 @@ def test_a_scikit_learn_tree_read_by_hand():
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- shortest
+# -----------------------------------------------------------------------------------------------------------
+# shortest
 def digits_of(x):
     """How many significant digits a float needs, by its decimal form."""
     return len("".join(map(str, Decimal(repr(x)).as_tuple().digits)).strip("0"))
@@ -983,7 +1010,8 @@ def digits_of(x):
 )
 def test_shortest_lies_in_its_interval(a, b):
     if a != b:
-        low, high = min(a, b), max(a, b)
+        low = min(a, b)
+        high = max(a, b)
         found = shortest(low, high)
         assert (
             low <= found < high
@@ -1018,7 +1046,8 @@ def test_shortest_examples_and_errors():
             shortest(low, high)
 
 
-# ------------------------------------------------------------------------------------------------------ hostile names
+# ------------------------------------------------------------------------------------------------------
+# hostile names
 HOSTILE = (
     "<script>alert('x')</script>",
     "quote \" and '",
@@ -1059,7 +1088,8 @@ class Tags(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.tags, self.text = set(), ""
+        self.tags = set()
+        self.text = ""
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
@@ -1117,10 +1147,12 @@ def test_hostile_names_stay_names(labelled):
 
 @pytest.mark.parametrize("labelled", [False, True])
 def test_hostile_names_stay_names_beside_curves(labelled):
-    d, rng = len(HOSTILE), np.random.default_rng(2)
+    d = len(HOSTILE)
+    rng = np.random.default_rng(2)
     columns = Columns(HOSTILE, (HOSTILE if labelled else None,) * d)
     breaks = np.arange(d + 1) - 0.5 if labelled else (0, 0.25, 1)
-    pieces, powers = len(breaks) - 1, 1 if labelled else 3
+    pieces = len(breaks) - 1
+    powers = 1 if labelled else 3
 
     def curve(j, shape=()):
         return Curve(
@@ -1194,7 +1226,8 @@ def test_a_python_name_must_be_a_name():
         RuleSet((Rule((), Leaf(1.0)),), COLUMNS).to_python(name="f(x): import os #")
 
 
-# --------------------------------------------------------------------------------------------------- tables and codes
+# ---------------------------------------------------------------------------------------------------
+# tables and codes
 def test_columns_of_every_dtype():
     frame = pd.DataFrame(
         {
@@ -1333,20 +1366,26 @@ def test_rows_as_a_frame_or_encoded_answer_alike():
 
 
 def test_float32_rows_are_compared_as_they_are():
-    split, x = Split((0,), 0.1), np.array([[0.1]], dtype=np.float32)
+    split = Split((0,), 0.1)
+    x = np.array([[0.1]], dtype=np.float32)
     assert float(x[0, 0]) > 0.1 and split(x)[0]
 
 
-# ---------------------------------------------------------------------------------------------------- measures, frame
+# ----------------------------------------------------------------------------------------------------
+# measures, frame
 @examples(100)
 @given(rule_sets(linear=False), SEEDS)
 def test_measures_by_their_definitions(rules, seed):
     rules = RuleSet(rules.rules if rules.default else rules.rules + (Rule((), Leaf(0.1)),), COLUMNS)
-    X, rng = random_table(seed), np.random.default_rng(seed)
-    w, reference = rng.integers(0, 3, len(X)).astype(float), rng.normal(size=len(X))
+    X = random_table(seed)
+    rng = np.random.default_rng(seed)
+    w = rng.integers(0, 3, len(X)).astype(float)
+    reference = rng.normal(size=len(X))
     if w.sum() == 0:
         return
-    measured, predicted, chosen = rules.measure(X, reference, w), rules.predict(X), rules.apply(X)
+    measured = rules.measure(X, reference, w)
+    predicted = rules.predict(X)
+    chosen = rules.apply(X)
     held = rules.matches(X)
     held[:, -1] = ~held[:, :-1].any(axis=1)
     assert np.isclose(rules.overlap(X), held.sum(axis=1).mean())
@@ -1401,7 +1440,8 @@ def test_frame_and_get_rules():
     assert labelled["prediction"].tolist() == [7] and labelled["rule"].tolist() == ["always"]
 
 
-# --------------------------------------------------------------------------------------------------------- JSON, checks
+# ---------------------------------------------------------------------------------------------------------
+# JSON, checks
 def test_json_is_strict_and_versioned():
     first = Rule(((Split((0,), inf, missing=True), True),), Leaf(1.0, lower=-5))
     rules = RuleSet((first, Rule((), Leaf(0.1 + 0.2))), COLUMNS)
@@ -1425,7 +1465,8 @@ def test_json_is_strict_and_versioned():
 
 
 def test_classes_keep_their_type():
-    leaf, columns = Leaf((0.1, 0.9)), read_columns(np.zeros((1, 1)))
+    leaf = Leaf((0.1, 0.9))
+    columns = read_columns(np.zeros((1, 1)))
     for classes, dtype in [
         ((0, 1), "i"),
         (("a", "b"), "U"),
@@ -1443,8 +1484,10 @@ def test_classes_keep_their_type():
 
 
 def test_what_cannot_be_right_is_refused():
-    columns, default = read_columns(np.zeros((1, 2))), Rule((), Leaf(1.0))
-    positive, sloped = Rule(((Split((0,)), True),), Leaf(1.0)), Rule((), Leaf(1.0, (1,), (2.0,)))
+    columns = read_columns(np.zeros((1, 2)))
+    default = Rule((), Leaf(1.0))
+    positive = Rule(((Split((0,)), True),), Leaf(1.0))
+    sloped = Rule((), Leaf(1.0, (1,), (2.0,)))
     cases = [
         (lambda: RuleSet((default, default), columns), "at most one rule without conditions"),
         (
@@ -1527,7 +1570,8 @@ def test_equal_whoever_built_it():
     assert Split((2,), categories=[3, 1, 1]) == Split((2,), categories=(1, 3))
 
 
-# -------------------------------------------------------------------------------------------------------------- speed
+# --------------------------------------------------------------------------------------------------------------
+# speed
 def fastest(function, repeats=5):
     times = []
     for _ in range(repeats):

@@ -101,7 +101,8 @@ def structure(model):
 def test_power_of_two_moves_exponents_only(name, k, seed):
     X, y = table(seed)
     s = 2.0**k
-    one, other = fitted(name, X, y), fitted(name, X, s * y)
+    one = fitted(name, X, y)
+    other = fitted(name, X, s * y)
     assert structure(other) == structure(one)
     if name in BY_LOGS:
         np.testing.assert_allclose(other.predict(X) / s, one.predict(X), rtol=1e-9, atol=1e-9)
@@ -121,7 +122,8 @@ def test_power_of_two_moves_exponents_only(name, k, seed):
 @given(k=powers)
 def test_likelihood_is_a_density_of_y(name, k):
     X, y = table()
-    one, other = fitted(name, X, y), fitted(name, X, 2.0**k * y)
+    one = fitted(name, X, y)
+    other = fitted(name, X, 2.0**k * y)
     for value in ("fic_", "log_evidence_"):
         if hasattr(one, value):
             rounding = 1e-10 * (abs(getattr(one, value)) + len(y) * 332)
@@ -134,9 +136,11 @@ def test_likelihood_is_a_density_of_y(name, k):
 @given(k=powers)
 def test_intervals_go_with_the_unit(name, k):
     X, y = table()
-    one, other = fitted(name, X, y), fitted(name, X, 2.0**k * y)
+    one = fitted(name, X, y)
+    other = fitted(name, X, 2.0**k * y)
     with within():
-        said, again = one.predict_interval(X), other.predict_interval(X)
+        said = one.predict_interval(X)
+        again = other.predict_interval(X)
     np.testing.assert_allclose(again / 2.0**k, said, rtol=1e-7, atol=1e-7)
     assert (said[:, 0] < said[:, 1]).all()
 
@@ -145,7 +149,8 @@ def test_intervals_go_with_the_unit(name, k):
 @pytest.mark.parametrize("factor", [1e-9, 1e-100, 1e100, 3e41])
 def test_decimal_factor_keeps_the_structure(name, factor):
     X, y = table()
-    one, other = fitted(name, X, y), fitted(name, X, factor * y)
+    one = fitted(name, X, y)
+    other = fitted(name, X, factor * y)
     assert structure(other) == structure(one)
     np.testing.assert_allclose(other.predict(X) / factor, one.predict(X), rtol=1e-6, atol=1e-6)
 
@@ -175,7 +180,8 @@ def test_constant_is_said_at_every_scale(name, value):
 
 def test_rows_without_weight_do_not_count():
     X, y = table()
-    wild, w = np.append(y, 1e200), np.append(np.ones(len(y)), 0.0)
+    wild = np.append(y, 1e200)
+    w = np.append(np.ones(len(y)), 0.0)
     X = np.vstack([X, X[:1]])
     for name in ("pieces", "proxy tree", "proxy line", "meta-tree"):
         with within():
@@ -309,7 +315,8 @@ def test_rounding_is_no_variance():
 @given(k=st.integers(-390, 390), seed=st.integers(0, 100))
 def test_scale_is_a_power_of_two_and_goes_with_y(k, seed):
     rng = np.random.default_rng(seed)
-    y, w = rng.normal(size=20) * 10.0 ** rng.integers(-3, 4), rng.integers(0, 3, 20).astype(float)
+    y = rng.normal(size=20) * 10.0 ** rng.integers(-3, 4)
+    w = rng.integers(0, 3, 20).astype(float)
     w[0] = 1.0
     scale = scale_of(y, w)
     assert np.frexp(scale)[0] == 0.5 and scale_of(2.0**k * y, w) == 2.0**k * scale

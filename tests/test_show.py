@@ -88,7 +88,8 @@ def test_one_bar_per_condition_and_the_bar_is_the_interval():
             (bar,) = patches(ax, f"rule{r}:{f}")
             (line,) = [k for k in ax.lines if k.get_gid() == f"rule{r}:{f}:scale"]
             left, right = line.get_xdata()
-            low, high = X[:, f].min(), X[:, f].max()
+            low = X[:, f].min()
+            high = X[:, f].max()
             ends = np.array([bar.get_x(), bar.get_x() + bar.get_width()])
             drawn = low + (ends - left) / (right - left) * (high - low)
             assert np.allclose(drawn, [max(e.low, low), min(e.high, high)])
@@ -472,7 +473,8 @@ def test_regression_and_frames():
 
 def test_classes_by_equations():
     X = np.random.default_rng(0).normal(size=(200, 2))
-    columns, walls = read_columns(X), ((Split((0,), 0.0), True),)
+    columns = read_columns(X)
+    walls = ((Split((0,), 0.0), True),)
     two = RuleSet(
         (
             Rule(walls, Leaf(0.5, (0, 1), (1.0, -2.0), link="logit"), 90),
@@ -607,7 +609,8 @@ def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight)
     assert np.allclose(
         constant + parts.sum(axis=0), rules.predict(np.repeat(u[:, None], d, axis=1)), atol=1e-9
     )
-    over, under = np.zeros(len(u)), np.zeros(len(u))
+    over = np.zeros(len(u))
+    under = np.zeros(len(u))
     for term, part in zip(terms, parts, strict=True):
         for side, sign, ground in (("up", 1, over), ("down", -1, under)):
             edges = heights(ax, f"term{term.feature}:{side}", u)
@@ -619,7 +622,8 @@ def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight)
 
 
 def test_terms_of_every_expert_and_of_one():
-    rules, X = additive_rules(), additive_table()
+    rules = additive_rules()
+    X = additive_table()
     axes = plot_terms(rules, X=X)
     assert len(axes) == 2 and [ax.get_title(loc="left")[0] for ax in axes] == ["1", "3"]
     assert axes[1].get_title(loc="left").splitlines() == ["3  otherwise", "from 0.5, at most 9"]
@@ -639,7 +643,8 @@ def test_terms_of_every_expert_and_of_one():
 
 
 def test_a_feature_keeps_its_colour():
-    rules, X = additive_rules(), additive_table()
+    rules = additive_rules()
+    X = additive_table()
     styles = show.term_styles(rules)
     assert len({colour for colour, _ in styles.values()}) == len(styles) == 4
     for expert in (1, 3):
@@ -651,7 +656,8 @@ def test_a_feature_keeps_its_colour():
 
 
 def test_lines_and_bands():
-    rules, X = additive_rules(), additive_table()
+    rules = additive_rules()
+    X = additive_table()
     ax = plot_terms(
         rules, 1, X, kind="lines", bands={"a": ([0, 2], [0.5, 1.5]), 3: ([-5, 5], [-9, -9], [7, 7])}
     )
@@ -671,7 +677,8 @@ def test_lines_and_bands():
 
 
 def test_each_term_in_its_own_units_and_labels_as_bars():
-    rules, X = additive_rules(), additive_table()
+    rules = additive_rules()
+    X = additive_table()
     axes = plot_terms(
         rules, 1, X, kind="each", bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])]
     )
@@ -730,7 +737,8 @@ def test_terms_of_classes():
 
 
 def test_rules_and_regions_of_leaves_with_curves():
-    rules, X = additive_rules(), additive_table()
+    rules = additive_rules()
+    X = additive_table()
     ax = plot_rules(rules, X, width=12)
     assert texts(ax, "rule0:answer")[0].get_text() == "1.5 + 2·d + s1(a) + s1(colour)"
     assert texts(ax, "rule2:answer")[0].get_text() == "0.5 + s3(b), at most 9"
@@ -785,7 +793,8 @@ def test_hostile_names_stay_inside_the_picture(kind, width_in):
     ax = plot_terms(rules, kind=kind, width=width_in)
     figure = np.ravel(ax)[0].figure
     figure.canvas.draw()
-    renderer, page = figure.canvas.get_renderer(), figure.bbox
+    renderer = figure.canvas.get_renderer()
+    page = figure.bbox
     for one in np.ravel(ax):
         shown = [
             t
@@ -806,7 +815,8 @@ def test_hostile_names_stay_inside_the_picture(kind, width_in):
 
 
 def test_what_cannot_be_drawn_is_refused():
-    rules, X = additive_rules(), additive_table()
+    rules = additive_rules()
+    X = additive_table()
     softmax = Leaf((0.0, 0.0), (0,), ((1.0, 2.0),), link="softmax")
     classes = RuleSet((Rule((), softmax),), plain_columns(1), ("u", "v"))
     band = ([0, 1], [1, 1])

@@ -110,7 +110,8 @@ def test_measures_are_those_of_the_training_rows(kind):
     y = c if kind == "classes" else t
     forest = small(kind).fit(X, y)
     model = quick(kind, forest).fit(X, y)
-    said, told = model.predict(X), forest.predict(X)
+    said = model.predict(X)
+    told = forest.predict(X)
     if kind == "classes":
         assert model.error_ == pytest.approx(np.mean(said != y))
         assert model.fidelity_ == pytest.approx(np.mean(said == told))
@@ -131,14 +132,17 @@ def test_measures_are_those_of_the_training_rows(kind):
 
 def test_log_joint_against_every_bit_written_out():
     rng = np.random.default_rng(0)
-    Z, y, w = rng.random((30, 3)).round(1), rng.normal(size=30), np.ones(30)
+    Z = rng.random((30, 3)).round(1)
+    y = rng.normal(size=30)
+    w = np.ones(30)
     Z[rng.random(Z.shape) < 0.2] = np.nan
     bins = merge_identical(Z, [np.sort(rng.random(5)) for _ in range(3)])
     model = random_mixture(bins, y, w, 3, 0, rng)
     S = incidence(codes(Z, bins), bins)
     log = np.log(model.weights) + model.expert.log_lik(y)
     for j, cuts in enumerate(bins.thresholds):
-        eta, gap = model.eta[:, bins.statements(j)], np.isnan(Z[:, j])
+        eta = model.eta[:, bins.statements(j)]
+        gap = np.isnan(Z[:, j])
         bits = (Z[:, [j]] > cuts)[:, None]
         told = (bins.counts[j] * np.log(np.where(bits, eta, 1 - eta))).sum(axis=2)
         lacking = model.eta[:, bins.statements(j).stop]
@@ -202,7 +206,8 @@ def test_weights_are_repetitions_and_order_does_not_matter(kind, given):
     w = rng.integers(0, 4, 60)
     at = rng.permutation(np.repeat(np.arange(60), w))
     model = small(kind) if given else None
-    weighted, repeated = quick(kind, model).fit(X, y, w), quick(kind, model).fit(X[at], y[at])
+    weighted = quick(kind, model).fit(X, y, w)
+    repeated = quick(kind, model).fit(X[at], y[at])
     assert weighted.rules_ == repeated.rules_
     assert weighted.fic_ == repeated.fic_
     junk = np.vstack([X, np.full((3, 3), 1e6)])
@@ -215,10 +220,8 @@ def test_row_order_of_a_frame_with_categories_does_not_matter():
     X = mixed_frame(rng, 150)
     y = np.where(X["colour"].isin(["red", "black"]) ^ X["yes"], "in", "out")
     at = rng.permutation(150)
-    one, two = (
-        quick("classes", small("classes")).fit(X, y),
-        quick("classes", small("classes")).fit(X.iloc[at], y[at]),
-    )
+    one = quick("classes", small("classes")).fit(X, y)
+    two = quick("classes", small("classes")).fit(X.iloc[at], y[at])
     assert one.rules_ == two.rules_
 
 
@@ -246,7 +249,8 @@ SCALES = [1e-12, 1e-6, 1e6, 1e12]
 def test_rules_do_not_depend_on_the_units_of_X(kind, scale, offset):
     X, c, t = table()
     y = c if kind == "classes" else t
-    plain, moved = quick(kind).fit(X, y), quick(kind).fit(X * scale + offset, y)
+    plain = quick(kind).fit(X, y)
+    moved = quick(kind).fit(X * scale + offset, y)
     assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(X * scale + offset))
     assert np.array_equal(plain.predict(X), moved.predict(X * scale + offset))
     assert len(plain.rules_.rules) > 1
@@ -257,7 +261,8 @@ def test_rules_do_not_depend_on_the_units_of_X(kind, scale, offset):
 def test_rules_do_not_depend_on_the_units_of_y(scale, offset):
     X, _, t = table()
     t = np.round(t * 1024) / 1024  # so that the offset loses no digits
-    plain, moved = quick("numbers").fit(X, t), quick("numbers").fit(X, t * scale + offset)
+    plain = quick("numbers").fit(X, t)
+    moved = quick("numbers").fit(X, t * scale + offset)
     assert len(plain.rules_.rules) > 1
     assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(X))
     assert np.allclose(
@@ -332,7 +337,8 @@ def test_every_boosting_library(library, kind):
     model = getattr(module, name)(n_estimators=8, **silent[library])
     X, c, t = table()
     y = c if kind == "classes" else t
-    fitted, unfitted = quick(kind, clone(model).fit(X, y)).fit(X, y), quick(kind, model).fit(X, y)
+    fitted = quick(kind, clone(model).fit(X, y)).fit(X, y)
+    unfitted = quick(kind, model).fit(X, y)
     for said in (fitted, unfitted):
         assert said.score(X, y) > (0.75 if kind == "classes" else 0.2)
         assert np.array_equal(said.predict(X), said.rules_.predict(X))

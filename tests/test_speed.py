@@ -1,7 +1,7 @@
 """The look-ups against a dense N × L implementation of the same equations: the same numbers, far faster.
 
-`dense_fab` is the oracle. It is written from the paper, on all the raw questions, and shares no code with the package.
-Figures are printed: `pytest tests/test_speed.py --slow -s` shows them.
+`dense_fab` is the oracle. It is written from the paper, on all the raw questions, and shares no
+code with the package. Figures are printed: `pytest tests/test_speed.py --slow -s` shows them.
 """
 
 import subprocess
@@ -40,10 +40,11 @@ def log_f(bits, y, alpha, eta, gamma):
 def dense_fab(bits, y, alpha, eta, gamma, delta=MIN_MASS, max_iter=200, tol=1e-5, inner_tol=1e-7):
     """Algorithm 1 on bits (N, L) and one-hot y (N, C), from drawn parameters; `(bound, K, number of steps)`.
 
-    Tolerances, the floor of probabilities and the normalised responsibilities after a removal are the package's:
-    the paper leaves them open.
+    Tolerances, the floor of probabilities and the normalised responsibilities after a removal are
+    the package's: the paper leaves them open.
     """
-    n, omega = len(bits), (y.shape[1] - 1 + bits.shape[1] + 1) / 2
+    n = len(bits)
+    omega = (y.shape[1] - 1 + bits.shape[1] + 1) / 2
     table = log_f(bits, y, alpha, eta, gamma)
     beta = np.exp(table - logsumexp(table, axis=1, keepdims=True))  # (17)
     bounds = []
@@ -57,7 +58,9 @@ def dense_fab(bits, y, alpha, eta, gamma, delta=MIN_MASS, max_iter=200, tol=1e-5
         active = beta.mean(axis=0) >= delta
         if not active.all():
             beta = beta[:, active] / beta[:, active].sum(axis=1, keepdims=True)
-            alpha, eta, gamma = alpha[active] / alpha[active].sum(), eta[active], gamma[active]
+            alpha = alpha[active] / alpha[active].sum()
+            eta = eta[active]
+            gamma = gamma[active]
             table = log_f(bits, y, alpha, eta, gamma)
         bounds.append(
             np.sum(beta * table - xlogy(beta, beta)) - omega * np.log(beta.sum(axis=0) + 1).sum()

@@ -100,10 +100,8 @@ def test_columns_are_as_many_as_the_rows_can_tell_apart(seed, kind, options):
     x, w = feature(rng, kind)
     basis = basis_of(x, w, **options)
     seen = x[w > 0]
-    values, gaps = (
-        np.unique(seen[~np.isnan(seen)]),
-        np.isnan(seen).any() and not np.isnan(seen).all(),
-    )
+    values = np.unique(seen[~np.isnan(seen)])
+    gaps = np.isnan(seen).any() and not np.isnan(seen).all()
     assert basis.has_gaps == gaps
     smooth = basis.n_columns - gaps
     assert (
@@ -180,7 +178,8 @@ def test_pieces_say_what_the_design_does(seed, kind, options, n_outputs):
     basis = basis_of(x, w, **options)
     beta = rng.normal(size=basis.n_columns if n_outputs is None else (basis.n_columns, n_outputs))
     at = places(basis, x, rng)
-    said, done = piecewise(basis, beta, at), basis.design(at) @ beta
+    said = piecewise(basis, beta, at)
+    done = basis.design(at) @ beta
     scale = (np.abs(basis.powers) @ np.abs(beta)).max(initial=0) + np.abs(basis.missing @ beta).max(
         initial=0
     )
@@ -194,7 +193,8 @@ def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
     x, w = feature(rng, kind)
     basis = basis_of(x, w, **options)
     left, right = basis.breaks[[0, -1]]
-    ends, wide = basis.design(np.array([left, right])), right - left
+    ends = basis.design(np.array([left, right]))
+    wide = right - left
     outside = basis.design(np.array([left - wide, -np.inf, right + wide, np.inf]))
     assert np.array_equal(outside, ends[[0, 0, 1, 1]])
     missing = basis.design(np.array([np.nan]))[0]
@@ -213,7 +213,8 @@ def test_the_curve_has_no_seams(seed, options):
     coef = basis.powers
     for order in range(options["degree"]):
         width = np.diff(basis.breaks)[:, None] ** order
-        ends, starts = coef.sum(axis=1) / width, coef[:, 0] / width
+        ends = coef.sum(axis=1) / width
+        starts = coef[:, 0] / width
         scale = np.abs(coef).max() / width.min()
         assert np.abs(ends[:-1] - starts[1:]).max(initial=0) <= 1e-10 * scale
         coef = coef[:, 1:] * np.arange(1, coef.shape[1])[:, None]  # differentiate in u
@@ -334,7 +335,8 @@ def test_weights_are_repeated_rows(seed, options, gaps):
     x[rng.random(60) < 0.2 * gaps] = np.nan
     w = rng.integers(0, 4, 60)
     w[:3] = 1
-    weighted, repeated = basis_of(x, w, **options), basis_of(np.repeat(x, w), **options)
+    weighted = basis_of(x, w, **options)
+    repeated = basis_of(np.repeat(x, w), **options)
     assert (
         np.array_equal(weighted.breaks, repeated.breaks)
         and weighted.n_columns == repeated.n_columns
@@ -351,7 +353,8 @@ def test_units_do_not_matter(seed, options, scale, shift):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 256, 80) / 64
     at = np.linspace(0, 4, 60)
-    here, there = basis_of(x, **options), basis_of(scale * (x + shift), **options)
+    here = basis_of(x, **options)
+    there = basis_of(scale * (x + shift), **options)
     assert here.n_columns == there.n_columns
     assert np.allclose(kernel(here, at), kernel(there, scale * (at + shift)), atol=1e-6)
 
@@ -362,7 +365,8 @@ def test_order_of_rows_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, "ties")
     order = rng.permutation(len(x))
-    one, other = basis_of(x, w), basis_of(x[order], w[order])
+    one = basis_of(x, w)
+    other = basis_of(x[order], w[order])
     assert one.n_columns == other.n_columns and np.allclose(one.breaks, other.breaks)
     assert np.allclose(kernel(one, x), kernel(other, x), atol=1e-7)
 
@@ -410,12 +414,16 @@ def test_it_does_not_matter_where_an_even_circle_is_cut(seed, turns):
     x = rng.random(60)
     at = np.linspace(0, 1, 40)
     shift = turns / 5
-    here, there = basis_of(x, period=1.0), basis_of((x + shift) % 1, period=1.0)
+    here = basis_of(x, period=1.0)
+    there = basis_of((x + shift) % 1, period=1.0)
     assert np.allclose(kernel(here, at), kernel(there, at + shift), atol=1e-7)
 
 
 def test_where_the_circle_is_cut():
-    hours, evening, months, days = (0, 23, 24, 0), (13, 22, 24, 0), (1, 12, 12, 0), (3, 99, 7, 0)
+    hours = (0, 23, 24, 0)
+    evening = (13, 22, 24, 0)
+    months = (1, 12, 12, 0)
+    days = (3, 99, 7, 0)
     longitudes = (-179, 180, 360, -180)
     for low, high, period, left in (hours, evening, months, longitudes, days):
         basis = basis_of(np.linspace(low, high, 50), period=period)
@@ -455,7 +463,8 @@ def test_penalised_labels_are_shrunken_means():
     basis = basis_of(x, n_labels=5)
     columns = basis.design(x)
     beta = np.linalg.solve(columns.T @ columns + 4 * np.diag(basis.penalty), columns.T @ y)
-    counts, sums = np.bincount(x.astype(int)), np.bincount(x.astype(int), y)
+    counts = np.bincount(x.astype(int))
+    sums = np.bincount(x.astype(int), y)
     saddle = np.block(
         [[np.diag(counts + 4.0), counts[:, None]], [counts[None, :], np.zeros((1, 1))]]
     )
@@ -476,9 +485,12 @@ def fit(columns, penalty, smooth, y, w):
 def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=40)
-    w, resp = rng.uniform(0.2, 2, 40), rng.random(40)
+    w = rng.uniform(0.2, 2, 40)
+    resp = rng.random(40)
     basis = basis_of(x, w, **options)
-    columns, share, smooth = basis.design(x), w * resp, 10**power
+    columns = basis.design(x)
+    share = w * resp
+    smooth = 10**power
     gram = columns.T @ (share[:, None] * columns)
     df = effective_df(gram, basis.penalty, smooth)
     rows = np.vstack([np.sqrt(share)[:, None] * columns, np.diag(np.sqrt(smooth * basis.penalty))])
@@ -486,7 +498,8 @@ def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
         df, np.sum(np.linalg.qr(rows)[0][:40] ** 2), rtol=1e-6
     )  # the trace of the hat matrix
     assert 1 - 1e-9 <= df <= basis.n_columns + 1e-9
-    y, moved = rng.normal(size=40), 0.0
+    y = rng.normal(size=40)
+    moved = 0.0
     base = fit(columns, basis.penalty, smooth, y, share)
     for i in range(40):
         moved += (
@@ -520,7 +533,8 @@ def test_effective_df_of_nothing_and_of_unseen_columns():
 @given(seeds, SETTINGS)
 def test_endless_smoothness_is_the_straight_line(seed, options):
     rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=50), rng.uniform(0.1, 2, 50)
+    x = rng.normal(size=50)
+    w = rng.uniform(0.1, 2, 50)
     y = np.sin(2 * x) + rng.normal(size=50)
     basis = basis_of(x, w, **options)
     columns = np.column_stack([np.ones(50), basis.design(x)])
@@ -533,12 +547,16 @@ def test_endless_smoothness_is_the_straight_line(seed, options):
 @given(seeds)
 def test_gcv_is_its_definition(seed):
     rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=60), rng.uniform(0.1, 2, 60)
+    x = rng.normal(size=60)
+    w = rng.uniform(0.1, 2, 60)
     y = np.sin(3 * x) + rng.normal(size=60)
     basis = basis_of(x, w)
-    columns, penalty = np.column_stack([np.ones(60), basis.design(x)]), np.append(0, basis.penalty)
+    columns = np.column_stack([np.ones(60), basis.design(x)])
+    penalty = np.append(0, basis.penalty)
     grid = 10.0 ** np.arange(-3, 6)
-    gram, cross, square = columns.T @ (w[:, None] * columns), columns.T @ (w * y), w @ y**2
+    gram = columns.T @ (w[:, None] * columns)
+    cross = columns.T @ (w * y)
+    square = w @ y**2
     best, scores = gcv(gram, cross, square, w.sum(), penalty, grid)
     mass = w.sum()
     for smooth, score in zip(grid, scores):
@@ -550,9 +568,11 @@ def test_gcv_is_its_definition(seed):
 
 def test_gcv_tells_a_line_from_a_wave():
     rng = np.random.default_rng(0)
-    x, dfs = rng.random(400), []
+    x = rng.random(400)
+    dfs = []
     basis = basis_of(x, n_knots=12)
-    columns, penalty = np.column_stack([np.ones(400), basis.design(x)]), np.append(0, basis.penalty)
+    columns = np.column_stack([np.ones(400), basis.design(x)])
+    penalty = np.append(0, basis.penalty)
     gram = columns.T @ columns
     for truth in (2 * x, np.sin(9 * x)):
         y = truth + rng.normal(0, 0.2, 400)
@@ -580,7 +600,8 @@ def test_gcv_without_room_is_refused_or_infinite():
 )
 def test_extreme_features_and_weights(seed, options, kind, wide):
     rng = np.random.default_rng(seed)
-    x, steps = rng.normal(size=50), rng.integers(0, 4, 50)
+    x = rng.normal(size=50)
+    steps = rng.integers(0, 4, 50)
     x = {
         "near": x.round() + 1e-9 * steps,
         "cauchy": rng.standard_cauchy(50),
@@ -625,7 +646,8 @@ def test_bad_input_is_refused_in_one_line(name, x, options):
 
 def test_quantile_knots_follow_the_rows_and_merge_at_ties():
     x = np.random.default_rng(0).exponential(size=2000)
-    even, quantile = basis_of(x).breaks, basis_of(x, knots="quantile").breaks
+    even = basis_of(x).breaks
+    quantile = basis_of(x, knots="quantile").breaks
     inside = np.histogram(x, quantile)[0]
     assert np.allclose(np.diff(even), np.diff(even)[0]) and np.ptp(inside) <= 2
     x[:1300] = 0.5

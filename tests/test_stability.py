@@ -38,16 +38,21 @@ RANGES = np.array([[0.0, 10.0], [0.0, 4.0], [-1.0, 1.0]])
 
 def build(nested, columns=COLUMNS):
     """A tree from nested (split, no, yes); anything else is a leaf."""
-    splits, yes, no, leaves = [], [], [], []
+    splits = []
+    yes = []
+    no = []
+    leaves = []
 
     def add(item):
-        k, inner = len(splits), isinstance(item, tuple)
+        k = len(splits)
+        inner = isinstance(item, tuple)
         splits.append(item[0] if inner else None)
         leaves.append(None if inner else Leaf(float(item)))
         yes.append(-1)
         no.append(-1)
         if inner:
-            no[k], yes[k] = add(item[1]), add(item[2])
+            no[k] = add(item[1])
+            yes[k] = add(item[2])
         return k
 
     add(nested)
@@ -62,7 +67,8 @@ colour = st.builds(lambda codes: Split((1,), categories=tuple(codes)), st.sets(s
 gap = st.sampled_from([Split((0,), inf, missing=True), Split((2,), inf, missing=True)])
 slope = st.sampled_from([-2.0, 0.5, 3.0])
 plane = st.builds(lambda cut, a, b: Split((0, 2), cut, (a, b)), st.integers(-5, 5), slope, slope)
-cuts, questions = age | size | gap, age | size | gap | colour | plane
+cuts = age | size | gap
+questions = age | size | gap | colour | plane
 
 
 def trees(asked):
@@ -116,11 +122,14 @@ def places(tree, n_levels=12):
 @given(trees(cuts), trees(cuts), weights)
 @examples(150)
 def test_dissimilarity_is_that_of_the_dictionaries_of_places(a, b, q):
-    one, two, total = places(a), places(b), 0.0
+    one = places(a)
+    two = places(b)
+    total = 0.0
     every = one.keys() | two.keys()
     weight = {place: 1.0 if q is None else q(len(place)) for place in every}
     for place in one.keys() & two.keys():
-        s, r = one[place], two[place]
+        s = one[place]
+        r = two[place]
         if s.features == r.features and np.isinf([s.threshold, r.threshold]).all():
             total += weight[place]
         elif s.features == r.features and np.isfinite([s.threshold, r.threshold]).all():
@@ -149,18 +158,18 @@ def in_units(tree, scale, shift):
 @given(trees(questions), trees(questions), st.tuples(*[st.sampled_from([0.25, 1.0, 3.7])] * 2))
 @examples(100)
 def test_units_do_not_matter(a, b, scales):
-    scale, shift = np.array([scales[0], 1.0, scales[1]]), np.array([32.0, 0.0, -1.0])
+    scale = np.array([scales[0], 1.0, scales[1]])
+    shift = np.array([32.0, 0.0, -1.0])
     ranges = RANGES * scale[:, None] + shift[:, None]
     changed = dissimilarity(in_units(a, scale, shift), in_units(b, scale, shift), ranges)
-    # A point of the box that lies on a plane may fall to either side; each is 2/1024 of a similarity.
+    # A point of the box that lies on a plane may fall to either side; each is 2/1024 of a
+    # similarity.
     assert np.isclose(changed, dissimilarity(a, b, RANGES), rtol=0, atol=0.01)
 
 
 def test_no_shared_question_is_as_far_as_it_goes():
-    a, b = (
-        build((Split((0,), 5), 0, (Split((0,), 7), 1, 2))),
-        build((Split((2,), 0), 0, (Split((2,), 0.5), 1, 2))),
-    )
+    a = build((Split((0,), 5), 0, (Split((0,), 7), 1, 2)))
+    b = build((Split((2,), 0), 0, (Split((2,), 0.5), 1, 2)))
     assert dissimilarity(a, b, RANGES) == dissimilarity(a, b, RANGES, as_printed=True) == 1
     assert dissimilarity(a, build(1), RANGES) == 1
 
@@ -208,7 +217,8 @@ def test_a_pruned_tree_differs_by_the_questions_it_lost():
     ],
 )
 def test_two_questions(one, two, expected):
-    a, b = build((one, 0, 1)), build((two, 0, 1))
+    a = build((one, 0, 1))
+    b = build((two, 0, 1))
     assert dissimilarity(a, b, RANGES) == pytest.approx(expected, abs=1e-3)
 
 
@@ -217,7 +227,8 @@ def test_sides_are_followed_through_questions_said_the_other_way_round():
     a = build((Split((1,), categories=(0, 1)), 0, below))
     b = build((Split((1,), categories=(2, 3, 4)), below, 0))
     assert dissimilarity(a, b, RANGES) == pytest.approx(0)
-    a, b = build((Split((0,), 5, (1.0,)), 0, below)), build((Split((0,), -5, (-1.0,)), below, 0))
+    a = build((Split((0,), 5, (1.0,)), 0, below))
+    b = build((Split((0,), -5, (-1.0,)), below, 0))
     assert dissimilarity(a, b, RANGES) == pytest.approx(0)
     other = build(
         (Split((2,), 0.0), 0, below)
@@ -390,7 +401,8 @@ def test_what_instability_refuses():
 
 def test_disagreement_of_numbers_and_labels():
     X = np.array([[1.0, 0, 0], [9.0, 0, 0]])
-    one, two = build((Split((0,), 5), 0, 4)), build((Split((0,), 5), 2, 6))
+    one = build((Split((0,), 5), 0, 4))
+    two = build((Split((0,), 5), 2, 6))
     # Answers 0, 4 and 2, 6: the variance of 1 between the trees, in a total of 5.
     assert np.isclose(disagreement([one, two], X), 1 / 5)
     assert disagreement([one, one], X) == disagreement([build(1), build(1)], X) == 0
@@ -410,7 +422,9 @@ def test_disagreement_of_numbers_and_labels():
 def log_posterior(theta, groups, centre, spread):
     """Log of prior times likelihood of (μ…, log σ…, log(ν − 1)), one row per state, straight from the model."""
     G = len(groups)
-    mu, log_sigma, nu = theta[:, :G], theta[:, G : 2 * G], 1 + np.exp(theta[:, -1:])
+    mu = theta[:, :G]
+    log_sigma = theta[:, G : 2 * G]
+    nu = 1 + np.exp(theta[:, -1:])
     total = theta[:, -1] - (nu[:, 0] - 1) / 29  # the prior of ν and the Jacobian of log(ν − 1)
     total = total + (norm.logpdf(mu, centre, 1000 * spread) + log_sigma).sum(
         axis=1
@@ -423,18 +437,21 @@ def log_posterior(theta, groups, centre, spread):
 
 def metropolis(groups, n_chains=250, n_steps=2500, seed=0):
     """Draws of all parameters by a random walk in many chains at once."""
-    rng, pooled = np.random.default_rng(seed), np.concatenate(groups)
+    rng = np.random.default_rng(seed)
+    pooled = np.concatenate(groups)
     size = np.array([len(y) for y in groups])
     spread = np.array([y.std() for y in groups])
     step = np.concatenate([spread / np.sqrt(size), 1 / np.sqrt(2 * size), [1.0]])
     at = np.concatenate([[y.mean() for y in groups], np.log(spread), [3.0]])
     at = at + step * rng.normal(size=(n_chains, len(step)))
-    now, kept = log_posterior(at, groups, pooled.mean(), pooled.std(ddof=1)), []
+    now = log_posterior(at, groups, pooled.mean(), pooled.std(ddof=1))
+    kept = []
     for k in range(n_steps):
         move = at + 0.9 * step * rng.normal(size=at.shape)
         then = log_posterior(move, groups, pooled.mean(), pooled.std(ddof=1))
         taken = np.log(rng.random(n_chains)) < then - now
-        at, now = np.where(taken[:, None], move, at), np.where(taken, then, now)
+        at = np.where(taken[:, None], move, at)
+        now = np.where(taken, then, now)
         if k > 500:
             kept.append(at)
     return np.concatenate(kept)
@@ -451,7 +468,8 @@ def draws_interval(draws, level):
 @pytest.mark.parametrize("kind", ["normal", "outlier", "paired"])
 def test_difference_of_means_agrees_with_a_random_walk(kind):
     rng = np.random.default_rng(5)
-    a, b = rng.normal(1.0, 1.0, 12), rng.normal(0.2, 2.0, 15 if kind != "paired" else 12)
+    a = rng.normal(1.0, 1.0, 12)
+    b = rng.normal(0.2, 2.0, 15 if kind != "paired" else 12)
     if kind == "outlier":
         a[3] = 9.0
     found = difference_of_means(a, b, paired=kind == "paired", level=0.9)
@@ -465,8 +483,10 @@ def test_difference_of_means_agrees_with_a_random_walk(kind):
 
 
 def test_evidence_of_a_group_on_a_plain_grid():
-    y, spread = np.array([0.1, 0.5, -0.4, 2.0, 0.3, 0.9]), 1.3
-    mu, log_sigma = np.linspace(-40, 41, 4051), np.log(spread) + np.linspace(-4, 5, 361)
+    y = np.array([0.1, 0.5, -0.4, 2.0, 0.3, 0.9])
+    spread = 1.3
+    mu = np.linspace(-40, 41, 4051)
+    log_sigma = np.log(spread) + np.linspace(-4, 5, 361)
     for nu in (1.5, 60.0):
         z = (y[:, None, None] - mu[:, None]) / np.exp(log_sigma)
         log_lik = np.sum(t.logpdf(z, nu) - log_sigma, axis=0)
@@ -484,7 +504,9 @@ def test_evidence_of_a_group_on_a_plain_grid():
     "y", [[1.0, 1.0, 1.0, 1.0], [0.2, 1.0, 1.4]], ids=["at the bound of σ", "three numbers"]
 )
 def test_every_node_holds_the_integral_over_sigma_between_its_bounds(y):
-    y, nu, spread = np.array(y), np.array([1.5, 30.0]), 0.5
+    y = np.array(y)
+    nu = np.array([1.5, 30.0])
+    spread = 0.5
     log_sigma = np.linspace(np.log(spread / 1000), np.log(spread * 1000), 8001)
     found = group_mean(y, nu, 0.7, spread)
     for k, i in [(0, 4), (0, 20), (0, 31), (1, 12), (1, 32), (1, 58)]:  # out to 1700 spreads
@@ -524,7 +546,8 @@ def test_density_is_one_in_all_and_its_interval_holds_the_level_with_equal_densi
 
 def test_large_normal_samples_give_welchs_interval():
     order = np.random.default_rng(2).permutation(300)
-    a, b = 3 + norm.ppf((np.arange(400) + 0.5) / 400), 2.8 + 2 * norm.ppf((order + 0.5) / 300)
+    a = 3 + norm.ppf((np.arange(400) + 0.5) / 400)
+    b = 2.8 + 2 * norm.ppf((order + 0.5) / 300)
     for paired, classical in (
         (False, ttest_ind(a, b, equal_var=False)),
         (True, ttest_rel(a[:300], b)),
@@ -537,9 +560,11 @@ def test_large_normal_samples_give_welchs_interval():
 
 def test_an_outlier_moves_it_less_than_the_mean():
     rng = np.random.default_rng(3)
-    a, b = rng.normal(1, 1, 30), rng.normal(0, 1, 30)
+    a = rng.normal(1, 1, 30)
+    b = rng.normal(0, 1, 30)
     spoiled = np.r_[a[:-1], 40.0]
-    found, clean = difference_of_means(spoiled, b), difference_of_means(a, b)
+    found = difference_of_means(spoiled, b)
+    clean = difference_of_means(a, b)
     assert abs(found.mean - clean.mean) < (spoiled.mean() - a.mean()) / 4
     assert found.normality < 6 < clean.normality
 
@@ -571,7 +596,8 @@ def test_units_move_the_difference_and_nothing_else(seed, shift, scale, paired):
 def test_pairs_see_what_two_groups_do_not():
     rng = np.random.default_rng(4)
     hard = rng.normal(0, 5, 40)  # how hard the split of each repetition was
-    a, b = hard + rng.normal(0.5, 0.5, 40), hard + rng.normal(0, 0.5, 40)
+    a = hard + rng.normal(0.5, 0.5, 40)
+    b = hard + rng.normal(0, 0.5, 40)
     assert (
         difference_of_means(a, b, paired=True).credible and not difference_of_means(a, b).credible
     )

@@ -79,7 +79,8 @@ def same(a, b):
 def test_distinct_rows_are_the_rows_once(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
-    Z, y = rng.integers(0, 3, (n, 2)).astype(float), rng.integers(0, 2, n)
+    Z = rng.integers(0, 3, (n, 2)).astype(float)
+    y = rng.integers(0, 2, n)
     Z[rng.random(Z.shape) < 0.2] = np.nan
     w = rng.integers(0, 3, n).astype(float)
     w[0] = 1.0
@@ -105,7 +106,8 @@ def test_weights_are_repetitions_and_order_does_not_matter(seed, cls, framed):
     w = rng.integers(1, 4, n)
     at = rng.permutation(np.repeat(np.arange(n), w))
     turned = X.iloc[at] if framed else X[at]
-    one, two = cls().fit(X, y, w).rows_, cls().fit(turned, y[at]).rows_
+    one = cls().fit(X, y, w).rows_
+    two = cls().fit(turned, y[at]).rows_
     assert same(one, two)
     assert one.w.sum() == w.sum() and len(np.unique(one.at)) == len(one.at)
     told = encode(X, one.columns)[one.at] if framed else X[one.at]
@@ -129,7 +131,8 @@ def test_what_the_estimator_remembers(framed):
 
 def test_rows_of_no_weight_leave_no_trace_but_their_labels():
     rng = np.random.default_rng(1)
-    X, y = frame(rng, 40), rng.normal(size=40)
+    X = frame(rng, 40)
+    y = rng.normal(size=40)
     w = np.append(np.ones(30), np.zeros(10))
     other = X.copy()
     other.loc[30:, "size"] = 99.0
@@ -146,7 +149,8 @@ def test_rows_of_no_weight_leave_no_trace_but_their_labels():
 def test_ordered_categories_hold_the_best_set_as_an_interval(seed, classes):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 6))
-    z, w = rng.integers(0, m, 60).astype(float), rng.random(60)
+    z = rng.integers(0, m, 60).astype(float)
+    w = rng.random(60)
     y = rng.integers(0, 2, 60) if classes else rng.normal(size=60)
     ordered = order_categories(Columns(("c",), (tuple("abcdef"[:m]),)), z[:, None], y, w)
 
@@ -170,7 +174,8 @@ def test_ordered_categories_hold_the_best_set_as_an_interval(seed, classes):
 def test_the_order_does_not_depend_on_the_codes_at_the_start(seed, n_classes):
     rng = np.random.default_rng(seed)
     z = rng.integers(0, 5, 80)
-    y, w = rng.integers(0, n_classes, 80), rng.random(80)
+    y = rng.integers(0, n_classes, 80)
+    w = rng.random(80)
     names = np.array(list("abcde"))
     turned = rng.permutation(5)
     first = order_categories(
@@ -206,12 +211,11 @@ def test_what_has_no_order_to_learn_stays():
 @examples(60)
 def test_units_do_not_show(seed, scale, offset):
     rng = np.random.default_rng(seed)
-    x, w = np.round(rng.normal(size=30) * 1024) / 1024, rng.random(30) + 0.1
-    (c, s), (c_scaled, s_scaled), (c_moved, s_moved) = (
-        unit_of(x, w),
-        unit_of(x * scale, w),
-        unit_of(x + offset, w),
-    )
+    x = np.round(rng.normal(size=30) * 1024) / 1024
+    w = rng.random(30) + 0.1
+    (c, s) = unit_of(x, w)
+    (c_scaled, s_scaled) = unit_of(x * scale, w)
+    (c_moved, s_moved) = unit_of(x + offset, w)
     assert np.allclose((x * scale - c_scaled) / s_scaled, (x - c) / s, rtol=1e-12, atol=1e-12)
     assert np.array_equal((x + offset - c_moved) / s_moved, (x - c) / s)
 

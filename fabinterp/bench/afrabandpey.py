@@ -55,7 +55,8 @@ def halves(name, seed):
     """Training rows (75 %) and test rows (25 %) of a data set, `(X, y, X_test, y_test)`, in an order of the seed's."""
     data = rows_of(name)
     order = np.random.default_rng(seed).permutation(len(data.y))
-    test, train = order[:len(order) // 4], order[len(order) // 4:]
+    test = order[: len(order) // 4]
+    train = order[len(order) // 4 :]
     return data.X[train], data.y[train], data.X[test], data.y[test]
 
 
@@ -67,28 +68,42 @@ def rmse(said, y):
 def bart(X, y, seed, trees=200, first=0, thrown=500, kept=100, every=5):
     """Bayesian additive regression trees by stochtree.
 
-    `first` draws by its quick start, then `thrown` steps of the chain are thrown away; then `kept` draws, one in
-    `every` steps.
+    `first` draws by its quick start, then `thrown` steps of the chain are thrown away; then `kept`
+    draws, one in `every` steps.
     """
     try:
         from stochtree import BARTModel
     except ImportError:
         raise Missing("stochtree is not installed") from None
     model = BARTModel()
-    model.sample(X_train=np.array(X), y_train=y, num_gfr=first, num_burnin=thrown, num_mcmc=kept,
-                 general_params={"random_seed": seed, "num_threads": 1, "keep_every": every},
-                 mean_forest_params={"num_trees": trees})
+    model.sample(
+        X_train=np.array(X),
+        y_train=y,
+        num_gfr=first,
+        num_burnin=thrown,
+        num_mcmc=kept,
+        general_params={"random_seed": seed, "num_threads": 1, "keep_every": every},
+        mean_forest_params={"num_trees": trees},
+    )
     return model
 
 
 def gaussian_process(X, y, seed):
     """A Matérn 5/2 kernel with a length for each feature and white noise, by marginal likelihood."""
-    kernel = ConstantKernel() * Matern(np.ones(X.shape[1]), (0.05, 1e3), nu=2.5) + WhiteKernel(0.3, (1e-4, 10))
-    process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed)
+    kernel = ConstantKernel() * Matern(np.ones(X.shape[1]), (0.05, 1e3), nu=2.5) + WhiteKernel(
+        0.3, (1e-4, 10)
+    )
+    process = GaussianProcessRegressor(
+        kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed
+    )
     return make_pipeline(StandardScaler(), process).fit(X, y)
 
 
-REFERENCES = {"bart": bart, "bart3": lambda X, y, seed: bart(X, y, seed, trees=3), "gp": gaussian_process}
+REFERENCES = {
+    "bart": bart,
+    "bart3": lambda X, y, seed: bart(X, y, seed, trees=3),
+    "gp": gaussian_process,
+}
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-remembered
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,15 +125,27 @@ def remembered(model):
     return Remembered(as_reference(model), "a model", "posterior")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-sizes
-AS_PRINTED = {"n_synthetic": 0, "lookahead": False}  # the reference's answers on the rows of the table, grown greedily
+AS_PRINTED = {
+    "n_synthetic": 0,
+    "lookahead": False,
+}  # the reference's answers on the rows of the table, grown greedily
 
 
 def trees_of(reference, seed):
     """The ways to fit a tree of at most b leaves: to the data, to the reference as in the paper, and as we do."""
+
     def proxy(b, **how):
-        return ProxyTreeRegressor(reference, max_leaves=b, min_samples_leaf=LEAST, random_state=seed, **how)
-    return {"data": lambda b: DecisionTreeRegressor(max_leaf_nodes=b, min_samples_leaf=LEAST, random_state=seed),
-            "paper": lambda b: proxy(b, **AS_PRINTED), "proxy": proxy}
+        return ProxyTreeRegressor(
+            reference, max_leaves=b, min_samples_leaf=LEAST, random_state=seed, **how
+        )
+
+    return {
+        "data": lambda b: DecisionTreeRegressor(
+            max_leaf_nodes=b, min_samples_leaf=LEAST, random_state=seed
+        ),
+        "paper": lambda b: proxy(b, **AS_PRINTED),
+        "proxy": proxy,
+    }
 
 
 def leaves(tree):
@@ -133,12 +160,19 @@ def sizes(name, label, seed):
     reference = remembered(REFERENCES[label](X, y, seed))
     fitted = time.process_time() - start
     said = reference.mean_var(X_test)[0]
-    found = {"sizes": SIZES, "reference": rmse(said, y_test), "sd": float(y_test.std()), "reference_seconds": fitted}
+    found = {
+        "sizes": SIZES,
+        "reference": rmse(said, y_test),
+        "sd": float(y_test.std()),
+        "reference_seconds": fitted,
+    }
     for method, make in trees_of(reference, seed).items():
         trees = [make(b).fit(X, y) for b in SIZES]
         answers = [tree.predict(X_test) for tree in trees]
         found[method] = [rmse(answer, y_test) for answer in answers]
-        found[f"{method}_loss"] = [rmse(answer, said) for answer in answers]  # how far from the reference
+        found[f"{method}_loss"] = [
+            rmse(answer, said) for answer in answers
+        ]  # how far from the reference
         found[f"{method}_leaves"] = [leaves(tree) for tree in trees]
     return found
 
@@ -146,8 +180,8 @@ def sizes(name, label, seed):
 def stability(name, method, seed, n_leaves=8):
     """Pairwise dissimilarities of the trees of ten bootstrap samples, mended and as the paper prints them.
 
-    `data`: trees fitted to the samples. `utility`: to a BART fitted to each sample. `fixed`: to one BART of all rows,
-    asked about the rows of each sample.
+    `data`: trees fitted to the samples. `utility`: to a BART fitted to each sample. `fixed`: to one
+    BART of all rows, asked about the rows of each sample.
     """
     data = rows_of(name)
     one = bart(data.X, data.y, seed) if method == "fixed" else None
@@ -155,13 +189,26 @@ def stability(name, method, seed, n_leaves=8):
     def fit(X, y):
         reference = None if method == "data" else as_reference(one or bart(X, y, seed))
         how = {} if reference else AS_PRINTED
-        return ProxyTreeRegressor(reference, max_leaves=n_leaves, min_samples_leaf=LEAST, random_state=seed, **how
-                                  ).fit(X, y).tree_
+        return (
+            ProxyTreeRegressor(
+                reference, max_leaves=n_leaves, min_samples_leaf=LEAST, random_state=seed, **how
+            )
+            .fit(X, y)
+            .tree_
+        )
+
     found = instability(fit, data.X, data.y, n_bootstrap=10, random_state=seed)
     printed = found.as_printed
-    return {"leaves": n_leaves, "mean": found.mean, "std": found.std, "standard_error": found.standard_error,
-            "printed_mean": printed.mean, "printed_std": printed.std, "pairs": found.pairs.tolist(),
-            "disagreement": float(np.mean(found.disagreement(data.X)))}
+    return {
+        "leaves": n_leaves,
+        "mean": found.mean,
+        "std": found.std,
+        "standard_error": found.standard_error,
+        "printed_mean": printed.mean,
+        "printed_std": printed.std,
+        "pairs": found.pairs.tolist(),
+        "disagreement": float(np.mean(found.disagreement(data.X))),
+    }
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-again
 DEPTHS = (3, 4, 5, 6)  # of which cross-validation chooses
@@ -169,7 +216,9 @@ DEPTHS = (3, 4, 5, 6)  # of which cross-validation chooses
 
 def forest_of(X, y, seed):
     """A random forest of 200 trees; a node of six rows or more is split by one of a third of the features."""
-    return RandomForestRegressor(200, max_features=1 / 3, min_samples_split=LEAST + 1, random_state=seed).fit(X, y)
+    return RandomForestRegressor(
+        200, max_features=1 / 3, min_samples_split=LEAST + 1, random_state=seed
+    ).fit(X, y)
 
 
 def repeating(forest, X, depths, rng):
@@ -177,20 +226,27 @@ def repeating(forest, X, depths, rng):
     cells = swapped(rng, np.ones(len(X)), X.shape[1], 10_000)
     Z = np.vstack([X, made_up(X, cells)])
     said = forest.predict(Z)
-    return [DecisionTreeRegressor(max_depth=depth, min_samples_leaf=LEAST, random_state=0).fit(Z, said)
-            for depth in depths]
+    return [
+        DecisionTreeRegressor(max_depth=depth, min_samples_leaf=LEAST, random_state=0).fit(Z, said)
+        for depth in depths
+    ]
 
 
 def born_again(forest, X, y, seed):
     """The tree that repeats a forest, of the depth that predicts y best in five parts, each left out once."""
-    losses, rng = np.zeros(len(DEPTHS)), np.random.default_rng(seed)
+    losses = np.zeros(len(DEPTHS))
+    rng = np.random.default_rng(seed)
     for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
         trees = repeating(forest_of(X[train], y[train], seed), X[train], DEPTHS, rng)
         losses += [np.sum((tree.predict(X[test]) - y[test]) ** 2) for tree in trees]
     return repeating(forest, X, [DEPTHS[losses.argmin()]], rng)[0]
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-counterparts
-BOUND = {"proxy": None, "15 leaves": 15, "30 leaves": 30}  # the most leaves of a proxy; None: as many as it finds
+BOUND = {
+    "proxy": None,
+    "15 leaves": 15,
+    "30 leaves": 30,
+}  # the most leaves of a proxy; None: as many as it finds
 
 
 def makers(of, X, y, seed):
@@ -198,12 +254,17 @@ def makers(of, X, y, seed):
     if of == "bart":
         reference = remembered(bart(X, y, seed))
         return (lambda Z: reference.mean_var(Z)[0]), {
-            method: lambda b=b: ProxyTreeRegressor(reference, max_leaves=b, min_samples_leaf=LEAST, random_state=seed
-                                                   ).fit(X, y) for method, b in BOUND.items()}
+            method: lambda b=b: ProxyTreeRegressor(
+                reference, max_leaves=b, min_samples_leaf=LEAST, random_state=seed
+            ).fit(X, y)
+            for method, b in BOUND.items()
+        }
     forest = forest_of(X, y, seed)
     case = Case(X, y, X, y, read_columns(X), forest, True, seed)
-    return forest.predict, {"born again": lambda: born_again(forest, X, y, seed),
-                            "node harvest": lambda: node_harvest(forest, case)}
+    return forest.predict, {
+        "born again": lambda: born_again(forest, X, y, seed),
+        "node harvest": lambda: node_harvest(forest, case),
+    }
 
 
 def counterparts(name, of, seed):
@@ -216,19 +277,26 @@ def counterparts(name, of, seed):
         model = make()
         seconds = time.process_time() - start
         size = len(model.weights) if isinstance(model, Harvest) else leaves(model)
-        found["methods"][method] = {"rmse": rmse(model.predict(X_test), y_test), "size": size, "seconds": seconds}
+        found["methods"][method] = {
+            "rmse": rmse(model.predict(X_test), y_test),
+            "size": size,
+            "seconds": seconds,
+        }
     return found
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-case
 PLACES = ("boston", "auto_risk")
-_N_SAMPLES, _N_FRESH, _N_AGAIN = 200, 100, 10  # neighbours, rows to judge on, points that are asked about again
+_N_SAMPLES = 200  # neighbours, rows to judge on, points that are asked about again
+_N_FRESH = 100
+_N_AGAIN = 10
 
 
 class Timed:
     """A function that keeps account of the time spent in it."""
 
     def __init__(self, function):
-        self.function, self.spent = function, 0.0
+        self.function = function
+        self.spent = 0.0
 
     def __call__(self, X):
         """What the function says of X."""
@@ -240,7 +308,8 @@ class Timed:
 
 def apart(call, predict):
     """What a call returns, and its processor time without the predictions."""
-    predict.spent, start = 0.0, time.thread_time()
+    predict.spent = 0.0
+    start = time.thread_time()
     found = call()
     return found, time.thread_time() - start - predict.spent
 
@@ -260,7 +329,9 @@ class Place:
     said: np.ndarray  # (m, S) what it says at the neighbours
 
     centre = property(lambda self: self.X.mean(axis=0), doc="(d,)")
-    spread = property(lambda self: np.where(self.X.std(axis=0) > 0, self.X.std(axis=0), 1.0), doc="(d,)")
+    spread = property(
+        lambda self: np.where(self.X.std(axis=0) > 0, self.X.std(axis=0), 1.0), doc="(d,)"
+    )
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-split
 def tenth(name, split):
@@ -275,24 +346,42 @@ def place_of(name, split):
     model = bart(X, y, split, first=10, thrown=100, kept=50, every=1)
     mean = Timed(lambda Z: model.predict(Z, type="mean", terms="y_hat"))
     spread = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
-    predictions, rng = mean(points), np.random.default_rng([7, split])
+    predictions = mean(points)
+    rng = np.random.default_rng([7, split])
     fresh = points[:, None] + spread * rng.standard_normal((len(points), _N_FRESH, X.shape[1]))
     said = mean(fresh.reshape(-1, X.shape[1])).reshape(len(points), _N_FRESH)
-    return Place(X, points, mean, split, float(rows_of(name).y.var()), float(np.mean((predictions - y_points) ** 2)),
-                predictions, fresh, said)
+    return Place(
+        X,
+        points,
+        mean,
+        split,
+        float(rows_of(name).y.var()),
+        float(np.mean((predictions - y_points) ** 2)),
+        predictions,
+        fresh,
+        said,
+    )
 
 
 def scores(case, answer_of):
     """Squared loss at the points, and on average over their fresh neighbours; and the answers (m,) at the points."""
     here = np.array([answer(x[None])[0] for answer, x in zip(answer_of, case.points, strict=True)])
-    near = [np.mean((answer(Z) - said) ** 2) for answer, Z, said in zip(answer_of, case.fresh, case.said, strict=True)]
-    return {"loss": float(np.mean((here - case.predictions) ** 2)), "near": float(np.mean(near))}, here
+    near = [
+        np.mean((answer(Z) - said) ** 2)
+        for answer, Z, said in zip(answer_of, case.fresh, case.said, strict=True)
+    ]
+    return {
+        "loss": float(np.mean((here - case.predictions) ** 2)),
+        "near": float(np.mean(near)),
+    }, here
 
 
 def same(features, again, here, there):
     """How often a second call with the same seed names the same features, and how far its answers are."""
-    return {"same_features": float(np.mean([a == b for a, b in zip(features, again, strict=False)])),
-            "answers_apart": float(np.abs(here[:len(there)] - there).mean())}
+    return {
+        "same_features": float(np.mean([a == b for a, b in zip(features, again, strict=False)])),
+        "answers_apart": float(np.abs(here[: len(there)] - there).mean()),
+    }
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-trees
 TREES = {
@@ -319,32 +408,55 @@ def ridge_answers(explanation, case):
 
 def by_trees(case):
     """Losses, time, features and leaves of local trees, and what a second call changes."""
-    found, points, mean = {}, case.points, case.mean
+    found = {}
+    points = case.points
+    mean = case.mean
 
     def explain(x, **how):
         return explain_local(mean, x, case.X, random_state=case.seed, **how)
+
     explain(points[:2])  # whatever happens only once
-    for method, how in {**TREES, "tree, plain normal": {"sampler": normal(case.spread, 0.7)}}.items():
+    for method, how in {
+        **TREES,
+        "tree, plain normal": {"sampler": normal(case.spread, 0.7)},
+    }.items():
         many, seconds = apart(lambda h=how: explain(points, **h), mean)
         line, here = scores(case, [e.tree.predict for e in many])
         again = explain(points[:_N_AGAIN], **how)
-        line |= {"ms": 1e3 * seconds / len(points), "features": float(np.mean([len(e.features) for e in many])),
-                 "leaves": float(np.mean([e.n_leaves for e in many])),
-                 "own": float(np.mean([e.local_loss for e in many]))}
-        found[method] = line | same(*([set(e.features) for e in part] for part in (many, again)), here,
-                                    np.array([e.answer for e in again]))
+        line |= {
+            "ms": 1e3 * seconds / len(points),
+            "features": float(np.mean([len(e.features) for e in many])),
+            "leaves": float(np.mean([e.n_leaves for e in many])),
+            "own": float(np.mean([e.local_loss for e in many])),
+        }
+        found[method] = line | same(
+            *([set(e.features) for e in part] for part in (many, again)),
+            here,
+            np.array([e.answer for e in again]),
+        )
         if method == "tree":
             one = [apart(lambda x=x: explain(x), mean)[1] for x in points[:_N_AGAIN]]
             found[method]["ms_alone"] = 1e3 * float(np.mean(one))
-            found["LIME's ridge on our neighbours"], _ = scores(case, [ridge_answers(e, case) for e in many])
+            found["LIME's ridge on our neighbours"], _ = scores(
+                case, [ridge_answers(e, case) for e in many]
+            )
     return found
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-lime
 LIMES = {  # the paper: two features by the highest weights of a ridge
-    "LIME, highest weights": {"feature_selection": "highest_weights", "discretize_continuous": False},
-    "LIME, highest weights, quartiles": {"feature_selection": "highest_weights", "discretize_continuous": True},
-    "LIME, highest weights, around x": {"feature_selection": "highest_weights", "discretize_continuous": False,
-                                        "sample_around_instance": True},
+    "LIME, highest weights": {
+        "feature_selection": "highest_weights",
+        "discretize_continuous": False,
+    },
+    "LIME, highest weights, quartiles": {
+        "feature_selection": "highest_weights",
+        "discretize_continuous": True,
+    },
+    "LIME, highest weights, around x": {
+        "feature_selection": "highest_weights",
+        "discretize_continuous": False,
+        "sample_around_instance": True,
+    },
     "LIME, forward": {"discretize_continuous": False},
     "LIME, forward, around x": {"discretize_continuous": False, "sample_around_instance": True},
 }
@@ -363,15 +475,22 @@ def lime_answers(explainer, found, x, Z):
 def by_lime(case, **how):
     """LIME's losses, time, features, and what a second call of the same explainer changes."""
     from lime.lime_tabular import LimeTabularExplainer
+
     explainer = LimeTabularExplainer(case.X, mode="regression", random_state=case.seed, **how)
 
     def explain(x):
         return explainer.explain_instance(x, case.mean, num_features=2, num_samples=_N_SAMPLES)
+
     for x in case.points[:2]:  # whatever happens only once
         explain(x)
     first, seconds = apart(lambda: [explain(x) for x in case.points], case.mean)
-    line, here = scores(case, [lambda Z, e=e, x=x: lime_answers(explainer, e, x, Z)
-                               for e, x in zip(first, case.points, strict=True)])
+    line, here = scores(
+        case,
+        [
+            lambda Z, e=e, x=x: lime_answers(explainer, e, x, Z)
+            for e, x in zip(first, case.points, strict=True)
+        ],
+    )
     again = [explain(x) for x in case.points[:_N_AGAIN]]
     chosen = [[{j for j, _ in e.local_exp[1]} for e in part] for part in (first, again)]
     line |= {"ms": 1e3 * seconds / len(case.points), "features": 2.0}
@@ -384,8 +503,13 @@ def fidelity(name, split):
     methods = by_trees(case)
     with contextlib.suppress(ImportError):  # without LIME its cells stay empty
         methods |= {method: by_lime(case, **how) for method, how in LIMES.items()}
-    return {"n_points": len(case.points), "d": case.X.shape[1], "var_y": case.var_y,
-            "reference_mse": case.reference_mse, "methods": methods}
+    return {
+        "n_points": len(case.points),
+        "d": case.X.shape[1],
+        "var_y": case.var_y,
+        "reference_mse": case.reference_mse,
+        "methods": methods,
+    }
 
 
 def draws(name, split):
@@ -396,22 +520,39 @@ def draws(name, split):
     start = time.thread_time()
     for e in many:
         e.question.draws(np.vstack([e.x, e.neighbours]))
-    spent, start = time.thread_time() - start, time.thread_time()
+    spent = time.thread_time() - start
+    start = time.thread_time()
     sampled = [e.sampled for e in many]
     seconds = time.thread_time() - start - spent
-    held = [low <= e.prediction <= high for e, s in zip(many, sampled, strict=True) for low, high in s.interval(0.9)]
+    held = [
+        low <= e.prediction <= high
+        for e, s in zip(many, sampled, strict=True)
+        for low, high in s.interval(0.9)
+    ]
     wide = [high - low for s in sampled for low, high in s.interval(0.9)]
-    return {"draws": len(sampled[0]), "ms": 1e3 * seconds / len(many), "held": float(np.mean(held)),
-            "width": float(np.mean(wide)), "inclusion": np.mean([s.inclusion for s in sampled], axis=0).tolist()}
+    return {
+        "draws": len(sampled[0]),
+        "ms": 1e3 * seconds / len(many),
+        "held": float(np.mean(held)),
+        "width": float(np.mean(wide)),
+        "inclusion": np.mean([s.inclusion for s in sampled], axis=0).tolist(),
+    }
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-jobs
-REPEATS, N_COUNTER, SPLITS, DRAWN = 50, 7, 10, 3  # of Figures 3 to 5, of Table 2, of Table 4, of its trees per draw
+REPEATS = 50  # of Figures 3 to 5, of Table 2, of Table 4, of its trees per draw
+N_COUNTER = 7
+SPLITS = 10
+DRAWN = 3
 
 
 def measure(key):
     """The figures of one job."""
-    calls = {"sizes": (sizes, "reference", "repeat"), "counterparts": (counterparts, "of", "repeat"),
-             "fidelity": (fidelity, "split"), "draws": (draws, "split")}
+    calls = {
+        "sizes": (sizes, "reference", "repeat"),
+        "counterparts": (counterparts, "of", "repeat"),
+        "fidelity": (fidelity, "split"),
+        "draws": (draws, "split"),
+    }
     if key["part"] == "stability":
         return stability(key["data"], key["method"], 0)
     call, *names = calls[key["part"]]
@@ -420,43 +561,71 @@ def measure(key):
 
 def sizes_jobs(quick, data, labels):
     """Splits of the tables of a figure, for each reference."""
-    return [{"part": "sizes", "data": name, "reference": label, "repeat": seed}
-            for seed in range(1 if quick else REPEATS) for name in data for label in labels]
+    return [
+        {"part": "sizes", "data": name, "reference": label, "repeat": seed}
+        for seed in range(1 if quick else REPEATS)
+        for name in data
+        for label in labels
+    ]
 
 
 def difference_jobs(quick):
     """Figure 5: the splits of Figure 4; quick: three splits of three tables."""
-    return [key for key in sizes_jobs(False, DATA, ("bart",))
-            if not quick or (key["repeat"] < 3 and key["data"] in THREE)]
+    return [
+        key
+        for key in sizes_jobs(False, DATA, ("bart",))
+        if not quick or (key["repeat"] < 3 and key["data"] in THREE)
+    ]
 
 
 def counterpart_jobs(quick):
     """Splits of Table 2: both sides."""
-    return [{"part": "counterparts", "data": name, "of": of, "repeat": seed}
-            for seed in range(1 if quick else N_COUNTER) for name in DATA for of in ("bart", "forest")]
+    return [
+        {"part": "counterparts", "data": name, "of": of, "repeat": seed}
+        for seed in range(1 if quick else N_COUNTER)
+        for name in DATA
+        for of in ("bart", "forest")
+    ]
 
 
 def stability_jobs(quick):
     """Table 3: each way to fit the trees of ten bootstrap samples."""
-    return [{"part": "stability", "data": name, "method": method}
-            for name in DATA[:1 if quick else None] for method in ("data", "utility", "fixed")]
+    return [
+        {"part": "stability", "data": name, "method": method}
+        for name in DATA[: 1 if quick else None]
+        for method in ("data", "utility", "fixed")
+    ]
 
 
 def local_jobs(quick):
     """Table 4: splits of two tables, and a few with a tree for each draw."""
-    return [{"part": part, "data": name, "split": split} for split in range(1 if quick else SPLITS)
-            for part in ("fidelity", "draws") if part == "fidelity" or split < DRAWN for name in PLACES]
+    return [
+        {"part": part, "data": name, "split": split}
+        for split in range(1 if quick else SPLITS)
+        for part in ("fidelity", "draws")
+        if part == "fidelity" or split < DRAWN
+        for name in PLACES
+    ]
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show3
 LARGE_FROM = 6  # leaves: what the two figures are judged from
 WORDS = {"bart": "BART, 200 trees", "bart3": "BART, 3 trees", "gp": "Gaussian process"}
-PAPER_BEST = {"bodyfat": "gp", "baseball": "bart", "auto_risk": "bart"}  # Figure 3, as its discussion says
+PAPER_BEST = {
+    "bodyfat": "gp",
+    "baseball": "bart",
+    "auto_risk": "bart",
+}  # Figure 3, as its discussion says
 
 
 def runs(lines, name, label, method):
     """Test errors of one kind: (repeats, sizes) of trees, (repeats,) of a reference."""
-    return np.array([line[method] for line in lines
-                     if line["key"]["data"] == name and line["key"]["reference"] == label])
+    return np.array(
+        [
+            line[method]
+            for line in lines
+            if line["key"]["data"] == name and line["key"]["reference"] == label
+        ]
+    )
 
 
 def measured(lines, names):
@@ -472,47 +641,73 @@ def mean(values):
 
 def show_references(lines):
     """Figure 3: for each reference its error, and the errors of its proxies of each size."""
-    rows, cells, agree = [], [], []
+    rows = []
+    cells = []
+    agree = []
     for name in measured(lines, THREE):
-        found = {label: (mean(runs(lines, name, label, "reference")), mean(runs(lines, name, label, "proxy")))
-                 for label in WORDS if len(runs(lines, name, label, "proxy"))}
+        found = {
+            label: (
+                mean(runs(lines, name, label, "reference")),
+                mean(runs(lines, name, label, "proxy")),
+            )
+            for label in WORDS
+            if len(runs(lines, name, label, "proxy"))
+        }
         best = min(found, key=lambda label: found[label][0])
         for label, (itself, proxies) in found.items():
-            told = [word for word, at in (("here", best), ("in the paper", PAPER_BEST[name])) if at == label]
+            told = [
+                word
+                for word, at in (("here", best), ("in the paper", PAPER_BEST[name]))
+                if at == label
+            ]
             rows.append(f"{name}, {WORDS[label]}")
             cells.append([itself, " and ".join(told) or None, *proxies])
-        large = np.array([proxies for _, proxies in found.values()])[:, np.array(SIZES) >= LARGE_FROM]
+        large = np.array([proxies for _, proxies in found.values()])[
+            :, np.array(SIZES) >= LARGE_FROM
+        ]
         agree += (np.array(list(found))[large.argmin(axis=0)] == best).tolist()
     columns = [Column("itself", group="RMSE"), Column("best reference")]
     columns += [Column(str(b), group="RMSE of its proxy with so many leaves") for b in SIZES]
-    note = (f"The best reference has the best proxy in {sum(agree)} of {len(agree)} cells from {LARGE_FROM} leaves up. "
-            "The paper draws curves and prints no figure.")
+    note = (
+        f"The best reference has the best proxy in {sum(agree)} of {len(agree)} cells from {LARGE_FROM} leaves up. "
+        "The paper draws curves and prints no figure."
+    )
     return Grid(columns, rows, cells, [note], "data and reference")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show4
 def show_sizes(lines):
     """Figure 4: trees of each size fitted to the data, to BART as in the paper, and as we do."""
     methods = {"data": "CART", "paper": "as in the paper", "proxy": "proxy"}
-    columns = [Column(label, "ours" if method == "proxy" else "peer", "RMSE", "lower")
-               for method, label in methods.items()] + [Column("BART", group="reference")]
-    rows, cells, won = [], [], {"proxy": [], "paper": []}
+    columns = [
+        Column(label, "ours" if method == "proxy" else "peer", "RMSE", "lower")
+        for method, label in methods.items()
+    ] + [Column("BART", group="reference")]
+    rows = []
+    cells = []
+    won = {"proxy": [], "paper": []}
     for name in measured(lines, DATA):
-        found = {method: mean(runs(lines, name, "bart", method)) for method in (*methods, "reference")}
+        found = {
+            method: mean(runs(lines, name, "bart", method)) for method in (*methods, "reference")
+        }
         for i, b in enumerate(SIZES):
             rows.append(f"{name}, {b} leaves")
             cells.append([found[method][i] for method in methods] + [found["reference"]])
             for method in won if b >= LARGE_FROM else ():
                 won[method].append(found[method][i] < found["data"][i])
-    note = (f"From {LARGE_FROM} leaves up the mean error is below CART's in {sum(won['proxy'])} of "
-            f"{len(won['proxy'])} rows for the proxy, in {sum(won['paper'])} for the trees grown as in the paper. "
-            "The paper draws curves and prints no figure.")
+    note = (
+        f"From {LARGE_FROM} leaves up the mean error is below CART's in {sum(won['proxy'])} of "
+        f"{len(won['proxy'])} rows for the proxy, in {sum(won['paper'])} for the trees grown as in the paper. "
+        "The paper draws curves and prints no figure."
+    )
     return Grid(columns, rows, cells, [note], "data and size")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show5
 def show_differences(lines):
     """Figure 5: what the proxy saves of CART's error, with the interval that holds 95 % of the posterior."""
     kinds = {"unpaired, as in the paper": False, "paired by split": True}
-    rows, cells, sure = [], [], {kind: [] for kind in kinds}
+    rows = []
+    cells = []
+    sure = {kind: [] for kind in kinds}
     for name in measured(lines, DATA):
         one, two = (runs(lines, name, "bart", method) for method in ("data", "proxy"))
         for i, b in enumerate(SIZES):
@@ -522,114 +717,266 @@ def show_differences(lines):
                 found = None
                 with contextlib.suppress(ValueError):  # too few repetitions, or no two that differ
                     found = difference_of_means(one[:, i], two[:, i], paired=paired)
-                said = found and [number_text(value) for value in (found.mean, found.low, found.high)]
+                said = found and [
+                    number_text(value) for value in (found.mean, found.low, found.high)
+                ]
                 sign = found and ("better" if found.low > 0 else "worse" if found.high < 0 else "–")
                 cells[-1] += [found and "{} ({} to {})".format(*said), sign]
-                sure[kind] += [sign == "better"] * (b >= LARGE_FROM)
+                sure[kind] += [sign == "better"] if b >= LARGE_FROM else []
     note = "; ".join(f"{kind}: {sum(found)} of {len(found)}" for kind, found in sure.items())
     columns = [Column(name, group=kind) for kind in kinds for name in ("RMSE saved", "credibly")]
-    return Grid(columns, rows, cells, [f"Credibly better from {LARGE_FROM} leaves up, {note}. "
-                                       "The paper draws the intervals and prints no figure."], "data and size")
+    return Grid(
+        columns,
+        rows,
+        cells,
+        [
+            f"Credibly better from {LARGE_FROM} leaves up, {note}. "
+            "The paper draws the intervals and prints no figure."
+        ],
+        "data and size",
+    )
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show2
-MADE_OF = {**{method: ("bart", "ours") for method in BOUND}, "born again": ("forest", "peer"),
-           "node harvest": ("forest", "peer")}
-PAPER_WON = 4  # tables of Table 2 where the paper's tree is both smaller and more accurate than both others
+MADE_OF = {
+    **{method: ("bart", "ours") for method in BOUND},
+    "born again": ("forest", "peer"),
+    "node harvest": ("forest", "peer"),
+}
+PAPER_WON = (
+    4  # tables of Table 2 where the paper's tree is both smaller and more accurate than both others
+)
 
 
 def show_counterparts(lines):
     """Table 2: errors and sizes of proxies of BART, of the tree that repeats a forest, and of its nodes."""
+
     def values(name, method, of):
-        own = [line for line in lines if line["key"]["data"] == name and line["key"]["of"] == MADE_OF[method][0]]
+        own = [
+            line
+            for line in lines
+            if line["key"]["data"] == name and line["key"]["of"] == MADE_OF[method][0]
+        ]
         return over([line["methods"][method][of] for line in own], 1 if of == "size" else None)
-    columns = [Column(method, role, group, "lower") for group in ("RMSE", "size")
-               for method, (_, role) in MADE_OF.items()]
-    columns += [Column("BART", group="reference's RMSE"), Column("forest", group="reference's RMSE"), Column("splits")]
-    names, cells, won = measured(lines, DATA), [], dict.fromkeys(BOUND, 0)
+
+    columns = [
+        Column(method, role, group, "lower")
+        for group in ("RMSE", "size")
+        for method, (_, role) in MADE_OF.items()
+    ]
+    columns += [
+        Column("BART", group="reference's RMSE"),
+        Column("forest", group="reference's RMSE"),
+        Column("splits"),
+    ]
+    names = measured(lines, DATA)
+    cells = []
+    won = dict.fromkeys(BOUND, 0)
     for name in names:
-        row = {(method, of): values(name, method, of) for of in ("rmse", "size") for method in MADE_OF}
-        own = [[line for line in lines if line["key"]["data"] == name and line["key"]["of"] == of]
-               for of in ("bart", "forest")]
-        cells.append([*row.values(), *(over([line["reference"] for line in part]) for part in own),
-                      str(min(map(len, own)))])
+        row = {
+            (method, of): values(name, method, of) for of in ("rmse", "size") for method in MADE_OF
+        }
+        own = [
+            [line for line in lines if line["key"]["data"] == name and line["key"]["of"] == of]
+            for of in ("bart", "forest")
+        ]
+        cells.append(
+            [
+                *row.values(),
+                *(over([line["reference"] for line in part]) for part in own),
+                str(min(map(len, own))),
+            ]
+        )
         for mine in won if all(row.values()) else ():
-            won[mine] += all(row[mine, of].value < row[other, of].value for of in ("rmse", "size")
-                             for other in ("born again", "node harvest"))
+            won[mine] += all(
+                row[mine, of].value < row[other, of].value
+                for of in ("rmse", "size")
+                for other in ("born again", "node harvest")
+            )
     told = ", ".join(f"{method} on {n}" for method, n in won.items())
-    note = (f"Smaller and more accurate than both others: {told} of {len(names)} tables; the paper's tree on "
-            f"{PAPER_WON}. The paper's table is a picture, its figures are not in the text. After ±: the deviation "
-            "over the splits.")
+    note = (
+        f"Smaller and more accurate than both others: {told} of {len(names)} tables; the paper's tree on "
+        f"{PAPER_WON}. The paper's table is a picture, its figures are not in the text. After ±: the deviation "
+        "over the splits."
+    )
     return Grid(columns, names, cells, [note], "data")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show-table3
 def show_stability(lines):
     """Table 3: the dissimilarity of trees of ten bootstrap samples, as printed and mended."""
-    ways = {"data": ("CART", "peer"), "utility": ("BART of each sample", "ours"), "fixed": ("one BART", "ours")}
+    ways = {
+        "data": ("CART", "peer"),
+        "utility": ("BART of each sample", "ours"),
+        "fixed": ("one BART", "ours"),
+    }
     kinds = {"as the paper prints it": "printed_", "mended": ""}
     columns = [Column(*way, kind, "lower") for kind in kinds for way in ways.values()]
     columns += [Column(*way, "answers apart", "lower") for way in ways.values()]
-    names, cells = measured(lines, DATA), []
+    names = measured(lines, DATA)
+    cells = []
     for name in names:
         own = {line["key"]["method"]: line for line in lines if line["key"]["data"] == name}
-        row = [own.get(way) and Cell(own[way][f"{kind}mean"], own[way][f"{kind}std"], 2)
-               for kind in kinds.values() for way in ways]
+        row = [
+            own.get(way) and Cell(own[way][f"{kind}mean"], own[way][f"{kind}std"], 2)
+            for kind in kinds.values()
+            for way in ways
+        ]
         cells.append(row + [own.get(way) and own[way]["disagreement"] for way in ways])
-    return Grid(columns, names, cells, ["After ±: the deviation over the 45 pairs, as in the paper, whose table is a "
-                                        "picture without figures in the text."], "data")
+    return Grid(
+        columns,
+        names,
+        cells,
+        [
+            "After ±: the deviation over the 45 pairs, as in the paper, whose table is a "
+            "picture without figures in the text."
+        ],
+        "data",
+    )
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show-table4
-PAPER_FEATURES = {"boston": "2.03", "auto_risk": "2.4"}  # section 4.2: features of the paper's local trees
+PAPER_FEATURES = {
+    "boston": "2.03",
+    "auto_risk": "2.4",
+}  # section 4.2: features of the paper's local trees
 
 
 def show_local(lines):
     """Table 4: losses of local explanations, their time and features; and what a tree per draw costs."""
     ours = ("tree", "tree, at most 3 leaves", "tree, plain normal")
-    columns = [Column(method.replace(", highest weights", ""), "ours" if method in ours else "peer", group, "lower")
-               for group in ("loss at x", "loss near x", "ms") for method in (*ours, *LIMES)]
-    columns += [*(Column(method, "ours", "features", "lower") for method in ours),
-                Column("tree", "paper", "features", "lower"), Column("ms", group="a tree per draw"),
-                Column("held", group="a tree per draw"), Column("splits")]
-    names, cells = measured(lines, PLACES), []
+    columns = [
+        Column(
+            method.replace(", highest weights", ""),
+            "ours" if method in ours else "peer",
+            group,
+            "lower",
+        )
+        for group in ("loss at x", "loss near x", "ms")
+        for method in (*ours, *LIMES)
+    ]
+    columns += [
+        *(Column(method, "ours", "features", "lower") for method in ours),
+        Column("tree", "paper", "features", "lower"),
+        Column("ms", group="a tree per draw"),
+        Column("held", group="a tree per draw"),
+        Column("splits"),
+    ]
+    names = measured(lines, PLACES)
+    cells = []
     for name in names:
-        own = {part: [line for line in lines if line["key"]["data"] == name and line["key"]["part"] == part]
-               for part in ("fidelity", "draws")}
+        own = {
+            part: [
+                line
+                for line in lines
+                if line["key"]["data"] == name and line["key"]["part"] == part
+            ]
+            for part in ("fidelity", "draws")
+        }
 
         def mean_of(method, of, own=own["fidelity"]):
             return over([line["methods"][method][of] for line in own if method in line["methods"]])
+
         row = [mean_of(method, of) for of in ("loss", "near", "ms") for method in (*ours, *LIMES)]
         row += [mean_of(method, "features") for method in ours] + [printed(PAPER_FEATURES[name])]
-        cells.append(row + [over([line[of] for line in own["draws"]]) for of in ("ms", "held")]
-                     + [str(len(own["fidelity"]))])
-    notes = ["After ±: the deviation over the splits. The paper's losses are in a picture, not in its text."]
-    if not all(method in line["methods"] for line in lines if line["key"]["part"] == "fidelity" for method in LIMES):
-        notes.append("lime was not installed when some splits were measured: `--again` measures them anew.")
+        cells.append(
+            row
+            + [over([line[of] for line in own["draws"]]) for of in ("ms", "held")]
+            + [str(len(own["fidelity"]))]
+        )
+    notes = [
+        "After ±: the deviation over the splits. The paper's losses are in a picture, not in its text."
+    ]
+    if not all(
+        method in line["methods"]
+        for line in lines
+        if line["key"]["part"] == "fidelity"
+        for method in LIMES
+    ):
+        notes.append(
+            "lime was not installed when some splits were measured: `--again` measures them anew."
+        )
     return Grid(columns, names, cells, notes, "data")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-all
-_BLURRED = {"": "A made-up row mixes two real ones. Where one question matters most, as on auto_mpg and bike_rental, "
-                "such rows blur it, and a tree of two or four leaves has no second try; where the real rows are enough "
-                "for a larger tree, they cost it a little."}
-_REFITTED = {"": "A BART fitted to each sample changes with the sample, much as the sample's own tree does; one BART "
-                 "for all samples is what steadies the trees. The differences are smaller than the deviations."}
-_NARROW = {"": "A tree of three leaves asks two questions at most; the LIME that is better near x has a slope for each "
-               "of two features, which it takes long to choose. The paper's trees ask for fewer features, because the "
-               "reference's variance hides part of what its mean does; ours tell it (variance=False)."}
-_SMALLER = {"": "A smaller tree says less: its size is chosen by a fixed price of a leaf, not by the error on new "
-                "rows. Where the random forest predicts better than BART, what repeats the forest starts from more."}
+_BLURRED = {
+    "": "A made-up row mixes two real ones. Where one question matters most, as on auto_mpg and bike_rental, "
+    "such rows blur it, and a tree of two or four leaves has no second try; where the real rows are enough "
+    "for a larger tree, they cost it a little."
+}
+_REFITTED = {
+    "": "A BART fitted to each sample changes with the sample, much as the sample's own tree does; one BART "
+    "for all samples is what steadies the trees. The differences are smaller than the deviations."
+}
+_NARROW = {
+    "": "A tree of three leaves asks two questions at most; the LIME that is better near x has a slope for each "
+    "of two features, which it takes long to choose. The paper's trees ask for fewer features, because the "
+    "reference's variance hides part of what its mean does; ours tell it (variance=False)."
+}
+_SMALLER = {
+    "": "A smaller tree says less: its size is chosen by a fixed price of a leaf, not by the error on new "
+    "rows. Where the random forest predicts better than BART, what repeats the forest starts from more."
+}
 TABLES = (
-    Table("afrabandpey-fig3", "Afrabandpey et al., Figure 3: the better the reference, the better the proxy", "proxy",
-          lambda quick: sizes_jobs(quick, THREE, tuple(WORDS)), measure, show_references, ("stochtree",),
-          "Quick: one split instead of fifty."),
-    Table("afrabandpey-fig4", "Afrabandpey et al., Figure 4: test error of trees of equal size", "proxy",
-          lambda quick: sizes_jobs(quick, DATA, ("bart",)), measure, show_sizes, ("stochtree",),
-          "Quick: one split instead of fifty.", _BLURRED),
-    Table("afrabandpey-fig5", "Afrabandpey et al., Figure 5: what the proxy saves of the tree's error", "proxy",
-          difference_jobs, measure, show_differences, ("stochtree",), "Quick: three splits of three data sets."),
-    Table("afrabandpey-2", "Afrabandpey et al., Table 2: beside born-again trees and node harvest", "proxy",
-          counterpart_jobs, measure, show_counterparts, ("stochtree",), "Quick: one split instead of seven.",
-          _SMALLER),
-    Table("afrabandpey-3", "Afrabandpey et al., Table 3: instability under the bootstrap", "proxy",
-          stability_jobs, measure, show_stability, ("stochtree",), "Quick: one data set.", _REFITTED),
-    Table("afrabandpey-4", "Afrabandpey et al., Table 4: local explanations beside LIME", "local",
-          local_jobs, measure, show_local, ("stochtree", "lime"), "Quick: one split instead of ten.", _NARROW),
+    Table(
+        "afrabandpey-fig3",
+        "Afrabandpey et al., Figure 3: the better the reference, the better the proxy",
+        "proxy",
+        lambda quick: sizes_jobs(quick, THREE, tuple(WORDS)),
+        measure,
+        show_references,
+        ("stochtree",),
+        "Quick: one split instead of fifty.",
+    ),
+    Table(
+        "afrabandpey-fig4",
+        "Afrabandpey et al., Figure 4: test error of trees of equal size",
+        "proxy",
+        lambda quick: sizes_jobs(quick, DATA, ("bart",)),
+        measure,
+        show_sizes,
+        ("stochtree",),
+        "Quick: one split instead of fifty.",
+        _BLURRED,
+    ),
+    Table(
+        "afrabandpey-fig5",
+        "Afrabandpey et al., Figure 5: what the proxy saves of the tree's error",
+        "proxy",
+        difference_jobs,
+        measure,
+        show_differences,
+        ("stochtree",),
+        "Quick: three splits of three data sets.",
+    ),
+    Table(
+        "afrabandpey-2",
+        "Afrabandpey et al., Table 2: beside born-again trees and node harvest",
+        "proxy",
+        counterpart_jobs,
+        measure,
+        show_counterparts,
+        ("stochtree",),
+        "Quick: one split instead of seven.",
+        _SMALLER,
+    ),
+    Table(
+        "afrabandpey-3",
+        "Afrabandpey et al., Table 3: instability under the bootstrap",
+        "proxy",
+        stability_jobs,
+        measure,
+        show_stability,
+        ("stochtree",),
+        "Quick: one data set.",
+        _REFITTED,
+    ),
+    Table(
+        "afrabandpey-4",
+        "Afrabandpey et al., Table 4: local explanations beside LIME",
+        "local",
+        local_jobs,
+        measure,
+        show_local,
+        ("stochtree", "lime"),
+        "Quick: one split instead of ten.",
+        _NARROW,
+    ),
 )

@@ -39,14 +39,18 @@ def drawn_file(i, n, d):
     rng = np.random.default_rng([17, d, i])
     X = rng.normal(size=(n, d))
     left = np.where(X[:, 1] > 0.5, 2 * X[:, 2] - X[:, 3], 1 - X[:, 4])
-    y = np.where(X[:, 0] > 0.2, left, np.where(X[:, 5] > 0, X[:, 6] + X[:, 7], -2.0)) + 0.5 * rng.normal(size=n)
+    y = np.where(
+        X[:, 0] > 0.2, left, np.where(X[:, 5] > 0, X[:, 6] + X[:, 7], -2.0)
+    ) + 0.5 * rng.normal(size=n)
     return X, y, np.digitize(y + rng.normal(size=n), (-1.0, 1.0))
 
 
 def write_table(folder, n, d):
     """The first n rows of the table with d columns, as files of X, y and classes side by side, float64."""
     for i, start in enumerate(range(0, n, FILE)):
-        np.save(Path(folder) / f"{i:05}.npy", np.column_stack(drawn_file(i, min(FILE, n - start), d)))
+        np.save(
+            Path(folder) / f"{i:05}.npy", np.column_stack(drawn_file(i, min(FILE, n - start), d))
+        )
 
 
 def read_file(path, column):
@@ -62,12 +66,17 @@ def model_of(name, depth, steps):
     """The estimator of that name, as it is measured: a piecewise model makes exactly so many steps of EM."""
     if name == "MetaTreeClassifier":
         return MetaTreeClassifier(max_depth=depth, random_state=0)
-    return PiecewiseLinearRegressor(search="em", max_depth=depth, max_iter=steps, tol=0.0, random_state=0)
+    return PiecewiseLinearRegressor(
+        search="em", max_depth=depth, max_iter=steps, tol=0.0, random_state=0
+    )
 
 
 def fit_in_memory(model, files, column):
     """Fit to all rows at once; the seconds of the fit alone."""
-    X, y = (np.concatenate(parts) for parts in zip(*(read_file(file, column) for file in files), strict=True))
+    X, y = (
+        np.concatenate(parts)
+        for parts in zip(*(read_file(file, column) for file in files), strict=True)
+    )
     start = time.process_time()
     model.fit(X, y)
     return time.process_time() - start
@@ -88,17 +97,23 @@ def fit_on_dask(model, files, column, n_workers, d):
         from distributed import Client, LocalCluster
     except ImportError:
         raise Missing("dask and distributed are not installed") from None
-    X, y = [], []
+    X = []
+    y = []
     for file in files:
-        n, part = np.load(file, mmap_mode="r").shape[0], dask.delayed(read_file, nout=2)(file, column)
+        n = np.load(file, mmap_mode="r").shape[0]
+        part = dask.delayed(read_file, nout=2)(file, column)
         X.append(da.from_delayed(part[0], (n, d), float))
         y.append(da.from_delayed(part[1], (n,), float if column == -2 else int))
-    options = dict(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    options = dict(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+    )
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         workers = sum(client.run(time.process_time).values())
-        start, clock = time.process_time(), time.perf_counter()
+        start = time.process_time()
+        clock = time.perf_counter()
         model.fit(da.concatenate(X), da.concatenate(y))
-        clock, own = time.perf_counter() - clock, time.process_time() - start
+        clock = time.perf_counter() - clock
+        own = time.process_time() - start
         workers = sum(client.run(time.process_time).values()) - workers
     return {"seconds": workers + own, "client": own, "clock": clock}
 
@@ -108,7 +123,9 @@ class Fullest(threading.Thread):
 
     def __init__(self, folder):
         super().__init__(daemon=True)
-        self.folder, self.bytes, self.over = folder, 0, threading.Event()
+        self.folder = folder
+        self.bytes = 0
+        self.over = threading.Event()
         self.start()
 
     def run(self):
@@ -126,15 +143,21 @@ class Fullest(threading.Thread):
 
 def memory():
     """The most memory that this process ever had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def alone(key, folder):
     """What a process of its own measures for a key; the table lies in the folder."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    name, way = key["model"], key["way"]
-    model, files = model_of(name, key["depth"], key["steps"]), sorted(Path(folder).glob("*.npy"))
-    before, clock, disk = memory(), time.perf_counter(), 0
+    name = key["model"]
+    way = key["way"]
+    model = model_of(name, key["depth"], key["steps"])
+    files = sorted(Path(folder).glob("*.npy"))
+    before = memory()
+    clock = time.perf_counter()
+    disk = 0
     if way == "memory":
         found = {"seconds": fit_in_memory(model, files, COLUMN[name])}
     elif way == "chunks":
@@ -146,19 +169,32 @@ def alone(key, folder):
     else:
         found = fit_on_dask(model, files, COLUMN[name], int(way), key["d"])
     size = len(model.rules_.rules)
-    return {"clock": time.perf_counter() - clock, **found, "memory": memory(), "before": before, "disk": disk,
-            "n_iter": int(getattr(model, "n_iter_", 1)), "size": size}
+    return {
+        "clock": time.perf_counter() - clock,
+        **found,
+        "memory": memory(),
+        "before": before,
+        "disk": disk,
+        "n_iter": int(getattr(model, "n_iter_", 1)),
+        "size": size,
+    }
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-measure
 def in_a_process(key):
     """Write the table, and measure in a process of its own, one thread, so that its memory is that of this fit."""
     with tempfile.TemporaryDirectory() as folder:
         write_table(folder, key["n"], key["d"])
-        code = ("import json, sys; from fabinterp.bench.beyond import alone; "
-                "print(json.dumps(alone(json.loads(sys.argv[1]), sys.argv[2])))")
+        code = (
+            "import json, sys; from fabinterp.bench.beyond import alone; "
+            "print(json.dumps(alone(json.loads(sys.argv[1]), sys.argv[2])))"
+        )
         one = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-        done = subprocess.run([sys.executable, "-c", code, json.dumps(key), folder], env={**os.environ, **one},
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code, json.dumps(key), folder],
+            env={**os.environ, **one},
+            capture_output=True,
+            text=True,
+        )
     if done.returncode:
         raise RuntimeError(f"the process ended with {done.returncode}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -173,8 +209,13 @@ class Weighed(InMemory):
 
     def _weigh(self, function, args, found, summands):
         shared = tuple(None if isinstance(arg, InMemory) else arg for arg in args)
-        self.passes.append((function.__name__, len(pickle.dumps(Call(function, shared, ()))),
-                            max(len(pickle.dumps(summand)) for summand in summands) if summands else 0))
+        self.passes.append(
+            (
+                function.__name__,
+                len(pickle.dumps(Call(function, shared, ()))),
+                max(len(pickle.dumps(summand)) for summand in summands) if summands else 0,
+            )
+        )
         return found
 
     def map(self, function, *args):
@@ -202,18 +243,26 @@ def _total(summands):
 def traffic(key):
     """Passes, and bytes to each worker and back from each block, of a whole fit and of a step of EM."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    passes, drawn = {}, drawn_file(0, key["n"], key["d"])
+    passes = {}
+    drawn = drawn_file(0, key["n"], key["d"])
     for steps in (3, 5):
         model = model_of(key["model"], key["depth"], steps)
-        chunked, log = read_rows(model, drawn[0], drawn[COLUMN[key["model"]]]), []
+        chunked = read_rows(model, drawn[0], drawn[COLUMN[key["model"]]])
+        log = []
         halves = sliced(chunked.rows.only, key["n"] // 2).parts
-        n = chunked.n + 1  # one more than in the sample, so that nobody takes the sample for all rows
+        n = (
+            chunked.n + 1
+        )  # one more than in the sample, so that nobody takes the sample for all rows
         model._fit(Chunked(chunked.sample, Weighed(halves, log), n, chunked.total))
         passes[steps] = np.array([(1, sent, back) for _, sent, back in log]).sum(axis=0)
-    whole, step = passes[5], (passes[5] - passes[3]) / 2
+    whole = passes[5]
+    step = (passes[5] - passes[3]) / 2
     names = ("passes", "sent", "back")
-    return {**dict(zip(names, map(int, whole), strict=True)),
-            **{f"step_{name}": float(v) for name, v in zip(names, step, strict=True)}, "size": len(model.rules_.rules)}
+    return {
+        **dict(zip(names, map(int, whole), strict=True)),
+        **{f"step_{name}": float(v) for name, v in zip(names, step, strict=True)},
+        "size": len(model.rules_.rules),
+    }
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-jobs
 ROWS = (500_000, 1_580_000, 5_000_000)
@@ -225,7 +274,15 @@ DEPTH = {"PiecewiseLinearRegressor": 3, "MetaTreeClassifier": 8}
 def key_of(part, model, way, n, d=20, depth=None, steps=4):
     """A key."""
     steps = steps if model == "PiecewiseLinearRegressor" else 1
-    return {"part": part, "model": model, "way": way, "n": n, "d": d, "depth": depth or DEPTH[model], "steps": steps}
+    return {
+        "part": part,
+        "model": model,
+        "way": way,
+        "n": n,
+        "d": d,
+        "depth": depth or DEPTH[model],
+        "steps": steps,
+    }
 
 
 def row_jobs(quick):
@@ -270,7 +327,14 @@ def short(name):
 
 def sought(lines, **wanted):
     """The first line whose key has these values, or None."""
-    return next((line for line in lines if all(line["key"][name] == value for name, value in wanted.items())), None)
+    return next(
+        (
+            line
+            for line in lines
+            if all(line["key"][name] == value for name, value in wanted.items())
+        ),
+        None,
+    )
 
 
 def a_row(line):
@@ -285,72 +349,168 @@ def megabytes(line, name="memory"):
 
 def show_rows(lines):
     """Seconds and bytes against rows."""
-    rows, cells = [], []
+    rows = []
+    cells = []
     for model, n in dict.fromkeys((line["key"]["model"], line["key"]["n"]) for line in lines):
         one, two = (sought(lines, model=model, n=n, way=way) for way in ("memory", "chunks"))
         rows.append(f"{short(model)}, {n:,} rows")
         ratio = Cell(two["seconds"] / one["seconds"]) if one and two else None
-        cells.append((a_row(one), a_row(two), ratio, megabytes(one), megabytes(two),
-                      two and Cell(two["disk"] / n, None, 0)))
-    columns = [Column(name, group="processor, µs a row") for name in ("in memory", "in chunks", "ratio")]
+        cells.append(
+            (
+                a_row(one),
+                a_row(two),
+                ratio,
+                megabytes(one),
+                megabytes(two),
+                two and Cell(two["disk"] / n, None, 0),
+            )
+        )
+    columns = [
+        Column(name, group="processor, µs a row") for name in ("in memory", "in chunks", "ratio")
+    ]
     columns += [Column(name, group="most memory, MB") for name in ("in memory", "in chunks")]
-    notes = ("In chunks: from the first byte of the files to the fitted model. In memory: the fit alone.",)
-    return Grid((*columns, Column("bytes a row", group="on disk")), rows, cells, notes, corner="model")
+    notes = (
+        "In chunks: from the first byte of the files to the fitted model. In memory: the fit alone.",
+    )
+    return Grid(
+        (*columns, Column("bytes a row", group="on disk")), rows, cells, notes, corner="model"
+    )
 
 
 def show_shape(lines):
     """A step of EM, and all the rest, against columns and depth."""
-    rows, cells = [], []
+    rows = []
+    cells = []
     for d, depth in dict.fromkeys((line["key"]["d"], line["key"]["depth"]) for line in lines):
         pair = [line for line in lines if (line["key"]["d"], line["key"]["depth"]) == (d, depth)]
-        few, many = min(pair, key=lambda line: line["n_iter"]), max(pair, key=lambda line: line["n_iter"])
+        few = min(pair, key=lambda line: line["n_iter"])
+        many = max(pair, key=lambda line: line["n_iter"])
         if few["n_iter"] == many["n_iter"]:
             continue
-        n, more = few["key"]["n"], many["n_iter"] - few["n_iter"]
+        n = few["key"]["n"]
+        more = many["n_iter"] - few["n_iter"]
         step = (many["seconds"] - few["seconds"]) / more
         rows.append(f"{d} columns, depth {depth}")
-        cells.append((many["size"], Cell(1e6 * step / n), Cell(few["seconds"] - few["n_iter"] * step),
-                      megabytes(many), Cell(many["disk"] / n, None, 0)))
-    columns = (Column("leaves in the end"), Column("a step of EM, µs a row"), Column("all else, s"),
-               Column("most memory, MB"), Column("bytes a row on disk"))
+        cells.append(
+            (
+                many["size"],
+                Cell(1e6 * step / n),
+                Cell(few["seconds"] - few["n_iter"] * step),
+                megabytes(many),
+                Cell(many["disk"] / n, None, 0),
+            )
+        )
+    columns = (
+        Column("leaves in the end"),
+        Column("a step of EM, µs a row"),
+        Column("all else, s"),
+        Column("most memory, MB"),
+        Column("bytes a row on disk"),
+    )
     notes = (f"PiecewiseLinearRegressor, {lines[0]['key']['n']:,} rows in chunks; processor time.",)
     return Grid(columns, rows, cells, notes, corner="shape")
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-show-rest
 def show_workers(lines):
     """Seconds of all processors, of the client, and by the clock."""
-    rows, cells = [], []
+    rows = []
+    cells = []
     for line in lines:
         key = line["key"]
         way = {"memory": "in memory", "1": "1 worker"}.get(key["way"], f"{key['way']} workers")
         rows.append(f"{short(key['model'])}, {way}")
-        cells.append((Cell(line["seconds"]), "client" in line and Cell(line["client"]) or None,
-                      Cell(line["clock"]), line["load"]))
-    columns = (Column("all processors, s"), Column("of these the client and scheduler, s"), Column("by the clock, s"),
-               Column("load of the machine"))
-    return Grid(columns, rows, cells, (f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns.",), "model")
+        cells.append(
+            (
+                Cell(line["seconds"]),
+                "client" in line and Cell(line["client"]) or None,
+                Cell(line["clock"]),
+                line["load"],
+            )
+        )
+    columns = (
+        Column("all processors, s"),
+        Column("of these the client and scheduler, s"),
+        Column("by the clock, s"),
+        Column("load of the machine"),
+    )
+    return Grid(
+        columns,
+        rows,
+        cells,
+        (f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns.",),
+        "model",
+    )
 
 
 def show_traffic(lines):
     """Passes, and bytes out and back."""
-    rows, cells = [], []
+    rows = []
+    cells = []
     for line in lines:
-        key, steps = line["key"], line["key"]["model"] == "PiecewiseLinearRegressor"
+        key = line["key"]
+        steps = line["key"]["model"] == "PiecewiseLinearRegressor"
         rows.append(f"{short(key['model'])}, {key['d']} columns, depth {key['depth']}")
-        step = [Cell(line[f"step_{name}"] / 1000 ** (name != "passes"), None, 1) for name in ("passes", "sent", "back")]
-        cells.append((line["passes"], line["sent"] / 1000, line["back"] / 1000, *(step if steps else (None,) * 3)))
+        step = [
+            Cell(line[f"step_{name}"] / 1000 ** (name != "passes"), None, 1)
+            for name in ("passes", "sent", "back")
+        ]
+        cells.append(
+            (
+                line["passes"],
+                line["sent"] / 1000,
+                line["back"] / 1000,
+                *(step if steps else (None,) * 3),
+            )
+        )
     groups = ("a whole fit", "a step of EM")
-    columns = [Column(name, group=group) for group in groups
-               for name in ("passes", "kB to each worker", "kB back from each block")]
+    columns = [
+        Column(name, group=group)
+        for group in groups
+        for name in ("passes", "kB to each worker", "kB back from each block")
+    ]
     return Grid(columns, rows, cells, (), corner="model")
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-tables
 _QUICK = "Quick: small tables, on which what is constant weighs more than it does in large ones."
 TABLES = (
-    Table("beyond-rows", "Seconds and memory against rows", "beyond", row_jobs, measure, show_rows, (), _QUICK),
-    Table("beyond-shape", "A step of EM against columns and depth", "beyond", shape_jobs, measure, show_shape, (),
-          _QUICK),
-    Table("beyond-workers", "A cluster of processes on one machine", "beyond", worker_jobs, measure, show_workers,
-          ("dask", "distributed"), _QUICK),
-    Table("beyond-traffic", "What moves over a network", "beyond", traffic_jobs, measure, show_traffic, (), _QUICK),
+    Table(
+        "beyond-rows",
+        "Seconds and memory against rows",
+        "beyond",
+        row_jobs,
+        measure,
+        show_rows,
+        (),
+        _QUICK,
+    ),
+    Table(
+        "beyond-shape",
+        "A step of EM against columns and depth",
+        "beyond",
+        shape_jobs,
+        measure,
+        show_shape,
+        (),
+        _QUICK,
+    ),
+    Table(
+        "beyond-workers",
+        "A cluster of processes on one machine",
+        "beyond",
+        worker_jobs,
+        measure,
+        show_workers,
+        ("dask", "distributed"),
+        _QUICK,
+    ),
+    Table(
+        "beyond-traffic",
+        "What moves over a network",
+        "beyond",
+        traffic_jobs,
+        measure,
+        show_traffic,
+        (),
+        _QUICK,
+    ),
 )

@@ -41,7 +41,8 @@ def cpu_seconds(call, repeats=3, enough=1.0):
 
 def pass_seconds(X, least=0.02):
     """Processor time in which NumPy adds up the numbers of X once: the floor (K1)."""
-    n, spent = 1, 0.0
+    n = 1
+    spent = 0.0
     while spent < least:
         n *= 4
         spent = cpu_seconds(lambda n=n: [X.sum() for _ in range(n)], enough=np.inf)
@@ -88,7 +89,8 @@ def step_task(n, d, L, K):
     rng = np.random.default_rng(0)
     X, y = classes_of(n, d)
     bins = merge_identical(X, [rng.random(L // d) for _ in range(d)])
-    S, model = incidence(codes(X, bins), bins), random_mixture(bins, y, np.ones(n), K, 2, rng)
+    S = incidence(codes(X, bins), bins)
+    model = random_mixture(bins, y, np.ones(n), K, 2, rng)
     options = dict(max_iter=_STEPS, tol=-np.inf, min_mass=0.0, n_inner=1)
     return TimedCall(lambda: fab(model, S, y, **options), X, _STEPS, lambda: bins.n_statements)
 
@@ -97,8 +99,9 @@ def rules_task(n, d, L, K, depth, restarts, shakes):
     """The rules of a trained forest of L trees of that depth; the forest itself is not counted."""
     X, y = classes_of(n, d)
     forest = RandomForestClassifier(L, max_depth=depth, random_state=0).fit(X, y)
-    model = RuleMixtureClassifier(forest, max_components=K, n_init=restarts, n_shakes=shakes,
-                                  random_state=0)
+    model = RuleMixtureClassifier(
+        forest, max_components=K, n_init=restarts, n_shakes=shakes, random_state=0
+    )
     return TimedCall(lambda: model.fit(X, y), X, questions=lambda: model.bins_.n_statements)
 
 
@@ -112,24 +115,39 @@ def piecewise_task(n, d, L, K, depth, shakes):
 def oblique_task(n, d, K, depth):
     """A tree of sparse sums of curves behind tilted questions; K leaves in the truth, and at most."""
     X, y = table_of(n, d, K)
-    return TimedCall(lambda: ObliqueAdditiveRegressor(max_components=K, max_depth=depth, random_state=0).fit(X, y), X)
+    return TimedCall(
+        lambda: ObliqueAdditiveRegressor(max_components=K, max_depth=depth, random_state=0).fit(
+            X, y
+        ),
+        X,
+    )
 
 
 def proxy_task(n, d, K, depth):
     """The proxy tree of a fitted Bayesian linear model, with K leaves at most."""
     X, y = table_of(n, d)
-    model = ProxyTreeRegressor(BayesianRidge().fit(X, y), max_leaves=K, max_depth=depth, random_state=0)
+    model = ProxyTreeRegressor(
+        BayesianRidge().fit(X, y), max_leaves=K, max_depth=depth, random_state=0
+    )
     return TimedCall(lambda: model.fit(X, y), X)
 
 
 def metatree_task(n, d, K, depth):
     """A forest of K meta-trees, the growing of its trees included."""
     X, y = classes_of(n, d)
-    return TimedCall(lambda: MetaTreeClassifier(n_trees=K, max_depth=depth, random_state=0).fit(X, y), X)
+    return TimedCall(
+        lambda: MetaTreeClassifier(n_trees=K, max_depth=depth, random_state=0).fit(X, y), X
+    )
 
 
-TASKS = {"step": step_task, "rules": rules_task, "piecewise": piecewise_task, "oblique": oblique_task,
-         "proxy": proxy_task, "metatree": metatree_task}
+TASKS = {
+    "step": step_task,
+    "rules": rules_task,
+    "piecewise": piecewise_task,
+    "oblique": oblique_task,
+    "proxy": proxy_task,
+    "metatree": metatree_task,
+}
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-jobs
 BASE = {
@@ -145,7 +163,13 @@ _QUICK_BASE = {
     "rules": {"n": 500, "d": 10, "L": 10, "K": 5, "depth": 4, "restarts": 2, "shakes": 10},
 }
 _EITHER_WAY = (0, -2, -1, 1)  # the base first
-DOUBLINGS = {"n": (0, -2, -1, 1, 2, 3, 4), "L": _EITHER_WAY, "d": (0, -1, 1, 2), "K": _EITHER_WAY, "depth": _EITHER_WAY}
+DOUBLINGS = {
+    "n": (0, -2, -1, 1, 2, 3, 4),
+    "L": _EITHER_WAY,
+    "d": (0, -1, 1, 2),
+    "K": _EITHER_WAY,
+    "depth": _EITHER_WAY,
+}
 
 
 def jobs(quick=False):
@@ -155,16 +179,25 @@ def jobs(quick=False):
     for letter, steps in doublings.items():
         for method, knobs in bases.items():
             for k in steps if letter in knobs else ():
-                yield {"part": "seconds", "method": method, **knobs, letter: int(knobs[letter] * 2.0**k),
-                       "repeats": repeats}
+                yield {
+                    "part": "seconds",
+                    "method": method,
+                    **knobs,
+                    letter: int(knobs[letter] * 2.0**k),
+                    "repeats": repeats,
+                }
     for k in () if quick else (0, -2, 2, 4):
-        yield from ({"part": "memory", "method": method, **knobs, "n": int(knobs["n"] * 2.0**k)}
-                    for method, knobs in bases.items())
+        yield from (
+            {"part": "memory", "method": method, **knobs, "n": int(knobs["n"] * 2.0**k)}
+            for method, knobs in bases.items()
+        )
 
 
 def measure(key):
     """Seconds and floor, or peak memory, of one key of `jobs`."""
-    knobs = {name: value for name, value in key.items() if name not in ("part", "method", "repeats")}
+    knobs = {
+        name: value for name, value in key.items() if name not in ("part", "method", "repeats")
+    }
     task = TASKS[key["method"]](**knobs)
     if key["part"] == "memory":
         return {"peak": peak_bytes(task.call), "table": task.X.nbytes}
@@ -174,34 +207,54 @@ def measure(key):
 # %% ../../nbs/bench/07_cost.ipynb #cost-slopes
 def slope(x, t):
     """Slope of log t over log x by least squares, and its standard error (nan from two points): (K3)."""
-    u, v = np.log(x) - np.mean(np.log(x)), np.log(t) - np.mean(np.log(t))
+    u = np.log(x) - np.mean(np.log(x))
+    v = np.log(t) - np.mean(np.log(t))
     found = u @ v / (u @ u)
     spare = len(u) - 2
-    return float(found), float(np.sqrt(np.sum((v - found * u) ** 2) / spare / (u @ u))) if spare else np.nan
+    return float(found), float(
+        np.sqrt(np.sum((v - found * u) ** 2) / spare / (u @ u))
+    ) if spare else np.nan
 
 
 def base_of(lines):
     """The knobs where the axes cross, of lines of one method: those of the full table, or of the quick one."""
     method = lines[0]["key"]["method"]
     bases = (BASE[method], _QUICK_BASE[method])
-    return next((base for base in bases if any(base.items() <= line["key"].items() for line in lines)), bases[0])
+    return next(
+        (base for base in bases if any(base.items() <= line["key"].items() for line in lines)),
+        bases[0],
+    )
 
 
 def axis(lines, letter, value):
     """(x, t) along one knob, all others at the base; x are questions for "L"; lines of one method and one part."""
     base = base_of(lines)
     rest = {name: at for name, at in base.items() if name != letter}
-    found = sorted((line["questions"] if letter == "L" else line["key"][letter], line[value]) for line in lines
-                   if letter in base and all(line["key"][name] == at for name, at in rest.items()))
+    found = sorted(
+        (line["questions"] if letter == "L" else line["key"][letter], line[value])
+        for line in lines
+        if letter in base and all(line["key"][name] == at for name, at in rest.items())
+    )
     return np.array(found, float).reshape(-1, 2).T
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-show
-METHODS = {"step": "one step of the mixture", "rules": "rules of a forest", "piecewise": "piecewise linear",
-          "oblique": "oblique additive", "proxy": "proxy tree", "metatree": "meta-trees"}
+METHODS = {
+    "step": "one step of the mixture",
+    "rules": "rules of a forest",
+    "piecewise": "piecewise linear",
+    "oblique": "oblique additive",
+    "proxy": "proxy tree",
+    "metatree": "meta-trees",
+}
 _LETTERS = {"n": "N", "L": "L", "d": "d", "K": "K", "depth": "depth"}
-_COLUMNS = (Column("seconds", group="base case"), Column("passes", group="base case"), Column("MB", group="memory"),
-           Column("tables", group="memory"), Column("slope in N", group="memory"),
-           *(Column(word, group="slope of seconds in") for word in _LETTERS.values()))
+_COLUMNS = (
+    Column("seconds", group="base case"),
+    Column("passes", group="base case"),
+    Column("MB", group="memory"),
+    Column("tables", group="memory"),
+    Column("slope in N", group="memory"),
+    *(Column(word, group="slope of seconds in") for word in _LETTERS.values()),
+)
 _NOTES = (
     "Seconds are processor time, the least of up to three; a pass is the time in which NumPy adds up all numbers of "
     "the table; memory is the peak of what Python and NumPy held during the fit, a table the bytes of X.",
@@ -224,15 +277,28 @@ def cells_of(seconds, memory):
     held = [line for line in memory if at and line["key"]["n"] == at[0]["key"]["n"]]
     room = [held[0]["peak"] / 1e6, held[0]["peak"] / held[0]["table"]] if held else [None, None]
     grows = slope_cell(axis(memory, "n", "peak")) if memory else None
-    return [*fit, *room, grows, *(slope_cell(axis(seconds, letter, "seconds")) for letter in _LETTERS)]
+    return [
+        *fit,
+        *room,
+        grows,
+        *(slope_cell(axis(seconds, letter, "seconds")) for letter in _LETTERS),
+    ]
 
 
 def show(lines):
     """The lines as a `Grid`: a row a method."""
-    rows, cells, bases = [], [], []
+    rows = []
+    cells = []
+    bases = []
     for method, label in METHODS.items():
-        seconds, memory = ([line for line in lines if line["key"]["method"] == method and line["key"]["part"] == part]
-                           for part in ("seconds", "memory"))
+        seconds, memory = (
+            [
+                line
+                for line in lines
+                if line["key"]["method"] == method and line["key"]["part"] == part
+            ]
+            for part in ("seconds", "memory")
+        )
         if seconds:
             rows.append(label)
             cells.append(cells_of(seconds, memory))
@@ -242,6 +308,13 @@ def show(lines):
 
 
 TABLES = (
-    Table("cost", "Cost of the five methods", "cost", jobs, measure, show,
-          quick="Quick: 500 rows, slopes in N and d from two points, a small forest and two restarts; no memory."),
+    Table(
+        "cost",
+        "Cost of the five methods",
+        "cost",
+        jobs,
+        measure,
+        show,
+        quick="Quick: 500 rows, slopes in N and d from two points, a small forest and two restarts; no memory.",
+    ),
 )

@@ -49,160 +49,569 @@ class Entry:
     openml: _OpenML | None = None
 
 
-_UCI, _DELVE, _STATLIB = "UCI Machine Learning Repository", "Delve or L. Torgo's collection", "StatLib"
-_JSE, _LIBSVM, _KEEL = "Journal of Statistics Education", "LIBSVM data page", "KEEL repository"
-_CC_BY, _FREE = "CC BY 4.0", "free for non-commercial research"
+_UCI = "UCI Machine Learning Repository"
+_DELVE = "Delve or L. Torgo's collection"
+_STATLIB = "StatLib"
+_JSE = "Journal of Statistics Education"
+_LIBSVM = "LIBSVM data page"
+_KEEL = "KEEL repository"
+_CC_BY = "CC BY 4.0"
+_FREE = "free for non-commercial research"
 _PUBLIC = "public; no licence text found"
-_HARA, _ETO, _WANG, _PROXY = "Hara", "Eto", "Wang", "Afrabandpey"  # each paper by its first author
+_HARA = "Hara"  # each paper by its first author
+_ETO = "Eto"
+_WANG = "Wang"
+_PROXY = "Afrabandpey"
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-hara
 _HARA = (
-    Entry("spambase", "binary", 4601, 57, (_HARA,), "an e-mail by how often words and characters occur; is it spam?",
-          _UCI, _CC_BY, "Hopkins, Reeber, Forman & Suermondt (1999), Spambase, UCI", "sorted by class",
-          _OpenML(44, "1")),
-    Entry("miniboone", "binary", 130_064, 50, (_HARA,),
-          "a particle event by fifty quantities of the detector; electron neutrino, or background?", _UCI, _CC_BY,
-          "Roe, Yang, Zhu et al. (2005), Nucl. Instrum. Methods A 543, 577-584",
-          "the paper counts one row more; -999 stands for readings that failed; sorted by class",
-          _OpenML(41150, "True")),
-    Entry("higgs", "binary", 18_477, 28, (_HARA,),
-          "a simulated collision by momenta, angles and derived masses; a Higgs boson, or background?", _UCI, _CC_BY,
-          "Baldi, Sadowski & Whiteson (2014), Nature Communications 5, 4308",
-          "a sample: 18,477 of the 11,000,000 rows, from two public samples joined, rounded to three decimals, "
-          "repeated rows dropped; not a uniform draw"),
-    Entry("energy", "regression", 768, 8, (_HARA,), "the shape of a simulated building; its heating load", _UCI, _CC_BY,
-          "Tsanas & Xifara (2012), Energy and Buildings 49, 560-567", "the cooling load is left out"),
+    Entry(
+        "spambase",
+        "binary",
+        4601,
+        57,
+        (_HARA,),
+        "an e-mail by how often words and characters occur; is it spam?",
+        _UCI,
+        _CC_BY,
+        "Hopkins, Reeber, Forman & Suermondt (1999), Spambase, UCI",
+        "sorted by class",
+        _OpenML(44, "1"),
+    ),
+    Entry(
+        "miniboone",
+        "binary",
+        130_064,
+        50,
+        (_HARA,),
+        "a particle event by fifty quantities of the detector; electron neutrino, or background?",
+        _UCI,
+        _CC_BY,
+        "Roe, Yang, Zhu et al. (2005), Nucl. Instrum. Methods A 543, 577-584",
+        "the paper counts one row more; -999 stands for readings that failed; sorted by class",
+        _OpenML(41150, "True"),
+    ),
+    Entry(
+        "higgs",
+        "binary",
+        18_477,
+        28,
+        (_HARA,),
+        "a simulated collision by momenta, angles and derived masses; a Higgs boson, or background?",
+        _UCI,
+        _CC_BY,
+        "Baldi, Sadowski & Whiteson (2014), Nature Communications 5, 4308",
+        "a sample: 18,477 of the 11,000,000 rows, from two public samples joined, rounded to three decimals, "
+        "repeated rows dropped; not a uniform draw",
+    ),
+    Entry(
+        "energy",
+        "regression",
+        768,
+        8,
+        (_HARA,),
+        "the shape of a simulated building; its heating load",
+        _UCI,
+        _CC_BY,
+        "Tsanas & Xifara (2012), Energy and Buildings 49, 560-567",
+        "the cooling load is left out",
+    ),
 )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-eto
 _MANUAL = "Rasmussen, Neal, Hinton et al. (1996), The DELVE manual, University of Toronto"
 _ETO = (
-    Entry("abalone", "regression", 4177, 8, (_ETO, _WANG), "a shellfish by its measures and weights; its rings", _UCI,
-          _CC_BY, "Nash, Sellers, Talbot, Cawthorn & Ford (1994), Sea Fisheries Division Technical Report 48",
-          "sex is coded M = 1, F = 2, I = 3", _OpenML(183)),
-    Entry("ailerons", "regression", 13_750, 40, (_ETO, _WANG),
-          "the state of a flying F-16; what the pilot does to the ailerons", _DELVE, _PUBLIC,
-          "Camacho (1998), Inducing models of human control skills, ECML", "targets lie in -0.0036 to 0: rescale",
-          _OpenML(296)),
-    Entry("bank32nh", "regression", 8192, 32, (_ETO,),
-          "simulated customers of a bank in queues; the share turned away", _DELVE, _PUBLIC, _MANUAL,
-          openml=_OpenML(558)),
-    Entry("cal_housing", "regression", 20_640, 8, (_ETO, _WANG),
-          "a Californian block of 1990 by place, people and income; its median house value", _STATLIB, _FREE,
-          "Pace & Barry (1997), Statistics & Probability Letters 33, 291-297",
-          "Wang's cadata; target in dollars, cut off at 500,001", _OpenML(537)),
-    Entry("communities", "regression", 1994, 99, (_ETO,),
-          "an American community by census and police figures; violent crimes per head", _UCI, _CC_BY,
-          "Redmond & Baveja (2002), European Journal of Operational Research 141, 660-678",
-          "the 23 columns with gaps and five that only name the place are left out"),
-    Entry("comp_activ", "regression", 8192, 21, (_ETO, _WANG),
-          "counters of a busy computer; the share of time its processors ran user programs", _DELVE, _PUBLIC, _MANUAL,
-          "22 attributes in some tables count the target", _OpenML(197)),
-    Entry("kin8nm", "regression", 8192, 8, (_ETO, _WANG),
-          "eight joint angles of a simulated arm; how far its hand is from a target", _DELVE, _PUBLIC, _MANUAL,
-          "Wang's kinematics", _OpenML(189)),
-    Entry("pol", "regression", 15_000, 48, (_ETO,), "a problem of a telephone network, not described further",
-          _DELVE, _PUBLIC, "Weiss & Indurkhya (1995), J. Artificial Intelligence Research 3, 383-403",
-          "22 of the 48 columns are constant", _OpenML(201)),
-    Entry("puma32H", "regression", 8192, 32, (_ETO,),
-          "positions, speeds and torques of a simulated Puma arm; an angular acceleration", _DELVE, _PUBLIC, _MANUAL,
-          openml=_OpenML(308)),
+    Entry(
+        "abalone",
+        "regression",
+        4177,
+        8,
+        (_ETO, _WANG),
+        "a shellfish by its measures and weights; its rings",
+        _UCI,
+        _CC_BY,
+        "Nash, Sellers, Talbot, Cawthorn & Ford (1994), Sea Fisheries Division Technical Report 48",
+        "sex is coded M = 1, F = 2, I = 3",
+        _OpenML(183),
+    ),
+    Entry(
+        "ailerons",
+        "regression",
+        13_750,
+        40,
+        (_ETO, _WANG),
+        "the state of a flying F-16; what the pilot does to the ailerons",
+        _DELVE,
+        _PUBLIC,
+        "Camacho (1998), Inducing models of human control skills, ECML",
+        "targets lie in -0.0036 to 0: rescale",
+        _OpenML(296),
+    ),
+    Entry(
+        "bank32nh",
+        "regression",
+        8192,
+        32,
+        (_ETO,),
+        "simulated customers of a bank in queues; the share turned away",
+        _DELVE,
+        _PUBLIC,
+        _MANUAL,
+        openml=_OpenML(558),
+    ),
+    Entry(
+        "cal_housing",
+        "regression",
+        20_640,
+        8,
+        (_ETO, _WANG),
+        "a Californian block of 1990 by place, people and income; its median house value",
+        _STATLIB,
+        _FREE,
+        "Pace & Barry (1997), Statistics & Probability Letters 33, 291-297",
+        "Wang's cadata; target in dollars, cut off at 500,001",
+        _OpenML(537),
+    ),
+    Entry(
+        "communities",
+        "regression",
+        1994,
+        99,
+        (_ETO,),
+        "an American community by census and police figures; violent crimes per head",
+        _UCI,
+        _CC_BY,
+        "Redmond & Baveja (2002), European Journal of Operational Research 141, 660-678",
+        "the 23 columns with gaps and five that only name the place are left out",
+    ),
+    Entry(
+        "comp_activ",
+        "regression",
+        8192,
+        21,
+        (_ETO, _WANG),
+        "counters of a busy computer; the share of time its processors ran user programs",
+        _DELVE,
+        _PUBLIC,
+        _MANUAL,
+        "22 attributes in some tables count the target",
+        _OpenML(197),
+    ),
+    Entry(
+        "kin8nm",
+        "regression",
+        8192,
+        8,
+        (_ETO, _WANG),
+        "eight joint angles of a simulated arm; how far its hand is from a target",
+        _DELVE,
+        _PUBLIC,
+        _MANUAL,
+        "Wang's kinematics",
+        _OpenML(189),
+    ),
+    Entry(
+        "pol",
+        "regression",
+        15_000,
+        48,
+        (_ETO,),
+        "a problem of a telephone network, not described further",
+        _DELVE,
+        _PUBLIC,
+        "Weiss & Indurkhya (1995), J. Artificial Intelligence Research 3, 383-403",
+        "22 of the 48 columns are constant",
+        _OpenML(201),
+    ),
+    Entry(
+        "puma32H",
+        "regression",
+        8192,
+        32,
+        (_ETO,),
+        "positions, speeds and torques of a simulated Puma arm; an angular acceleration",
+        _DELVE,
+        _PUBLIC,
+        _MANUAL,
+        openml=_OpenML(308),
+    ),
 )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-proxy
 _PROXY = (
-    Entry("bodyfat", "regression", 252, 13, (_PROXY,), "a man by age, weight and girths; his share of body fat",
-          _STATLIB, _FREE, "Johnson (1996), Journal of Statistics Education 4(1)",
-          "without the density, from which the target was worked out", _OpenML(560, drop=("Density",))),
-    Entry("baseball", "regression", 337, 16, (_PROXY,), "a player's season of 1991; his salary of 1992", _JSE, _PUBLIC,
-          "Watnik (1998), Journal of Statistics Education 6(2)", "thousands of dollars; not the Hitters table"),
-    Entry("auto_risk", "regression", 199, 15, (_PROXY,), "a car of 1985 by its build and price; an insurer's risk mark",
-          _UCI, _CC_BY, "Schlimmer (1987), Automobile, UCI",
-          "199 of 205 rows and the columns that are numbers; the mark is an integer from -2 to 3"),
-    Entry("bike_rental", "regression", 731, 11, (_PROXY,), "a day of 2011 or 2012 by calendar and weather; bikes lent",
-          _UCI, _CC_BY, "Fanaee-T & Gama (2014), Progress in Artificial Intelligence 2, 113-127",
-          "in order of time; categories are the integers of the source"),
-    Entry("auto_mpg", "regression", 392, 7, (_PROXY, _WANG), "a car of 1970 to 1982; its miles per gallon", _UCI,
-          _CC_BY, "Quinlan (1993), Combining instance-based and model-based learning, ICML, 236-243",
-          "six rows without horsepower are left out", _OpenML(196)),
-    Entry("wine_red", "regression", 1599, 11, (_PROXY,), "a red wine by its chemistry; the tasters' mark", _UCI, _CC_BY,
-          "Cortez, Cerdeira, Almeida, Matos & Reis (2009), Decision Support Systems 47, 547-553",
-          openml=_OpenML(40691)),
-    Entry("boston", "regression", 506, 13, (_PROXY, _WANG), "a part of Boston in 1970; its median house value",
-          _STATLIB, _FREE, "Harrison & Rubinfeld (1978), J. Environmental Economics and Management 5, 81-102",
-          "its column B encodes race and is rightly contested; here to match the papers only", _OpenML(531)),
+    Entry(
+        "bodyfat",
+        "regression",
+        252,
+        13,
+        (_PROXY,),
+        "a man by age, weight and girths; his share of body fat",
+        _STATLIB,
+        _FREE,
+        "Johnson (1996), Journal of Statistics Education 4(1)",
+        "without the density, from which the target was worked out",
+        _OpenML(560, drop=("Density",)),
+    ),
+    Entry(
+        "baseball",
+        "regression",
+        337,
+        16,
+        (_PROXY,),
+        "a player's season of 1991; his salary of 1992",
+        _JSE,
+        _PUBLIC,
+        "Watnik (1998), Journal of Statistics Education 6(2)",
+        "thousands of dollars; not the Hitters table",
+    ),
+    Entry(
+        "auto_risk",
+        "regression",
+        199,
+        15,
+        (_PROXY,),
+        "a car of 1985 by its build and price; an insurer's risk mark",
+        _UCI,
+        _CC_BY,
+        "Schlimmer (1987), Automobile, UCI",
+        "199 of 205 rows and the columns that are numbers; the mark is an integer from -2 to 3",
+    ),
+    Entry(
+        "bike_rental",
+        "regression",
+        731,
+        11,
+        (_PROXY,),
+        "a day of 2011 or 2012 by calendar and weather; bikes lent",
+        _UCI,
+        _CC_BY,
+        "Fanaee-T & Gama (2014), Progress in Artificial Intelligence 2, 113-127",
+        "in order of time; categories are the integers of the source",
+    ),
+    Entry(
+        "auto_mpg",
+        "regression",
+        392,
+        7,
+        (_PROXY, _WANG),
+        "a car of 1970 to 1982; its miles per gallon",
+        _UCI,
+        _CC_BY,
+        "Quinlan (1993), Combining instance-based and model-based learning, ICML, 236-243",
+        "six rows without horsepower are left out",
+        _OpenML(196),
+    ),
+    Entry(
+        "wine_red",
+        "regression",
+        1599,
+        11,
+        (_PROXY,),
+        "a red wine by its chemistry; the tasters' mark",
+        _UCI,
+        _CC_BY,
+        "Cortez, Cerdeira, Almeida, Matos & Reis (2009), Decision Support Systems 47, 547-553",
+        openml=_OpenML(40691),
+    ),
+    Entry(
+        "boston",
+        "regression",
+        506,
+        13,
+        (_PROXY, _WANG),
+        "a part of Boston in 1970; its median house value",
+        _STATLIB,
+        _FREE,
+        "Harrison & Rubinfeld (1978), J. Environmental Economics and Management 5, 81-102",
+        "its column B encodes race and is rightly contested; here to match the papers only",
+        _OpenML(531),
+    ),
 )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-wang-numbers
 _WANG_NUMBERS = (
-    Entry("stock", "regression", 950, 9, (_WANG,), "a day's share prices of nine aerospace companies; that of a tenth",
-          _DELVE, _PUBLIC, "Torgo (1999), Inductive learning of tree-based regression models, University of Porto",
-          "in order of time", _OpenML(223)),
-    Entry("space_ga", "regression", 3107, 6, (_WANG,),
-          "an American county by people, schooling, homes, income and place; log share of votes cast in 1980",
-          _STATLIB, _FREE, "Pace & Barry (1997), Geographical Analysis 29, 232-247", openml=_OpenML(507)),
-    Entry("parkinsons", "regression", 5875, 20, (_WANG,),
-          "a recording of a patient's voice; the total score of the illness", _UCI, _CC_BY,
-          "Tsanas, Little, McSharry & Ramig (2010), IEEE Trans. Biomedical Engineering 57, 884-893",
-          "includes the number of the patient, of whom there are 42: shuffled folds know each patient"),
-    Entry("cpusmall", "regression", 8192, 12, (_WANG,), "comp_activ with twelve of its counters", _DELVE, _PUBLIC,
-          _MANUAL, openml=_OpenML(227)),
-    Entry("puma8NH", "regression", 8192, 8, (_WANG,), "the Puma arm again, by eight columns", _DELVE, _PUBLIC,
-          _MANUAL, openml=_OpenML(225)),
+    Entry(
+        "stock",
+        "regression",
+        950,
+        9,
+        (_WANG,),
+        "a day's share prices of nine aerospace companies; that of a tenth",
+        _DELVE,
+        _PUBLIC,
+        "Torgo (1999), Inductive learning of tree-based regression models, University of Porto",
+        "in order of time",
+        _OpenML(223),
+    ),
+    Entry(
+        "space_ga",
+        "regression",
+        3107,
+        6,
+        (_WANG,),
+        "an American county by people, schooling, homes, income and place; log share of votes cast in 1980",
+        _STATLIB,
+        _FREE,
+        "Pace & Barry (1997), Geographical Analysis 29, 232-247",
+        openml=_OpenML(507),
+    ),
+    Entry(
+        "parkinsons",
+        "regression",
+        5875,
+        20,
+        (_WANG,),
+        "a recording of a patient's voice; the total score of the illness",
+        _UCI,
+        _CC_BY,
+        "Tsanas, Little, McSharry & Ramig (2010), IEEE Trans. Biomedical Engineering 57, 884-893",
+        "includes the number of the patient, of whom there are 42: shuffled folds know each patient",
+    ),
+    Entry(
+        "cpusmall",
+        "regression",
+        8192,
+        12,
+        (_WANG,),
+        "comp_activ with twelve of its counters",
+        _DELVE,
+        _PUBLIC,
+        _MANUAL,
+        openml=_OpenML(227),
+    ),
+    Entry(
+        "puma8NH",
+        "regression",
+        8192,
+        8,
+        (_WANG,),
+        "the Puma arm again, by eight columns",
+        _DELVE,
+        _PUBLIC,
+        _MANUAL,
+        openml=_OpenML(225),
+    ),
 )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-wang-classes
 _WANG_CLASSES = (
-    Entry("banana", "binary", 5300, 2, (_WANG,), "two bent clouds of points that overlap", _KEEL, _PUBLIC,
-          "Rätsch, Onoda & Müller (2001), Machine Learning 42, 287-320", "400 rows in the paper"),
-    Entry("australian", "binary", 690, 14, (_WANG,), "an applicant for a credit card, disguised; was it granted?", _UCI,
-          _CC_BY, "Quinlan (1987), Int. J. Man-Machine Studies 27, 221-234", "categories are integers",
-          _OpenML(40981, "1")),
-    Entry("pima_diabetes", "binary", 768, 8, (_WANG,), "a Pima woman's measurements; diabetes within five years?",
-          "National Institute of Diabetes and Digestive and Kidney Diseases", "public domain",
-          "Smith, Everhart, Dickson, Knowler & Johannes (1988), Proc. Computer Applications in Medical Care, 261-265",
-          "zeros stand for missing values", _OpenML(37, "tested_positive")),
-    Entry("fourclass", "binary", 862, 2, (_WANG,), "scattered islands in the plane, in two groups", _LIBSVM, _PUBLIC,
-          "Ho & Kleinberg (1996), Building projectable classifiers of arbitrary complexity, ICPR, 880-885",
-          "scaled to [-1, 1]"),
-    Entry("splice", "binary", 3175, 60, (_WANG,), "sixty bases of DNA; do two genes' parts join in the middle?", _UCI,
-          _CC_BY, "Noordewier, Towell & Shavlik (1991), Advances in Neural Information Processing Systems 3",
-          "1000 rows in the paper; 15 rows with ambiguous bases left out; A = 1, G = 2, C = 3, T = 4; sorted by class"),
-    Entry("banknote", "binary", 1372, 4, (_WANG,), "wavelet statistics of a scanned banknote; is it forged?", _UCI,
-          _CC_BY, "Lohweg (2012), Banknote authentication, UCI", "sorted by class", _OpenML(1462, "2")),
-    Entry("titanic", "binary", 2201, 3, (_WANG,), "class, age and sex of someone aboard; saved?", _KEEL, _PUBLIC,
-          "Dawson (1995), Journal of Statistics Education 3(3)", "14 distinct rows, most of them many times"),
-    Entry("svmguide1", "binary", 7089, 4, (_WANG,), "four quantities of a particle event", _LIBSVM, _PUBLIC,
-          "Hsu, Chang & Lin (2003), A practical guide to support vector classification, National Taiwan University",
-          "the 3089 rows meant for training come first"),
-    Entry("eeg_eye_state", "binary", 14_980, 14, (_WANG,), "fourteen electrodes at one moment; are the eyes closed?",
-          _UCI, _CC_BY, "Roesler (2013), EEG Eye State, UCI",
-          "one person, in order of time: shuffled folds leak neighbours; four rows hold spikes", _OpenML(1471, "2")),
-    Entry("magic04", "binary", 19_020, 10, (_WANG,), "the shape of a shower of light in a telescope; a gamma ray?",
-          _UCI, _CC_BY, "Bock, Chilingarian, Gaug et al. (2004), Nucl. Instrum. Methods A 516, 511-528",
-          "sorted by class", _OpenML(1120, "g")),
-    Entry("cod_rna", "binary", 59_535, 8, (_WANG,), "two RNA sequences by energy and composition; non-coding RNA?",
-          _LIBSVM, _PUBLIC, "Uzilov, Keegan & Mathews (2006), BMC Bioinformatics 7, 173", "nearly sorted by class"),
-    Entry("ijcnn1", "binary", 30_000, 22, (_WANG,), "the state of an engine's cylinders; does it misfire?", _LIBSVM,
-          _PUBLIC, "Prokhorov (2001), IJCNN 2001 neural network competition",
-          "a sample: 30,000 of the 141,691 rows, drawn without replacement"),
+    Entry(
+        "banana",
+        "binary",
+        5300,
+        2,
+        (_WANG,),
+        "two bent clouds of points that overlap",
+        _KEEL,
+        _PUBLIC,
+        "Rätsch, Onoda & Müller (2001), Machine Learning 42, 287-320",
+        "400 rows in the paper",
+    ),
+    Entry(
+        "australian",
+        "binary",
+        690,
+        14,
+        (_WANG,),
+        "an applicant for a credit card, disguised; was it granted?",
+        _UCI,
+        _CC_BY,
+        "Quinlan (1987), Int. J. Man-Machine Studies 27, 221-234",
+        "categories are integers",
+        _OpenML(40981, "1"),
+    ),
+    Entry(
+        "pima_diabetes",
+        "binary",
+        768,
+        8,
+        (_WANG,),
+        "a Pima woman's measurements; diabetes within five years?",
+        "National Institute of Diabetes and Digestive and Kidney Diseases",
+        "public domain",
+        "Smith, Everhart, Dickson, Knowler & Johannes (1988), Proc. Computer Applications in Medical Care, 261-265",
+        "zeros stand for missing values",
+        _OpenML(37, "tested_positive"),
+    ),
+    Entry(
+        "fourclass",
+        "binary",
+        862,
+        2,
+        (_WANG,),
+        "scattered islands in the plane, in two groups",
+        _LIBSVM,
+        _PUBLIC,
+        "Ho & Kleinberg (1996), Building projectable classifiers of arbitrary complexity, ICPR, 880-885",
+        "scaled to [-1, 1]",
+    ),
+    Entry(
+        "splice",
+        "binary",
+        3175,
+        60,
+        (_WANG,),
+        "sixty bases of DNA; do two genes' parts join in the middle?",
+        _UCI,
+        _CC_BY,
+        "Noordewier, Towell & Shavlik (1991), Advances in Neural Information Processing Systems 3",
+        "1000 rows in the paper; 15 rows with ambiguous bases left out; A = 1, G = 2, C = 3, T = 4; sorted by class",
+    ),
+    Entry(
+        "banknote",
+        "binary",
+        1372,
+        4,
+        (_WANG,),
+        "wavelet statistics of a scanned banknote; is it forged?",
+        _UCI,
+        _CC_BY,
+        "Lohweg (2012), Banknote authentication, UCI",
+        "sorted by class",
+        _OpenML(1462, "2"),
+    ),
+    Entry(
+        "titanic",
+        "binary",
+        2201,
+        3,
+        (_WANG,),
+        "class, age and sex of someone aboard; saved?",
+        _KEEL,
+        _PUBLIC,
+        "Dawson (1995), Journal of Statistics Education 3(3)",
+        "14 distinct rows, most of them many times",
+    ),
+    Entry(
+        "svmguide1",
+        "binary",
+        7089,
+        4,
+        (_WANG,),
+        "four quantities of a particle event",
+        _LIBSVM,
+        _PUBLIC,
+        "Hsu, Chang & Lin (2003), A practical guide to support vector classification, National Taiwan University",
+        "the 3089 rows meant for training come first",
+    ),
+    Entry(
+        "eeg_eye_state",
+        "binary",
+        14_980,
+        14,
+        (_WANG,),
+        "fourteen electrodes at one moment; are the eyes closed?",
+        _UCI,
+        _CC_BY,
+        "Roesler (2013), EEG Eye State, UCI",
+        "one person, in order of time: shuffled folds leak neighbours; four rows hold spikes",
+        _OpenML(1471, "2"),
+    ),
+    Entry(
+        "magic04",
+        "binary",
+        19_020,
+        10,
+        (_WANG,),
+        "the shape of a shower of light in a telescope; a gamma ray?",
+        _UCI,
+        _CC_BY,
+        "Bock, Chilingarian, Gaug et al. (2004), Nucl. Instrum. Methods A 516, 511-528",
+        "sorted by class",
+        _OpenML(1120, "g"),
+    ),
+    Entry(
+        "cod_rna",
+        "binary",
+        59_535,
+        8,
+        (_WANG,),
+        "two RNA sequences by energy and composition; non-coding RNA?",
+        _LIBSVM,
+        _PUBLIC,
+        "Uzilov, Keegan & Mathews (2006), BMC Bioinformatics 7, 173",
+        "nearly sorted by class",
+    ),
+    Entry(
+        "ijcnn1",
+        "binary",
+        30_000,
+        22,
+        (_WANG,),
+        "the state of an engine's cylinders; does it misfire?",
+        _LIBSVM,
+        _PUBLIC,
+        "Prokhorov (2001), IJCNN 2001 neural network competition",
+        "a sample: 30,000 of the 141,691 rows, drawn without replacement",
+    ),
 )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-toys
-_TOYS = tuple(Entry(*line) for line in (
-    ("breast_cancer", "binary", 569, 30, (), "nuclei of cells in an image; is the tumour benign?", _UCI, _CC_BY,
-     "Street, Wolberg & Mangasarian (1993), Nuclear feature extraction for breast tumor diagnosis, SPIE 1905"),
-    ("iris", "multiclass", 150, 4, (), "four measures of a flower; which iris?", _UCI, _CC_BY,
-     "Fisher (1936), Annals of Eugenics 7, 179-188"),
-    ("wine", "multiclass", 178, 13, (), "a wine's chemistry; which of three growers?", _UCI, _CC_BY,
-     "Aeberhard & Forina (1992), Wine, UCI"),
-    ("digits", "multiclass", 1797, 64, (), "a written digit in eight by eight greys; which?", _UCI, _CC_BY,
-     "Alpaydin & Kaynak (1998), Optical recognition of handwritten digits, UCI"),
-    ("diabetes", "regression", 442, 10, (), "a patient's age, sex and blood; the illness a year later",
-     "scikit-learn", _PUBLIC, "Efron, Hastie, Johnstone & Tibshirani (2004), Annals of Statistics 32, 407-499"),
-))
-_CATALOGUE = {entry.name: entry for part in (_HARA, _ETO, _PROXY, _WANG_NUMBERS, _WANG_CLASSES, _TOYS)
-              for entry in part}
+_TOYS = tuple(
+    Entry(*line)
+    for line in (
+        (
+            "breast_cancer",
+            "binary",
+            569,
+            30,
+            (),
+            "nuclei of cells in an image; is the tumour benign?",
+            _UCI,
+            _CC_BY,
+            "Street, Wolberg & Mangasarian (1993), Nuclear feature extraction for breast tumor diagnosis, SPIE 1905",
+        ),
+        (
+            "iris",
+            "multiclass",
+            150,
+            4,
+            (),
+            "four measures of a flower; which iris?",
+            _UCI,
+            _CC_BY,
+            "Fisher (1936), Annals of Eugenics 7, 179-188",
+        ),
+        (
+            "wine",
+            "multiclass",
+            178,
+            13,
+            (),
+            "a wine's chemistry; which of three growers?",
+            _UCI,
+            _CC_BY,
+            "Aeberhard & Forina (1992), Wine, UCI",
+        ),
+        (
+            "digits",
+            "multiclass",
+            1797,
+            64,
+            (),
+            "a written digit in eight by eight greys; which?",
+            _UCI,
+            _CC_BY,
+            "Alpaydin & Kaynak (1998), Optical recognition of handwritten digits, UCI",
+        ),
+        (
+            "diabetes",
+            "regression",
+            442,
+            10,
+            (),
+            "a patient's age, sex and blood; the illness a year later",
+            "scikit-learn",
+            _PUBLIC,
+            "Efron, Hastie, Johnstone & Tibshirani (2004), Annals of Statistics 32, 407-499",
+        ),
+    )
+)
+_CATALOGUE = {
+    entry.name: entry
+    for part in (_HARA, _ETO, _PROXY, _WANG_NUMBERS, _WANG_CLASSES, _TOYS)
+    for entry in part
+}
 
 
 def catalogue():
@@ -219,7 +628,10 @@ def entry_of(name):
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-dataset
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table: features, target, and what the catalogue says of it. The arrays are read-only: copy before changing."""
+    """A table: features, target, and what the catalogue says of it.
+
+    The arrays are read-only: copy before changing.
+    """
 
     name: str
     X: np.ndarray  # (n, d) float
@@ -260,61 +672,95 @@ def _from_file(path):
 def _from_toys(name):
     """X, y and names of a table that scikit-learn ships."""
     found = getattr(toys, f"load_{name}")()
-    return np.array(found.data, float), found.target.astype(float), tuple(map(str, found.feature_names))
+    return (
+        np.array(found.data, float),
+        found.target.astype(float),
+        tuple(map(str, found.feature_names)),
+    )
 
 
 def _from_openml(entry):
     """X, y and names of OpenML's copy, categories as codes in its order; rows with gaps are left out."""
-    found = fetch_openml(data_id=entry.openml.number, as_frame=False, parser="liac-arff", cache=True)
+    found = fetch_openml(
+        data_id=entry.openml.number, as_frame=False, parser="liac-arff", cache=True
+    )
     keep = [j for j, name in enumerate(found.feature_names) if name not in entry.openml.drop]
-    X, y = np.asarray(found.data, float)[:, keep], np.asarray(found.target)
+    X = np.asarray(found.data, float)[:, keep]
+    y = np.asarray(found.target)
     if entry.task == "binary":
         y = y.astype(str) == entry.openml.yes
-    y, full = y.astype(float), ~np.isnan(X).any(axis=1)
+    y = y.astype(float)
+    full = ~np.isnan(X).any(axis=1)
     return X[full], y[full], tuple(found.feature_names[j] for j in keep)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-check
 def _checked(entry, X, y, where):
     """Refuse rows that are not those of the catalogue."""
     if X.shape != (entry.rows, entry.columns):
-        raise ValueError(f"{entry.name} must have {entry.rows} rows of {entry.columns} features, {where} has {X.shape}")
+        raise ValueError(
+            f"{entry.name} must have {entry.rows} rows of {entry.columns} features, {where} has {X.shape}"
+        )
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise ValueError(f"{entry.name} must have no gaps, {where} has some")
     codes = np.unique(y)
     least, most = {"regression": (2, np.inf), "binary": (2, 2), "multiclass": (3, 100)}[entry.task]
-    if not least <= len(codes) <= most or (entry.task != "regression" and np.any(codes != np.arange(len(codes)))):
-        raise ValueError(f"{entry.name} must have a {entry.task} target, {where} has {codes[:5].tolist()}")
+    if not least <= len(codes) <= most or (
+        entry.task != "regression" and np.any(codes != np.arange(len(codes)))
+    ):
+        raise ValueError(
+            f"{entry.name} must have a {entry.task} target, {where} has {codes[:5].tolist()}"
+        )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-load
 @cache
 def _load(name, folder):
-    entry, path, said = entry_of(name), _file_of(name, folder), ""
+    entry = entry_of(name)
+    path = _file_of(name, folder)
+    said = ""
     if path:
-        (X, y, names), where = _from_file(path), path.name
+        (X, y, names) = _from_file(path)
+        where = path.name
     elif entry in _TOYS:
-        (X, y, names), where = _from_toys(name), "scikit-learn's copy"
+        (X, y, names) = _from_toys(name)
+        where = "scikit-learn's copy"
     elif entry.openml:
         where = f"OpenML's data set {entry.openml.number}"
         try:
             X, y, names = _from_openml(entry)
         except (OSError, ValueError) as problem:
-            raise FileNotFoundError(f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, "
-                                    f"and {where} did not come: {type(problem).__name__}: {problem}") from problem
+            raise FileNotFoundError(
+                f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, "
+                f"and {where} did not come: {type(problem).__name__}: {problem}"
+            ) from problem
         said = f"read from {where}, whose rows and codes may be in another order"
     else:
-        raise FileNotFoundError(f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, "
-                                "and no copy on OpenML with these rows is known")
+        raise FileNotFoundError(
+            f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, "
+            "and no copy on OpenML with these rows is known"
+        )
     _checked(entry, X, y, where)
     y = y if entry.task == "regression" else y.astype(int)
     X.flags.writeable = y.flags.writeable = False
     note = "; ".join(filter(None, (entry.note, said)))
-    return Dataset(name, X, y, names, entry.task, entry.about, entry.source, entry.licence, entry.citation, note)
+    return Dataset(
+        name,
+        X,
+        y,
+        names,
+        entry.task,
+        entry.about,
+        entry.source,
+        entry.licence,
+        entry.citation,
+        note,
+    )
 
 
 def load(name):
     """The `Dataset` of that name, from the folder FABINTERP_DATA names, scikit-learn, or OpenML, and then kept.
 
-    ValueError for a name that `catalogue()` has not, FileNotFoundError for a table that is in none of the places.
+    ValueError for a name that `catalogue()` has not, FileNotFoundError for a table that is in none
+    of the places.
     """
     return _load(name, os.environ.get("FABINTERP_DATA", ""))
 
@@ -324,7 +770,9 @@ def is_there(name):
     entry = entry_of(name)
     if entry in _TOYS or _file_of(name, os.environ.get("FABINTERP_DATA", "")):
         return True
-    fetched = Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")).expanduser() / "openml"
+    fetched = (
+        Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")).expanduser() / "openml"
+    )
     return bool(entry.openml) and any(fetched.glob(f"**/json/data/{entry.openml.number}.gz"))
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic
@@ -352,10 +800,25 @@ def synthetic2(n=1000, rng=None, flip=0.1):
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
 def _checkerboard():
     """The four regions of Synthetic1 as a `Tree`."""
-    left, below = Split((0,), 0.5), Split((1,), 0.5)
-    leaves = [None, None, Leaf((1.0, 0.0)), Leaf((0.0, 1.0)), None, Leaf((0.0, 1.0)), Leaf((1.0, 0.0))]
-    return Tree([left, below, None, None, below, None, None], [4, 3, -1, -1, 6, -1, -1], [1, 2, -1, -1, 5, -1, -1],
-                leaves, Columns(("x1", "x2"), (None, None)), (0, 1))
+    left = Split((0,), 0.5)
+    below = Split((1,), 0.5)
+    leaves = [
+        None,
+        None,
+        Leaf((1.0, 0.0)),
+        Leaf((0.0, 1.0)),
+        None,
+        Leaf((0.0, 1.0)),
+        Leaf((1.0, 0.0)),
+    ]
+    return Tree(
+        [left, below, None, None, below, None, None],
+        [4, 3, -1, -1, 6, -1, -1],
+        [1, 2, -1, -1, 5, -1, -1],
+        leaves,
+        Columns(("x1", "x2"), (None, None)),
+        (0, 1),
+    )
 
 
 SYNTHETIC1_TRUTH = _checkerboard()  # the tree that labelled Synthetic1 before the noise
@@ -368,29 +831,46 @@ def piecewise(seed, noise=0.1, n=3000, d=10):
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique-tree
 def _oblique_tree():
     """The three gates of (D5); a leaf answers the number of its expert."""
-    gates = (Split((8, 9), 0.613, (2.5, -1.6)), Split((5, 3), 0.358, (1.5, -0.7)), Split((2, 11), 0.715, (1.6, -0.5)))
+    gates = (
+        Split((8, 9), 0.613, (2.5, -1.6)),
+        Split((5, 3), 0.358, (1.5, -0.7)),
+        Split((2, 11), 0.715, (1.6, -0.5)),
+    )
     leaves = [None, None, None, *(Leaf(float(k)) for k in (1, 2, 3, 4))]
     columns = Columns(tuple(f"x{j}" for j in range(1, 16)), (None,) * 15)
-    return Tree([*gates, *[None] * 4], [2, 4, 6, -1, -1, -1, -1], [1, 3, 5, -1, -1, -1, -1], leaves, columns,
-                target="expert")
+    return Tree(
+        [*gates, *[None] * 4],
+        [2, 4, 6, -1, -1, -1, -1],
+        [1, 3, 5, -1, -1, -1, -1],
+        leaves,
+        columns,
+        target="expert",
+    )
 
 
 OBLIQUE_REGIONS = _oblique_tree()
-OBLIQUE_TRUTH = (frozenset({8, 9}), frozenset({
-    (frozenset({5, 3}), frozenset({frozenset({0, 1, 6}), frozenset({4, 6, 7})})),
-    (frozenset({2, 11}), frozenset({frozenset({0, 7}), frozenset({1, 7, 9})})),
-}))
+OBLIQUE_TRUTH = (
+    frozenset({8, 9}),
+    frozenset(
+        {
+            (frozenset({5, 3}), frozenset({frozenset({0, 1, 6}), frozenset({4, 6, 7})})),
+            (frozenset({2, 11}), frozenset({frozenset({0, 7}), frozenset({1, 7, 9})})),
+        }
+    ),
+)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique
 def oblique_experts(X):
     """(n, 4) what each of the four experts says of rows (n, d), without noise (D6)."""
     x = dict(enumerate(X.T, start=1))  # numbered as in the paper
-    return np.column_stack([
-        5 * np.sin(np.pi * x[1]) + 15 * (x[2] - 0.5) ** 2 - 4 * x[7] + 1,
-        7 / (1 + np.exp(5 - 10 * x[5])) + 5 * np.sin(np.pi * x[7] ** 2) - 5 * x[8] + 2,
-        8 * abs(x[1] - 0.5) + 7 * (3 * x[8] - 2) ** 2 - 4,
-        5 * np.cos(2 * np.pi * x[2]) + 5 * x[8] + 2 * np.log(100 * x[10] + 3) - 3,
-    ])
+    return np.column_stack(
+        [
+            5 * np.sin(np.pi * x[1]) + 15 * (x[2] - 0.5) ** 2 - 4 * x[7] + 1,
+            7 / (1 + np.exp(5 - 10 * x[5])) + 5 * np.sin(np.pi * x[7] ** 2) - 5 * x[8] + 2,
+            8 * abs(x[1] - 0.5) + 7 * (3 * x[8] - 2) ** 2 - 4,
+            5 * np.cos(2 * np.pi * x[2]) + 5 * x[8] + 2 * np.log(100 * x[10] + 3) - 3,
+        ]
+    )
 
 
 def oblique(seed, n=5000, d=15, noise=0.01):
@@ -403,24 +883,36 @@ def oblique(seed, n=5000, d=15, noise=0.01):
     return X, oblique_experts(X)[np.arange(n), expert] + rng.normal(0, noise, n)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-metatree
-def meta_tree(seed, n=1000, depth=3, d=5, arity=2, split_prob=0.5, n_classes=2, alpha=0.5, features=None):
+def meta_tree(
+    seed, n=1000, depth=3, d=5, arity=2, split_prob=0.5, n_classes=2, alpha=0.5, features=None
+):
     """X (n, d) codes, y (n,) class codes and the true `Tree`, a pruning drawn from its prior; Nakahara (1)-(4), (D7).
 
-    The representative tree asks the columns `features`, one a level; None draws `depth` of the d columns. Leaves hold
-    class shares from a symmetric Dirichlet of `alpha`.
+    The representative tree asks the columns `features`, one a level; None draws `depth` of the d
+    columns. Leaves hold class shares from a symmetric Dirichlet of `alpha`.
     """
     depth = depth if features is None else len(features)
-    if not (0 <= depth <= d and arity >= 2 and n_classes >= 2 and 0 <= split_prob <= 1 and alpha > 0):
-        raise ValueError("depth, arity, n_classes, split_prob, alpha must be 0 to d, at least 2, at least 2, 0 to 1, "
-                         f"positive, got {depth}, {arity}, {n_classes}, {split_prob}, {alpha}")
+    if not (
+        0 <= depth <= d and arity >= 2 and n_classes >= 2 and 0 <= split_prob <= 1 and alpha > 0
+    ):
+        raise ValueError(
+            "depth, arity, n_classes, split_prob, alpha must be 0 to d, at least 2, at least 2, 0 to 1, "
+            f"positive, got {depth}, {arity}, {n_classes}, {split_prob}, {alpha}"
+        )
     rng = np.random.default_rng(seed)
     features = tuple(rng.permutation(d)[:depth].tolist() if features is None else features)
     columns = Columns(tuple(f"x{j}" for j in range(d)), (None,) * d)
     levels = Levels(perfect(arity, depth), features, np.zeros(depth), columns)
     splits = draw(prior(levels.skeleton, split_prob), rng)  # (D7)
     shares = rng.dirichlet(np.full(n_classes, float(alpha)), levels.skeleton.size)  # (D8)
-    tree = said_tree(levels, 0, splits, lambda node: Leaf(tuple(shares[node].tolist())), columns,
-                     tuple(range(n_classes)))
+    tree = said_tree(
+        levels,
+        0,
+        splits,
+        lambda node: Leaf(tuple(shares[node].tolist())),
+        columns,
+        tuple(range(n_classes)),
+    )
     X = rng.integers(arity, size=(n, d)).astype(float)
     below = tree.predict_proba(X).cumsum(axis=1)[:, :-1]
     return X, (rng.random((n, 1)) > below).sum(axis=1), tree

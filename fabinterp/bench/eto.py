@@ -57,14 +57,34 @@ TABLE_1 = {  # test RMSE (its deviation over the folds), by METHODS_1
     "puma32H": "0.35(0.03) 0.33(0.03) 0.76(0.03) 0.35(0.17) 0.36(0.01) 0.46(0.03)",
 }
 REGRESSION = tuple(TABLE_1)
-BINARY = ("banana", "australian", "pima_diabetes", "fourclass", "splice", "banknote", "titanic", "svmguide1",
-          "eeg_eye_state", "magic04", "cod_rna", "ijcnn1")  # Wang and others, Table 4
+BINARY = (
+    "banana",
+    "australian",
+    "pima_diabetes",
+    "fourclass",
+    "splice",
+    "banknote",
+    "titanic",
+    "svmguide1",
+    "eeg_eye_state",
+    "magic04",
+    "cod_rna",
+    "ijcnn1",
+)  # Wang and others, Table 4
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-tables-2-4
 METHODS_2 = ("FAB/HMEs+", "BTLMs", "RegTree")
-TABLE_2 = {"experts": (9.7, 12.7, 97.0), "cardinality": (5.1, 33.0, 1.0), "total": (49.5, 419.1, 97.0)}
-TABLE_3 = {"RMSE": (0.195, 0.211, 0.197), "experts": (6, 11, 256), "cardinality": (4.5, 14, 1),
-           "total": (27, 154, 256)}
+TABLE_2 = {
+    "experts": (9.7, 12.7, 97.0),
+    "cardinality": (5.1, 33.0, 1.0),
+    "total": (49.5, 419.1, 97.0),
+}
+TABLE_3 = {
+    "RMSE": (0.195, 0.211, 0.197),
+    "experts": (6, 11, 256),
+    "cardinality": (4.5, 14, 1),
+    "total": (27, 154, 256),
+}
 TABLE_4 = {  # a feature's coefficient in each of the six experts
     "Time": (0.17, 0.31, 0.29, 0, 0, 0),
     "Holiday": (-0.16, -0.43, -0.20, 0, -0.29, -0.16),
@@ -73,15 +93,20 @@ TABLE_4 = {  # a feature's coefficient in each of the six experts
     "Power[-2]": (0.65, 0.36, 0, 0.29, 0, 0),
     "Power[-3]": (-0.19, 0, 0, 0, 0, 0),
     "Power[-4]": (0.65, 0, 0, -0.19, 0, 0),
-    "Mon": (0, 0, 0, 0, 0, 0), "Tue": (0, 0, 0, 0.17, 0, 0.05), "Wed": (0, 0, 0, 0.07, 0, 0),
-    "Thu": (0, 0, 0, 0.14, 0, 0), "Fri": (0, 0, 0, 0, 0, 0), "Sat": (0, 0, 0, 0, -0.28, 0),
+    "Mon": (0, 0, 0, 0, 0, 0),
+    "Tue": (0, 0, 0, 0.17, 0, 0.05),
+    "Wed": (0, 0, 0, 0.07, 0, 0),
+    "Thu": (0, 0, 0, 0.14, 0, 0),
+    "Fri": (0, 0, 0, 0, 0, 0),
+    "Sat": (0, 0, 0, 0, -0.28, 0),
     "Sun": (0, 0, 0, 0, -0.21, 0),
 }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-data
 NOISE = {"simulation sd 0.1": 0.1, "simulation var 0.1": 0.1**0.5}
 TEN = ("banana", "magic04")  # the binary tables of ten folds; the others have five
-N_FOLDS, N_SEEDS = 10, 20
+N_FOLDS = 10
+N_SEEDS = 20
 
 
 def standardised(A):
@@ -143,13 +168,18 @@ class TunedSVR(RegressorMixin, BaseEstimator):
     """SVR-RBF whose C and gamma (in units of 1/d) come from 3 folds of at most `most` rows."""
 
     def __init__(self, C=(1, 10), gamma=(0.1, 0.3, 1, 3), most=2000, random_state=0):
-        self.C, self.gamma, self.most, self.random_state = C, gamma, most, random_state
+        self.C = C
+        self.gamma = gamma
+        self.most = most
+        self.random_state = random_state
 
     def fit(self, X, y):
         """Choose C and gamma, then fit all rows; `refit_time_` are the seconds of the latter."""
         grid = {"C": list(self.C), "gamma": [g / X.shape[1] for g in self.gamma]}
         rows = np.random.default_rng(self.random_state).permutation(len(y))[: self.most]
-        found = GridSearchCV(SVR(), grid, scoring="neg_mean_squared_error", cv=3, refit=False).fit(X[rows], y[rows])
+        found = GridSearchCV(SVR(), grid, scoring="neg_mean_squared_error", cv=3, refit=False).fit(
+            X[rows], y[rows]
+        )
         start = time.perf_counter()
         self.svr_ = SVR(**found.best_params_).fit(X, y)
         self.refit_time_ = time.perf_counter() - start
@@ -178,7 +208,11 @@ def logistic(seed):
 def size(features):
     """Sizes of a model from the number of features in each of its equations."""
     features = np.asarray(features)
-    return {"experts": len(features), "features": float(features.mean()), "coefficients": int(np.sum(features + 1))}
+    return {
+        "experts": len(features),
+        "features": float(features.mean()),
+        "coefficients": int(np.sum(features + 1)),
+    }
 
 
 def size_of_ours(model):
@@ -234,12 +268,16 @@ REGRESSORS = {
     # the default asks for 10 % of the rows in a leaf; with our 2 % it is larger, slower and better
     "linear-tree fine": Method(partial(linear_tree, min_samples_leaf=0.02), size_of_linear_tree, 2),
 }
-CLASSIFIERS = {"structure": Method(ours_for_classes, experts_only), "logistic": Method(logistic, experts_only)}
+CLASSIFIERS = {
+    "structure": Method(ours_for_classes, experts_only),
+    "logistic": Method(logistic, experts_only),
+}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-fit
 def timed(model, X, y):
     """Fit; seconds on the wall, of the process, the share of tuning, and whether it converged."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -252,8 +290,11 @@ def timed(model, X, y):
 def settings_of(model, **more):
     """What an estimator was made with, its seed apart, as JSON has it; λ as a number where it was left to us."""
     simple = (int, float, str, bool, type(None))
-    settings = {k: v if isinstance(v, simple) and v == v else " ".join(repr(v).split()) for k, v in
-                model.get_params(deep=False).items() if k != "random_state"}
+    settings = {
+        k: v if isinstance(v, simple) and v == v else " ".join(repr(v).split())
+        for k, v in model.get_params(deep=False).items()
+        if k != "random_state"
+    }
     price = {"penalty": model._price()} if hasattr(model, "_price") else {}
     return {"estimator": type(model).__name__} | settings | price | more
 
@@ -270,7 +311,10 @@ def rounded(row):
 # %% ../../nbs/bench/03_eto.ipynb #pieces-regression
 def told(method, folds):
     """What a line says of its method: settings, and of how many folds it is one."""
-    return {"folds": folds, "settings": number_of(settings_of(method.make(0), **{"asked by": method.predict}))}
+    return {
+        "folds": folds,
+        "settings": number_of(settings_of(method.make(0), **{"asked by": method.predict})),
+    }
 
 
 def regression_row(name, method, fold, folds=N_FOLDS):
@@ -294,8 +338,11 @@ def classification_row(name, method, fold, folds):
     model = method.make(fold)
     row = timed(model, X, y)
     prob = model.predict_proba(X_new)
-    scores = {"accuracy": float(np.mean(model.predict(X_new) == y_new)), "log_loss": log_loss(y_new, prob),
-              "calibration_error": calibration_error(y_new, prob[:, 1])}
+    scores = {
+        "accuracy": float(np.mean(model.predict(X_new) == y_new)),
+        "log_loss": log_loss(y_new, prob),
+        "calibration_error": calibration_error(y_new, prob[:, 1]),
+    }
     return rounded({**scores, **method.size(model), **row, **told(method, folds)})
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-simulation
@@ -311,9 +358,16 @@ def simulation_row(name, method, seed, folds=N_SEEDS):
     row = timed(model, X, y)
     true_experts = int(np.sum(np.bincount(truth.apply(X)) > 0.02 * len(X)))
     found = method.size(model)
-    return rounded({"true_experts": true_experts, "experts_right": found["experts"] == true_experts,
-                    "gates_right": gate_features(model.tree_) == gate_features(truth), **found, **row,
-                    **told(method, folds)})
+    return rounded(
+        {
+            "true_experts": true_experts,
+            "experts_right": found["experts"] == true_experts,
+            "gates_right": gate_features(model.tree_) == gate_features(truth),
+            **found,
+            **row,
+            **told(method, folds),
+        }
+    )
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-load-data
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -326,7 +380,9 @@ def demand():
     column = dict(zip(data.feature_names, data.X.T, strict=True))
     lags = [data.y[4 - k : -1 - k] for k in range(5)]
     day = (column["weekday"][5:] - 1) % 7  # the source counts from Sunday
-    X = np.column_stack([column["mnth"][5:], column["holiday"][5:], *lags, day[:, None] == np.arange(7)])
+    X = np.column_stack(
+        [column["mnth"][5:], column["holiday"][5:], *lags, day[:, None] == np.arange(7)]
+    )
     return X.astype(float), data.y[5:]
 
 
@@ -346,22 +402,34 @@ def heating_parts(fold):
 
 FEATURES = {"demand": lambda: tuple(TABLE_4), "heating": lambda: read("energy").feature_names}
 CASES = {"demand": ("bike_rental", 1, demand_parts), "heating": ("energy", N_FOLDS, heating_parts)}
-LOADS = {"structure": REGRESSORS["structure"], "fab+": REGRESSORS["fab+"]._replace(folds=N_FOLDS),
-         "linear": Method(lambda seed: LinearRegression(), size_of_line),
-         **{name: REGRESSORS[name] for name in ("tree", "svr", "linear-tree")}}
+LOADS = {
+    "structure": REGRESSORS["structure"],
+    "fab+": REGRESSORS["fab+"]._replace(folds=N_FOLDS),
+    "linear": Method(lambda seed: LinearRegression(), size_of_line),
+    **{name: REGRESSORS[name] for name in ("tree", "svr", "linear-tree")},
+}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-load-fit
 def load_row(part, method, fold):
     """RMSE in deviations of the training loads, in % of the mean load, sizes, seconds."""
     _, folds, halves = CASES[part]
     X, y, X_new, y_new = halves(fold)
-    scaler, centre, unit = StandardScaler().fit(X), y.mean(), y.std()
+    scaler = StandardScaler().fit(X)
+    centre = y.mean()
+    unit = y.std()
     model = method.make(fold)
     row = timed(model, scaler.transform(X), (y - centre) / unit)
     said = centre + unit * getattr(model, method.predict)(scaler.transform(X_new))
     rmse = root_mean_squared_error(y_new, said)
-    return rounded({"rmse": rmse / unit, "relative": 100 * rmse / y_new.mean(), **method.size(model), **row,
-                    **told(method, folds)})
+    return rounded(
+        {
+            "rmse": rmse / unit,
+            "relative": 100 * rmse / y_new.mean(),
+            **method.size(model),
+            **row,
+            **told(method, folds),
+        }
+    )
 
 
 def equations(part, method):
@@ -372,9 +440,15 @@ def equations(part, method):
     coef = np.zeros((len(model.rules_.rules), X.shape[1]))
     for row, rule in zip(coef, model.rules_.rules, strict=True):
         row[list(rule.leaf.features)] = rule.leaf.coef
-    return {"questions": [" and ".join(condition_texts(rule.conditions, columns)) for rule in model.rules_.rules],
-            "features": list(columns.names), "coef": np.round(coef * X.std(axis=0) / y.std(), 3).tolist(),
-            "rows": [int(rule.support) for rule in model.rules_.rules], **told(method, 1)}
+    return {
+        "questions": [
+            " and ".join(condition_texts(rule.conditions, columns)) for rule in model.rules_.rules
+        ],
+        "features": list(columns.names),
+        "coef": np.round(coef * X.std(axis=0) / y.std(), 3).tolist(),
+        "rows": [int(rule.support) for rule in model.rules_.rules],
+        **told(method, 1),
+    }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-jobs
 QUICK = ("abalone", "comp_activ")
@@ -395,7 +469,9 @@ def keys(part, names, methods, folds_of):
 def regression_jobs(quick=False, methods=BESIDE):
     """Table 1: ten folds of nine tables, fewer where a method is slow."""
     names = QUICK if quick else REGRESSION
-    return keys("regression", names, methods, lambda name, method: 1 if quick else REGRESSORS[method].folds)
+    return keys(
+        "regression", names, methods, lambda name, method: 1 if quick else REGRESSORS[method].folds
+    )
 
 
 def simulation_jobs(quick=False):
@@ -406,7 +482,12 @@ def simulation_jobs(quick=False):
 def classification_jobs(quick=False):
     """Wang's binary tables; five folds, ten of two of them."""
     names = BINARY[1:3] if quick else BINARY
-    return keys("classification", names, CLASSIFIERS, lambda name, method: 1 if quick else folds_of_classes(name))
+    return keys(
+        "classification",
+        names,
+        CLASSIFIERS,
+        lambda name, method: 1 if quick else folds_of_classes(name),
+    )
 
 
 def folds_of_classes(name):
@@ -417,7 +498,12 @@ def folds_of_classes(name):
 def load_jobs(quick=False):
     """Table 3's layout: one forecast in time, and ten folds of the heating loads."""
     for part, (name, folds, _) in CASES.items():
-        yield from keys(part, (name,), LOADS, lambda name, method, folds=folds: min(folds, 2 if quick else N_FOLDS))
+        yield from keys(
+            part,
+            (name,),
+            LOADS,
+            lambda name, method, folds=folds: min(folds, 2 if quick else N_FOLDS),
+        )
 
 
 def equation_jobs(quick=False):
@@ -441,8 +527,12 @@ def measure(key):
 # %% ../../nbs/bench/03_eto.ipynb #pieces-lines
 def figures(lines, what, **key):
     """What lines with these words in their keys hold under a name, those that hold it."""
-    return [line[what] for line in lines if line.get(what) is not None
-            and all(line["key"][word] == said for word, said in key.items())]
+    return [
+        line[what]
+        for line in lines
+        if line.get(what) is not None
+        and all(line["key"][word] == said for word, said in key.items())
+    ]
 
 
 def counts_of(lines, methods):
@@ -450,7 +540,10 @@ def counts_of(lines, methods):
     folds = {(line["key"]["method"], line["key"]["data"]): set() for line in lines}
     for line in lines:
         folds[line["key"]["method"], line["key"]["data"]].add(line["key"]["fold"])
-    return {method: [len(had) for (name, _), had in folds.items() if name == method] for method in methods}
+    return {
+        method: [len(had) for (name, _), had in folds.items() if name == method]
+        for method in methods
+    }
 
 
 def folds_note(lines, methods, word="folds"):
@@ -467,13 +560,17 @@ def same_folds(lines, methods):
         if method in methods:
             had.setdefault(name, {}).setdefault(method, set()).add(fold)
     shared = {name: set.intersection(*folds.values()) for name, folds in had.items()}
-    return [line for line in lines if line["key"]["method"] in methods
-            and line["key"]["fold"] in shared[line["key"]["data"]]]
+    return [
+        line
+        for line in lines
+        if line["key"]["method"] in methods and line["key"]["fold"] in shared[line["key"]["data"]]
+    ]
 
 
 def groups_of(lines, what, names, groups, better, digits=None):
     """Columns, and the cells of each table, of groups {head: methods}, the first of each ours."""
-    columns, cells = [], {name: [] for name in names}
+    columns = []
+    cells = {name: [] for name in names}
     for head, methods in groups.items():
         kept = same_folds(lines, methods)
         for method in methods:
@@ -487,10 +584,19 @@ def beside(paper, measured, cells, typed, methods, names):
     """Columns and rows: the paper's method, ours, what else the paper prints, and then the other groups."""
     others = [name for name in methods if name != paper]
     head = measured[0]
-    columns = [Column(paper, "paper", head.group, head.better), head,
-               *(Column(name, "printed", head.group, head.better) for name in others), *measured[1:]]
-    said = {name: dict(zip(methods, map(printed, typed[name].split()), strict=True)) for name in names}
-    rows = [[said[name][paper], cells[name][0], *(said[name][m] for m in others), *cells[name][1:]] for name in names]
+    columns = [
+        Column(paper, "paper", head.group, head.better),
+        head,
+        *(Column(name, "printed", head.group, head.better) for name in others),
+        *measured[1:],
+    ]
+    said = {
+        name: dict(zip(methods, map(printed, typed[name].split()), strict=True)) for name in names
+    }
+    rows = [
+        [said[name][paper], cells[name][0], *(said[name][m] for m in others), *cells[name][1:]]
+        for name in names
+    ]
     return columns, rows
 
 
@@ -499,16 +605,25 @@ def no_worse_note(lines, what, ours, peers):
     said = []
     for peer in peers:
         kept = same_folds(lines, (ours, peer))
-        found = {name: [figures(kept, what, data=name, method=method) for method in (ours, peer)]
-                 for name in dict.fromkeys(line["key"]["data"] for line in kept)}
+        found = {
+            name: [figures(kept, what, data=name, method=method) for method in (ours, peer)]
+            for name in dict.fromkeys(line["key"]["data"] for line in kept)
+        }
         means = [[np.mean(values) for values in both] for both in found.values() if all(both)]
-        said += [f"{peer} on {sum(a <= b for a, b in means)} of {len(means)}"] * bool(means)
-    return f"On the same folds the error of {ours} is no larger than that of {', '.join(said)} tables." if said else ""
+        said += [f"{peer} on {sum(a <= b for a, b in means)} of {len(means)}"] if means else []
+    return (
+        f"On the same folds the error of {ours} is no larger than that of {', '.join(said)} tables."
+        if said
+        else ""
+    )
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-1
 PEERS = ("tree", "svr", "linear-tree", "linear-tree fine")
-GROUPS = {"RMSE": ("structure",), "RMSE on the same folds": ("structure", *PEERS[:3]),
-          "RMSE on one or two folds": ("structure", PEERS[3])}
+GROUPS = {
+    "RMSE": ("structure",),
+    "RMSE on the same folds": ("structure", *PEERS[:3]),
+    "RMSE on one or two folds": ("structure", PEERS[3]),
+}
 
 
 def show_errors(lines):
@@ -516,32 +631,65 @@ def show_errors(lines):
     names = [name for name in REGRESSION if figures(lines, "rmse", data=name)]
     measured, cells = groups_of(lines, "rmse", names, GROUPS, "lower", 3)
     columns, rows = beside("FAB/HMEs+", measured, cells, TABLE_1, METHODS_1, names)
-    notes = [folds_note(lines, BESIDE), no_worse_note(lines, "rmse", "structure", PEERS), ratio_note(lines)]
+    notes = [
+        folds_note(lines, BESIDE),
+        no_worse_note(lines, "rmse", "structure", PEERS),
+        ratio_note(lines),
+    ]
     return Grid(columns, names, rows, notes, "data")
 
 
 def ratio_note(lines):
     """A sentence: how our errors compare with the paper's FAB/HMEs+ over the tables."""
-    names = dict.fromkeys(line["key"]["data"] for line in lines if line["key"]["method"] == "structure")
-    pairs = [(np.mean(figures(lines, "rmse", data=name, method="structure")), printed(TABLE_1[name].split()[1]).value)
-             for name in names]
+    names = dict.fromkeys(
+        line["key"]["data"] for line in lines if line["key"]["method"] == "structure"
+    )
+    pairs = [
+        (
+            np.mean(figures(lines, "rmse", data=name, method="structure")),
+            printed(TABLE_1[name].split()[1]).value,
+        )
+        for name in names
+    ]
     mean = np.exp(np.mean([np.log(mine / theirs) for mine, theirs in pairs])) if pairs else None
-    return f"Geometric mean of structure's errors as parts of FAB/HMEs+'s: {mean:.3f}." if pairs else ""
+    return (
+        f"Geometric mean of structure's errors as parts of FAB/HMEs+'s: {mean:.3f}."
+        if pairs
+        else ""
+    )
 
 
 def show_algorithms(lines):
     """Table 1, the paper's three algorithms as they are: one random start, and beside it a grown one."""
     pairs = {"FAB/HMEs+": ("fab+", "fab+ grown"), "FAB/HMEs": ("fab",), "EM/HMEs": ("em",)}
-    columns = [Column(name, role, group, "lower") for group, own in pairs.items()
-               for name, role in ((group, "paper"), *((name, "ours") for name in own))]
+    columns = [
+        Column(name, role, group, "lower")
+        for group, own in pairs.items()
+        for name, role in ((group, "paper"), *((name, "ours") for name in own))
+    ]
     names = [name for name in REGRESSION if figures(lines, "rmse", data=name)]
-    theirs = {name: dict(zip(METHODS_1, map(printed, TABLE_1[name].split()), strict=True)) for name in names}
-    cells = [[theirs[name][column.name] if column.role == "paper" else
-              over(figures(lines, "rmse", data=name, method=column.name), 3) for column in columns] for name in names]
+    theirs = {
+        name: dict(zip(METHODS_1, map(printed, TABLE_1[name].split()), strict=True))
+        for name in names
+    }
+    cells = [
+        [
+            theirs[name][column.name]
+            if column.role == "paper"
+            else over(figures(lines, "rmse", data=name, method=column.name), 3)
+            for column in columns
+        ]
+        for name in names
+    ]
     return Grid(columns, names, cells, [folds_note(lines, OWN)], "data")
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-2
-SIZES = {"experts": "experts", "cardinality": "features", "total": "coefficients", "processor seconds": "cpu"}
+SIZES = {
+    "experts": "experts",
+    "cardinality": "features",
+    "total": "coefficients",
+    "processor seconds": "cpu",
+}
 
 
 def mean_over(lines, what, method):
@@ -564,9 +712,16 @@ def sizes_of(lines, method):
 
 def show_sizes(lines):
     """Table 2: the average model over the tables."""
-    methods = [method for method in REGRESSORS if method != "svr" and figures(lines, "experts", method=method)]
+    methods = [
+        method
+        for method in REGRESSORS
+        if method != "svr" and figures(lines, "experts", method=method)
+    ]
     roles = {"structure": "ours", **dict.fromkeys(OWN, "")}
-    columns = [Column(name, "paper" if name == "FAB/HMEs+" else "printed", "", "lower") for name in METHODS_2]
+    columns = [
+        Column(name, "paper" if name == "FAB/HMEs+" else "printed", "", "lower")
+        for name in METHODS_2
+    ]
     columns += [Column(method, roles.get(method, "peer"), "", "lower") for method in methods]
     ours = [sizes_of(lines, method) for method in methods]
     cells = [[*(TABLE_2.get(row) or (None,) * 3), *(size[row] for size in ours)] for row in SIZES]
@@ -577,14 +732,28 @@ def show_sizes(lines):
 def show_simulation(lines):
     """Section 4.1: in how many of the seeds experts and gates were right."""
     names = [name for name in NOISE if figures(lines, "cpu", data=name)]
-    columns = [Column("experts right"), Column("gates right"), Column("seeds"), Column("experts"),
-               Column("processor seconds")]
+    columns = [
+        Column("experts right"),
+        Column("gates right"),
+        Column("seeds"),
+        Column("experts"),
+        Column("processor seconds"),
+    ]
     cells = []
     for name in names:
-        right, gates, experts, cpu = (figures(lines, what, data=name) for what in
-                                      ("experts_right", "gates_right", "experts", "cpu"))
-        cells.append([Cell(sum(right), None, 0), Cell(sum(gates), None, 0), Cell(len(right), None, 0),
-                      over(experts, 1), Cell(float(np.median(cpu)), None, 1)])
+        right, gates, experts, cpu = (
+            figures(lines, what, data=name)
+            for what in ("experts_right", "gates_right", "experts", "cpu")
+        )
+        cells.append(
+            [
+                Cell(sum(right), None, 0),
+                Cell(sum(gates), None, 0),
+                Cell(len(right), None, 0),
+                over(experts, 1),
+                Cell(float(np.median(cpu)), None, 1),
+            ]
+        )
     return Grid(columns, names, cells, (), "noise")
 
 
@@ -592,11 +761,21 @@ def show_classes(lines):
     """Classes: accuracy, log-loss and calibration beside a logistic regression on the same folds."""
     names = [name for name in BINARY if figures(lines, "accuracy", data=name)]
     groups = {"accuracy": "higher", "log_loss": "lower", "calibration_error": "lower"}
-    columns = [Column(method, role, what.replace("_", " "), better) for what, better in groups.items()
-               for method, role in (("structure", "ours"), ("logistic", "peer"))] + [Column("structure", "", "experts")]
-    wanted = [(what, method) for what in groups for method in CLASSIFIERS] + [("experts", "structure")]
-    cells = [[over(figures(lines, what, data=name, method=method), 1 if what == "experts" else 3)
-              for what, method in wanted] for name in names]
+    columns = [
+        Column(method, role, what.replace("_", " "), better)
+        for what, better in groups.items()
+        for method, role in (("structure", "ours"), ("logistic", "peer"))
+    ] + [Column("structure", "", "experts")]
+    wanted = [(what, method) for what in groups for method in CLASSIFIERS] + [
+        ("experts", "structure")
+    ]
+    cells = [
+        [
+            over(figures(lines, what, data=name, method=method), 1 if what == "experts" else 3)
+            for what, method in wanted
+        ]
+        for name in names
+    ]
     return Grid(columns, names, cells, [folds_note(lines, CLASSIFIERS)], "data")
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-3
@@ -607,17 +786,28 @@ def load_sizes(lines, method):
     """Error and size of a method on one case: the rows of Table 3."""
     own = [line for line in lines if line["key"]["method"] == method]
     sizes = sizes_of(own, method)
-    return {"RMSE": over(figures(own, "rmse"), 3), "RMSE in % of the mean": over(figures(own, "relative"), 1),
-            **{row: value if value is None else Cell(value, None, 1) for row, value in sizes.items()}}
+    return {
+        "RMSE": over(figures(own, "rmse"), 3),
+        "RMSE in % of the mean": over(figures(own, "relative"), 1),
+        **{row: value if value is None else Cell(value, None, 1) for row, value in sizes.items()},
+    }
 
 
 def show_load(lines):
     """Table 3's layout: the paper's figures for its building, ours for public loads."""
     roles = {"structure": "ours", "fab+": ""}
-    columns = [Column(name, "paper" if name == "FAB/HMEs+" else "printed", "", "lower") for name in METHODS_2]
+    columns = [
+        Column(name, "paper" if name == "FAB/HMEs+" else "printed", "", "lower")
+        for name in METHODS_2
+    ]
     columns += [Column(method, roles.get(method, "peer"), "", "lower") for method in LOADS]
-    rows = {f"the paper's building: {row}": [Cell(value, None, 3 if row == "RMSE" else 1) for value in values]
-            + [None] * len(LOADS) for row, values in TABLE_3.items()}
+    rows = {
+        f"the paper's building: {row}": [
+            Cell(value, None, 3 if row == "RMSE" else 1) for value in values
+        ]
+        + [None] * len(LOADS)
+        for row, values in TABLE_3.items()
+    }
     for part, case in CASE_NAMES.items():
         found = [line for line in lines if line["key"]["part"] == part]
         said = [load_sizes(found, method) for method in LOADS]
@@ -628,48 +818,62 @@ def show_load(lines):
 
 def show_equations(lines):
     """Table 4's layout: a feature a row, an expert a column, coefficients in deviations."""
-    blocks = [("the paper's building", "paper", tuple(TABLE_4), np.transpose(list(TABLE_4.values())))]
+    blocks = [
+        ("the paper's building", "paper", tuple(TABLE_4), np.transpose(list(TABLE_4.values())))
+    ]
     notes = []
     for line in lines:
         case = CASE_NAMES[line["key"]["data"]]
         blocks.append((case, "ours", tuple(line["features"]), np.array(line["coef"])))
-        notes += [f"{case}, expert {k + 1}, {n} rows: {said or 'always'}."
-                  for k, (said, n) in enumerate(zip(line["questions"], line["rows"], strict=True))]
+        notes += [
+            f"{case}, expert {k + 1}, {n} rows: {said or 'always'}."
+            for k, (said, n) in enumerate(zip(line["questions"], line["rows"], strict=True))
+        ]
     rows = tuple(dict.fromkeys(name for _, _, names, _ in blocks for name in names))
-    columns = [Column(f"expert {k + 1}", role, case) for case, role, _, coef in blocks for k in range(len(coef))]
-    cells = [[Cell(float(equation[names.index(row)]), None, 2) if row in names else "" for _, _, names, coef in blocks
-              for equation in coef] for row in rows]
+    columns = [
+        Column(f"expert {k + 1}", role, case)
+        for case, role, _, coef in blocks
+        for k in range(len(coef))
+    ]
+    cells = [
+        [
+            Cell(float(equation[names.index(row)]), None, 2) if row in names else ""
+            for _, _, names, coef in blocks
+            for equation in coef
+        ]
+        for row in rows
+    ]
     return Grid(columns, rows, cells, notes, "feature")
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-why
 WHY_ERRORS = {
     "": "A kernel machine or a tree with all features in every leaf holds many more numbers than ours.",
     "abalone": "Rings are counted with much noise: FIC pays for two or three short equations, and all methods lie "
-               "within one another's deviation.",
+    "within one another's deviation.",
     "ailerons": "One smooth surface, nearly flat: its bends are too small to pay for a leaf each.",
     "bank32nh": "Mostly noise, so FIC pays for a few coefficients; small effects of many columns are left out.",
     "cal_housing": "Prices bend with latitude and longitude together; a path of five questions is coarse for a map.",
     "communities": "A hundred columns that say much the same: the best answer averages over them, and a short equation "
-                   "has to choose.",
+    "has to choose.",
     "comp_activ": "On the one fold that is there; the peer has all columns in each leaf.",
     "kin8nm": "The hand's place is a product of sines of all joints, which a kernel fits and planes must approach leaf "
-              "by leaf.",
+    "by leaf.",
     "pol": "The target takes few values and jumps between them: constants in hundreds of leaves fit jumps, and our "
-           "trees end at five questions.",
+    "trees end at five questions.",
 }
 WHY_ALGORITHMS = {
     "": "One random start and at most a hundred steps, on the first folds; how many starts the paper took is not said. "
-        "EM without a price keeps tiny experts, and the likeliest path may end in one of them (a guess: not examined).",
+    "EM without a price keeps tiny experts, and the likeliest path may end in one of them (a guess: not examined).",
 }
 WHY_SIZES = {
     "experts": "linear-tree asks for a tenth of the rows in each leaf, so it has few; each holds nearly all columns.",
     "cardinality": "A constant counts as one feature.",
     "processor seconds": "A tree of constants is grown once by sorting; ours tries trees of equations against each "
-                         "other.",
+    "other.",
 }
 WHY_CLASSES = {
     "": "One equation is found, as in the logistic regression, but only with the columns that pay their price; few "
-        "rows, and folds differ by more.",
+    "rows, and folds differ by more.",
 }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-why-load
@@ -680,27 +884,84 @@ WHY_LOAD = {
     "rentals of the next day: cardinality": WHY_SIZES["cardinality"],
     "heating load: cardinality": WHY_SIZES["cardinality"],
     "heating load: experts": "One equation for all buildings is smaller and errs several times as much; linear-tree "
-                             "has fewer leaves and nearly all columns in each.",
+    "has fewer leaves and nearly all columns in each.",
     "heating load: total": "One equation for all buildings is smaller and errs several times as much.",
     "": "Seconds: a tree of constants is grown once by sorting; ours tries trees of equations against each other.",
 }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-tables
 TABLES = (
-    Table("eto-1", "Eto and others, Table 1: test RMSE", "pieces", regression_jobs, measure, show_errors,
-          ("linear-tree",), f"Quick: one fold of {' and '.join(QUICK)}.", WHY_ERRORS),
-    Table("eto-1-em", "Eto and others, Table 1: the paper's own algorithms, run here", "pieces",
-          partial(regression_jobs, methods=OWN), measure, show_algorithms, (),
-          f"Quick: one fold of {' and '.join(QUICK)}.", WHY_ALGORITHMS),
-    Table("eto-2", "Eto and others, Table 2: sizes, mean over the tables", "pieces",
-          partial(regression_jobs, methods=tuple(REGRESSORS)), measure, show_sizes, ("linear-tree",),
-          f"Quick: one fold of {' and '.join(QUICK)}.", WHY_SIZES),
-    Table("eto-3", "Eto and others, layout of Table 3: loads", "load", load_jobs, measure, show_load,
-          ("linear-tree",), "Quick: two folds of the heating loads.", WHY_LOAD),
-    Table("eto-4", "Eto and others, layout of Table 4: coefficients of the learnt experts", "load", equation_jobs,
-          measure, show_equations),
-    Table("eto-simulation", "Eto and others, section 4.1: is the true tree found?", "pieces", simulation_jobs, measure,
-          show_simulation, (), "Quick: two seeds each."),
-    Table("eto-classes", "Classes, on the binary tables of Wang and others", "pieces", classification_jobs, measure,
-          show_classes, (), f"Quick: one fold of {' and '.join(BINARY[1:3])}.", WHY_CLASSES),
+    Table(
+        "eto-1",
+        "Eto and others, Table 1: test RMSE",
+        "pieces",
+        regression_jobs,
+        measure,
+        show_errors,
+        ("linear-tree",),
+        f"Quick: one fold of {' and '.join(QUICK)}.",
+        WHY_ERRORS,
+    ),
+    Table(
+        "eto-1-em",
+        "Eto and others, Table 1: the paper's own algorithms, run here",
+        "pieces",
+        partial(regression_jobs, methods=OWN),
+        measure,
+        show_algorithms,
+        (),
+        f"Quick: one fold of {' and '.join(QUICK)}.",
+        WHY_ALGORITHMS,
+    ),
+    Table(
+        "eto-2",
+        "Eto and others, Table 2: sizes, mean over the tables",
+        "pieces",
+        partial(regression_jobs, methods=tuple(REGRESSORS)),
+        measure,
+        show_sizes,
+        ("linear-tree",),
+        f"Quick: one fold of {' and '.join(QUICK)}.",
+        WHY_SIZES,
+    ),
+    Table(
+        "eto-3",
+        "Eto and others, layout of Table 3: loads",
+        "load",
+        load_jobs,
+        measure,
+        show_load,
+        ("linear-tree",),
+        "Quick: two folds of the heating loads.",
+        WHY_LOAD,
+    ),
+    Table(
+        "eto-4",
+        "Eto and others, layout of Table 4: coefficients of the learnt experts",
+        "load",
+        equation_jobs,
+        measure,
+        show_equations,
+    ),
+    Table(
+        "eto-simulation",
+        "Eto and others, section 4.1: is the true tree found?",
+        "pieces",
+        simulation_jobs,
+        measure,
+        show_simulation,
+        (),
+        "Quick: two seeds each.",
+    ),
+    Table(
+        "eto-classes",
+        "Classes, on the binary tables of Wang and others",
+        "pieces",
+        classification_jobs,
+        measure,
+        show_classes,
+        (),
+        f"Quick: one fold of {' and '.join(BINARY[1:3])}.",
+        WHY_CLASSES,
+    ),
 )

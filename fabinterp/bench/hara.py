@@ -31,40 +31,86 @@ from ..rows.bins import codes, incidence, merge_identical, short_cut
 from .datasets import entry_of, is_there, load, synthetic1, synthetic2
 from ..forests.ensembles import ensemble_thresholds, read_ensemble
 from ..fab.engine import fab
-from ..rules.core import Columns, Extent, Leaf, Rule, RuleSet, Split, conditions_of, merge, rule_text, satisfied
-from ..models.rule_mixture import (RuleMixtureClassifier, RuleMixtureRegressor, map_answers, random_mixture,
-                                training_error)
+from fabinterp.rules.core import (
+    Columns,
+    Extent,
+    Leaf,
+    Rule,
+    RuleSet,
+    Split,
+    conditions_of,
+    merge,
+    rule_text,
+    satisfied,
+)
+from fabinterp.models.rule_mixture import (
+    RuleMixtureClassifier,
+    RuleMixtureRegressor,
+    map_answers,
+    random_mixture,
+    training_error,
+)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-case
-N_TRAIN = {"synthetic1": 1000, "synthetic2": 1000, "spambase": 1000, "miniboone": 5000, "higgs": 5000, "energy": 384}
-TITLES = {"synthetic1": "Synthetic1", "synthetic2": "Synthetic2", "spambase": "Spambase", "miniboone": "MiniBooNE",
-          "higgs": "Higgs", "energy": "Energy"}
+N_TRAIN = {
+    "synthetic1": 1000,
+    "synthetic2": 1000,
+    "spambase": 1000,
+    "miniboone": 5000,
+    "higgs": 5000,
+    "energy": 384,
+}
+TITLES = {
+    "synthetic1": "Synthetic1",
+    "synthetic2": "Synthetic2",
+    "spambase": "Spambase",
+    "miniboone": "MiniBooNE",
+    "higgs": "Higgs",
+    "energy": "Energy",
+}
 
 
 def halves(data, fold):
     """Training rows, their y, as many test rows and theirs, and the names of the columns; a draw of its own a fold."""
-    n, rng = N_TRAIN[data], np.random.default_rng(fold)
+    n = N_TRAIN[data]
+    rng = np.random.default_rng(fold)
     if data.startswith("synthetic"):
         X, y = (synthetic1 if data == "synthetic1" else synthetic2)(2 * n, rng)
         names = ("x1", "x2")
     else:
         if not is_there(data):
-            raise Missing(f"{TITLES[data]} is not there (`load({data!r})` fetches it where OpenML can be reached)")
+            raise Missing(
+                f"{TITLES[data]} is not there (`load({data!r})` fetches it where OpenML can be reached)"
+            )
         table = load(data)
-        at = rng.permutation(len(table.y))[:2 * n]
-        X, y, names = table.X[at], table.y[at], tuple(table.feature_names)
+        at = rng.permutation(len(table.y))[: 2 * n]
+        X = table.X[at]
+        y = table.y[at]
+        names = tuple(table.feature_names)
     return X[:n], y[:n], X[n:], y[n:], names
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-ensembles
-NODE_SIZES, LEAVES = (10, 50, 100, 150), (16, 32, 64, 128)
+NODE_SIZES = (10, 50, 100, 150)
+LEAVES = (16, 32, 64, 128)
 
 
 def forest(X, y, numbers, seed):
     """A random forest of 100 trees, R's number of columns a split; its tree size of least out-of-bag error (U1)."""
-    kind, d = RandomForestRegressor if numbers else RandomForestClassifier, X.shape[1]
-    columns = max(1, d // 3 if numbers else int(d ** 0.5))
-    grown = (kind(100, max_features=columns, min_samples_split=size + 1, max_leaf_nodes=leaves, oob_score=True,
-                  random_state=seed).fit(X, y) for size in NODE_SIZES for leaves in LEAVES)
+    kind = RandomForestRegressor if numbers else RandomForestClassifier
+    d = X.shape[1]
+    columns = max(1, d // 3 if numbers else int(d**0.5))
+    grown = (
+        kind(
+            100,
+            max_features=columns,
+            min_samples_split=size + 1,
+            max_leaf_nodes=leaves,
+            oob_score=True,
+            random_state=seed,
+        ).fit(X, y)
+        for size in NODE_SIZES
+        for leaves in LEAVES
+    )
     return max(grown, key=lambda model: model.oob_score_)
 
 
@@ -74,7 +120,9 @@ def boosted(X, y, numbers, seed):
         from xgboost import XGBClassifier, XGBRegressor
     except ImportError:
         raise Missing("xgboost is not installed") from None
-    return (XGBRegressor if numbers else XGBClassifier)(n_estimators=100, n_jobs=1, random_state=seed).fit(X, y)
+    return (XGBRegressor if numbers else XGBClassifier)(
+        n_estimators=100, n_jobs=1, random_state=seed
+    ).fit(X, y)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-case-class
 @dataclass(frozen=True, eq=False)
@@ -116,10 +164,18 @@ def shortened(rules, X):
 
     def said(split):
         return replace(split, threshold=short_cut(values[split.features[0]], split.threshold))
-    merged = [merge([(said(split), side) for split, side in rule.conditions]) for rule in rules.rules]
-    return replace(rules, rules=tuple(replace(rule, conditions=conditions)
-                                      for rule, conditions in zip(rules.rules, merged, strict=True)
-                                      if conditions is not None))
+
+    merged = [
+        merge([(said(split), side) for split, side in rule.conditions]) for rule in rules.rules
+    ]
+    return replace(
+        rules,
+        rules=tuple(
+            replace(rule, conditions=conditions)
+            for rule, conditions in zip(rules.rules, merged, strict=True)
+            if conditions is not None
+        ),
+    )
 
 
 def rules_of_tree(tree, case):
@@ -129,7 +185,8 @@ def rules_of_tree(tree, case):
 # %% ../../nbs/bench/02_hara.ipynb #forests-paths
 def tree_paths(ensemble, depth):
     """Pairs of the conditions of every node at most `depth` questions deep, and whether the path ends there."""
-    nodes, found = ensemble.nodes, []
+    nodes = ensemble.nodes
+    found = []
     stack = [(root, ()) for root in nodes.roots]
     while stack:
         at, said = stack.pop()
@@ -137,7 +194,10 @@ def tree_paths(ensemble, depth):
         found.append((said, ends))
         if not ends:
             split = Split((nodes.feature[at],), nodes.threshold[at])
-            stack += [(nodes.yes[at], (*said, (split, True))), (nodes.no[at], (*said, (split, False)))]
+            stack += [
+                (nodes.yes[at], (*said, (split, True))),
+                (nodes.no[at], (*said, (split, False))),
+            ]
     return found
 
 
@@ -168,30 +228,42 @@ def students(teacher, X, rng, depths, n_new=10_000, least=10):
     A node is split while it has the share of rows that `least` rows of X have.
     """
     Z = np.vstack([X, smeared(X, n_new, rng)])
-    said, kind = teacher.predict(Z), DecisionTreeClassifier if is_classifier(teacher) else DecisionTreeRegressor
+    said = teacher.predict(Z)
+    kind = DecisionTreeClassifier if is_classifier(teacher) else DecisionTreeRegressor
     most = min(1.0, least / len(X))
-    return [kind(max_depth=depth, min_samples_split=most, random_state=0).fit(Z, said) for depth in depths]
+    return [
+        kind(max_depth=depth, min_samples_split=most, random_state=0).fit(Z, said)
+        for depth in depths
+    ]
 
 
 def born_again(model, X, y, rng, n_parts=5):
     """The tree that repeats an ensemble, its depth of least error on rows that neither has seen (U3)."""
-    part, losses = rng.permutation(len(y)) % n_parts, np.zeros(len(DEPTHS))
+    part = rng.permutation(len(y)) % n_parts
+    losses = np.zeros(len(DEPTHS))
     for k in range(n_parts):
         rest = part != k
         trees = students(clone(model).fit(X[rest], y[rest]), X[rest], rng, DEPTHS)
-        losses += [training_error(tree.predict(X[~rest]), y[~rest], np.ones((~rest).sum())) for tree in trees]
+        losses += [
+            training_error(tree.predict(X[~rest]), y[~rest], np.ones((~rest).sum()))
+            for tree in trees
+        ]
     return students(model, X, rng, [DEPTHS[int(losses.argmin())]])[0]
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest
 def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
     """Weights q ≥ 0 (G,) of least Σ (y − members (q·means))² with members q = 1 (U5), by the multipliers of (U6)."""
-    centre, spread = y.mean(), y.std() or 1.0
-    M, mu = members.astype(float), (means - centre) / spread
-    overlap, target = M.T @ M, mu * (M.T @ ((y - centre) / spread))
+    centre = y.mean()
+    spread = y.std() or 1.0
+    M = members.astype(float)
+    mu = (means - centre) / spread
+    overlap = M.T @ M
+    target = mu * (M.T @ ((y - centre) / spread))
     values, vectors = np.linalg.eigh(overlap * (np.outer(mu, mu) + rho))
     solid = values > 1e-10 * values[-1]
     root = np.sqrt(values[solid])
-    A, back = root[:, None] * vectors[:, solid].T, vectors[:, solid].T / root[:, None]
+    A = root[:, None] * vectors[:, solid].T
+    back = vectors[:, solid].T / root[:, None]
     debt = np.zeros(len(M))
     for _ in range(n_rounds):
         q = nnls(A, back @ (target + rho * (M.T @ (1 - debt))), maxiter=30 * len(mu))[0]
@@ -213,12 +285,16 @@ class Harvest:
         """(n,) weighted means, or the class that is nearer."""
         held = self.rules.matches(X) * np.array(self.weights)
         classes = self.rules.classes
-        values = np.array([leaf.value if classes is None else leaf.value[1] for leaf in self.rules.leaves])
+        values = np.array(
+            [leaf.value if classes is None else leaf.value[1] for leaf in self.rules.leaves]
+        )
         said = held @ values / held.sum(axis=1)
         return said if classes is None else np.asarray(classes)[(said > 0.5).astype(int)]
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest-fit
-LEAST_WEIGHT = 1e-3  # a node of less is left out; the root has at least this, so that every row has an answer
+LEAST_WEIGHT = (
+    1e-3  # a node of less is left out; the root has at least this, so that every row has an answer
+)
 
 
 def node_harvest(model, case, depth=2, least=10):
@@ -229,9 +305,13 @@ def node_harvest(model, case, depth=2, least=10):
     means = members.T @ case.y / members.sum(axis=0)
     weights = harvest_weights(members, means, case.y.astype(float))
     weights[0] = max(weights[0], LEAST_WEIGHT)  # the shortest path is the root
-    kept = [g for g in np.argsort(-weights, kind="stable") if weights[g] >= LEAST_WEIGHT and g] + [0]
+    kept = [g for g in np.argsort(-weights, kind="stable") if weights[g] >= LEAST_WEIGHT and g] + [
+        0
+    ]
     leaf = [Leaf(m if case.numbers else (1 - m, m)) for m in means.tolist()]
-    rules = RuleSet(tuple(Rule(conditions[g], leaf[g]) for g in kept), case.columns, classes, ordered=False)
+    rules = RuleSet(
+        tuple(Rule(conditions[g], leaf[g]) for g in kept), case.columns, classes, ordered=False
+    )
     return Harvest(shortened(rules, case.X), tuple(weights[kept].tolist()))
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees
@@ -245,6 +325,7 @@ def idle_dropped(held, code, decay=0.05):
 
     def error(rows):
         return wrong[held[rows].all(axis=0)].mean()
+
     kept = list(range(len(held)))
     most = error(kept) + decay
     for i in reversed(range(len(held))):
@@ -257,10 +338,13 @@ def idle_dropped(held, code, decay=0.05):
 def greedy_list(members, lengths, code, n_classes, least=0.01):
     """Positions of rules and their classes, the most exact rule on the rows still free first, then the default's class.
 
-    Ties: more rows, then fewer conditions. It ends when no rule that holds in a share `least` of all rows is more
-    exact than to answer one class in all of them (U8). members (n, R) bool, lengths (R,), code (n,).
+    Ties: more rows, then fewer conditions. It ends when no rule that holds in a share `least` of
+    all rows is more exact than to answer one class in all of them (U8). members (n, R) bool,
+    lengths (R,), code (n,).
     """
-    onehot, free, order = np.eye(n_classes, dtype=np.float32)[code], np.ones(len(code), bool), []
+    onehot = np.eye(n_classes, dtype=np.float32)[code]
+    free = np.ones(len(code), bool)
+    order = []
     M = members.astype(np.float32)
     counts = M.T @ onehot
     while free.any():
@@ -280,7 +364,9 @@ def greedy_list(members, lengths, code, n_classes, least=0.01):
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees-fit
 def levels(y, n_levels=3):
     """Numbers as codes of their quantile levels (n,), and the mean of each level."""
-    cuts = np.unique(np.quantile(y, np.arange(1, n_levels) / n_levels, method="closest_observation"))
+    cuts = np.unique(
+        np.quantile(y, np.arange(1, n_levels) / n_levels, method="closest_observation")
+    )
     code = np.unique(np.searchsorted(cuts, y), return_inverse=True)[1]
     return code, np.bincount(code, y) / np.bincount(code)
 
@@ -289,7 +375,9 @@ def in_trees(model, case, depth=6):
     """The ordered `RuleSet` of inTrees: paths of the ensemble's trees, pruned, then picked one by one."""
     code, means = levels(case.y) if case.numbers else (case.y, None)
     n_classes = 2 if means is None else len(means)
-    ends = [said for said, end in tree_paths(read_ensemble(model, case.columns), depth) if end and said]
+    ends = [
+        said for said, end in tree_paths(read_ensemble(model, case.columns), depth) if end and said
+    ]
     paths, _ = distinct(ends, case.X)
     pruned = []
     for said in paths:
@@ -297,18 +385,22 @@ def in_trees(model, case, depth=6):
         pruned.append(tuple(said[i] for i in idle_dropped(held, code)))
     said, members = distinct(pruned, case.X)
     order, rest = greedy_list(members, [len(s) for s in said], code, n_classes)
-    leaves = [Leaf(float(m)) for m in means] if case.numbers else [Leaf((1.0, 0.0)), Leaf((0.0, 1.0))]
+    leaves = (
+        [Leaf(float(m)) for m in means] if case.numbers else [Leaf((1.0, 0.0)), Leaf((0.0, 1.0))]
+    )
     rules = [Rule(said[r], leaves[label]) for r, label in order] + [Rule((), leaves[rest])]
     return shortened(RuleSet(tuple(rules), case.columns, None if case.numbers else (0, 1)), case.X)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-mixture
 def restarts(case, penalty, n_components, n_init):
     """The incidence of new rows, and of each random start the model, its training error and its processor seconds."""
-    bins, w = merge_identical(case.X, ensemble_thresholds(case.model, case.columns)), np.ones(len(case.y))
+    bins = merge_identical(case.X, ensemble_thresholds(case.model, case.columns))
+    w = np.ones(len(case.y))
     S, S_new = (incidence(codes(Z, bins), bins) for Z in (case.X, case.X_new))
     runs = []
     for start in range(n_init):
-        rng, begin = np.random.default_rng([case.seed, start]), time.process_time()
+        rng = np.random.default_rng([case.seed, start])
+        begin = time.process_time()
         first = random_mixture(bins, case.y, w, n_components, 0 if case.numbers else 2, rng)
         model = fab(first, S, case.y, w=w, penalty=penalty)[0].model
         taken = time.process_time() - begin
@@ -328,7 +420,8 @@ def settled_boxes(model, settled=1e-3):
 
 def needed(conditions, X):
     """Those conditions, tried in turn, without which other rows of X (n, d) would be held."""
-    kept, held = tuple(conditions), satisfied(conditions, X)
+    kept = tuple(conditions)
+    held = satisfied(conditions, X)
     for condition in conditions:
         rest = tuple(other for other in kept if other != condition)
         if np.array_equal(satisfied(rest, X), held):
@@ -342,7 +435,9 @@ def soft_rules(model, columns, X, classes):
     for k, box in enumerate(settled_boxes(model)):
         extents = [Extent((j,), low=low, high=high) for j, (low, high) in enumerate(box)]
         said = merge([c for e in extents if e != Extent(e.features) for c in conditions_of(e)])
-        leaf = Leaf(float(model.expert.mean[k]) if classes is None else tuple(model.expert.prob[k].tolist()))
+        leaf = Leaf(
+            float(model.expert.mean[k]) if classes is None else tuple(model.expert.prob[k].tolist())
+        )
         if said and (said := needed(said, X)):  # a region that has settled nothing says nothing
             rules.append(Rule(said, leaf))
     return shortened(RuleSet(tuple(rules), columns, classes, ordered=False), X)
@@ -359,8 +454,9 @@ def best_of(runs):
 def measure_fab(case, n_init):
     """FAB from random starts: seconds of each; of the one that errs least in training its size and its errors.
 
-    `covering`, `outside`: how many printed boxes hold a new row, and the share of rows in none. `boxes_error`: the
-    error if the boxes answer, a row's the mean over those that hold it, or that of the commonest answer.
+    `covering`, `outside`: how many printed boxes hold a new row, and the share of rows in none.
+    `boxes_error`: the error if the boxes answer, a row's the mean over those that hold it, or that
+    of the commonest answer.
     """
     S_new, runs = restarts(case, 1.0, MOST, n_init)
     model, trained, _ = best_of(runs)
@@ -371,16 +467,23 @@ def measure_fab(case, n_init):
     other = case.y.mean() if case.numbers else np.bincount(case.y).argmax()
     losses = np.array([case.losses(np.full(len(held), value)) for value in (*values, other)]).T
     inside = (held * losses[:, :-1]).sum(axis=1) / np.maximum(n_held, 1)
-    return {"seconds": [taken for *_, taken in runs], "rules": len(model.weights), "train": trained,
-            "error": case.error(map_answers(model, S_new)),
-            "boxes_error": float(np.where(n_held, inside, losses[:, -1]).mean()),
-            "covering": float(n_held.mean()), "outside": float((n_held == 0).mean()),
-            "sizes": [len(found.weights) for found, *_ in runs]}
+    return {
+        "seconds": [taken for *_, taken in runs],
+        "rules": len(model.weights),
+        "train": trained,
+        "error": case.error(map_answers(model, S_new)),
+        "boxes_error": float(np.where(n_held, inside, losses[:, -1]).mean()),
+        "covering": float(n_held.mean()),
+        "outside": float((n_held == 0).mean()),
+        "sizes": [len(found.weights) for found, *_ in runs],
+    }
 
 
 def measure_em(case, n_init):
     """EM for K = 1 … 10: seconds of a start summed over all K; training and test error of the best start at each K."""
-    seconds, train, test = np.zeros(n_init), [], []
+    seconds = np.zeros(n_init)
+    train = []
+    test = []
     for n_components in range(1, MOST + 1):
         S_new, runs = restarts(case, 0.0, n_components, n_init)
         model, trained, _ = best_of(runs)
@@ -388,7 +491,13 @@ def measure_em(case, n_init):
         train.append(trained)
         test.append(case.error(map_answers(model, S_new)))
     rules = int(np.argmin(train)) + 1
-    return {"seconds": seconds.tolist(), "train": train, "test": test, "rules": rules, "error": test[rules - 1]}
+    return {
+        "seconds": seconds.tolist(),
+        "train": train,
+        "test": test,
+        "rules": rules,
+        "error": test[rules - 1],
+    }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-peers
 PEERS = ("FIGS", "RuleFit", "SkopeRules", "GreedyRuleList", "BoostedRules")
@@ -423,8 +532,10 @@ def rules_met(name, model, X):
         return len(model.rules_), float(sum(holds(str(rule), X).mean() for rule in model.rules_))
     rules = model._get_rules()  # RuleFit: linear terms answer in every row
     used = rules[rules["coef"] != 0]
-    met = [holds(text, X).mean() if kind == "rule" else 1.0
-           for text, kind in zip(used["rule"], used["type"], strict=True)]
+    met = [
+        holds(text, X).mean() if kind == "rule" else 1.0
+        for text, kind in zip(used["rule"], used["type"], strict=True)
+    ]
     return len(used), float(np.sum(met))
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-peer-fit
@@ -452,7 +563,12 @@ def measure_peer(name, case):
         model = kind(**seed).fit(case.X, case.y)
         taken = time.process_time() - begin
     size, covering = rules_met(name, model, case.X_new)
-    return {"seconds": taken, "rules": size, "covering": covering, "error": case.error(model.predict(case.X_new))}
+    return {
+        "seconds": taken,
+        "rules": size,
+        "covering": covering,
+        "error": case.error(model.predict(case.X_new)),
+    }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-lists
 def ours(case, max_rules):
@@ -470,12 +586,19 @@ def shallow(case):
 
 def reborn(case):
     """The leaves of BATrees."""
-    return rules_of_tree(born_again(case.model, case.X, case.y, np.random.default_rng(case.seed)), case)
+    return rules_of_tree(
+        born_again(case.model, case.X, case.y, np.random.default_rng(case.seed)), case
+    )
 
 
-SAID = {"list of 10": lambda case: ours(case, 10), "list of 5": lambda case: ours(case, 5), "BATrees": reborn,
-        "inTrees": lambda case: in_trees(case.model, case), "Node Harvest": lambda case: node_harvest(case.model, case),
-        "DTree2": shallow}
+SAID = {
+    "list of 10": lambda case: ours(case, 10),
+    "list of 5": lambda case: ours(case, 5),
+    "BATrees": reborn,
+    "inTrees": lambda case: in_trees(case.model, case),
+    "Node Harvest": lambda case: node_harvest(case.model, case),
+    "DTree2": shallow,
+}
 
 
 def measure_said(name, case):
@@ -484,11 +607,26 @@ def measure_said(name, case):
     said = SAID[name](case)
     taken = time.process_time() - begin
     rules = said.rules if isinstance(said, Harvest) else said
-    answers, taught = said.predict(case.X_new), case.model.predict(case.X_new)
-    far = np.mean((answers - taught) ** 2) / taught.var() if case.numbers else np.mean(answers != taught)
-    overlap = rules.matches(case.X_new).sum(axis=1).mean() if isinstance(said, Harvest) else rules.overlap(case.X_new)
-    return {"seconds": taken, "rules": len(rules.rules), "conditions": rules.n_conditions, "covering": float(overlap),
-            "error": case.error(answers), "fidelity": float(1 - far)}
+    answers = said.predict(case.X_new)
+    taught = case.model.predict(case.X_new)
+    far = (
+        np.mean((answers - taught) ** 2) / taught.var()
+        if case.numbers
+        else np.mean(answers != taught)
+    )
+    overlap = (
+        rules.matches(case.X_new).sum(axis=1).mean()
+        if isinstance(said, Harvest)
+        else rules.overlap(case.X_new)
+    )
+    return {
+        "seconds": taken,
+        "rules": len(rules.rules),
+        "conditions": rules.n_conditions,
+        "covering": float(overlap),
+        "error": case.error(answers),
+        "fidelity": float(1 - far),
+    }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-measure
 def told(name, case, n_init):
@@ -500,15 +638,19 @@ def told(name, case, n_init):
         said = SAID[name](case)
     weights = list(said.weights) if isinstance(said, Harvest) else []
     rules = said.rules if weights else said
-    answers = rules.matches(case.X) if weights or name == "soft" else \
-        np.arange(len(rules.rules)) == rules.apply(case.X)[:, None]
+    answers = (
+        rules.matches(case.X)
+        if weights or name == "soft"
+        else np.arange(len(rules.rules)) == rules.apply(case.X)[:, None]
+    )
     return {"said": rules.to_dict(), "weights": weights, "share": answers.mean(axis=0).tolist()}
 
 
 def measure(key):
     """The figures of one job."""
     case = case_of(key["data"], key["fold"], key["ensemble"])
-    name, part = key["method"], key["part"]
+    name = key["method"]
+    part = key["part"]
     if part == "mixture":
         return {"FAB": measure_fab, "EM": measure_em}[name](case, key["starts"])
     if part == "said":
@@ -518,7 +660,14 @@ def measure(key):
     return measure_peer(name, case) if name in PEERS else measure_said(name, case)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-jobs
-FOLDS = {"synthetic1": 10, "synthetic2": 10, "spambase": 10, "miniboone": 1, "higgs": 3, "energy": 10}
+FOLDS = {
+    "synthetic1": 10,
+    "synthetic2": 10,
+    "spambase": 10,
+    "miniboone": 1,
+    "higgs": 3,
+    "energy": 10,
+}
 FOLDS_BOOSTED = 3
 STARTS = 20
 QUICK = {"synthetic1": 1, "energy": 1}  # data and folds with --quick
@@ -527,34 +676,60 @@ QUICK = {"synthetic1": 1, "energy": 1}  # data and folds with --quick
 def repetitions(quick):
     """Pairs of data set and fold, all data before the next fold."""
     folds = QUICK if quick else FOLDS
-    return [(name, fold) for fold in range(max(folds.values())) for name in folds if fold < folds[name]]
+    return [
+        (name, fold) for fold in range(max(folds.values())) for name in folds if fold < folds[name]
+    ]
 
 
 def mixture_jobs(quick, methods=("FAB", "EM")):
     """FAB and EM from random starts."""
-    return [{"part": "mixture", "data": name, "ensemble": "forest", "method": method, "fold": fold,
-             "starts": 3 if quick else STARTS} for name, fold in repetitions(quick) for method in methods]
+    return [
+        {
+            "part": "mixture",
+            "data": name,
+            "ensemble": "forest",
+            "method": method,
+            "fold": fold,
+            "starts": 3 if quick else STARTS,
+        }
+        for name, fold in repetitions(quick)
+        for method in methods
+    ]
 
 
 def list_jobs(quick):
     """Every method on the forests, ours on boosted trees too, and FAB from random starts."""
     jobs = mixture_jobs(quick, ("FAB",))
     for name, fold in repetitions(quick):
-        wanted = [("forest", method) for method in ("ensemble", *SAID, *PEERS)
-                  if not (name == "energy" and method in ("SkopeRules", "GreedyRuleList"))]  # which know classes only
+        wanted = [
+            ("forest", method)
+            for method in ("ensemble", *SAID, *PEERS)
+            if not (name == "energy" and method in ("SkopeRules", "GreedyRuleList"))
+        ]  # which know classes only
         if fold < FOLDS_BOOSTED and not quick:
             wanted += [("xgboost", method) for method in ("ensemble", "list of 10", "list of 5")]
-        jobs += [{"part": "lists", "data": name, "ensemble": ensemble, "method": method, "fold": fold}
-                 for ensemble, method in wanted]
+        jobs += [
+            {"part": "lists", "data": name, "ensemble": ensemble, "method": method, "fold": fold}
+            for ensemble, method in wanted
+        ]
     return sorted(jobs, key=lambda job: job["fold"])
 
 
 def said_jobs(quick):
     """What each method says of Energy, and of Synthetic2 for the pictures."""
     methods = ("DTree2", "inTrees", "Node Harvest") if quick else ("soft", *SAID)
-    return [{"part": "said", "data": data, "ensemble": "forest", "method": name, "fold": 0,
-             "starts": 3 if quick else STARTS} for data in ("energy", "synthetic2")[:1 if quick else 2]
-            for name in methods]
+    return [
+        {
+            "part": "said",
+            "data": data,
+            "ensemble": "forest",
+            "method": name,
+            "fold": 0,
+            "starts": 3 if quick else STARTS,
+        }
+        for data in ("energy", "synthetic2")[: 1 if quick else 2]
+        for name in methods
+    ]
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-printed
 ORDER = ("synthetic1", "synthetic2", "spambase", "miniboone", "higgs", "energy")
@@ -563,11 +738,38 @@ SECONDS = {  # Table 2
     "EM": ("21.4 ± 7.33", "30.1 ± 11.4", "81.2 ± 12.4", "1459 ± 263", "603 ± 53.6", "0.49 ± 0.18"),
 }
 COVERING = {  # Table 3
-    "Proposed": ("1.01 ± 0.03", "1.05 ± 0.06", "1.60 ± 0.12", "2.51 ± 0.09", "1.56 ± 0.21", "0.95 ± 0.08"),
-    "inTrees": ("4.65 ± 0.38", "3.73 ± 0.41", "5.39 ± 0.34", "6.25 ± 0.28", "5.53 ± 0.27", "3.30 ± 0.19"),
-    "Node Harvest": ("3.53 ± 0.95", "8.78 ± 2.02", "12.4 ± 1.76", "17.9 ± 2.24", "9.42 ± 1.85", "3.61 ± 0.19"),
+    "Proposed": (
+        "1.01 ± 0.03",
+        "1.05 ± 0.06",
+        "1.60 ± 0.12",
+        "2.51 ± 0.09",
+        "1.56 ± 0.21",
+        "0.95 ± 0.08",
+    ),
+    "inTrees": (
+        "4.65 ± 0.38",
+        "3.73 ± 0.41",
+        "5.39 ± 0.34",
+        "6.25 ± 0.28",
+        "5.53 ± 0.27",
+        "3.30 ± 0.19",
+    ),
+    "Node Harvest": (
+        "3.53 ± 0.95",
+        "8.78 ± 2.02",
+        "12.4 ± 1.76",
+        "17.9 ± 2.24",
+        "9.42 ± 1.85",
+        "3.61 ± 0.19",
+    ),
 }
-N_RULES = {"Proposed": 4, "BATrees": 66, "inTrees": 23, "Node Harvest": 10, "DTree2": 4}  # section 7.3, on Energy
+N_RULES = {
+    "Proposed": 4,
+    "BATrees": 66,
+    "inTrees": 23,
+    "Node Harvest": 10,
+    "DTree2": 4,
+}  # section 7.3, on Energy
 
 
 _SAMPLE = f"Higgs: {entry_of('higgs').note}."
@@ -580,13 +782,19 @@ def paper(table, name, data):
 # %% ../../nbs/bench/02_hara.ipynb #forests-pick
 def picked(lines, **wanted):
     """The lines whose key has these entries."""
-    return [line for line in lines if all(line["key"].get(name) == value for name, value in wanted.items())]
+    return [
+        line
+        for line in lines
+        if all(line["key"].get(name) == value for name, value in wanted.items())
+    ]
 
 
 def mean_of(lines, figure, digits=None, **wanted):
     """Mean and standard deviation of a figure over the folds, as a cell; lists of figures are strung together."""
     found = [line[figure] for line in picked(lines, **wanted) if figure in line]
-    return over(np.concatenate([np.atleast_1d(values) for values in found]) if found else [], digits)
+    return over(
+        np.concatenate([np.atleast_1d(values) for values in found]) if found else [], digits
+    )
 
 
 def ratio_of(slow, fast):
@@ -596,16 +804,27 @@ def ratio_of(slow, fast):
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-two
 def show_seconds(lines):
     """Table 2."""
-    columns = (Column("FAB", "ours", "seconds", "lower"), Column("FAB", "paper", "seconds"),
-               Column("EM", "", "seconds"), Column("EM", "printed", "seconds"),
-               Column("EM / FAB", "ours", "times slower", "higher"), Column("EM / FAB", "paper", "times slower"))
+    columns = (
+        Column("FAB", "ours", "seconds", "lower"),
+        Column("FAB", "paper", "seconds"),
+        Column("EM", "", "seconds"),
+        Column("EM", "printed", "seconds"),
+        Column("EM / FAB", "ours", "times slower", "higher"),
+        Column("EM / FAB", "paper", "times slower"),
+    )
     cells = []
     for data in ORDER:
-        fab, em = (mean_of(lines, "seconds", part="mixture", data=data, method=name) for name in ("FAB", "EM"))
+        fab, em = (
+            mean_of(lines, "seconds", part="mixture", data=data, method=name)
+            for name in ("FAB", "EM")
+        )
         theirs = [paper(SECONDS, name, data) for name in ("FAB", "EM")]
         cells.append((fab, theirs[0], em, theirs[1], ratio_of(em, fab), ratio_of(*theirs[::-1])))
-    notes = ("Processor seconds of one restart, mean ± standard deviation over the restarts of all repetitions; EM's "
-             "are the sum over K = 1 … 10.", _SAMPLE)
+    notes = (
+        "Processor seconds of one restart, mean ± standard deviation over the restarts of all repetitions; EM's "
+        "are the sum over K = 1 … 10.",
+        _SAMPLE,
+    )
     return Grid(columns, [TITLES[data] for data in ORDER], cells, notes, "data")
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-three
@@ -613,38 +832,74 @@ def show_covering(lines):
     """Table 3."""
     group = "rules that hold a test row"
     here = (("list of 10", "ours"), ("list of 5", "ours"), ("FAB", "ours"))
-    columns = [*(Column(name, role, group, "lower") for name, role in here), Column("Proposed", "paper", group),
-               *(Column(name, role, group) for name in ("inTrees", "Node Harvest") for role in ("peer", "printed")),
-               Column("FAB", "", "share of rows in no box")]
+    columns = [
+        *(Column(name, role, group, "lower") for name, role in here),
+        Column("Proposed", "paper", group),
+        *(
+            Column(name, role, group)
+            for name in ("inTrees", "Node Harvest")
+            for role in ("peer", "printed")
+        ),
+        Column("FAB", "", "share of rows in no box"),
+    ]
     cells = []
     for data in ORDER:
-        said = {name: mean_of(lines, "covering", 2, data=data, method=name, ensemble="forest")
-                for name in ("list of 10", "list of 5", "FAB", "inTrees", "Node Harvest")}
-        cells.append([said["list of 10"], said["list of 5"], said["FAB"], paper(COVERING, "Proposed", data),
-                      said["inTrees"], paper(COVERING, "inTrees", data), said["Node Harvest"],
-                      paper(COVERING, "Node Harvest", data), mean_of(lines, "outside", 3, data=data, method="FAB")])
-    notes = ("The lists and inTrees: the default holds a row that no other rule holds. FAB: the printed boxes, which "
-             "may hold a row not at all. Node Harvest: its nodes, the root too. BATrees and DTree2: one.", _SAMPLE)
+        said = {
+            name: mean_of(lines, "covering", 2, data=data, method=name, ensemble="forest")
+            for name in ("list of 10", "list of 5", "FAB", "inTrees", "Node Harvest")
+        }
+        cells.append(
+            [
+                said["list of 10"],
+                said["list of 5"],
+                said["FAB"],
+                paper(COVERING, "Proposed", data),
+                said["inTrees"],
+                paper(COVERING, "inTrees", data),
+                said["Node Harvest"],
+                paper(COVERING, "Node Harvest", data),
+                mean_of(lines, "outside", 3, data=data, method="FAB"),
+            ]
+        )
+    notes = (
+        "The lists and inTrees: the default holds a row that no other rule holds. FAB: the printed boxes, which "
+        "may hold a row not at all. Node Harvest: its nodes, the root too. BATrees and DTree2: one.",
+        _SAMPLE,
+    )
     return Grid(columns, [TITLES[data] for data in ORDER], cells, notes, "data")
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-four
 def show_em(lines):
     """Figure 4."""
     sizes = range(1, MOST + 1)
-    columns = (Column("FAB", "ours", "test error", "lower"), Column("EM", "peer", "test error"),
-               Column("FAB's boxes", "", "test error"),
-               *(Column(f"EM {k}", "", "test error") for k in sizes), Column("FAB", "", "K"), Column("EM", "", "K"))
+    columns = (
+        Column("FAB", "ours", "test error", "lower"),
+        Column("EM", "peer", "test error"),
+        Column("FAB's boxes", "", "test error"),
+        *(Column(f"EM {k}", "", "test error") for k in sizes),
+        Column("FAB", "", "K"),
+        Column("EM", "", "K"),
+    )
     cells = []
     for data in ORDER:
-        digits, curves = 2 if data == "energy" else 3, picked(lines, part="mixture", data=data, method="EM")
-        fab, em = ({figure: mean_of(lines, figure, d, part="mixture", data=data, method=name)
-                    for figure, d in (("error", digits), ("rules", 1))} for name in ("FAB", "EM"))
+        digits = 2 if data == "energy" else 3
+        curves = picked(lines, part="mixture", data=data, method="EM")
+        fab, em = (
+            {
+                figure: mean_of(lines, figure, d, part="mixture", data=data, method=name)
+                for figure, d in (("error", digits), ("rules", 1))
+            }
+            for name in ("FAB", "EM")
+        )
         at_each = (over([line["test"][k - 1] for line in curves], digits) for k in sizes)
         boxes = mean_of(lines, "boxes_error", digits, part="mixture", data=data, method="FAB")
         cells.append([fab["error"], em["error"], boxes, *at_each, fab["rules"], em["rules"]])
-    notes = ("Errors of (10)-(11): the share of wrong labels, Energy: the mean squared error. EM: at each K the start "
-             "of least training error; in the column without a number also the K of least training error. FAB's boxes: "
-             "if the printed boxes answer, as the authors' script has it.", _SAMPLE)
+    notes = (
+        "Errors of (10)-(11): the share of wrong labels, Energy: the mean squared error. EM: at each K the start "
+        "of least training error; in the column without a number also the K of least training error. FAB's boxes: "
+        "if the printed boxes answer, as the authors' script has it.",
+        _SAMPLE,
+    )
     return Grid(columns, [TITLES[data] for data in ORDER], cells, notes, "data")
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-five
@@ -658,11 +913,17 @@ def role_of(name):
 
 def show_errors(lines):
     """Figure 5."""
-    columns = [Column(name, role_of(name), "test error", "lower") for name in (*METHODS, "ensemble")]
+    columns = [
+        Column(name, role_of(name), "test error", "lower") for name in (*METHODS, "ensemble")
+    ]
     columns += [Column(name, role_of(name), "rules", "lower") for name in METHODS]
-    columns += [Column(name, "paper" if name == "Proposed" else "printed", "rules", "lower") for name in N_RULES]
+    columns += [
+        Column(name, "paper" if name == "Proposed" else "printed", "rules", "lower")
+        for name in N_RULES
+    ]
     columns += [Column(name, role_of(name), "fidelity", "higher") for name in SAID]
-    rows, cells = [], []
+    rows = []
+    cells = []
     for ensemble, after in (("forest", ""), ("xgboost", ", XGBoost")):
         for data in ORDER:
             some = picked(lines, data=data, ensemble=ensemble)
@@ -671,20 +932,32 @@ def show_errors(lines):
             digits = 2 if data == "energy" else 3
             said = data == "energy" and ensemble == "forest"
             rows.append(TITLES[data] + after)
-            cells.append([*(mean_of(some, "error", digits, method=name) for name in (*METHODS, "ensemble")),
-                          *(mean_of(some, "rules", 1, method=name) for name in METHODS),
-                          *(Cell(float(n), digits=0) if said else None for n in N_RULES.values()),
-                          *(mean_of(some, "fidelity", 3, method=name) for name in SAID)])
-    notes = (f"Mean ± standard deviation over the repetitions: {folds_text(lines)}. Errors: the share of wrong labels, "
-             "Energy: the mean squared error. RuleFit's rules count its linear terms; a tree's are its leaves.",
-             "Fidelity: the share of test rows on which rules and ensemble agree; Energy: 1 − the mean squared "
-             "difference over the variance of what the ensemble says.", _SAMPLE)
+            cells.append(
+                [
+                    *(
+                        mean_of(some, "error", digits, method=name)
+                        for name in (*METHODS, "ensemble")
+                    ),
+                    *(mean_of(some, "rules", 1, method=name) for name in METHODS),
+                    *(Cell(float(n), digits=0) if said else None for n in N_RULES.values()),
+                    *(mean_of(some, "fidelity", 3, method=name) for name in SAID),
+                ]
+            )
+    notes = (
+        f"Mean ± standard deviation over the repetitions: {folds_text(lines)}. Errors: the share of wrong labels, "
+        "Energy: the mean squared error. RuleFit's rules count its linear terms; a tree's are its leaves.",
+        "Fidelity: the share of test rows on which rules and ensemble agree; Energy: 1 − the mean squared "
+        "difference over the variance of what the ensemble says.",
+        _SAMPLE,
+    )
     return Grid(columns, rows, cells, notes, "data")
 
 
 def folds_text(lines):
     """How many repetitions of each data set there are."""
-    counts = {data: len({line["key"]["fold"] for line in picked(lines, data=data)}) for data in ORDER}
+    counts = {
+        data: len({line["key"]["fold"] for line in picked(lines, data=data)}) for data in ORDER
+    }
     return ", ".join(f"{TITLES[data]} {n}" for data, n in counts.items() if n)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-said
@@ -693,50 +966,87 @@ SHOWN = 4  # rules of each method in Table 4, as in the paper
 
 def show_said(lines):
     """Table 4."""
-    rows, cells, counts = [], [], []
+    rows = []
+    cells = []
+    counts = []
     for line in picked(lines, data="energy"):
-        name, rules = line["key"]["method"].replace("soft", "FAB"), RuleSet.from_dict(line["said"])
+        name = line["key"]["method"].replace("soft", "FAB")
+        rules = RuleSet.from_dict(line["said"])
         counts.append(f"{name} {len(rules.rules)}")
         weights = line["weights"] or [None] * len(rules.rules)
-        say = [share * (1 if weight is None else weight) for share, weight in zip(line["share"], weights, strict=True)]
+        say = [
+            share * (1 if weight is None else weight)
+            for share, weight in zip(line["share"], weights, strict=True)
+        ]
         for i in np.argsort(-np.array(say), kind="stable")[:SHOWN]:
-            rule, weight = rules.rules[i], weights[i]
+            rule = rules.rules[i]
+            weight = weights[i]
             rows.append(f"{name}, rule {i + 1}")
             said = rule_text(rule, rules.columns) or ("otherwise" if rules.ordered else "always")
-            cells.append((Cell(rule.leaf.value, digits=2), Cell(line["share"][i], digits=2), weight, said))
+            cells.append(
+                (Cell(rule.leaf.value, digits=2), Cell(line["share"][i], digits=2), weight, said)
+            )
     theirs = ", ".join(f"{name} {n}" for name, n in N_RULES.items())
-    notes = (f"The {SHOWN} rules of each method that answer most training rows (share × weight). Rules in all: "
-             f"{', '.join(counts)}; in the paper: {theirs}.",
-             "A list is read from its first rule down. Node Harvest answers the mean of the rules that hold, weighted. "
-             "FAB's boxes are what it prints, not what it predicts by.")
+    notes = (
+        f"The {SHOWN} rules of each method that answer most training rows (share × weight). Rules in all: "
+        f"{', '.join(counts)}; in the paper: {theirs}.",
+        "A list is read from its first rule down. Node Harvest answers the mean of the rules that hold, weighted. "
+        "FAB's boxes are what it prints, not what it predicts by.",
+    )
     return Grid(("y", "share of rows", "weight", "rule"), rows, cells, notes, "method")
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-why
 WHY = {
-    "hara-2": {"": "how many steps a start takes depends on the start and on the forest, and both are others than the "
-                   "paper's; the seconds themselves are fewer throughout"},
-    "hara-3": {"": "a list may let boxes overlap where that saves conditions, at a price of a fifth of the variance; "
-                   "the paper counts a row in no box as nought, a list counts its default as one",
-               "Higgs": "FAB ends with other regions on this sample of the table than on the paper's; the lists are "
-                        "nearer to one"},
-    "hara-fig4": {"": "FAB loses most components before they have moved, as its page shows, and ends with fewer "
-                      "regions than the EM run of least training error has"},
-    "hara-fig5": {"": "a method with more rules, or whose rules add up, can follow the data further than five or ten "
-                      "rules of which one answers; FAB is the paper's soft prediction, which nothing here predicts by",
-                  "Energy": "twelve buildings and little noise: every further step pays, and FIGS and RuleFit take "
-                            "sums of steps; ten rules are ten values",
-                  "Synthetic1": "the lists repeat the forest nearly everywhere and so share its mistakes; RuleFit and "
-                                "FAB are fitted to the labels"},
+    "hara-2": {
+        "": "how many steps a start takes depends on the start and on the forest, and both are others than the "
+        "paper's; the seconds themselves are fewer throughout"
+    },
+    "hara-3": {
+        "": "a list may let boxes overlap where that saves conditions, at a price of a fifth of the variance; "
+        "the paper counts a row in no box as nought, a list counts its default as one",
+        "Higgs": "FAB ends with other regions on this sample of the table than on the paper's; the lists are "
+        "nearer to one",
+    },
+    "hara-fig4": {
+        "": "FAB loses most components before they have moved, as its page shows, and ends with fewer "
+        "regions than the EM run of least training error has"
+    },
+    "hara-fig5": {
+        "": "a method with more rules, or whose rules add up, can follow the data further than five or ten "
+        "rules of which one answers; FAB is the paper's soft prediction, which nothing here predicts by",
+        "Energy": "twelve buildings and little noise: every further step pays, and FIGS and RuleFit take "
+        "sums of steps; ten rules are ten values",
+        "Synthetic1": "the lists repeat the forest nearly everywhere and so share its mistakes; RuleFit and "
+        "FAB are fitted to the labels",
+    },
 }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-tables
 _PEERS = ("imodels", "xgboost", "xgboost-cpu")
 _QUICK = f"Quick: {' and '.join(TITLES[data] for data in QUICK)}, one repetition, three random starts, no XGBoost."
-TABLES = tuple(Table(name, f"Hara & Hayashi, {title}", "rules", jobs, measure, show, _PEERS, quick, WHY.get(name, {}))
-               for name, title, jobs, show, quick in (
-    ("hara-2", "Table 2: seconds of one restart", mixture_jobs, show_seconds, _QUICK),
-    ("hara-3", "Table 3: rules that hold a test row", list_jobs, show_covering, _QUICK),
-    ("hara-4", "Table 4: what is said of Energy", said_jobs, show_said, "Quick: without our own rules."),
-    ("hara-fig4", "Figure 4: test errors of FAB and EM", mixture_jobs, show_em, _QUICK),
-    ("hara-fig5", "Figure 5: number of rules and test error", list_jobs, show_errors, _QUICK),
-))
+TABLES = tuple(
+    Table(
+        name,
+        f"Hara & Hayashi, {title}",
+        "rules",
+        jobs,
+        measure,
+        show,
+        _PEERS,
+        quick,
+        WHY.get(name, {}),
+    )
+    for name, title, jobs, show, quick in (
+        ("hara-2", "Table 2: seconds of one restart", mixture_jobs, show_seconds, _QUICK),
+        ("hara-3", "Table 3: rules that hold a test row", list_jobs, show_covering, _QUICK),
+        (
+            "hara-4",
+            "Table 4: what is said of Energy",
+            said_jobs,
+            show_said,
+            "Quick: without our own rules.",
+        ),
+        ("hara-fig4", "Figure 4: test errors of FAB and EM", mixture_jobs, show_em, _QUICK),
+        ("hara-fig5", "Figure 5: number of rules and test error", list_jobs, show_errors, _QUICK),
+    )
+)

@@ -37,11 +37,16 @@ def seconds(call, clock=time.thread_time):
 
 def row_by_row(start, levels, X, y):
     """Proposition 1 over all rows: the split probabilities' logarithms after the last."""
-    at, tree = levels.cells_of_codes(X), levels.skeleton
-    split, stop, stats = start.before.log_split.copy(), start.before.log_stop.copy(), start.stats.copy()
+    at = levels.cells_of_codes(X)
+    tree = levels.skeleton
+    split = start.before.log_split.copy()
+    stop = start.before.log_stop.copy()
+    stats = start.stats.copy()
     for leaf, value in zip(at.tolist(), y.tolist(), strict=True):
         path = path_to(tree, leaf)
-        said = start.family.log_density(np.full(len(path), value), start.family.posterior(stats[path]))
+        said = start.family.log_density(
+            np.full(len(path), value), start.family.posterior(stats[path])
+        )
         sequential_step(split, stop, path, said)
         stats[path, value] += 1
     return split
@@ -49,30 +54,44 @@ def row_by_row(start, levels, X, y):
 
 def batch(start, levels, X, y):
     """Theorem 1: the state after all rows at once."""
-    return next_state(start, sums(start.family, levels.cells_of_codes(X), levels.skeleton.size, y, None))
+    return next_state(
+        start, sums(start.family, levels.cells_of_codes(X), levels.skeleton.size, y, None)
+    )
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-bayesml
 def bayesml_model(levels, n_features):
     """BayesML's meta-tree of the same perfect binary tree, g = 1/2 and Beta(1/2, 1/2) in every node."""
     from bayesml import bernoulli, metatree
-    node_of = type(metatree.GenModel(0, n_features, c_max_depth=1).gen_params().get_params()["root"])
+
+    node_of = type(
+        metatree.GenModel(0, n_features, c_max_depth=1).gen_params().get_params()["root"]
+    )
     depth = len(levels.features)
 
     def node(d):
         end = d == depth
-        return node_of(d, k_candidates=list(range(n_features)), h_g=0.5, k=None if end else int(levels.features[d]),
-                       sub_model=bernoulli.LearnModel(), leaf=end, ranges=np.zeros((0, 2)),
-                       log_children_marginal_likelihood=np.zeros(2),
-                       children=None if end else [node(d + 1), node(d + 1)])
+        return node_of(
+            d,
+            k_candidates=list(range(n_features)),
+            h_g=0.5,
+            k=None if end else int(levels.features[d]),
+            sub_model=bernoulli.LearnModel(),
+            leaf=end,
+            ranges=np.zeros((0, 2)),
+            log_children_marginal_likelihood=np.zeros(2),
+            children=None if end else [node(d + 1), node(d + 1)],
+        )
+
     model = metatree.LearnModel(0, n_features, c_max_depth=depth)
-    model.hn_metatree_list, model.hn_metatree_prob_vec = [node(0)], np.ones(1)
+    model.hn_metatree_list = [node(0)]
+    model.hn_metatree_prob_vec = np.ones(1)
     return model
 
 
 def bayesml_rows(model, X, y):
     """BayesML one row at a time."""
     for i in range(len(y)):
-        model.update_posterior(x_categorical=X[i:i + 1], y=y[i:i + 1], alg_type="given_MT")
+        model.update_posterior(x_categorical=X[i : i + 1], y=y[i : i + 1], alg_type="given_MT")
 
 
 def is_installed(package):
@@ -83,21 +102,29 @@ def is_installed(package):
 def coin_levels(n, depth, n_features, kind, r):
     """Coins X (n, d) and y (n,) of test r, the columns that the levels ask, and the perfect tree that asks them."""
     rng = np.random.default_rng(r)
-    X, y = rng.integers(0, 2, (n, n_features)).astype(kind), rng.integers(0, 2, n)
+    X = rng.integers(0, 2, (n, n_features)).astype(kind)
+    y = rng.integers(0, 2, n)
     features = tuple((rng.permutation(n_features).tolist() * depth)[:depth])
     columns = Columns(tuple(f"x{j}" for j in range(n_features)), (None,) * n_features)
     levels = Levels(perfect(2, depth), features, np.zeros(depth), columns)
-    _ = levels.skeleton.siblings, levels.weights  # worked out once: part of the model, as BayesML's nodes are
+    _ = (
+        levels.skeleton.siblings,
+        levels.weights,
+    )  # worked out once: part of the model, as BayesML's nodes are
     return X, y, levels
 
 
 @np.errstate(divide="ignore")  # BayesML takes the logarithm of 1 - g where it is 0
 def one_test(X, y, levels, with_rows, peer):
     """Seconds of each way to learn from a table and to predict for it, and the largest difference between them."""
-    start, model = empty_state(levels, BetaBernoulli(), 0.5), bayesml_model(levels, X.shape[1]) if peer else None
-    times, gaps = {}, [0.0]
+    start = empty_state(levels, BetaBernoulli(), 0.5)
+    model = bayesml_model(levels, X.shape[1]) if peer else None
+    times = {}
+    gaps = [0.0]
     if peer:
-        _, times["bayesml_update"] = seconds(lambda: model.update_posterior(x_categorical=X, y=y, alg_type="given_MT"))
+        _, times["bayesml_update"] = seconds(
+            lambda: model.update_posterior(x_categorical=X, y=y, alg_type="given_MT")
+        )
     state, times["update"] = seconds(lambda: batch(start, levels, X, y))
     said, times["predict"] = seconds(lambda: state.table.take(levels.cells_of_codes(X), axis=0))
     if peer:
@@ -105,7 +132,9 @@ def one_test(X, y, levels, with_rows, peer):
         gaps.append(np.abs(said - theirs).max())
     if len(levels.features) <= X.shape[1]:
         Z = X.astype(float)
-        est = MetaTreeClassifier(list(levels.features), max_depth=len(levels.features), leaf="bernoulli", prior=0.5)
+        est = MetaTreeClassifier(
+            list(levels.features), max_depth=len(levels.features), leaf="bernoulli", prior=0.5
+        )
         est.fit(Z[:2], [0, 1])
         _, times["partial_fit"] = seconds(lambda: est.partial_fit(Z, y))
     if with_rows:
@@ -120,36 +149,54 @@ def one_test(X, y, levels, with_rows, peer):
 def speed(n, depth, n_features, repeats, with_rows, kind):
     """Milliseconds (mean, sd, median) of update and prediction, ours and BayesML's, on the same tables in turns."""
     peer = is_installed("bayesml")
-    tests = [one_test(*coin_levels(n, depth, n_features, kind, r), with_rows, peer) for r in range(repeats)]
+    tests = [
+        one_test(*coin_levels(n, depth, n_features, kind, r), with_rows, peer)
+        for r in range(repeats)
+    ]
     found = {"max_difference": max(gap for _, gap in tests)}
     for name in tests[0][0]:
         ms = 1e3 * np.array([times[name] for times, _ in tests])
-        found[name] = {"mean": float(ms.mean()), "sd": float(ms.std()), "median": float(np.median(ms))}
+        found[name] = {
+            "mean": float(ms.mean()),
+            "sd": float(ms.std()),
+            "median": float(np.median(ms)),
+        }
     return found
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-losses
-CLASSES, NUMBERS = ("breast_cancer", "banana", "magic04", "spambase"), ("abalone", "kin8nm")
-DEPTHS, _LEVELS = (5, 10, None), (0.5, 0.8, 0.9, 0.95)
+CLASSES = ("breast_cancer", "banana", "magic04", "spambase")
+NUMBERS = ("abalone", "kin8nm")
+DEPTHS = (5, 10, None)
+_LEVELS = (0.5, 0.8, 0.9, 0.95)
 FOLDS = {"single": 10, "forest": 5, "linear": 5}
 
 
 def interval_shares(model, X, y):
     """For each level, the share of the first thousand rows that the interval holds; calibrated, and not.
 
-    y lies between two quantiles exactly if the distribution function at y lies between their probabilities.
+    y lies between two quantiles exactly if the distribution function at y lies between their
+    probabilities.
     """
     within = np.abs(2 * model.predict_dist(X[:1000]).cdf(y[:1000]) - 1)
-    return {"coverage": [float(np.mean(within <= np.quantile(model.pit_, level))) for level in _LEVELS],
-            "coverage_raw": [float(np.mean(within <= level)) for level in _LEVELS]}
+    return {
+        "coverage": [float(np.mean(within <= np.quantile(model.pit_, level))) for level in _LEVELS],
+        "coverage_raw": [float(np.mean(within <= level)) for level in _LEVELS],
+    }
 
 
 def losses(model, base, X, y):
     """Loss and error of a meta-tree or a forest of them, and of what it was grown from."""
     if hasattr(model, "classes_"):
-        return {"loss": log_loss(y, model.predict_proba(X)), "base_loss": log_loss(y, base.predict_proba(X)),
-                "error": float(np.mean(model.predict(X) != y)), "base_error": float(np.mean(base.predict(X) != y))}
-    return {"loss": root_mean_squared_error(y, model.predict(X)),
-            "base_loss": root_mean_squared_error(y, base.predict(X))}
+        return {
+            "loss": log_loss(y, model.predict_proba(X)),
+            "base_loss": log_loss(y, base.predict_proba(X)),
+            "error": float(np.mean(model.predict(X) != y)),
+            "base_error": float(np.mean(base.predict(X) != y)),
+        }
+    return {
+        "loss": root_mean_squared_error(y, model.predict(X)),
+        "base_loss": root_mean_squared_error(y, base.predict(X)),
+    }
 
 
 def effective(log_q):
@@ -164,22 +211,31 @@ def accuracy(part, name, depth, fold, n_trees=None):
         data = load(name)
     except FileNotFoundError as why:
         raise Missing(str(why)) from None
-    X, y, numbers = data.X, data.y, name in NUMBERS
+    X = data.X
+    y = data.y
+    numbers = name in NUMBERS
     train, test = list(KFold(FOLDS[part], shuffle=True, random_state=0).split(X))[fold]
     forest = RandomForestRegressor if numbers else RandomForestClassifier
     grown = None if part == "single" else forest(n_trees, max_depth=depth, random_state=fold)
-    make, leaf = MetaTreeRegressor if numbers else MetaTreeClassifier, {"leaf": "linear"} if part == "linear" else {}
+    make = MetaTreeRegressor if numbers else MetaTreeClassifier
+    leaf = {"leaf": "linear"} if part == "linear" else {}
     model = make(grown, max_depth=depth, random_state=fold, **leaf)
     _, taken = seconds(lambda: model.fit(X[train], y[train]), time.perf_counter)
     base = type(model.estimator_)(**model.estimator_.get_params())
     _, alone = seconds(lambda: base.fit(X[train], y[train]), time.perf_counter)
     trees = model.state_.trees.skeleton
-    found = {"seconds": taken, "base_seconds": alone, "n_nodes": trees.size,
-             "leaves": float(model.posterior_.leaf_prob.sum()) / trees.n_trees,
-             "split_prob": float(model.state_.before.split_prob[0]),
-             "evidence_effective": effective(model.tree_log_evidence_)}
+    found = {
+        "seconds": taken,
+        "base_seconds": alone,
+        "n_nodes": trees.size,
+        "leaves": float(model.posterior_.leaf_prob.sum()) / trees.n_trees,
+        "split_prob": float(model.state_.before.split_prob[0]),
+        "evidence_effective": effective(model.tree_log_evidence_),
+    }
     found |= losses(model, model.estimator_, X[test], y[test])
-    return found | (interval_shares(model, X[test], y[test]) | {"sd": float(y.std())} if numbers else {})
+    return found | (
+        interval_shares(model, X[test], y[test]) | {"sd": float(y.std())} if numbers else {}
+    )
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-jobs
 _N_TREES = 100
@@ -188,7 +244,8 @@ N_TESTS = {"table1": 100, "grid": 30}
 
 def measure(key):
     """The figures of one job."""
-    part, depth = key["part"], key["depth"]
+    part = key["part"]
+    depth = key["depth"]
     if part in FOLDS:
         return accuracy(part, key["data"], depth, key["fold"], key.get("trees"))
     n = key["n"]
@@ -198,29 +255,45 @@ def measure(key):
 
 def table_jobs(quick):
     """The three sizes of Table 1; the first of them."""
-    return [{"part": "table1", "n": n, "depth": 5, "features": 5, "codes": "int64"}
-            for n in ((50,) if quick else (50, 100, 200))]
+    return [
+        {"part": "table1", "n": n, "depth": 5, "features": 5, "codes": "int64"}
+        for n in ((50,) if quick else (50, 100, 200))
+    ]
 
 
 def grid_jobs(quick):
     """More rows, deeper trees, more columns, and codes of one byte."""
-    shapes = product(("int64",) if quick else ("int64", "uint8"), (5, 8, 10), (5, 20),
-                     (50, 1000) if quick else (50, 200, 1000, 10_000, 100_000))
-    return [{"part": "grid", "n": n, "depth": depth, "features": k, "codes": kind} for kind, depth, k, n in shapes]
+    shapes = product(
+        ("int64",) if quick else ("int64", "uint8"),
+        (5, 8, 10),
+        (5, 20),
+        (50, 1000) if quick else (50, 200, 1000, 10_000, 100_000),
+    )
+    return [
+        {"part": "grid", "n": n, "depth": depth, "features": k, "codes": kind}
+        for kind, depth, k, n in shapes
+    ]
 
 
 def fold_jobs(quick, part):
     """Folds of the data sets at each depth; those of one fold before the next."""
     names, depths = (NUMBERS, DEPTHS[:2]) if part == "linear" else ((*CLASSES, *NUMBERS), DEPTHS)
     if quick:
-        names, depths = [name for name in names if name in ("breast_cancer", "abalone")], DEPTHS[:1]
+        names = [name for name in names if name in ("breast_cancer", "abalone")]
+        depths = DEPTHS[:1]
     more = {} if part == "single" else {"trees": _N_TREES}
-    return [{"part": part, "data": name, "depth": depth, "fold": fold, **more}
-            for fold in range(1 if quick else FOLDS[part]) for name in names for depth in depths]
+    return [
+        {"part": part, "data": name, "depth": depth, "fold": fold, **more}
+        for fold in range(1 if quick else FOLDS[part])
+        for name in names
+        for depth in depths
+    ]
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show1
-PAPER = {"rows": {50: "1.67 ± 0.20", 100: "3.29 ± 0.27", 200: "6.72 ± 0.85"},  # Table 1, "Previous"
-         "update": {50: "1.78 ± 0.41", 100: "1.89 ± 0.23", 200: "1.90 ± 0.22"}}  # Table 1, "Proposal"
+PAPER = {
+    "rows": {50: "1.67 ± 0.20", 100: "3.29 ± 0.27", 200: "6.72 ± 0.85"},  # Table 1, "Previous"
+    "update": {50: "1.78 ± 0.41", 100: "1.89 ± 0.23", 200: "1.90 ± 0.22"},
+}  # Table 1, "Proposal"
 
 
 def milliseconds(line, name):
@@ -232,24 +305,52 @@ def without_peer(lines):
     """A note if BayesML was not there for some of the lines."""
     if all("bayesml_update" in line for line in lines):
         return []
-    return ["bayesml was not installed when some lines were measured: `--again` measures them anew."]
+    return [
+        "bayesml was not installed when some lines were measured: `--again` measures them anew."
+    ]
 
 
 def show_table(lines):
     """Table 1: milliseconds of one update of the posterior, row by row and as a batch."""
     groups = {"rows": "row by row, ms", "update": "batch, ms"}
     others = {groups["rows"]: ("previous", "printed"), groups["update"]: ("proposal", "paper")}
-    columns = [Column(*column, group, "lower") for group in groups.values()
-               for column in (("ours", "ours"), others[group], ("BayesML", "peer"))]
-    columns += [Column("with the estimator's checks", group="partial_fit, ms"), Column("largest difference")]
-    cells = [[cell for name in groups for cell in (milliseconds(line, name), printed(PAPER[name][line["key"]["n"]]),
-                                                   milliseconds(line, f"bayesml_{name}"))]
-             + [milliseconds(line, "partial_fit"), f"{line['max_difference']:.1g}"] for line in lines]
+    columns = [
+        Column(*column, group, "lower")
+        for group in groups.values()
+        for column in (("ours", "ours"), others[group], ("BayesML", "peer"))
+    ]
+    columns += [
+        Column("with the estimator's checks", group="partial_fit, ms"),
+        Column("largest difference"),
+    ]
+    cells = [
+        [
+            cell
+            for name in groups
+            for cell in (
+                milliseconds(line, name),
+                printed(PAPER[name][line["key"]["n"]]),
+                milliseconds(line, f"bayesml_{name}"),
+            )
+        ]
+        + [milliseconds(line, "partial_fit"), f"{line['max_difference']:.1g}"]
+        for line in lines
+    ]
     note = "After ±: the deviation over 100 tests. The paper's milliseconds are those of its authors' machine."
-    return Grid(columns, [f"{line['key']['n']} rows" for line in lines], cells, [note, *without_peer(lines)], "table")
+    return Grid(
+        columns,
+        [f"{line['key']['n']} rows" for line in lines],
+        cells,
+        [note, *without_peer(lines)],
+        "table",
+    )
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show-grid
-_MARKS = (("update", 10, 1, 10**9), ("update", 40, 10**4, 10**9), ("predict", 50, 10**4, 10**4))  # times, from n, to n
+_MARKS = (
+    ("update", 10, 1, 10**9),
+    ("update", 40, 10**4, 10**9),
+    ("predict", 50, 10**4, 10**4),
+)  # times, from n, to n
 
 
 def marks_met(rows):
@@ -257,7 +358,9 @@ def marks_met(rows):
     told = []
     for name, times, low, high in _MARKS:
         found = [faster[name] >= times for n, faster in rows if low <= n <= high and name in faster]
-        where = f" from n = {low}" * (low > 1 and high > low) + f" at n = {low}" * (low == high)
+        where = (f" from n = {low}" if low > 1 and high > low else "") + (
+            f" at n = {low}" if low == high else ""
+        )
         told.append(f"{name} {times} times as fast{where}: {sum(found)} of {len(found)}")
     return "Our marks beside BayesML, and in how many rows they are met: " + "; ".join(told) + "."
 
@@ -265,38 +368,72 @@ def marks_met(rows):
 def show_grid(lines):
     """Milliseconds (medians) of one update and of the predictions for all rows, and how many times BayesML's speed."""
     names = {"update": "update, ms", "predict": "prediction, ms"}
-    columns = [column for group in names.values()
-               for column in (Column("ours", "ours", group, "lower"), Column("BayesML", "peer", group, "lower"))]
+    columns = [
+        column
+        for group in names.values()
+        for column in (
+            Column("ours", "ours", group, "lower"),
+            Column("BayesML", "peer", group, "lower"),
+        )
+    ]
     columns += [Column(name, group="times faster") for name in names] + [Column("partial_fit, ms")]
-    rows, cells, speeds = [], [], []
+    rows = []
+    cells = []
+    speeds = []
     for line in lines:
         key = line["key"]
-        rows.append(f"depth {key['depth']}, {key['features']} columns, {key['codes']}, n = {key['n']}")
-        ms = {name: found["median"] for name, found in line.items() if isinstance(found, dict) and "median" in found}
-        times = {name: ms[f"bayesml_{name}"] / ms[name] for name in names if f"bayesml_{name}" in ms}
+        rows.append(
+            f"depth {key['depth']}, {key['features']} columns, {key['codes']}, n = {key['n']}"
+        )
+        ms = {
+            name: found["median"]
+            for name, found in line.items()
+            if isinstance(found, dict) and "median" in found
+        }
+        times = {
+            name: ms[f"bayesml_{name}"] / ms[name] for name in names if f"bayesml_{name}" in ms
+        }
         speeds.append((key["n"], times))
-        cells.append([ms.get(kind + name) for name in names for kind in ("", "bayesml_")]
-                     + [Cell(times[name], digits=1) if name in times else None for name in names]
-                     + [ms.get("partial_fit")])
+        cells.append(
+            [ms.get(kind + name) for name in names for kind in ("", "bayesml_")]
+            + [Cell(times[name], digits=1) if name in times else None for name in names]
+            + [ms.get("partial_fit")]
+        )
     return Grid(columns, rows, cells, [marks_met(speeds), *without_peer(lines)], "table of codes")
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show-folds
 def show_folds(lines):
     """Losses over folds: of what was grown, and of the average over its prunings; and how often intervals held y."""
-    columns = [Column("scikit-learn's", "peer", "loss", "lower"), Column("averaged", "ours", "loss", "lower"),
-               Column("change, %"), Column("scikit-learn's", "peer", "share of wrong classes", "lower"),
-               Column("averaged", "ours", "share of wrong classes", "lower"), Column("leaves a tree")]
-    columns += [Column(f"{100 * level:g} %", group="rows held by intervals") for level in _LEVELS] + [Column("folds")]
+    columns = [
+        Column("scikit-learn's", "peer", "loss", "lower"),
+        Column("averaged", "ours", "loss", "lower"),
+        Column("change, %"),
+        Column("scikit-learn's", "peer", "share of wrong classes", "lower"),
+        Column("averaged", "ours", "share of wrong classes", "lower"),
+        Column("leaves a tree"),
+    ]
+    columns += [
+        Column(f"{100 * level:g} %", group="rows held by intervals") for level in _LEVELS
+    ] + [Column("folds")]
     groups = {}
     for line in lines:
         key = line["key"]
-        words = f"{key['data']}, " + ("no limit" if key["depth"] is None else f"depth {key['depth']}")
-        groups.setdefault(words + ", equations" * (key["part"] == "linear"), []).append(line)
+        words = f"{key['data']}, " + (
+            "no limit" if key["depth"] is None else f"depth {key['depth']}"
+        )
+        groups.setdefault(words + (", equations" if key["part"] == "linear" else ""), []).append(
+            line
+        )
     cells = []
     for found in groups.values():
         unit = found[0].get("sd", 1.0)
-        grown, averaged = (over([line[name] / unit for line in found], 4) for name in ("base_loss", "loss"))
-        wrong = [over([line[name] for line in found if name in line], 4) for name in ("base_error", "error")]
+        grown, averaged = (
+            over([line[name] / unit for line in found], 4) for name in ("base_loss", "loss")
+        )
+        wrong = [
+            over([line[name] for line in found if name in line], 4)
+            for name in ("base_error", "error")
+        ]
         held = np.array([line["coverage"] for line in found if "coverage" in line])
         held = held.mean(axis=0).tolist() if len(held) else [None] * len(_LEVELS)
         change = Cell(100 * (averaged.value / grown.value - 1), digits=2)
@@ -306,17 +443,51 @@ def show_folds(lines):
     return Grid(columns, list(groups), cells, [note], "data and depth")
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-all
-_DEEPER = {"": "Leaves of many rows, or rows almost free of noise, leave nothing to smooth: average and tree differ "
-               "in the last digits, either way, and by far less than one fold differs from the next."}
+_DEEPER = {
+    "": "Leaves of many rows, or rows almost free of noise, leave nothing to smooth: average and tree differ "
+    "in the last digits, either way, and by far less than one fold differs from the next."
+}
 TABLES = (
-    Table("nakahara-1", "Nakahara & Matsushima, Table 1: one update of the posterior", "metatree", table_jobs, measure,
-          show_table, ("bayesml",), "Quick: fifty rows."),
-    Table("nakahara-grid", "Beyond Table 1: more rows, deeper trees, more columns", "metatree", grid_jobs, measure,
-          show_grid, ("bayesml",), "Quick: 50 and 1000 rows, codes of eight bytes."),
-    Table("nakahara-single", "A tree, and the average over its prunings", "metatree",
-          lambda quick: fold_jobs(quick, "single"), measure, show_folds, (), "Quick: one fold of two data sets.",
-          _DEEPER),
-    Table("nakahara-forests", "Forests of 100 trees, and of their meta-trees", "metatree",
-          lambda quick: fold_jobs(quick, "forest") + fold_jobs(quick, "linear"), measure, show_folds, (),
-          "Quick: one fold of two data sets.", _DEEPER),
+    Table(
+        "nakahara-1",
+        "Nakahara & Matsushima, Table 1: one update of the posterior",
+        "metatree",
+        table_jobs,
+        measure,
+        show_table,
+        ("bayesml",),
+        "Quick: fifty rows.",
+    ),
+    Table(
+        "nakahara-grid",
+        "Beyond Table 1: more rows, deeper trees, more columns",
+        "metatree",
+        grid_jobs,
+        measure,
+        show_grid,
+        ("bayesml",),
+        "Quick: 50 and 1000 rows, codes of eight bytes.",
+    ),
+    Table(
+        "nakahara-single",
+        "A tree, and the average over its prunings",
+        "metatree",
+        lambda quick: fold_jobs(quick, "single"),
+        measure,
+        show_folds,
+        (),
+        "Quick: one fold of two data sets.",
+        _DEEPER,
+    ),
+    Table(
+        "nakahara-forests",
+        "Forests of 100 trees, and of their meta-trees",
+        "metatree",
+        lambda quick: fold_jobs(quick, "forest") + fold_jobs(quick, "linear"),
+        measure,
+        show_folds,
+        (),
+        "Quick: one fold of two data sets.",
+        _DEEPER,
+    ),
 )

@@ -50,9 +50,10 @@ class Missing(Exception):
 class Table:
     """A table of a paper: what to measure, and how the figures are laid out.
 
-    `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring; `measure(key)` returns numbers, is
-    determined by the key alone, and may raise `Missing`; `show(lines)` lays out those lines that hold figures,
-    in the order of the jobs, and must bear that some are not there yet.
+    `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring; `measure(key)`
+    returns numbers, is determined by the key alone, and may raise `Missing`; `show(lines)` lays out
+    those lines that hold figures, in the order of the jobs, and must bear that some are not there
+    yet.
     """
 
     name: str  # what the command is told: "hara-2"
@@ -63,7 +64,9 @@ class Table:
     show: Callable[[list[dict]], "Grid"]
     peers: tuple[str, ...] = ()  # distributions whose versions are recorded
     quick: str = ""  # a sentence: what --quick leaves out
-    why: Mapping[str, str] = field(default_factory=dict)  # row of the grid → why ours is worse there
+    why: Mapping[str, str] = field(
+        default_factory=dict
+    )  # row of the grid → why ours is worse there
 
     def keys(self, quick=False):
         """The keys in the order of measuring, each once, by their text."""
@@ -84,7 +87,9 @@ class Cell(NamedTuple):
 
 def printed(text):
     """A figure as a paper prints it, such as "0.21 ± 0.03", "0.21 (0.03)" or "1.2e-3"; its decimals are kept."""
-    numbers = [Decimal(number) for number in findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", text)]
+    numbers = [
+        Decimal(number) for number in findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", text)
+    ]
     if not 1 <= len(numbers) <= 2:
         raise ValueError(f"text must hold a number and at most one spread, got {text!r}")
     digits = max(0, -min(number.as_tuple().exponent for number in numbers[:1]))
@@ -96,7 +101,9 @@ def over(values, digits=None):
     values = np.asarray(values, dtype=float)
     if not len(values):
         return None
-    return Cell(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, digits)
+    return Cell(
+        float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, digits
+    )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-number
 def decimals(value):
@@ -143,7 +150,8 @@ def is_worse(ours, theirs, better):
     """Whether ours is worse by more than rounding to the decimals of the coarser of the two: equation (2)."""
     shown = [cell.digits for cell in (ours, theirs) if cell.digits is not None]
     digits = min(shown) if shown else decimals(max(abs(ours.value), abs(theirs.value)))
-    a, b = round(ours.value, digits), round(theirs.value, digits)
+    a = round(ours.value, digits)
+    b = round(theirs.value, digits)
     return a > b if better == "lower" else a < b
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-column
@@ -160,8 +168,10 @@ class Shortfall(NamedTuple):
     def __str__(self):
         group = f", {self.ours.group}" if self.ours.group else ""
         within = ", within its ±" if self.within else ""
-        return (f"{self.row}{group}: {self.ours.name} {cell_text(self.value)}, "
-                f"{self.other.label} {cell_text(self.than)}{within}")
+        return (
+            f"{self.row}{group}: {self.ours.name} {cell_text(self.value)}, "
+            f"{self.other.label} {cell_text(self.than)}{within}"
+        )
 
 
 _ROLES = {"": "", "ours": "", "paper": "the paper's", "printed": "printed", "peer": ""}
@@ -170,8 +180,9 @@ _ROLES = {"": "", "ours": "", "paper": "the paper's", "printed": "printed", "pee
 class Column(NamedTuple):
     """A column of a grid.
 
-    `role`: "ours"; "paper", what the paper prints for its method; "printed", what it prints for another method;
-    "peer", another method measured here; "" for what is not compared. Columns of one `group` are compared.
+    `role`: "ours"; "paper", what the paper prints for its method; "printed", what it prints for
+    another method; "peer", another method measured here; "" for what is not compared. Columns of
+    one `group` are compared.
     """
 
     name: str
@@ -189,14 +200,29 @@ def shortfalls_of(grid):
     """Every `Shortfall` of a grid, row by row."""
     found = []
     for row, cells in zip(grid.rows, grid.cells, strict=True):
-        said = [(column, comparable(cell)) for column, cell in zip(grid.columns, cells, strict=True)]
-        others = [(column, cell) for column, cell in said if column.role in ("paper", "printed", "peer") and cell]
+        said = [
+            (column, comparable(cell)) for column, cell in zip(grid.columns, cells, strict=True)
+        ]
+        others = [
+            (column, cell)
+            for column, cell in said
+            if column.role in ("paper", "printed", "peer") and cell
+        ]
         for mine, ours in said:
             if mine.role == "ours" and ours and mine.better:
-                found += [Shortfall(row, mine, other, ours, theirs,
-                                    theirs.spread is not None and abs(ours.value - theirs.value) <= theirs.spread)
-                          for other, theirs in others
-                          if other.group == mine.group and is_worse(ours, theirs, mine.better)]
+                found += [
+                    Shortfall(
+                        row,
+                        mine,
+                        other,
+                        ours,
+                        theirs,
+                        theirs.spread is not None
+                        and abs(ours.value - theirs.value) <= theirs.spread,
+                    )
+                    for other, theirs in others
+                    if other.group == mine.group and is_worse(ours, theirs, mine.better)
+                ]
     return tuple(found)
 
 
@@ -216,9 +242,12 @@ def signs_of(grid):
 def legend_of(grid):
     """What the signs in a grid say."""
     signs = "".join(signs_of(grid).values())
-    lines = [f"{sign} worse than {what}" for sign, what in
-             (("†", "the paper's figure"), ("‡", "another method's")) if sign in signs]
-    return "; ".join(lines + ["in brackets: but within that figure's ±"] * ("(" in signs))
+    lines = [
+        f"{sign} worse than {what}"
+        for sign, what in (("†", "the paper's figure"), ("‡", "another method's"))
+        if sign in signs
+    ]
+    return "; ".join(lines + (["in brackets: but within that figure's ±"] if "(" in signs else []))
 
 
 def reasons_of(grid):
@@ -229,10 +258,16 @@ def reasons_of(grid):
         rows.setdefault(s.row, {}).setdefault((s.ours, s.value), []).append(than)
     lines = []
     for row, found in rows.items():
-        said = [", ".join(filter(None, [mine.group, f"{mine.name} {cell_text(value)} against {', '.join(those)}"]))
-                for (mine, value), those in found.items()]
+        said = [
+            ", ".join(
+                filter(
+                    None, [mine.group, f"{mine.name} {cell_text(value)} against {', '.join(those)}"]
+                )
+            )
+            for (mine, value), those in found.items()
+        ]
         lines.append(f"{row}: {'; '.join(said)}. {grid.why.get(row, '')}".rstrip())
-    return lines + [grid.why.get("")] * bool(lines and grid.why.get(""))
+    return lines + ([grid.why.get("")] if lines and grid.why.get("") else [])
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-terminal
 def heads_of(columns):
@@ -258,20 +293,33 @@ def block_text(grid, places, texts):
     """Some columns of a grid beside the names of the rows."""
     side = max([len(grid.corner), *map(len, grid.rows)])
     labels = [grid.columns[j].label for j in places]
-    wides = [max([len(label), *(len(row[j]) for row in texts)]) for j, label in zip(places, labels, strict=True)]
-    heads, at = heads_of([grid.columns[j] for j in places]), 0
+    wides = [
+        max([len(label), *(len(row[j]) for row in texts)])
+        for j, label in zip(places, labels, strict=True)
+    ]
+    heads = heads_of([grid.columns[j] for j in places])
+    at = 0
     top = " " * side
     for head, n in heads:
-        room = sum(wides[at:at + n]) + 2 * (n - 1)
+        room = sum(wides[at : at + n]) + 2 * (n - 1)
         wides[at + n - 1] += max(0, len(head) - room)
         top += "  " + head.ljust(room)
         at += n
     lines = [top] if top.strip() else []
-    ways = [f"  {{:{'<' if holds_texts(grid, j) else '>'}{wide}}}" for j, wide in zip(places, wides, strict=True)]
-    lines.append(grid.corner.ljust(side) + "".join(way.format(label) for way, label in zip(ways, labels, strict=True)))
+    ways = [
+        f"  {{:{'<' if holds_texts(grid, j) else '>'}{wide}}}"
+        for j, wide in zip(places, wides, strict=True)
+    ]
+    lines.append(
+        grid.corner.ljust(side)
+        + "".join(way.format(label) for way, label in zip(ways, labels, strict=True))
+    )
     lines.append("-" * len(lines[-1]))
     for row, cells in zip(grid.rows, texts, strict=True):
-        lines.append(row.ljust(side) + "".join(way.format(cells[j]) for way, j in zip(ways, places, strict=True)))
+        lines.append(
+            row.ljust(side)
+            + "".join(way.format(cells[j]) for way, j in zip(ways, places, strict=True))
+        )
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -279,8 +327,13 @@ def grid_text(grid, wide=None):
     """A grid for a terminal: blocks of columns as wide as it allows, then legend, notes and stamp."""
     wide = wide or 110
     signs = signs_of(grid)
-    texts = [[cell_text(cell) + signs.get((row, column), "") for column, cell in zip(grid.columns, cells, strict=True)]
-             for row, cells in zip(grid.rows, grid.cells, strict=True)]
+    texts = [
+        [
+            cell_text(cell) + signs.get((row, column), "")
+            for column, cell in zip(grid.columns, cells, strict=True)
+        ]
+        for row, cells in zip(grid.rows, grid.cells, strict=True)
+    ]
     blocks = [[]]
     for j in range(len(grid.columns)):
         wider = block_text(grid, [*blocks[-1], j], texts)
@@ -289,7 +342,9 @@ def grid_text(grid, wide=None):
         blocks[-1].append(j)
     parts = [grid.title] + [block_text(grid, places, texts) for places in blocks] * bool(grid.rows)
     tail = [legend_of(grid), *reasons_of(grid), *grid.notes, grid.stamp]
-    parts.append("\n".join(textwrap.fill(line, wide, subsequent_indent="  ") for line in tail if line))
+    parts.append(
+        "\n".join(textwrap.fill(line, wide, subsequent_indent="  ") for line in tail if line)
+    )
     return "\n\n".join(part for part in parts if part)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-cell-html
@@ -322,16 +377,19 @@ def cell_html(cell, said, sign, room):
     if said or isinstance(cell, str):
         return f'<td class="{"said" * said}">{html.escape(cell_text(cell))}</td>'
     value, _, spread = cell_text(cell).partition(" ± ")
-    mark = f'<sup style="width:{room / 2}em">{sign}</sup>' * bool(room)
+    mark = f'<sup style="width:{room / 2}em">{sign}</sup>' if room else ""
     return f'<td class="{"worse" * bool(sign)}">{value}{f"<i> ± {spread}</i>" * bool(spread)}{mark}</td>'
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-html
 def head_html(grid):
     """The head of a table: what is measured, then the columns."""
-    heads, top = heads_of(grid.columns), ""
+    heads = heads_of(grid.columns)
+    top = ""
     if any(head for head, _ in heads):
-        cells = "".join(f'<th scope="colgroup" class="group" colspan="{n}">{html.escape(head)}</th>'
-                        for head, n in heads)
+        cells = "".join(
+            f'<th scope="colgroup" class="group" colspan="{n}">{html.escape(head)}</th>'
+            for head, n in heads
+        )
         top = f"<tr><td></td>{cells}</tr>"
     names = ""
     for j, column in enumerate(grid.columns):
@@ -345,7 +403,8 @@ def head_html(grid):
 
 def body_html(grid):
     """The rows of a table."""
-    signs, body = signs_of(grid), ""
+    signs = signs_of(grid)
+    body = ""
     rooms = [max([len(signs.get((row, c), "")) for row in grid.rows]) for c in grid.columns]
     said = [holds_texts(grid, j) for j in range(len(grid.columns))]
     for row, cells in zip(grid.rows, grid.cells, strict=True):
@@ -357,16 +416,22 @@ def body_html(grid):
 
 def grid_html(grid):
     """A grid as HTML that takes its colours from the page; a wide one scrolls in its own box."""
-    parts = [f"<b>{html.escape(grid.title)}</b>" * bool(grid.title)]
+    parts = [(f"<b>{html.escape(grid.title)}</b>" if grid.title else "")]
     if grid.rows:
-        parts.append(f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(grid.title)}">'
-                     f'<table data-quarto-disable-processing="true">{head_html(grid)}{body_html(grid)}</table></div>')
-    parts += [f"<p>{words_html(line)}</p>" for line in (legend_of(grid), *grid.notes, grid.stamp) if line]
+        parts.append(
+            f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(grid.title)}">'
+            f'<table data-quarto-disable-processing="true">{head_html(grid)}{body_html(grid)}</table></div>'
+        )
+    parts += [
+        f"<p>{words_html(line)}</p>" for line in (legend_of(grid), *grid.notes, grid.stamp) if line
+    ]
     n = len(grid.shortfalls())
     if n:
         lines = "".join(f"<li>{words_html(line)}</li>" for line in reasons_of(grid))
-        parts.append(f"<details><summary>{n} comparison{'s' * (n > 1)} in which ours is worse</summary>"
-                     f"<ul>{lines}</ul></details>")
+        parts.append(
+            f"<details><summary>{n} comparison{'s' * (n > 1)} in which ours is worse</summary>"
+            f"<ul>{lines}</ul></details>"
+        )
     return f'{_STYLE}<div class="fab-grid">{"".join(parts)}</div>'
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-grid
@@ -380,25 +445,37 @@ class Grid:
     notes: tuple[str, ...] = ()
     corner: str = ""  # what the rows are
     title: str = ""
-    why: Mapping[str, str] = field(default_factory=dict)  # row → why ours is worse there; "": everywhere else
+    why: Mapping[str, str] = field(
+        default_factory=dict
+    )  # row → why ours is worse there; "": everywhere else
     stamp: str = field(default="", compare=False)  # when, where and with what it was measured
 
     def __post_init__(self):
         columns = tuple(c if isinstance(c, Column) else Column(c) for c in self.columns)
-        for name, value in (("columns", columns), ("rows", tuple(map(str, self.rows))), ("notes", tuple(self.notes)),
-                            ("cells", tuple(map(tuple, self.cells)))):
+        for name, value in (
+            ("columns", columns),
+            ("rows", tuple(map(str, self.rows))),
+            ("notes", tuple(self.notes)),
+            ("cells", tuple(map(tuple, self.cells))),
+        ):
             object.__setattr__(self, name, value)
         for column in columns:
             if column.role not in _ROLES or column.better not in (None, "lower", "higher"):
-                raise ValueError(f"a column's role must be one of {few(_ROLES)} and better 'lower', 'higher' or None, "
-                                 f"got {column.role!r} and {column.better!r}")
+                raise ValueError(
+                    f"a column's role must be one of {few(_ROLES)} and better 'lower', 'higher' or None, "
+                    f"got {column.role!r} and {column.better!r}"
+                )
         for what, names in (("rows", self.rows), ("columns", columns)):
             if len(set(names)) < len(names):
-                twice = [str(getattr(name, "name", name)) for name, n in Counter(names).items() if n > 1]
+                twice = [
+                    str(getattr(name, "name", name)) for name, n in Counter(names).items() if n > 1
+                ]
                 raise ValueError(f"{what} must have different names, got {few(twice)} twice")
         shape = [len(row) for row in self.cells]
         if shape != [len(columns)] * len(self.rows):
-            raise ValueError(f"cells must be {len(self.rows)} rows of {len(columns)}, got rows of {few(shape)}")
+            raise ValueError(
+                f"cells must be {len(self.rows)} rows of {len(columns)}, got rows of {few(shape)}"
+            )
 
     def shortfalls(self):
         """Every figure of ours that is worse than the paper's, a printed one or a peer's."""
@@ -414,7 +491,11 @@ class Grid:
     __str__ = __repr__ = to_text
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-plain
-_STRANGE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # numbers that strict JSON does not have
+_STRANGE = {
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "-Infinity": -math.inf,
+}  # numbers that strict JSON does not have
 
 
 def plain_out(value):
@@ -442,13 +523,16 @@ def plain_in(value):
 def text_of(key):
     """A key as text, the same whatever the order of its entries."""
     if not key or not all(isinstance(v, (str, int, float, bool, type(None))) for v in key.values()):
-        raise ValueError(f"a key must be a dict of texts, numbers, truth values and None, got {key!r}")
+        raise ValueError(
+            f"a key must be a dict of texts, numbers, truth values and None, got {key!r}"
+        )
     return json.dumps(plain_out(key), sort_keys=True)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-file
 def read_lines(file):
     """The lines of a file so far; what was not written to its end is left out."""
-    file, lines = Path(file), []
+    file = Path(file)
+    lines = []
     for row in file.read_bytes().split(b"\n") if file.exists() else ():
         with contextlib.suppress(ValueError):
             line = json.loads(row)
@@ -497,15 +581,25 @@ def processor():
 def stamp(*packages):
     """When, where and with what a line is measured."""
     packages = ("fabinterp", "numpy", "scipy", "scikit-learn", *packages)
-    return {"date": date.today().isoformat(), "python": platform.python_version(), "machine": platform.machine(),
-            "processor": processor(), "cores": os.cpu_count(), "versions": {p: version_of(p) for p in packages},
-            "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None}
+    return {
+        "date": date.today().isoformat(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "versions": {p: version_of(p) for p in packages},
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+    }
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-stamp-words
 def span(values, number=str):
     """The least and the largest of some values as words."""
     values = sorted(values)
-    return number(values[0]) if values[0] == values[-1] else f"{number(values[0])} to {number(values[-1])}"
+    return (
+        number(values[0])
+        if values[0] == values[-1]
+        else f"{number(values[0])} to {number(values[-1])}"
+    )
 
 
 def duration(seconds):
@@ -518,21 +612,40 @@ def duration(seconds):
 
 def stamp_text(lines):
     """The stamps of many lines in one sentence."""
+
     def all_of(name):
         return list(dict.fromkeys(line[name] for line in lines if line.get(name) is not None))
+
     versions = {}
     for line in lines:
-        for package, number in {"Python": line.get("python"), **(line.get("versions") or {})}.items():
+        for package, number in {
+            "Python": line.get("python"),
+            **(line.get("versions") or {}),
+        }.items():
             if number:
                 versions.setdefault(package, {})[number] = None
     parts = [f"Measured {span(all_of('date'))}"] if all_of("date") else []
-    places = [" and ".join(map(str, found)) + after for found, after in
-              ((all_of("processor"), ""), (all_of("machine"), ""), (all_of("cores"), " cores")) if found]
+    places = [
+        " and ".join(map(str, found)) + after
+        for found, after in (
+            (all_of("processor"), ""),
+            (all_of("machine"), ""),
+            (all_of("cores"), " cores"),
+        )
+        if found
+    ]
     parts += [f"on {', '.join(places)}"] if places else []
-    parts += ["with " + ", ".join(f"{p} {' and '.join(v)}" for p, v in versions.items())] if versions else []
-    loads, took = all_of("load"), sum(line.get("took") or 0.0 for line in lines)
+    parts += (
+        ["with " + ", ".join(f"{p} {' and '.join(v)}" for p, v in versions.items())]
+        if versions
+        else []
+    )
+    loads = all_of("load")
+    took = sum(line.get("took") or 0.0 for line in lines)
     parts += [f"load {span(loads, '{:.1f}'.format)}"] if loads else []
-    return "; ".join(parts + [f"{duration(took)} of measuring"] * bool(took)) + "." * bool(parts)
+    return "; ".join(parts + ([f"{duration(took)} of measuring"] if took else [])) + (
+        "." if parts else ""
+    )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-progress
 _PAUSE = 30.0  # seconds between two lines of progress in a log
@@ -542,16 +655,29 @@ class Progress:
     """How far a run is, on a stream: one line redrawn each second on a terminal, a line now and then in a log."""
 
     def __init__(self, name, n, done, stream):
-        self.name, self.n, self.done, self.stream = name, n, done, stream
-        self.start, self.before, self.job, self.said, self.line = time.monotonic(), done, "", -math.inf, ""
-        self.live, self.ended = stream.isatty(), threading.Event()
+        self.name = name
+        self.n = n
+        self.done = done
+        self.stream = stream
+        self.start = time.monotonic()
+        self.before = done
+        self.job = ""
+        self.said = -math.inf
+        self.line = ""
+        self.live = stream.isatty()
+        self.ended = threading.Event()
         self.clock = threading.Thread(target=self.tick, daemon=True)
 
     def text(self):
         """Name, bar, count, job and what is left at the pace so far."""
         full = 20 * self.done // max(self.n, 1)
-        new, passed = self.done - self.before, time.monotonic() - self.start
-        left = f", {duration(passed / new * (self.n - self.done))} left" if new and self.done < self.n else ""
+        new = self.done - self.before
+        passed = time.monotonic() - self.start
+        left = (
+            f", {duration(passed / new * (self.n - self.done))} left"
+            if new and self.done < self.n
+            else ""
+        )
         return f"{self.name} [{'#' * full}{'.' * (20 - full)}] {self.done}/{self.n}{left} {self.job}".rstrip()
 
     def tick(self):
@@ -561,11 +687,17 @@ class Progress:
 
     def draw(self):
         """The line as it is now, cut to the terminal."""
-        print("\r\033[K" + self.text()[:shutil.get_terminal_size().columns - 1], end="", file=self.stream, flush=True)
+        print(
+            "\r\033[K" + self.text()[: shutil.get_terminal_size().columns - 1],
+            end="",
+            file=self.stream,
+            flush=True,
+        )
 
     def step(self, job, done):
         """Say what is measured next, and how much is done."""
-        self.job, self.done = job, done
+        self.job = job
+        self.done = done
         if self.live:
             self.draw()
         elif time.monotonic() - self.said > _PAUSE:
@@ -597,7 +729,8 @@ def lines_file(table, out, quick=False):
 
 def line_of(table, key):
     """Measure one job."""
-    made, start = stamp(*table.peers), time.perf_counter()
+    made = stamp(*table.peers)
+    start = time.perf_counter()
     try:
         found = table.measure(dict(key))
     except Missing as why:
@@ -607,13 +740,16 @@ def line_of(table, key):
         raise
     taken = {"key", "took", *made} & set(found)
     if taken:
-        raise ValueError(f"measure must return other names than those of the stamp, got {few(sorted(taken))}")
+        raise ValueError(
+            f"measure must return other names than those of the stamp, got {few(sorted(taken))}"
+        )
     return {"key": key, **found, **made, "took": round(time.perf_counter() - start, 4)}
 
 
 def run(table, out="results", quick=False, verbose=1, again=False):
     """Measure what is not yet in the file (with `again`, everything) and return the table's `Grid`."""
-    file, keys = lines_file(table, out, quick), table.keys(quick)
+    file = lines_file(table, out, quick)
+    keys = table.keys(quick)
     file.parent.mkdir(parents=True, exist_ok=True)
     found = {} if again else latest(read_lines(file))
     blanks = {text: found[text]["missing"] for text in keys if "missing" in found.get(text, {})}
@@ -643,14 +779,28 @@ def render(table, out="results", quick=False):
     notes = [*grid.notes, table.quick if quick else ""]
     notes += [f"{why}: {n} of {len(keys)} measurements are blank." for why, n in blanks.items()]
     if len(lines) < len(keys):
-        notes.append(f"{len(keys) - len(lines)} of {len(keys)} measurements are still to be made: "
-                     f"`{table.command(quick)}` goes on.")
-    return replace(grid, title=grid.title or table.title, notes=tuple(filter(None, notes)), why=grid.why or table.why,
-                   stamp=stamp_text(figures or lines))
+        notes.append(
+            f"{len(keys) - len(lines)} of {len(keys)} measurements are still to be made: "
+            f"`{table.command(quick)}` goes on."
+        )
+    return replace(
+        grid,
+        title=grid.title or table.title,
+        notes=tuple(filter(None, notes)),
+        why=grid.why or table.why,
+        stamp=stamp_text(figures or lines),
+    )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-tables
-_ROOMS = {"hara": "bench_rules", "eto": "bench_pieces", "wang": "bench_oblique", "afrabandpey": "bench_proxies",
-          "nakahara": "bench_metatrees", "cost": "bench_cost", "beyond": "bench_beyond"}  # first word → room
+_ROOMS = {
+    "hara": "bench_rules",
+    "eto": "bench_pieces",
+    "wang": "bench_oblique",
+    "afrabandpey": "bench_proxies",
+    "nakahara": "bench_metatrees",
+    "cost": "bench_cost",
+    "beyond": "bench_beyond",
+}  # first word → room
 
 
 class Tables(Mapping):

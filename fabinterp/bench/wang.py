@@ -25,7 +25,15 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from .runner import Cell, Column, Grid, Missing, Table, over
-from .eto import beside, calibration_error, figures, folds_note, groups_of, keys, no_worse_note
+from fabinterp.bench.eto import (
+    beside,
+    calibration_error,
+    figures,
+    folds_note,
+    groups_of,
+    keys,
+    no_worse_note,
+)
 from .eto import number_of, read, rounded, settings_of, timed
 from .datasets import OBLIQUE_TRUTH, oblique
 from ..models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
@@ -65,11 +73,14 @@ TABLE_4 = {  # test accuracy in % ± its deviation over ten folds, by METHODS_4
     "cod_rna": "89.6±0.4 93.8±0.3 91.1±0.3 91.0±0.5 94.0±1.2 94.0±0.2 77.6±0.4 94.2±0.2 95.6±0.0",
     "ijcnn1": "92.1±0.5 97.4±0.4 90.4±0.3 93.9±2.2 94.2±1.7 93.7±0.6 91.1±0.8 95.6±1.9 98.6±0.1",
 }
-REGRESSION, BINARY = tuple(TABLE_3), tuple(TABLE_4)
+REGRESSION = tuple(TABLE_3)
+BINARY = tuple(TABLE_4)
 FOLDS = 10
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-gates
-GATES = {  # features counted from 0, the first coefficient, the true (a, b), the (a, b) that the paper's run found
+# features counted from 0, the first coefficient, the true (a, b), the (a, b) that the paper's run
+# found
+GATES = {
     "2.5 X9 − a X10 < b": ((8, 9), 2.5, (1.6, 0.613), (1.486, 0.663)),
     "1.5 X6 − a X4 < b": ((5, 3), 1.5, (0.7, 0.358), (0.683, 0.369)),
     "1.6 X3 − a X12 < b": ((2, 11), 1.6, (0.5, 0.715), (0.506, 0.698)),
@@ -84,21 +95,30 @@ def parts(name, fold):
     return data.X[train], data.y[train], data.X[test], data.y[test]
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-pygam
-UNTUNED = ("ailerons", "splice", "eeg_eye_state", "cod_rna", "ijcnn1")  # pyGAM's grid takes more than 30 s there
+UNTUNED = (
+    "ailerons",
+    "splice",
+    "eeg_eye_state",
+    "cod_rna",
+    "ijcnn1",
+)  # pyGAM's grid takes more than 30 s there
 
 
 class PyGAM(BaseEstimator):
     """One spline a feature; its smoothness by pyGAM's own grid (`tuned`), or its default."""
 
     def __init__(self, n_splines=20, tuned=True):
-        self.n_splines, self.tuned = n_splines, tuned
+        self.n_splines = n_splines
+        self.tuned = tuned
 
     def fit(self, X, y):
         """Fit, and warn where the model that was kept did not converge."""
         import pygam
 
         model = getattr(pygam, self.family)(n_splines=self.n_splines)
-        with contextlib.redirect_stdout(None):  # it prints whenever a point of its grid does not converge
+        with contextlib.redirect_stdout(
+            None
+        ):  # it prints whenever a point of its grid does not converge
             self.model_ = model.gridsearch(X, y, progress=False) if self.tuned else model.fit(X, y)
         if self.model_.logs_["diffs"][-1] >= self.model_.tol:
             warnings.warn("the model kept did not converge", ConvergenceWarning, stacklevel=2)
@@ -132,12 +152,16 @@ class PyGAMClassifier(ClassifierMixin, PyGAM):
 # %% ../../nbs/bench/04_wang.ipynb #planes-make
 def ours(name, seed):
     """Curves behind tilted questions, with default settings."""
-    return (ObliqueAdditiveClassifier if name in BINARY else ObliqueAdditiveRegressor)(random_state=seed)
+    return (ObliqueAdditiveClassifier if name in BINARY else ObliqueAdditiveRegressor)(
+        random_state=seed
+    )
 
 
 def pieces(name, seed):
     """Linear experts and straight questions: room 08b's."""
-    return (PiecewiseLinearClassifier if name in BINARY else PiecewiseLinearRegressor)(random_state=seed)
+    return (PiecewiseLinearClassifier if name in BINARY else PiecewiseLinearRegressor)(
+        random_state=seed
+    )
 
 
 def ebm(name, seed):
@@ -161,14 +185,18 @@ def pygam(name, seed):
 # %% ../../nbs/bench/04_wang.ipynb #planes-size
 def used(leaf):
     """The features of a leaf's equation, straight or curved."""
-    straight = {feature for feature, coef in zip(leaf.features, leaf.coef, strict=True) if np.any(coef)}
+    straight = {
+        feature for feature, coef in zip(leaf.features, leaf.coef, strict=True) if np.any(coef)
+    }
     return frozenset(straight | {curve.feature for curve in getattr(leaf, "curves", ())})
 
 
 def numbers_in(leaf):
     """The numbers that were free in a leaf: intercept, slopes, and m + degree − 1 for a curve of m pieces."""
     curves = getattr(leaf, "curves", ())
-    return 1 + int(np.count_nonzero(leaf.coef)) + sum(len(c.coef) + len(c.coef[0]) - 2 for c in curves)
+    return (
+        1 + int(np.count_nonzero(leaf.coef)) + sum(len(c.coef) + len(c.coef[0]) - 2 for c in curves)
+    )
 
 
 def size_of_leaves(model, X):
@@ -176,27 +204,43 @@ def size_of_leaves(model, X):
     leaves = [leaf for leaf in model.tree_.leaves if leaf is not None]
     gates = [len(split.features) for split in model.tree_.splits if split is not None]
     terms = sum(len(used(leaf)) for leaf in leaves)
-    return {"experts": len(leaves), "features": terms / len(leaves), "terms": terms,
-            "gate_features": float(np.mean(gates)) if gates else 0.0, "coefficients": sum(map(numbers_in, leaves))}
+    return {
+        "experts": len(leaves),
+        "features": terms / len(leaves),
+        "terms": terms,
+        "gate_features": float(np.mean(gates)) if gates else 0.0,
+        "coefficients": sum(map(numbers_in, leaves)),
+    }
 
 
 def size_of_additive(contributions, coefficients):
     """One expert; a term counts that varies over the rows (n, terms)."""
     deviations = contributions.std(axis=0)
     terms = int(np.sum(deviations > 1e-6 * contributions.sum(axis=1).std()))
-    return {"experts": 1, "features": float(terms), "terms": terms, "gate_features": 0.0,
-            "coefficients": int(coefficients)}
+    return {
+        "experts": 1,
+        "features": float(terms),
+        "terms": terms,
+        "gate_features": 0.0,
+        "coefficients": int(coefficients),
+    }
 
 
 def size_of_ebm(model, X):
     """Sizes of an explainable boosting machine: each bin's score is a coefficient."""
-    return size_of_additive(model.eval_terms(X), 1 + sum(np.count_nonzero(s) for s in model.term_scores_))
+    return size_of_additive(
+        model.eval_terms(X), 1 + sum(np.count_nonzero(s) for s in model.term_scores_)
+    )
 
 
 def size_of_pygam(model, X):
     """Sizes of a pyGAM."""
     gam = model.model_
-    terms = [gam.partial_dependence(term=k, X=X) for k, term in enumerate(gam.terms) if not term.isintercept]
+    terms = [
+        gam.partial_dependence(term=k, X=X)
+        for k, term in enumerate(gam.terms)
+        if not term.isintercept
+    ]
     return size_of_additive(np.column_stack(terms), len(gam.coef_))
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-methods
@@ -207,8 +251,12 @@ class Method(NamedTuple):
     size: Callable
 
 
-METHODS = {"oblique": Method(ours, size_of_leaves), "ebm": Method(ebm, size_of_ebm),
-           "pygam": Method(pygam, size_of_pygam), "piecewise": Method(pieces, size_of_leaves)}
+METHODS = {
+    "oblique": Method(ours, size_of_leaves),
+    "ebm": Method(ebm, size_of_ebm),
+    "pygam": Method(pygam, size_of_pygam),
+    "piecewise": Method(pieces, size_of_leaves),
+}
 
 
 def fold_row(name, method, fold):
@@ -222,10 +270,20 @@ def fold_row(name, method, fold):
         scores = {"error": root_mean_squared_error(y_new, model.predict(X_new))}
     else:
         prob = model.predict_proba(X_new)
-        scores = {"error": 100 * float(np.mean(model.predict(X_new) != y_new)), "log_loss": log_loss(y_new, prob),
-                  "calibration_error": calibration_error(y_new, prob[:, 1])}
-    return rounded({**scores, **how.size(model, X), **times, "folds": FOLDS,
-                    "settings": number_of(settings_of(how.make(name, 0)))})
+        scores = {
+            "error": 100 * float(np.mean(model.predict(X_new) != y_new)),
+            "log_loss": log_loss(y_new, prob),
+            "calibration_error": calibration_error(y_new, prob[:, 1]),
+        }
+    return rounded(
+        {
+            **scores,
+            **how.size(model, X),
+            **times,
+            "folds": FOLDS,
+            "settings": number_of(settings_of(how.make(name, 0))),
+        }
+    )
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-simulation
 def anatomy(tree, node=0):
@@ -246,8 +304,13 @@ def scaled(split, features, first):
 def gate_errors(tree):
     """How far (a, b) are from the true ones, for each gate of `GATES` whose features the tree asks about."""
     asked = {frozenset(split.features): split for split in tree.splits if split is not None}
-    return {text: np.abs(np.subtract(scaled(asked[frozenset(features)], features, first), truth)).tolist()
-            for text, (features, first, truth, _) in GATES.items() if frozenset(features) in asked}
+    return {
+        text: np.abs(
+            np.subtract(scaled(asked[frozenset(features)], features, first), truth)
+        ).tolist()
+        for text, (features, first, truth, _) in GATES.items()
+        if frozenset(features) in asked
+    }
 
 
 def simulation_row(n, method, seed):
@@ -257,8 +320,12 @@ def simulation_row(n, method, seed):
     how = METHODS[method]
     model = how.make("", seed)
     times = timed(model, X, y)
-    row = {"error": root_mean_squared_error(y_new, model.predict(X_new)), **how.size(model, X), **times,
-           "settings": number_of(settings_of(how.make("", 0)))}
+    row = {
+        "error": root_mean_squared_error(y_new, model.predict(X_new)),
+        **how.size(model, X),
+        **times,
+        "settings": number_of(settings_of(how.make("", 0))),
+    }
     if method == "oblique":
         row |= {"exact": anatomy(model.tree_) == OBLIQUE_TRUTH, "gates": gate_errors(model.tree_)}
     return rounded(row)
@@ -290,14 +357,22 @@ def all_jobs(quick=False):
 
 def simulation_jobs(quick=False):
     """Section 5: twenty seeds for ours, three for a peer."""
-    return keys("simulation", ROWS, METHODS,
-                lambda name, method: 1 if quick else SEEDS if method == "oblique" else FEW)
+    return keys(
+        "simulation",
+        ROWS,
+        METHODS,
+        lambda name, method: 1 if quick else SEEDS if method == "oblique" else FEW,
+    )
 
 
 def measure(key):
     """The numbers of one job."""
     part, name, method, fold = (key[word] for word in ("part", "data", "method", "fold"))
-    return simulation_row(ROWS[name], method, fold) if part == "simulation" else fold_row(name, method, fold)
+    return (
+        simulation_row(ROWS[name], method, fold)
+        if part == "simulation"
+        else fold_row(name, method, fold)
+    )
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-show
 def names_in(lines):
@@ -312,7 +387,10 @@ def show_folds(lines, what, typed, methods, head, better, digits=None):
     groups = {head: ("oblique",), f"{head}, on the peers' folds": tuple(METHODS)}
     measured, cells = groups_of(lines, what, names, groups, better, digits)
     columns, rows = beside("OT-SpAM", measured, cells, typed, methods, names)
-    notes = [folds_note(lines, METHODS), no_worse_note(lines, "error", "oblique", tuple(METHODS)[1:])]
+    notes = [
+        folds_note(lines, METHODS),
+        no_worse_note(lines, "error", "oblique", tuple(METHODS)[1:]),
+    ]
     labels = [f"{name}, in {UNITS[name]:g}" if name in UNITS else name for name in names]
     return Grid(columns, labels, rows, notes, "data")
 
@@ -331,89 +409,172 @@ def show_classification(lines):
 # %% ../../nbs/bench/04_wang.ipynb #planes-show-sizes
 def show_sizes(lines):
     """Experts, terms of a row's answer and of the whole model, seconds; medians of seconds, means of the rest."""
-    names, wanted = names_in(lines), [("experts", "oblique", None), ("experts", "piecewise", None)]
+    names = names_in(lines)
+    wanted = [("experts", "oblique", None), ("experts", "piecewise", None)]
     for what in ("features", "terms", "cpu"):
         wanted += [(what, method, "lower") for method in METHODS]
     heads = {"features": "terms met by a row", "terms": "terms in all", "cpu": "processor seconds"}
     roles = {"oblique": "ours", "piecewise": ""}  # our own linear experts are no rival in size
-    columns = [Column(method, roles.get(method, "peer"), heads.get(what, what), better)
-               for what, method, better in wanted]
+    columns = [
+        Column(method, roles.get(method, "peer"), heads.get(what, what), better)
+        for what, method, better in wanted
+    ]
     cells = []
     for name in names:
         found = [figures(lines, what, data=name, method=method) for what, method, _ in wanted]
         middle = [np.median if what == "cpu" else np.mean for what, _, _ in wanted]
-        cells.append([Cell(float(m(v)), None, 1) if v else None for m, v in zip(middle, found, strict=True)])
+        cells.append(
+            [Cell(float(m(v)), None, 1) if v else None for m, v in zip(middle, found, strict=True)]
+        )
     return Grid(columns, names, cells, [folds_note(lines, METHODS)], "data")
 
 
 def show_simulation(lines):
     """Section 5: is the tree found, how large is the error, how long does it take."""
     names = [name for name in ROWS if figures(lines, "error", data=name)]
-    columns = [Column("tree found", "", "oblique"), Column("of seeds", "", "oblique"), Column("experts", "", "oblique")]
-    columns += [Column(method, "ours" if method == "oblique" else "peer", what, "lower")
-                for what in ("RMSE", "processor seconds") for method in METHODS]
+    columns = [
+        Column("tree found", "", "oblique"),
+        Column("of seeds", "", "oblique"),
+        Column("experts", "", "oblique"),
+    ]
+    columns += [
+        Column(method, "ours" if method == "oblique" else "peer", what, "lower")
+        for what in ("RMSE", "processor seconds")
+        for method in METHODS
+    ]
     cells = []
     for name in names:
-        exact, experts = (figures(lines, what, data=name, method="oblique") for what in ("exact", "experts"))
-        cells.append([Cell(sum(exact), None, 0), Cell(len(exact), None, 0), over(experts, 1),
-                      *(over(figures(lines, "error", data=name, method=method)) for method in METHODS),
-                      *(over(figures(lines, "cpu", data=name, method=method)) for method in METHODS)])
+        exact, experts = (
+            figures(lines, what, data=name, method="oblique") for what in ("exact", "experts")
+        )
+        cells.append(
+            [
+                Cell(sum(exact), None, 0),
+                Cell(len(exact), None, 0),
+                over(experts, 1),
+                *(over(figures(lines, "error", data=name, method=method)) for method in METHODS),
+                *(over(figures(lines, "cpu", data=name, method=method)) for method in METHODS),
+            ]
+        )
     return Grid(columns, names, cells, [folds_note(lines, METHODS, "seeds")], "simulation")
 
 
 def show_gates(lines):
     """Section 5: how far the questions found are from the true ones, the paper's single run and ours."""
     found = figures(lines, "gates", data="5000 rows", method="oblique")
-    columns = [Column("true"), Column("printed"), Column("OT-SpAM", "paper", "off by", "lower"),
-               Column("oblique", "ours", "off by", "lower")]
-    rows, cells = [], []
+    columns = [
+        Column("true"),
+        Column("printed"),
+        Column("OT-SpAM", "paper", "off by", "lower"),
+        Column("oblique", "ours", "off by", "lower"),
+    ]
+    rows = []
+    cells = []
     for text, (_, _, truth, theirs) in GATES.items():
         for k, letter in enumerate("ab"):
             rows.append(f"{letter} of {text}")
             off = [gates[text][k] for gates in found if text in gates]
-            cells.append([Cell(truth[k], None, 3), Cell(theirs[k], None, 3),
-                          Cell(abs(theirs[k] - truth[k]), None, 3), over(off, 3)])
-    return Grid(columns, rows, cells, [f"Ours: mean ± deviation over {len(found)} seeds; the paper has one."], "gate")
+            cells.append(
+                [
+                    Cell(truth[k], None, 3),
+                    Cell(theirs[k], None, 3),
+                    Cell(abs(theirs[k] - truth[k]), None, 3),
+                    over(off, 3),
+                ]
+            )
+    return Grid(
+        columns,
+        rows,
+        cells,
+        [f"Ours: mean ± deviation over {len(found)} seeds; the paper has one."],
+        "gate",
+    )
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-why
 WHY_REGRESSION = {
     "": "A peer that is ahead on three folds may not be on ten.",
     "auto_mpg": "Some four hundred rows: FIC pays for one or two experts, and one additive model with all columns does "
-                "as well; the differences are small parts of the deviation over folds.",
+    "as well; the differences are small parts of the deviation over folds.",
     "parkinsons": "The number of the patient is a column. Straight questions single patients out, one after the other, "
-                  "as the printed RegTree must have; ours ends at eight experts.",
+    "as the printed RegTree must have; ours ends at eight experts.",
     "kin8nm": "The hand's place is a product of sines of all joints: a kernel fits that, sums of curves do not.",
 }
 WHY_CLASSES = {
     "": "A kernel machine need not be read; in tables of more than eight thousand rows our search sees a part of them.",
     "banana": "The paper has another, smaller table of that name. On ours, curves behind straight cuts do as well.",
     "australian": "FIC pays for one expert, nearly always. The peers are one additive model, too; theirs holds all "
-                  "columns. Few rows, and folds differ by more.",
+    "columns. Few rows, and folds differ by more.",
     "pima_diabetes": "FIC pays for one expert of some columns. Few rows, and folds differ by more.",
     "fourclass": "Less than one row in a fold.",
     "titanic": "Fourteen distinct rows: each method answers nearly alike, and the printed ± are smaller than chance "
-               "allows for the folds of such a table.",
+    "allows for the folds of such a table.",
     "svmguide1": "Two or three experts with straight cuts; one smooth additive model does a little better, within the "
-                 "deviation over folds.",
+    "deviation over folds.",
     "cod_rna": "EBM cuts each column into up to a thousand bins, on one fold that took far longer; and the kernel "
-               "machine need not be read.",
+    "machine need not be read.",
 }
 _TERMS = "Terms in all are those of all experts; a row meets those of one. "
 WHY_SIZES = {"": _TERMS + "pyGAM fits one model, ours searches over trees of them."}
-WHY_SIMULATION = {"": "pyGAM and EBM fit one additive model; ours searches for four of them and the questions."}
+WHY_SIMULATION = {
+    "": "pyGAM and EBM fit one additive model; ours searches for four of them and the questions."
+}
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-tables
 PEERS = ("interpret-core", "pygam")
 _QUICK = "Quick: one fold of {}."
 TABLES = (
-    Table("wang-3", "Wang and others, Table 3: test RMSE", "planes", fold_jobs, measure, show_regression, PEERS,
-          _QUICK.format(" and ".join(QUICK["regression"])), WHY_REGRESSION),
-    Table("wang-4", "Wang and others, Table 4: test accuracy", "planes", partial(fold_jobs, part="classification"),
-          measure, show_classification, PEERS, _QUICK.format(" and ".join(QUICK["classification"])), WHY_CLASSES),
-    Table("wang-sizes", "Sizes and seconds on the tables of Wang and others", "planes", all_jobs, measure, show_sizes,
-          PEERS, _QUICK.format("four small tables"), WHY_SIZES),
-    Table("wang-sim", "Wang and others, section 5: is the true tree found?", "planes", simulation_jobs, measure,
-          show_simulation, PEERS, "Quick: one seed.", WHY_SIMULATION),
-    Table("wang-gates", "Wang and others, section 5: how near are the questions?", "planes", simulation_jobs, measure,
-          show_gates, PEERS, "Quick: one seed."),
+    Table(
+        "wang-3",
+        "Wang and others, Table 3: test RMSE",
+        "planes",
+        fold_jobs,
+        measure,
+        show_regression,
+        PEERS,
+        _QUICK.format(" and ".join(QUICK["regression"])),
+        WHY_REGRESSION,
+    ),
+    Table(
+        "wang-4",
+        "Wang and others, Table 4: test accuracy",
+        "planes",
+        partial(fold_jobs, part="classification"),
+        measure,
+        show_classification,
+        PEERS,
+        _QUICK.format(" and ".join(QUICK["classification"])),
+        WHY_CLASSES,
+    ),
+    Table(
+        "wang-sizes",
+        "Sizes and seconds on the tables of Wang and others",
+        "planes",
+        all_jobs,
+        measure,
+        show_sizes,
+        PEERS,
+        _QUICK.format("four small tables"),
+        WHY_SIZES,
+    ),
+    Table(
+        "wang-sim",
+        "Wang and others, section 5: is the true tree found?",
+        "planes",
+        simulation_jobs,
+        measure,
+        show_simulation,
+        PEERS,
+        "Quick: one seed.",
+        WHY_SIMULATION,
+    ),
+    Table(
+        "wang-gates",
+        "Wang and others, section 5: how near are the questions?",
+        "planes",
+        simulation_jobs,
+        measure,
+        show_gates,
+        PEERS,
+        "Quick: one seed.",
+    ),
 )

@@ -13,13 +13,24 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from .experts import ROUNDS, _variances, _weighted_mean, constant_gaussian
-from .foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _slope, foba, foba_softmax
+from fabinterp.fab.foba import (
+    RIDGE,
+    _contrasts,
+    _curvature,
+    _log_lik,
+    _newton,
+    _slope,
+    foba,
+    foba_softmax,
+)
 from .spline import effective_df, gcv
 
 # %% ../../nbs/fab/05_additive.ipynb #add-design
 def additive_design(bases, X):
     """(n, p) a column of ones, then the spline columns of every feature of X (n, d) (A1), Wang et al. (25)."""
-    return np.hstack([np.ones((len(X), 1)), *(basis.design(x) for basis, x in zip(bases, X.T, strict=True))])
+    return np.hstack(
+        [np.ones((len(X), 1)), *(basis.design(x) for basis, x in zip(bases, X.T, strict=True))]
+    )
 
 # %% ../../nbs/fab/05_additive.ipynb #add-terms
 def _allowed(terms):
@@ -36,7 +47,8 @@ class Terms:
     """Which columns make up a curve, what bending costs, and how curves are chosen and charged (A1), (A4)."""
 
     groups: np.ndarray  # (p,) the feature of every column of the design; -1 for column 0, the ones
-    ridge: np.ndarray  # (p,) what the square of its coefficient costs, times the expert's smoothness; 0 for the ones
+    # (p,) what the square of its coefficient costs, times the expert's smoothness; 0 for the ones
+    ridge: np.ndarray
     penalty: float = 1.0  # FIC's λ; 0 is all curves
     count: str = "features"  # what is priced: curves, as Wang et al. have it, or "parameters"
     fitting: str = "refit"  # FoBa with all curves refitted; "pursuit" is Wang et al., Algorithm 3
@@ -66,7 +78,9 @@ class Terms:
 def _options(terms, mass, ridge):
     """What FoBa is told of prices at this mass, that of (A8) where there are factors, and of bending (A6)."""
     rate = 0.5 * terms.penalty * float(np.log1p(mass))
-    ridge = ridge if ridge.any() else None  # lines then take the linear experts' way, digit by digit
+    ridge = (
+        ridge if ridge.any() else None
+    )  # lines then take the linear experts' way, digit by digit
     if terms.count == "parameters":
         return {"price": rate, "groups": terms.groups, "ridge": ridge}
     return {"price": 0.0, "groups": terms.groups, "group_price": rate, "ridge": ridge}
@@ -74,7 +88,8 @@ def _options(terms, mass, ridge):
 
 def _costs(terms, mass):
     """(d,) what a curve of each feature costs at this mass, in nats."""
-    rate, size = 0.5 * terms.penalty * float(np.log1p(mass)), np.bincount(terms.groups[1:])
+    rate = 0.5 * terms.penalty * float(np.log1p(mass))
+    size = np.bincount(terms.groups[1:])
     return rate * (size if terms.count == "parameters" else np.ones(len(size)))
 
 # %% ../../nbs/fab/05_additive.ipynb #add-moments
@@ -96,7 +111,9 @@ def _moments(X, y, resp, w):
 
 def _squares(moments, coef, bend):
     """(K,) weighted squares of the residuals, and what bending costs, of experts with coefficients (K, p) (A5)."""
-    signed = np.concatenate([coef, -np.ones((len(coef), 1))], axis=1)  # the residual is -(X, y)·(w, -1)
+    signed = np.concatenate(
+        [coef, -np.ones((len(coef), 1))], axis=1
+    )  # the residual is -(X, y)·(w, -1)
     square = ((moments @ signed[:, :, None])[:, :, 0] * signed).sum(axis=1)
     return np.maximum(square, 0.0) + (bend * coef**2).sum(axis=1)
 
@@ -108,11 +125,14 @@ def _pursue(gram, cross, ridge, terms, cost):
     """
     coef = np.zeros(len(gram))
     coef[0] = cross[0] / gram[0, 0]
-    left, waiting = cross - gram[0] * coef[0], np.unique(terms.groups[1:]).tolist()
+    left = cross - gram[0] * coef[0]
+    waiting = np.unique(terms.groups[1:]).tolist()
     while waiting:
         best = max(waiting, key=lambda j: np.linalg.norm(left[terms.groups == j]))
         own = np.r_[0, np.flatnonzero(terms.groups == best)]
-        step = np.linalg.lstsq(gram[np.ix_(own, own)] + np.diag(ridge[own]), left[own], rcond=None)[0]
+        step = np.linalg.lstsq(gram[np.ix_(own, own)] + np.diag(ridge[own]), left[own], rcond=None)[
+            0
+        ]
         if 0.5 * step @ left[own] <= cost[best]:
             break
         coef[own] += step
@@ -123,7 +143,9 @@ def _pursue(gram, cross, ridge, terms, cost):
 # %% ../../nbs/fab/05_additive.ipynb #add-chosen
 def _chosen(moments, coef, var, bend, mass, terms):
     """(p,) curves chosen and fitted at this variance, never worse than those of `coef` (A6), (26)."""
-    gram, cross, ridge = moments[:-1, :-1] / var, moments[:-1, -1] / var, bend / var
+    gram = moments[:-1, :-1] / var
+    cross = moments[:-1, -1] / var
+    ridge = bend / var
     mass = mass / var if terms.factors else mass
     if terms.fitting == "refit":
         return foba(gram, cross, start=np.flatnonzero(coef), **_options(terms, mass, ridge)).coef
@@ -140,7 +162,9 @@ def _fisher_variances(square, mass, floor, charge):
     """(K,) variances v ≥ floor that minimise N log v + S/v + λD log(1 + N/v), with N > 0 and `charge` λD (A9)."""
     linear = mass * (mass - charge) - square
     root = np.sqrt(linear**2 + 4 * square * mass**2)
-    small = np.divide(2 * square * mass, linear + root, out=np.zeros_like(mass), where=linear + root > 0)
+    small = np.divide(
+        2 * square * mass, linear + root, out=np.zeros_like(mass), where=linear + root > 0
+    )
     return np.maximum(np.where(linear > 0, small, (root - linear) / (2 * mass)), floor)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-alternate
@@ -149,7 +173,8 @@ def _next_variances(expert, square, mass, coef):
     alive = (mass > 0) | expert.pooled
     if not expert.terms.factors:
         return np.where(alive, _variances(square, mass, expert.floor, expert.pooled), expert.var)
-    var, charge = expert.var.copy(), expert.terms.penalty * expert.charged(coef)
+    var = expert.var.copy()
+    charge = expert.terms.penalty * expert.charged(coef)
     var[alive] = _fisher_variances(square[alive], mass[alive], expert.floor, charge[alive])
     return var
 
@@ -158,7 +183,8 @@ def _alternate(expert, moments, mass, bend, coef):
     """Coefficients (K, p) from these, curves and variances in turn, until no curve comes or goes (A6), (A9)."""
     var = expert.var
     for _ in range(ROUNDS if expert.terms.fitting == "refit" else 1):
-        before, coef = coef != 0, coef.copy()
+        before = coef != 0
+        coef = coef.copy()
         for k in np.flatnonzero(mass > 0):
             coef[k] = _chosen(moments[k], coef[k], var[k], bend[k], mass[k], expert.terms)
         var = _next_variances(expert, _squares(moments, coef, bend), mass, coef)
@@ -185,7 +211,9 @@ class AdditiveGaussian:
 
     def charged(self, coef):
         """(K,) curves of coefficients (K, p); or their columns, the intercept, and a variance unless pooled."""
-        return self.terms.units(coef) + (0.0 if self.terms.count == "features" else 2.0 - self.pooled)
+        return self.terms.units(coef) + (
+            0.0 if self.terms.count == "features" else 2.0 - self.pooled
+        )
 
     @property
     def const(self):
@@ -193,8 +221,13 @@ class AdditiveGaussian:
         return 0.5 * self.smooth * (self.coef**2 @ self.terms.ridge) / self.var
 
     def fisher(self, X):
-        """(n, K) Fisher information of the answers, 1/σ², Wang et al. (17); None unless `terms.factors`."""
-        return np.broadcast_to(1 / self.var, (len(X), len(self.var))) if self.terms.factors else None
+        """(n, K) Fisher information of the answers, 1/σ², Wang et al.
+
+        (17); None unless `terms.factors`.
+        """
+        return (
+            np.broadcast_to(1 / self.var, (len(X), len(self.var))) if self.terms.factors else None
+        )
 
     def log_lik(self, X, y):
         """(n, K) log density of y under each expert (A2)."""
@@ -202,13 +235,21 @@ class AdditiveGaussian:
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def update(self, X, y, resp, w):
-        """Curves and variances whose FIC, bending included, is never worse (A5)-(A9), Wang et al. (26)."""
+        """Curves and variances whose FIC, bending included, is never worse (A5)-(A9), Wang et al.
+
+        (26).
+        """
         (centre,), _ = _weighted_mean(y, w[:, None])  # large offsets must not eat the digits
-        mass, bend = w @ resp, self.smooth[:, None] * self.terms.ridge
+        mass = w @ resp
+        bend = self.smooth[:, None] * self.terms.ridge
         moments = np.array([_moments(X, y - centre, column, w) for column in resp.T])
-        coef = _alternate(self, moments, mass, bend, self.coef - centre * (np.arange(X.shape[1]) == 0))
+        coef = _alternate(
+            self, moments, mass, bend, self.coef - centre * (np.arange(X.shape[1]) == 0)
+        )
         coef[:, 0] += centre
-        square = np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - X @ coef.T) ** 2) + (bend * coef**2).sum(axis=1)
+        square = np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - X @ coef.T) ** 2) + (
+            bend * coef**2
+        ).sum(axis=1)
         return replace(self, coef=coef, var=_next_variances(self, square, mass, coef))
 
     def keep(self, mask):
@@ -222,12 +263,19 @@ def smoothed_gaussian(expert, X, y, resp, w):
     No M-step: what bending costs changes, so FIC may fall.
     """
     (centre,), _ = _weighted_mean(y, w[:, None])
-    mass, smooth = w @ resp, expert.smooth.copy()
+    mass = w @ resp
+    smooth = expert.smooth.copy()
     for k in np.flatnonzero(mass > 0):
         on = np.union1d(0, np.flatnonzero(expert.coef[k]))
         if expert.terms.ridge[on].any():
             moments = _moments(X[:, on], y - centre, resp[:, k], w)
-            smooth[k], _ = gcv(moments[:-1, :-1], moments[:-1, -1], moments[-1, -1], mass[k], expert.terms.ridge[on])
+            smooth[k], _ = gcv(
+                moments[:-1, :-1],
+                moments[:-1, -1],
+                moments[-1, -1],
+                mass[k],
+                expert.terms.ridge[on],
+            )
     return replace(expert, smooth=smooth).update(X, y, resp, w)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-gaussian-start
@@ -249,7 +297,11 @@ def additive_gaussian(X, y, resp, w, terms, smooth=0.5, pooled=False):
     constant = constant_gaussian(y, resp, w)
     coef = np.zeros((resp.shape[1], X.shape[1]))
     coef[:, 0] = constant.mean
-    var = constant.var if not pooled else np.full(len(coef), np.average(constant.var, weights=w @ resp))
+    var = (
+        constant.var
+        if not pooled
+        else np.full(len(coef), np.average(constant.var, weights=w @ resp))
+    )
     first = _first_smooth(smooth, len(coef))
     expert = AdditiveGaussian(coef, var, first, terms, constant.floor, pooled).update(X, y, resp, w)
     return smoothed_gaussian(expert, X, y, resp, w) if isinstance(smooth, str) else expert
@@ -259,9 +311,12 @@ def _leap(X, Y, w, theta, contrasts, ridge, step):
     """Theta (p, K) after the step, halved until it gains, and what it gains, ridge included."""
 
     def value(theta):
-        return _log_lik(X @ theta @ contrasts.T, Y, w) - 0.5 * float(ridge @ (theta * theta).sum(axis=1))
+        return _log_lik(X @ theta @ contrasts.T, Y, w) - 0.5 * float(
+            ridge @ (theta * theta).sum(axis=1)
+        )
 
-    now, gain = value(theta), 0.0
+    now = value(theta)
+    gain = 0.0
     for _ in range(10):
         gain = value(theta + step) - now
         if gain > 0:
@@ -280,7 +335,8 @@ def _pursue_softmax(X, Y, w, ridge, terms, costs):
     while waiting:
         slope, prob = _slope(X, Y, w, theta, contrasts, ridge)
         best = max(waiting, key=lambda j: np.linalg.norm(slope[terms.groups == j]))
-        own, step = np.r_[0, np.flatnonzero(terms.groups == best)], np.zeros_like(theta)
+        own = np.r_[0, np.flatnonzero(terms.groups == best)]
+        step = np.zeros_like(theta)
         curvature = _curvature(X[:, own], w, prob, contrasts, ridge[own])
         step[own] = np.linalg.solve(curvature, slope[own].T.ravel()).reshape(-1, len(own)).T
         trial, gain = _leap(X, Y, w, theta, contrasts, ridge, step)
@@ -298,7 +354,9 @@ def _information(prob):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveSoftmax:
-    """K sparse sums of curves as class scores, Wang et al. (4), (6), for C classes; column 0 of X holds ones.
+    """K sparse sums of curves as class scores, Wang et al.
+
+    (4), (6), for C classes; column 0 of X holds ones.
 
     A part of a `fab.Model`: it charges `dims`, `const` and `fisher`.
     """
@@ -319,7 +377,10 @@ class AdditiveSoftmax:
         return self.smooth * ((self.coef**2).sum(axis=2) @ self.terms.ridge)
 
     def fisher(self, X):
-        """(n, K) Fisher information of the answers, p(1 - p), Wang et al. (17); None unless `terms.factors`."""
+        """(n, K) Fisher information of the answers, p(1 - p), Wang et al.
+
+        (17); None unless `terms.factors`.
+        """
         return _information(softmax(X @ self.coef, axis=2)).T if self.terms.factors else None
 
     def log_prob(self, X):
@@ -329,11 +390,16 @@ class AdditiveSoftmax:
     def log_lik(self, X, y):
         """(n, K) log probability of class codes (n,), or its mean under class probabilities (n, C)."""
         log_prob = self.log_prob(X)
-        return np.einsum("nc,nkc->nk", y, log_prob) if y.ndim == 2 else log_prob[np.arange(len(y)), :, y]
+        return (
+            np.einsum("nc,nkc->nk", y, log_prob)
+            if y.ndim == 2
+            else log_prob[np.arange(len(y)), :, y]
+        )
 
     def update(self, X, y, resp, w):
         """Curves whose FIC, bending included, is never worse (A11), (A12), Wang et al. (26)."""
-        coef, Y = self.coef.copy(), y if y.ndim == 2 else np.eye(self.coef.shape[2])[y]
+        coef = self.coef.copy()
+        Y = y if y.ndim == 2 else np.eye(self.coef.shape[2])[y]
         for k in np.flatnonzero(w @ resp > 0):
             rows = np.flatnonzero(resp[:, k] > _SEEN)
             rows = slice(None) if len(rows) == len(X) else rows
@@ -347,7 +413,9 @@ class AdditiveSoftmax:
 # %% ../../nbs/fab/05_additive.ipynb #add-refitted
 def _refitted(expert, X, Y, weight, k):
     """(p, C) curves of expert k for these rows, never worse than those it has."""
-    terms, old, ridge = expert.terms, expert.coef[k], expert.smooth[k] * expert.terms.ridge
+    terms = expert.terms
+    old = expert.coef[k]
+    ridge = expert.smooth[k] * expert.terms.ridge
 
     def mass(coef):
         return weight @ _information(softmax(X @ coef, axis=1)) if terms.factors else weight.sum()
@@ -368,11 +436,15 @@ def _refitted(expert, X, Y, weight, k):
 # %% ../../nbs/fab/05_additive.ipynb #add-aic
 def _aic(X, Y, weight, coef, ridge):
     """The smoothness of least AIC in the quadratic that touches the hill at coefficients (p, C) (A13)."""
-    contrasts, slight = _contrasts(Y.shape[1]), np.maximum(RIDGE * (weight @ X**2), 1e-100)
+    contrasts = _contrasts(Y.shape[1])
+    slight = np.maximum(RIDGE * (weight @ X**2), 1e-100)
     theta = 2 * coef @ contrasts
     slope, prob = _slope(X, Y, weight, theta, contrasts, slight)
-    gram, ridge = _curvature(X, weight, prob, contrasts, slight), np.tile(ridge, contrasts.shape[1])
-    cross, grid, scores = slope.T.ravel() + gram @ theta.T.ravel(), weight.sum() * np.logspace(-7, 2, 28), []
+    gram = _curvature(X, weight, prob, contrasts, slight)
+    ridge = np.tile(ridge, contrasts.shape[1])
+    cross = slope.T.ravel() + gram @ theta.T.ravel()
+    grid = weight.sum() * np.logspace(-7, 2, 28)
+    scores = []
     for smooth in grid:
         beta = np.linalg.solve(gram + np.diag(smooth * ridge), cross)
         scores.append(effective_df(gram, ridge, smooth) - cross @ beta + 0.5 * beta @ gram @ beta)
@@ -384,16 +456,22 @@ def smoothed_softmax(expert, X, y, resp, w):
 
     No M-step: what bending costs changes, so FIC may fall.
     """
-    Y, smooth = y if y.ndim == 2 else np.eye(expert.coef.shape[2])[y], expert.smooth.copy()
+    Y = y if y.ndim == 2 else np.eye(expert.coef.shape[2])[y]
+    smooth = expert.smooth.copy()
     for k in np.flatnonzero(w @ resp > 0):
         on = np.union1d(0, np.flatnonzero(expert.coef[k].any(axis=1)))
         if expert.terms.ridge[on].any():
-            smooth[k] = _aic(X[:, on], Y, resp[:, k] * w, expert.coef[k][on], expert.terms.ridge[on])
+            smooth[k] = _aic(
+                X[:, on], Y, resp[:, k] * w, expert.coef[k][on], expert.terms.ridge[on]
+            )
     return replace(expert, smooth=smooth).update(X, y, resp, w)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-softmax-start
 def additive_softmax(X, y, resp, w, n_classes, terms, smooth=0.5):
-    """Experts from first responsibilities. smooth: a number, one an expert, or "gcv": see `smoothed_softmax`."""
+    """Experts from first responsibilities.
+
+    smooth: a number, one an expert, or "gcv": see `smoothed_softmax`.
+    """
     start = np.zeros((resp.shape[1], X.shape[1], n_classes))
     expert = AdditiveSoftmax(start, _first_smooth(smooth, len(start)), terms).update(X, y, resp, w)
     return smoothed_softmax(expert, X, y, resp, w) if isinstance(smooth, str) else expert
@@ -411,13 +489,16 @@ def _class_covariance(X, weight, coef, ridge):
 def covariance(expert, X, resp, w):
     """Covariance of each expert's coefficients, given its curves, variance and responsibilities (A14).
 
-    (K, p, p); for classes (K, C, p, p), each class by itself. Zero off the support, and for experts without rows.
+    (K, p, p); for classes (K, C, p, p), each class by itself. Zero off the support, and for experts
+    without rows.
     """
     out = np.zeros((len(expert.coef), *expert.coef.shape[2:], X.shape[1], X.shape[1]))
     for k in np.flatnonzero(w @ resp > 0):
-        coef, weight = expert.coef[k], resp[:, k] * w
+        coef = expert.coef[k]
+        weight = resp[:, k] * w
         on = np.union1d(0, np.flatnonzero(coef.reshape(len(coef), -1).any(axis=1)))
-        A, ridge = X[:, on], expert.smooth[k] * expert.terms.ridge[on]
+        A = X[:, on]
+        ridge = expert.smooth[k] * expert.terms.ridge[on]
         if coef.ndim == 2:
             own = _class_covariance(A, weight, coef[on], ridge)
         else:

@@ -22,13 +22,16 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ..rows.blocks import Blocks, Most, in_memory
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-model
-MIN_MASS = 1e-8  # a share of the weight below this counts as nothing: components are dropped, probabilities floored
+# a share of the weight below this counts as nothing: components are dropped, probabilities floored
+MIN_MASS = 1e-8
 
 
 class Model(Protocol):
     """What the engine asks of a mixture. Models are frozen: state in, state out."""
 
-    blocks: np.ndarray | None  # (B, K) which components live in which priced block; None: each is its own
+    blocks: (
+        np.ndarray | None
+    )  # (B, K) which components live in which priced block; None: each is its own
     dims: np.ndarray  # (B,) number of priced parameters
     const: np.ndarray | float  # (B,) prices that do not grow with the block's mass
 
@@ -36,7 +39,10 @@ class Model(Protocol):
         """(n, K) log p(k | x) + log p(y | x, k)."""
 
     def update(self, X, y, resp, w):
-        """M-step: a model whose FIC is never worse. A model may have `maximise(rows, resp)` instead, on `Blocks`."""
+        """M-step: a model whose FIC is never worse.
+
+        A model may have `maximise(rows, resp)` instead, on `Blocks`.
+        """
 
     def keep(self, mask):
         """The model of the surviving components."""
@@ -99,7 +105,9 @@ def _fit(resp, log_joint, w):
 
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
     """The factorized information criterion of responsibilities and model, in nats (12)."""
-    return _fit(resp, log_joint, w) - _price(block_mass(resp, w, model.blocks, fisher), model, penalty)
+    return _fit(resp, log_joint, w) - _price(
+        block_mass(resp, w, model.blocks, fisher), model, penalty
+    )
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-row-price
 def _row_price(mass, model, penalty=1.0, fisher=None):
@@ -113,14 +121,20 @@ def _row_price(mass, model, penalty=1.0, fisher=None):
 def _asked(part, model, resp=None):
     """What an E-step needs of a block of rows; masses of the last responsibilities, weight, are there factors."""
     X, y, w = part
-    log_joint, fisher = model.log_joint(X, y), model.fisher(X)
+    log_joint = model.log_joint(X, y)
+    fisher = model.fisher(X)
     resp = _responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (17)
-    return (log_joint, w, fisher), (block_mass(resp, w, model.blocks, fisher), w.sum(), Most(fisher is not None))
+    return (log_joint, w, fisher), (
+        block_mass(resp, w, model.blocks, fisher),
+        w.sum(),
+        Most(fisher is not None),
+    )
 
 
 def _mass_at(table, state, factor, blocks):
     """The masses of responsibilities ∝ exponentials · factor."""
-    (_, w, fisher), (exps, _) = table, state
+    (_, w, fisher) = table
+    (exps, _) = state
     norm = exps @ factor
     if blocks is None and fisher is None:
         return factor * block_mass(exps, w / norm)
@@ -136,8 +150,10 @@ def _anew(table, mass, model, penalty):
 
 def _divided(table, state, factor):
     """Responsibilities; Σ w log Z and the weight of each component."""
-    (_, w, _), (exps, top) = table, state
-    norm, resp = exps @ factor, exps * factor
+    (_, w, _) = table
+    (exps, top) = state
+    norm = exps @ factor
+    resp = exps * factor
     resp /= norm[:, None]
     return resp, (w @ (top + np.log(norm)), w @ resp)
 
@@ -146,10 +162,12 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, n_inner=None, tol
     """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)` (33)-(35)."""
     centre = np.inf
     for _ in range(1000 if n_inner is None else n_inner):
-        old, cost = mass, _row_price(mass, model, penalty)
+        old = mass
+        cost = _row_price(mass, model, penalty)
         if factors or np.abs(cost - centre).max() > DRIFT:
             state, mass = tables.run(_anew, mass, model, penalty)
-            centre, factor = cost, np.ones(len(cost))
+            centre = cost
+            factor = np.ones(len(cost))
         else:
             factor = np.exp(centre - cost)
             mass = tables.sum(_mass_at, state, factor, model.blocks)
@@ -163,10 +181,13 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, n_inner=None, tol
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, n_inner=None, tol=1e-7):
     """E-steps with the model held, from the masses of the last responsibilities: `(resp, mass, fic)` (33)-(35).
 
-    They repeat until no mass moves by more than the share `tol` of the total weight, at most `n_inner` times (F5).
+    They repeat until no mass moves by more than the share `tol` of the total weight, at most
+    `n_inner` times (F5).
     """
     tables = in_memory((log_joint, w, fisher))
-    resp, mass, value, _ = _e_steps(tables, mass, model, w.sum(), fisher is not None, penalty, n_inner, tol)
+    resp, mass, value, _ = _e_steps(
+        tables, mass, model, w.sum(), fisher is not None, penalty, n_inner, tol
+    )
     return resp.only, mass, value
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-shrink
@@ -244,19 +265,33 @@ def _rows_of(X, y, resp, w):
     return in_memory((X, y, w)), None if resp is None else in_memory(resp)
 
 
-def fab_steps(model, X, y=None, resp=None, w=None, *, penalty=1.0, min_mass=MIN_MASS, n_inner=None, project=None,
-              at_once=None):
+def fab_steps(
+    model,
+    X,
+    y=None,
+    resp=None,
+    w=None,
+    *,
+    penalty=1.0,
+    min_mass=MIN_MASS,
+    n_inner=None,
+    project=None,
+    at_once=None,
+):
     """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
 
-    X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters were drawn: the
-    first masses then come from an E-step of EM (17). `project(model, rows, resp, before)`, all but the model `Blocks`,
-    may return responsibilities between the last and the E-step's (F6). `at_once`: see `shrink`.
+    X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters
+    were drawn: the first masses then come from an E-step of EM (17). `project(model, rows, resp,
+    before)`, all but the model `Blocks`, may return responsibilities between the last and the
+    E-step's (F6). `at_once`: see `shrink`.
     """
     rows, resp = _rows_of(X, y, resp, w)
     while True:
         before = resp
         tables, (mass, total, factors) = rows.run(_asked, model, resp)
-        resp, mass, value, weight = _e_steps(tables, mass, model, total, factors.value, penalty, n_inner)
+        resp, mass, value, weight = _e_steps(
+            tables, mass, model, total, factors.value, penalty, n_inner
+        )
         if project is not None and before is not None:
             resp = project(model, rows, resp, before)
             value, weight = _fic_of(tables, resp, model, penalty)
@@ -264,9 +299,12 @@ def fab_steps(model, X, y=None, resp=None, w=None, *, penalty=1.0, min_mass=MIN_
         mask = surviving_mask(share, min_mass, at_once)
         shrunk = not mask.all()
         if shrunk:
-            model, resp = model.keep(mask), resp.map(_taken_up, share, mask)
+            model = model.keep(mask)
+            resp = resp.map(_taken_up, share, mask)
             value = fic_sum(rows, resp, model, penalty)
-        yield Step(model, resp if isinstance(X, Blocks) else resp.only, value, shrunk, int(mask.sum()))
+        yield Step(
+            model, resp if isinstance(X, Blocks) else resp.only, value, shrunk, int(mask.sum())
+        )
         model = _m_step(model, rows, resp)
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-fab
@@ -294,8 +332,9 @@ def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback
 class BaseFAB(BaseEstimator):
     """The one shell: validate, restart `n_init` times, keep the best (`model_, fic_, trace_, n_components_, n_iter_`).
 
-    A subclass has the parameters `penalty, max_iter, tol, min_mass, n_init, n_jobs, verbose, random_state` and
-    writes `_start`; it may write `_check` and `_score` anew. `verbose` 1 tells of restarts, 2 of steps too.
+    A subclass has the parameters `penalty, max_iter, tol, min_mass, n_init, n_jobs, verbose,
+    random_state` and writes `_start`; it may write `_check` and `_score` anew. `verbose` 1 tells of
+    restarts, 2 of steps too.
     """
 
     _n_inner = None  # E-steps per M-step; None: until they settle
@@ -304,7 +343,9 @@ class BaseFAB(BaseEstimator):
         X, y = validate_data(self, X, y, dtype=float, y_numeric=True)
         return X, y, _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
 
-    def _start(self, rows, rng):  # first model and responsibilities (`Blocks`, or None) of a restart
+    def _start(
+        self, rows, rng
+    ):  # first model and responsibilities (`Blocks`, or None) of a restart
         raise NotImplementedError(f"{type(self).__name__} must write _start")
 
     def _score(self, rows, step):  # how good a finished restart is; the largest wins
@@ -316,8 +357,15 @@ class BaseFAB(BaseEstimator):
     def _restart(self, rows, name, seed):
         model, resp = self._start(rows, np.random.default_rng(seed))
         callback = (lambda step: print(f"{name}: {step}")) if self.verbose > 1 else None
-        step, trace = fab(model, rows, resp=resp, max_iter=self.max_iter, tol=self.tol, callback=callback,
-                          **self._options())
+        step, trace = fab(
+            model,
+            rows,
+            resp=resp,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=callback,
+            **self._options(),
+        )
         if self.verbose:
             print(f"{name}: {step}, {len(trace)} steps")
         return self._score(rows, step), step, trace
@@ -326,14 +374,23 @@ class BaseFAB(BaseEstimator):
         """Fit to X (n, d), y (n,) and row weights (n,)."""
         return self._climb(in_memory(self._check(X, y, sample_weight)))
 
-    def _climb(self, rows):  # `Blocks` of (X, y, w); a subclass that prepares more than `_check` can return calls this
+    def _climb(
+        self, rows
+    ):  # `Blocks` of (X, y, w); a subclass that prepares more than `_check` can return calls this
         entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(self._restart)(rows, f"restart {i + 1}/{self.n_init}", seed)
-            for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(self.n_init)))
+            for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(self.n_init))
+        )
         _, step, self.trace_ = max(runs, key=lambda run: run[0])
-        self.model_, self.fic_ = step.model, step.fic
-        self.n_components_, self.n_iter_ = step.n_components, len(self.trace_)
+        self.model_ = step.model
+        self.fic_ = step.fic
+        self.n_components_ = step.n_components
+        self.n_iter_ = len(self.trace_)
         if self.n_iter_ == self.max_iter:
-            warnings.warn(f"FIC still rises after max_iter={self.max_iter} steps", ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                f"FIC still rises after max_iter={self.max_iter} steps",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self

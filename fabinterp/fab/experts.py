@@ -69,8 +69,11 @@ def _one(*question):
 def _floor_search():
     """A search for the one variance floor: MIN_VAR times the variance of y, in its units squared; 1 for a constant."""
     found = yield from together({"spread": _one(_spread), "mean": _means(each=False)})
-    (least, most), ((mean,), (mass,)) = found["spread"], found["mean"]
-    square, low, high = (yield _square, mean), least.value, most.value
+    (least, most) = found["spread"]
+    ((mean,), (mass,)) = found["mean"]
+    square = yield _square, mean
+    low = least.value
+    high = most.value
     if high - low <= 4 * np.finfo(float).eps * max(abs(low), abs(high)):
         return 1.0
     return MIN_VAR * float(square / mass)
@@ -108,7 +111,9 @@ class ConstantGaussian:
         mean, mass = yield from _means()
         square = yield _squares, mean
         var = np.divide(square, mass, out=self.var.copy(), where=mass > 0)
-        return replace(self, mean=np.where(mass > 0, mean, self.mean), var=np.maximum(var, self.floor))
+        return replace(
+            self, mean=np.where(mass > 0, mean, self.mean), var=np.maximum(var, self.floor)
+        )
 
     def update(self, y, resp, w):
         """The experts that make y most likely under the responsibilities, no variance below the floor (39)."""
@@ -122,8 +127,11 @@ class ConstantGaussian:
 def _constant_search(n_experts):
     """A search for experts from first responsibilities, with the variance floor of these data."""
     none = np.zeros(n_experts)
-    found = yield from together({"expert": ConstantGaussian(none, none).learn(), "floor": _floor_search()})
-    expert, floor = found["expert"], found["floor"]
+    found = yield from together(
+        {"expert": ConstantGaussian(none, none).learn(), "floor": _floor_search()}
+    )
+    expert = found["expert"]
+    floor = found["floor"]
     return replace(expert, var=np.maximum(expert.var, floor), floor=floor)
 
 
@@ -175,7 +183,9 @@ class Categorical:
 
     def learn(self):
         """A search for the experts that make y most likely, no probability below the floor (40)."""
-        return replace(self, prob=_floored_shares((yield _class_masses, self.prob.shape[1]), self.floor))
+        return replace(
+            self, prob=_floored_shares((yield _class_masses, self.prob.shape[1]), self.floor)
+        )
 
     def update(self, y, resp, w):
         """The experts that make y most likely under the responsibilities, no probability below the floor (40)."""
@@ -219,7 +229,8 @@ def _residuals(X, y, w, resp, coef):
 def _variances(square, mass, floor, pooled):
     """(K,) variances of weighted sums of squares and masses, no variance below the floor (E5)."""
     if pooled:
-        square, mass = np.full_like(square, square.sum()), np.full_like(mass, mass.sum())
+        square = np.full_like(square, square.sum())
+        mass = np.full_like(mass, mass.sum())
     return np.maximum(np.divide(square, mass, out=np.zeros_like(square), where=mass > 0), floor)
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-linear-alternate
@@ -228,14 +239,17 @@ ROUNDS = 20  # most rounds of support and variance in one M-step; two or three s
 
 def _selected(moments, coef, var, price):
     """(p,) coefficients that FoBa chooses at this variance, from the support of `coef` (E4)."""
-    return foba(moments[:-1, :-1] / var, moments[:-1, -1] / var, price, start=np.flatnonzero(coef)).coef
+    return foba(
+        moments[:-1, :-1] / var, moments[:-1, -1] / var, price, start=np.flatnonzero(coef)
+    ).coef
 
 
 def _alternate(moments, coef, var, mass, prices, floor, pooled):
     """Coefficients (K, p) and variances (K,) in turn, (E4) and (E5), until no support changes."""
     alive = np.flatnonzero(mass > 0)
     for _ in range(ROUNDS):
-        before, coef = coef != 0, coef.copy()
+        before = coef != 0
+        coef = coef.copy()
         for k in alive:
             coef[k] = _selected(moments[k], coef[k], var[k], prices[k])
         signed = np.column_stack([coef, -np.ones(len(coef))])  # the residual is -(X, y)·(w, -1)
@@ -248,14 +262,20 @@ def _alternate(moments, coef, var, mass, prices, floor, pooled):
 # %% ../../nbs/fab/04_experts.ipynb #exp-linear
 @dataclass(frozen=True, eq=False)
 class LinearGaussian:
-    """K sparse linear functions with Gaussian noise (E2), Eto et al. (4); column 0 of X holds ones."""
+    """K sparse linear functions with Gaussian noise (E2), Eto et al.
+
+    (4); column 0 of X holds ones.
+    """
 
     coef: np.ndarray  # (K, p), the intercept first
     var: np.ndarray  # (K,) in units of y squared; all equal if pooled
     floor: float = 0.0  # no variance below
     penalty: float = 1.0  # FIC's λ; 0 is least squares on all columns
     pooled: bool = False  # one variance for all experts
-    centre: float | None = None  # of y: large offsets must not eat the digits of moments; None: their mean, asked first
+    centre: float | None = (
+        # of y: large offsets must not eat the digits of moments; None: their mean, asked first
+        None
+    )
 
     @property
     def dims(self):
@@ -276,10 +296,15 @@ class LinearGaussian:
         coef, var = _alternate(moments, start, self.var, mass, prices, self.floor, self.pooled)
         coef[:, 0] += centre
         exact = _variances((yield _residuals, coef), mass, self.floor, self.pooled)
-        return replace(self, coef=coef, var=np.where((mass > 0) | self.pooled, exact, var), centre=centre)
+        return replace(
+            self, coef=coef, var=np.where((mass > 0) | self.pooled, exact, var), centre=centre
+        )
 
     def update(self, X, y, resp, w):
-        """Supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al. (13)."""
+        """Supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al.
+
+        (13).
+        """
         return learnt(replace(self, centre=None).learn(), in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
@@ -294,16 +319,22 @@ def _masses(X, y, w, resp):
 
 def linear_search(n_experts, n_columns, penalty=1.0, pooled=False):
     """A search for experts from first responsibilities, with the variance floor of these data."""
-    constant, coef = (yield from _constant_search(n_experts)), np.zeros((n_experts, n_columns))
-    coef[:, 0], var = constant.mean, constant.var
+    constant = yield from _constant_search(n_experts)
+    coef = np.zeros((n_experts, n_columns))
+    coef[:, 0] = constant.mean
+    var = constant.var
     if pooled:
-        var = np.full(n_experts, np.average(var, weights=(yield _masses,)))
+        var = np.full(n_experts, np.average(var, weights=(yield (_masses,))))
     return (yield from LinearGaussian(coef, var, constant.floor, penalty, pooled).learn())
 
 
 def linear_gaussian(X, y, resp, w, penalty=1.0, pooled=False):
     """`linear_search` in arrays."""
-    return learnt(linear_search(resp.shape[1], X.shape[1], penalty, pooled), in_memory((X, y, w)), in_memory(resp))
+    return learnt(
+        linear_search(resp.shape[1], X.shape[1], penalty, pooled),
+        in_memory((X, y, w)),
+        in_memory(resp),
+    )
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-softmax-rows
 def _owned(X, y, w, resp):
@@ -321,7 +352,10 @@ def _own(X, y, weight, n_classes):
 def _softmax_answers(X, y, w, resp, asked, n_classes):
     """What the rows of each expert k answer its search, a question (F17)."""
     weight = resp * w[:, None]
-    return tuple(answering_rows(*_own(X, y, weight[:, k], n_classes))(question) for k, question in asked.items())
+    return tuple(
+        answering_rows(*_own(X, y, weight[:, k], n_classes))(question)
+        for k, question in asked.items()
+    )
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-softmax
 @dataclass(frozen=True, eq=False)
@@ -343,27 +377,44 @@ class LinearSoftmax:
     def log_lik(self, X, y):
         """(n, K) log probability of class codes (n,), or its mean under class probabilities (n, C)."""
         log_prob = self.log_prob(X)
-        return np.einsum("nc,nkc->nk", y, log_prob) if y.ndim == 2 else log_prob[np.arange(len(y)), :, y]
+        return (
+            np.einsum("nc,nkc->nk", y, log_prob)
+            if y.ndim == 2
+            else log_prob[np.arange(len(y)), :, y]
+        )
 
     def learn(self):
-        """A search for supports and coefficients whose FIC is never worse (E7), Eto et al. (13), experts in step."""
+        """A search for supports and coefficients whose FIC is never worse (E7), Eto et al.
+
+        (13), experts in step.
+        """
         mass, alive = yield (_owned,)
-        prices, coef = 0.5 * self.penalty * np.log1p(mass), self.coef.copy()
+        prices = 0.5 * self.penalty * np.log1p(mass)
+        coef = self.coef.copy()
         searches = {k: foba_softmax_search(prices[k], coef[k]) for k in np.flatnonzero(alive)}
-        for k, found in (yield from together(searches, partial(_softmax_answers, n_classes=coef.shape[2]))).items():
+        for k, found in (
+            yield from together(searches, partial(_softmax_answers, n_classes=coef.shape[2]))
+        ).items():
             coef[k] = found.coef
         return replace(self, coef=coef)
 
     def in_turn(self, rows, resp):
         """What `learn` finds, for `InMemory` rows: one expert after the other, with its own rows taken once."""
         mass, alive = learnt(_one(_owned), rows, resp)
-        prices, coef = 0.5 * self.penalty * np.log1p(mass), self.coef.copy()
-        weights = [share * w[:, None] for share, (_, _, w) in zip(resp.parts, rows.parts, strict=True)]
+        prices = 0.5 * self.penalty * np.log1p(mass)
+        coef = self.coef.copy()
+        weights = [
+            share * w[:, None] for share, (_, _, w) in zip(resp.parts, rows.parts, strict=True)
+        ]
         for k in np.flatnonzero(alive):
-            asks = [answering_rows(*_own(X, y, weight[:, k], coef.shape[2]))
-                    for (X, y, _), weight in zip(rows.parts, weights, strict=True)]
+            asks = [
+                answering_rows(*_own(X, y, weight[:, k], coef.shape[2]))
+                for (X, y, _), weight in zip(rows.parts, weights, strict=True)
+            ]
             search = foba_softmax_search(prices[k], coef[k])
-            coef[k] = answered(search, lambda question, asks=asks: reduce(add, (ask(question) for ask in asks))).coef
+            coef[k] = answered(
+                search, lambda question, asks=asks: reduce(add, (ask(question) for ask in asks))
+            ).coef
         return replace(self, coef=coef)
 
     def update(self, X, y, resp, w):
@@ -377,4 +428,6 @@ class LinearSoftmax:
 
 def linear_softmax(X, y, resp, w, n_classes, penalty=1.0):
     """Experts from first responsibilities."""
-    return LinearSoftmax(np.zeros((resp.shape[1], X.shape[1], n_classes)), penalty).update(X, y, resp, w)
+    return LinearSoftmax(np.zeros((resp.shape[1], X.shape[1], n_classes)), penalty).update(
+        X, y, resp, w
+    )

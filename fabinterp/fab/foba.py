@@ -17,7 +17,8 @@ from scipy.special import log_softmax, softmax
 from ..rows.blocks import answered
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-sweep
-TOL = 1e-9  # a pivot below this share of its column's square is rounding: the column is a combination of others
+# a pivot below this share of its column's square is rounding: the column is a combination of others
+TOL = 1e-9
 
 
 def _bordered(gram, cross):
@@ -44,7 +45,8 @@ def _sweep(table, k, sign):
 def _gains(table, inside, floor):
     """(p,) what each column outside would gain, and minus what each inside would lose: b² / 2d (F5), (F6)."""
     p = len(inside) - 1
-    pivot, cross = table.diagonal()[:p], table[:p, p:]
+    pivot = table.diagonal()[:p]
+    cross = table[:p, p:]
     usable = inside[:p] | (pivot > floor[:p])
     return np.divide((cross * cross).sum(axis=1), 2 * pivot, out=np.zeros(p), where=usable)
 
@@ -103,13 +105,16 @@ def _members(free, groups):
 
 def _group_gains(table, inside, floor, members):
     """(U,) gains and losses of whole groups, their columns eliminated one by one in copies of their blocks (F8)."""
-    (n_groups, size), p = members.shape, len(inside) - 1
+    (n_groups, size) = members.shape
+    p = len(inside) - 1
     targets = np.broadcast_to(np.arange(p, len(table)), (n_groups, len(table) - p))
     rows = np.hstack([members, targets])
     blocks = table[rows[:, :, None], rows[:, None, :]]
-    gain, entering = np.zeros(n_groups), ~inside[members].any(axis=1)
+    gain = np.zeros(n_groups)
+    entering = ~inside[members].any(axis=1)
     for k, column in enumerate(members.T):
-        row, pivot = blocks[:, k].copy(), blocks[:, k, k].copy()
+        row = blocks[:, k].copy()
+        pivot = blocks[:, k, k].copy()
         usable = inside[column] | (entering & (pivot > floor[column]))
         rate = np.divide(1, pivot, out=np.zeros(n_groups), where=usable)
         gain += 0.5 * rate * (row[:, size:] ** 2).sum(axis=1)
@@ -158,7 +163,8 @@ class Sparse:
 
 def _settle(gram, table, inside, floor, members, cost, max_size, removal, exchange):
     """Exchange units until nothing pays, in place; return which units are in (F9)."""
-    size, chosen = (members >= 0).sum(axis=1), inside[members].any(axis=1)
+    size = (members >= 0).sum(axis=1)
+    chosen = inside[members].any(axis=1)
     room = max_size - int(size[chosen].sum())
     for _ in range(20 * len(gram)):  # rounding could go in circles; a climb never takes so long
         if members.shape[1] == 1:
@@ -181,9 +187,13 @@ def _settle(gram, table, inside, floor, members, cost, max_size, removal, exchan
 def _check_prices(price, groups=None, group_price=None, removal="exact"):
     """Raise if a price is negative or has no meaning."""
     if removal not in ("exact", "paper") or not price >= 0:
-        raise ValueError(f"removal must be 'exact' or 'paper' and price >= 0, got {removal!r} and {price}")
+        raise ValueError(
+            f"removal must be 'exact' or 'paper' and price >= 0, got {removal!r} and {price}"
+        )
     if group_price is not None and (groups is None or not group_price >= 0):
-        raise ValueError(f"group_price must be >= 0 and needs groups, got {group_price} and groups {groups}")
+        raise ValueError(
+            f"group_price must be >= 0 and needs groups, got {group_price} and groups {groups}"
+        )
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-foba
 def _opened(gram, cross, always, start, groups, exchange):
@@ -192,7 +202,9 @@ def _opened(gram, cross, always, start, groups, exchange):
     table = _bordered(gram, cross)
     inside, free, begin = np.zeros((3, p + 1), bool)  # the last place is that of padding
     floor = np.append(TOL * gram.diagonal(), np.inf)
-    free[:p], free[always], begin[list(start)] = True, False, True
+    free[:p] = True
+    free[always] = False
+    begin[list(start)] = True
     members = _members(np.flatnonzero(free), groups)
     _exchange(table, inside, floor, always)
     first = members[begin[members].any(axis=1)]
@@ -203,27 +215,44 @@ def _opened(gram, cross, always, start, groups, exchange):
     return table, inside, floor, members, free
 
 
-def foba(gram, cross, price, *, start=(), always=(0,), groups=None, group_price=None, ridge=None, max_size=None,
-         removal="exact"):
+def foba(
+    gram,
+    cross,
+    price,
+    *,
+    start=(),
+    always=(0,),
+    groups=None,
+    group_price=None,
+    ridge=None,
+    max_size=None,
+    removal="exact",
+):
     """Maximise cross·w - ½ w·gram·w - price · (number of priced coefficients) by forward and backward steps (F9).
 
-    gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand sides share one
-    support and a column then costs m prices. `always`: columns in at no price. `start`: the support to begin with;
-    the answer is never worse than it, refitted. `groups` (p,): columns of one label enter and leave together, and
-    with a `group_price` a whole group costs m of these, however many columns it has, and `price` nothing (F16).
-    `ridge` (p,): a further loss of ½ ridge·w², part of the value. `max_size`: most priced columns.
-    `removal="paper"`: zero without refitting (Eto et al., Algorithm 2).
+    gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand
+    sides share one support and a column then costs m prices. `always`: columns in at no price.
+    `start`: the support to begin with; the answer is never worse than it, refitted. `groups` (p,):
+    columns of one label enter and leave together, and with a `group_price` a whole group costs m of
+    these, however many columns it has, and `price` nothing (F16). `ridge` (p,): a further loss of ½
+    ridge·w², part of the value. `max_size`: most priced columns. `removal="paper"`: zero without
+    refitting (Eto et al., Algorithm 2).
     """
     _check_prices(price, groups, group_price, removal)
-    p, always, wide = len(gram), np.array(always, int), cross.reshape(len(gram), -1)
+    p = len(gram)
+    always = np.array(always, int)
+    wide = cross.reshape(len(gram), -1)
     gram = gram if ridge is None else gram + np.diag(ridge)
     exchange = _exchange if ridge is None and group_price is None else _exchange_block
     table, inside, floor, members, free = _opened(gram, wide, always, start, groups, exchange)
-    size, limit = (members >= 0).sum(axis=1), np.inf if max_size is None else max_size
+    size = (members >= 0).sum(axis=1)
+    limit = np.inf if max_size is None else max_size
     price, units = (price, size) if group_price is None else (group_price, np.ones(len(size), int))
     price = price * wide.shape[1]
     if len(members):
-        units = units[_settle(gram, table, inside, floor, members, price * units, limit, removal, exchange)]
+        units = units[
+            _settle(gram, table, inside, floor, members, price * units, limit, removal, exchange)
+        ]
     coef = np.where(inside[:p, None], table[:p, p:], 0.0).reshape(cross.shape)
     gain = -0.5 * table[p:, p:].trace() - price * int(units.sum())
     return Sparse(tuple(np.flatnonzero(inside & free).tolist()), coef, float(gain))
@@ -232,20 +261,26 @@ def foba(gram, cross, price, *, start=(), always=(0,), groups=None, group_price=
 def _fits(gram, cross, subsets):
     """(s,) ½ cᵀG⁺c of each row of column numbers, by eigenvalues: it shares nothing with the sweeps (F2)."""
     scale = np.sqrt(np.where(gram.diagonal() > 0, gram.diagonal(), 1.0))
-    gram, cross = gram / scale[:, None] / scale, cross / scale[:, None]
+    gram = gram / scale[:, None] / scale
+    cross = cross / scale[:, None]
     value, vector = np.linalg.eigh(gram[subsets[:, :, None], subsets[:, None, :]])
     along = np.einsum("sij,sim->sjm", vector, cross[subsets]) ** 2
-    return 0.5 * np.divide(along.sum(axis=2), value, out=np.zeros_like(value), where=value > TOL).sum(axis=1)
+    return 0.5 * np.divide(
+        along.sum(axis=2), value, out=np.zeros_like(value), where=value > TOL
+    ).sum(axis=1)
 
 
 def subset_search(gram, cross, price, always=(0,)):
     """The best of all 2^(p - |always|) supports: the oracle that `foba` is measured against."""
-    p, wide = len(gram), cross.reshape(len(gram), -1)
+    p = len(gram)
+    wide = cross.reshape(len(gram), -1)
     free = np.setdiff1d(np.arange(p), always)
     best = (-np.inf, ())
     for size in range(len(free) + 1):
         chosen = np.array(list(combinations(free, size)), int)  # (1, 0) for size 0
-        subsets = np.hstack([np.broadcast_to(np.array(always, int), (len(chosen), len(always))), chosen])
+        subsets = np.hstack(
+            [np.broadcast_to(np.array(always, int), (len(chosen), len(always))), chosen]
+        )
         value = _fits(gram, wide, subsets) - price * wide.shape[1] * size
         top = value.argmax()
         best = max(best, (float(value[top]), tuple(chosen[top].tolist())))
@@ -271,13 +306,19 @@ def _sweep_all(tables, k, sign):
 def _next_all(tables, inside, floor, price):
     """(B,) what `_next` would exchange in each problem, and whether it pays."""
     p = inside.shape[1]
-    pivot, cross = tables.diagonal(axis1=1, axis2=2)[:, :p], tables[:, :p, p]
-    gain = np.divide(cross * cross, 2 * pivot, out=np.zeros(cross.shape), where=inside | (pivot > floor))
+    pivot = tables.diagonal(axis1=1, axis2=2)[:, :p]
+    cross = tables[:, :p, p]
+    gain = np.divide(
+        cross * cross, 2 * pivot, out=np.zeros(cross.shape), where=inside | (pivot > floor)
+    )
     gain += np.where(inside, price, -price)
     gain[:, 0] = -np.inf
-    each, least = np.arange(len(tables)), TOL * price[:, 0]
-    refund, profit = np.where(inside, gain, -np.inf), np.where(inside, -np.inf, gain)
-    out, into = refund.argmax(axis=1), profit.argmax(axis=1)
+    each = np.arange(len(tables))
+    least = TOL * price[:, 0]
+    refund = np.where(inside, gain, -np.inf)
+    profit = np.where(inside, -np.inf, gain)
+    out = refund.argmax(axis=1)
+    into = profit.argmax(axis=1)
     back = refund[each, out] > least
     return np.where(back, out, into), back | (profit[each, into] > least)
 
@@ -289,9 +330,15 @@ def foba_many(grams, crosses, prices):
     """
     B, p = crosses.shape
     tables = np.zeros((B, p + 1, p + 1))
-    tables[:, :p, :p], tables[:, :p, p], tables[:, p, :p] = grams, crosses, crosses
-    floor, price = TOL * grams.diagonal(axis1=1, axis2=2), np.array(prices, float)[:, None]
-    inside, coefs, gains, at = np.zeros((B, p), bool), np.zeros((B, p)), np.zeros(B), np.arange(B)
+    tables[:, :p, :p] = grams
+    tables[:, :p, p] = crosses
+    tables[:, p, :p] = crosses
+    floor = TOL * grams.diagonal(axis1=1, axis2=2)
+    price = np.array(prices, float)[:, None]
+    inside = np.zeros((B, p), bool)
+    coefs = np.zeros((B, p))
+    gains = np.zeros(B)
+    at = np.arange(B)
     _sweep_all(tables, np.zeros(B, int), np.ones(B))
     inside[:, 0] = True
     for _ in range(20 * p):  # as in `_settle`
@@ -301,17 +348,22 @@ def foba_many(grams, crosses, prices):
         if not pays.any():
             break
         if not pays.all():
-            tables, inside, floor, price, at, k = (a[pays] for a in (tables, inside, floor, price, at, k))
+            tables, inside, floor, price, at, k = (
+                a[pays] for a in (tables, inside, floor, price, at, k)
+            )
         each = np.arange(len(k))
         _sweep_all(tables, k, np.where(inside[each, k], -1, 1))
         inside[each, k] ^= True
     return coefs, gains
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-loglik
-RIDGE = 1e-6  # of each column's weighted square: keeps coefficients finite when classes are separable
+RIDGE = (
+    1e-6  # of each column's weighted square: keeps coefficients finite when classes are separable
+)
 
 
-_FEW = 8  # classes: fewer are summed class by class, many times faster than row by row, and to the same digit
+# classes: fewer are summed class by class, many times faster than row by row, and to the same digit
+_FEW = 8
 
 
 def _log_lik(scores, Y, w):
@@ -347,8 +399,10 @@ def _slope(X, Y, w, theta, contrasts, ridge):
 
 def _curvature(X, w, prob, contrasts, ridge):
     """(K p, K p) minus the second derivatives, contrast by contrast (F13): K(K + 1)/2 weighted Gram matrices."""
-    p, K = X.shape[1], contrasts.shape[1]
-    blocks, mean = np.empty((K, p, K, p)), prob @ contrasts
+    p = X.shape[1]
+    K = contrasts.shape[1]
+    blocks = np.empty((K, p, K, p))
+    mean = prob @ contrasts
     for a in range(K):
         for b in range(a + 1):
             v = w * (prob @ (contrasts[:, a] * contrasts[:, b]) - mean[:, a] * mean[:, b])
@@ -359,13 +413,15 @@ def _curvature(X, w, prob, contrasts, ridge):
 # %% ../../nbs/fab/01_foba.ipynb #foba-asks
 def answering_rows(X, Y, w):
     """Answers questions (function, columns, ...) about these rows (F17)."""
-    taken, own = None, X
+    taken = None
+    own = X
 
     def ask(question):
         nonlocal taken, own
         function, columns, *args = question
         if columns is not taken:
-            taken, own = columns, X if columns is None else X[:, columns]
+            taken = columns
+            own = X if columns is None else X[:, columns]
         return function(own, Y, w, *args)
 
     return ask
@@ -403,13 +459,15 @@ def _top(theta, contrasts, ridge, columns=None):
         slope, gram = yield from _touching(columns, theta, contrasts, ridge)
         step = np.linalg.solve(gram, slope.T.ravel()).reshape(slope.T.shape).T
         rise = float((slope * step).sum())
-        share, trial = 1.0, (yield from value(theta + step))
+        share = 1.0
+        trial = yield from value(theta + step)
         while trial < best + 0.1 * share * rise and share > 1e-6:
             share /= 2
             trial = yield from value(theta + share * step)
         if trial <= best:
             break
-        theta, best = theta + share * step, trial
+        theta = theta + share * step
+        best = trial
         if rise < 1e-6:  # nats; the next step would be worth its square
             break
     return theta, best
@@ -426,20 +484,38 @@ def _paid(used, n_free, price, groups=None, group_price=None):
         return price * n_free * int(used[1:].sum())
     names, size = np.unique(groups[1:], return_counts=True)
     chosen = np.isin(names, groups[1:][used[1:]])
-    return n_free * float(price * size[chosen].sum() if group_price is None else group_price * chosen.sum())
+    return n_free * float(
+        price * size[chosen].sum() if group_price is None else group_price * chosen.sum()
+    )
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-fit-support
 def _proposals(gram, cross, theta, price, groups=None, group_price=None):
     """What FoBa chooses in the quadratic at theta (F14), then at a quarter and at double the price: (p, K) each."""
-    (p, K), flat, used = theta.shape, theta.T.ravel(), theta.any(axis=1)
+    (p, K) = theta.shape
+    flat = theta.T.ravel()
+    used = theta.any(axis=1)
     labels = np.arange(p) if groups is None else groups
     labels = None if groups is None and K == 1 else np.tile(labels, K)
     size = K * int(used[1:].sum())
-    widest = K if groups is None else K * np.unique(groups[1:], return_counts=True)[1].max(initial=1)
+    widest = (
+        K if groups is None else K * np.unique(groups[1:], return_counts=True)[1].max(initial=1)
+    )
     for share, most in ((1, None), (0.25, size + widest), (2, None)):
         whole = None if group_price is None else share * K * group_price
-        yield foba(gram, cross, share * price, start=np.flatnonzero(flat), always=p * np.arange(K), groups=labels,
-                   group_price=whole, max_size=most).coef.reshape(K, p).T
+        yield (
+            foba(
+                gram,
+                cross,
+                share * price,
+                start=np.flatnonzero(flat),
+                always=p * np.arange(K),
+                groups=labels,
+                group_price=whole,
+                max_size=most,
+            )
+            .coef.reshape(K, p)
+            .T
+        )
 
 
 def _fit_support(theta, contrasts, ridge, price, groups=None, group_price=None):
@@ -456,7 +532,8 @@ def _fit_support(theta, contrasts, ridge, price, groups=None, group_price=None):
 
 def _sparse_softmax(coef, ridge, *prices):
     """A search for what coefficients (p, C) are worth, with their support."""
-    used, fit = coef.any(axis=1), (yield _likelihood, None, coef)
+    used = coef.any(axis=1)
+    fit = yield _likelihood, None, coef
     value = fit - _paid(used, coef.shape[1] - 1, *prices)
     if ridge is not None:
         value -= float(ridge @ (coef * coef).sum(axis=1))
@@ -483,7 +560,8 @@ def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=No
     """`foba_softmax` from coefficients `start` (p, C) as a search: its questions are those of (F17)."""
     _check_prices(price, groups, group_price)
     groups = None if groups is None else np.asarray(groups)
-    contrasts, slight = _contrasts(start.shape[1]), np.maximum(RIDGE * (yield _squares, None), 1e-100)
+    contrasts = _contrasts(start.shape[1])
+    slight = np.maximum(RIDGE * (yield _squares, None), 1e-100)
     prices = price, groups, group_price
     rest = contrasts, slight if ridge is None else slight + ridge, *prices
     better = yield from _fit_support(2 * start @ contrasts, *rest)
@@ -498,10 +576,11 @@ def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=No
 def foba_softmax(X, Y, w, price, start=None, **options):
     """Sparse softmax regression, one support for all classes: coef (p, C) whose rows sum to zero (F10)-(F14).
 
-    X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs (C - 1) prices, in nats.
-    `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood less price is never worse than theirs.
-    `groups`, `group_price`: as for `foba`, a group costs (C - 1) of these. `ridge` (p,): a loss of ridge·Σ_c coef²,
-    half as much for log-odds. `gain` is the log-likelihood less price and ridge; RIDGE acts in the fit only.
+    X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs (C -
+    1) prices, in nats. `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood
+    less price is never worse than theirs. `groups`, `group_price`: as for `foba`, a group costs (C
+    - 1) of these. `ridge` (p,): a loss of ridge·Σ_c coef², half as much for log-odds. `gain` is the
+      log-likelihood less price and ridge; RIDGE acts in the fit only.
     """
     start = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
     return answered(foba_softmax_search(price, start, **options), answering_rows(X, Y, w))

@@ -57,7 +57,8 @@ def _histograms(codes, n_known, masses, features):
         cell = codes[:, j].astype(np.intp)
         for hist, mass in zip(table[:, row], masses, strict=True):
             held = np.bincount(cell, mass, n_known[j] + 1)
-            hist[: n_known[j]], hist[-1] = held[:-1], held[-1]
+            hist[: n_known[j]] = held[:-1]
+            hist[-1] = held[-1]
     return table
 
 
@@ -70,10 +71,15 @@ def _sides(table):
 def side_sums(codes, n_known, diff=None, features=None):
     """Σ_yes diff − Σ_no diff of every question `code > cell`, (F, cells, 2): one histogram per feature (G6).
 
-    The last axis answers missing values with no, then with yes; so at the last cell yes means "is missing". Features
-    with fewer cells than the widest repeat their last. diff (n,): None counts rows.
+    The last axis answers missing values with no, then with yes; so at the last cell yes means "is
+    missing". Features with fewer cells than the widest repeat their last. diff (n,): None counts
+    rows.
     """
-    return _sides(_histograms(codes, n_known, [diff], range(codes.shape[1]) if features is None else features)[0])
+    return _sides(
+        _histograms(
+            codes, n_known, [diff], range(codes.shape[1]) if features is None else features
+        )[0]
+    )
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-best-cut
 def _best_of(tables, total, size, n_known, min_side, features):
@@ -86,7 +92,8 @@ def _best_of(tables, total, size, n_known, min_side, features):
         return None
     first = np.argmax(worth >= top - 1e-12 * size)
     row, cell, missing = np.unravel_index(first, worth.shape)
-    value, (if_no, if_yes) = float(sums[row, cell, missing]), sides[row, cell]
+    value = float(sums[row, cell, missing])
+    (if_no, if_yes) = sides[row, cell]
     if if_no == if_yes:  # nothing is missing here; should it be later, the heavier side answers
         missing = if_no > 0
     j = int(features[row])
@@ -96,9 +103,9 @@ def _best_of(tables, total, size, n_known, min_side, features):
 def best_cut(codes, n_known, diff, weight=None, min_side=0.0, features=None):
     """The question with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None where none is admissible (15), (G5).
 
-    codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must hold at least
-    `min_side` of the weight (n,), by default the number of rows, and never nothing. Ties go to the first feature,
-    then the first cell. O(n · number of features).
+    codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must
+    hold at least `min_side` of the weight (n,), by default the number of rows, and never nothing.
+    Ties go to the first feature, then the first cell. O(n · number of features).
     """
     features = range(codes.shape[1]) if features is None else features
     tables = _histograms(codes, n_known, (diff, weight), features)
@@ -118,12 +125,15 @@ class BernoulliGate(_Question):
 
     dims = 2.0  # what is priced: threshold and probability
     const = 0.0  # and what else, whatever the mass
-    turned = property(lambda self: self.prob <= 0.5, doc="Is the yes branch on the side of the answer no?")
+    turned = property(
+        lambda self: self.prob <= 0.5, doc="Is the yes branch on the side of the answer no?"
+    )
 
     def log_prob(self, codes):
         """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (3)."""
         with np.errstate(divide="ignore"):  # a hard gate leaves -inf to the other branch
-            agree, differ = np.log(self.prob), np.log1p(-self.prob)
+            agree = np.log(self.prob)
+            differ = np.log1p(-self.prob)
         said = self.answers(codes)
         return np.where(said, agree, differ), np.where(said, differ, agree)
 
@@ -141,7 +151,12 @@ class BernoulliGate(_Question):
     def sums(self, codes, diff, mass, tree):
         """What `best` needs of rows, to be added: histograms (2, d, cells), and sums of ±diff, mass, |diff|."""
         tables = _histograms(codes, tree.n_known, (diff, mass), range(codes.shape[1]))
-        return tables, diff @ np.where(self.answers(codes), 1.0, -1.0), mass.sum(), np.abs(diff).sum()
+        return (
+            tables,
+            diff @ np.where(self.answers(codes), 1.0, -1.0),
+            mass.sum(),
+            np.abs(diff).sum(),
+        )
 
     def best(self, tables, own, total, size, tree):
         """The best gate by these sums, and whether its branches change places (12), (15).
@@ -178,7 +193,8 @@ def _nodes(paths, turned):
     found = []  # rows [gate, yes, no, leaf]
 
     def visit(leaves):
-        here, i = len(found), gate_over.get(leaves.tobytes(), -1)
+        here = len(found)
+        i = gate_over.get(leaves.tobytes(), -1)
         found.append([i, -1, -1, -1 if i >= 0 else int(leaves.argmax())])
         if i >= 0:
             sides = [paths[i] > 0, paths[i] < 0]
@@ -193,20 +209,27 @@ def stacked(factors, widths, n):
     """Fisher factors (n, width) or (n,) side by side, ones in place of None; None where nobody has any."""
     if all(factor is None for factor in factors):
         return None
-    return np.column_stack([np.ones((n, width)) if factor is None else factor
-                            for factor, width in zip(factors, widths, strict=True)])
+    return np.column_stack(
+        [
+            np.ones((n, width)) if factor is None else factor
+            for factor, width in zip(factors, widths, strict=True)
+        ]
+    )
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-masses
 def _masses(paths, resp, w):
     """(G, n) masses yes − no and yes + no of every gate (G3)."""
-    weight, paths = resp * w[:, None], paths.astype(float)
+    weight = resp * w[:, None]
+    paths = paths.astype(float)
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
 
 
 def _gate_sums(inputs, y, w, resp, tree):
     """What each gate needs of the rows, to be added (G6)."""
-    return tuple(gate.sums(inputs, diff, mass, tree)
-                 for gate, diff, mass in zip(tree.gates, *_masses(tree.paths, resp, w), strict=True))
+    return tuple(
+        gate.sums(inputs, diff, mass, tree)
+        for gate, diff, mass in zip(tree.gates, *_masses(tree.paths, resp, w), strict=True)
+    )
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-turned
 def _turned(tree, fits):
@@ -233,14 +256,26 @@ class GateTree:
     floor: float = 0.0  # probabilities of `BernoulliGate`s stay within [floor, 1 − floor]
     n_known: np.ndarray | None = None  # (d,) cells of each feature, where gates read codes
 
-    blocks = property(lambda self: (self.paths != 0).astype(float), doc="(G, E) which leaves lie under which gate.")
-    dims = property(lambda self: np.array([gate.dims for gate in self.gates], float), doc="(G,) what is priced.")
-    const = property(lambda self: np.array([gate.const for gate in self.gates], float), doc="(G,) mass or none.")
-    adds = property(lambda self: all(hasattr(gate, "sums") for gate in self.gates), doc="Do sums over rows teach them?")
+    blocks = property(
+        lambda self: (self.paths != 0).astype(float),
+        doc="(G, E) which leaves lie under which gate.",
+    )
+    dims = property(
+        lambda self: np.array([gate.dims for gate in self.gates], float), doc="(G,) what is priced."
+    )
+    const = property(
+        lambda self: np.array([gate.const for gate in self.gates], float), doc="(G,) mass or none."
+    )
+    adds = property(
+        lambda self: all(hasattr(gate, "sums") for gate in self.gates),
+        doc="Do sums over rows teach them?",
+    )
 
     def fisher(self, inputs):
         """(n, G) Fisher factors of the gates, 1 for those without; None where no gate has any."""
-        return stacked([gate.fisher(inputs) for gate in self.gates], [1] * len(self.gates), len(inputs))
+        return stacked(
+            [gate.fisher(inputs) for gate in self.gates], [1] * len(self.gates), len(inputs)
+        )
 
     def log_path(self, inputs):
         """(n, E) log probability of every leaf: the sum over its path (8)."""
@@ -254,20 +289,31 @@ class GateTree:
     def learn(self):
         """A search for the best question and probability of every gate, branches swapped if it says so (12), (15)."""
         sums = yield _gate_sums, self
-        return _turned(self, [gate.best(*own, self) for gate, own in zip(self.gates, sums, strict=True)])
+        return _turned(
+            self, [gate.best(*own, self) for gate, own in zip(self.gates, sums, strict=True)]
+        )
 
     def update(self, inputs, resp, w):
         """M-step: the best question and probability of every gate, branches swapped if it says so (12), (15), (16)."""
         if self.adds:
             return learnt(self.learn(), in_memory((inputs, None, w)), in_memory(resp))
-        return _turned(self, [gate.update(inputs, diff, mass, self)
-                              for gate, diff, mass in zip(self.gates, *_masses(self.paths, resp, w), strict=True)])
+        return _turned(
+            self,
+            [
+                gate.update(inputs, diff, mass, self)
+                for gate, diff, mass in zip(self.gates, *_masses(self.paths, resp, w), strict=True)
+            ],
+        )
 
     def keep(self, mask):
         """The tree of the surviving leaves (E,); a gate with nothing left on one side is spliced out."""
         paths = self.paths[:, mask]
         asks = (paths > 0).any(axis=1) & (paths < 0).any(axis=1)
-        return replace(self, gates=tuple(g for g, ask in zip(self.gates, asks, strict=True) if ask), paths=paths[asks])
+        return replace(
+            self,
+            gates=tuple(g for g, ask in zip(self.gates, asks, strict=True) if ask),
+            paths=paths[asks],
+        )
 
     def hard(self):
         """The tree whose gates always take the likelier branch (23)."""
@@ -285,19 +331,29 @@ class GateTree:
 def _gate_of(split, thresholds):
     """The hard gate that asks what a `rules.Split` asks, at the cut nearest to its threshold."""
     if len(split.features) > 1 or split.coef != (1.0,) or split.categories is not None:
-        raise ValueError(f"tree must ask about one feature and a threshold at every node, got {split}")
+        raise ValueError(
+            f"tree must ask about one feature and a threshold at every node, got {split}"
+        )
     (feature,) = split.features
     cuts = np.asarray(thresholds[feature])
-    cell = int(np.abs(cuts - split.threshold).argmin()) if len(cuts) and split.threshold < np.inf else len(cuts)
+    cell = (
+        int(np.abs(cuts - split.threshold).argmin())
+        if len(cuts) and split.threshold < np.inf
+        else len(cuts)
+    )
     return BernoulliGate(feature, cell, split.missing, 1.0, len(cuts) + 1)
 
 
 def gate_tree(tree, thresholds, floor=0.0):
-    """The `GateTree` of a `rules.Tree`, hard; leaves in the order of its nodes. thresholds: as in `bins.Bins`."""
+    """The `GateTree` of a `rules.Tree`, hard; leaves in the order of its nodes.
+
+    thresholds: as in `bins.Bins`.
+    """
     order = [0]
     for k in order:  # parents before children; the list grows while it is read
         order += [int(child[k]) for child in (tree.yes, tree.no) if child[k] >= 0]
-    below, paths = np.eye(len(order), dtype=np.int8), np.zeros((len(order), len(order)), np.int8)
+    below = np.eye(len(order), dtype=np.int8)
+    paths = np.zeros((len(order), len(order)), np.int8)
     for k in reversed(order):
         if tree.yes[k] >= 0:
             paths[k] = below[tree.yes[k]] - below[tree.no[k]]
@@ -329,10 +385,12 @@ class _Ballot:
     def likelihood(self, coef, rows):
         """Q of coefficients (1 + k,) for rows (1 + k, n), less the prior (21), (L2); its slopes by the scores; P(yes).
 
-        The product of the slopes (n,) with a feature is the derivative by its coefficient (23), (L3).
+        The product of the slopes (n,) with a feature is the derivative by its coefficient (23),
+        (L3).
         """
         score = coef @ rows
-        small, total = np.exp(-np.abs(score)), self.weight.sum()
+        small = np.exp(-np.abs(score))
+        total = self.weight.sum()
         prob = np.where(score > 0, 1.0, small) / (1 + small)
         gain = self.target * score - np.maximum(score, 0) - np.log(1 + small)
         off = score - self.weight @ score / total
@@ -343,7 +401,9 @@ class _Ballot:
         """(1 + k, 1 + k) minus the second derivatives of Q, prior included (16), (L4)."""
         mean = rows @ self.weight / self.weight.sum()
         gram = (rows * self._bend(prob)) @ rows.T - self.ridge * np.outer(mean, mean)
-        gram.flat[:: len(gram) + 1] += 1e-12 * self.weight.sum()  # so that it can be solved, come what may
+        gram.flat[:: len(gram) + 1] += (
+            1e-12 * self.weight.sum()
+        )  # so that it can be solved, come what may
         return gram
 
     def _bend(self, prob):
@@ -355,11 +415,16 @@ class _Ballot:
 
     def promise(self, rows, slopes, prob):
         """(d,) what each feature beside those of rows (1 + k, n) would gain in the quadratic (L6)."""
-        (squares, mean), bend = self._columns, self._bend(prob)
-        cross = (rows * bend) @ self.U - self.ridge * np.outer(rows @ self.weight / self.weight.sum(), mean)
+        (squares, mean) = self._columns
+        bend = self._bend(prob)
+        cross = (rows * bend) @ self.U - self.ridge * np.outer(
+            rows @ self.weight / self.weight.sum(), mean
+        )
         own = bend @ squares - self.ridge * mean**2
         left = own - (cross * np.linalg.solve(self.curvature(rows, prob), cross)).sum(axis=0)
-        return np.divide((slopes @ self.U) ** 2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own)
+        return np.divide(
+            (slopes @ self.U) ** 2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own
+        )
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-newton
 @dataclass(frozen=True, eq=False)
@@ -381,7 +446,8 @@ def _fitted(ballot, features, coef, tol):
     for _ in range(50):
         slope = rows @ now[1]
         step = np.linalg.solve(ballot.curvature(rows, now[2]), slope)
-        rise, share = float(slope @ step), 1.0
+        rise = float(slope @ step)
+        share = 1.0
         if rise < tol:
             break
         trial = ballot.likelihood(coef + step, rows)
@@ -390,17 +456,24 @@ def _fitted(ballot, features, coef, tol):
             trial = ballot.likelihood(coef + share * step, rows)
         if trial[0] <= now[0]:
             break
-        coef, now = coef + share * step, trial
+        coef = coef + share * step
+        now = trial
     return _Fit(tuple(features), rows, coef, *now)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-greedy
 def _grown(ballot, fit, tol, by_gradient):
     """With the feature that promises most as well, or None where none promises anything (Algorithm 2, lines 4-6)."""
-    worth = np.abs(fit.slopes @ ballot.U) if by_gradient else ballot.promise(fit.rows, fit.slopes, fit.prob)
+    worth = (
+        np.abs(fit.slopes @ ballot.U)
+        if by_gradient
+        else ballot.promise(fit.rows, fit.slopes, fit.prob)
+    )
     worth[list(fit.features)] = 0.0
     worth = np.nan_to_num(worth, nan=0.0)  # a feature with gaps in these rows is not asked about
     j = int(worth.argmax())
-    return _fitted(ballot, (*fit.features, j), np.append(fit.coef, 0.0), tol) if worth[j] > 0 else None
+    return (
+        _fitted(ballot, (*fit.features, j), np.append(fit.coef, 0.0), tol) if worth[j] > 0 else None
+    )
 
 
 def _thinned(ballot, fit):
@@ -414,7 +487,8 @@ def _thinned(ballot, fit):
 def _fits(ballot, max_features, tol, by_gradient):
     """Fits of no feature, of more and more, one beyond the limit, and of fewer again, by features (Algorithm 2)."""
     share = np.clip(ballot.weight @ ballot.target / ballot.weight.sum(), _FLOOR, 1 - _FLOOR)
-    fit, found = _fitted(ballot, (), np.log([share / (1 - share)]), np.inf), {}  # already the best
+    fit = _fitted(ballot, (), np.log([share / (1 - share)]), np.inf)  # already the best
+    found = {}
     while fit is not None:
         found[frozenset(fit.features)] = last = fit
         more = len(fit.features) < min(max_features + 1, ballot.U.shape[1])
@@ -427,24 +501,33 @@ def _fits(ballot, max_features, tol, by_gradient):
     return {features: fit for features, fit in found.items() if len(features) <= max_features}
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-logistic
-RIDGE = 0.003  # weight of the prior: an evenly spread feature's coefficient is normal, of standard deviation 32
+# weight of the prior: an evenly spread feature's coefficient is normal, of standard deviation 32
+RIDGE = 0.003
 
 
-def logistic_gate(U, target, weight, *, price, max_features=3, ridge=RIDGE, start=(), by_gradient=False):
+def logistic_gate(
+    U, target, weight, *, price, max_features=3, ridge=RIDGE, start=(), by_gradient=False
+):
     """The best sparse `LogisticGate`, and its Q less prior and price (20)-(24), Algorithm 2, (L2)-(L7).
 
-    U (n, d): features within [−1, 1]; one with nan is left out. target (n,) in [0, 1]: the share of each row that
-    should go to the yes side; weight (n,). price: nats a feature. start: features whose best gate competes as well.
-    by_gradient: choose as (23) says. O(n · d) a feature. For decisions, weighted by what a wrong one costs: `votes`.
+    U (n, d): features within [−1, 1]; one with nan is left out. target (n,) in [0, 1]: the share of
+    each row that should go to the yes side; weight (n,). price: nats a feature. start: features
+    whose best gate competes as well.
+    by_gradient: choose as (23) says. O(n · d) a feature. For decisions, weighted by what a wrong
+    one costs: `votes`.
     """
     heavy = weight > 1e-12 * weight.max(initial=0.0)
     if not heavy.any():
         return LogisticGate(max_features=max_features, ridge=ridge), 0.0
     if heavy.mean() < 0.7:
-        U, target, weight = U[heavy], target[heavy], weight[heavy]
-    ballot, tol = _Ballot(U, target, weight, ridge), 1e-2 * price + 1e-6
+        U = U[heavy]
+        target = target[heavy]
+        weight = weight[heavy]
+    ballot = _Ballot(U, target, weight, ridge)
+    tol = 1e-2 * price + 1e-6
     fits = _fits(ballot, max_features, tol, by_gradient)
-    gap, own = fits[frozenset()].coef, frozenset(start)
+    gap = fits[frozenset()].coef
+    own = frozenset(start)
     if own not in fits and len(own) <= max_features and np.isfinite(U[:, list(own)]).all():
         fits[own] = _fitted(ballot, tuple(start), np.append(gap, np.zeros(len(start))), tol)
     best = max(fits.values(), key=lambda fit: fit.value - price * len(fit.features))
@@ -452,7 +535,9 @@ def logistic_gate(U, target, weight, *, price, max_features=3, ridge=RIDGE, star
     bias, *coef = best.coef.tolist()
     score = best.coef @ best.rows
     const = 0.5 * ridge * float(np.cov(score, aweights=weight, ddof=0))
-    gate = LogisticGate(best.features, tuple(coef), bias, float(gap[0]), max_features, ridge, const=const)
+    gate = LogisticGate(
+        best.features, tuple(coef), bias, float(gap[0]), max_features, ridge, const=const
+    )
     return gate, best.value - price * len(coef)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-path
@@ -461,8 +546,13 @@ def gate_path(U, target, weight, *, max_features=3, ridge=RIDGE):
     ballot = _Ballot(U, target, weight, ridge)
     fits = _fits(ballot, max_features, 1e-2, False)
     gap = float(fits[frozenset()].coef[0])
-    return [LogisticGate(fit.features, tuple(fit.coef[1:].tolist()), float(fit.coef[0]), gap, max_features, ridge)
-            for fit in fits.values() if fit.features]
+    return [
+        LogisticGate(
+            fit.features, tuple(fit.coef[1:].tolist()), float(fit.coef[0]), gap, max_features, ridge
+        )
+        for fit in fits.values()
+        if fit.features
+    ]
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-short
 def _short(split, X, yes):
@@ -470,7 +560,8 @@ def _short(split, X, yes):
     for digits in range(1, 17):
         coef = [float(f"{c:.{digits}e}") for c in split.coef]
         total = weighted_sum(X, split.features, coef)
-        low, high = total[~yes].max(initial=-np.inf), total[yes].min(initial=np.inf)
+        low = total[~yes].max(initial=-np.inf)
+        high = total[yes].min(initial=np.inf)
         if np.isinf(low) or np.isinf(high):  # nobody to part
             return split
         if low < high:
@@ -507,14 +598,17 @@ class _Slope:
     def split(self, scale, X=None):
         """The `rules.Split` it asks in the units of the table; scale: centres (d,) and half-ranges (d,) (L8).
 
-        The largest coefficient is ±1. X (n, d): rows in these units that shall keep their sides, with few digits.
+        The largest coefficient is ±1. X (n, d): rows in these units that shall keep their sides,
+        with few digits.
         """
         if not self.features:
             return Split((0,), -np.inf if self.bias > 0 else np.inf, missing=self.bias > 0)
         centre, half = (np.asarray(part, float)[list(self.features)] for part in scale)
         coef = np.array(self.coef) / half
         top = np.abs(coef).max()
-        split = Split(self.features, (coef @ centre - self.bias) / top, coef / top, missing=self.gap > 0)
+        split = Split(
+            self.features, (coef @ centre - self.bias) / top, coef / top, missing=self.gap > 0
+        )
         if X is None:
             return split
         known = X[~np.isnan(X[:, list(self.features)]).any(axis=1)]
@@ -553,7 +647,8 @@ class LogisticGate(_Slope):
 
     def worth(self, U, diff, mass):
         """The terms of FIC that hang on this gate, for masses yes − no and yes + no (n,) (20), (21)."""
-        (yes, no), factor = self.log_prob(U), self.fisher(U)
+        (yes, no) = self.log_prob(U)
+        factor = self.fisher(U)
         counted = mass.sum() if factor is None else mass @ factor
         fit = 0.5 * ((mass + diff) @ yes + (mass - diff) @ no)
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
@@ -565,10 +660,18 @@ class LogisticGate(_Slope):
         """
         if self.sharp or not mass.sum() > 0:
             return self, False
-        factor, target = self.fisher(U), np.divide(mass + diff, 2 * mass, out=np.full(len(mass), 0.5), where=mass > 0)
+        factor = self.fisher(U)
+        target = np.divide(mass + diff, 2 * mass, out=np.full(len(mass), 0.5), where=mass > 0)
         price = 0.5 * self.penalty * np.log1p(mass.sum() if factor is None else mass @ factor)
-        gate, _ = logistic_gate(U, np.clip(target, 0, 1), mass, price=price, max_features=self.max_features,
-                                ridge=self.ridge, start=self.features)
+        gate, _ = logistic_gate(
+            U,
+            np.clip(target, 0, 1),
+            mass,
+            price=price,
+            max_features=self.max_features,
+            ridge=self.ridge,
+            start=self.features,
+        )
         gate = replace(gate, penalty=self.penalty, factors=self.factors)
         return max((gate, self), key=lambda g: g.worth(U, diff, mass)).oriented()
 

@@ -23,13 +23,17 @@ class Table:
     """A table as the mixture reads it: equations in Z, questions in codes."""
 
     Z: np.ndarray  # (n, 1 + p) standardised features, after a column of ones
-    codes: np.ndarray  # (n, d) cells as from `bins.codes`, Fortran order; or whatever the gates read
+    codes: (
+        np.ndarray
+    )  # (n, d) cells as from `bins.codes`, Fortran order; or whatever the gates read
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-of-parts
 def _of_parts(X, y, w, resp, asked):
     """What rows answer the gates, who ask about codes, and the experts, who ask about equations."""
     inputs = {"gates": X.codes, "expert": X.Z}
-    return tuple(function(inputs[part], y, w, resp, *args) for part, (function, *args) in asked.items())
+    return tuple(
+        function(inputs[part], y, w, resp, *args) for part, (function, *args) in asked.items()
+    )
 
 
 def _searches(model):
@@ -51,8 +55,9 @@ def _to_experts(part):
 class HME:
     """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (5).
 
-    X is a `Table` throughout. expert: what has `log_lik(Z, y)`, `update(Z, y, resp, w)`, `keep(mask)` and `dims`; it
-    may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the search (K4) of an M-step over blocks.
+    X is a `Table` throughout. expert: what has `log_lik(Z, y)`, `update(Z, y, resp, w)`,
+    `keep(mask)` and `dims`; it may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the search
+    (K4) of an M-step over blocks.
     """
 
     gates: GateTree
@@ -71,7 +76,10 @@ class HME:
     @property
     def const(self):
         """(G + E,) prices that do not grow with the mass, likewise."""
-        return np.append(self.gates.const, np.broadcast_to(getattr(self.expert, "const", 0.0), self.expert.dims.shape))
+        return np.append(
+            self.gates.const,
+            np.broadcast_to(getattr(self.expert, "const", 0.0), self.expert.dims.shape),
+        )
 
     def fisher(self, X):
         """(n, G + E) Fisher factors, likewise; None where neither gates nor experts have any."""
@@ -92,7 +100,9 @@ class HME:
             return self.update(*rows.only[:2], resp.only, rows.only[2])
         if isinstance(rows, InMemory) and hasattr(self.expert, "in_turn"):
             gates = _learnt_gates(self.gates, rows, resp)
-            return replace(self, gates=gates, expert=self.expert.in_turn(rows.map(_to_experts), resp))
+            return replace(
+                self, gates=gates, expert=self.expert.in_turn(rows.map(_to_experts), resp)
+            )
         return learnt(self.learn(), rows, resp)
 
     def update(self, X, y, resp, w):
@@ -117,13 +127,16 @@ def _width(part):
 def start_from_resp(rows, resp, paths, n_known, penalty=1.0, n_classes=None):
     """First model and responsibilities: one M-step from responsibilities (n, E) over a tree of that shape.
 
-    rows: `Blocks` of (X, y, w), y (n,) numbers or, given n_classes, class codes; resp: `Blocks` too.
+    rows: `Blocks` of (X, y, w), y (n,) numbers or, given n_classes, class codes; resp: `Blocks`
+    too.
     """
     shape = paths.shape[1], int(rows.sum(_width).value)
     blank = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
     gates = GateTree((blank,) * len(paths), paths, MIN_MASS, np.asarray(n_known))
     if n_classes is not None:
-        return HME(gates, LinearSoftmax(np.zeros((*shape, n_classes)), penalty)).maximise(rows, resp), resp
+        return HME(gates, LinearSoftmax(np.zeros((*shape, n_classes)), penalty)).maximise(
+            rows, resp
+        ), resp
     searches = {"gates": gates.learn(), "expert": linear_search(*shape, penalty)}
     return HME(**learnt(together(searches, _of_parts), rows, resp)), resp
 
@@ -136,7 +149,9 @@ def _shares(part, rng, n_experts):
 def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
     """First model and responsibilities: random shares over a symmetric tree, 32 experts at depth 5."""
     paths = symmetric(depth)
-    return start_from_resp(rows, rows.map(_shares, rng, paths.shape[1]), paths, n_known, penalty, n_classes)
+    return start_from_resp(
+        rows, rows.map(_shares, rng, paths.shape[1]), paths, n_known, penalty, n_classes
+    )
 
 
 def _leaf_shares(part, gates, soft):
@@ -147,37 +162,51 @@ def _leaf_shares(part, gates, soft):
 
 def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, n_classes=None):
     """First model and responsibilities from a `GateTree`: its leaves, a share `soft` of each row spread over all."""
-    return start_from_resp(rows, rows.map(_leaf_shares, gates, soft), gates.paths, n_known, penalty, n_classes)
+    return start_from_resp(
+        rows, rows.map(_leaf_shares, gates, soft), gates.paths, n_known, penalty, n_classes
+    )
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-simulate
 def _random_questions(X, n_leaves, rng):
     """Splits and children of a random tree over the rows X, no leaf with less than 5 % of them."""
-    splits, yes, no, rows = [None], [-1], [-1], [np.arange(len(X))]
+    splits = [None]
+    yes = [-1]
+    no = [-1]
+    rows = [np.arange(len(X))]
     while len(splits) < 2 * n_leaves - 1:
         k = int(rng.choice([k for k, split in enumerate(splits) if split is None]))
         split = Split((int(rng.integers(X.shape[1])),), rng.uniform(0.25, 0.75))
         said = split(X[rows[k]])
         if min(said.sum(), (~said).sum()) < 0.05 * len(X):
             continue
-        splits[k], yes[k], no[k] = split, len(splits), len(splits) + 1
+        yes[k] = len(splits)
+        no[k] = len(splits) + 1
+        splits[k] = split
         rows += [rows[k][said], rows[k][~said]]
-        splits, yes, no = splits + [None] * 2, yes + [-1] * 2, no + [-1] * 2
+        splits = splits + [None] * 2
+        yes = yes + [-1] * 2
+        no = no + [-1] * 2
     return splits, yes, no
 
 
 def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
     """X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, with noise of that standard deviation (4.1).
 
-    A random tree for every seed: thresholds U(.25, .75), equations of two to four features, coefficients U(0, 1).
+    A random tree for every seed: thresholds U(.25, .75), equations of two to four features,
+    coefficients U(0, 1).
     """
     if not (n >= 100 and d >= 4 and 1 <= n_leaves <= 8):  # what 5 % a leaf and four features need
-        raise ValueError(f"n, d, n_leaves must be at least 100, at least 4, 1 to 8, got {n}, {d}, {n_leaves}")
+        raise ValueError(
+            f"n, d, n_leaves must be at least 100, at least 4, 1 to 8, got {n}, {d}, {n_leaves}"
+        )
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
     splits, yes, no = _random_questions(X, n_leaves, rng)
     used = [np.sort(rng.choice(d, rng.integers(2, 5), replace=False)) for _ in splits]
-    leaves = [Leaf(0.0, tuple(f), tuple(rng.random(len(f)))) if split is None else None
-              for f, split in zip(used, splits, strict=True)]
+    leaves = [
+        Leaf(0.0, tuple(f), tuple(rng.random(len(f)))) if split is None else None
+        for f, split in zip(used, splits, strict=True)
+    ]
     columns = Columns(tuple(f"x{j}" for j in range(d)), (None,) * d)
     tree = Tree(splits, yes, no, leaves, columns)
     return X, tree.predict(X) + rng.normal(0, noise, n), tree
@@ -211,8 +240,8 @@ def _given(part, gates):
 def harden(model, X, y=None, w=None, min_mass=0.0):
     """Hard gates, and experts fitted to the rows the gates give them: `(model, resp)`, resp of 0 and 1 (23).
 
-    Experts that get no row, or a smaller share of the weight than `min_mass`, are dropped. X may be `Blocks` of
-    (X, y, w), resp are `Blocks` then.
+    Experts that get no row, or a smaller share of the weight than `min_mass`, are dropped. X may be
+    `Blocks` of (X, y, w), resp are `Blocks` then.
     """
     rows = X if isinstance(X, Blocks) else in_memory((X, y, w))
     hard = replace(model, gates=model.gates.hard())

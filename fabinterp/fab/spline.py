@@ -21,14 +21,20 @@ def _windows(widths, degree):
 
 def _local_splines(windows, degree):
     """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u (S2), (S3)."""
-    after = np.cumsum(windows[:, degree : 2 * degree], axis=1)  # knots at the right of u = 0, the nearest first
-    before = np.cumsum(windows[:, degree:0:-1], axis=1) - 1  # and at the left, u = 0 itself included
+    after = np.cumsum(
+        windows[:, degree : 2 * degree], axis=1
+    )  # knots at the right of u = 0, the nearest first
+    before = (
+        np.cumsum(windows[:, degree:0:-1], axis=1) - 1
+    )  # and at the left, u = 0 itself included
     splines = np.zeros((len(windows), degree + 1, degree + 1))
     splines[:, 0, 0] = 1
     for j in range(1, degree + 1):
-        lower, splines = splines, np.zeros_like(splines)
+        lower = splines
+        splines = np.zeros_like(splines)
         for r in range(j):
-            right, left = after[:, r, None], before[:, j - r - 1, None]
+            right = after[:, r, None]
+            left = before[:, j - r - 1, None]
             share = lower[:, r] / (right + left)
             times_u = np.roll(share, 1, axis=1)
             splines[:, r] += right * share - times_u
@@ -61,12 +67,15 @@ def _evaluate(x, breaks, table):
 # %% ../../nbs/fab/02_spline.ipynb #spl-differences
 def _differences(widths, degree, cyclic):
     """(rows, M) second differences of the raw coefficients, and (M,) where on the line they stand (S6), (S7)."""
-    gaps = np.convolve(widths[1:-1], np.ones(degree) / degree, mode="valid")  # from one coefficient to the next
+    gaps = np.convolve(
+        widths[1:-1], np.ones(degree) / degree, mode="valid"
+    )  # from one coefficient to the next
     size = len(gaps) + 1
     if cyclic:
         size = len(widths) - 2 * degree
         gaps = np.append(gaps[:size], gaps[0])
-    left, right = gaps[:-1], gaps[1:]
+    left = gaps[:-1]
+    right = gaps[1:]
     row = np.arange(len(left))
     differences = np.zeros((len(row), size))
     for step, value in enumerate((2 * right / (left + right), -2.0, 2 * left / (left + right))):
@@ -85,7 +94,9 @@ def _ridge(gram, penalty, smooth, right):
 def _unit_bends(differences):
     """(M, r) coefficients that the differences map to r orthonormal vectors: as many as bend at all (S9)."""
     size = differences.shape[1]
-    _, length, directions = np.linalg.svd(np.vstack([differences, np.zeros((2, size))]), full_matrices=False)
+    _, length, directions = np.linalg.svd(
+        np.vstack([differences, np.zeros((2, size))]), full_matrices=False
+    )
     bent = length > 1e-10
     return directions[bent].T / length[bent]
 
@@ -93,10 +104,12 @@ def _unit_bends(differences):
 def _orthonormal(flat, bends, rows, mass):
     """Coefficients (M, q) of the columns used, and what they pay (q,) (S10), (S11).
 
-    flat (M, 0 to 2): what pays nothing, the constant first. bends (M, r): what pays its squared length. rows: a
-    function from coefficients (M, p) to their values (v, p) at the v distinct values, whose shares are mass (v,).
+    flat (M, 0 to 2): what pays nothing, the constant first. bends (M, r): what pays its squared
+    length. rows: a function from coefficients (M, p) to their values (v, p) at the v distinct
+    values, whose shares are mass (v,).
     """
-    k, both = flat.shape[1], np.hstack([flat, bends])
+    k = flat.shape[1]
+    both = np.hstack([flat, bends])
     values = np.sqrt(mass)[:, None] * rows(both)
     R = np.linalg.qr(np.vstack([values, np.zeros((both.shape[1], both.shape[1]))]), mode="r")
     _, length, turn = np.linalg.svd(R[k:, k:])
@@ -111,8 +124,8 @@ def _orthonormal(flat, bends, rows, mass):
 def effective_df(gram, penalty, smooth):
     """How many free coefficients a penalised fit amounts to: tr (gram + smooth·P)⁻¹ gram (S12).
 
-    gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. Between the rank of the unpenalised columns
-    and that of all.
+    gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. Between the rank of the
+    unpenalised columns and that of all.
     """
     return float(np.trace(_ridge(gram, penalty, smooth, gram)))
 
@@ -120,14 +133,16 @@ def effective_df(gram, penalty, smooth):
 def gcv(gram, cross, square, mass, penalty, grid=None):
     """The smooth of the grid with the least generalised cross-validation score, and all scores (S14).
 
-    gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are needed. The intercept, if
-    any, is a column with penalty 0. grid: by default 28 numbers around the mass, three to a decade.
+    gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are needed.
+    The intercept, if any, is a column with penalty 0. grid: by default 28 numbers around the mass,
+    three to a decade.
     """
     grid = mass * np.logspace(-7, 2, 28) if grid is None else np.asarray(grid, dtype=float)
     scores = np.full(len(grid), np.inf)
     for i, smooth in enumerate(grid):
         both = _ridge(gram, penalty, smooth, np.column_stack([gram, cross]))
-        beta, free = both[:, -1], mass - np.trace(both[:, :-1])
+        beta = both[:, -1]
+        free = mass - np.trace(both[:, :-1])
         loss = max(square - 2 * cross @ beta + beta @ gram @ beta, 0.0)
         if free > 1e-9 * mass:
             scores[i] = mass * loss / free**2
@@ -143,7 +158,8 @@ def _start(known, period):
     """Where to cut the circle open: at a multiple of the period, or of its half if that leaves the values whole."""
     if not len(known):
         return 0.0
-    low, high = known.min(), known.max()
+    low = known.min()
+    high = known.max()
     starts = [step * np.floor(low / step) for step in (period, period / 2)]
     return float(next((start for start in starts if high <= start + period), starts[0]))
 
@@ -157,7 +173,9 @@ def _breaks(values, mass, n_knots, knots, ends):
     if knots == "quantile":
         below = np.cumsum(mass)
         ranks = np.arange(1, n_knots - 1) / (n_knots - 1) * below[-1]
-        inner = values[np.searchsorted(below, (1 - 1e-12) * ranks)]  # the least value with so much at or below it
+        inner = values[
+            np.searchsorted(below, (1 - 1e-12) * ranks)
+        ]  # the least value with so much at or below it
     least = 1e-6 * (right - left)
     inner = inner[(np.diff(inner, prepend=left) > least) & (right - inner > least)]
     return np.concatenate([[left], inner, [right]])
@@ -182,8 +200,18 @@ def _check(x, w, n_knots, degree, knots, period, n_labels):
     """Refuse, in one line, what is no feature and no setting."""
     finite = x[~np.isnan(x)]
     rules = [
-        ("x", "(n,) numbers within ±1e300, or nan", x, x.ndim == 1 and (np.abs(finite) < 1e300).all()),
-        ("w", "(n,) weights ≥ 0, not all 0", w, w.shape == x.shape and (w >= 0).all() and 0 < w.sum() < np.inf),
+        (
+            "x",
+            "(n,) numbers within ±1e300, or nan",
+            x,
+            x.ndim == 1 and (np.abs(finite) < 1e300).all(),
+        ),
+        (
+            "w",
+            "(n,) weights ≥ 0, not all 0",
+            w,
+            w.shape == x.shape and (w >= 0).all() and 0 < w.sum() < np.inf,
+        ),
         ("n_knots", "an integer from 2 to 1000", n_knots, n_knots in range(2, 1001)),
         ("degree", "an integer from 1 to 5", degree, degree in range(1, 6)),
         ("knots", "'uniform' or 'quantile'", knots, knots in ("uniform", "quantile")),
@@ -199,24 +227,32 @@ def _check(x, w, n_knots, degree, knots, period, n_labels):
 
 def _shares(x, w):
     """The distinct known values (v,), their shares of the weight (v,), and that of the missing, 0 if all are."""
-    x, w = x[w > 0], w[w > 0] / w.sum()
+    x = x[w > 0]
+    w = w[w > 0] / w.sum()
     known = ~np.isnan(x)
     values, place = np.unique(x[known], return_inverse=True)
-    return values, np.bincount(place, w[known], len(values)), float(w[~known].sum()) if known.any() else 0.0
+    return (
+        values,
+        np.bincount(place, w[known], len(values)),
+        float(w[~known].sum()) if known.any() else 0.0,
+    )
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-class
 @dataclass(frozen=True, eq=False)
 class Basis:
     """The q columns that stand for one feature: mean zero and orthonormal over the training rows (S8).
 
-    What is said: on interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p powers[k, p, j] u^p.
+    What is said: on interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
+    powers[k, p, j] u^p.
     """
 
     breaks: np.ndarray  # (m + 1,) ends of the intervals, ascending, in units of x
     degree: int  # of the pieces; 0 for labels
     period: float | None  # in units of x
     T: np.ndarray  # (M, q) raw B-spline coefficients of the columns
-    penalty: np.ndarray  # (q,) ‖D T β‖² = Σ penalty β² (S8): the line first, with 0; a ridge for labels and gaps
+    penalty: (
+        np.ndarray
+    )  # (q,) ‖D T β‖² = Σ penalty β² (S8): the line first, with 0; a ridge for labels and gaps
     missing: np.ndarray  # (q,) what the columns say of a missing value
     powers: np.ndarray  # (m, degree + 1, q)
 
@@ -246,17 +282,23 @@ def _with_gaps(coef, penalty, gap):
     """The same with one column more that tells missing from known, if both occur, and what a nan gets (S16)."""
     if gap == 0:
         return coef, penalty, np.zeros(len(penalty))
-    known, missing = -np.sqrt(gap / (1 - gap)), np.sqrt((1 - gap) / gap)
+    known = -np.sqrt(gap / (1 - gap))
+    missing = np.sqrt((1 - gap) / gap)
     coef = np.hstack([coef, np.full((len(coef), 1), known)])
-    return coef, np.append(penalty, (missing - known) ** 2), np.append(np.zeros(len(penalty)), missing)
+    return (
+        coef,
+        np.append(penalty, (missing - known) ** 2),
+        np.append(np.zeros(len(penalty)), missing),
+    )
 
 
 def basis_of(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_labels=None):
     """The `Basis` of a feature, read from its training rows (S8)–(S16).
 
-    x (n,): numbers, nan where missing. w (n,): row weights, 1 unless given. n_knots: ends included, even on the range
-    of x (knots="uniform") or at its quantiles. period: the length after which x repeats itself. n_labels: x holds the
-    codes 0 … n_labels − 1 of a category, a step each. Raises ValueError for what these words do not allow.
+    x (n,): numbers, nan where missing. w (n,): row weights, 1 unless given. n_knots: ends included,
+    even on the range of x (knots="uniform") or at its quantiles. period: the length after which x
+    repeats itself. n_labels: x holds the codes 0 … n_labels − 1 of a category, a step each. Raises
+    ValueError for what these words do not allow.
     """
     x = np.asarray(x, dtype=float)
     w = np.ones(x.shape) if w is None else np.asarray(w, dtype=float)
@@ -264,14 +306,25 @@ def basis_of(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_
     start = _start(x[(w > 0) & ~np.isnan(x)], period) if period else None
     values, mass, gap = _shares(_wrap(x, start, period), w)
     if n_labels is not None:
-        degree, period, breaks = 0, None, np.arange(n_labels + 1) - 0.5
+        degree = 0
+        period = None
+        breaks = np.arange(n_labels + 1) - 0.5
         powers, flat, bends = _label_space(values, mass, n_labels)
     else:
-        ends = (start, start + period) if period else (values[0], values[-1]) if len(values) else (0.0, 0.0)
+        ends = (
+            (start, start + period)
+            if period
+            else (values[0], values[-1])
+            if len(values)
+            else (0.0, 0.0)
+        )
         breaks = _breaks(values, mass, n_knots, knots, ends)
         powers, flat, bends = _number_space(breaks, degree, period is not None)
-    coef, penalty = np.zeros((len(flat), 0)), np.zeros(0)
+    coef = np.zeros((len(flat), 0))
+    penalty = np.zeros(0)
     if len(values) > 1:
-        coef, penalty = _orthonormal(flat, bends, lambda coef: _evaluate(values, breaks, powers @ coef), mass)
+        coef, penalty = _orthonormal(
+            flat, bends, lambda coef: _evaluate(values, breaks, powers @ coef), mass
+        )
     coef, penalty, missing = _with_gaps(coef, penalty, gap)
     return Basis(breaks, degree, period, coef, penalty, missing, powers @ coef)

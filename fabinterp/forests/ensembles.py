@@ -28,7 +28,10 @@ from ..rules.core import Columns, Leaf, Split, Tree, encode
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-nodes
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The nodes of all trees, end to end; a tree's first node is its root. M nodes, T trees, C outputs."""
+    """The nodes of all trees, end to end; a tree's first node is its root.
+
+    M nodes, T trees, C outputs.
+    """
 
     feature: np.ndarray  # (M,) the column asked about, -1 at leaves
     threshold: np.ndarray  # (M,) yes iff x > threshold, on float64
@@ -51,7 +54,9 @@ class Nodes:
 def one_tree(feature, threshold, yes, no, value, missing=False, group=-1, sets=()):
     """`Nodes` of one tree from its arrays; at leaves `feature`, `yes` and `no` are negative, the rest is ignored."""
     feature = np.asarray(feature, np.intp)
-    size, here, leaf = len(feature), np.arange(len(feature)), feature < 0
+    size = len(feature)
+    here = np.arange(len(feature))
+    leaf = feature < 0
     return Nodes(
         feature=np.where(leaf, -1, feature),
         threshold=np.where(leaf, np.nan, threshold).astype(float) + 0.0,
@@ -70,14 +75,18 @@ def join(parts):
     sizes = [len(p.feature) for p in parts]
     start = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
     shift = np.repeat(start, sizes)
-    set_shift = np.repeat(np.concatenate([[0], np.cumsum([len(p.sets) for p in parts])[:-1]]), sizes)
+    set_shift = np.repeat(
+        np.concatenate([[0], np.cumsum([len(p.sets) for p in parts])[:-1]]), sizes
+    )
     together = {
         name: np.concatenate([getattr(p, name) for p in parts])
         for name in ("feature", "threshold", "yes", "no", "missing", "value", "group")
     }
     together["yes"] += shift
     together["no"] += shift
-    together["group"] = np.where(together["group"] < 0, -1, together["group"] + set_shift).astype(np.intp)
+    together["group"] = np.where(together["group"] < 0, -1, together["group"] + set_shift).astype(
+        np.intp
+    )
     return Nodes(
         **together,
         sets=tuple(s for p in parts for s in p.sets),
@@ -149,8 +158,10 @@ def scores(ensemble, X):
     step = max(1, 2**20 // len(ensemble.weights))  # rows at a time, to bound the memory of `reach`
     if len(X) > step:
         return np.concatenate([scores(ensemble, X[i : i + step]) for i in range(0, len(X), step)])
-    nodes, leaves = ensemble.nodes, reach(ensemble.nodes, X)
-    weights, value = ensemble.weights.astype(ensemble.dtype), nodes.value.astype(ensemble.dtype)
+    nodes = ensemble.nodes
+    leaves = reach(ensemble.nodes, X)
+    weights = ensemble.weights.astype(ensemble.dtype)
+    value = nodes.value.astype(ensemble.dtype)
     if ensemble.link == "median":
         return _weighted_median(value[leaves, 0], weights)[:, None]
     total = np.tile(ensemble.base.astype(ensemble.dtype), (len(X), 1))
@@ -164,7 +175,9 @@ def scores(ensemble, X):
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-trees-code
 def _split(nodes, i, columns):
     """The question of node i; a cut between the codes of a category column becomes the set of the codes above it."""
-    j, b, group = int(nodes.feature[i]), float(nodes.threshold[i]), int(nodes.group[i])
+    j = int(nodes.feature[i])
+    b = float(nodes.threshold[i])
+    group = int(nodes.group[i])
     members = nodes.sets[group] if group >= 0 else None
     if members is None and columns.categories[j] is not None and b < np.inf:
         members = tuple(code for code in range(len(columns.categories[j])) if code > b)
@@ -174,19 +187,37 @@ def _split(nodes, i, columns):
 
 
 def tree_of(ensemble, t):
-    """Tree t of an ensemble as a `Tree`. Vector leaves are class shares, a single number is what the tree adds."""
-    nodes, columns = ensemble.nodes, ensemble.columns
+    """Tree t of an ensemble as a `Tree`.
+
+    Vector leaves are class shares, a single number is what the tree adds.
+    """
+    nodes = ensemble.nodes
+    columns = ensemble.columns
     first = nodes.roots[t]
     last = nodes.roots[t + 1] if t + 1 < len(nodes.roots) else len(nodes.feature)
-    feature, value = nodes.feature[first:last], nodes.value[first:last]
+    feature = nodes.feature[first:last]
+    value = nodes.value[first:last]
     shares = ensemble.output[t] < 0 and ensemble.classes is not None
-    splits = tuple(_split(nodes, first + i, columns) if f >= 0 else None for i, f in enumerate(feature))
+    splits = tuple(
+        _split(nodes, first + i, columns) if f >= 0 else None for i, f in enumerate(feature)
+    )
     asks = feature >= 0
-    said = [None if f >= 0 else tuple(v) for f, v in zip(feature.tolist(), value.tolist(), strict=True)]
-    leaf_of = {v: v if v is None else Leaf(v if shares else v[0]) for v in set(said)}  # pure leaves repeat
+    said = [
+        None if f >= 0 else tuple(v) for f, v in zip(feature.tolist(), value.tolist(), strict=True)
+    ]
+    leaf_of = {
+        v: v if v is None else Leaf(v if shares else v[0]) for v in set(said)
+    }  # pure leaves repeat
     yes = np.where(asks, nodes.yes[first:last] - first, -1)
     no = np.where(asks, nodes.no[first:last] - first, -1)
-    return Tree(splits, yes, no, tuple(map(leaf_of.get, said)), columns, ensemble.classes if shares else None)
+    return Tree(
+        splits,
+        yes,
+        no,
+        tuple(map(leaf_of.get, said)),
+        columns,
+        ensemble.classes if shares else None,
+    )
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-ensemble
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,9 +245,15 @@ class Ensemble:
         return tuple(tree_of(self, t) for t in range(len(self.weights)))
 
     def raw(self, X):
-        """(n, C) the sum before the link: log-odds, log-means, averages or votes. X a frame or an array."""
+        """(n, C) the sum before the link: log-odds, log-means, averages or votes.
+
+        X a frame or an array.
+        """
         if self.link == "unknown":
-            _refuse(self.source, "its text lacks base score and link, so it cannot predict; save the whole model")
+            _refuse(
+                self.source,
+                "its text lacks base score and link, so it cannot predict; save the whole model",
+            )
         return scores(self, encode(X, self.columns))
 
     def predict_proba(self, X):
@@ -242,7 +279,9 @@ def plain_threshold(threshold, strict=False):
         below = np.nextafter(f, np.float32(-np.inf))
         f = np.where(f >= b if strict else f > b, below, f)
         above = np.nextafter(f, np.float32(np.inf)).astype(float)
-        middle = (f.astype(float).clip(-(2.0**128), 2.0**128) + above.clip(-(2.0**128), 2.0**128)) / 2
+        middle = (
+            f.astype(float).clip(-(2.0**128), 2.0**128) + above.clip(-(2.0**128), 2.0**128)
+        ) / 2
         middle = np.where(middle.astype(np.float32) > f, np.nextafter(middle, -np.inf), middle)
     return np.where(np.isinf(b), b, middle)
 
@@ -261,7 +300,14 @@ def _sklearn_tree(fitted, value, features=None):
     if features is not None:
         feature = np.where(feature < 0, -1, np.asarray(features)[feature])
     missing = ~np.asarray(tree.missing_go_to_left, bool)
-    return one_tree(feature, plain_threshold(tree.threshold), tree.children_right, tree.children_left, value, missing)
+    return one_tree(
+        feature,
+        plain_threshold(tree.threshold),
+        tree.children_right,
+        tree.children_left,
+        value,
+        missing,
+    )
 
 
 def _shares(fitted, classes):
@@ -391,22 +437,31 @@ def _whole_numbers(labels):
 
 
 def _hist_tree(predictor, place, numbers):
-    """`Nodes` of one HistGradientBoosting tree. `place`: table column of each of its features; `numbers`: see below."""
+    """`Nodes` of one HistGradientBoosting tree.
+
+    `place`: table column of each of its features; `numbers`: see below.
+    """
     record = predictor.nodes
     asks = record["is_leaf"] == 0
     left_if_missing = record["missing_go_to_left"].astype(bool)
-    yes, no = record["right"].astype(np.intp), record["left"].astype(np.intp)
-    missing, group, sets = ~left_if_missing, np.full(len(record), -1), []
+    yes = record["right"].astype(np.intp)
+    no = record["left"].astype(np.intp)
+    missing = ~left_if_missing
+    group = np.full(len(record), -1)
+    sets = []
     for i in np.flatnonzero(asks & (record["is_categorical"] == 1)):
         known = numbers[record["feature_idx"][i]]
         inside = set(_bits(predictor.raw_left_cat_bitsets[record["bitset_idx"][i]]))
         asked = [code for code in range(len(known)) if (code in inside) != left_if_missing[i]]
         if not left_if_missing[i]:
             yes[i], no[i] = no[i], yes[i]
-        missing[i], group[i] = False, len(sets)
+        missing[i] = False
+        group[i] = len(sets)
         sets.append(tuple(sorted(int(known[code]) for code in asked)))
     feature = np.where(asks, place[np.where(asks, record["feature_idx"], 0)], -1)
-    return one_tree(feature, record["num_threshold"], yes, no, record["value"], missing, group, sets)
+    return one_tree(
+        feature, record["num_threshold"], yes, no, record["value"], missing, group, sets
+    )
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-hist-read
 def read_hist_gradient_boosting(model, columns=None):
@@ -415,14 +470,18 @@ def read_hist_gradient_boosting(model, columns=None):
     declared = model.is_categorical_
     declared = np.zeros(len(own.names), bool) if declared is None else np.asarray(declared)
     place = np.concatenate([np.flatnonzero(declared), np.flatnonzero(~declared)])
-    labels, numbers = list(own.categories), {}
+    labels = list(own.categories)
+    numbers = {}
     encoder = model._preprocessor.named_transformers_["encoder"] if declared.any() else None
     for i, known in enumerate(encoder.categories_ if declared.any() else ()):
         known = [label for label in known.tolist() if label == label and label is not None]
         numbers[i] = known if _whole_numbers(known) else range(len(known))
         if numbers[i] is not known:
             if not named:
-                _refuse(model, f"categories of an array must be whole numbers, got {known[0]!r} in column {place[i]}")
+                _refuse(
+                    model,
+                    f"categories of an array must be whole numbers, got {known[0]!r} in column {place[i]}",
+                )
             labels[place[i]] = tuple(known)
     classes = getattr(model, "classes_", None)
     base = np.reshape(model._baseline_prediction, -1).astype(float)
@@ -444,7 +503,8 @@ def read_hist_gradient_boosting(model, columns=None):
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-xgb-tree
 def _living(left, right):
     """Positions of the nodes that can be reached from node 0, in order."""
-    found, level = [], np.zeros(1, np.intp)
+    found = []
+    level = np.zeros(1, np.intp)
     while level.size:
         found.append(level)
         level = level[left[level] >= 0]
@@ -454,9 +514,11 @@ def _living(left, right):
 
 def _xgboost_tree(tree):
     """`Nodes` of one tree of an XGBoost JSON model."""
-    left, right = np.array(tree["left_children"], np.intp), np.array(tree["right_children"], np.intp)
+    left = np.array(tree["left_children"], np.intp)
+    right = np.array(tree["right_children"], np.intp)
     number = np.array(tree["split_conditions"], np.float32)
-    group, sets = np.full(len(left), -1), []
+    group = np.full(len(left), -1)
+    sets = []
     where = (tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"])
     for node, start, size in zip(*where, strict=True):
         group[node] = len(sets)
@@ -467,15 +529,22 @@ def _xgboost_tree(tree):
     moved = np.full(len(left), -1)
     moved[keep] = np.arange(len(moved[keep]))
     threshold = plain_threshold(number, strict=True)
-    yes, no = moved[right][keep], moved[left][keep]
-    return one_tree(feature[keep], threshold[keep], yes, no, number[keep], missing[keep], group[keep], sets)
+    yes = moved[right][keep]
+    no = moved[left][keep]
+    return one_tree(
+        feature[keep], threshold[keep], yes, no, number[keep], missing[keep], group[keep], sets
+    )
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-xgb-objectives-code
 _XGBOOST_LINKS = {
-    **dict.fromkeys(["reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror", "reg:linear"], "identity"),
+    **dict.fromkeys(
+        ["reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror", "reg:linear"], "identity"
+    ),
     **dict.fromkeys(["reg:pseudohubererror", "reg:quantileerror", "binary:logitraw"], "identity"),
     **dict.fromkeys(["rank:pairwise", "rank:ndcg", "rank:map"], "identity"),
-    **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"], "log"),
+    **dict.fromkeys(
+        ["count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"], "log"
+    ),
     **dict.fromkeys(["multi:softprob", "multi:softmax"], "softmax"),
     "binary:logistic": "logit",
     "reg:logistic": "sigmoid",
@@ -483,8 +552,13 @@ _XGBOOST_LINKS = {
 
 
 def _xgboost_base(written, objective, n_outputs):
-    """(C,) where the sum starts: the base score through the link's inverse. One number, or a list since version 3.1."""
-    score = np.array(json.loads(written) if written.startswith("[") else [float(written)], np.float32)
+    """(C,) where the sum starts: the base score through the link's inverse.
+
+    One number, or a list since version 3.1.
+    """
+    score = np.array(
+        json.loads(written) if written.startswith("[") else [float(written)], np.float32
+    )
     if _XGBOOST_LINKS[objective] == "log":
         score = np.log(score)
     if objective in ("binary:logistic", "reg:logistic"):
@@ -498,13 +572,19 @@ def _xgboost_labels(learner, version, model):
     booster = learner["gradient_booster"]
     stored = booster.get("gbtree", booster)["model"].get("cats", {}).get("enc", [])
     if "c" in types and not stored and learner.get("feature_names") and tuple(version) < (3, 1):
-        _refuse(model, "it was saved by XGBoost before 3.1, which does not store the order of the categories")
+        _refuse(
+            model,
+            "it was saved by XGBoost before 3.1, which does not store the order of the categories",
+        )
     labels = [None] * int(learner["learner_model_param"]["num_feature"])
     for j, one in enumerate(stored):
         values = one["values"]
         if "offsets" in one:  # texts, end to end in bytes
             if min(values, default=0) < 0 or max(values, default=0) > 127:
-                _refuse(model, "its file cuts category labels that are not plain ASCII; rename them and fit again")
+                _refuse(
+                    model,
+                    "its file cuts category labels that are not plain ASCII; rename them and fit again",
+                )
             values = [bytes(values[a:b]).decode() for a, b in pairwise(one["offsets"])]
         labels[j] = tuple(values) or None
     return labels
@@ -520,12 +600,16 @@ def _named_columns(names, labels, automatic=False):
 def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=None):
     """An XGBoost model from the parsed text of `save_model("model.json")`."""
     learner = saved["learner"]
-    booster, param = learner["gradient_booster"], learner["learner_model_param"]
+    booster = learner["gradient_booster"]
+    param = learner["learner_model_param"]
     objective = learner["objective"]["name"]
     if booster["name"] not in ("gbtree", "dart"):
         _refuse(model, f"booster must be 'gbtree' or 'dart', got {booster['name']!r}")
     if objective not in _XGBOOST_LINKS:
-        _refuse(model, f"objective {objective!r} is not supported; supported are {', '.join(_XGBOOST_LINKS)}")
+        _refuse(
+            model,
+            f"objective {objective!r} is not supported; supported are {', '.join(_XGBOOST_LINKS)}",
+        )
     inner = booster.get("gbtree", booster)["model"]
     n_outputs = max(1, int(param["num_class"]))
     sizes = {int(tree["tree_param"].get("size_leaf_vector") or 1) for tree in inner["trees"]}
@@ -537,7 +621,9 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     if n_rounds is not None:
         per_round = n_outputs * int(inner["gbtree_model_param"].get("num_parallel_tree") or 1)
         keep = min(keep, n_rounds * per_round)
-    own, named = _named_columns(learner.get("feature_names"), _xgboost_labels(learner, saved["version"], model))
+    own, named = _named_columns(
+        learner.get("feature_names"), _xgboost_labels(learner, saved["version"], model)
+    )
     link = _XGBOOST_LINKS[objective]
     return Ensemble(
         nodes=join([_xgboost_tree(tree) for tree in inner["trees"][:keep]]),
@@ -561,7 +647,9 @@ def read_xgboost(model, columns=None):
     booster = model.get_booster() if wrapped else model
     best = booster.attr("best_iteration") if wrapped else None
     saved = json.loads(booster.save_raw("json").decode())
-    found = read_xgboost_json(saved, columns, type(model).__name__, None if best is None else int(best) + 1)
+    found = read_xgboost_json(
+        saved, columns, type(model).__name__, None if best is None else int(best) + 1
+    )
     return _as_wrapped(found, model) if wrapped else found
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-wrapped-code
@@ -581,7 +669,9 @@ def _as_wrapped(ensemble, model):
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-walk
 def walk(root, children):
     """Nested nodes as a list, root first, and the positions of each one's two children (-1 at leaves)."""
-    found, first, second = [root], [], []
+    found = [root]
+    first = []
+    second = []
     for node in found:  # the list grows while it is read
         pair = children(node)
         first.append(len(found) if pair else -1)
@@ -594,20 +684,27 @@ def _dumped_tree(root, place, model):
     """`Nodes` of one tree of XGBoost's JSON dump; `place(name)` is the column of a feature's name."""
     found, yes, no = walk(root, lambda node: _children_by_answer(node, model))
     size = len(found)
-    feature, threshold, value = np.full(size, -1), np.full(size, np.nan), np.zeros(size)
-    missing, group, sets = np.zeros(size, bool), np.full(size, -1), []
+    feature = np.full(size, -1)
+    threshold = np.full(size, np.nan)
+    value = np.zeros(size)
+    missing = np.zeros(size, bool)
+    group = np.full(size, -1)
+    sets = []
     for i, node in enumerate(found):
         if "leaf" in node:
             value[i] = np.float32(node["leaf"])
             continue
-        feature[i], asked = place(node["split"]), node["split_condition"]
+        feature[i] = place(node["split"])
+        asked = node["split_condition"]
         if isinstance(asked, list):
             group[i] = len(sets)
             sets.append(tuple(sorted(asked)))
         else:
             threshold[i] = np.float32(asked)
         missing[i] = found[yes[i]]["nodeid"] == node["missing"]
-    return one_tree(feature, plain_threshold(threshold, strict=True), yes, no, value, missing, group, sets)
+    return one_tree(
+        feature, plain_threshold(threshold, strict=True), yes, no, value, missing, group, sets
+    )
 
 
 def _children_by_answer(node, model):
@@ -615,7 +712,10 @@ def _children_by_answer(node, model):
     if "leaf" in node:
         return None
     if "split_condition" not in node:
-        _refuse(model, f"its dump says no threshold for the boolean column {node['split']!r}; use save_model")
+        _refuse(
+            model,
+            f"its dump says no threshold for the boolean column {node['split']!r}; use save_model",
+        )
     first, second = sorted(node["children"], key=lambda child: child["nodeid"] != node["yes"])
     return (first, second) if isinstance(node["split_condition"], list) else (second, first)
 
@@ -623,17 +723,27 @@ def _children_by_answer(node, model):
 def read_xgboost_dump(dumped, columns=None, model="XGBoost dump"):
     """The trees of `get_dump(dump_format="json")` (parsed); they cannot predict: no base score, no classes."""
     roots = [json.loads(tree) if isinstance(tree, str) else tree for tree in dumped]
-    asked = {n["split"] for r in roots for n in walk(r, lambda node: node.get("children"))[0] if "split" in n}
+    asked = {
+        n["split"]
+        for r in roots
+        for n in walk(r, lambda node: node.get("children"))[0]
+        if "split" in n
+    }
     plain = all(name[:1] == "f" and name[1:].isdigit() for name in asked)
     if columns is None and not plain:
-        _refuse(model, "a dump with feature names needs columns=read_columns(X), to know their order")
+        _refuse(
+            model, "a dump with feature names needs columns=read_columns(X), to know their order"
+        )
     made_up = (f"x{j}" for j in range(1 + max((int(n[1:]) for n in asked if plain), default=0)))
     names = tuple(made_up) if columns is None else columns.names
     position = {name: j for j, name in enumerate(names)} if not plain else {}
     lost = sorted(asked - set(position)) if not plain else []
     if lost:
         _refuse(model, f"column {lost[0]!r} is not among columns.names")
-    parts = [_dumped_tree(r, lambda name: int(name[1:]) if plain else position[name], model) for r in roots]
+    parts = [
+        _dumped_tree(r, lambda name: int(name[1:]) if plain else position[name], model)
+        for r in roots
+    ]
     return Ensemble(
         nodes=join(parts),
         output=np.zeros(len(parts), int),
@@ -651,12 +761,16 @@ def _lightgbm_missing(feature_kind, default_left, threshold, model):
     zero_left = ~(0.0 > threshold)
     by_zero = feature_kind == "Zero"
     if np.any(by_zero & (zero_left != default_left)):
-        _refuse(model, "a split that sends zero and missing values together is not supported (zero_as_missing)")
+        _refuse(
+            model,
+            "a split that sends zero and missing values together is not supported (zero_as_missing)",
+        )
     return ~np.where(feature_kind == "NaN", default_left, zero_left)
 
 
 def _lightgbm_text_tree(block, model):
     """`Nodes` of one tree of LightGBM's text; `block` maps each key of the block to its text."""
+
     def numbers(key, kind=float):
         return np.array(block.get(key, "").split(), kind)
 
@@ -664,12 +778,17 @@ def _lightgbm_text_tree(block, model):
         _refuse(model, "trees with linear leaves are not supported (linear_tree)")
     leaf = numbers("leaf_value")
     inner = len(leaf) - 1
-    decision, threshold = numbers("decision_type", int), numbers("threshold")
-    yes, no = numbers("right_child", int), numbers("left_child", int)
+    decision = numbers("decision_type", int)
+    threshold = numbers("threshold")
+    yes = numbers("right_child", int)
+    no = numbers("left_child", int)
     categorical = decision & 1 == 1
     kind = np.array(["None", "Zero", "NaN", "NaN"])[decision >> 2 & 3]
-    missing = _lightgbm_missing(np.where(categorical, "NaN", kind), decision & 2 == 2, threshold, model)
-    words, ends = numbers("cat_threshold", np.uint32), numbers("cat_boundaries", int)
+    missing = _lightgbm_missing(
+        np.where(categorical, "NaN", kind), decision & 2 == 2, threshold, model
+    )
+    words = numbers("cat_threshold", np.uint32)
+    ends = numbers("cat_boundaries", int)
     yes, no = np.where(categorical, no, yes), np.where(categorical, yes, no)
     group = np.where(categorical, threshold, -1).astype(int)
     tail = np.full(len(leaf), -1)
@@ -687,10 +806,16 @@ def _lightgbm_text_tree(block, model):
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-lgb-json-tree
 def _lightgbm_json_tree(root, model):
     """`Nodes` of one tree of LightGBM's `dump_model()`."""
-    found, left, right = walk(root, lambda n: (n["left_child"], n["right_child"]) if "split_feature" in n else None)
+    found, left, right = walk(
+        root, lambda n: (n["left_child"], n["right_child"]) if "split_feature" in n else None
+    )
     size = len(found)
-    feature, threshold, value = np.full(size, -1), np.full(size, np.nan), np.zeros(size)
-    missing, group, sets = np.zeros(size, bool), np.full(size, -1), []
+    feature = np.full(size, -1)
+    threshold = np.full(size, np.nan)
+    value = np.zeros(size)
+    missing = np.zeros(size, bool)
+    group = np.full(size, -1)
+    sets = []
     for i, node in enumerate(found):
         if "split_feature" not in node:
             value[i] = node["leaf_value"]
@@ -704,30 +829,43 @@ def _lightgbm_json_tree(root, model):
             left[i], right[i] = right[i], left[i]
         else:
             threshold[i] = node["threshold"]
-            kind, goes_left = np.array([node["missing_type"]]), np.array([node["default_left"]])
+            kind = np.array([node["missing_type"]])
+            goes_left = np.array([node["default_left"]])
             missing[i] = _lightgbm_missing(kind, goes_left, threshold[i : i + 1], model)[0]
     return one_tree(feature, threshold, right, left, value, missing, group, sets)
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-lgb-labels-code
 def _lightgbm_labels(lists, codes_seen, columns, model):
-    """Per column its category labels or None. `codes_seen`: per column the codes of a categorical feature, or None."""
+    """Per column its category labels or None.
+
+    `codes_seen`: per column the codes of a categorical feature, or None.
+    """
     labels = [None] * len(codes_seen)
     if not lists:
         return labels
     told = [] if columns is None else [j for j, c in enumerate(columns.categories) if c is not None]
-    told = [j for j in told if not all(isinstance(c, (bool, np.bool_)) for c in columns.categories[j])]
+    told = [
+        j for j in told if not all(isinstance(c, (bool, np.bool_)) for c in columns.categories[j])
+    ]
     seen = [j for j, codes in enumerate(codes_seen) if codes is not None]
     places = told if len(told) == len(lists) else seen
     pairs = list(zip(places, lists, strict=False))
-    if len(places) != len(lists) or any(max(codes_seen[j] or [0]) >= len(known) for j, known in pairs):
-        _refuse(model, "its text does not say which columns hold the categories; pass columns=read_columns(X)")
+    if len(places) != len(lists) or any(
+        max(codes_seen[j] or [0]) >= len(known) for j, known in pairs
+    ):
+        _refuse(
+            model,
+            "its text does not say which columns hold the categories; pass columns=read_columns(X)",
+        )
     for j, known in pairs:
         labels[j] = tuple(known)
     return labels
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-lgb-read
 _LIGHTGBM_LINKS = {
-    **dict.fromkeys(["regression", "regression_l1", "huber", "fair", "quantile", "mape"], "identity"),
+    **dict.fromkeys(
+        ["regression", "regression_l1", "huber", "fair", "quantile", "mape"], "identity"
+    ),
     **dict.fromkeys(["lambdarank", "rank_xendcg"], "identity"),
     **dict.fromkeys(["poisson", "gamma", "tweedie"], "log"),
     "": "identity",
@@ -754,7 +892,9 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     classes = link in ("logit", "softmax") or objective == "multiclassova"
     names = head["feature_names"]
     labels = _lightgbm_labels(head.get("pandas_categorical"), codes_seen, columns, model)
-    own, named = _named_columns(names, labels, automatic=all(n == f"Column_{j}" for j, n in enumerate(names)))
+    own, named = _named_columns(
+        names, labels, automatic=all(n == f"Column_{j}" for j, n in enumerate(names))
+    )
     return Ensemble(
         nodes=join(parts),
         output=np.tile(np.arange(n_outputs), rounds),
@@ -774,11 +914,18 @@ def read_lightgbm_text(text, columns=None, model="LightGBM text"):
     head = dict(line.partition("=")[::2] for line in top.splitlines())
     head["average_output"] = "average_output" in head
     head["feature_names"] = head["feature_names"].split(" ")
-    stored = text.rpartition("pandas_categorical:")[2].strip() if "pandas_categorical:" in text else ""
+    stored = (
+        text.rpartition("pandas_categorical:")[2].strip() if "pandas_categorical:" in text else ""
+    )
     head["pandas_categorical"] = json.loads(stored) if stored else None
     ranges = head["feature_infos"].split(" ")
-    seen = [None if r[0] == "[" or r == "none" else [int(code) for code in r.split(":")] for r in ranges]
-    parts = [_lightgbm_text_tree(dict(line.partition("=")[::2] for line in b.splitlines()), model) for b in blocks]
+    seen = [
+        None if r[0] == "[" or r == "none" else [int(code) for code in r.split(":")] for r in ranges
+    ]
+    parts = [
+        _lightgbm_text_tree(dict(line.partition("=")[::2] for line in b.splitlines()), model)
+        for b in blocks
+    ]
     return _lightgbm_ensemble(parts, head, seen, columns, model)
 
 
@@ -803,7 +950,10 @@ def _catboost_questions(splits, float_features, model):
     for split in splits:
         if split["split_type"] != "FloatFeature":
             kind = split["split_type"]
-            _refuse(model, f"categorical, text and embedding features are not supported, got a split of type {kind}")
+            _refuse(
+                model,
+                f"categorical, text and embedding features are not supported, got a split of type {kind}",
+            )
     about = [float_features[s["float_feature_index"]] for s in splits]
     feature = np.array([a["flat_feature_index"] for a in about], int)
     above = np.array([a["nan_value_treatment"] == "AsTrue" for a in about], bool)
@@ -821,7 +971,8 @@ def _oblivious_tree(tree, float_features, n_outputs, model):
     level = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
     feature, threshold, missing, turned = (a[level] for a in asked)
     leaves = np.array(tree["leaf_values"], float).reshape(-1, n_outputs)
-    tail, child = np.full(len(leaves), -1), 2 * np.arange(len(level))
+    tail = np.full(len(leaves), -1)
+    child = 2 * np.arange(len(level))
     return one_tree(
         feature=np.append(feature, tail),
         threshold=np.append(threshold, tail),
@@ -834,19 +985,32 @@ def _oblivious_tree(tree, float_features, n_outputs, model):
 
 def _nested_tree(root, float_features, n_outputs, model):
     """`Nodes` of one CatBoost tree of another growing policy; a row that says yes goes right."""
-    found, no, yes = walk(root, lambda node: (node["left"], node["right"]) if "split" in node else None)
+    found, no, yes = walk(
+        root, lambda node: (node["left"], node["right"]) if "split" in node else None
+    )
     asks = np.array(["split" in node for node in found])
-    feature, threshold, missing = np.full(len(found), -1), np.full(len(found), np.nan), np.zeros(len(found), bool)
+    feature = np.full(len(found), -1)
+    threshold = np.full(len(found), np.nan)
+    missing = np.zeros(len(found), bool)
     asked = _catboost_questions([n["split"] for n in found if "split" in n], float_features, model)
     feature[asks], threshold[asks], missing[asks], turned = asked
-    yes[asks], no[asks] = np.where(turned, no[asks], yes[asks]), np.where(turned, yes[asks], no[asks])
-    value = np.array([np.zeros(n_outputs) if "split" in n else np.reshape(n["value"], -1) for n in found])
+    yes[asks], no[asks] = (
+        np.where(turned, no[asks], yes[asks]),
+        np.where(turned, yes[asks], no[asks]),
+    )
+    value = np.array(
+        [np.zeros(n_outputs) if "split" in n else np.reshape(n["value"], -1) for n in found]
+    )
     return one_tree(feature, threshold, yes, no, value, missing)
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-cat-read
 _CATBOOST_LINKS = {
-    **dict.fromkeys(["RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogCosh", "Expectile", "Lq"], "identity"),
-    **dict.fromkeys(["YetiRank", "YetiRankPairwise", "QueryRMSE", "PairLogit", "PairLogitPairwise"], "identity"),
+    **dict.fromkeys(
+        ["RMSE", "MAE", "Quantile", "MAPE", "Huber", "LogCosh", "Expectile", "Lq"], "identity"
+    ),
+    **dict.fromkeys(
+        ["YetiRank", "YetiRankPairwise", "QueryRMSE", "PairLogit", "PairLogitPairwise"], "identity"
+    ),
     **dict.fromkeys(["Poisson", "Tweedie"], "log"),
     **dict.fromkeys(["Logloss", "CrossEntropy"], "logit"),
     "MultiClass": "softmax",
@@ -860,16 +1024,21 @@ def _catboost_columns(info):
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
     size = 1 + max(names)
     told = [names.get(j) or "" for j in range(size)]
-    return _named_columns(told, [None] * size, automatic=any(n in ("", str(j)) for j, n in enumerate(told)))
+    return _named_columns(
+        told, [None] * size, automatic=any(n in ("", str(j)) for j, n in enumerate(told))
+    )
 
 
 def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
     """A CatBoost model from the parsed text of `save_model(path, format="json")`."""
-    info, about = saved["features_info"], saved.get("model_info", {})
+    info = saved["features_info"]
+    about = saved.get("model_info", {})
     loss = about.get("params", {}).get("loss_function", {}).get("type", "RMSE")
     link = _CATBOOST_LINKS.get(loss)
     if link is None:
-        _refuse(model, f"loss {loss!r} is not supported; supported are {', '.join(_CATBOOST_LINKS)}")
+        _refuse(
+            model, f"loss {loss!r} is not supported; supported are {', '.join(_CATBOOST_LINKS)}"
+        )
     scale, bias = saved["scale_and_bias"]
     base = np.atleast_1d(np.array(bias, float))
     float_features = {f["feature_index"]: f for f in info.get("float_features", ())}
@@ -882,13 +1051,17 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
     own, named = _catboost_columns(info)
     labels = about.get("class_params", {}).get("class_names") or range(max(2, n_outputs))
     return Ensemble(
-        nodes=join([replace(w, value=w.value[:, c : c + 1]) for w in whole for c in range(n_outputs)]),
+        nodes=join(
+            [replace(w, value=w.value[:, c : c + 1]) for w in whole for c in range(n_outputs)]
+        ),
         output=np.tile(np.arange(n_outputs), len(whole)),
         weights=np.full(n_outputs * len(whole), float(scale)),
         base=base,
         link=link,
         columns=own,
-        classes=tuple(labels) if loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll") else None,
+        classes=tuple(labels)
+        if loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+        else None,
         source=model,
         named=named,
     )
@@ -903,31 +1076,43 @@ def read_catboost(model, columns=None):
     found = read_catboost_json(saved, columns, type(model).__name__)
     if "catboost.CatBoostClassifier" in _family(model):
         if found.link == "logit" and model.get_probability_threshold() != 0.5:
-            _refuse(model, f"a probability threshold of 0.5 is supported, got {model.get_probability_threshold()}")
+            _refuse(
+                model,
+                f"a probability threshold of 0.5 is supported, got {model.get_probability_threshold()}",
+            )
         return replace(found, classes=tuple(np.asarray(model.classes_).tolist()))
     return replace(found, link="sigmoid", classes=None) if found.link == "logit" else found
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-recode-code
 def code_values(labels, own, named, name):
-    """(n_codes,) the number that the model saw for each of the caller's codes, nan if none. Equation (6)."""
+    """(n_codes,) the number that the model saw for each of the caller's codes, nan if none.
+
+    Equation (6).
+    """
     if own is not None:
         known = {label: float(code) for code, label in enumerate(own)}
         values = np.array([known.get(label, np.nan) for label in labels])
         if len(labels) and np.isnan(values).all():
-            raise ValueError(f"columns: {name!r} has categories {list(labels)[:5]}, the model knows {list(own)[:5]}")
+            raise ValueError(
+                f"columns: {name!r} has categories {list(labels)[:5]}, the model knows {list(own)[:5]}"
+            )
         return values
     if not named:
         return np.arange(len(labels), dtype=float)  # the model saw the codes
     try:
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
-        raise ValueError(f"columns: {name!r} holds categories such as {labels[0]!r}, the model saw numbers") from None
+        raise ValueError(
+            f"columns: {name!r} holds categories such as {labels[0]!r}, the model saw numbers"
+        ) from None
 
 
 def recode_column(nodes, j, values):
     """`Nodes` whose questions about column j are asked of the codes k instead of the numbers `values[k]`."""
     on = np.flatnonzero(nodes.feature == j)
-    threshold, group, sets = nodes.threshold.copy(), nodes.group.copy(), list(nodes.sets)
+    threshold = nodes.threshold.copy()
+    group = nodes.group.copy()
+    sets = list(nodes.sets)
     cut = on[(nodes.group[on] < 0) & np.isfinite(threshold[on])]
     if not np.isnan(values).any() and (np.diff(values) > 0).all():
         threshold[cut] = np.searchsorted(values, threshold[cut], side="right") - 0.5
@@ -935,23 +1120,31 @@ def recode_column(nodes, j, values):
     for i in np.concatenate([cut, on[nodes.group[on] >= 0]]):
         inside = values > threshold[i] if group[i] < 0 else np.isin(values, nodes.sets[group[i]])
         inside = np.where(np.isnan(values), nodes.missing[i], inside)
-        group[i], threshold[i] = len(sets), np.nan
+        group[i] = len(sets)
+        threshold[i] = np.nan
         sets.append(tuple(np.flatnonzero(inside).tolist()))
     return replace(nodes, threshold=threshold, group=group, sets=tuple(sets))
 
 
 def recode(ensemble, columns):
     """The same ensemble in the caller's `Columns`; refuses other names, another order, another width."""
-    own, nodes = ensemble.columns, ensemble.nodes
+    own = ensemble.columns
+    nodes = ensemble.nodes
     if len(columns.names) != len(own.names):
-        raise ValueError(f"columns: the model was fitted on {len(own.names)} columns, got {len(columns.names)}")
+        raise ValueError(
+            f"columns: the model was fitted on {len(own.names)} columns, got {len(columns.names)}"
+        )
     if ensemble.named:
         for ours, theirs in zip(columns.names, own.names, strict=True):
             if str(ours).replace(" ", "_") != theirs.replace(" ", "_"):  # LightGBM writes no spaces
-                raise ValueError(f"columns: the model expects column {theirs!r} where {ours!r} was given")
+                raise ValueError(
+                    f"columns: the model expects column {theirs!r} where {ours!r} was given"
+                )
     for j, labels in enumerate(columns.categories):
         if labels is None and own.categories[j] is not None:
-            raise ValueError(f"columns: {columns.names[j]!r} holds categories in the model, numbers in the table")
+            raise ValueError(
+                f"columns: {columns.names[j]!r} holds categories in the model, numbers in the table"
+            )
         if labels is not None and labels != own.categories[j] and np.any(nodes.feature == j):
             values = code_values(labels, own.categories[j], ensemble.named, columns.names[j])
             nodes = recode_column(nodes, j, values)
@@ -960,20 +1153,29 @@ def recode(ensemble, columns):
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-files-code
 def _load(model):
     """What a path or text holds: parsed JSON, or LightGBM's text."""
-    text, name = model, "text"
-    if isinstance(model, os.PathLike) or not model.lstrip().startswith(("{", "[", "tree\n", "booster[")):
+    text = model
+    name = "text"
+    if isinstance(model, os.PathLike) or not model.lstrip().startswith(
+        ("{", "[", "tree\n", "booster[")
+    ):
         name = os.path.basename(model)
         try:
             text = Path(model).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             lost = isinstance(error, FileNotFoundError)
-            _refuse(repr(name[:60]), "no such file" if lost else "not a text file; save the model as JSON or text")
+            _refuse(
+                repr(name[:60]),
+                "no such file" if lost else "not a text file; save the model as JSON or text",
+            )
     if text.startswith("tree\n"):
         return text, name
     try:
         return json.loads(text), name
     except json.JSONDecodeError:
-        _refuse(repr(name[:60]), "neither JSON nor LightGBM's text; XGBoost's dump must be dump_format='json'")
+        _refuse(
+            repr(name[:60]),
+            "neither JSON nor LightGBM's text; XGBoost's dump must be dump_format='json'",
+        )
 
 
 def read_file(model, columns=None):
@@ -990,7 +1192,11 @@ def read_file(model, columns=None):
             return read_catboost_json(found, columns)
         if "nodeid" in found:
             return read_xgboost_dump([found], columns)
-    elif isinstance(found, (list, tuple)) and found and all(isinstance(f, str) or "nodeid" in f for f in found):
+    elif (
+        isinstance(found, (list, tuple))
+        and found
+        and all(isinstance(f, str) or "nodeid" in f for f in found)
+    ):
         return read_xgboost_dump(found, columns)
     _refuse(repr(name), "no model of XGBoost, LightGBM or CatBoost was found in it")
 
@@ -1038,9 +1244,9 @@ def _check_fitted(model):
 def read_ensemble(model, columns=None):
     """Read a trained tree ensemble.
 
-    `model` is a fitted estimator or booster, a path or text or parsed JSON of one that was saved, or an `Ensemble`.
-    `columns` (see `rules.read_columns`) are the caller's; without, those that the model knows. ValueError names the
-    estimator and what is not supported.
+    `model` is a fitted estimator or booster, a path or text or parsed JSON of one that was saved,
+    or an `Ensemble`. `columns` (see `rules.read_columns`) are the caller's; without, those that the
+    model knows. ValueError names the estimator and what is not supported.
     """
     if isinstance(model, Ensemble):
         found = model
@@ -1056,19 +1262,25 @@ def read_ensemble(model, columns=None):
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-thresholds-code
 def ensemble_thresholds(model, columns=None):
-    """Per column its distinct thresholds (L_j,), ascending, in a tuple. `model`: whatever `read_ensemble` takes.
+    """Per column its distinct thresholds (L_j,), ascending, in a tuple.
 
-    On a category column they are the cuts between codes, where the model splits by the order of codes.
+    `model`: whatever `read_ensemble` takes.
+
+    On a category column they are the cuts between codes, where the model splits by the order of
+    codes.
     """
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes
     asked = (nodes.feature >= 0) & (nodes.group < 0) & np.isfinite(nodes.threshold)
-    feature, cut = nodes.feature[asked], nodes.threshold[asked]
+    feature = nodes.feature[asked]
+    cut = nodes.threshold[asked]
     order = np.lexsort((cut, feature))
-    feature, cut = feature[order], cut[order]
+    feature = feature[order]
+    cut = cut[order]
     new = np.ones(len(cut), bool)
     new[1:] = (feature[1:] != feature[:-1]) | (cut[1:] != cut[:-1])
-    feature, cut = feature[new], cut[new]
+    feature = feature[new]
+    cut = cut[new]
     return tuple(np.split(cut, np.searchsorted(feature, np.arange(1, len(ensemble.columns.names)))))
 
 

@@ -64,7 +64,9 @@ class DirichletCategorical(Classes):
         """(S,) log probability of the rows behind `stats` (S, C)."""
         alpha = np.array(self.alpha)
         total = gammaln(alpha.sum()) - gammaln(alpha.sum() + stats.sum(axis=1))
-        return total + sum(gammaln(a + column) - gammaln(a) for a, column in zip(alpha, stats.T, strict=True))
+        return total + sum(
+            gammaln(a + column) - gammaln(a) for a, column in zip(alpha, stats.T, strict=True)
+        )
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-bernoulli
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ class GammaPoisson:
     def log_evidence(self, stats):
         """(S,) log probability of the rows behind `stats` (S, 3)."""
         a, r = self.posterior(stats).T
-        return (self.shape * np.log(self.rate) - gammaln(self.shape) + gammaln(a) - a * np.log(r)) - stats[:, 2]
+        return (
+            self.shape * np.log(self.rate) - gammaln(self.shape) + gammaln(a) - a * np.log(r)
+        ) - stats[:, 2]
 
     def posterior(self, stats):
         """(S, 2) shape and rate."""
@@ -112,7 +116,13 @@ class GammaPoisson:
     def log_density(self, y, params, Z=None):
         """(n,) log probability of the count y."""
         a, r = params.T
-        return gammaln(a + y) - gammaln(a) - gammaln(y + 1) + a * np.log(r / (r + 1)) - y * np.log(r + 1)
+        return (
+            gammaln(a + y)
+            - gammaln(a)
+            - gammaln(y + 1)
+            + a * np.log(r / (r + 1))
+            - y * np.log(r + 1)
+        )
 
     def cdf(self, y, params, Z=None):
         """(n,) probability of a count of at most y."""
@@ -152,7 +162,8 @@ class GammaExponential:
 
     def variance(self, params, Z=None):
         """(n,) of the prediction; inf where the shape is 2 or less."""
-        a, known = params[:, 0], params[:, 0] > 2
+        a = params[:, 0]
+        known = params[:, 0] > 2
         return np.where(known, self.mean(params) ** 2 * a / np.where(known, a - 2, 1.0), np.inf)
 
     def log_density(self, y, params, Z=None):
@@ -189,7 +200,9 @@ class Student:
         """(n,) log density at y."""
         df, centre, scale = self._located(params, Z)
         tail = (df + 1) / 2 * np.log1p(((y - centre) / scale) ** 2 / df)
-        return gammaln((df + 1) / 2) - gammaln(df / 2) - np.log(df * np.pi) / 2 - np.log(scale) - tail
+        return (
+            gammaln((df + 1) / 2) - gammaln(df / 2) - np.log(df * np.pi) / 2 - np.log(scale) - tail
+        )
 
     def cdf(self, y, params, Z=None):
         """(n,) probability of at most y."""
@@ -229,7 +242,12 @@ class NormalGamma(Student):
         """(S,) log density of the rows behind `stats` (S, 3)."""
         rows, _, shape, rate = self._updated(stats)
         prior = self.shape * np.log(self.rate) - gammaln(self.shape) + np.log(self.rows) / 2
-        return prior + gammaln(shape) - shape * np.log(rate) - (np.log(rows) + stats[:, 0] * np.log(2 * np.pi)) / 2
+        return (
+            prior
+            + gammaln(shape)
+            - shape * np.log(rate)
+            - (np.log(rows) + stats[:, 0] * np.log(2 * np.pi)) / 2
+        )
 
     def posterior(self, stats):
         """(S, 3) degrees of freedom, centre and scale of the prediction."""
@@ -244,8 +262,8 @@ class NormalGamma(Student):
 class LinearNormalGamma(Student):
     """y is a line in z with unknown coefficients and variance (C8)-(C9).
 
-    `coef` and `precision` (1 + p,): the prior's coefficients, the intercept first, and how many rows of unit size vouch
-    for each.
+    `coef` and `precision` (1 + p,): the prior's coefficients, the intercept first, and how many
+    rows of unit size vouch for each.
     """
 
     coef: tuple[float, ...]
@@ -274,24 +292,35 @@ class LinearNormalGamma(Student):
     def log_evidence(self, stats):
         """(S,) log density of the rows behind `stats` (S, m)."""
         diagonal = np.diagonal(self._factor(stats), axis1=1, axis2=2)
-        shape, rate = self.shape + stats[:, 0] / 2, diagonal[:, -1] ** 2 / 2
-        prior = self.shape * np.log(self.rate) - gammaln(self.shape) + np.log(self.precision).sum() / 2
-        return (prior + gammaln(shape) - shape * np.log(rate) - np.log(diagonal[:, :-1]).sum(axis=1)
-                - stats[:, 0] * np.log(2 * np.pi) / 2)
+        shape = self.shape + stats[:, 0] / 2
+        rate = diagonal[:, -1] ** 2 / 2
+        prior = (
+            self.shape * np.log(self.rate) - gammaln(self.shape) + np.log(self.precision).sum() / 2
+        )
+        return (
+            prior
+            + gammaln(shape)
+            - shape * np.log(rate)
+            - np.log(diagonal[:, :-1]).sum(axis=1)
+            - stats[:, 0] * np.log(2 * np.pi) / 2
+        )
 
     def posterior(self, stats):
         """(S, 2 + q + q²) degrees of freedom, squared scale, the q = 1 + p coefficients, and the inverse of L."""
-        L, q = self._factor(stats), len(self.coef)
+        L = self._factor(stats)
+        q = len(self.coef)
         shape = self.shape + stats[:, 0] / 2
         inverse = np.linalg.inv(L[:, :q, :q])
         coef = np.array(self.coef) + np.einsum("sij,si->sj", inverse, L[:, q, :q])
-        return np.column_stack([2 * shape, L[:, q, q] ** 2 / (2 * shape), coef, inverse.reshape(len(L), -1)])
+        return np.column_stack(
+            [2 * shape, L[:, q, q] ** 2 / (2 * shape), coef, inverse.reshape(len(L), -1)]
+        )
 
     def _located(self, params, Z):
         q = len(self.coef)
         one = np.column_stack([np.ones(len(Z)), Z])
-        centre = np.einsum("ij,ij->i", one, params[:, 2:2 + q])
-        spread = np.einsum("ijk,ik->ij", params[:, 2 + q:].reshape(-1, q, q), one)
+        centre = np.einsum("ij,ij->i", one, params[:, 2 : 2 + q])
+        spread = np.einsum("ijk,ik->ij", params[:, 2 + q :].reshape(-1, q, q), one)
         return params[:, 0], centre, np.sqrt(params[:, 1] * (1 + (spread**2).sum(axis=1)))
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-mixture
@@ -309,8 +338,11 @@ class Mixture:
     def of(self, rows):
         """The mixture of some of the rows, `rows` (n,) bool."""
         on = rows[self.row]
-        place, Z = np.cumsum(rows) - 1, None if self.Z is None else self.Z[on]
-        return Mixture(self.family, place[self.row[on]], self.weight[on], self.params[on], int(rows.sum()), Z)
+        place = np.cumsum(rows) - 1
+        Z = None if self.Z is None else self.Z[on]
+        return Mixture(
+            self.family, place[self.row[on]], self.weight[on], self.params[on], int(rows.sum()), Z
+        )
 
     def _average(self, values):
         return np.bincount(self.row, self.weight * values, self.n)
@@ -318,7 +350,11 @@ class Mixture:
     def mean(self):
         """(n,) expected y, or (n, C) class probabilities."""
         values = self.family.mean(self.params, self.Z)
-        return self._average(values) if values.ndim == 1 else np.stack([self._average(v) for v in values.T], axis=1)
+        return (
+            self._average(values)
+            if values.ndim == 1
+            else np.stack([self._average(v) for v in values.T], axis=1)
+        )
 
     def variance(self):
         """(n,) of y: mean of the variances and variance of the means."""
@@ -342,7 +378,8 @@ class Mixture:
         if not 0 < q < 1:
             raise ValueError(f"q must lie between 0 and 1, got {q!r}")
         said = self.family.quantile(q, self.params, self.Z)
-        low, high = np.full(self.n, np.inf), np.full(self.n, -np.inf)
+        low = np.full(self.n, np.inf)
+        high = np.full(self.n, -np.inf)
         np.minimum.at(low, self.row, said)
         np.maximum.at(high, self.row, said)
         return (least_count if self.family.discrete else root)(self, q, low, high)
@@ -351,13 +388,18 @@ class Mixture:
 def root(mixture, q, low, high, tol=1e-13):
     """(n,) where the distribution function is q, between `low` and `high` (n,): Newton, kept in its bracket.
 
-    A step must be less than half of the one before; else the bracket is halved instead. Rows that are done leave.
+    A step must be less than half of the one before; else the bracket is halved instead. Rows that
+    are done leave.
     """
-    found, rows, x, last = np.empty(len(low)), np.arange(len(low)), (low + high) / 2, high - low
+    found = np.empty(len(low))
+    rows = np.arange(len(low))
+    x = (low + high) / 2
+    last = high - low
     width = high - low  # of the bracket, in whatever unit y has
     for _ in range(200):
         miss = mixture.cdf(x) - q
-        low, high = np.where(miss <= 0, x, low), np.where(miss >= 0, x, high)
+        low = np.where(miss <= 0, x, low)
+        high = np.where(miss >= 0, x, high)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             step = miss / np.exp(mixture.log_density(x))
             fast = (x - step >= low) & (x - step <= high) & (2 * np.abs(step) <= last)
@@ -378,7 +420,8 @@ def least_count(mixture, q, low, high):
     while np.any(low < high):
         middle = np.floor((low + high) / 2)
         enough = mixture.cdf(middle) >= q
-        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
+        low = np.where(enough, low, np.minimum(middle + 1, high))
+        high = np.where(enough, middle, high)
     return high
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-known

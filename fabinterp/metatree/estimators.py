@@ -15,16 +15,41 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from .posterior import (SPLIT_PROBS, STRENGTHS, answer, answers_of, check_leaf, check_target, collect,
-                              deeper_state, empty_state, family_of, forest_losses, forgotten, leaf_of, lines_of,
-                              mixture_of, next_state, plainest, unseen, with_prior)
+from fabinterp.metatree.posterior import (
+    SPLIT_PROBS,
+    STRENGTHS,
+    answer,
+    answers_of,
+    check_leaf,
+    check_target,
+    collect,
+    deeper_state,
+    empty_state,
+    family_of,
+    forest_losses,
+    forgotten,
+    leaf_of,
+    lines_of,
+    mixture_of,
+    next_state,
+    plainest,
+    unseen,
+    with_prior,
+)
 from ..rows.chunks import ChunkedFit, spread
 from .conjugate import NormalGamma
 from .prunings import draw, likeliest
 from .representative import in_columns, is_fitted, representative, said_tree
 from ..rules.core import Tree, as_array, few
-from ..rows.tables import (by_chunks, check_parameters, check_span, entropy_of, read_table, rows_at_predict,
-                              target_of)
+from fabinterp.rows.tables import (
+    by_chunks,
+    check_parameters,
+    check_span,
+    entropy_of,
+    read_table,
+    rows_at_predict,
+    target_of,
+)
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
 def leaf_family(estimator, training, strength, lines):
@@ -41,18 +66,26 @@ def first_state(estimator, training, trees, at, own, lines):
     bagged = own is not None and isinstance(estimator.leaf, str) and lines is None
     strengths = STRENGTHS if bagged else (estimator._default_strength,)
     strengths = strengths if estimator.prior is None else (estimator.prior,)
-    starts = (SPLIT_PROBS if bagged else (0.5,)) if estimator.split_prob is None else (estimator.split_prob,)
+    starts = (
+        (SPLIT_PROBS if bagged else (0.5,))
+        if estimator.split_prob is None
+        else (estimator.split_prob,)
+    )
     families = [leaf_family(estimator, training, strength, lines) for strength in strengths]
     check_target(families[0], training.y, training.classes)
-    w, design = training.w if own is None else own, None if lines is None else lines.rows(training.Z)
+    w = training.w if own is None else own
+    design = None if lines is None else lines.rows(training.Z)
     held = collect(families[0], trees.skeleton.size, at, training.y, w, design)
-    best, losses = 0, []
+    best = 0
+    losses = []
     for family in families if len(families) * len(starts) > 1 else ():
         state = next_state(empty_state(trees, family, starts[0]), held.copy())
         losses += [forest_losses(with_prior(state, g), at, own, training.y) for g in starts]
     if losses:
         best = plainest(np.array(losses), training.w)
-    return next_state(empty_state(trees, families[best // len(starts)], starts[best % len(starts)]), held)
+    return next_state(
+        empty_state(trees, families[best // len(starts)], starts[best % len(starts)]), held
+    )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def leaf_sums(part, state, lines, classes):
@@ -85,20 +118,27 @@ def crossed_pit(estimator, training, seed):
     given = isinstance(estimator.estimator, (list, tuple, Tree)) or is_fitted(estimator.estimator)
     if len(training.y) < 10 or (given and estimator.estimator is not None):
         return None
-    fold, found = np.random.default_rng(seed).permutation(len(training.y)) % 5, []
+    fold = np.random.default_rng(seed).permutation(len(training.y)) % 5
+    found = []
     for k in range(5):
-        other, held = clone(estimator), np.flatnonzero(fold == k)[:200]
+        other = clone(estimator)
+        held = np.flatnonzero(fold == k)[:200]
         other._fit(spread(part_of(training, fold != k)), calibrate=False, lines=estimator.lines_)
-        at, Z = other.state_.trees.leaves(training.Z[held]), training.Z[held]
+        at = other.state_.trees.leaves(training.Z[held])
+        Z = training.Z[held]
         shares = np.broadcast_to(other.tree_weights_, at.shape)
-        mix = mixture_of(other.state_, at, shares, None if other.lines_ is None else other.lines_.rows(Z))
+        mix = mixture_of(
+            other.state_, at, shares, None if other.lines_ is None else other.lines_.rows(Z)
+        )
         found.append(np.abs(2 * mix.cdf(training.y[held]) - 1))
     return np.sort(np.concatenate(found))
 
 
 def part_of(training, kept):
     """The `Training` rows that are kept (n,) bool."""
-    return replace(training, Z=training.Z[kept], y=training.y[kept], w=training.w[kept], at=training.at[kept])
+    return replace(
+        training, Z=training.Z[kept], y=training.y[kept], w=training.w[kept], at=training.at[kept]
+    )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-base-parameters
 _AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0}
@@ -108,8 +148,20 @@ _ONE_OF = {"tree_weights": ("equal", "evidence"), "bootstrap": (True, False)}
 class MetaTreeParameters(BaseEstimator):
     """The parameters that classifier and regressor share."""
 
-    def __init__(self, estimator=None, n_trees=1, max_depth=10, leaf="categorical", prior=None, split_prob=None,
-                 tree_weights="equal", bootstrap=True, leaf_features=None, n_jobs=None, random_state=None):
+    def __init__(
+        self,
+        estimator=None,
+        n_trees=1,
+        max_depth=10,
+        leaf="categorical",
+        prior=None,
+        split_prob=None,
+        tree_weights="equal",
+        bootstrap=True,
+        leaf_features=None,
+        n_jobs=None,
+        random_state=None,
+    ):
         self.estimator = estimator
         self.n_trees = n_trees
         self.max_depth = max_depth
@@ -142,12 +194,18 @@ class BaseMetaTree(ChunkedFit, MetaTreeParameters):
         trees, self.estimator_, own = representative(self, chunked, seed)
         if trees.columns != chunked.sample.columns:
             chunked = in_columns(chunked, trees.columns)
-        training, self.columns_, self.lines_ = chunked.sample, trees.columns, lines
+        training = chunked.sample
+        self.columns_ = trees.columns
+        self.lines_ = lines
         if lines is None and self.leaf == "linear":
             self.lines_ = lines_of(chunked, self.leaf_features)
         at = trees.leaves(training.Z)
         state = first_state(self, training, trees, at, own, self.lines_)
-        self.state_ = state if chunked.whole else state_of_all(state, chunked.rows, self.lines_, training.classes)
+        self.state_ = (
+            state
+            if chunked.whole
+            else state_of_all(state, chunked.rows, self.lines_, training.classes)
+        )
         self.pit_ = None
         if calibrate and training.classes is None and own is not None:
             self.pit_ = bagged_pit(state, at, own, training, self._design(training.Z))
@@ -163,9 +221,13 @@ class BaseMetaTree(ChunkedFit, MetaTreeParameters):
         y = self._later_target(Z, y)
         check_target(self.state_.family, y, getattr(self, "classes_", None))
         w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
-        state, trees, heavy = self.state_, self.state_.trees, w > 0
+        state = self.state_
+        trees = self.state_.trees
+        heavy = w > 0
         if not heavy.all():
-            Z, y, w = Z[heavy], y[heavy], w[heavy]
+            Z = Z[heavy]
+            y = y[heavy]
+            w = w[heavy]
         if not len(y):
             return
         if getattr(trees, "points", None) is not None:
@@ -219,11 +281,16 @@ class AskedMetaTree(BaseMetaTree):
     def feature_importances_(self):
         """(d,) share of the questions that a training row is asked, on average over all prunings, about each column."""
         state = self._state()
-        bones, g = state.trees.skeleton, state.posterior
+        bones = state.trees.skeleton
+        g = state.posterior
         asked = np.exp(g.log_reach + g.log_split) * state.mass
         feature = state.trees.feature
         known = feature >= 0
-        found = np.bincount(feature[known], (asked * self.tree_weights_[bones.root])[known], len(self.columns_.names))
+        found = np.bincount(
+            feature[known],
+            (asked * self.tree_weights_[bones.root])[known],
+            len(self.columns_.names),
+        )
         return found / found.sum() if found.sum() > 0 else found
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-answers
@@ -231,13 +298,18 @@ class AnsweringMetaTree(AskedMetaTree):
     """What a fitted meta-tree predicts."""
 
     def _answers(self, X):
-        state, Z = self._state(), rows_at_predict(self, X)
-        table, weights = answers_of(state, self.lines_, state.table), self.tree_weights_
+        state = self._state()
+        Z = rows_at_predict(self, X)
+        table = answers_of(state, self.lines_, state.table)
+        weights = self.tree_weights_
         self._design(Z)  # refuses gaps where equations need numbers
 
         def average_of(rows):
             at = state.trees.leaves(rows)
-            return sum(w * answer(table, at[:, t], self.lines_, rows) for t, w in enumerate(weights))
+            return sum(
+                w * answer(table, at[:, t], self.lines_, rows) for t, w in enumerate(weights)
+            )
+
         return by_chunks(average_of, Z)
 
     def predict_dist(self, X):
@@ -254,18 +326,31 @@ class AnsweringMetaTree(AskedMetaTree):
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-rules
 def measured_rules(state, lines, columns, classes):
     """The rules of a single meta-tree's average, with support and coverage of the rows so far."""
-    table, place = answers_of(state, lines, state.table), {}
+    table = answers_of(state, lines, state.table)
+    place = {}
 
     def leaf(node):
         made = leaf_of(table[node], lines)
         place[id(made)] = node
         return made
+
     tree = said_tree(state.trees, 0, state.trees.skeleton.first >= 0, leaf, columns, classes)
-    rules, total, agree = tree.rules(), float(state.mass[0]), agreement(state, table)
+    rules = tree.rules()
+    total = float(state.mass[0])
+    agree = agreement(state, table)
     nodes = [place[id(rule.leaf)] for rule in rules.rules]
-    return replace(rules, rules=tuple(
-        replace(rule, support=state.mass[node], coverage=state.mass[node] / total, fidelity=agree[node])
-        for rule, node in zip(rules.rules, nodes, strict=True)))
+    return replace(
+        rules,
+        rules=tuple(
+            replace(
+                rule,
+                support=state.mass[node],
+                coverage=state.mass[node] / total,
+                fidelity=agree[node],
+            )
+            for rule, node in zip(rules.rules, nodes, strict=True)
+        ),
+    )
 
 
 def agreement(state, table):
@@ -275,7 +360,8 @@ def agreement(state, table):
             return state.stats[np.arange(len(table)), table.argmax(axis=1)] / state.mass
         if not isinstance(state.family, NormalGamma):
             return np.full(len(table), np.nan)
-        (n, u, q), d = state.stats.T, table - state.family.centre
+        (n, u, q) = state.stats.T
+        d = table - state.family.centre
         variance = q[0] / n[0] - (u[0] / n[0]) ** 2
         return 1 - (q - 2 * d * u + d * d * n) / n / variance
 
@@ -285,14 +371,20 @@ class SaidMetaTree(AnsweringMetaTree):
 
     def _said(self, t, split, table):
         state = self._state()
-        return said_tree(state.trees, t, split, lambda node: leaf_of(table[node], self.lines_), self.columns_,
-                         self._classes())
+        return said_tree(
+            state.trees,
+            t,
+            split,
+            lambda node: leaf_of(table[node], self.lines_),
+            self.columns_,
+            self._classes(),
+        )
 
     def _own_answers(self):
         """(S, …) what each node answers when it is a leaf."""
         state = self._state()
         if self.lines_ is not None:
-            return self.lines_.in_units(state.params[:, 2:3 + len(self.lines_.used)])
+            return self.lines_.in_units(state.params[:, 2 : 3 + len(self.lines_.used)])
         return state.family.mean(state.params)
 
     def to_tree(self, t=None):
@@ -301,15 +393,19 @@ class SaidMetaTree(AnsweringMetaTree):
         n_trees = state.trees.skeleton.n_trees
         if t is None and n_trees > 1:
             raise ValueError(f"t must name one of the {n_trees} meta-trees, got None")
-        return self._said(t or 0, state.trees.skeleton.first >= 0, answers_of(state, self.lines_, state.table))
+        return self._said(
+            t or 0, state.trees.skeleton.first >= 0, answers_of(state, self.lines_, state.table)
+        )
 
     @property
     def rules_(self):
         """The rules of `to_tree()`, with support and coverage in training; they predict exactly what `predict` does."""
         state = self._state()
         if state.trees.skeleton.n_trees > 1:
-            raise AttributeError(f"a forest of {state.trees.skeleton.n_trees} meta-trees has no rules_, its answer is "
-                                 "an average over trees; see map_tree_, to_tree(t), or a RuleMixture of it")
+            raise AttributeError(
+                f"a forest of {state.trees.skeleton.n_trees} meta-trees has no rules_, its answer is "
+                "an average over trees; see map_tree_, to_tree(t), or a RuleMixture of it"
+            )
         return measured_rules(state, self.lines_, self.columns_, self._classes())
 
     @property
@@ -321,8 +417,10 @@ class SaidMetaTree(AnsweringMetaTree):
 
     def sample_trees(self, n_samples=1, random_state=None):
         """Prunings drawn from the posterior, a list of `rules.Tree`; of a forest, trees by `tree_weights_` first."""
-        state, rng = self._state(), np.random.default_rng(entropy_of(random_state))
-        found, table = [], self._own_answers()
+        state = self._state()
+        rng = np.random.default_rng(entropy_of(random_state))
+        found = []
+        table = self._own_answers()
         for t in rng.choice(state.trees.skeleton.n_trees, n_samples, p=self.tree_weights_):
             found.append(self._said(int(t), draw(state.posterior, rng), table))
         return found
@@ -405,15 +503,18 @@ class NumberMetaTree(SaidMetaTree):
     def predict_interval(self, X, level=0.9, calibrated=True):
         """(n, 2) bounds between which y lies with probability `level`.
 
-        They are quantiles of the predicted mixture; if `calibrated`, and trees were grown here, those between which the
-        share `level` of rows lay that the trees had not seen: out of bag, or left out of one of five more fits.
+        They are quantiles of the predicted mixture; if `calibrated`, and trees were grown here,
+        those between which the share `level` of rows lay that the trees had not seen: out of bag,
+        or left out of one of five more fits.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}")
         check_is_fitted(self)
         if calibrated and self.pit_ is not None and len(self.pit_):
             level = float(np.clip(np.quantile(self.pit_, level), 1e-6, 1 - 1e-6))
-        return np.stack([self.predict_quantile(X, (1 + side * level) / 2) for side in (-1, 1)], axis=1)
+        return np.stack(
+            [self.predict_quantile(X, (1 + side * level) / 2) for side in (-1, 1)], axis=1
+        )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-classifier
 class MetaTreeClassifier(ClassifierMixin, ClassMetaTree):
@@ -422,24 +523,26 @@ class MetaTreeClassifier(ClassifierMixin, ClassMetaTree):
     Parameters
     ----------
     estimator : None, or what is pruned
-        None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn. An unfitted tree or forest
-        is cloned and fitted; a fitted one (of any library that `ensembles` reads) or a `rules.Tree`, or a list of
-        them, is used as it is. A list of columns of codes 0, 1, 2, … asks one of them a level.
+        None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn. An
+        unfitted tree or forest is cloned and fitted; a fitted one (of any library that `ensembles`
+        reads) or a `rules.Tree`, or a list of them, is used as it is. A list of columns of codes 0,
+        1, 2, … asks one of them a level.
     n_trees, max_depth : int, int or None; 1, 10
-        Trees, and the most questions on a path, where they are grown here. None: no limit; with a list of columns,
-        as deep as it takes to tell the rows apart.
+        Trees, and the most questions on a path, where they are grown here. None: no limit; with a
+        list of columns, as deep as it takes to tell the rows apart.
     leaf : "categorical", "bernoulli" or a family of `conjugate`, "categorical"
         The model in the leaves.
     prior : float or None, None
-        How many rows of each class the prior of a leaf is worth. None: 1; in a bagged forest, what does best out of
-        bag.
+        How many rows of each class the prior of a leaf is worth. None: 1; in a bagged forest, what
+        does best out of bag.
     split_prob : float, sequence or None, None
-        g, the prior probability that a node splits; several: one a level, the last for all deeper ones. None: 0.5; in
-        a bagged forest, what does best out of bag.
+        g, the prior probability that a node splits; several: one a level, the last for all deeper
+        ones. None: 0.5; in a bagged forest, what does best out of bag.
     tree_weights : "equal" or "evidence", "equal"
         How a forest weighs its trees.
     bootstrap : bool, True
-        Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample of its own.
+        Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample of its
+        own.
     leaf_features : list of names or positions, or None
         For equations in leaves; not used here.
     n_jobs, random_state : None, None
@@ -454,11 +557,12 @@ class MetaTreeClassifier(ClassifierMixin, ClassMetaTree):
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
         Evidence of all rows, by each tree, the trees' weights, and how many trees those amount to.
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; shares of questions; sums, prior and posterior; names; the fitted model.
+        The distribution over prunings; shares of questions; sums, prior and posterior; names; the
+        fitted model.
 
-    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of as many. All rows
-    weigh the prunings, every row those of every tree: a bag is of the sample alone. `fit_chunks` takes rows that do not
-    fit in memory, `fit` also Dask collections.
+    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
+    as many. All rows weigh the prunings, every row those of every tree: a bag is of the sample
+    alone. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
 
     Source: Nakahara & Matsushima, Batch Updating of a Posterior Tree Distribution over a Meta-Tree.
     """
@@ -474,9 +578,11 @@ class MetaTreeRegressor(RegressorMixin, NumberMetaTree):
     leaf : "normal", "linear", "poisson", "exponential" or a family of `conjugate`, "normal"
         The model in the leaves: a number, an equation of all columns, a count, a waiting time.
     prior : float or None, None
-        How many rows the prior of a leaf is worth. None: 0.5; in a bagged forest, what does best out of bag.
+        How many rows the prior of a leaf is worth. None: 0.5; in a bagged forest, what does best
+        out of bag.
     leaf_features : list of names or positions, or None
-        Columns that equations may hold, with leaf="linear"; None: all that are numbers without gaps.
+        Columns that equations may hold, with leaf="linear"; None: all that are numbers without
+        gaps.
 
     Attributes
     ----------
@@ -484,16 +590,40 @@ class MetaTreeRegressor(RegressorMixin, NumberMetaTree):
     feature_importances_, state_, columns_, estimator_
         As in `MetaTreeClassifier`.
     pit_ : array (m,) or None
-        For rows that trees had not seen, the smallest central interval that held y; intervals are calibrated by it.
+        For rows that trees had not seen, the smallest central interval that held y; intervals are
+        calibrated by it.
 
-    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of as many. All rows
-    weigh the prunings, every row those of every tree: a bag is of the sample alone. `fit_chunks` takes rows that do not
-    fit in memory, `fit` also Dask collections.
+    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
+    as many. All rows weigh the prunings, every row those of every tree: a bag is of the sample
+    alone. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
 
     Source: Nakahara & Matsushima, Batch Updating of a Posterior Tree Distribution over a Meta-Tree.
     """
 
-    def __init__(self, estimator=None, n_trees=1, max_depth=10, leaf="normal", prior=None, split_prob=None,
-                 tree_weights="equal", bootstrap=True, leaf_features=None, n_jobs=None, random_state=None):
-        super().__init__(estimator, n_trees, max_depth, leaf, prior, split_prob, tree_weights, bootstrap,
-                         leaf_features, n_jobs, random_state)
+    def __init__(
+        self,
+        estimator=None,
+        n_trees=1,
+        max_depth=10,
+        leaf="normal",
+        prior=None,
+        split_prob=None,
+        tree_weights="equal",
+        bootstrap=True,
+        leaf_features=None,
+        n_jobs=None,
+        random_state=None,
+    ):
+        super().__init__(
+            estimator,
+            n_trees,
+            max_depth,
+            leaf,
+            prior,
+            split_prob,
+            tree_weights,
+            bootstrap,
+            leaf_features,
+            n_jobs,
+            random_state,
+        )

@@ -15,8 +15,16 @@ from functools import cached_property
 import numpy as np
 from sklearn.base import is_classifier
 
-from .conjugate import (BetaBernoulli, DirichletCategorical, GammaExponential, GammaPoisson, LinearNormalGamma,
-                                 Mixture, NormalGamma, sums)
+from fabinterp.metatree.conjugate import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    LinearNormalGamma,
+    Mixture,
+    NormalGamma,
+    sums,
+)
 from .prunings import Posterior, average, prior, reweigh, stops, sum_up, weigh
 from .representative import Levels, Trees, positions, separate
 from ..rules.core import Leaf
@@ -24,7 +32,10 @@ from ..rows.tables import unit_of
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-family
 NOISE = 0.02  # the prior takes at most this share of the variance of y for noise
-FAMILIES = {"classes": ("categorical", "bernoulli"), "numbers": ("normal", "linear", "poisson", "exponential")}
+FAMILIES = {
+    "classes": ("categorical", "bernoulli"),
+    "numbers": ("normal", "linear", "poisson", "exponential"),
+}
 
 
 def family_of(leaf, strength, y, w, n_classes, p):
@@ -51,19 +62,28 @@ def check_leaf(estimator):
     leaf = estimator.leaf
     if isinstance(leaf, str) and leaf in names:
         return
-    if isinstance(leaf, str) or not hasattr(leaf, "log_evidence") or \
-            hasattr(leaf, "n_classes") != is_classifier(estimator):
-        raise ValueError(f"leaf must be {', '.join(map(repr, names))} or a family of `conjugate` for the task, "
-                         f"got {leaf!r}")
+    if (
+        isinstance(leaf, str)
+        or not hasattr(leaf, "log_evidence")
+        or hasattr(leaf, "n_classes") != is_classifier(estimator)
+    ):
+        raise ValueError(
+            f"leaf must be {', '.join(map(repr, names))} or a family of `conjugate` for the task, "
+            f"got {leaf!r}"
+        )
 
 
 def check_target(family, y, classes):
     """Refuse a target (n,) that the leaves cannot have."""
     if classes is not None:
         if family.n_classes != len(classes):
-            raise ValueError(f"leaf must be a family of {len(classes)} classes, got one of {family.n_classes}")
+            raise ValueError(
+                f"leaf must be a family of {len(classes)} classes, got one of {family.n_classes}"
+            )
     elif isinstance(family, GammaPoisson) and (np.any(y < 0) or np.any(y != np.floor(y))):
-        raise ValueError(f"y must hold counts 0, 1, 2, … for leaf='poisson', got {y[(y < 0) | (y != np.floor(y))][0]}")
+        raise ValueError(
+            f"y must hold counts 0, 1, 2, … for leaf='poisson', got {y[(y < 0) | (y != np.floor(y))][0]}"
+        )
     elif isinstance(family, GammaExponential) and np.any(y < 0):
         raise ValueError(f"y must not be negative for leaf='exponential', got {y.min()}")
 
@@ -72,18 +92,23 @@ def split_probs_of(bones, split_prob):
     """(S,) the prior g of each node from one number, or from a number a level, the last for all deeper ones; (2)."""
     g = np.atleast_1d(np.asarray(split_prob, float))
     if g.ndim != 1 or not len(g) or not np.all((g >= 0) & (g <= 1)):
-        raise ValueError(f"split_prob must be a number from 0 to 1, or several, one a level, got {split_prob!r}")
+        raise ValueError(
+            f"split_prob must be a number from 0 to 1, or several, one a level, got {split_prob!r}"
+        )
     return np.repeat(g[np.minimum(np.arange(bones.depth + 1), len(g) - 1)], np.diff(bones.starts))
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-collect
 def collect(family, size, at, y, w, Z=None):
     """(size, m) the sums of rows that end at `at` (n, T), at those leaves; w (n,) or, for each tree, (n, T)."""
-    total, step = 0.0, max(1, 2**18 // at.shape[1])
+    total = 0.0
+    step = max(1, 2**18 // at.shape[1])
     for i in range(0, len(y), step):
-        here = at[i:i + step]
+        here = at[i : i + step]
         rows = np.repeat(np.arange(i, i + len(here)), here.shape[1])
-        weight = np.broadcast_to(w[i:i + step].reshape(len(here), -1), here.shape).ravel()
-        total = total + sums(family, here.ravel(), size, y[rows], weight, None if Z is None else Z[rows])
+        weight = np.broadcast_to(w[i : i + step].reshape(len(here), -1), here.shape).ravel()
+        total = total + sums(
+            family, here.ravel(), size, y[rows], weight, None if Z is None else Z[rows]
+        )
     return total
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-state
@@ -108,7 +133,9 @@ class State:
         """(S, …) the prediction at each leaf averaged over all prunings: class shares, means, or lines."""
         lines = isinstance(self.family, LinearNormalGamma)
         q = len(self.family.coef) if lines else 0
-        return average(self.posterior, self.params[:, 2:2 + q] if lines else self.family.mean(self.params))
+        return average(
+            self.posterior, self.params[:, 2 : 2 + q] if lines else self.family.mean(self.params)
+        )
 
     @property
     def mass(self):
@@ -118,12 +145,13 @@ class State:
     @property
     def log_evidence(self):
         """(T,) of all rows by each meta-tree."""
-        return self.posterior.log_q[:self.trees.skeleton.n_trees]
+        return self.posterior.log_q[: self.trees.skeleton.n_trees]
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-next
 def empty_state(trees, family, split_prob):
     """The `State` before any rows."""
-    before, nobody = prior(trees.skeleton, split_probs_of(trees.skeleton, split_prob)), np.zeros(0, int)
+    before = prior(trees.skeleton, split_probs_of(trees.skeleton, split_prob))
+    nobody = np.zeros(0, int)
     design = np.zeros((0, len(family.coef) - 1)) if isinstance(family, LinearNormalGamma) else None
     stats = sums(family, nobody, trees.skeleton.size, nobody, np.zeros(0), design)
     return State(trees, family, before, stats, np.zeros(trees.skeleton.size), before)
@@ -136,7 +164,8 @@ def mass_of(family, stats):
 
 def next_state(state, at_leaves):
     """The `State` once more rows, of sums `at_leaves` (S, m), have come; nodes without any are left alone (15)-(16)."""
-    stats, log_leaf = sum_up(state.trees.skeleton, at_leaves), state.log_leaf.copy()
+    stats = sum_up(state.trees.skeleton, at_leaves)
+    log_leaf = state.log_leaf.copy()
     touched = np.flatnonzero(mass_of(state.family, stats))
     stats = stats + state.stats
     log_leaf[touched] = state.family.log_evidence(stats[touched])
@@ -149,8 +178,12 @@ def next_state(state, at_leaves):
 
 def forgotten(state):
     """The `State` before any rows, of the same trees, leaves and prior."""
-    return replace(state, stats=np.zeros_like(state.stats), log_leaf=np.zeros_like(state.log_leaf),
-                   posterior=state.before)
+    return replace(
+        state,
+        stats=np.zeros_like(state.stats),
+        log_leaf=np.zeros_like(state.log_leaf),
+        posterior=state.before,
+    )
 
 
 def with_prior(state, split_prob):
@@ -162,7 +195,8 @@ def with_prior(state, split_prob):
 def deeper_state(state, split_prob, codes, rows):
     """The `State` of a tree without end once rows with codes (n, D) and sums (n, m) have come (17)-(19).
 
-    A leaf that held one point and now holds two gets what lies below it; the old sums go where the old point goes.
+    A leaf that held one point and now holds two gets what lies below it; the old sums go where the
+    old point goes.
     """
     levels = state.trees
     points = np.concatenate([levels.points, codes])
@@ -187,7 +221,9 @@ class Lines:
         """(n, p) the design of encoded rows; ValueError where a column has a gap."""
         found = (Z[:, list(self.used)] - self.centre) / self.spread
         if np.isnan(found).any():
-            raise ValueError("X must hold numbers in the columns that equations use, got missing values")
+            raise ValueError(
+                "X must hold numbers in the columns that equations use, got missing values"
+            )
         return found
 
     def in_units(self, coef):
@@ -198,10 +234,17 @@ class Lines:
 
 def lines_of(chunked, names):
     """The `Lines` of a table: columns of numbers that vary and have no gaps, among those named; units of its sample."""
-    training, gaps = chunked.sample, chunked.gaps()
-    Z, w, columns = training.Z, training.w, training.columns
+    training = chunked.sample
+    gaps = chunked.gaps()
+    Z = training.Z
+    w = training.w
+    columns = training.columns
     named = range(Z.shape[1]) if names is None else positions(names, columns)
-    used = [j for j in named if columns.categories[j] in (None, (False, True)) and not gaps[j] and np.ptp(Z[:, j]) > 0]
+    used = [
+        j
+        for j in named
+        if columns.categories[j] in (None, (False, True)) and not gaps[j] and np.ptp(Z[:, j]) > 0
+    ]
     units = np.array([unit_of(Z[:, j], w) for j in used]).reshape(-1, 2)
     return Lines(tuple(used), units[:, 0], units[:, 1])
 
@@ -228,7 +271,8 @@ def leaf_of(row, lines):
     return Leaf(float(row[0]), lines.used, tuple(row[1:].tolist()))
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-oob
-STRENGTHS, SPLIT_PROBS = (0.001, 0.01, 0.1, 0.3, 1.0), (0.99, 0.9, 0.5)  # tried out of bag, the least prior first
+STRENGTHS = (0.001, 0.01, 0.1, 0.3, 1.0)  # tried out of bag, the least prior first
+SPLIT_PROBS = (0.99, 0.9, 0.5)
 
 
 def unseen(own):
@@ -239,7 +283,8 @@ def unseen(own):
 
 def oob_losses(state, at, share, y):
     """(n,) loss, log loss or squared error, of each row's average over the trees that did not see it; 0 if all did."""
-    table, told = state.table, share.any(axis=1)
+    table = state.table
+    told = share.any(axis=1)
     found = np.zeros((len(y), *table.shape[1:]))
     for t, part in enumerate(share.T):
         found += part.reshape(-1, *(1,) * (table.ndim - 1)) * table.take(at[:, t], axis=0)
@@ -269,6 +314,15 @@ def mixture_of(state, at, shares, design=None):
     row, node, weight = stops(state.posterior, at.ravel())
     weight = weight * shares.ravel()[row]
     on = weight > 1e-12
-    row, node, weight = row[on] // at.shape[1], node[on], weight[on]
+    row = row[on] // at.shape[1]
+    node = node[on]
+    weight = weight[on]
     weight = weight / np.bincount(row, weight, len(at))[row]
-    return Mixture(state.family, row, weight, state.params[node], len(at), None if design is None else design[row])
+    return Mixture(
+        state.family,
+        row,
+        weight,
+        state.params[node],
+        len(at),
+        None if design is None else design[row],
+    )

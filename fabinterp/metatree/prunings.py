@@ -34,7 +34,10 @@ class Skeleton:
     @cached_property
     def siblings(self):
         """For each level, slices of all first children, all second children, …."""
-        return tuple(tuple(slice(s.start + m, s.stop, self.arity) for m in range(self.arity)) for s in self.levels)
+        return tuple(
+            tuple(slice(s.start + m, s.stop, self.arity) for m in range(self.arity))
+            for s in self.levels
+        )
 
     @cached_property
     def parent(self):
@@ -61,8 +64,11 @@ class Skeleton:
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-make
 def skeleton(children, roots=(0,)):
     """The `Skeleton` of trees given by `children` (m, M), -1 at leaves, and `order` (S,): the nodes it lists."""
-    children, level = np.asarray(children), np.asarray(roots)
-    order, inner, start = [], [], 0
+    children = np.asarray(children)
+    level = np.asarray(roots)
+    order = []
+    inner = []
+    start = 0
     while len(level):
         asks = np.flatnonzero(children[level, 0] >= 0)
         order.append(level)
@@ -76,7 +82,9 @@ def skeleton(children, roots=(0,)):
 def perfect(arity, depth):
     """The `Skeleton` of one tree in which every path asks `depth` questions: child m of node s is M s + 1 + m."""
     starts = np.concatenate([[0], np.cumsum(arity ** np.arange(depth + 1))])
-    return Skeleton(arity, starts, tuple(slice(a, b) for a, b in zip(starts[:-2], starts[1:-1], strict=True)))
+    return Skeleton(
+        arity, starts, tuple(slice(a, b) for a, b in zip(starts[:-2], starts[1:-1], strict=True))
+    )
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-path
 def path_to(tree, leaf):
@@ -126,14 +134,18 @@ class Posterior:
     tree: Skeleton
     log_split: np.ndarray  # (S,) log g, -inf at leaves
     log_stop: np.ndarray  # (S,) log (1 - g)
-    log_q: np.ndarray  # (S,) log evidence of the rows below each node, averaged over all that may be there
+    log_q: (
+        np.ndarray
+    )  # (S,) log evidence of the rows below each node, averaged over all that may be there
 
     @cached_property
     def log_reach(self):
         """(S,) log probability that a node is not cut off."""
         found = np.zeros(self.tree.size)
         for d, nodes in enumerate(self.tree.inner):
-            found[self.tree.levels[d + 1]] = np.repeat(found[nodes] + self.log_split[nodes], self.tree.arity)
+            found[self.tree.levels[d + 1]] = np.repeat(
+                found[nodes] + self.log_split[nodes], self.tree.arity
+            )
         return found
 
     @cached_property
@@ -168,7 +180,9 @@ def weigh(before, log_leaf):
 
     Theorem 1, (9)-(11), in log space.
     """
-    tree, log_q, split = before.tree, np.array(log_leaf, float), before.log_split.copy()
+    tree = before.tree
+    log_q = np.array(log_leaf, float)
+    split = before.log_split.copy()
     stop = before.log_stop + log_q
     for d in reversed(range(tree.depth)):
         nodes = tree.inner[d]
@@ -180,24 +194,30 @@ def weigh(before, log_leaf):
 def sequential_step(log_split, log_stop, path, log_predictive):
     """One row of Proposition 1 (5)-(8), in place: log probability of its y, averaged over all prunings so far.
 
-    `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to root and
-    `log_predictive` what each of them, as a leaf, gives its y.
+    `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to
+    root and `log_predictive` what each of them, as a leaf, gives its y.
     """
     log_q = log_predictive[0]
     for node, alone in zip(path[1:], log_predictive[1:], strict=True):
-        split, stop = log_split[node] + log_q, log_stop[node] + alone
+        split = log_split[node] + log_q
+        stop = log_stop[node] + alone
         log_q = np.logaddexp(split, stop)
-        log_split[node], log_stop[node] = split - log_q, stop - log_q
+        log_split[node] = split - log_q
+        log_stop[node] = stop - log_q
     return log_q
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def reweigh(before, after, log_leaf, touched):
     """The `Posterior` once rows have come to the nodes `touched`: `after` everywhere else (15)-(16).
 
-    `before` is the prior, `log_leaf` (S,) the evidence of all rows so far; `touched` ascends, parents included.
+    `before` is the prior, `log_leaf` (S,) the evidence of all rows so far; `touched` ascends,
+    parents included.
     """
-    tree, children = before.tree, np.arange(before.tree.arity)
-    log_split, log_stop, log_q = after.log_split.copy(), after.log_stop.copy(), after.log_q.copy()
+    tree = before.tree
+    children = np.arange(before.tree.arity)
+    log_split = after.log_split.copy()
+    log_stop = after.log_stop.copy()
+    log_q = after.log_q.copy()
     log_q[touched] = log_leaf[touched]
     levels = np.split(touched, np.searchsorted(touched, tree.starts[1:-1]))
     for nodes in reversed(levels):
@@ -205,7 +225,9 @@ def reweigh(before, after, log_leaf, touched):
         split = before.log_split[nodes] + log_q[tree.first[nodes][:, None] + children].sum(axis=1)
         stop = before.log_stop[nodes] + log_leaf[nodes]
         total = np.logaddexp(split, stop)
-        log_q[nodes], log_split[nodes], log_stop[nodes] = total, split - total, stop - total
+        log_q[nodes] = total
+        log_split[nodes] = split - total
+        log_stop[nodes] = stop - total
     return Posterior(tree, log_split, log_stop, log_q)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-average
@@ -220,23 +242,30 @@ def average(posterior, values):
 
 def stops(posterior, at):
     """The nodes where the path of each row to its leaf `at` (n,) may stop: row (m,), node (m,), weight (m,)."""
-    row, node, rows, nodes = np.arange(len(at)), np.asarray(at), [], []
+    row = np.arange(len(at))
+    node = np.asarray(at)
+    rows = []
+    nodes = []
     while len(row):
         rows.append(row)
         nodes.append(node)
         node = posterior.tree.parent[node]
-        row, node = row[node >= 0], node[node >= 0]
-    row, node = np.concatenate(rows), np.concatenate(nodes)
+        row = row[node >= 0]
+        node = node[node >= 0]
+    row = np.concatenate(rows)
+    node = np.concatenate(nodes)
     likely = posterior.leaf_prob[node] > 1e-15
     order = np.argsort(row[likely], kind="stable")
-    row, node = row[likely][order], node[likely][order]
+    row = row[likely][order]
+    node = node[likely][order]
     return row, node, posterior.leaf_prob[node]
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-likeliest
 def kept(tree, split):
     """(S,) bool: nodes that split and are not cut off, where `split` (S,) says what each would do if reached."""
-    found, open_ = np.zeros(tree.size, bool), np.zeros(tree.size, bool)
-    open_[:tree.n_trees] = True
+    found = np.zeros(tree.size, bool)
+    open_ = np.zeros(tree.size, bool)
+    open_[: tree.n_trees] = True
     for d, nodes in enumerate(tree.inner):
         found[nodes] = open_[nodes] & split[nodes]
         open_[tree.levels[d + 1]] = np.repeat(found[nodes], tree.arity)
@@ -245,14 +274,15 @@ def kept(tree, split):
 
 def likeliest(posterior):
     """The most probable pruning of each tree: (S,) bool, the nodes that split, and (T,) its log probability."""
-    tree, best = posterior.tree, posterior.log_stop.copy()
+    tree = posterior.tree
+    best = posterior.log_stop.copy()
     split = np.zeros(tree.size, bool)
     for d in reversed(range(tree.depth)):
         nodes = tree.inner[d]
         gain = posterior.log_split[nodes] + below(tree, best, d)
         split[nodes] = gain > best[nodes]
         best[nodes] = np.maximum(gain, best[nodes])
-    return kept(tree, split), best[:tree.n_trees]
+    return kept(tree, split), best[: tree.n_trees]
 
 
 def draw(posterior, rng):

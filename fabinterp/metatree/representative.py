@@ -53,21 +53,27 @@ class Trees:
     def tree(self, t):
         """The representative tree t, and where in the skeleton its nodes stand."""
         tree = self.source[t] if isinstance(self.source, tuple) else tree_of(self.source, t)
-        return tree, self.place[self.starts[t]:self.starts[t] + len(tree.splits)]
+        return tree, self.place[self.starts[t] : self.starts[t] + len(tree.splits)]
 
     def questions(self, t):
         """The question and the children (no, yes) at each inner node of tree t, by place in the skeleton."""
         tree, at = self.tree(t)
-        return {int(at[i]): (split, int(at[tree.no[i]]), int(at[tree.yes[i]]))
-                for i, split in enumerate(tree.splits) if split is not None}
+        return {
+            int(at[i]): (split, int(at[tree.no[i]]), int(at[tree.yes[i]]))
+            for i, split in enumerate(tree.splits)
+            if split is not None
+        }
 
     @cached_property
     def feature(self):
         """(S,) the column asked about, -1 at leaves and where a question is about several."""
         found = np.full(self.skeleton.size, -1)
         if isinstance(self.source, tuple):
-            asked = [s.features[0] if s is not None and len(s.features) == 1 else -1
-                     for tree in self.source for s in tree.splits]
+            asked = [
+                s.features[0] if s is not None and len(s.features) == 1 else -1
+                for tree in self.source
+                for s in tree.splits
+            ]
             found[self.place] = asked
         else:
             found[self.place] = self.source.nodes.feature
@@ -77,8 +83,10 @@ class Trees:
 def trees_of(parts, columns, source, fast=()):
     """`Trees` from the (no, yes) arrays of each tree, leaves -1."""
     starts = np.cumsum([0, *(len(no) for no, _ in parts)])
-    children = [np.where(np.stack([no, yes], 1) < 0, -1, np.stack([no, yes], 1) + start)
-                for (no, yes), start in zip(parts, starts, strict=False)]
+    children = [
+        np.where(np.stack([no, yes], 1) < 0, -1, np.stack([no, yes], 1) + start)
+        for (no, yes), start in zip(parts, starts, strict=False)
+    ]
     bones, order = skeleton(np.concatenate(children), starts[:-1])
     place = np.empty(len(order), np.intp)
     place[order] = np.arange(len(order))
@@ -88,9 +96,12 @@ def trees_of(parts, columns, source, fast=()):
 def ensemble_trees(ensemble, fast=()):
     """`Trees` of a trained ensemble as `ensembles.read_ensemble` gives it."""
     nodes = ensemble.nodes
-    asks, ends = nodes.feature >= 0, [*nodes.roots[1:], len(nodes.feature)]
-    parts = [tuple(np.where(asks[a:b], side[a:b] - a, -1) for side in (nodes.no, nodes.yes))
-             for a, b in zip(nodes.roots, ends, strict=True)]
+    asks = nodes.feature >= 0
+    ends = [*nodes.roots[1:], len(nodes.feature)]
+    parts = [
+        tuple(np.where(asks[a:b], side[a:b] - a, -1) for side in (nodes.no, nodes.yes))
+        for a, b in zip(nodes.roots, ends, strict=True)
+    ]
     return trees_of(parts, ensemble.columns, ensemble, fast)
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-levels
@@ -102,7 +113,9 @@ class Levels:
     features: tuple[int, ...]  # (D,)
     fill: np.ndarray  # (D,) the code that stands for a gap
     columns: Columns
-    points: np.ndarray | None = None  # (m, D) the codes at leaves that hold one point only: there is more below them
+    points: np.ndarray | None = (
+        None  # (m, D) the codes at leaves that hold one point only: there is more below them
+    )
     spots: np.ndarray | None = None  # (m,) the leaves where they are
 
     def codes(self, Z):
@@ -120,7 +133,8 @@ class Levels:
         if self.points is None:
             power = self.skeleton.arity ** np.arange(codes.shape[1])[::-1]
             return self.skeleton.starts[-2] + codes @ power
-        first, node = self.skeleton.first, np.zeros(len(codes), np.intp)
+        first = self.skeleton.first
+        node = np.zeros(len(codes), np.intp)
         for column in codes.T:
             deeper = first[node] >= 0
             node = np.where(deeper, first[node] + column, node)
@@ -129,8 +143,14 @@ class Levels:
     @cached_property
     def weights(self):
         """(d,) what a code in each column adds to the number of the leaf, in a perfect tree."""
-        found = np.zeros(len(self.columns.names), np.float32 if self.skeleton.size < 2**23 else float)
-        np.add.at(found, list(self.features), float(self.skeleton.arity) ** np.arange(len(self.features))[::-1])
+        found = np.zeros(
+            len(self.columns.names), np.float32 if self.skeleton.size < 2**23 else float
+        )
+        np.add.at(
+            found,
+            list(self.features),
+            float(self.skeleton.arity) ** np.arange(len(self.features))[::-1],
+        )
         return found
 
     def cells_of_codes(self, X):
@@ -148,26 +168,36 @@ class Levels:
 
     def questions(self, t):
         """Question and children at each inner node; more than two children are told apart by several questions."""
-        return {int(node): halves(self, d, int(self.skeleton.first[node]), 0, self.skeleton.arity)
-                for d, nodes in enumerate(self.skeleton.inner) for node in np.arange(self.skeleton.size)[nodes]}
+        return {
+            int(node): halves(self, d, int(self.skeleton.first[node]), 0, self.skeleton.arity)
+            for d, nodes in enumerate(self.skeleton.inner)
+            for node in np.arange(self.skeleton.size)[nodes]
+        }
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-halves
 def halves(levels, d, first, low, high):
     """Child `first + low` if that is all, else a question that parts codes low..high-1 of level d, and both parts."""
     if high - low == 1:
         return first + low
-    middle, j = (low + high) // 2, levels.features[d]
-    gap, labels = bool(levels.fill[d] >= middle), levels.columns.categories[j]
+    middle = (low + high) // 2
+    j = levels.features[d]
+    gap = bool(levels.fill[d] >= middle)
+    labels = levels.columns.categories[j]
     split = Split((j,), middle - 0.5, missing=gap)
     if labels is not None:
-        split = Split((j,), categories=tuple(range(middle, max(len(labels), middle + 1))), missing=gap)
+        split = Split(
+            (j,), categories=tuple(range(middle, max(len(labels), middle + 1))), missing=gap
+        )
     return split, halves(levels, d, first, low, middle), halves(levels, d, first, middle, high)
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-separate
 def separate(codes, arity):
     """`Skeleton` that stops where rows (n, D) of codes no longer differ (17), each row's leaf, and its level count."""
     codes = np.asarray(codes)
-    node, inner, starts, here = np.zeros(len(codes), np.intp), [], [0, 1], np.arange(len(codes))
+    node = np.zeros(len(codes), np.intp)
+    inner = []
+    starts = [0, 1]
+    here = np.arange(len(codes))
     for column in codes.T:
         order = np.argsort(node[here], kind="stable")
         here = here[order]
@@ -179,7 +209,8 @@ def separate(codes, arity):
         inner.append(node[here[group]][differ])
         sizes = np.diff(np.append(group, len(here)))
         rank = np.repeat(np.where(differ, np.cumsum(differ) - 1, -1), sizes)
-        here, rank = here[rank >= 0], rank[rank >= 0]
+        here = here[rank >= 0]
+        rank = rank[rank >= 0]
         node[here] = starts[-1] + arity * rank + column[here]
         starts.append(starts[-1] + arity * len(inner[-1]))
     return Skeleton(arity, np.array(starts), tuple(inner)), node
@@ -192,10 +223,13 @@ def arity_of(Z, features, columns):
     """M, the most codes in a column; ValueError where a column does not hold codes 0, 1, 2, …."""
     most = 2
     for j in features:
-        labels, x = columns.categories[j], Z[:, j][~np.isnan(Z[:, j])]
+        labels = columns.categories[j]
+        x = Z[:, j][~np.isnan(Z[:, j])]
         if labels is None and (np.any(x < 0) or np.any(x != np.floor(x)) or np.any(x > 1000)):
-            raise ValueError(f"estimator must name columns of labels or of codes 0, 1, 2, …, "
-                             f"got {few([columns.names[j]])} with {x[(x < 0) | (x != np.floor(x)) | (x > 1000)][0]}")
+            raise ValueError(
+                f"estimator must name columns of labels or of codes 0, 1, 2, …, "
+                f"got {few([columns.names[j]])} with {x[(x < 0) | (x != np.floor(x)) | (x > 1000)][0]}"
+            )
         most = max(most, int(x.max(initial=0)) + 1 if labels is None else len(labels))
     return most
 
@@ -224,7 +258,8 @@ def _points(part, levels):
 def levels_of(chunked, features, max_depth):
     """`Levels` over these columns: perfect to `max_depth`, or, if None, as deep as the rows differ (Corollary 2).
 
-    `chunked`: the rows, a `chunks.Chunked`; a gap is filled with the code that is commonest in their sample.
+    `chunked`: the rows, a `chunks.Chunked`; a gap is filled with the code that is commonest in
+    their sample.
     """
     columns = chunked.sample.columns
     arity = int(chunked.rows.sum(_most_codes, features, columns).value)
@@ -236,8 +271,10 @@ def levels_of(chunked, features, max_depth):
         bones, spots = separate(points, arity)
         return replace(found, skeleton=bones, points=points, spots=spots)
     if arity ** len(features) > MOST_NODES:
-        raise ValueError(f"estimator must name fewer columns, or max_depth be None: {len(features)} levels of "
-                         f"{arity} codes are more than {MOST_NODES} nodes")
+        raise ValueError(
+            f"estimator must name fewer columns, or max_depth be None: {len(features)} levels of "
+            f"{arity} codes are more than {MOST_NODES} nodes"
+        )
     return Levels(perfect(arity, len(features)), features, fill, columns)
 
 
@@ -249,10 +286,14 @@ def commonest_known(x):
 # %% ../../nbs/metatree/02_representative.ipynb #rep-positions
 def positions(names, columns):
     """The positions of columns given by name or position; ValueError for what is none."""
-    place = {name: j for j, name in enumerate(columns.names)} | {j: j for j in range(len(columns.names))}
+    place = {name: j for j, name in enumerate(columns.names)} | {
+        j: j for j in range(len(columns.names))
+    }
     unknown = [name for name in names if isinstance(name, bool) or name not in place]
     if unknown or not names or len({place[name] for name in names}) < len(names):
-        raise ValueError(f"estimator must list columns of X once each, {few(columns.names)}, got {list(names)[:5]}")
+        raise ValueError(
+            f"estimator must list columns of X once each, {few(columns.names)}, got {list(names)[:5]}"
+        )
     return [place[name] for name in names]
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-model
@@ -268,29 +309,41 @@ def is_fitted(model):
 def default_model(estimator, seed):
     """The unfitted scikit-learn tree or forest that grows the representative trees."""
     several = estimator.n_trees > 1
-    kinds = (RandomForestClassifier, DecisionTreeClassifier) if is_classifier(estimator) else \
-        (RandomForestRegressor, DecisionTreeRegressor)
+    kinds = (
+        (RandomForestClassifier, DecisionTreeClassifier)
+        if is_classifier(estimator)
+        else (RandomForestRegressor, DecisionTreeRegressor)
+    )
     depth = estimator.max_depth
-    grow = {"random_state": seed, "max_depth": depth} if depth != 0 else {
-        "random_state": seed, "max_depth": 1, "min_samples_split": 2**31 - 1}  # scikit-learn has no depth of 0
+    grow = (
+        {"random_state": seed, "max_depth": depth}
+        if depth != 0
+        else {"random_state": seed, "max_depth": 1, "min_samples_split": 2**31 - 1}
+    )  # scikit-learn has no depth of 0
     if not several:
         return kinds[1](**grow)
-    return kinds[0](estimator.n_trees, bootstrap=estimator.bootstrap, n_jobs=estimator.n_jobs, **grow)
+    return kinds[0](
+        estimator.n_trees, bootstrap=estimator.bootstrap, n_jobs=estimator.n_jobs, **grow
+    )
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-short
 def short_thresholds(ensemble, Z):
     """The `Ensemble` with thresholds on numbers of the fewest digits that part the rows Z (n, d) alike."""
-    nodes, threshold = ensemble.nodes, ensemble.nodes.threshold.copy()
+    nodes = ensemble.nodes
+    threshold = ensemble.nodes.threshold.copy()
     waiting = [(int(root), np.arange(len(Z))) for root in nodes.roots]
     while waiting:
         node, rows = waiting.pop()
         j = int(nodes.feature[node])
         if j < 0 or not len(rows):
             continue
-        x, cut = Z[rows, j], nodes.threshold[node]
+        x = Z[rows, j]
+        cut = nodes.threshold[node]
         side = np.where(np.isnan(x), nodes.missing[node], x > cut)
         if nodes.group[node] >= 0:
-            side = np.where(np.isnan(x), nodes.missing[node], np.isin(x, nodes.sets[nodes.group[node]]))
+            side = np.where(
+                np.isnan(x), nodes.missing[node], np.isin(x, nodes.sets[nodes.group[node]])
+            )
         elif ensemble.columns.categories[j] is None and np.any(x <= cut) and np.any(x > cut):
             threshold[node] = shortest(x[x <= cut].max(), x[x > cut].min())
         waiting += [(int(nodes.no[node]), rows[~side]), (int(nodes.yes[node]), rows[side])]
@@ -329,7 +382,8 @@ def representative(estimator, chunked, seed):
     What is grown is grown from the rows of the sample, and the bootstrap is of those.
     """
     training = chunked.sample
-    model, columns = estimator.estimator, training.columns
+    model = estimator.estimator
+    columns = training.columns
     said = given_trees(model)
     if said is not None:
         return trees_of([(tree.no, tree.yes) for tree in said], said[0].columns, said), None, None
@@ -349,7 +403,9 @@ def representative(estimator, chunked, seed):
     own = own_rows(model, rows, training.w) if fit_here else None
     if fit_here and hasattr(model, "tree_"):
         return ensemble_trees(short_thresholds(ensemble, training.Z)), model, own
-    same = fit_here or all(labels is None for labels in columns.categories)  # the model reads the columns as we do
+    same = fit_here or all(
+        labels is None for labels in columns.categories
+    )  # the model reads the columns as we do
     members = getattr(model, "estimators_", [model])
     plain = same and ensemble.link == "mean" and not hasattr(model, "estimators_features_")
     fast = tuple(member.tree_ for member in members) if plain else ()
@@ -359,7 +415,10 @@ def representative(estimator, chunked, seed):
 def said_tree(trees, t, split, leaf, columns, classes):
     """The `rules.Tree` of tree t with the questions of `split` (S,) bool; `leaf(node)` answers elsewhere."""
     questions = trees.questions(t)
-    splits, yes, no, leaves = [], [], [], []
+    splits = []
+    yes = []
+    no = []
+    leaves = []
     waiting = [(t, None, 0)]  # what comes next, and whose child it is
     while waiting:
         item, above, side = waiting.pop()
@@ -378,14 +437,19 @@ def said_tree(trees, t, split, leaf, columns, classes):
 # %% ../../nbs/metatree/02_representative.ipynb #rep-recode
 def in_columns(chunked, columns):
     """The `Chunked` rows in the codes of other `Columns` of the same names, those of a given tree."""
-    training, own = chunked.sample, chunked.sample.columns
+    training = chunked.sample
+    own = chunked.sample.columns
     if len(own.names) != len(columns.names) or (training.framed and own.names != columns.names):
-        raise ValueError(f"estimator must ask about the columns of X, {few(own.names)}, got {few(columns.names)}")
+        raise ValueError(
+            f"estimator must ask about the columns of X, {few(own.names)}, got {few(columns.names)}"
+        )
     for name, ours, theirs in zip(columns.names, own.categories, columns.categories, strict=True):
         if ours is not None and theirs is None:
             raise ValueError(f"estimator must know the labels of column {few([name])}, got numbers")
-    asked = [None if ours is None else theirs
-             for ours, theirs in zip(own.categories, columns.categories, strict=True)]
+    asked = [
+        None if ours is None else theirs
+        for ours, theirs in zip(own.categories, columns.categories, strict=True)
+    ]
     tables = code_tables(own, replace(columns, categories=tuple(asked)))
     sample = replace(training, Z=recoded(training.Z, tables), columns=columns)
     if chunked.whole:

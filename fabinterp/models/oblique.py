@@ -19,8 +19,17 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from ..fab.additive import (AdditiveGaussian, AdditiveSoftmax, Terms, additive_design, additive_gaussian,
-                                additive_softmax, covariance, smoothed_gaussian, smoothed_softmax)
+from fabinterp.fab.additive import (
+    AdditiveGaussian,
+    AdditiveSoftmax,
+    Terms,
+    additive_design,
+    additive_gaussian,
+    additive_softmax,
+    covariance,
+    smoothed_gaussian,
+    smoothed_softmax,
+)
 from ..rows.blocks import in_memory
 from ..fab.experts import variance_floor
 from ..fab.engine import fic
@@ -28,15 +37,25 @@ from ..fab.foba import foba, foba_logistic, foba_softmax
 from ..fab.gates import GateTree, LogisticGate, symmetric
 from ..fab.hme import HME, Table, harden
 from ..search.moves import ask
-from .piecewise import (Intervals, Shares, TreeOfEquations, chosen, leaf_std, one_class, path_matrix, searched,
-                                 tree_of)
+from fabinterp.models.piecewise import (
+    Intervals,
+    Shares,
+    TreeOfEquations,
+    chosen,
+    leaf_std,
+    one_class,
+    path_matrix,
+    searched,
+    tree_of,
+)
 from ..search.planes import FAR, ObliqueGround
 from ..rules.core import Curve, Leaf
 from ..fab.spline import Basis, basis_of
 from ..rows.tables import check_at_least, check_parameters, entropy_of, read_table, unit_of
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design
-TAIL = 0.005  # share of the weight at either end of a feature where curves end and gates' inputs leave [−1, 1]
+# share of the weight at either end of a feature where curves end and gates' inputs leave [−1, 1]
+TAIL = 0.005
 
 
 def _ends(x, w):
@@ -45,8 +64,11 @@ def _ends(x, w):
     if not known.any():
         return 0.0, 0.0
     order = np.argsort(x[known])
-    values, below = x[known][order], np.cumsum(w[known][order])
-    low, high = values[np.searchsorted(below, np.array([TAIL, 1 - TAIL]) * below[-1]).clip(0, len(values) - 1)]
+    values = x[known][order]
+    below = np.cumsum(w[known][order])
+    low, high = values[
+        np.searchsorted(below, np.array([TAIL, 1 - TAIL]) * below[-1]).clip(0, len(values) - 1)
+    ]
     return (float(low), float(high)) if low < high else (float(values[0]), float(values[-1]))
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-curve-design
@@ -54,7 +76,9 @@ def _ends(x, w):
 class CurveDesign:
     """How a table becomes what the mixture reads: a spline basis a feature, and the features that gates may ask."""
 
-    bases: tuple[Basis, ...]  # one a column of the table; those that may not be used have no columns
+    bases: tuple[
+        Basis, ...
+    ]  # one a column of the table; those that may not be used have no columns
     asked: tuple[int, ...]  # columns that gates may ask about
     centre: np.ndarray  # (d,) in units of the table
     half: np.ndarray  # (d,) half the range, 1 for a constant
@@ -90,16 +114,28 @@ def design_of(training, split_features, leaf_features, penalty, **options):
 
     options: n_knots, degree, knots of `basis_of`.
     """
-    Z, w, columns = training.Z, training.w, training.columns
+    Z = training.Z
+    w = training.w
+    columns = training.columns
     in_leaf = chosen(leaf_features, columns, "leaf_features")
-    bases = tuple(basis_of_feature(x, w, labels, use, **options)
-                  for x, labels, use in zip(Z.T, columns.categories, in_leaf, strict=True))
+    bases = tuple(
+        basis_of_feature(x, w, labels, use, **options)
+        for x, labels, use in zip(Z.T, columns.categories, in_leaf, strict=True)
+    )
     ends = np.array([_ends(x, w) for x in Z.T]).reshape(-1, 2)
     half = 0.5 * (ends[:, 1] - ends[:, 0])
     numeric = np.array([labels in (None, (False, True)) for labels in columns.categories])
-    asks = chosen(split_features, columns, "split_features") & numeric & ~np.isnan(Z).any(axis=0) & (half > 0)
-    centre, half = ends.mean(axis=1), np.where(half > 0, half, 1.0)
-    return CurveDesign(bases, tuple(np.flatnonzero(asks).tolist()), centre, half, Terms.of(bases, penalty=penalty))
+    asks = (
+        chosen(split_features, columns, "split_features")
+        & numeric
+        & ~np.isnan(Z).any(axis=0)
+        & (half > 0)
+    )
+    centre = ends.mean(axis=1)
+    half = np.where(half > 0, half, 1.0)
+    return CurveDesign(
+        bases, tuple(np.flatnonzero(asks).tolist()), centre, half, Terms.of(bases, penalty=penalty)
+    )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-leaves
 class _CurveLeaves:
@@ -152,8 +188,15 @@ class NumberLeaves(_CurveLeaves):
         """Coefficients (p, 1), log-likelihood and number of parameters of the best sparse sum of curves (O2)."""
         X = self.design(rows)
         weighted = X * (self.w[rows] / self.var)[:, None]
-        coef = foba(weighted.T @ X, weighted.T @ self.y[rows], 0.0, start=start, groups=self.groups,
-                    group_price=price, ridge=self.bending).coef
+        coef = foba(
+            weighted.T @ X,
+            weighted.T @ self.y[rows],
+            0.0,
+            start=start,
+            groups=self.groups,
+            group_price=price,
+            ridge=self.bending,
+        ).coef
         return self.said(coef[:, None], rows)
 
     def row_lik(self, scores, rows):
@@ -184,7 +227,9 @@ class ClassLeaves(_CurveLeaves):
     terms: Terms
     smooth: float
     n_classes: int
-    slight: float = 0.1  # curvature of a normal prior on every coefficient: classes may be separable
+    slight: float = (
+        0.1  # curvature of a normal prior on every coefficient: classes may be separable
+    )
     exact = False
 
     @property
@@ -199,10 +244,14 @@ class ClassLeaves(_CurveLeaves):
 
     def fit(self, rows, price):
         """Coefficients (p, 1) of the log-odds, or (p, C), log-likelihood and number of parameters (O4)."""
-        X, y, w = self.design(rows), self.y[rows], self.w[rows]
+        X = self.design(rows)
+        y = self.y[rows]
+        w = self.w[rows]
         options = {"groups": self.groups, "group_price": price, "ridge": self.bending}
         if self.n_classes == 2:
-            return self.said(foba_logistic(X, y.astype(float), w, 0.0, **options).coef[:, None], rows)
+            return self.said(
+                foba_logistic(X, y.astype(float), w, 0.0, **options).coef[:, None], rows
+            )
         return self.said(foba_softmax(X, np.eye(self.n_classes)[y], w, 0.0, **options).coef, rows)
 
     def row_lik(self, scores, rows):
@@ -217,7 +266,9 @@ class ClassLeaves(_CurveLeaves):
         if self.n_classes == 2:
             prob = expit(scores[:, 0])
             return w * np.maximum(prob * (1 - prob), 1e-4), (w * (self.y[rows] - prob))[:, None]
-        return 0.5 * w, w[:, None] * (np.eye(self.n_classes)[self.y[rows]] - softmax(scores, axis=1))
+        return 0.5 * w, w[:, None] * (
+            np.eye(self.n_classes)[self.y[rows]] - softmax(scores, axis=1)
+        )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground
 RESOLUTION = 0.1  # the search sees no noise of less than this share of y's standard deviation
@@ -233,12 +284,34 @@ def leaves_of(design, table, y, w, n_classes, smooth):
     return NumberLeaves(table.Z, y, w, design.terms, smooth, 1.0, floor)
 
 
-def ground_of(design, table, y, w, n_classes, smooth, penalty, min_mass, max_depth, max_components, max_features):
+def ground_of(
+    design,
+    table,
+    y,
+    w,
+    n_classes,
+    smooth,
+    penalty,
+    min_mass,
+    max_depth,
+    max_components,
+    max_features,
+):
     """The `planes.ObliqueGround` of a problem: experts, scaled features and prices (O5)."""
     least = max(min_mass * w.sum(), min(MIN_ROWS, 0.25 * w.sum()), 1e-9)
-    return ObliqueGround(leaves_of(design, table, y, w, n_classes, smooth), table.codes, None, w, penalty, least,
-                         max_depth, design.asked, float(np.log(max(1, len(design.asked)))),
-                         most_tips=max_components, max_features=max_features)
+    return ObliqueGround(
+        leaves_of(design, table, y, w, n_classes, smooth),
+        table.codes,
+        None,
+        w,
+        penalty,
+        least,
+        max_depth,
+        design.asked,
+        float(np.log(max(1, len(design.asked)))),
+        most_tips=max_components,
+        max_features=max_features,
+    )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-model
 def gates_of(tree):
@@ -248,12 +321,19 @@ def gates_of(tree):
 
 def model_of(ground, tree):
     """The `hme.HME` that a tree of planes is."""
-    tips, experts = tree.tips(), ground.experts
+    tips = tree.tips()
+    experts = ground.experts
     coef = np.array([tip.coef for tip in tips])
     smooth = np.full(len(tips), float(experts.smooth))
     if experts.exact:
-        expert = AdditiveGaussian(coef[:, :, 0], np.full(len(tips), experts.var), smooth, experts.terms, experts.floor,
-                                  True)
+        expert = AdditiveGaussian(
+            coef[:, :, 0],
+            np.full(len(tips), experts.var),
+            smooth,
+            experts.terms,
+            experts.floor,
+            True,
+        )
     else:
         both = np.concatenate([-coef / 2, coef / 2], axis=2) if coef.shape[2] == 1 else coef
         expert = AdditiveSoftmax(both, smooth, experts.terms)
@@ -271,21 +351,32 @@ def on_all_rows(ground, tree, whole):
 # %% ../../nbs/models/03_oblique.ipynb #obl-leaf
 def curves_of(design, coef, spread):
     """The `rules.Curve`s of an expert's coefficients (p,) or (p, C), times `spread`."""
-    return tuple(Curve(j, basis.breaks, *basis.pieces(spread * coef[own]))
-                 for j, basis, own in design.parts() if coef[own].any())
+    return tuple(
+        Curve(j, basis.breaks, *basis.pieces(spread * coef[own]))
+        for j, basis, own in design.parts()
+        if coef[own].any()
+    )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-leaf-bounds
 def number_leaf(design, coef, unit, seen):
     """The `Leaf` of a Gaussian expert, kept within the numbers `seen` in training (O6)."""
     centre, spread = unit
-    return Leaf(centre + spread * coef[0], lower=seen.min(), upper=seen.max(), curves=curves_of(design, coef, spread))
+    return Leaf(
+        centre + spread * coef[0],
+        lower=seen.min(),
+        upper=seen.max(),
+        curves=curves_of(design, coef, spread),
+    )
 
 
 def class_leaf(design, coef, mass):
     """The `Leaf` of a softmax expert (p, C); of two classes none is surer than its rows can tell (O6)."""
     if coef.shape[1] == 2:
-        bound, coef = float(np.log1p(mass)), coef[:, 1] - coef[:, 0]
-        return Leaf(coef[0], lower=-bound, upper=bound, link="logit", curves=curves_of(design, coef, 1.0))
+        bound = float(np.log1p(mass))
+        coef = coef[:, 1] - coef[:, 0]
+        return Leaf(
+            coef[0], lower=-bound, upper=bound, link="logit", curves=curves_of(design, coef, 1.0)
+        )
     return Leaf(coef[0], link="softmax", curves=curves_of(design, coef, 1.0))
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-tree
@@ -295,7 +386,9 @@ def asks(gates, i, design, training, at):
     at (n,): the leaf each training row reaches.
     """
     rows = gates.paths[i, at] != 0
-    gate, Z, w = gates.gates[i], training.Z[rows], training.w[rows]
+    gate = gates.gates[i]
+    Z = training.Z[rows]
+    w = training.w[rows]
     yes = gate.answers((Z - design.centre) / design.half)
     heavier = 1.0 if 2 * w @ yes > w.sum() else -1.0
     return replace(gate, gap=heavier).split((design.centre, design.half), Z)
@@ -310,7 +403,9 @@ def random_start(X, y, w, rng, depth, design, n_classes, smooth, gate):
     """First model and responsibilities: random shares over a symmetric tree of that depth, Algorithm 1 line 3."""
     paths = symmetric(depth)
     resp = rng.dirichlet(np.full(paths.shape[1], 5.0), len(w))  # uneven enough for EM to part them
-    return start_from_resp(X, y, w, resp, GateTree((gate,) * len(paths), paths), design, n_classes, smooth)
+    return start_from_resp(
+        X, y, w, resp, GateTree((gate,) * len(paths), paths), design, n_classes, smooth
+    )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-start
 def start_from_resp(X, y, w, resp, gates, design, n_classes, smooth):
@@ -354,7 +449,12 @@ class CurveSpread:
         columns = self.basis.design(x)
         value = (columns @ self.beta).T
         spread = z * np.sqrt(np.einsum("mi,...ij,mj->...m", columns, self.cov, columns))
-        parts = (np.broadcast_to(x, value.shape), unit * value, unit * (value - spread), unit * (value + spread))
+        parts = (
+            np.broadcast_to(x, value.shape),
+            unit * value,
+            unit * (value - spread),
+            unit * (value + spread),
+        )
         return np.stack(parts, axis=-2)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spreads
@@ -364,27 +464,64 @@ def spreads_of(design, model, X, w):
     found = [{} for _ in covs]
     for j, basis, own in design.parts():
         for k, (coef, cov) in enumerate(zip(model.expert.coef, covs, strict=True)):
-            beta, part = coef[own], cov[..., own, own]
+            beta = coef[own]
+            part = cov[..., own, own]
             if coef.ndim == 2 and coef.shape[1] == 2:  # the log-odds of the second class
-                beta, part = beta[:, 1] - beta[:, 0], 4 * part[1]
+                beta = beta[:, 1] - beta[:, 0]
+                part = 4 * part[1]
             if beta.any():
                 found[k][j] = CurveSpread(basis, beta, part)
     return found
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-parameters
-_AT_LEAST = {"max_depth": 0, "max_components": 1, "max_gate_features": 1, "n_init": 1, "n_shakes": 0, "n_knots": 2,
-             "degree": 1, "max_iter": 1, "verbose": 0, "penalty": 0.0, "min_mass": 0.0, "tol": 0.0}
-_ONE_OF = {"search": ("structure", "em"), "knots": ("uniform", "quantile"), "factors": (True, False)}
+_AT_LEAST = {
+    "max_depth": 0,
+    "max_components": 1,
+    "max_gate_features": 1,
+    "n_init": 1,
+    "n_shakes": 0,
+    "n_knots": 2,
+    "degree": 1,
+    "max_iter": 1,
+    "verbose": 0,
+    "penalty": 0.0,
+    "min_mass": 0.0,
+    "tol": 0.0,
+}
+_ONE_OF = {
+    "search": ("structure", "em"),
+    "knots": ("uniform", "quantile"),
+    "factors": (True, False),
+}
 PENALTY = {"regression": 1.6, "classes": 1.0, "em": 1.0}  # FIC's λ where nobody says
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-parameters-class
 class ObliqueParameters(TreeOfEquations):
     """The parameters that classifier and regressor share, and what follows from them."""
 
-    def __init__(self, max_depth=4, max_components=8, max_gate_features=3, n_knots=6, degree=3, knots="uniform",
-                 smooth=0.5, search="structure", factors=False, penalty=None, min_mass=0.03, n_init=1, n_shakes=2,
-                 max_iter=200, tol=1e-5, split_features=None, leaf_features=None, n_jobs=None, verbose=0,
-                 random_state=None):
+    def __init__(
+        self,
+        max_depth=4,
+        max_components=8,
+        max_gate_features=3,
+        n_knots=6,
+        degree=3,
+        knots="uniform",
+        smooth=0.5,
+        search="structure",
+        factors=False,
+        penalty=None,
+        min_mass=0.03,
+        n_init=1,
+        n_shakes=2,
+        max_iter=200,
+        tol=1e-5,
+        split_features=None,
+        leaf_features=None,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
         self.max_depth = max_depth
         self.max_components = max_components
         self.max_gate_features = max_gate_features
@@ -419,7 +556,11 @@ class ObliqueParameters(TreeOfEquations):
 # %% ../../nbs/models/03_oblique.ipynb #obl-base
 def check_smooth(smooth):
     """Refuse what is no smoothness."""
-    number = isinstance(smooth, (int, float, np.number)) and not isinstance(smooth, bool) and 0 <= smooth < np.inf
+    number = (
+        isinstance(smooth, (int, float, np.number))
+        and not isinstance(smooth, bool)
+        and 0 <= smooth < np.inf
+    )
     if not (number or (isinstance(smooth, str) and smooth == "gcv")):
         raise ValueError(f"smooth must be 'gcv' or a finite number of at least 0, got {smooth!r}")
 
@@ -438,10 +579,19 @@ class ObliqueFit(ObliqueParameters):
         """Fit to X (n, d) array or frame, y (n,), row weights (n,); a weight of 2 is the same as a row given twice."""
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty",))
         check_smooth(self.smooth)
-        entropy_of(deepcopy(self.random_state))  # refuses what is no seed, and draws nothing from what is
+        entropy_of(
+            deepcopy(self.random_state)
+        )  # refuses what is no seed, and draws nothing from what is
         training = read_table(self, X, y, sample_weight)
-        self.design_ = design_of(training, self.split_features, self.leaf_features, self._price(),
-                                 n_knots=self.n_knots, degree=self.degree, knots=self.knots)
+        self.design_ = design_of(
+            training,
+            self.split_features,
+            self.leaf_features,
+            self._price(),
+            n_knots=self.n_knots,
+            degree=self.degree,
+            knots=self.knots,
+        )
         several = training.classes is None or len(training.classes) > 1
         self.tree_ = (fitted_tree if several else one_class)(self, training)
         self.rules_ = self.tree_.rules().measure(training.Z, training.target, training.w)
@@ -453,12 +603,25 @@ class ObliqueFit(ObliqueParameters):
         X, y, w = rows.only
         design = replace(self.design_, terms=replace(self.design_.terms, factors=self.factors))
         gate = blank_gate(self._price(), self.max_gate_features, self.factors)
-        start = random_start(X, y, w, rng, self.max_depth, design, self._n_classes(), self._bend(), gate)
+        start = random_start(
+            X, y, w, rng, self.max_depth, design, self._n_classes(), self._bend(), gate
+        )
         return start[0], in_memory(start[1])
 
     def _ground(self, X, y, w):
-        return ground_of(self.design_, X, y, w, self._n_classes(), self._bend(), self._price(), self.min_mass,
-                         self.max_depth, self.max_components, self.max_gate_features)
+        return ground_of(
+            self.design_,
+            X,
+            y,
+            w,
+            self._n_classes(),
+            self._bend(),
+            self._price(),
+            self.min_mass,
+            self.max_depth,
+            self.max_components,
+            self.max_gate_features,
+        )
 
     def _restart(self, rows, name, seed):
         if self.search == "em":
@@ -467,7 +630,9 @@ class ObliqueFit(ObliqueParameters):
         callback = (lambda found: print(f"{name}: {found}")) if self.verbose else None
         some = slice(None, None, 1 + (len(w) - 1) // N_SEARCH)
         ground = self._ground(Table(X.Z[some], X.codes[some]), y[some], w[some])
-        found, trace = searched(ground, self.n_shakes, np.random.default_rng(seed), self.max_iter, callback)
+        found, trace = searched(
+            ground, self.n_shakes, np.random.default_rng(seed), self.max_iter, callback
+        )
         return found.fic, found, trace
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-queries
@@ -477,8 +642,9 @@ class BaseOblique(ObliqueFit):
     def terms(self, expert, n_points=101):
         """The curves of rule number `expert`, counted from 1 as in the texts, each with a pointwise band (O8).
 
-        A dict of feature name to (4, m) array: places x, the curve there, and two standard deviations below and above
-        it; in units of y, or log-odds of the second class. More than two classes: (C, 4, m), a score each.
+        A dict of feature name to (4, m) array: places x, the curve there, and two standard
+        deviations below and above it; in units of y, or log-odds of the second class. More than two
+        classes: (C, 4, m), a score each.
         """
         check_is_fitted(self)
         check_at_least("n_points", n_points, 2)
@@ -488,8 +654,11 @@ class BaseOblique(ObliqueFit):
             return {}
         leaf = self.rules_.rules[expert - 1].leaf
         spreads = self._spreads[self._expert_of(expert - 1)]
-        return {self.columns_.names[j]: spread.band(places(spread.basis, n_points), self.unit_[1])
-                for j, spread in spreads.items() if j in leaf.used}
+        return {
+            self.columns_.names[j]: spread.band(places(spread.basis, n_points), self.unit_[1])
+            for j, spread in spreads.items()
+            if j in leaf.used
+        }
 
     def _expert_of(self, rule):  # which expert of the model answers for a rule
         order = [k for k in self.model_.gates.nodes()[3] if k >= 0]
@@ -506,30 +675,44 @@ def settled(estimator, table, y, w):
     else:
         found = estimator.model_
         ground, tree = on_all_rows(found.ground, found.tree, estimator._ground(table, y, w))
-        model, value = model_of(ground, tree), tree.value
+        model = model_of(ground, tree)
+        value = tree.value
     return (smoothed(model, table, y, w) if estimator.smooth == "gcv" else model), value
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-fitted-tree
 def fitted_tree(estimator, training):
     """Fit the estimator's model to its training rows, and say it as a `rules.Tree`."""
-    y, w, numbers, design = training.y, training.w, training.classes is None, estimator.design_
+    y = training.y
+    w = training.w
+    numbers = training.classes is None
+    design = estimator.design_
     unit = unit_of(y, w) if numbers else (0.0, 1.0)
-    target, table = (y - unit[0]) / unit[1] if numbers else y, design.table(training.Z)
+    target = (y - unit[0]) / unit[1] if numbers else y
+    table = design.table(training.Z)
     estimator._climb(in_memory((table, target, w)))
     model, value = settled(estimator, table, target, w)
     shift = w.sum() * np.log(unit[1])  # a density in units of y
-    estimator.model_, estimator.unit_ = model, unit
-    estimator.trace_, estimator.fic_ = np.append(estimator.trace_, value) - shift, value - shift
-    at, coefs = model.gates.route(table.codes), model.expert.coef
+    estimator.model_ = model
+    estimator.unit_ = unit
+    estimator.trace_ = np.append(estimator.trace_, value) - shift
+    estimator.fic_ = value - shift
+    at = model.gates.route(table.codes)
+    coefs = model.expert.coef
     estimator.n_components_ = len(coefs)
     here = [at == k for k in range(len(coefs))]
     estimator._spreads = spreads_of(design, model, table, w)
     if numbers:
-        leaves = [number_leaf(design, coef, unit, y[rows] if rows.any() else y)
-                  for rows, coef in zip(here, coefs, strict=True)]
+        leaves = [
+            number_leaf(design, coef, unit, y[rows] if rows.any() else y)
+            for rows, coef in zip(here, coefs, strict=True)
+        ]
     else:
-        leaves = [class_leaf(design, coef, w[rows].sum()) for rows, coef in zip(here, coefs, strict=True)]
-    return tree_of(model.gates, lambda i: asks(model.gates, i, design, training, at), training, leaves)
+        leaves = [
+            class_leaf(design, coef, w[rows].sum()) for rows, coef in zip(here, coefs, strict=True)
+        ]
+    return tree_of(
+        model.gates, lambda i: asks(model.gates, i, design, training, at), training, leaves
+    )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-regressor
 class ObliqueAdditiveRegressor(Intervals, RegressorMixin, BaseOblique):
@@ -548,13 +731,16 @@ class ObliqueAdditiveRegressor(Intervals, RegressorMixin, BaseOblique):
     smooth : float or "gcv", 0.5
         Price of bending; "gcv" chooses it for each expert in the end.
     search : "structure" or "em", "structure"
-        Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made hard in the end.
+        Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
+        hard in the end.
     factors : bool, False
         EM charges by Fisher information, (16) and (17).
     penalty : float or None, None
-        FIC's λ: larger is smaller trees and fewer curves. None: 1.6 for numbers, 1 for classes and for EM.
+        FIC's λ: larger is smaller trees and fewer curves. None: 1.6 for numbers, 1 for classes and
+        for EM.
     min_mass : float, 0.03
-        Least share of the weight in a leaf; in EM the threshold of shrinkage (19), the paper's ε / N.
+        Least share of the weight in a leaf; in EM the threshold of shrinkage (19), the paper's ε /
+        N.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_shakes : int, 2
@@ -562,25 +748,27 @@ class ObliqueAdditiveRegressor(Intervals, RegressorMixin, BaseOblique):
     max_iter, tol : int, float; 200, 1e-5
         Most changes or EM steps; EM stops when a step gains less than `tol` nats a row.
     split_features, leaf_features : list of names or positions, or None
-        Columns that questions may ask about, and that curves may bend; None: all. Questions never weigh columns with
-        gaps or labels.
+        Columns that questions may ask about, and that curves may bend; None: all. Questions never
+        weigh columns with gaps or labels.
     n_jobs, verbose, random_state : None, 0, None
         Threads, on which the result does not depend; 1 tells of every change; seed or RandomState.
 
     Attributes
     ----------
     tree_, rules_ : Tree, RuleSet
-        What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python are their methods.
-        A rule's fidelity is that to y in training.
+        What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python
+        are their methods. A rule's fidelity is that to y in training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, for y in its own units, in the end and after every change; their number.
+        Number of experts; FIC in nats, for y in its own units, in the end and after every change;
+        their number.
     model_, design_, unit_, columns_
-        The mixture (`hme.HME`) in standardised units; how a table becomes its input; centre and spread of y; names.
+        The mixture (`hme.HME`) in standardised units; how a table becomes its input; centre and
+        spread of y; names.
     std_ : array (K,)
         Standard deviation of y around each rule, in its units.
 
-    Source: Wang et al., Trading Interpretability for Accuracy: Oblique Treed Sparse Additive Models; the search is of
-    this package.
+    Source: Wang et al., Trading Interpretability for Accuracy: Oblique Treed Sparse Additive
+    Models; the search is of this package.
     """
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-classifier
@@ -589,8 +777,9 @@ class ObliqueAdditiveClassifier(Shares, ClassifierMixin, BaseOblique):
 
     Parameters
     ----------
-    max_depth, max_components, max_gate_features, n_knots, degree, knots, smooth, search, factors, penalty, min_mass,
-    n_init, n_shakes, max_iter, tol, split_features, leaf_features, n_jobs, verbose, random_state
+    max_depth, max_components, max_gate_features, n_knots, degree, knots, smooth, search, factors,
+    penalty, min_mass, n_init, n_shakes, max_iter, tol, split_features, leaf_features, n_jobs,
+    verbose, random_state
         As in `ObliqueAdditiveRegressor`; "gcv" is AIC here.
 
     Attributes

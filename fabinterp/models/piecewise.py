@@ -21,15 +21,32 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
-from ..rows.bins import Bins, codes, merge_identical, short_between, table_thresholds, values_around
+from fabinterp.rows.bins import (
+    Bins,
+    codes,
+    merge_identical,
+    short_between,
+    table_thresholds,
+    values_around,
+)
 from ..rows.blocks import InMemory, Least, Most, add, in_memory
 from ..rows.chunks import ChunkedFit
 from ..fab.experts import LinearGaussian, LinearSoftmax, variance_floor
 from ..fab.engine import BaseFAB, fic_sum
 from ..fab.gates import BernoulliGate, GateTree
 from ..fab.hme import HME, Table, harden, project, random_start, start_from_tree
-from ..search.moves import (Fork, GaussianLeaves, Ground, LogisticLeaves, SoftmaxLeaves, grow, limit, retune,
-                             search_steps, sharpen)
+from fabinterp.search.moves import (
+    Fork,
+    GaussianLeaves,
+    Ground,
+    LogisticLeaves,
+    SoftmaxLeaves,
+    grow,
+    limit,
+    retune,
+    search_steps,
+    sharpen,
+)
 from ..rules.core import Leaf, Tree, answers, as_array, class_scores, few, measured_over
 from ..rows.tables import check_parameters, entropy_of, rows_at_predict, unit_of
 
@@ -61,16 +78,23 @@ class Design:
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-choose
 def chosen(names, columns, argument):
-    """(d,) bool: the columns that a list of names or positions chooses; None is all. ValueError names the unknown."""
+    """(d,) bool: the columns that a list of names or positions chooses; None is all.
+
+    ValueError names the unknown.
+    """
     if names is None:
         return np.ones(len(columns.names), bool)
     if isinstance(names, str) or not np.iterable(names):
         raise ValueError(f"{argument} must be None or a list of names or positions, got {names!r}")
-    place = {name: j for j, name in enumerate(columns.names)} | {j: j for j in range(len(columns.names))}
+    place = {name: j for j, name in enumerate(columns.names)} | {
+        j: j for j in range(len(columns.names))
+    }
     unknown = [name for name in names if not isinstance(name, Hashable) or name not in place]
     if unknown:
-        raise ValueError(f"{argument} must name columns of X, {few(columns.names)}, or give their positions, "
-                         f"got {few(map(str, unknown))}")
+        raise ValueError(
+            f"{argument} must name columns of X, {few(columns.names)}, or give their positions, "
+            f"got {few(map(str, unknown))}"
+        )
     mask = np.zeros(len(columns.names), bool)
     mask[[place[name] for name in names]] = True
     return mask
@@ -78,14 +102,20 @@ def chosen(names, columns, argument):
 
 def design_of(training, gaps, split_features, leaf_features, max_bins):
     """The `Design` of a sample: equations use numbers without `gaps` (d,) that vary, questions all that vary (P1)."""
-    Z, w, columns = training.Z, training.w, training.columns
+    Z = training.Z
+    w = training.w
+    columns = training.columns
     numeric = np.array([labels is None or labels == (False, True) for labels in columns.categories])
     cuts = table_thresholds(Z, max_bins, w)
     varies = np.array([len(b) > 0 for b in cuts])
-    used = np.flatnonzero(chosen(leaf_features, columns, "leaf_features") & numeric & varies & ~gaps)
+    used = np.flatnonzero(
+        chosen(leaf_features, columns, "leaf_features") & numeric & varies & ~gaps
+    )
     units = np.array([unit_of(Z[:, j], w) for j in used]).reshape(-1, 2)
     asked = chosen(split_features, columns, "split_features")
-    bins = merge_identical(np.where(asked, Z, 0.0), [b if ask else b[:0] for b, ask in zip(cuts, asked, strict=True)])
+    bins = merge_identical(
+        np.where(asked, Z, 0.0), [b if ask else b[:0] for b, ask in zip(cuts, asked, strict=True)]
+    )
     return Design(used, units[:, 0], units[:, 1], replace(bins, missing=asked & gaps))
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
@@ -103,14 +133,25 @@ def leaves_of(Z, y, w, n_classes):
     if n_classes:
         return SoftmaxLeaves(Z, np.eye(n_classes)[y], w)
     floor = variance_floor(y, w)
-    return GaussianLeaves(np.column_stack([Z, y]), w, max(float(np.average(y**2, weights=w)), floor), floor)
+    return GaussianLeaves(
+        np.column_stack([Z, y]), w, max(float(np.average(y**2, weights=w)), floor), floor
+    )
 
 
 def ground_of(design, table, y, w, n_classes, penalty, min_mass, max_depth):
     """The `moves.Ground` of a problem."""
-    return Ground(leaves_of(table.Z, y, w, n_classes), table.codes, design.n_known, w, penalty,
-                  max(min_mass * w.sum(), 1e-9), max_depth, design.asked, log_choices(design),
-                  float(np.log(max(1, len(design.used)))))
+    return Ground(
+        leaves_of(table.Z, y, w, n_classes),
+        table.codes,
+        design.n_known,
+        w,
+        penalty,
+        max(min_mass * w.sum(), 1e-9),
+        max_depth,
+        design.asked,
+        log_choices(design),
+        float(np.log(max(1, len(design.used)))),
+    )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
 def finer(design, ground, tree, Z, w):
@@ -120,18 +161,24 @@ def finer(design, ground, tree, Z, w):
     for j in features:
         cuts[j] = table_thresholds(Z[:, [j]], None, w)[0]
     fine = replace(design, bins=merge_identical(Z, cuts))
-    ground = replace(ground, codes=codes(Z, fine.bins), n_known=fine.n_known, fits={}, options={}, settled={})
+    ground = replace(
+        ground, codes=codes(Z, fine.bins), n_known=fine.n_known, fits={}, options={}, settled={}
+    )
     return fine, ground, _recoded(tree, design.bins, fine)
 
 
 def _recoded(tree, bins, fine):
     if not isinstance(tree, Fork):
         return tree
-    j, cell = tree.cut.feature, tree.cut.cell
-    old, new = bins.thresholds[j], fine.bins.thresholds[j]
+    j = tree.cut.feature
+    cell = tree.cut.cell
+    old = bins.thresholds[j]
+    new = fine.bins.thresholds[j]
     cell = int(np.searchsorted(new, old[cell])) if cell < len(old) else len(new)
     cut = replace(tree.cut, cell=cell, n_known=len(new) + 1)
-    return replace(tree, cut=cut, yes=_recoded(tree.yes, bins, fine), no=_recoded(tree.no, bins, fine))
+    return replace(
+        tree, cut=cut, yes=_recoded(tree.yes, bins, fine), no=_recoded(tree.no, bins, fine)
+    )
 
 
 def exact_cuts(design, found, Z, w):
@@ -143,7 +190,8 @@ def exact_cuts(design, found, Z, w):
 # %% ../../nbs/models/01_piecewise.ipynb #pw-model
 def path_matrix(tree):
     """(G, E) int8 path matrix of a tree of moves, as in `GateTree`; its leaves in the order of `tips`."""
-    forks, tips = tree.forks(), tree.tips()
+    forks = tree.forks()
+    tips = tree.tips()
     place = {id(tip): j for j, tip in enumerate(tips)}
     paths = np.zeros((len(forks), len(tips)), np.int8)
     for row, fork in zip(paths, forks, strict=True):
@@ -161,10 +209,13 @@ def gate_tree_of(tree):
 
 def model_of(ground, tree):
     """The `hme.HME` that a tree of moves is."""
-    tips, experts = tree.tips(), ground.experts
+    tips = tree.tips()
+    experts = ground.experts
     coef = np.array([tip.coef for tip in tips])
     if experts.exact:
-        expert = LinearGaussian(coef[:, :, 0], np.full(len(tips), experts.var), experts.floor, ground.penalty, True)
+        expert = LinearGaussian(
+            coef[:, :, 0], np.full(len(tips), experts.var), experts.floor, ground.penalty, True
+        )
     elif coef.shape[2] == 1:
         expert = LinearSoftmax(np.concatenate([-coef / 2, coef / 2], axis=2), ground.penalty)
     else:
@@ -220,22 +271,33 @@ def _arrivals(part, design, gates):
     """What a block of rows (Z, y, w) says of each leaf, and of each gate about the rows below it."""
     Z, y, w = part
     at = gates.route(codes(Z, design.bins))
-    ends = tuple(_at_leaf(y[at == k].astype(float), w[at == k]) for k in range(gates.paths.shape[1]))
-    below = [(gate.split(design.bins.thresholds), path[at] != 0)
-             for gate, path in zip(gates.gates, gates.paths, strict=True)]
-    return ends, tuple(_at_gate(Z[rows, split.features[0]], w[rows], split.threshold) for split, rows in below)
+    ends = tuple(
+        _at_leaf(y[at == k].astype(float), w[at == k]) for k in range(gates.paths.shape[1])
+    )
+    below = [
+        (gate.split(design.bins.thresholds), path[at] != 0)
+        for gate, path in zip(gates.gates, gates.paths, strict=True)
+    ]
+    return ends, tuple(
+        _at_gate(Z[rows, split.features[0]], w[rows], split.threshold) for split, rows in below
+    )
 
 
 def asks(gate, bins, told):
     """A gate as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (P3).
 
-    told: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to the heavier side.
+    told: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to the
+    heavier side.
     """
-    split, (low, high, twice, total, gaps) = gate.split(bins.thresholds), told
+    split = gate.split(bins.thresholds)
+    (low, high, twice, total, gaps) = told
     if split.threshold == np.inf:
         return split
-    return replace(split, threshold=short_between(low.value, high.value, split.threshold),
-                   missing=split.missing if gaps else bool(twice > total))
+    return replace(
+        split,
+        threshold=short_between(low.value, high.value, split.threshold),
+        missing=split.missing if gaps else bool(twice > total),
+    )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-found
 @dataclass(frozen=True, eq=False)
@@ -279,7 +341,9 @@ def grown(ground):
 # %% ../../nbs/models/01_piecewise.ipynb #pw-settled
 def settled(estimator, chunked, rows):
     """Design, model and FIC after the last touches: thresholds at their best midpoints (P3), or hard gates (23)."""
-    design, model, sample = estimator.design_, estimator.model_, chunked.sample
+    design = estimator.design_
+    model = estimator.model_
+    sample = chunked.sample
     if estimator.search == "structure":
         return exact_cuts(design, model, sample.Z, sample.w)
     if not estimator.hard_gates:
@@ -306,38 +370,70 @@ def first_tree(estimator, chunked, rows, unit):
 
 def fitted_tree(estimator, chunked):
     """Fit the estimator's model to `Chunked` rows, and say it as a `rules.Tree`."""
-    sample, numbers = chunked.sample, chunked.sample.classes is None
+    sample = chunked.sample
+    numbers = chunked.sample.classes is None
     unit = unit_of(sample.y, sample.w) if numbers else None
     rows = chunked.rows.map(_as_read, estimator.design_, unit)
     estimator._first = first_tree(estimator, chunked, rows, unit)
     estimator._climb(rows)
     estimator.design_, estimator.model_, value = settled(estimator, chunked, rows)
     shift = chunked.total * np.log(unit[1]) if numbers else 0.0  # a density in units of y
-    estimator.trace_, estimator.fic_ = np.append(estimator.trace_, value) - shift, value - shift
-    design, gates, coefs = estimator.design_, estimator.model_.gates, estimator.model_.expert.coef
+    estimator.trace_ = np.append(estimator.trace_, value) - shift
+    estimator.fic_ = value - shift
+    design = estimator.design_
+    gates = estimator.model_.gates
+    coefs = estimator.model_.expert.coef
     estimator.n_components_ = len(coefs)
     ends, below = chunked.rows.sum(_arrivals, design, gates)
     if numbers:
         least, most = (extreme.value for extreme in reduce(add, (end[:2] for end in ends)))
-        leaves = [number_leaf(design, coef, unit, *((low.value, high.value) if mass > 0 else (least, most)))
-                  for (low, high, mass), coef in zip(ends, coefs, strict=True)]
+        leaves = [
+            number_leaf(
+                design, coef, unit, *((low.value, high.value) if mass > 0 else (least, most))
+            )
+            for (low, high, mass), coef in zip(ends, coefs, strict=True)
+        ]
     else:
-        leaves = [class_leaf(design, coef, mass) for (_, _, mass), coef in zip(ends, coefs, strict=True)]
+        leaves = [
+            class_leaf(design, coef, mass) for (_, _, mass), coef in zip(ends, coefs, strict=True)
+        ]
     return tree_of(gates, lambda i: asks(gates.gates[i], design.bins, below[i]), sample, leaves)
 
 
 def one_class(estimator, training):
     """The tree that always answers the one class there is; its FIC is 0, for nothing is in doubt and nothing fitted."""
-    estimator.model_, estimator.n_components_, estimator.n_iter_ = None, 1, 0
-    estimator.fic_, estimator.trace_ = 0.0, np.zeros(1)
-    return Tree((None,), [-1], [-1], (Leaf((1.0,)),), training.columns, tuple(training.classes.tolist()))
+    estimator.model_ = None
+    estimator.n_components_ = 1
+    estimator.n_iter_ = 0
+    estimator.fic_ = 0.0
+    estimator.trace_ = np.zeros(1)
+    return Tree(
+        (None,), [-1], [-1], (Leaf((1.0,)),), training.columns, tuple(training.classes.tolist())
+    )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-parameters
-_AT_LEAST = {"max_depth": 0, "n_init": 1, "n_shakes": 0, "max_bins": 2, "max_iter": 1, "verbose": 0, "penalty": 0.0,
-             "min_mass": 0.0, "tol": 0.0}
-_ONE_OF = {"search": ("structure", "em"), "init": ("grow", "random"), "projection": (True, False),
-           "hard_gates": (True, False)}
-PENALTY = {"regression": 2.6, "classes": 1.0, "em": 1.0}  # FIC's λ where nobody says: of the search (P2), of EM
+_AT_LEAST = {
+    "max_depth": 0,
+    "n_init": 1,
+    "n_shakes": 0,
+    "max_bins": 2,
+    "max_iter": 1,
+    "verbose": 0,
+    "penalty": 0.0,
+    "min_mass": 0.0,
+    "tol": 0.0,
+}
+_ONE_OF = {
+    "search": ("structure", "em"),
+    "init": ("grow", "random"),
+    "projection": (True, False),
+    "hard_gates": (True, False),
+}
+PENALTY = {
+    "regression": 2.6,
+    "classes": 1.0,
+    "em": 1.0,
+}  # FIC's λ where nobody says: of the search (P2), of EM
 
 
 def shakes_for(n_rows, n_classes):
@@ -388,9 +484,26 @@ class Shares:
 class PiecewiseParameters(TreeOfEquations):
     """The parameters that classifier and regressor share, and what follows from them."""
 
-    def __init__(self, max_depth=5, search="structure", init="grow", penalty=None, projection=True, hard_gates=True,
-                 n_init=1, n_shakes=None, max_bins=256, min_mass=0.02, max_iter=200, tol=1e-5, split_features=None,
-                 leaf_features=None, n_jobs=None, verbose=0, random_state=None):
+    def __init__(
+        self,
+        max_depth=5,
+        search="structure",
+        init="grow",
+        penalty=None,
+        projection=True,
+        hard_gates=True,
+        n_init=1,
+        n_shakes=None,
+        max_bins=256,
+        min_mass=0.02,
+        max_iter=200,
+        tol=1e-5,
+        split_features=None,
+        leaf_features=None,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
         self.max_depth = max_depth
         self.search = search
         self.init = init
@@ -414,7 +527,10 @@ class PiecewiseParameters(TreeOfEquations):
         return PENALTY[kind] if self.penalty is None else self.penalty
 
     def _options(self):
-        return super()._options() | {"penalty": self._price(), "project": project if self.projection else None}
+        return super()._options() | {
+            "penalty": self._price(),
+            "project": project if self.projection else None,
+        }
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-at-hand
 def at_hand(chunked):
@@ -422,7 +538,9 @@ def at_hand(chunked):
     sample = chunked.sample
     if not chunked.whole:
         if not isinstance(chunked.rows, InMemory):
-            raise ValueError(f"search must be 'em' for {chunked.n} rows that are not in memory, got 'structure'")
+            raise ValueError(
+                f"search must be 'em' for {chunked.n} rows that are not in memory, got 'structure'"
+            )
         Z, y, w = (np.concatenate(columns) for columns in zip(*chunked.rows.gather(), strict=True))
         sample = replace(sample, Z=Z, y=y, w=w, at=np.arange(len(y)))
     return replace(chunked, sample=sample, rows=in_memory((sample.Z, sample.y, sample.w)))
@@ -433,12 +551,17 @@ class BasePiecewise(ChunkedFit, PiecewiseParameters):
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_shakes", "max_bins"))
-        entropy_of(deepcopy(self.random_state))  # refuses what is no seed, and draws nothing from what is
+        entropy_of(
+            deepcopy(self.random_state)
+        )  # refuses what is no seed, and draws nothing from what is
 
     def _fit(self, chunked):
         chunked = at_hand(chunked) if self.search == "structure" else chunked
-        sample, rows = chunked.sample, chunked.rows
-        self.design_ = design_of(sample, chunked.gaps(), self.split_features, self.leaf_features, self.max_bins)
+        sample = chunked.sample
+        rows = chunked.rows
+        self.design_ = design_of(
+            sample, chunked.gaps(), self.split_features, self.leaf_features, self.max_bins
+        )
         several = sample.classes is None or len(sample.classes) > 1
         self.tree_ = fitted_tree(self, chunked) if several else one_class(self, sample)
         self.rules_ = measured_over(self.tree_.rules(), rows)
@@ -447,7 +570,9 @@ class BasePiecewise(ChunkedFit, PiecewiseParameters):
         return self
 
     def _ground(self, X, y, w):
-        return ground_of(self.design_, X, y, w, self._n_classes(), self._price(), self.min_mass, self.max_depth)
+        return ground_of(
+            self.design_, X, y, w, self._n_classes(), self._price(), self.min_mass, self.max_depth
+        )
 
     def _start(self, rows, rng):
         options = {"penalty": self._price(), "n_classes": self._n_classes() or None}
@@ -473,18 +598,25 @@ class BasePiecewise(ChunkedFit, PiecewiseParameters):
         if self.model_ is None or self.search == "structure" or self.hard_gates:
             return self.tree_.apply(Z)
         leaf = self.model_.gates.nodes()[3]
-        return np.argsort(leaf, kind="stable")[-self.n_components_:][self.model_.assign(self.design_.table(Z))]
+        return np.argsort(leaf, kind="stable")[-self.n_components_ :][
+            self.model_.assign(self.design_.table(Z))
+        ]
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-std
 def n_coefficients(leaf):
     """Free numbers of a leaf's equation, its constant among them; m pieces of degree q have m + q, less the mean."""
-    return 1 + len(leaf.features) + sum(len(curve.coef) + len(curve.coef[0]) - 2 for curve in leaf.curves)
+    return (
+        1
+        + len(leaf.features)
+        + sum(len(curve.coef) + len(curve.coef[0]) - 2 for curve in leaf.curves)
+    )
 
 
 def _left_over(part, rules):
     """Of a block of rows (Z, y, w), for each rule: the weighted squares that its equation leaves, and the weight."""
     Z, y, w = part
-    at, n_rules = rules.apply(Z), len(rules.rules)
+    at = rules.apply(Z)
+    n_rules = len(rules.rules)
     return np.bincount(at, w * (y - rules.predict(Z)) ** 2, n_rules), np.bincount(at, w, n_rules)
 
 
@@ -500,12 +632,15 @@ def scores_of(leaf, classes):
     if classes is None or leaf.link:
         return leaf.equations
     logs = np.log(np.maximum(leaf.value, np.finfo(float).tiny))
-    return ((float(logs[1] - logs[0]), ()),) if len(logs) == 2 else tuple((float(v), ()) for v in logs)
+    return (
+        ((float(logs[1] - logs[0]), ()),) if len(logs) == 2 else tuple((float(v), ()) for v in logs)
+    )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-equations
 def equations(rules):
     """The frame of `coef_frame`: intercept and every used feature; log-odds for two classes, else a row for each."""
     import pandas as pd
+
     used = sorted({f for rule in rules.rules for f in rule.leaf.features})
     rows = {}
     for k, rule in enumerate(rules.rules, 1):
@@ -513,9 +648,15 @@ def equations(rules):
             filled = dict(zip(rule.leaf.features, coef, strict=True))
             key = (k, rules.classes[c]) if len(rules.classes or ()) > 2 else k
             rows[key] = [value, *(filled.get(f, 0.0) for f in used)]
-    frame = pd.DataFrame(rows.values(), columns=["intercept", *(rules.columns.names[f] for f in used)])
+    frame = pd.DataFrame(
+        rows.values(), columns=["intercept", *(rules.columns.names[f] for f in used)]
+    )
     several = len(rules.classes or ()) > 2
-    index = pd.MultiIndex.from_tuples(rows, names=["expert", "class"]) if several else pd.Index(rows, name="expert")
+    index = (
+        pd.MultiIndex.from_tuples(rows, names=["expert", "class"])
+        if several
+        else pd.Index(rows, name="expert")
+    )
     return frame.set_index(index)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-regressor
@@ -527,44 +668,48 @@ class PiecewiseLinearRegressor(Intervals, RegressorMixin, BasePiecewise):
     max_depth : int, 5
         Most questions on a path; 0 is one sparse linear model.
     search : "structure" or "em", "structure"
-        Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection E-step and hard
-        gates, for any rows (`fit_chunks`, Dask).
+        Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
+        E-step and hard gates, for any rows (`fit_chunks`, Dask).
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None
         FIC's λ, the one knob: larger is smaller trees. None: 2.6 for the search (1 for
         classes), 1 for EM (P2); 0 is plain EM.
     projection, hard_gates : bool, True, True
-        EM's projection E-step (21)-(22) and hard-gate post-processing (23); without them it is the paper's FAB/HMEs.
+        EM's projection E-step (21)-(22) and hard-gate post-processing (23); without them it is the
+        paper's FAB/HMEs.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_shakes : int or None, None
         Random changes that the search tries; None: 100, in large tables and for classes less.
     max_bins : int or None, 256
-        Cells of a feature during the search; in the end every threshold may be any midpoint. None: all midpoints.
+        Cells of a feature during the search; in the end every threshold may be any midpoint. None:
+        all midpoints.
     min_mass : float, 0.02
         Least share of the weight in a leaf.
     max_iter, tol : int, float; 200, 1e-5
         Most changes or EM steps; EM stops when a step gains less than `tol` nats a row.
     split_features, leaf_features : list of names or positions, or None
-        Columns that questions may ask about, and that equations may hold; None: all. Equations never hold columns
-        with gaps or labels.
+        Columns that questions may ask about, and that equations may hold; None: all. Equations
+        never hold columns with gaps or labels.
     n_jobs, verbose, random_state : None, 0, None
         Threads, on which the result does not depend; 1 tells of every change; seed or RandomState.
 
     Attributes
     ----------
     tree_, rules_ : Tree, RuleSet
-        What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python are their methods.
-        A rule's fidelity is that to y in training.
+        What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python
+        are their methods. A rule's fidelity is that to y in training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, for y in its own units, in the end and after every change; their number.
+        Number of experts; FIC in nats, for y in its own units, in the end and after every change;
+        their number.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
     std_ : array (K,)
         Standard deviation of y around each equation, in its units.
 
-    Source: Eto et al., Fully-Automatic Bayesian Piecewise Sparse Linear Models; the search is of this package.
+    Source: Eto et al., Fully-Automatic Bayesian Piecewise Sparse Linear Models; the search is of
+    this package.
     """
 
     def predict_path(self, X):
@@ -578,8 +723,8 @@ class PiecewiseLinearClassifier(Shares, ClassifierMixin, BasePiecewise):
 
     Parameters
     ----------
-    max_depth, search, init, penalty, projection, hard_gates, n_init, n_shakes, max_bins, min_mass, max_iter, tol,
-    split_features, leaf_features, n_jobs, verbose, random_state
+    max_depth, search, init, penalty, projection, hard_gates, n_init, n_shakes, max_bins, min_mass,
+    max_iter, tol, split_features, leaf_features, n_jobs, verbose, random_state
         As in `PiecewiseLinearRegressor`.
 
     Attributes
@@ -589,12 +734,14 @@ class PiecewiseLinearClassifier(Shares, ClassifierMixin, BasePiecewise):
     tree_, rules_, n_components_, fic_, trace_, n_iter_, model_, design_, columns_
         As in `PiecewiseLinearRegressor`.
 
-    Source: Eto et al., Fully-Automatic Bayesian Piecewise Sparse Linear Models, for regression; FoBa by Newton steps
-    and the search are of this package.
+    Source: Eto et al., Fully-Automatic Bayesian Piecewise Sparse Linear Models, for regression;
+    FoBa by Newton steps and the search are of this package.
     """
 
     def predict_path(self, X):
         """(n,) the paper's prediction (9), the likeliest path's label; it differs from `predict` for soft gates."""
         Z = rows_at_predict(self, X)
-        scores = answers(self.tree_.leaves, self._nodes(Z), Z, self.columns_, class_scores, len(self.classes_))
+        scores = answers(
+            self.tree_.leaves, self._nodes(Z), Z, self.columns_, class_scores, len(self.classes_)
+        )
         return as_array(self.tree_.classes)[scores.argmax(axis=1)]

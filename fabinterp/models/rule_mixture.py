@@ -25,18 +25,48 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..rows.bins import (Bins, bit_masses, bit_probs, cell_counts, cell_masses, codes, incidence, log_bits,
-                            merge_bins, merge_identical, short_between, values_around)
+from fabinterp.rows.bins import (
+    Bins,
+    bit_masses,
+    bit_probs,
+    cell_counts,
+    cell_masses,
+    codes,
+    incidence,
+    log_bits,
+    merge_bins,
+    merge_identical,
+    short_between,
+    values_around,
+)
 from ..rows.blocks import Blocks, Least, Most, in_memory, learnt
 from ..search.boxes import Rows, asked, climb, list_of, search, whole
 from ..rows.chunks import ChunkedFit, code_tables, recoded
 from ..forests.ensembles import Ensemble, ensemble_thresholds, read_ensemble, recode
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..fab.engine import MIN_MASS, BaseFAB
-from ..rules.core import (Extent, Leaf, Rule, RuleSet, answered_codes, conditions_of, decode, few, measured_over,
-                             merge, satisfied)
-from ..rows.tables import (by_chunks, check_parameters, check_span, entropy_of, fitted_at_scale, rows_at_predict,
-                              unit_of)
+from fabinterp.rules.core import (
+    Extent,
+    Leaf,
+    Rule,
+    RuleSet,
+    answered_codes,
+    conditions_of,
+    decode,
+    few,
+    measured_over,
+    merge,
+    satisfied,
+)
+from fabinterp.rows.tables import (
+    by_chunks,
+    check_parameters,
+    check_span,
+    entropy_of,
+    fitted_at_scale,
+    rows_at_predict,
+    unit_of,
+)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-model
 def _masses(part, resp):
@@ -48,13 +78,17 @@ def _masses(part, resp):
 
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
-    """K soft regions of the ensemble's questions and what each answers (9). Here X is the incidence of cells."""
+    """K soft regions of the ensemble's questions and what each answers (9).
+
+    Here X is the incidence of cells.
+    """
 
     bins: Bins
     weights: np.ndarray  # (K,) α
     eta: np.ndarray  # (K, L') η
     expert: Any  # p(y | k)
-    blocks, const = None, 0.0  # each component is priced by itself, by nothing but its mass
+    blocks = None  # each component is priced by itself, by nothing but its mass
+    const = 0.0
 
     @property
     def dims(self):
@@ -76,7 +110,9 @@ class RuleMixture:
         """M-step (14) over `Blocks` of (X, y, w) and of responsibilities: weighted shares and means."""
         cells, mass, total = rows.sum(_masses, resp)
         eta = bit_probs(*bit_masses(self.bins, cells), MIN_MASS)
-        return replace(self, weights=mass / total, eta=eta, expert=learnt(self.expert.learn(), rows, resp))
+        return replace(
+            self, weights=mass / total, eta=eta, expert=learnt(self.expert.learn(), rows, resp)
+        )
 
     def update(self, X, y, resp, w):
         """M-step (14) on arrays."""
@@ -144,7 +180,9 @@ def is_fitted(model):
 
 def wants_codes(model):
     """Whether a model of scikit-learn must be shown labels as numbers."""
-    return type(model).__module__.startswith("sklearn.") and "HistGradient" not in type(model).__name__
+    return (
+        type(model).__module__.startswith("sklearn.") and "HistGradient" not in type(model).__name__
+    )
 
 
 def fitted_clone(model, table, y, w):
@@ -152,14 +190,18 @@ def fitted_clone(model, table, y, w):
     if (w == 1).all():
         return fitted_at_scale(clone(model), table, y)
     if not has_fit_parameter(model, "sample_weight"):
-        raise ValueError(f"estimator must take sample_weight where rows repeat, got {type(model).__name__}")
+        raise ValueError(
+            f"estimator must take sample_weight where rows repeat, got {type(model).__name__}"
+        )
     return fitted_at_scale(clone(model), table, y, w)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-default
 def well_scaled(table):
     """Whether scikit-learn's trees can tell the values of each column (n, d) apart."""
-    low, high = np.fmin.reduce(table, axis=0), np.fmax.reduce(table, axis=0)
-    span, size = high - low, np.fmax(np.abs(low), np.abs(high))
+    low = np.fmin.reduce(table, axis=0)
+    high = np.fmax.reduce(table, axis=0)
+    span = high - low
+    size = np.fmax(np.abs(low), np.abs(high))
     return bool(np.all(~(span > 0) | ((span > 1e-3) & (span < 1e30) & (size < 1e4 * span))))
 
 
@@ -168,13 +210,20 @@ def default_forest(forest, Z, y, w, columns):
     weight = None if (w == 1).all() else w
     numbers = y.dtype.kind == "f"
     centre, spread = unit_of(y, w) if numbers else (0.0, 1.0)
-    y = np.round((y - centre) / spread, 10) if numbers else y  # rounded: ties must not depend on the unit
+    y = (
+        np.round((y - centre) / spread, 10) if numbers else y
+    )  # rounded: ties must not depend on the unit
     if well_scaled(Z):
         forest.fit(Z, y, sample_weight=weight)
-        units, fitted = None, forest
+        units = None
+        fitted = forest
     else:
-        units = np.array([unit_of(z, w) if labels is None else (0.0, 1.0)
-                          for z, labels in zip(Z.T, columns.categories, strict=True)])
+        units = np.array(
+            [
+                unit_of(z, w) if labels is None else (0.0, 1.0)
+                for z, labels in zip(Z.T, columns.categories, strict=True)
+            ]
+        )
         scaler = FunctionTransformer(in_units, kw_args={"units": units})
         fitted = make_pipeline(scaler, forest.fit(in_units(Z, units), y, sample_weight=weight))
     for tree in forest.estimators_ if numbers else ():
@@ -182,7 +231,8 @@ def default_forest(forest, Z, y, w, columns):
     ensemble = read_ensemble(forest, columns)
     if units is None:
         return fitted, ensemble
-    feature, cut = ensemble.nodes.feature, ensemble.nodes.threshold
+    feature = ensemble.nodes.feature
+    cut = ensemble.nodes.threshold
     back = units[feature, 0] + units[feature, 1] * cut
     return fitted, replace(ensemble, nodes=replace(ensemble.nodes, threshold=back))
 
@@ -228,7 +278,9 @@ def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
     other = near[row, rng.integers(min(1, k - 1), k, n_rows)]
     step = rng.random((n_rows, Z.shape[1]))
     between = Z[row] + step * (Z[other] - Z[row])
-    return np.where(categorical | np.isnan(between), np.where(step < 0.5, Z[row], Z[other]), between)
+    return np.where(
+        categorical | np.isnan(between), np.where(step < 0.5, Z[row], Z[other]), between
+    )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-search-rows
 N_SEARCH = 4000  # training rows that the search looks at; more are sampled
@@ -240,15 +292,19 @@ OVERLAP = 0.2  # price of a row in one more box, in units of σ²
 
 def residual_variance(cells, target, w):
     """Mean (half, for classes) squared distance of the targets from a tree with ten leaves: the σ² of (S3)."""
-    tree = DecisionTreeRegressor(max_leaf_nodes=10, random_state=0).fit(cells.T, target, sample_weight=w)
+    tree = DecisionTreeRegressor(max_leaf_nodes=10, random_state=0).fit(
+        cells.T, target, sample_weight=w
+    )
     square = (target - tree.predict(cells.T)) ** 2
     return float(np.average(square if target.ndim == 1 else 0.5 * square.sum(axis=1), weights=w))
 
 
 def search_bins(Z, thresholds):
     """Bins of the search: identical thresholds merged, at most N_CELLS cells kept, evenly among the distinct ones."""
-    thinned = [b if len(b) < N_CELLS else b[np.unique(np.linspace(0, len(b) - 1, N_CELLS - 1).astype(int))]
-               for b in merge_identical(Z, thresholds).thresholds]
+    thinned = [
+        b if len(b) < N_CELLS else b[np.unique(np.linspace(0, len(b) - 1, N_CELLS - 1).astype(int))]
+        for b in merge_identical(Z, thresholds).thresholds
+    ]
     return merge_identical(Z, thinned)
 
 
@@ -261,25 +317,41 @@ def search_rows(Z, target, w, bins, max_conditions):
     total = w.sum()
     variance = residual_variance(cells, target, w)
     n_known = np.array([len(b) + 1 for b in bins.thresholds])
-    return Rows(np.ascontiguousarray(cells), n_known, target, w, price=variance * np.log1p(total),
-                overlap_price=OVERLAP * variance, max_conditions=max_conditions, min_support=min(5.0, total / 10))
+    return Rows(
+        np.ascontiguousarray(cells),
+        n_known,
+        target,
+        w,
+        price=variance * np.log1p(total),
+        overlap_price=OVERLAP * variance,
+        max_conditions=max_conditions,
+        min_support=min(5.0, total / 10),
+    )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-tree-boxes
 def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
     """The leaves of a surrogate tree on the cell numbers, as boxes `(low, high, gap)`."""
-    tree = DecisionTreeRegressor(max_leaf_nodes=max_leaf_nodes, max_depth=max_depth, random_state=seed)
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=max_leaf_nodes, max_depth=max_depth, random_state=seed
+    )
     tree = tree.fit(rows.codes.T, rows.target, sample_weight=rows.weight).tree_
-    stack, found = [(0, np.zeros_like(rows.n_cells), rows.n_cells.copy())], []
+    stack = [(0, np.zeros_like(rows.n_cells), rows.n_cells.copy())]
+    found = []
     while stack:
-        node, low, high = stack.pop()  # here the cell n_cells, of missing values, is the last of its feature
+        node, low, high = (
+            stack.pop()
+        )  # here the cell n_cells, of missing values, is the last of its feature
         if tree.children_left[node] < 0:
             only = low == rows.n_cells
             known = np.minimum(high, rows.n_cells - 1)
             found.append((np.where(only, 1, low), np.where(only, 0, known), high == rows.n_cells))
             continue
-        j, cut = tree.feature[node], int(np.floor(tree.threshold[node]))
-        left, right = high.copy(), low.copy()
-        left[j], right[j] = min(high[j], cut), max(low[j], cut + 1)
+        j = tree.feature[node]
+        cut = int(np.floor(tree.threshold[node]))
+        left = high.copy()
+        right = low.copy()
+        left[j] = min(high[j], cut)
+        right[j] = max(low[j], cut + 1)
         stack += [(tree.children_left[node], low, left), (tree.children_right[node], right, high)]
     return found
 
@@ -296,13 +368,21 @@ def component_boxes(rows, assigned):
 
 def starts_of(rows, assigned, max_rules):
     """First lists: from two surrogate trees and from the regions of the mixture."""
-    regions = [tree_boxes(rows, max(2, leaves), rows.max_conditions, 0) for leaves in (max_rules, max_rules + 3)]
-    return [list_of(rows, boxes, max_rules) for boxes in (*regions, component_boxes(rows, assigned))]
+    regions = [
+        tree_boxes(rows, max(2, leaves), rows.max_conditions, 0)
+        for leaves in (max_rules, max_rules + 3)
+    ]
+    return [
+        list_of(rows, boxes, max_rules) for boxes in (*regions, component_boxes(rows, assigned))
+    ]
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-cuts
 def _around(part, features, bins):
     """The values on both sides of each threshold in a block of rows (Z, …): the largest, the smallest."""
-    around = [values_around(part[0][:, j], cuts) for j, cuts in zip(features, bins.thresholds, strict=True)]
+    around = [
+        values_around(part[0][:, j], cuts)
+        for j, cuts in zip(features, bins.thresholds, strict=True)
+    ]
     low, high = map(np.concatenate, zip(*around, strict=True))
     return Most(low), Least(high)
 
@@ -322,7 +402,9 @@ def box_conditions(rows, box, features, cuts, columns):
         low, high, gap = (side[i] for side in box)
         lower = cuts[i][low - 1] if 0 < low <= high else -np.inf
         upper = cuts[i][high] if high < rows.n_cells[i] - 1 else np.inf
-        extent = Extent((int(features[i]),), low=lower, high=lower if low > high else upper, missing=bool(gap))
+        extent = Extent(
+            (int(features[i]),), low=lower, high=lower if low > high else upper, missing=bool(gap)
+        )
         conditions += conditions_of(extent)
     return merge(conditions, columns)
 
@@ -340,7 +422,8 @@ def answer_sums(part, conditions, n_classes):
     """
     Z, target, w = part
     target = np.eye(n_classes)[target] if n_classes and target.ndim == 1 else target
-    free, found = np.ones(len(w), bool), []
+    free = np.ones(len(w), bool)
+    found = []
     for said in (*conditions, ()):
         mask = free & satisfied(said, Z)
         free &= ~mask
@@ -351,8 +434,8 @@ def answer_sums(part, conditions, n_classes):
 def answered(conditions, rows, classes, columns):
     """The ordered `RuleSet` of these conditions: each answers the weighted mean of the target in its rows.
 
-    `rows`: `Blocks` of (Z, target, w > 0). Rules that no row reaches are left out; the last one, without conditions, is
-    the default.
+    `rows`: `Blocks` of (Z, target, w > 0). Rules that no row reaches are left out; the last one,
+    without conditions, is the default.
     """
     found, everywhere = rows.sum(answer_sums, conditions, 0 if classes is None else len(classes))
     rules = []
@@ -394,8 +477,12 @@ class Task:
 
 def asked_thresholds(ensemble):
     """Per feature the ensemble's distinct thresholds, and how often it asks; every cut of a category column."""
-    cuts = tuple(b if labels is None else np.arange(1, len(labels)) - 0.5
-                 for b, labels in zip(ensemble_thresholds(ensemble), ensemble.columns.categories, strict=True))
+    cuts = tuple(
+        b if labels is None else np.arange(1, len(labels)) - 0.5
+        for b, labels in zip(
+            ensemble_thresholds(ensemble), ensemble.columns.categories, strict=True
+        )
+    )
     feature = ensemble.nodes.feature
     return cuts, np.bincount(feature[feature >= 0], minlength=len(cuts))
 
@@ -406,7 +493,8 @@ def fidelity_rows(task, rng):
     Both kinds have the same total weight.
     """
     at, w = task.sample(N_SEARCH, rng)
-    Z, said = task.Z[at], task.said[at]
+    Z = task.Z[at]
+    said = task.said[at]
     if task.classes is None or len(task.classes) < 2 or len(at) < 2:
         return Z, said, w, at
     categorical = np.array([labels is not None for labels in task.columns.categories])
@@ -434,10 +522,19 @@ def list_boxes(task, assigned, rng, max_rules, max_conditions, n_shakes, callbac
     rows = search_rows(Z[:, features], said, w, bins, max_conditions)
     assigned = np.append(assigned[at], np.full(len(Z) - len(at), -1))
     n_shakes = shakes_for(rows) if n_shakes is None else n_shakes
-    boxes = search(rows, starts_of(rows, assigned, max_rules), rng, max_rules, n_shakes=n_shakes, callback=callback)
+    boxes = search(
+        rows,
+        starts_of(rows, assigned, max_rules),
+        rng,
+        max_rules,
+        n_shakes=n_shakes,
+        callback=callback,
+    )
     said_cuts = short_cuts(task.rows, features, bins)
-    conditions = [box_conditions(rows, box, features, said_cuts, task.columns)
-                  for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)]
+    conditions = [
+        box_conditions(rows, box, features, said_cuts, task.columns)
+        for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)
+    ]
     return [c for c in conditions if c], (Z, said, w)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-counted
@@ -452,8 +549,18 @@ def _asked(part, said, bins):
     return incidence(codes(Z, bins), bins), y if said is None else said, w
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-check
-_AT_LEAST = {"max_rules": 1, "max_conditions": 1, "max_components": 1, "n_init": 1, "max_iter": 1, "n_shakes": 0,
-             "verbose": 0, "penalty": 0.0, "tol": 0.0, "min_mass": 0.0}
+_AT_LEAST = {
+    "max_rules": 1,
+    "max_conditions": 1,
+    "max_components": 1,
+    "n_init": 1,
+    "max_iter": 1,
+    "n_shakes": 0,
+    "verbose": 0,
+    "penalty": 0.0,
+    "tol": 0.0,
+    "min_mass": 0.0,
+}
 _ONE_OF = {"select": ("error", "fic"), "target": ("observed", "ensemble")}
 _MAY_BE_NONE = ("max_conditions", "n_shakes")
 
@@ -466,7 +573,11 @@ def check_kind(model, classes):
         other = isinstance(model, ClassifierMixin if classes is None else RegressorMixin)
     if other or isinstance(model, type):
         kind = "regression" if classes is None else "classification"
-        got = model.__name__ + ", a class" if isinstance(model, type) else getattr(model, "source", "")
+        got = (
+            model.__name__ + ", a class"
+            if isinstance(model, type)
+            else getattr(model, "source", "")
+        )
         raise ValueError(f"estimator must be a {kind} ensemble, got {got or type(model).__name__}")
 
 
@@ -475,7 +586,9 @@ def shown(model, rows):
 
     A frame is a frame again; but a model that knows no labels gets their codes.
     """
-    if not rows.framed or (any(labels is not None for labels in rows.given.categories) and wants_codes(model)):
+    if not rows.framed or (
+        any(labels is not None for labels in rows.given.categories) and wants_codes(model)
+    ):
         return rows.Z, rows.columns
     return decode(recoded(rows.Z, code_tables(rows.columns, rows.given)), rows.given), rows.given
 
@@ -492,8 +605,10 @@ def explained(model, default, rows):
         return model, recode(read_ensemble(model, own), rows.columns)
     except ValueError as error:
         said = str(error)
-        raise ValueError("estimator does not go with X" * said.startswith("columns:") + said.removeprefix("columns")) \
-            from None
+        raise ValueError(
+            "estimator does not go with X" * said.startswith("columns:")
+            + said.removeprefix("columns")
+        ) from None
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-make
 def make_task(estimator, chunked, seed):
@@ -550,15 +665,32 @@ def teller(verbose, every=100):
         turn += 1
         if turn % every == 0:
             print(f"list search: {turn} shakes, {len(best) + 1} rules, objective {best.value:.6g}")
+
     return tell
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-parameters
 class RuleMixtureParameters(BaseFAB):
     """The parameters that classifier and regressor share."""
 
-    def __init__(self, estimator=None, *, max_rules=10, max_conditions=None, max_components=10, n_init=20,
-                 select="error", penalty=1.0, target="observed", max_iter=200, tol=1e-5, min_mass=MIN_MASS,
-                 n_shakes=None, n_jobs=None, verbose=0, random_state=None):
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        max_rules=10,
+        max_conditions=None,
+        max_components=10,
+        n_init=20,
+        select="error",
+        penalty=1.0,
+        target="observed",
+        max_iter=200,
+        tol=1e-5,
+        min_mass=MIN_MASS,
+        n_shakes=None,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
         self.estimator = estimator
         self.max_rules = max_rules
         self.max_conditions = max_conditions
@@ -591,23 +723,34 @@ class BaseRuleMixture(ChunkedFit, RuleMixtureParameters):
         entropy = entropy_of(self.random_state)
         rng = np.random.default_rng(entropy)
         task, self.estimator_ = make_task(self, chunked, int(entropy[0]))
-        cuts, by_ensemble = asked_thresholds(task.ensemble)[0], self.target == "ensemble"
+        cuts = asked_thresholds(task.ensemble)[0]
+        by_ensemble = self.target == "ensemble"
         self.bins_ = merge_bins(cuts, task.rows.sum(_counts, cuts))
         rows = task.rows.map(_asked, task.told if by_ensemble else None, self.bins_)
         self._drawn_from = task.said if by_ensemble else task.y, task.w
         self._climb(rows)
         del self._drawn_from
         S = rows.only[0] if chunked.whole else incidence(codes(task.Z, self.bins_), self.bins_)
-        conditions, seen = list_boxes(task, self.model_.log_path(S).argmax(axis=1), rng, self.max_rules,
-                                      self.max_conditions, self.n_shakes, teller(self.verbose))
+        conditions, seen = list_boxes(
+            task,
+            self.model_.log_path(S).argmax(axis=1),
+            rng,
+            self.max_rules,
+            self.max_conditions,
+            self.n_shakes,
+            teller(self.verbose),
+        )
         seen = in_memory(seen) if by_ensemble else task.rows
         self.rules_, self.error_, self.overlap_ = measured_rules(task, conditions, seen)
-        self.fidelity_, self.n_conditions_ = self.rules_.fidelity, self.rules_.n_conditions
+        self.fidelity_ = self.rules_.fidelity
+        self.n_conditions_ = self.rules_.n_conditions
         return self
 
     def _start(self, rows, rng):
         n_classes = len(self.classes_) if is_classifier(self) else 0
-        return random_mixture(self.bins_, *self._drawn_from, self.max_components, n_classes, rng), None
+        return random_mixture(
+            self.bins_, *self._drawn_from, self.max_components, n_classes, rng
+        ), None
 
     def _score(self, rows, step):
         if self.select == "fic":
@@ -631,12 +774,14 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     Parameters
     ----------
     estimator : ensemble of classification trees, or None
-        What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is, never changed.
+        What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is,
+        never changed.
         Unfitted: cloned and fitted. None: a random forest of 100 trees.
     max_rules, max_conditions : int; 10, None
         The most rules, the default rule included, and the most features that a rule may ask about.
     max_components, n_init : int; 10, 20
-        Components from which the mixture starts, FAB drops what it does not need; and its random starts.
+        Components from which the mixture starts, FAB drops what it does not need; and its random
+        starts.
     select : "error" or "fic", "error"
         Which restart is kept: that of least training error (section 5.2), or of the best FIC.
     penalty : float, 1.0
@@ -644,11 +789,13 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     target : "observed" or "ensemble", "observed"
         What the mixture sees and the rules answer means of: y, or what the ensemble says.
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
-        Most steps; least nats a row that one must gain; share of the weight below which a component goes.
+        Most steps; least nats a row that one must gain; share of the weight below which a component
+        goes.
     n_shakes : int or None, None
         Random changes tried on each of four lists in the search; None: 120, in small tables 240.
     n_jobs, verbose : int; None, 0
-        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of every step.
+        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of
+        every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
 
@@ -657,23 +804,27 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     rules_ : RuleSet
         The ordered list; text, HTML, frame, JSON, SQL and Python are its methods.
     fidelity_, error_ : float
-        On the training rows: the share on which rules and ensemble agree and the share of wrong classes.
+        On the training rows: the share on which rules and ensemble agree and the share of wrong
+        classes.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
         The mixture (9), its K, its FIC in nats, FIC after every step, the number of steps.
     estimator_, columns_, bins_, classes_
-        The fitted ensemble; names and labels of the columns; the ensemble's questions; the labels of y, sorted.
+        The fitted ensemble; names and labels of the columns; the ensemble's questions; the labels
+        of y, sorted.
 
-    Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see a sample of as many,
-    all else sees all rows. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
+    Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
+    a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
+    `fit` also Dask collections.
 
     Examples
     --------
     >>> model = RuleMixtureClassifier(forest, max_rules=5, random_state=0).fit(X, y)
     >>> print(model.rules_)
 
-    Source: Hara & Hayashi, Making Tree Ensembles Interpretable, for the mixture; the list is of this package.
+    Source: Hara & Hayashi, Making Tree Ensembles Interpretable, for the mixture; the list is of
+    this package.
     """
 
     def predict_proba(self, X):
@@ -693,12 +844,14 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     Parameters
     ----------
     estimator : ensemble of regression trees, or None
-        What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is, never changed.
+        What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is,
+        never changed.
         Unfitted: cloned and fitted. None: a random forest of 100 trees.
     max_rules, max_conditions : int; 10, None
         The most rules, the default rule included, and the most features that a rule may ask about.
     max_components, n_init : int; 10, 20
-        Components from which the mixture starts, FAB drops what it does not need; and its random starts.
+        Components from which the mixture starts, FAB drops what it does not need; and its random
+        starts.
     select : "error" or "fic", "error"
         Which restart is kept: that of least training error (section 5.2), or of the best FIC.
     penalty : float, 1.0
@@ -706,11 +859,13 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     target : "observed" or "ensemble", "observed"
         What the mixture sees and the rules answer means of: y, or what the ensemble says.
     max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
-        Most steps; least nats a row that one must gain; share of the weight below which a component goes.
+        Most steps; least nats a row that one must gain; share of the weight below which a component
+        goes.
     n_shakes : int or None, None
         Random changes tried on each of four lists in the search; None: 120, in small tables 240.
     n_jobs, verbose : int; None, 0
-        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of every step.
+        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of
+        every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
 
@@ -719,7 +874,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     rules_ : RuleSet
         The ordered list; text, HTML, frame, JSON, SQL and Python are its methods.
     fidelity_, error_ : float
-        On the training rows: 1 − mean squared difference from the ensemble / its variance and the mean squared error.
+        On the training rows: 1 − mean squared difference from the ensemble / its variance and the
+        mean squared error.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
@@ -727,15 +883,17 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's questions.
 
-    Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see a sample of as many,
-    all else sees all rows. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
+    Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
+    a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
+    `fit` also Dask collections.
 
     Examples
     --------
     >>> model = RuleMixtureRegressor(forest, max_rules=5, random_state=0).fit(X, y)
     >>> print(model.rules_)
 
-    Source: Hara & Hayashi, Making Tree Ensembles Interpretable, for the mixture; the list is of this package.
+    Source: Hara & Hayashi, Making Tree Ensembles Interpretable, for the mixture; the list is of
+    this package.
     """
 
     def predict_posterior(self, X):

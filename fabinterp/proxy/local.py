@@ -22,8 +22,20 @@ from scipy.special import xlogy
 
 from .prune import Grown, tree_of
 from .reference import as_reference, check_answers
-from ..rules.core import (Columns, Leaf, answer_text, as_array, decode, digits, is_frame, label_text, plain,
-                             read_columns, shortest, tree_html)
+from fabinterp.rules.core import (
+    Columns,
+    Leaf,
+    answer_text,
+    as_array,
+    decode,
+    digits,
+    is_frame,
+    label_text,
+    plain,
+    read_columns,
+    shortest,
+    tree_html,
+)
 from ..rows.tables import check_at_least, encoded, entropy_of, labels_by_scores
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
@@ -32,7 +44,9 @@ class Surroundings:
     """What "near" means in a table: how far each column moves, and where values are redrawn instead; (L2), (L3)."""
 
     Z: np.ndarray  # (N, d) the table, encoded
-    step: np.ndarray  # (d,) standard deviation of a neighbour in the column's units, 0 where values are redrawn
+    step: (
+        np.ndarray
+    )  # (d,) standard deviation of a neighbour in the column's units, 0 where values are redrawn
     whole: np.ndarray  # (d,) bool: the column moves in whole numbers
     redrawn: np.ndarray  # (d,) bool: labels, and columns of two values
     chance: float  # that a value is redrawn
@@ -40,13 +54,21 @@ class Surroundings:
 
 def surroundings(Z, columns, scale):
     """The `Surroundings` of an encoded table Z (N, d) at a `scale` σ, in standard deviations of each column."""
-    known, labels = ~np.isnan(Z), np.array([labels is not None for labels in columns.categories])
-    n, changes = np.maximum(known.sum(axis=0), 1), (np.diff(np.sort(Z, axis=0), axis=0) > 0).sum(axis=0)
+    known = ~np.isnan(Z)
+    labels = np.array([labels is not None for labels in columns.categories])
+    n = np.maximum(known.sum(axis=0), 1)
+    changes = (np.diff(np.sort(Z, axis=0), axis=0) > 0).sum(axis=0)
     middle = np.where(known, Z, 0.0).sum(axis=0) / n
     spread = np.sqrt((np.where(known, Z - middle, 0.0) ** 2).sum(axis=0) / n)
-    whole, redrawn = ((np.rint(Z) == Z) | ~known).all(axis=0), labels | (changes == 1)
-    return Surroundings(Z, np.where(redrawn | (changes == 0), 0.0, scale * spread), whole, redrawn,
-                        min(1.0, scale**2 / 2))
+    whole = ((np.rint(Z) == Z) | ~known).all(axis=0)
+    redrawn = labels | (changes == 1)
+    return Surroundings(
+        Z,
+        np.where(redrawn | (changes == 0), 0.0, scale * spread),
+        whole,
+        redrawn,
+        min(1.0, scale**2 / 2),
+    )
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-neighbours
 def neighbours(x, around, n_samples, rng):
@@ -56,7 +78,9 @@ def neighbours(x, around, n_samples, rng):
     anew = rng.random((n_samples, d)) < around.chance
     other = around.Z[rng.integers(len(around.Z), size=(n_samples, d)), np.arange(d)]
     found = x[:, None] + np.where(around.whole, np.rint(step), step)
-    for j in np.flatnonzero(around.redrawn | np.isnan(around.Z).any(axis=0) | np.isnan(x).any(axis=0)):
+    for j in np.flatnonzero(
+        around.redrawn | np.isnan(around.Z).any(axis=0) | np.isnan(x).any(axis=0)
+    ):
         new = anew[:, j] & (around.redrawn[j] | np.isnan(other[:, j]) | np.isnan(found[..., j]))
         found[..., j] = np.where(new, other[:, j], found[..., j])
     return found
@@ -65,9 +89,11 @@ def neighbours(x, around, n_samples, rng):
 def without_gaps(Z):
     """Columns (m, d', S) of tables Z (m, S, d), gaps being ∞, and whose they are (d',).
 
-    A column with gaps comes a second time, there they are −∞, so that a cut may send them either way.
+    A column with gaps comes a second time, there they are −∞, so that a cut may send them either
+    way.
     """
-    columns, own = np.ascontiguousarray(np.swapaxes(Z, 1, 2)), np.arange(Z.shape[2])
+    columns = np.ascontiguousarray(np.swapaxes(Z, 1, 2))
+    own = np.arange(Z.shape[2])
     gaps = np.isnan(columns)
     twice = np.flatnonzero(gaps.any(axis=(0, 2)))
     if not len(twice):
@@ -79,8 +105,9 @@ def without_gaps(Z):
 def gains(runs, total, before, n, left, min_leaf):
     """How much of the loss a cut after each position takes away, (m, d', S): (L5), or for class shares (L6).
 
-    runs: per target its running sum (m, d', S) along a column; total, before: per target its sum (m, S) in the node of
-    the position, and in all nodes before; n, left (m, S): how many rows the node has, and has up to here.
+    runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
+    (m, S) in the node of the position, and in all nodes before; n, left (m, S): how many rows the
+    node has, and has up to here.
     """
     right = n - left
     enough = (left >= min_leaf) & (right >= min_leaf)
@@ -107,11 +134,13 @@ def by_node(values, node, K):
 def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
     """The best cut in each of K nodes of m tables: column (m, K), -1 for none, and the values (m, K) on both sides.
 
-    ordered, runs: columns (m, d', S), copies from d on, and running sums, by node and then by value; sums, size (m, K)
-    of each node.
+    ordered, runs: columns (m, d', S), copies from d on, and running sums, by node and then by
+    value; sums, size (m, K) of each node.
     """
-    (m, K), S = size.shape, ordered.shape[2]
-    end, table = np.cumsum(size, axis=1), np.arange(m)[:, None]
+    (m, K) = size.shape
+    S = ordered.shape[2]
+    end = np.cumsum(size, axis=1)
+    table = np.arange(m)[:, None]
     node = (np.arange(S)[:, None] >= end[:, None]).sum(axis=2)  # (m, S)
     left = np.arange(1.0, S + 1) - (end - size)[table, node]
     n = size[table, node]
@@ -119,29 +148,36 @@ def best_cuts(ordered, d, runs, sums, size, least, min_leaf):
     gain = gains(runs, [s[table, node] for s in sums], before, n, left, min_leaf)
     gain[..., :-1] *= ordered[..., 1:] > ordered[..., :-1]  # no cut between equal values,
     gain[:, d:] *= ordered[:, d:] > -np.inf  # nor the same cut a second time
-    here = np.where(node[:, None] == np.arange(K)[:, None], gain.max(axis=1)[:, None], 0.0)  # (m, K, S)
+    here = np.where(
+        node[:, None] == np.arange(K)[:, None], gain.max(axis=1)[:, None], 0.0
+    )  # (m, K, S)
     at = here.argmax(axis=2)
     column = gain[table, :, at].argmax(axis=2)
-    low, high = ordered[table, column, at], ordered[table, column, np.minimum(at + 1, S - 1)]
+    low = ordered[table, column, at]
+    high = ordered[table, column, np.minimum(at + 1, S - 1)]
     return np.where(here.max(axis=2) > least, column, -1), low, high
 
 
 def grow_many(columns, d, target, depth, min_leaf):
     """Greedy trees of one depth for m tables at once, columns (m, d', S) with copies from d on, targets (m, S, C).
 
-    Returns per inner node (m, 2^depth − 1) the column asked, -1 for none, and the values on both sides of the cut; and
-    for each row (m, S) the number of its last node. In the heap layout 2k + 1 and 2k + 2 are the children of node k.
+    Returns per inner node (m, 2^depth − 1) the column asked, -1 for none, and the values on both
+    sides of the cut; and for each row (m, S) the number of its last node. In the heap layout 2k + 1
+    and 2k + 2 are the children of node k.
     """
     m, own, S = columns.shape
     targets = [np.ascontiguousarray(t).ravel() for t in np.moveaxis(target, 2, 0)]
     least = 1e-12 * (S if len(targets) > 1 else (target**2).sum(axis=(1, 2))[:, None])
     first = S * np.arange(m * own).reshape(m, own, 1)
     order = np.argsort(columns, axis=2)
-    ordered, rows = columns.take(order + first), order + S * np.arange(m)[:, None, None]
-    node, table = np.zeros((m, S), np.uint8), np.arange(m)[:, None]
+    ordered = columns.take(order + first)
+    rows = order + S * np.arange(m)[:, None, None]
+    node = np.zeros((m, S), np.uint8)
+    table = np.arange(m)[:, None]
     asked = [(np.zeros((m, 0), int), np.zeros((m, 0)), np.zeros((m, 0)))]
     for level in range(depth):
-        size, sums = by_node(None, node, 2**level), [by_node(t.reshape(m, S), node, 2**level) for t in targets]
+        size = by_node(None, node, 2**level)
+        sums = [by_node(t.reshape(m, S), node, 2**level) for t in targets]
         runs = [t.take(rows).cumsum(axis=2) for t in targets]
         column, low, high = best_cuts(ordered, d, runs, sums, size, least, min_leaf)
         asked.append((column, low, high))
@@ -149,7 +185,8 @@ def grow_many(columns, d, target, depth, min_leaf):
         node = 2 * node + (columns[table, column[table, node], np.arange(S)] > edge[table, node])
         if level < depth - 1:
             moved = np.argsort(node.take(rows), axis=2, kind="stable") + first
-            ordered, rows = ordered.take(moved), rows.take(moved)
+            ordered = ordered.take(moved)
+            rows = rows.take(moved)
     return *(np.concatenate(part, axis=1) for part in zip(*asked, strict=True)), node
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-nodes
@@ -176,19 +213,23 @@ def node_sums(target, node, depth):
 def least_losses(loss, asks):
     """The least loss (m, B) of a pruning with 1, …, B leaves, inf where there is none: (L7).
 
-    Also, per level of nodes, root first, how many of 1, …, B leaves each gives to its lower side, (m, K, B).
+    Also, per level of nodes, root first, how many of 1, …, B leaves each gives to its lower side,
+    (m, K, B).
     """
     B = asks.shape[1] + 1
-    least, shares = loss[:, B - 1:, None], []
+    least = loss[:, B - 1 :, None]
+    shares = []
     while least.shape[1] > 1:
-        lower, upper = least[:, 0::2], least[:, 1::2]
+        lower = least[:, 0::2]
+        upper = least[:, 1::2]
         m, K, b = lower.shape
-        whole, share = np.full((m, K, 2 * b), np.inf), np.zeros((m, K, 2 * b), int)
+        whole = np.full((m, K, 2 * b), np.inf)
+        share = np.zeros((m, K, 2 * b), int)
         for i in range(b):
-            part = whole[..., i + 1:i + 1 + b]
-            less = lower[..., i:i + 1] + upper < part
-            part[less] = (lower[..., i:i + 1] + upper)[less]
-            share[..., i + 1:i + 1 + b][less] = i + 1
+            part = whole[..., i + 1 : i + 1 + b]
+            less = lower[..., i : i + 1] + upper < part
+            part[less] = (lower[..., i : i + 1] + upper)[less]
+            share[..., i + 1 : i + 1 + b][less] = i + 1
         nodes = slice(K - 1, 2 * K - 1)
         whole[~asks[:, nodes]] = np.inf
         whole[..., 0] = loss[:, nodes]
@@ -199,7 +240,9 @@ def least_losses(loss, asks):
 
 def kept(shares, size):
     """Which inner nodes (m, B − 1) still ask when `size` (m,) leaves are shared out from the root down: (L7)."""
-    size, found, table = size[:, None], [np.zeros((len(size), 0), bool)], np.arange(len(size))[:, None]
+    found = [np.zeros((len(size), 0), bool)]
+    table = np.arange(len(size))[:, None]
+    size = size[:, None]
     for share in shares:
         lower = share[table, np.arange(share.shape[1]), np.maximum(size, 1) - 1]
         found.append(size > 1)
@@ -211,7 +254,8 @@ def kept(shares, size):
 def prune_many(loss, asks, spread, n, alpha, max_leaves, numbers):
     """Which inner nodes (m, B − 1) ask in the pruning that is best under C_α, and its loss (m,): (L8).
 
-    loss (m, 2B − 1), asks (m, B − 1): of the whole trees; spread (m,): Σ σ², what no tree of numbers can take away.
+    loss (m, 2B − 1), asks (m, B − 1): of the whole trees; spread (m,): Σ σ², what no tree of
+    numbers can take away.
     """
     least, shares = least_losses(loss, asks)
     if numbers:
@@ -234,14 +278,18 @@ def wall(low, high, number):
 
 def arrive(heaps, x, numeric):
     """The leaf (m,) at which point i, x (m, d), arrives in tree i; numeric (d,): columns that hold no labels."""
-    at, trees, inner = np.zeros(len(x), int), np.arange(len(x)), heaps.column.shape[1]
+    at = np.zeros(len(x), int)
+    trees = np.arange(len(x))
+    inner = heaps.column.shape[1]
     while True:
         go = trees[at < inner]
         go = go[heaps.column[go, at[go]] >= 0]
         if not len(go):
             return at
         k = at[go]
-        j, low, high = heaps.column[go, k], heaps.low[go, k], heaps.high[go, k]
+        j = heaps.column[go, k]
+        low = heaps.low[go, k]
+        high = heaps.high[go, k]
         z = x[go, j]
         lower = np.where(np.isnan(z), heaps.missing_low[go, k], z <= low)
         for i in np.flatnonzero((z > low) & (z < high)):  # rarely: no neighbour lies there
@@ -251,7 +299,10 @@ def arrive(heaps, x, numeric):
 # %% ../../nbs/proxy/04_local.ipynb #loc-grown
 def kept_nodes(column):
     """The nodes (M,) of one heap in pre-order, their left and right children there (-1 at leaves); column (B − 1,)."""
-    nodes, left, right, waiting = [], [], [], [(0, -1)]
+    nodes = []
+    left = []
+    right = []
+    waiting = [(0, -1)]
     while waiting:
         k, above = waiting.pop()
         asks = k < len(column) and column[k] >= 0
@@ -268,14 +319,25 @@ def kept_nodes(column):
 def as_grown(heaps, i, numeric):
     """Tree i as `Grown`: without what was pruned away, its thresholds the shortest there are."""
     nodes, left, right = kept_nodes(heaps.column[i])
-    column, threshold, missing = np.full(len(nodes), -1), np.full(len(nodes), np.nan), np.zeros(len(nodes), bool)
+    column = np.full(len(nodes), -1)
+    threshold = np.full(len(nodes), np.nan)
+    missing = np.zeros(len(nodes), bool)
     for place in np.flatnonzero(left >= 0):
         k = nodes[place]
-        column[place], missing[place] = heaps.column[i, k], heaps.missing_low[i, k]
+        column[place] = heaps.column[i, k]
+        missing[place] = heaps.missing_low[i, k]
         threshold[place] = wall(heaps.low[i, k], heaps.high[i, k], numeric[column[place]])
     value = heaps.value[i, nodes]
-    return Grown(column, threshold, left, right, missing, heaps.weight[i, nodes],
-                 value if value.shape[1] > 1 else value[:, 0], heaps.loss[i, nodes])
+    return Grown(
+        column,
+        threshold,
+        left,
+        right,
+        missing,
+        heaps.weight[i, nodes],
+        value if value.shape[1] > 1 else value[:, 0],
+        heaps.loss[i, nodes],
+    )
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-heaps
 @dataclass(frozen=True, eq=False)
@@ -291,22 +353,36 @@ class Heaps:
     loss: np.ndarray  # (m, 2B − 1)
     total: np.ndarray  # (m,) loss of the leaves
 
-    apply, grown = arrive, as_grown
+    apply = arrive
+    grown = as_grown
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-fit
 def fit_some(Z, target, spread, max_depth, max_leaves, min_leaf, alpha):
     """`Heaps` of tables Z (m, S, d) for targets (m, S, C), grown and cut back to the best by C_α: (L5) to (L8)."""
     ordered, own = without_gaps(Z)
-    middle, numbers = np.zeros((len(Z), 1, 1)), target.shape[2] == 1
+    middle = np.zeros((len(Z), 1, 1))
+    numbers = target.shape[2] == 1
     if numbers:
-        middle = target[:, :1] + (target - target[:, :1]).mean(axis=1, keepdims=True)  # exact for constants
+        middle = target[:, :1] + (target - target[:, :1]).mean(
+            axis=1, keepdims=True
+        )  # exact for constants
         target = target - middle
-        target = np.where(np.abs(target).max(axis=1, keepdims=True) > 1e-13 * np.abs(middle), target, 0.0)
+        target = np.where(
+            np.abs(target).max(axis=1, keepdims=True) > 1e-13 * np.abs(middle), target, 0.0
+        )
     asked, low, high, node = grow_many(ordered, Z.shape[2], target, max_depth, min_leaf)
     weight, value, loss = node_sums(target, node, max_depth)
     asks, total = prune_many(loss, asked >= 0, spread, Z.shape[1], alpha, max_leaves, numbers)
-    return Heaps(np.where(asks, own[asked], -1), low, high, asks & (asked >= Z.shape[2]), weight, value + middle, loss,
-                 total)
+    return Heaps(
+        np.where(asks, own[asked], -1),
+        low,
+        high,
+        asks & (asked >= Z.shape[2]),
+        weight,
+        value + middle,
+        loss,
+        total,
+    )
 
 
 def fit_many(Z, target, spread, n_jobs=None, **how):
@@ -315,8 +391,14 @@ def fit_many(Z, target, spread, n_jobs=None, **how):
     size = max(1, 40_000 // (S * d))
     parts = [slice(i, i + size) for i in range(0, m, size)]
     found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(fit_some)(Z[part], target[part], spread[part], **how) for part in parts)
-    return Heaps(*(np.concatenate([getattr(heaps, name) for heaps in found]) for name in Heaps.__dataclass_fields__))
+        delayed(fit_some)(Z[part], target[part], spread[part], **how) for part in parts
+    )
+    return Heaps(
+        *(
+            np.concatenate([getattr(heaps, name) for heaps in found])
+            for name in Heaps.__dataclass_fields__
+        )
+    )
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-labels
 def best_order(Z, target, columns):
@@ -346,8 +428,10 @@ class Question:
     variance: bool  # whether the reference's own variance counts
     target: str
 
-    numeric = property(lambda self: [labels is None for labels in self.columns.categories],
-                       doc="(d,) which columns hold numbers.")
+    numeric = property(
+        lambda self: [labels is None for labels in self.columns.categories],
+        doc="(d,) which columns hold numbers.",
+    )
 
     @property
     def labels(self):
@@ -362,7 +446,9 @@ class Question:
         found = decode(Z, self.columns)
         found.columns = self.frame.columns
         for j, (name, kind) in enumerate(self.frame.dtypes.items()):
-            whole = getattr(kind, "kind", "O") not in "iu" or np.array_equal(Z[:, j], np.rint(Z[:, j]))
+            whole = getattr(kind, "kind", "O") not in "iu" or np.array_equal(
+                Z[:, j], np.rint(Z[:, j])
+            )
             if found[name].dtype != kind and whole and not found[name].isna().any():
                 found[name] = found[name].astype(kind)
         return found
@@ -377,7 +463,9 @@ class Question:
         """Draws (L, n, C) of the reference at encoded rows, and the noise (L,) that counts, summed but for row 0."""
         draws = self.reference.draws(self.table(Z))
         counts = self.variance and self.labels is None
-        noise = self.reference.noise(self.table(Z[1:])).sum(axis=1) if counts else np.zeros(len(draws))
+        noise = (
+            self.reference.noise(self.table(Z[1:])).sum(axis=1) if counts else np.zeros(len(draws))
+        )
         return draws if self.labels else draws[..., None], noise
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-divergence
@@ -403,7 +491,8 @@ def tree_near(explanation):
 
 def rules_near(explanation):
     """The leaves of the tree as `rules.RuleSet`, with support, coverage and fidelity over the neighbours."""
-    said, classes = explanation.said, explanation.classes
+    said = explanation.said
+    classes = explanation.classes
     said = said[:, 0] if classes is None else as_array(classes)[said.argmax(axis=1)]
     Z = recoded(explanation.neighbours, explanation.columns, explanation.own)
     return explanation.tree.rules().measure(Z, said)
@@ -430,7 +519,9 @@ class Sampled:
     def tree(self, l):
         """The tree of draw l, as `rules.Tree`."""
         of = self.explanation
-        return tree_of(self.heaps.grown(l, of.question.numeric), of.own, of.classes, of.question.target)
+        return tree_of(
+            self.heaps.grown(l, of.question.numeric), of.own, of.classes, of.question.target
+        )
 
     @property
     def inclusion(self):
@@ -445,21 +536,34 @@ class Sampled:
 
 def sampled_near(explanation):
     """The `Sampled` trees of the reference's draws, which is asked again when they are first wanted: (L10)."""
-    question, own = explanation.question, explanation.own
+    question = explanation.question
+    own = explanation.own
     draws, spread = question.draws(np.vstack([explanation.x, explanation.neighbours]))
-    Z, x = (recoded(rows, question.columns, own) for rows in (explanation.neighbours, explanation.x))
-    heaps = fit_many(np.broadcast_to(Z, (len(draws), *Z.shape)), draws[:, 1:], spread, **question.how)
+    Z, x = (
+        recoded(rows, question.columns, own) for rows in (explanation.neighbours, explanation.x)
+    )
+    heaps = fit_many(
+        np.broadcast_to(Z, (len(draws), *Z.shape)), draws[:, 1:], spread, **question.how
+    )
     leaf = heaps.apply(np.broadcast_to(x, (len(draws), len(x))), question.numeric)
     return Sampled(heaps, heaps.value[np.arange(len(draws)), leaf], draws[:, 0], explanation)
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-text
 def point_text(explanation):
     """The point in words: its values in the columns that the tree asks about."""
-    columns, said = explanation.columns, []
+    columns = explanation.columns
+    said = []
     for name in explanation.features:
         j = columns.names.index(name)
-        z, labels = explanation.x[j], columns.categories[j]
-        value = "missing" if np.isnan(z) else digits(z) if labels is None else label_text(labels[int(z)])
+        z = explanation.x[j]
+        labels = columns.categories[j]
+        value = (
+            "missing"
+            if np.isnan(z)
+            else digits(z)
+            if labels is None
+            else label_text(labels[int(z)])
+        )
         said.append(f"{plain(name)} {'is' if labels is not None or np.isnan(z) else '='} {value}")
     return f" ({', '.join(said)})" if said else ""
 
@@ -473,21 +577,30 @@ def answer_of(explanation, value):
 
 def lines_of(explanation):
     """What is said above and below the tree: the point, its answer and losses; and how sure the draws are."""
-    target, numbers = plain(explanation.question.target), explanation.classes is None
+    target = plain(explanation.question.target)
+    numbers = explanation.classes is None
     name, share = ("squared error", "variance") if numbers else ("divergence", "classes")
-    front = [f"Near this point{point_text(explanation)} the answer is {target} = "
-             f"{answer_of(explanation, explanation.answer)}; "
-             f"the model says {answer_of(explanation, explanation.prediction)}.",
-             f"The {name} is {explanation.loss:.3g} here, and {explanation.local_loss:.3g} on average over "
-             f"{len(explanation.said)} neighbours, of whose {share} it explains {explanation.fidelity:.0%}."]
+    front = [
+        f"Near this point{point_text(explanation)} the answer is {target} = "
+        f"{answer_of(explanation, explanation.answer)}; "
+        f"the model says {answer_of(explanation, explanation.prediction)}.",
+        f"The {name} is {explanation.loss:.3g} here, and {explanation.local_loss:.3g} on average over "
+        f"{len(explanation.said)} neighbours, of whose {share} it explains {explanation.fidelity:.0%}.",
+    ]
     back = []
     if explanation.question.reference.n_draws != 1 and len(sampled := explanation.sampled) > 1:
-        (low, high), asked = sampled.interval()[-1], np.argsort(-sampled.inclusion, kind="stable")[:4]
+        (low, high) = sampled.interval()[-1]
+        asked = np.argsort(-sampled.inclusion, kind="stable")[:4]
         what = target if numbers else f"P({label_text(explanation.classes[-1])})"
-        names = ", ".join(f"{plain(explanation.columns.names[j])} {sampled.inclusion[j]:.0%}" for j in asked
-                          if sampled.inclusion[j] > 0)
-        back = [f"Of a tree for each of {len(sampled)} draws, nine in ten say {low:.4g} ≤ {what} ≤ {high:.4g} here.",
-                f"They ask about {names}." if names else "They ask about nothing."]
+        names = ", ".join(
+            f"{plain(explanation.columns.names[j])} {sampled.inclusion[j]:.0%}"
+            for j in asked
+            if sampled.inclusion[j] > 0
+        )
+        back = [
+            f"Of a tree for each of {len(sampled)} draws, nine in ten say {low:.4g} ≤ {what} ≤ {high:.4g} here.",
+            f"They ask about {names}." if names else "They ask about nothing.",
+        ]
     return front, back
 
 
@@ -499,7 +612,9 @@ def said_text(explanation):
 
 def said_html(explanation):
     """A local explanation as HTML without scripts."""
-    front, back = ("".join(f"<p>{html.escape(line)}</p>" for line in lines) for lines in lines_of(explanation))
+    front, back = (
+        "".join(f"<p>{html.escape(line)}</p>" for line in lines) for lines in lines_of(explanation)
+    )
     return f"<div>{front}{tree_html(explanation.tree)}{back}</div>"
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-explanation
@@ -514,7 +629,8 @@ class LocalExplanation:
     prediction, answer : float or array (C,)
         What the reference says at x, and what the tree says: a number, or class probabilities.
     loss, local_loss : float
-        What the tree loses at x, and on average over the neighbours: squared error, or KL divergence; (L9).
+        What the tree loses at x, and on average over the neighbours: squared error, or KL
+        divergence; (L9).
     neighbours, said : arrays (S, d) and (S, C)
         The points drawn near x, and what the reference says of them; C = 1 for numbers.
     """
@@ -531,10 +647,18 @@ class LocalExplanation:
     place: int  # of this point in `heaps`
     question: Question
 
-    columns = property(lambda self: self.question.columns, doc="What encodes the point and its neighbours.")
-    classes = property(lambda self: self.question.labels, doc="The labels in the order of probabilities, or None.")
-    n_leaves = property(lambda self: 1 + int(np.sum(self.heaps.column[self.place] >= 0)), doc="Leaves of the tree.")
-    fidelity = property(lambda self: self.rules.fidelity, doc="Agreement with the reference over the neighbours.")
+    columns = property(
+        lambda self: self.question.columns, doc="What encodes the point and its neighbours."
+    )
+    classes = property(
+        lambda self: self.question.labels, doc="The labels in the order of probabilities, or None."
+    )
+    n_leaves = property(
+        lambda self: 1 + int(np.sum(self.heaps.column[self.place] >= 0)), doc="Leaves of the tree."
+    )
+    fidelity = property(
+        lambda self: self.rules.fidelity, doc="Agreement with the reference over the neighbours."
+    )
     features = property(asked_near, doc="Names of the columns that the tree asks about.")
     tree = cached_property(tree_near)
     rules = cached_property(rules_near)
@@ -549,9 +673,20 @@ class LocalExplanations(tuple):
     def to_frame(self):
         """One row per point (pandas): answer, prediction, losses, leaves, columns asked about."""
         import pandas as pd
-        return pd.DataFrame([
-            dict(answer=e.answer, prediction=e.prediction, loss=e.loss, local_loss=e.local_loss, n_leaves=e.n_leaves,
-                 features=", ".join(e.features)) for e in self])
+
+        return pd.DataFrame(
+            [
+                dict(
+                    answer=e.answer,
+                    prediction=e.prediction,
+                    loss=e.loss,
+                    local_loss=e.local_loss,
+                    n_leaves=e.n_leaves,
+                    features=", ".join(e.features),
+                )
+                for e in self
+            ]
+        )
 
     def __repr__(self):
         return f"<{len(self)} local explanations>"
@@ -563,7 +698,9 @@ class LocalExplanations(tuple):
 def read_points(x, X, sampler):
     """Points (m, d) and table (N, d), encoded; their columns; an empty frame like them, or None; if x was one point."""
     if X is None and sampler is None:
-        raise ValueError("X must be the table that says what is near, or sampler a function that does, got neither")
+        raise ValueError(
+            "X must be the table that says what is near, or sampler a function that does, got neither"
+        )
     single = np.ndim(x) == 1
     if single:
         x = x.to_frame().T if hasattr(x, "to_frame") else np.asarray(x)[None]
@@ -589,27 +726,68 @@ def drawn(sampler, points, n_samples, columns, seed):
 # %% ../../nbs/proxy/04_local.ipynb #loc-block
 def explained(points, Z, question, n_jobs):
     """The explanations of points (m, d) with neighbours Z (m, S, d): one question to the reference, a tree each."""
-    (m, S, d), numbers, columns = Z.shape, question.labels is None, question.columns
+    (m, S, d) = Z.shape
+    numbers = question.labels is None
+    columns = question.columns
     mean, var = question.moments(np.concatenate([points, Z.reshape(-1, d)]))
     if numbers:
         check_answers("reference", mean, var)
-    here, said, spread = mean[:m], mean[m:].reshape(m, S, -1), var[m:].reshape(m, S).sum(axis=1)
-    own, rows, x = [columns] * m, Z, points
+    here = mean[:m]
+    said = mean[m:].reshape(m, S, -1)
+    spread = var[m:].reshape(m, S).sum(axis=1)
+    own = [columns] * m
+    rows = Z
+    x = points
     if any(labels is not None and len(labels) > 2 for labels in columns.categories):
         own = [best_order(*pair, columns) for pair in zip(Z, said, strict=True)]
-        rows, x = (np.stack([recoded(z, columns, to) for z, to in zip(part, own, strict=True)]) for part in (Z, points))
+        rows, x = (
+            np.stack([recoded(z, columns, to) for z, to in zip(part, own, strict=True)])
+            for part in (Z, points)
+        )
     heaps = fit_many(rows, said, spread, n_jobs, **question.how)
     answer = heaps.value[np.arange(m), heaps.apply(x, question.numeric)]
-    loss, near = losses(here, answer).tolist(), heaps.total - (0.0 if numbers else entropies(said).sum(axis=1))
+    loss = losses(here, answer).tolist()
+    near = heaps.total - (0.0 if numbers else entropies(said).sum(axis=1))
     near = (near / S).clip(0).tolist()
     if numbers:
-        here, answer = here[:, 0].tolist(), answer[:, 0].tolist()
-    return [LocalExplanation(points[i], here[i], answer[i], loss[i], near[i], Z[i], said[i], own[i], heaps, i, question)
-            for i in range(m)]
+        here = here[:, 0].tolist()
+        answer = answer[:, 0].tolist()
+    return [
+        LocalExplanation(
+            points[i],
+            here[i],
+            answer[i],
+            loss[i],
+            near[i],
+            Z[i],
+            said[i],
+            own[i],
+            heaps,
+            i,
+            question,
+        )
+        for i in range(m)
+    ]
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-front
-def explain_local(reference, x, X=None, *, n_samples=200, scale=0.7, max_depth=3, max_leaves=None, min_samples_leaf=5,
-                  alpha=0.05, variance=False, sampler=None, n_draws=None, target="y", random_state=None, n_jobs=None):
+def explain_local(
+    reference,
+    x,
+    X=None,
+    *,
+    n_samples=200,
+    scale=0.7,
+    max_depth=3,
+    max_leaves=None,
+    min_samples_leaf=5,
+    alpha=0.05,
+    variance=False,
+    sampler=None,
+    n_draws=None,
+    target="y",
+    random_state=None,
+    n_jobs=None,
+):
     """What a model says near a point, as a small tree: equations (L1) to (L10), the paper's (1) to (11).
 
     Parameters
@@ -620,13 +798,17 @@ def explain_local(reference, x, X=None, *, n_samples=200, scale=0.7, max_depth=3
     n_samples : how many neighbours are drawn for each point.
     scale : standard deviation σ of the neighbours, in standard deviations of each column of X.
     max_depth, max_leaves, min_samples_leaf : bounds on the tree.
-    alpha : the price of a leaf in (L8): what it must take off log σ̂² to be worth having. 0: all that can be grown.
-    variance : whether the reference's variance of y is a part of σ̂², as in the paper's (8): the tree then says of the
-        mean only what stands out from it. By default it says what the mean does, and `sampled` how sure that is.
+    alpha : the price of a leaf in (L8): what it must take off log σ̂² to be worth having. 0: all
+    that can be grown.
+    variance : whether the reference's variance of y is a part of σ̂², as in the paper's (8): the
+    tree then says of the
+        mean only what stands out from it. By default it says what the mean does, and `sampled` how
+        sure that is.
     sampler : function (x (d,), n, rng) → n rows, encoded or as a frame, in place of (L2), (L3).
     n_draws : how many draws of the reference are explained in `sampled`; None: as many as it gives.
     target : name of what is predicted, for reading.
-    random_state : seed of the neighbours. All points get the same random numbers: the explanation of a point depends
+    random_state : seed of the neighbours. All points get the same random numbers: the explanation
+    of a point depends
         neither on `n_jobs` nor on what else is asked.
     n_jobs : threads.
 
@@ -634,8 +816,13 @@ def explain_local(reference, x, X=None, *, n_samples=200, scale=0.7, max_depth=3
     -------
     `LocalExplanation`, or `LocalExplanations` for points (m, d).
     """
-    for name, value, least in (("n_samples", n_samples, 1), ("scale", scale, 0.0), ("max_depth", max_depth, 0),
-                               ("min_samples_leaf", min_samples_leaf, 1), ("alpha", alpha, 0.0)):
+    for name, value, least in (
+        ("n_samples", n_samples, 1),
+        ("scale", scale, 0.0),
+        ("max_depth", max_depth, 0),
+        ("min_samples_leaf", min_samples_leaf, 1),
+        ("alpha", alpha, 0.0),
+    ):
         check_at_least(name, value, least)
     if max_leaves is not None:
         check_at_least("max_leaves", max_leaves, 1)
@@ -646,9 +833,10 @@ def explain_local(reference, x, X=None, *, n_samples=200, scale=0.7, max_depth=3
     reference = as_reference(reference, X=X, n_draws=n_draws, random_state=random_state)
     question = Question(reference, columns, frame, how, bool(variance), target)
     seed = entropy_of(random_state)
-    around, found = None if sampler else surroundings(Z, columns, scale), []
+    around = None if sampler else surroundings(Z, columns, scale)
+    found = []
     for start in range(0, len(points), max(1, 50_000 // n_samples)):
-        some = points[start:start + max(1, 50_000 // n_samples)]
+        some = points[start : start + max(1, 50_000 // n_samples)]
         if sampler is None:
             near = neighbours(some, around, n_samples, np.random.default_rng(seed))
         else:

@@ -22,10 +22,18 @@ from ..metatree.conjugate import Mixture, Normal
 from ..fab.foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _slope, foba
 from .reference import check_answers, reference_of
 from ..rules.core import Columns, Curve, Leaf, Rule, RuleSet, shares
-from ..rows.tables import check_parameters, entropy_of, rows_at_fit, rows_at_predict, target_of, unit_of
+from fabinterp.rows.tables import (
+    check_parameters,
+    entropy_of,
+    rows_at_fit,
+    rows_at_predict,
+    target_of,
+    unit_of,
+)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms
-NUMBER, MISSING = -1, -2  # what a term is, where it is no label's code
+NUMBER = -1  # what a term is, where it is no label's code
+MISSING = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +42,9 @@ class Terms:
 
     columns: Columns
     feature: np.ndarray  # (p,) the column that a term is about
-    code: np.ndarray  # (p,) NUMBER: its number; MISSING: 1 where it is missing; else 1 where it is that label
+    code: (
+        np.ndarray
+    )  # (p,) NUMBER: its number; MISSING: 1 where it is missing; else 1 where it is that label
     centre: np.ndarray  # (p,)
     spread: np.ndarray  # (p,)
     ends: np.ndarray  # (p, 2) where a number with gaps stops to count; infinite for all others
@@ -44,7 +54,8 @@ class Terms:
         """(p,) names for reading: age, age is missing, colour = red."""
         said = []
         for j, code in zip(self.feature.tolist(), self.code.tolist(), strict=True):
-            name, labels = self.columns.names[j], self.columns.categories[j]
+            name = self.columns.names[j]
+            labels = self.columns.categories[j]
             about = {NUMBER: "", MISSING: " is missing"}
             said.append(name + (about[code] if code < 0 else f" = {labels[code]}"))
         return tuple(said)
@@ -75,12 +86,14 @@ def unit(x, w):
 
 def terms_of(Z, w, columns):
     """The `Terms` of encoded rows Z (n, d): each number, each label (of two the second), each column's gaps (J1)."""
-    found, gaps = [], np.isnan(Z).any(axis=0).tolist()
+    found = []
+    gaps = np.isnan(Z).any(axis=0).tolist()
     for j, labels in enumerate(columns.categories):
         codes = [NUMBER] if labels is None else [1] if len(labels) == 2 else range(len(labels))
         found += [(j, code) for code in (*codes, *[MISSING] * gaps[j])]
     feature, code = np.array(found, int).reshape(-1, 2).T
-    units, ends = np.tile([0.0, 1.0], (len(found), 1)), np.tile([-np.inf, np.inf], (len(found), 1))
+    units = np.tile([0.0, 1.0], (len(found), 1))
+    ends = np.tile([-np.inf, np.inf], (len(found), 1))
     for k in np.flatnonzero(code == NUMBER):
         x = Z[:, feature[k]]
         units[k] = unit(x, w)
@@ -94,7 +107,9 @@ def equation(terms, coef, scale=(0.0, 1.0)):
     centre, spread = scale
     slopes = spread * coef[1:] / terms.spread[:, None]
     gap = terms.code == MISSING
-    for k in np.flatnonzero(gap):  # a missing number stood at its centre: what it says there is now the gap's to say
+    for k in np.flatnonzero(
+        gap
+    ):  # a missing number stood at its centre: what it says there is now the gap's to say
         own = (terms.feature == terms.feature[k]) & (terms.code == NUMBER)
         slopes[k] += terms.centre[own] @ slopes[own]
     number = terms.code == NUMBER
@@ -103,14 +118,20 @@ def equation(terms, coef, scale=(0.0, 1.0)):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def curve_of(terms, j, slopes, said):
     """The `rules.Curve` of column j: a step for every label, or a line between the ends of a number with gaps (J3)."""
-    own, labels = terms.feature == j, terms.columns.categories[j]
-    at = {code: said(slopes[k]) for k, code in zip(np.flatnonzero(own), terms.code[own].tolist(), strict=True)}
+    own = terms.feature == j
+    labels = terms.columns.categories[j]
+    at = {
+        code: said(slopes[k])
+        for k, code in zip(np.flatnonzero(own), terms.code[own].tolist(), strict=True)
+    }
     nothing = said(np.zeros(slopes.shape[1]))
     if labels is not None:
         steps = tuple((at.get(code, nothing),) for code in range(len(labels)))
         return Curve(j, np.arange(len(labels) + 1) - 0.5, steps, at.get(MISSING, nothing))
     low, high = terms.ends[own & (terms.code == NUMBER)][0]
-    if not low < high or not np.isfinite(high - low):  # one value, or none: nothing to draw a line between
+    if not low < high or not np.isfinite(
+        high - low
+    ):  # one value, or none: nothing to draw a line between
         low = low if np.isfinite(low) else 0.0
         high = low + max(1.0, abs(low))
     slope = np.array(at[NUMBER])
@@ -123,11 +144,17 @@ def leaf_of(terms, coef, scale=(0.0, 1.0), link=None):
     slopes = slopes.T
     said = (lambda row: tuple(row.tolist())) if link == "softmax" else (lambda row: float(row[0]))
     gap = np.isin(terms.feature, terms.feature[terms.code == MISSING])
-    plain, on = (terms.code == NUMBER) & ~gap, coef[1:].any(axis=1)
+    plain = (terms.code == NUMBER) & ~gap
+    on = coef[1:].any(axis=1)
     linear = np.flatnonzero(plain & on)
     bent = np.unique(terms.feature[~plain & on]).tolist()
-    return Leaf(said(value), terms.feature[linear], [said(slopes[k]) for k in linear], link=link,
-                curves=[curve_of(terms, j, slopes, said) for j in bent])
+    return Leaf(
+        said(value),
+        terms.feature[linear],
+        [said(slopes[k]) for k in linear],
+        link=link,
+        curves=[curve_of(terms, j, slopes, said) for j in bent],
+    )
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
@@ -140,7 +167,8 @@ class Projection:
     var: float = np.nan  # of y around the equation, for numbers
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian
-FLOOR = 1e-6  # least variance of y around an equation, as a share of the reference's; nothing is gained below it
+# least variance of y around an equation, as a share of the reference's; nothing is gained below it
+FLOOR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +194,15 @@ class GaussianProblem:
     def projection(self, support, coef, lack):
         """The `Projection` with these coefficients (1 + p,), given the mean square that they lack (J6), (J7)."""
         var = max(self.noise + lack, FLOOR)
-        return Projection(support, coef[:, None], -0.5 * self.mass * (np.log(2 * np.pi * var) + 1), var)
+        return Projection(
+            support, coef[:, None], -0.5 * self.mass * (np.log(2 * np.pi * var) + 1), var
+        )
 
     def propose(self, now, price, most):
         """The columns that FoBa chooses at a price in nats, from those of `now`, the variance held (J10)."""
-        return foba(self.gram, self.cross, price * now.var, start=now.support, max_size=most).support
+        return foba(
+            self.gram, self.cross, price * now.var, start=now.support, max_size=most
+        ).support
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
@@ -196,8 +228,10 @@ class SoftmaxProblem:
 
     def fit(self, support, start=None):
         """The `Projection` onto these columns, by Newton's steps from the coefficients of `start`."""
-        p, C = self.Z.shape[1], self.shares.shape[1]
-        columns, contrasts = np.array([0, *support]), _contrasts(C)
+        p = self.Z.shape[1]
+        C = self.shares.shape[1]
+        columns = np.array([0, *support])
+        contrasts = _contrasts(C)
         theta = np.zeros((p, C - 1)) if start is None else self._parameters(start)
         Z = self.Z[:, columns]
         theta = _newton(Z, self.shares, self.w, theta[columns], contrasts, self.slight[columns])[0]
@@ -207,13 +241,22 @@ class SoftmaxProblem:
 
     def propose(self, now, price, most):
         """The columns that FoBa chooses at a price in nats in the quadratic at `now` (F14), (J10)."""
-        contrasts, theta = _contrasts(self.shares.shape[1]), self._parameters(now)
+        contrasts = _contrasts(self.shares.shape[1])
+        theta = self._parameters(now)
         p, K = theta.shape
         slope, prob = _slope(self.Z, self.shares, self.w, theta, contrasts, self.slight)
-        gram, flat = _curvature(self.Z, self.w, prob, contrasts, self.slight), theta.T.ravel()
+        gram = _curvature(self.Z, self.w, prob, contrasts, self.slight)
+        flat = theta.T.ravel()
         groups = None if K == 1 else np.tile(np.arange(p), K)
-        found = foba(gram, slope.T.ravel() + gram @ flat, price / K, start=np.flatnonzero(flat),
-                     always=p * np.arange(K), groups=groups, max_size=K * most)
+        found = foba(
+            gram,
+            slope.T.ravel() + gram @ flat,
+            price / K,
+            start=np.flatnonzero(flat),
+            always=p * np.arange(K),
+            groups=groups,
+            max_size=K * most,
+        )
         return tuple(np.unique(np.array(found.support, int) % p).tolist())
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
@@ -224,9 +267,14 @@ def worth(projection, price):
 
 def path(problem, price, most):
     """The best projections found onto 0, 1, 2, … terms, up to `most`, or one price below the peak (J10)."""
-    found, tiny = [problem.fit(())], problem.rounding * problem.mass
-    while len(found) <= most and worth(found[-1], price) >= max(worth(one, price) for one in found) - price:
-        size, now = len(found), found[-1]
+    found = [problem.fit(())]
+    tiny = problem.rounding * problem.mass
+    while (
+        len(found) <= most
+        and worth(found[-1], price) >= max(worth(one, price) for one in found) - price
+    ):
+        size = len(found)
+        now = found[-1]
         more = problem.fit(problem.propose(now, 0.0, size), now)
         if len(more.support) < size or more.value <= now.value + tiny:
             break
@@ -242,7 +290,8 @@ def path(problem, price, most):
 def settle(problem, now, price, most):
     """Exchange terms of `now` as FoBa proposes until the worth rises no more (J11)."""
     while now is not None:
-        best, now = now, None
+        best = now
+        now = None
         for share, room in ((1.0, most), (0.25, min(most, len(best.support) + 1)), (2.0, most)):
             trial = problem.propose(best, share * price, room)
             if trial != best.support:
@@ -265,7 +314,7 @@ def chosen(problem, penalty, most):
     best = settle(problem, max(found, key=lambda one: worth(one, price)), price, most)
     size = len(best.support)
     if best not in found:
-        found[size:size + 1] = [best]
+        found[size : size + 1] = [best]
     return best, price, found
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
@@ -274,11 +323,16 @@ def gaussian_draws(problem, base, crosses, squares, noise):
 
     crosses (1 + p, L), squares (L,), noise (L,) of the draws; the Gram matrix is that of all.
     """
-    problems = [replace(problem, cross=c, square=s, noise=v) for c, s, v in zip(crosses.T, squares, noise, strict=True)]
+    problems = [
+        replace(problem, cross=c, square=s, noise=v)
+        for c, s, v in zip(crosses.T, squares, noise, strict=True)
+    ]
     coefs = foba(problem.gram, crosses, 0.0, always=(0, *base.support), max_size=0).coef
     lack = np.maximum(squares - (crosses * coefs).sum(axis=0), 0.0) / problem.mass
-    return problems, [one.projection(base.support, coef, left)
-                      for one, coef, left in zip(problems, coefs.T, lack, strict=True)]
+    return problems, [
+        one.projection(base.support, coef, left)
+        for one, coef, left in zip(problems, coefs.T, lack, strict=True)
+    ]
 
 
 def softmax_draws(problem, base, draws, n_jobs=None):
@@ -286,13 +340,17 @@ def softmax_draws(problem, base, draws, n_jobs=None):
     problems = [replace(problem, shares=shares) for shares in draws]
     if len(draws) == 1 and np.array_equal(draws[0], problem.shares):
         return problems, [base]
-    return problems, Parallel(n_jobs, prefer="threads")(delayed(one.fit)(base.support, base) for one in problems)
+    return problems, Parallel(n_jobs, prefer="threads")(
+        delayed(one.fit)(base.support, base) for one in problems
+    )
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-inclusion
 def inclusion(problems, starts, price, most, n_jobs=None):
     """(p,) the share of draws that choose a term, each for itself, from its projection in `starts` (J13)."""
-    settled = Parallel(n_jobs, prefer="threads")(delayed(settle)(problem, start, price, most)
-                                                 for problem, start in zip(problems, starts, strict=True))
+    settled = Parallel(n_jobs, prefer="threads")(
+        delayed(settle)(problem, start, price, most)
+        for problem, start in zip(problems, starts, strict=True)
+    )
     chosen_by = [[k in one.support for k in range(1, len(one.coef))] for one in settled]
     return np.mean(np.array(chosen_by, float), axis=0)
 
@@ -317,18 +375,28 @@ def told_of(estimator, X, y, sample_weight):
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     if not w.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros")
-    seed, on = int(entropy_of(estimator.random_state)[0]), w > 0
-    estimator.columns_, estimator._framed, estimator.reference_ = columns, framed, None
+    seed = int(entropy_of(estimator.random_state)[0])
+    on = w > 0
+    estimator.columns_ = columns
+    estimator._framed = framed
+    estimator.reference_ = None
     if estimator.reference is None:
         mean, classes = own_answers(estimator, Z, y, on)
-        var, draws, noise = np.zeros(len(Z)), mean[None], np.zeros((1, len(Z)))
+        var = np.zeros(len(Z))
+        draws = mean[None]
+        noise = np.zeros((1, len(Z)))
     else:
         asked = X if framed else Z
-        estimator.reference_ = reference_of(estimator, asked, y, sample_weight, seed, estimator.n_draws)
-        classes, (mean, var) = estimator.reference_.classes, estimator.reference_.mean_var(asked)
-        draws, noise = estimator.reference_.draws(asked), estimator.reference_.noise(asked)
+        estimator.reference_ = reference_of(
+            estimator, asked, y, sample_weight, seed, estimator.n_draws
+        )
+        classes = estimator.reference_.classes
+        (mean, var) = estimator.reference_.mean_var(asked)
+        draws = estimator.reference_.draws(asked)
+        noise = estimator.reference_.noise(asked)
     if classes is not None:
-        estimator.classes_, var = classes, np.zeros(len(Z))
+        estimator.classes_ = classes
+        var = np.zeros(len(Z))
     told = Told(Z[on], w[on], columns, classes, mean[on], var[on], draws[:, on], noise[:, on])
     if classes is None:
         name = "y" if estimator.reference is None else "reference"
@@ -339,8 +407,10 @@ def told_of(estimator, X, y, sample_weight):
 def own_answers(estimator, Z, y, on):
     """The target as its own reference: y as numbers and None, or as shares (n, C) and the classes."""
     if y is None:
-        raise ValueError(f"{type(estimator).__name__} without a reference requires y to be passed, "
-                         "but the target y is None")
+        raise ValueError(
+            f"{type(estimator).__name__} without a reference requires y to be passed, "
+            "but the target y is None"
+        )
     y, classes = target_of(estimator, Z, y)
     if classes is None:
         return y, None
@@ -354,7 +424,15 @@ _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1}
 class ProxyLinearParameters(BaseEstimator):
     """The parameters that classifier and regressor share."""
 
-    def __init__(self, reference=None, max_features=None, penalty=1.0, n_draws=None, n_jobs=None, random_state=None):
+    def __init__(
+        self,
+        reference=None,
+        max_features=None,
+        penalty=1.0,
+        n_draws=None,
+        n_jobs=None,
+        random_state=None,
+    ):
         self.reference = reference
         self.max_features = max_features
         self.penalty = penalty
@@ -374,29 +452,55 @@ class ProxyLinearFrames(ProxyLinearParameters):
     def path_frame(self):
         """A pandas frame of `path_`: size, terms in and out, nats gained a row, FIC in nats, and which was chosen."""
         import pandas as pd
-        names, before, rows = np.array(self.terms_.names, object), set(), []
+
+        names = np.array(self.terms_.names, object)
+        before = set()
+        rows = []
         for one in self.path_:
             now = {names[k - 1] for k in one.support}
-            rows.append({"size": len(now), "in": ", ".join(sorted(now - before)),
-                         "out": ", ".join(sorted(before - now)),
-                         "gained": (one.value - self.path_[0].value) / self.mass_,
-                         "fic": worth(one, self.price_), "chosen": one is self.projection_})
+            rows.append(
+                {
+                    "size": len(now),
+                    "in": ", ".join(sorted(now - before)),
+                    "out": ", ".join(sorted(before - now)),
+                    "gained": (one.value - self.path_[0].value) / self.mass_,
+                    "fic": worth(one, self.price_),
+                    "chosen": one is self.projection_,
+                }
+            )
             before = now
         return pd.DataFrame(rows)
 
     def coef_frame(self, level=0.9):
         """A pandas frame of the equation: a row a term, its coefficient, and what the draws say of it.
 
-        mean and sd of the draws' coefficients, bounds that hold the share `level` of them, and `inclusion_`.
+        mean and sd of the draws' coefficients, bounds that hold the share `level` of them, and
+        `inclusion_`.
         """
         import pandas as pd
-        coef, draws = np.atleast_2d(self.coef_), self.coef_draws_.reshape(len(self.coef_draws_), -1)
+
+        coef = np.atleast_2d(self.coef_)
+        draws = self.coef_draws_.reshape(len(self.coef_draws_), -1)
         low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         names = list(self.terms_.names)
-        index = pd.Index(names, name="term") if len(coef) == 1 else pd.MultiIndex.from_product(
-            [self.classes_.tolist(), names], names=["class", "term"])
-        return pd.DataFrame({"coef": coef.ravel(), "mean": draws.mean(axis=0), "sd": draws.std(axis=0), "low": low,
-                             "high": high, "inclusion": np.tile(self.inclusion_, len(coef))}, index=index)
+        index = (
+            pd.Index(names, name="term")
+            if len(coef) == 1
+            else pd.MultiIndex.from_product(
+                [self.classes_.tolist(), names], names=["class", "term"]
+            )
+        )
+        return pd.DataFrame(
+            {
+                "coef": coef.ravel(),
+                "mean": draws.mean(axis=0),
+                "sd": draws.std(axis=0),
+                "low": low,
+                "high": high,
+                "inclusion": np.tile(self.inclusion_, len(coef)),
+            },
+            index=index,
+        )
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-base
 class BaseProxyLinear(ProxyLinearFrames):
@@ -405,12 +509,14 @@ class BaseProxyLinear(ProxyLinearFrames):
     def fit(self, X, y=None, sample_weight=None):
         """Project the reference on the rows X (n, d), frame or array, with weights (n,).
 
-        y (n,) is its own reference where there is none, and what a reference learns from that is not fitted yet.
+        y (n,) is its own reference where there is none, and what a reference learns from that is
+        not fitted yet.
         """
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
         told = told_of(self, X, y, sample_weight)
         self.terms_ = terms_of(told.Z, told.w, told.columns)
-        design, most = self.terms_.design(told.Z), min(len(self.terms_.names), max(len(told.w) - 2, 0))
+        design = self.terms_.design(told.Z)
+        most = min(len(self.terms_.names), max(len(told.w) - 2, 0))
         most = most if self.max_features is None else min(most, self.max_features)
         leaf, answer = self._project(told, design, most)
         classes = None if told.classes is None else tuple(told.classes.tolist())
@@ -420,7 +526,10 @@ class BaseProxyLinear(ProxyLinearFrames):
         return self
 
     def _keep(self, best, price, found, shares):
-        self.projection_, self.price_, self.path_, self.fic_ = best, price, tuple(found), worth(best, price)
+        self.projection_ = best
+        self.price_ = price
+        self.path_ = tuple(found)
+        self.fic_ = worth(best, price)
         self.inclusion_ = shares
 
     def _values(self, X):
@@ -436,8 +545,11 @@ class BaseProxyLinear(ProxyLinearFrames):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
 def gaussian_of(told, design, scale):
     """The `GaussianProblem` in units of the reference, and cross (1 + p, L), square and noise (L,) of its draws."""
-    (centre, spread), w, weighted = scale, told.w, design.T * told.w
-    f, draws = (told.mean - centre) / spread, (told.draws - centre) / spread
+    (centre, spread) = scale
+    w = told.w
+    weighted = design.T * told.w
+    f = (told.mean - centre) / spread
+    draws = (told.draws - centre) / spread
     noise = np.average(told.noise, axis=1, weights=w) / spread**2
     var = float(np.average(told.var, weights=w)) / spread**2
     problem = GaussianProblem(weighted @ design, weighted @ f, float(w @ f**2), float(w.sum()), var)
@@ -458,12 +570,19 @@ class NumberProxy(BaseProxyLinear):
         problem, crosses, squares, noise = gaussian_of(told, design, scale)
         best, price, found = chosen(problem, self.penalty, most)
         problems, starts = gaussian_draws(problem, best, crosses, squares, noise)
-        at, shift = found.index(best), problem.mass * float(np.log(scale[1]))
-        told_path = [replace(one, value=one.value - shift, var=one.var * scale[1] ** 2) for one in found]
+        at = found.index(best)
+        shift = problem.mass * float(np.log(scale[1]))
+        told_path = [
+            replace(one, value=one.value - shift, var=one.var * scale[1] ** 2) for one in found
+        ]
         self.mass_ = problem.mass
-        self._keep(told_path[at], price, told_path, inclusion(problems, starts, price, most, self.n_jobs))
+        self._keep(
+            told_path[at], price, told_path, inclusion(problems, starts, price, most, self.n_jobs)
+        )
         self.std_ = float(np.sqrt(self.projection_.var))
-        self.std_draws_ = np.sqrt(np.array([one.var for one in starts]) + unexplained(told, scale)) * scale[1]
+        self.std_draws_ = (
+            np.sqrt(np.array([one.var for one in starts]) + unexplained(told, scale)) * scale[1]
+        )
         (self.intercept_,), (self.coef_,) = equation(self.terms_, best.coef, scale)
         said = [equation(self.terms_, one.coef, scale) for one in starts]
         self.intercept_draws_ = np.array([value for (value,), _ in said])
@@ -477,13 +596,14 @@ class ProxyLinearRegressor(RegressorMixin, NumberProxy):
     Parameters
     ----------
     reference : None, a model, draws, a function, or a `Reference`
-        What `reference.as_reference` takes; an estimator that is not fitted learns from (X, y) first, in a clone.
+        What `reference.as_reference` takes; an estimator that is not fitted learns from (X, y)
+        first, in a clone.
         None: y is its own reference, and the equation is the sparse regression that FIC chooses.
     max_features : int or None, None
         Most terms in the equation; a label of a category is one.
     penalty : float, 1.0
-        A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p if that is more,
-        for n rows and p terms (J9). 0: all that help.
+        A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
+        if that is more, for n rows and p terms (J9). 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs, random_state : None, None
@@ -492,19 +612,23 @@ class ProxyLinearRegressor(RegressorMixin, NumberProxy):
     Attributes
     ----------
     coef_, intercept_ : array (p,), float
-        The equation in the units of the table, by `terms_`; without categories and gaps p is the number of columns.
+        The equation in the units of the table, by `terms_`; without categories and gaps p is the
+        number of columns.
     coef_draws_, intercept_draws_, std_draws_ : arrays (L, p), (L,), (L,)
         The equation of each draw on the same terms, and the standard deviation of y around it.
     inclusion_ : array (p,)
         Share of the draws that choose a term when each chooses for itself.
     std_ : float
-        Standard deviation of y around the equation: the reference's own variance and the lack of fit.
+        Standard deviation of y around the equation: the reference's own variance and the lack of
+        fit.
     rules_ : RuleSet
         One rule without conditions, whose leaf holds the equation; it is what predicts.
     fidelity_, fic_ : float
-        1 − squared distance to the reference's mean / its variance; expected log-likelihood less price, in nats.
+        1 − squared distance to the reference's mean / its variance; expected log-likelihood less
+        price, in nats.
     path_, projection_, terms_, columns_, reference_
-        The best projections of each size, the chosen one, the terms that there were, columns, the `Reference`.
+        The best projections of each size, the chosen one, the terms that there were, columns, the
+        `Reference`.
 
     Source: Afrabandpey et al., section 3; Piironen et al. (2018) for the projection.
     """
@@ -548,7 +672,8 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     classes_ : array (C,)
         The labels, in the reference's order.
     coef_, intercept_ : arrays (m, p), (m,)
-        The log-odds of the second class for two (m = 1), else a score for each class (m = C), as in scikit-learn.
+        The log-odds of the second class for two (m = 1), else a score for each class (m = C), as in
+        scikit-learn.
     coef_draws_, intercept_draws_ : arrays (L, m, p), (L, m)
         The equations of each draw on the same terms.
     fidelity_ : float
@@ -560,7 +685,8 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     """
 
     def _project(self, told, design, most):
-        self.mass_, problem = float(told.w.sum()), SoftmaxProblem(design, told.mean, told.w)
+        self.mass_ = float(told.w.sum())
+        problem = SoftmaxProblem(design, told.mean, told.w)
         if len(told.classes) > 1:
             best, price, found = chosen(problem, self.penalty, most)
             problems, starts = softmax_draws(problem, best, told.draws, self.n_jobs)
@@ -571,7 +697,9 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
             self._keep(best, 0.0, [best], np.zeros(design.shape[1] - 1))
         self.intercept_, self.coef_ = equation(self.terms_, log_odds(best.coef))
         said = [equation(self.terms_, log_odds(one.coef)) for one in starts]
-        self.intercept_draws_, self.coef_draws_ = (np.array(part) for part in zip(*said, strict=True))
+        self.intercept_draws_, self.coef_draws_ = (
+            np.array(part) for part in zip(*said, strict=True)
+        )
         return class_leaf(self.terms_, best.coef), told.classes[told.mean.argmax(axis=1)]
 
     def predict_proba(self, X):
@@ -585,5 +713,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         scores = np.moveaxis(self.intercept_draws_[..., None] + self.coef_draws_ @ values.T, 1, 2)
         L, n, m = scores.shape
         if len(self.classes_) < 3:
-            scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)[:, :, :len(self.classes_)]
+            scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)[
+                :, :, : len(self.classes_)
+            ]
         return shares(scores.reshape(L * n, -1)).reshape(L, n, -1)

@@ -60,7 +60,9 @@ def mean_log_prob(shares, fitted):
 def swapped(rng, w, d, n_synthetic, share=0.3):
     """(n_synthetic, d) which row of the table, drawn by weights w (n,), each cell of a made-up row is taken from."""
     chance = np.cumsum(w) / np.sum(w)
-    own, other = np.searchsorted(chance, rng.random((2, n_synthetic, d)), side="right").clip(max=len(w) - 1)
+    own, other = np.searchsorted(chance, rng.random((2, n_synthetic, d)), side="right").clip(
+        max=len(w) - 1
+    )
     return np.where(rng.random((n_synthetic, d)) < share, other, own[:, :1])
 
 
@@ -69,6 +71,7 @@ def made_up(X, cells):
     if not is_frame(X):
         return np.asarray(X)[cells, np.arange(cells.shape[1])]
     import pandas as pd
+
     return pd.DataFrame({name: X.iloc[cells[:, j], j].array for j, name in enumerate(X.columns)})
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-rows
@@ -87,7 +90,9 @@ class Rows:
 
     def of(self, kept):
         """Some of the rows, `kept` (m,) bool, without draws."""
-        return Rows(self.Z[kept], self.target[kept], self.var[kept], self.w[kept], int(kept[:self.n].sum()))
+        return Rows(
+            self.Z[kept], self.target[kept], self.var[kept], self.w[kept], int(kept[: self.n].sum())
+        )
 
     @property
     def real(self):
@@ -122,13 +127,28 @@ def collect(reference, X, Z, w, n_synthetic, share, n_draws, rng):
     """`(at, cells, parts)`: the distinct rows' positions in X, the cells of all rows, and their `Rows` but for Z."""
     if isinstance(reference, Given):
         said = asked(reference, X, n_draws)
-        keys = [part.reshape(len(Z), -1) if k < 2 else np.moveaxis(part, 1, 0).reshape(len(Z), -1)
-                for k, part in enumerate(said) if part is not None]
+        keys = [
+            part.reshape(len(Z), -1) if k < 2 else np.moveaxis(part, 1, 0).reshape(len(Z), -1)
+            for k, part in enumerate(said)
+            if part is not None
+        ]
         at, w = distinct_rows(Z, np.hstack(keys), w)
         cells = np.repeat(at[:, None], Z.shape[1], axis=1)
-        return at, cells, (said[0][at], said[1][at], w, len(at), *(None if p is None else p[:, at] for p in said[2:]))
+        return (
+            at,
+            cells,
+            (
+                said[0][at],
+                said[1][at],
+                w,
+                len(at),
+                *(None if p is None else p[:, at] for p in said[2:]),
+            ),
+        )
     at, w = distinct_rows(Z, np.zeros(len(Z)), w)
-    cells, total, n = np.repeat(at[:, None], Z.shape[1], axis=1), w.sum(), len(at)
+    cells = np.repeat(at[:, None], Z.shape[1], axis=1)
+    total = w.sum()
+    n = len(at)
     if n_synthetic:
         cells = np.vstack([cells, at[swapped(rng, w, Z.shape[1], n_synthetic)]])
         w = np.append(w, np.full(n_synthetic, share / (1 - share) * total / n_synthetic))
@@ -148,7 +168,7 @@ class Size:
     seed: int
 
     def _rules(self, rows):  # a leaf holds its share of all rows too
-        more = rows.w.sum() / rows.w[:rows.n].sum()
+        more = rows.w.sum() / rows.w[: rows.n].sum()
         least = self.min_leaf * more
         return dict(max_depth=self.max_depth, min_leaf=least, seed=self.seed, scale=rows.scale)
 
@@ -164,11 +184,22 @@ class Size:
         whole = self.grow(rows)
         path = prunings(whole, rows.spread)
         small = path.sizes <= (self.max_leaves or np.inf)
-        found = pruned(whole, best_of_size(whole, self.max_leaves) if self.alpha is None else
-                       path.ends(max(path.at(self.alpha), int(small.argmax()))))
+        found = pruned(
+            whole,
+            best_of_size(whole, self.max_leaves)
+            if self.alpha is None
+            else path.ends(max(path.at(self.alpha), int(small.argmax()))),
+        )
         if self.ahead and found.n_leaves > 2:
-            other = look_ahead(rows.Z, rows.target, rows.w, max_leaves=found.n_leaves, real=rows.real,
-                               min_real=self.min_leaf, **self._rules(rows))
+            other = look_ahead(
+                rows.Z,
+                rows.target,
+                rows.w,
+                max_leaves=found.n_leaves,
+                real=rows.real,
+                min_real=self.min_leaf,
+                **self._rules(rows),
+            )
             found = min(found, other, key=lambda grown: grown.loss[grown.feature < 0].sum())
         return found, path
 
@@ -188,18 +219,24 @@ def on_leaves(path, grown, costs):
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-held
 def held_out(grown, path, spread, rows):
     """(K,) expected log-likelihood of rows that did not grow the tree, summed by weight, under each pruning: (P8)."""
-    at, end = grown.apply(rows.Z), ends_below(grown)
+    at = grown.apply(rows.Z)
+    end = ends_below(grown)
 
     def sums(values):  # over the rows below each node
         found = np.zeros((len(end), *values.shape[1:]))
         np.add.at(found, at, values)
         return over_leaves(grown, found, end)
+
     if grown.value.ndim == 2:
-        shares = (grown.value * grown.weight[:, None] + grown.value[0]) / (grown.weight[:, None] + 1)
+        shares = (grown.value * grown.weight[:, None] + grown.value[0]) / (
+            grown.weight[:, None] + 1
+        )
         costs = mean_log_prob(sums(rows.w[:, None] * rows.target), shares)
         return on_leaves(path, grown, costs)
-    middle, w = grown.value[0], rows.w
-    u, value = rows.target - middle, grown.value - middle
+    middle = grown.value[0]
+    w = rows.w
+    u = rows.target - middle
+    value = grown.value - middle
     costs = sums(w * (u**2 + rows.var)) - 2 * value * sums(w * u) + value**2 * sums(w)
     rest = path.losses + spread
     var = np.maximum(rest, 1e-14 * rest[-1] + 1e-300) / grown.weight[0]
@@ -219,16 +256,20 @@ def folds_of(cv, at, n, rng):
 def validated_alpha(rows, path, grow_rows, fold, errors=1.0):
     """The largest α whose held-out score (P8) is within `errors` standard errors of the best; `fold` (n,) as above."""
     fold = np.append(fold, np.full(len(rows.w) - rows.n, -1))
-    folds = [k for k in np.unique(fold) if k >= 0 and (fold != k)[:rows.n].any()]
+    folds = [k for k in np.unique(fold) if k >= 0 and (fold != k)[: rows.n].any()]
     if len(folds) < 2:
         return 0.0
     alphas = np.sqrt(np.maximum(path.alphas, 1e-12) * np.append(path.alphas[1:], 1e12))
     scores = np.empty((len(folds), len(alphas)))
     for score, k in zip(scores, folds, strict=True):
-        other, out = rows.of(fold != k), rows.of(fold == k)
+        other = rows.of(fold != k)
+        out = rows.of(fold == k)
         grown = grow_rows(other)
         there = prunings(grown, other.spread)
-        score[:] = held_out(grown, there, other.spread, out)[[there.at(alpha) for alpha in alphas]] / out.w.sum()
+        score[:] = (
+            held_out(grown, there, other.spread, out)[[there.at(alpha) for alpha in alphas]]
+            / out.w.sum()
+        )
     lost = scores[:, [int(scores.mean(axis=0).argmax())]] - scores
     near = lost.mean(axis=0) <= errors * lost.std(axis=0, ddof=1) / np.sqrt(len(folds))
     return float(alphas[np.flatnonzero(near)[-1]])
@@ -251,14 +292,21 @@ class Drawn:
 
 def draw_proxies(rows, tree, finish, how, n_jobs):
     """The `Drawn` of a proxy: the same question put to each draw, (P10); `finish` says a `Grown` as a `Tree`."""
+
     def one(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
         value = refitted(tree, rows.Z, target, rows.w).value
-        spread = left_over(value[at], target[:rows.n], noise[:rows.n], rows.w[:rows.n]) if target.ndim == 1 else None
+        spread = (
+            left_over(value[at], target[: rows.n], noise[: rows.n], rows.w[: rows.n])
+            if target.ndim == 1
+            else None
+        )
         return finish(how.tree(drawn)[0], drawn), value[tree.feature < 0], spread
-    at = tree.apply(rows.Z[:rows.n])
+
+    at = tree.apply(rows.Z[: rows.n])
     found = Parallel(n_jobs, prefer="threads")(
-        delayed(one)(target, noise) for target, noise in zip(rows.draws, rows.noise, strict=True))
+        delayed(one)(target, noise) for target, noise in zip(rows.draws, rows.noise, strict=True)
+    )
     trees, values, spreads = zip(*found, strict=True)
     return Drawn(list(trees), np.stack(values), None if rows.draws.ndim == 3 else np.array(spreads))
 
@@ -281,7 +329,9 @@ def questions_at(trees):
                 threshold = split.threshold if split.categories is None else np.nan
                 found.setdefault((place, split.features[0]), []).append(threshold)
                 waiting += [(tree.yes[k], place + "y"), (tree.no[k], place + "n")]
-    return dict(sorted(found.items(), key=lambda item: (len(item[0][0]), item[0][0], -len(item[1]))))
+    return dict(
+        sorted(found.items(), key=lambda item: (len(item[0][0]), item[0][0], -len(item[1])))
+    )
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-reference-of
 def own_reference(estimator, Z, y):
@@ -299,17 +349,29 @@ def read_rows(estimator, X, y, sample_weight, rng):
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     X = X if framed or getattr(getattr(X, "dtype", None), "kind", "O") in "iufb" else Z
     seed = int(rng.integers(2**31))
-    reference = own_reference(estimator, Z, y) if estimator.reference is None else \
-        reference_of(estimator, X, y, sample_weight, seed)
+    reference = (
+        own_reference(estimator, Z, y)
+        if estimator.reference is None
+        else reference_of(estimator, X, y, sample_weight, seed)
+    )
     at, cells, (target, var, w, n, draws, noise) = collect(
-        reference, X, Z, w, estimator.n_synthetic, estimator.synthetic_share, estimator.n_draws, rng)
+        reference, X, Z, w, estimator.n_synthetic, estimator.synthetic_share, estimator.n_draws, rng
+    )
     if reference.classes is None:
         name = "y" if estimator.reference is None else "reference"
         check_answers(name, target, var, draws)
-    order = target if target.ndim == 1 else target[:, 1] if target.shape[1] == 2 else target.argmax(axis=1)
+    order = (
+        target
+        if target.ndim == 1
+        else target[:, 1]
+        if target.shape[1] == 2
+        else target.argmax(axis=1)
+    )
     columns = order_categories(given, Z[at], order[:n], w[:n])
     Z = (encode(X, columns) if framed else Z)[cells, np.arange(Z.shape[1])]
-    estimator.reference_, estimator.columns_, estimator._framed = reference, columns, framed
+    estimator.reference_ = reference
+    estimator.columns_ = columns
+    estimator._framed = framed
     estimator._has_gaps = bool(np.isnan(Z[:n]).any())
     if reference.classes is not None:
         estimator.classes_ = reference.classes
@@ -317,7 +379,13 @@ def read_rows(estimator, X, y, sample_weight, rng):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-base
 DEFAULT_ALPHA = 0.05
-_AT_LEAST = {"max_leaves": 1, "max_depth": 0, "min_samples_leaf": 0.0, "n_synthetic": 0, "n_draws": 1}
+_AT_LEAST = {
+    "max_leaves": 1,
+    "max_depth": 0,
+    "min_samples_leaf": 0.0,
+    "n_synthetic": 0,
+    "n_draws": 1,
+}
 _ONE_OF = {"lookahead": (None, True, False)}
 
 
@@ -335,8 +403,22 @@ def check_proxy(estimator):
 class ProxyParameters(BaseEstimator):
     """The parameters that classifier and regressor share."""
 
-    def __init__(self, reference=None, *, max_leaves=None, max_depth=None, min_samples_leaf=5, alpha=None, cv=5,
-                 lookahead=None, n_synthetic=2000, synthetic_share=0.3, n_draws=None, n_jobs=None, random_state=None):
+    def __init__(
+        self,
+        reference=None,
+        *,
+        max_leaves=None,
+        max_depth=None,
+        min_samples_leaf=5,
+        alpha=None,
+        cv=5,
+        lookahead=None,
+        n_synthetic=2000,
+        synthetic_share=0.3,
+        n_draws=None,
+        n_jobs=None,
+        random_state=None,
+    ):
         self.reference = reference
         self.max_leaves = max_leaves
         self.max_depth = max_depth
@@ -353,7 +435,9 @@ class ProxyParameters(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         model = self.reference
-        tags.input_tags.allow_nan = not hasattr(model, "__sklearn_tags__") or get_tags(model).input_tags.allow_nan
+        tags.input_tags.allow_nan = (
+            not hasattr(model, "__sklearn_tags__") or get_tags(model).input_tags.allow_nan
+        )
         return tags
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-fit
@@ -361,8 +445,14 @@ def sized(estimator, rows, n, rng):
     """The `Size` that the parameters ask for; an α that is not given is 0.05, or by `cv` if y is the reference."""
     own = estimator.reference is None
     ahead = not own if estimator.lookahead is None else estimator.lookahead
-    how = Size(estimator.max_leaves, None, estimator.max_depth, estimator.min_samples_leaf, ahead,
-               int(rng.integers(2**31)))
+    how = Size(
+        estimator.max_leaves,
+        None,
+        estimator.max_depth,
+        estimator.min_samples_leaf,
+        ahead,
+        int(rng.integers(2**31)),
+    )
     alpha = estimator.alpha
     if alpha is None and estimator.max_leaves is None:
         alpha = "cv" if own else DEFAULT_ALPHA
@@ -378,7 +468,8 @@ class BaseProxyTree(ProxyParameters):
     def fit(self, X, y=None, sample_weight=None):
         """Fit to X (n, d) array or frame, row weights (n,); a weight of 2 is the same as a row given twice.
 
-        y (n,) is needed where it is the reference itself, or where the reference is to be fitted to it.
+        y (n,) is needed where it is the reference itself, or where the reference is to be fitted to
+        it.
         """
         check_proxy(self)
         rng = np.random.default_rng(entropy_of(self.random_state))
@@ -386,8 +477,10 @@ class BaseProxyTree(ProxyParameters):
         how = sized(self, rows, n, rng)
         grown, self.path_ = how.tree(rows)
         self.grown_ = shortened(grown, rows.Z, self._numeric())
-        self.alpha_, self.n_leaves_, self.tree_ = how.alpha, grown.n_leaves, self._said(self.grown_)
-        self._measure(rows.Z[:rows.n], rows.target[:rows.n], rows.var[:rows.n], rows.w[:rows.n])
+        self.tree_ = self._said(self.grown_)
+        self.alpha_ = how.alpha
+        self.n_leaves_ = grown.n_leaves
+        self._measure(rows.Z[: rows.n], rows.target[: rows.n], rows.var[: rows.n], rows.w[: rows.n])
         self._draw(rows, replace(how, max_leaves=self.n_leaves_, alpha=None))
         return self
 
@@ -407,9 +500,16 @@ class BaseProxyTree(ProxyParameters):
         self.trees_ = self.inclusion_ = self.leaf_draws_ = self.leaf_vars_ = None
         if self.n_draws is None:
             return
-        drawn = draw_proxies(rows, self.grown_, lambda grown, own: self._said(shortened(grown, own.Z, self._numeric())),
-                             how, self.n_jobs)
-        self.trees_, self.leaf_draws_, self.leaf_vars_ = drawn.trees, drawn.values, drawn.spreads
+        drawn = draw_proxies(
+            rows,
+            self.grown_,
+            lambda grown, own: self._said(shortened(grown, own.Z, self._numeric())),
+            how,
+            self.n_jobs,
+        )
+        self.trees_ = drawn.trees
+        self.leaf_draws_ = drawn.values
+        self.leaf_vars_ = drawn.spreads
         self.inclusion_ = inclusion(self.trees_, rows.Z.shape[1])
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-predict
@@ -429,12 +529,20 @@ class AnsweringProxyTree(BaseProxyTree):
     def split_frame(self):
         """A pandas frame of what the draws' trees ask where: place, column, share of draws, threshold and its sd."""
         import pandas as pd
+
         if getattr(self, "trees_", None) is None:
             raise AttributeError("split_frame needs the trees of draws: fit with n_draws")
         words = {"": "first", "n": "no", "y": "yes"}
-        rows = [{"place": ", ".join(words[c] for c in place or [""]), "column": self.columns_.names[j],
-                 "share": len(cuts) / len(self.trees_), "threshold": np.mean(cuts), "sd": np.std(cuts)}
-                for (place, j), cuts in questions_at(self.trees_).items()]
+        rows = [
+            {
+                "place": ", ".join(words[c] for c in place or [""]),
+                "column": self.columns_.names[j],
+                "share": len(cuts) / len(self.trees_),
+                "threshold": np.mean(cuts),
+                "sd": np.std(cuts),
+            }
+            for (place, j), cuts in questions_at(self.trees_).items()
+        ]
         return pd.DataFrame(rows, columns=["place", "column", "share", "threshold", "sd"])
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-classifier
@@ -444,22 +552,26 @@ class ProxyTreeClassifier(ClassifierMixin, AnsweringProxyTree):
     Parameters
     ----------
     reference : what `reference.as_reference` takes, an unfitted classifier, or None
-        The model explained: a fitted classifier, draws of probabilities (S, n, C) for the rows, a function of X that
-        returns them, a `Reference`. Unfitted: cloned and fitted to (X, y). None: y itself, and the tree is CART.
-        A clone keeps a `Reference`, but of a plain fitted model only its parameters.
+        The model explained: a fitted classifier, draws of probabilities (S, n, C) for the rows, a
+        function of X that returns them, a `Reference`. Unfitted: cloned and fitted to (X, y). None:
+        y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain fitted model
+        only its parameters.
     max_leaves, max_depth : int or None, None
-        The most leaves and questions on a path. With `max_leaves` and without `alpha`: the best tree of that size.
+        The most leaves and questions on a path. With `max_leaves` and without `alpha`: the best
+        tree of that size.
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf in the cost (G8), a share of the log variance; "cv": the largest within one standard error
-        of the best by cross-validation. None: 0.05; with y as the reference "cv".
+        The price of a leaf in the cost (G8), a share of the log variance; "cv": the largest within
+        one standard error of the best by cross-validation. None: 0.05; with y as the reference
+        "cv".
     cv : int, splitter or list of pairs, 5
         Folds, for alpha="cv".
     lookahead : bool or None, None
         Whether questions are tried out to the end (G6). None: unless y itself is the reference.
     n_synthetic, synthetic_share : int, float; 2000, 0.3
-        Made-up rows (P7) for which the reference is asked too, and their share of all weight. 0: none.
+        Made-up rows (P7) for which the reference is asked too, and their share of all weight. 0:
+        none.
     n_draws : int or None, None
         So many posterior draws of the reference get a tree each, of the same size.
     n_jobs, random_state : None, None
@@ -472,18 +584,23 @@ class ProxyTreeClassifier(ClassifierMixin, AnsweringProxyTree):
     fidelity_ : float
         The share of the rows' weight where tree and reference name the same class.
     path_, alpha_ : Prunings, float
-        Sizes, losses and prices of the best prunings; the price that was paid, None with `max_leaves` alone.
-    trees_, inclusion_, leaf_draws_ : list of L Trees, array (d,), array (L, b, C); None without `n_draws`
-        The tree of each draw, the share of them that ask each column, what each draw puts into the leaves of `tree_`.
+        Sizes, losses and prices of the best prunings; the price that was paid, None with
+        `max_leaves` alone.
+    trees_, inclusion_, leaf_draws_ : list of L Trees, array (d,), array (L, b, C); None without
+    `n_draws`
+        The tree of each draw, the share of them that ask each column, what each draw puts into the
+        leaves of `tree_`.
     classes_, reference_, columns_, grown_
-        Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as arrays.
+        Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as
+        arrays.
 
     Examples
     --------
     >>> model = ProxyTreeClassifier(forest, max_leaves=5, random_state=0).fit(X)
     >>> print(model.rules_)
 
-    Source: Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian framework, 3.3.
+    Source: Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian
+    framework, 3.3.
     """
 
     def predict_proba(self, X):
@@ -498,11 +615,12 @@ class ProxyTreeRegressor(RegressorMixin, AnsweringProxyTree):
     Parameters
     ----------
     reference : what `reference.as_reference` takes, an unfitted regressor, or None
-        The model explained: a fitted regressor, draws (S, n) for the rows, a pair of mean and variance, a function of X
-        that returns them, a `Reference`. Unfitted: cloned and fitted to (X, y). None: y itself, and the tree is CART.
-        A clone keeps a `Reference`, but of a plain fitted model only its parameters.
-    max_leaves, max_depth, min_samples_leaf, alpha, cv, lookahead, n_synthetic, synthetic_share, n_draws, n_jobs,
-    random_state
+        The model explained: a fitted regressor, draws (S, n) for the rows, a pair of mean and
+        variance, a function of X that returns them, a `Reference`. Unfitted: cloned and fitted to
+        (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
+        fitted model only its parameters.
+    max_leaves, max_depth, min_samples_leaf, alpha, cv, lookahead, n_synthetic, synthetic_share,
+    n_draws, n_jobs, random_state
         As in `ProxyTreeClassifier`.
 
     Attributes
@@ -521,7 +639,8 @@ class ProxyTreeRegressor(RegressorMixin, AnsweringProxyTree):
     >>> model = ProxyTreeRegressor(bart, max_leaves=5, random_state=0).fit(X)
     >>> print(model.rules_)
 
-    Source: Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian framework, 3.1-3.2.
+    Source: Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian
+    framework, 3.1-3.2.
     """
 
     def predict_dist(self, X):

@@ -31,11 +31,14 @@ class Grown:
     value: np.ndarray  # (M,) mean of their targets, or (M, C) mean of their class probabilities
     loss: np.ndarray  # (M,) Σ w (target − value)², or −Σ w Σ_k target_k log value_k
 
-    n_leaves = property(lambda self: int(np.sum(self.feature < 0)), doc="How many leaves there are.")
+    n_leaves = property(
+        lambda self: int(np.sum(self.feature < 0)), doc="How many leaves there are."
+    )
 
     def apply(self, Z):
         """The leaf each encoded row arrives at, (n,) node numbers."""
-        node, rows = np.zeros(len(Z), np.intp), np.arange(len(Z))
+        node = np.zeros(len(Z), np.intp)
+        rows = np.arange(len(Z))
         while len(rows := rows[self.feature[node[rows]] >= 0]):
             at = node[rows]
             z = Z[rows, self.feature[at]]
@@ -54,15 +57,24 @@ def subset(grown, nodes, ends=None):
     place[nodes] = np.arange(len(nodes))
     fields = {name: getattr(grown, name)[nodes] for name in grown.__dataclass_fields__}
     leaf = fields["feature"] < 0 if ends is None else ends[nodes] | (fields["feature"] < 0)
-    return Grown(**fields | dict(
-        feature=np.where(leaf, -1, fields["feature"]), threshold=np.where(leaf, np.nan, fields["threshold"]),
-        left=np.where(leaf, -1, place[fields["left"]]), right=np.where(leaf, -1, place[fields["right"]]),
-        missing_left=fields["missing_left"] & ~leaf))
+    return Grown(
+        **fields
+        | dict(
+            feature=np.where(leaf, -1, fields["feature"]),
+            threshold=np.where(leaf, np.nan, fields["threshold"]),
+            left=np.where(leaf, -1, place[fields["left"]]),
+            right=np.where(leaf, -1, place[fields["right"]]),
+            missing_left=fields["missing_left"] & ~leaf,
+        )
+    )
 
 
 def preorder(left, right, root=0):
     """The nodes at and below the root in pre-order."""
-    left, right, found, waiting = left.tolist(), right.tolist(), [], [root]
+    left = left.tolist()
+    right = right.tolist()
+    found = []
+    waiting = [root]
     while waiting:
         k = waiting.pop()
         found.append(k)
@@ -80,22 +92,28 @@ def stack(Z, target, w):
 def grow(Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0):
     """The greedy tree for targets (n,) or class probabilities (n, C) of encoded rows Z (n, d), with gaps: (G3), (G5).
 
-    `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split first, so many
-    leaves. `seed` breaks ties between columns. Numbers whose variance is below 2.2e-16 times the square of
-    `scale` are all one.
+    `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split
+    first, so many leaves. `seed` breaks ties between columns. Numbers whose variance is below
+    2.2e-16 times the square of `scale` are all one.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     with np.errstate(over="ignore", invalid="ignore"):
         Z = np.asarray(Z, np.float32)
-        total, gaps = w.sum(), not np.isfinite(Z.sum())  # scikit-learn sees gaps only where it checks its input
+        total = w.sum()  # scikit-learn sees gaps only where it checks its input
+        gaps = not np.isfinite(Z.sum())
     how = dict(max_depth=max_depth, max_leaf_nodes=max_leaves, random_state=seed)
     if max_depth == 0 or max_leaves == 1 or 2 * min_leaf > total * (1 + 1e-9):
         how.update(max_depth=1, max_leaf_nodes=None, min_samples_split=2**31 - 1)
-    # A leaf's least weight in place of its least number of rows: a weight of 2 is then a row given twice.
+    # A leaf's least weight in place of its least number of rows: a weight of 2 is then a row given
+    # twice.
     how["min_weight_fraction_leaf"] = min(min_leaf * (1 - 1e-9) / total, 0.5)
     if target.ndim == 2:
         Z, label, w = stack(Z, target, w)
-        tree = DecisionTreeClassifier(criterion="entropy", **how).fit(Z, label, w, check_input=gaps).tree_
+        tree = (
+            DecisionTreeClassifier(criterion="entropy", **how)
+            .fit(Z, label, w, check_input=gaps)
+            .tree_
+        )
         value = np.zeros((tree.node_count, target.shape[1]))
         value[:, np.unique(label)] = tree.value[:, 0]
         loss = tree.impurity * tree.weighted_n_node_samples * np.log(2)
@@ -106,17 +124,32 @@ def grow(Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed
         value = scale * tree.value[:, 0, 0] + middle
         loss = scale**2 * tree.impurity * tree.weighted_n_node_samples
     leaf = tree.children_left < 0
-    found = Grown(np.where(leaf, -1, tree.feature), np.where(leaf, np.nan, plain_threshold(tree.threshold)),
-                  tree.children_left, tree.children_right, np.asarray(tree.missing_go_to_left, bool) & ~leaf,
-                  tree.weighted_n_node_samples, value, np.maximum(loss, 0.0))
-    return found if max_leaves is None else subset(found, np.array(preorder(found.left, found.right)))
+    found = Grown(
+        np.where(leaf, -1, tree.feature),
+        np.where(leaf, np.nan, plain_threshold(tree.threshold)),
+        tree.children_left,
+        tree.children_right,
+        np.asarray(tree.missing_go_to_left, bool) & ~leaf,
+        tree.weighted_n_node_samples,
+        value,
+        np.maximum(loss, 0.0),
+    )
+    return (
+        found if max_leaves is None else subset(found, np.array(preorder(found.left, found.right)))
+    )
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-trace
 def size_losses(grown, most):
     """(most,) the loss of the tree with 1, 2, … leaves when the node that gains most splits next."""
-    left, right, loss = grown.left.tolist(), grown.right.tolist(), grown.loss.tolist()
-    gain = [loss[k] - loss[a] - loss[b] if a >= 0 else 0.0 for k, (a, b) in enumerate(zip(left, right, strict=True))]
-    found, waiting = [loss[0]], [(-gain[0], 0)]
+    left = grown.left.tolist()
+    right = grown.right.tolist()
+    loss = grown.loss.tolist()
+    gain = [
+        loss[k] - loss[a] - loss[b] if a >= 0 else 0.0
+        for k, (a, b) in enumerate(zip(left, right, strict=True))
+    ]
+    found = [loss[0]]
+    waiting = [(-gain[0], 0)]
     while waiting and len(found) < most:
         lost, k = heappop(waiting)
         if left[k] >= 0:
@@ -137,8 +170,11 @@ def stumps(Z, target, w, real, min_leaf, min_real, seed, scale=1.0):
         known = known[np.argsort(z[known], kind="stable")]
         if len(known):
             heap = np.cumsum(real[known])
-            first, last = np.searchsorted(heap, [min_real * (1 - 1e-9), heap[-1] - min_real * (1 - 1e-9)])
-            low, high = z[known[min(first, len(known) - 1)]], z[known[min(last, len(known) - 1)]]
+            first, last = np.searchsorted(
+                heap, [min_real * (1 - 1e-9), heap[-1] - min_real * (1 - 1e-9)]
+            )
+            low = z[known[min(first, len(known) - 1)]]
+            high = z[known[min(last, len(known) - 1)]]
             z = np.clip(z, min(low, high), high)
         stump = grow(z[:, None], target, w, max_leaves=2, min_leaf=min_leaf, seed=seed, scale=scale)
         if stump.n_leaves == 2:
@@ -154,20 +190,38 @@ def join(j, stump, left, right):
     fields = {}
     for name in Grown.__dataclass_fields__:
         root = getattr(stump, name)[:1]
-        a, b = getattr(left, name), getattr(right, name)
+        a = getattr(left, name)
+        b = getattr(right, name)
         if name in at:
-            root, a, b = [at[name]], np.where(a < 0, -1, a + 1), np.where(b < 0, -1, b + at["right"])
+            root = [at[name]]
+            a = np.where(a < 0, -1, a + 1)
+            b = np.where(b < 0, -1, b + at["right"])
         fields[name] = np.concatenate([[j] if name == "feature" else root, a, b])
     return Grown(**fields)
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-look
-_SAVING = 0.05  # the share of the loss that a question must save to be asked in place of the greedy one
+_SAVING = (
+    0.05  # the share of the loss that a question must save to be asked in place of the greedy one
+)
 _TRIED = 20  # columns, those that gain most on their own
 
 
-def look_ahead(Z, target, w=None, *, max_leaves, max_depth=None, min_leaf=1, real=None, min_real=0.0,
-               seed=0, scale=1.0):
-    """A tree of at most `max_leaves` leaves in which each question was tried out to the end: (G6). Else as `grow`.
+def look_ahead(
+    Z,
+    target,
+    w=None,
+    *,
+    max_leaves,
+    max_depth=None,
+    min_leaf=1,
+    real=None,
+    min_real=0.0,
+    seed=0,
+    scale=1.0,
+):
+    """A tree of at most `max_leaves` leaves in which each question was tried out to the end: (G6).
+
+    Else as `grow`.
 
     `real` (n,) are weights of which every leaf keeps at least `min_real`.
     """
@@ -179,24 +233,43 @@ def look_ahead(Z, target, w=None, *, max_leaves, max_depth=None, min_leaf=1, rea
     tries = stumps(Z, target, w, real, min_leaf, min_real, seed, scale) if asks else []
     if not tries:
         return grow(Z, target, w, max_leaves=1, scale=scale)
-    least, found = np.inf, None
-    for j, stump in tries[:_TRIED if max_leaves > 2 else 1]:
+    least = np.inf
+    found = None
+    for j, stump in tries[: _TRIED if max_leaves > 2 else 1]:
         side = stump.apply(Z[:, [j]]) == 1
         parts = [(Z[rows], target[rows], w[rows]) for rows in (side, ~side)]
-        a, b = (size_losses(grow(*part, max_leaves=max_leaves - 1, **rest), max_leaves - 1) for part in parts)
+        a, b = (
+            size_losses(grow(*part, max_leaves=max_leaves - 1, **rest), max_leaves - 1)
+            for part in parts
+        )
         losses = a + b[::-1]
         size = int(np.argmin(losses))
         if losses[size] < least:
-            least, found = losses[size] * (1 - _SAVING if found is None else 1.0), (j, stump, side, size + 1)
+            least = losses[size] * (1 - _SAVING if found is None else 1.0)
+            found = (j, stump, side, size + 1)
     j, stump, side, size = found
-    return join(j, stump, *(look_ahead(Z[rows], target[rows], w[rows], max_leaves=most, real=real[rows],
-                                       min_real=min_real, **rest)
-                            for rows, most in ((side, size), (~side, max_leaves - size))))
+    return join(
+        j,
+        stump,
+        *(
+            look_ahead(
+                Z[rows],
+                target[rows],
+                w[rows],
+                max_leaves=most,
+                real=real[rows],
+                min_real=min_real,
+                **rest,
+            )
+            for rows, most in ((side, size), (~side, max_leaves - size))
+        ),
+    )
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-below
 def ends_below(grown):
     """The position after the last node below each node, (M,): node k and all below it are k, …, end[k] − 1."""
-    end, right = [k + 1 for k in range(len(grown.feature))], grown.right.tolist()
+    end = [k + 1 for k in range(len(grown.feature))]
+    right = grown.right.tolist()
     for k in reversed(range(len(end))):
         if right[k] >= 0:
             end[k] = end[right[k]]
@@ -206,7 +279,9 @@ def ends_below(grown):
 def over_leaves(grown, values, end):
     """The sum of values (M, …) over the leaves at or below each node, (M, …)."""
     leaf = (grown.feature < 0).reshape(-1, *[1] * (values.ndim - 1))
-    running = np.concatenate([np.zeros_like(values[:1], float), np.cumsum(np.where(leaf, values, 0), axis=0)])
+    running = np.concatenate(
+        [np.zeros_like(values[:1], float), np.cumsum(np.where(leaf, values, 0), axis=0)]
+    )
     return running[end] - running[:-1]
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-pruned
@@ -226,18 +301,26 @@ def weakest_links(grown):
 
     These are an array (K, 3) of price, leaves and loss, the whole tree first, at price 0.
     """
-    M, end, inner = len(grown.feature), ends_below(grown), np.flatnonzero(grown.feature >= 0)
-    leaves, under = over_leaves(grown, np.ones(M), end), over_leaves(grown, grown.loss, end)
-    parent, link, price = np.full(M, -1), np.full(M, np.inf), np.full(M, np.inf)
+    M = len(grown.feature)
+    end = ends_below(grown)
+    inner = np.flatnonzero(grown.feature >= 0)
+    leaves = over_leaves(grown, np.ones(M), end)
+    under = over_leaves(grown, grown.loss, end)
+    parent = np.full(M, -1)
+    link = np.full(M, np.inf)
+    price = np.full(M, np.inf)
     parent[grown.left[inner]] = parent[grown.right[inner]] = inner
     link[inner] = (grown.loss - under)[inner] / (leaves[inner] - 1)
-    found, last = [(0.0, leaves[0], under[0])], np.nextafter(0.0, 1.0)  # a price of 0 leaves the tree whole
+    found = [(0.0, leaves[0], under[0])]  # a price of 0 leaves the tree whole
+    last = np.nextafter(0.0, 1.0)
     while len(inner) and price[0] == np.inf:
         k = int(np.argmin(link))
         last = max(last, link[k])
-        gone = k + np.flatnonzero(link[k:end[k]] < np.inf)
-        price[gone], link[gone] = last, np.inf
-        lost, gained = leaves[k] - 1, grown.loss[k] - under[k]
+        gone = k + np.flatnonzero(link[k : end[k]] < np.inf)
+        price[gone] = last
+        link[gone] = np.inf
+        lost = leaves[k] - 1
+        gained = grown.loss[k] - under[k]
         while k >= 0:
             leaves[k] -= lost
             under[k] += gained
@@ -254,7 +337,8 @@ def hull(sizes, costs):
 
     Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (G8).
     """
-    kept, slopes = [0], [0.0]
+    kept = [0]
+    slopes = [0.0]
     for i in range(1, len(sizes)):
         while True:
             slope = (costs[i] - costs[kept[-1]]) / (sizes[kept[-1]] - sizes[i])
@@ -302,22 +386,25 @@ def prunings(grown, spread=0.0):
 def best_of_size(grown, max_leaves):
     """(M,) bool, the nodes that the pruning of least loss with at most `max_leaves` leaves turns into leaves: (G9)."""
     M = len(grown.feature)
-    least, shares = [None] * M, [None] * M
+    least = [None] * M
+    shares = [None] * M
     for k in reversed(range(M)):
-        least[k] = grown.loss[k:k + 1]
+        least[k] = grown.loss[k : k + 1]
         if grown.feature[k] < 0:
             continue
-        a, b = least[grown.left[k]], least[grown.right[k]]
+        a = least[grown.left[k]]
+        b = least[grown.right[k]]
         size = min(len(a) + len(b), max_leaves)
         sums = np.full((len(a), size), np.inf)  # i + 1 leaves to the left, j + 1 in all
         for i in range(min(len(a), size - 1)):
-            right = b[:size - 1 - i]
-            sums[i, i + 1:i + 1 + len(right)] = a[i] + right
+            right = b[: size - 1 - i]
+            sums[i, i + 1 : i + 1 + len(right)] = a[i] + right
         shares[k] = np.argmin(sums, axis=0)
         best = sums[shares[k], np.arange(size)]
         best[0] = grown.loss[k]
         least[k] = best
-    ends, waiting = np.zeros(M, bool), [(0, int(np.argmin(least[0])) + 1)]
+    ends = np.zeros(M, bool)
+    waiting = [(0, int(np.argmin(least[0])) + 1)]
     while waiting:
         k, size = waiting.pop()
         ends[k] = size == 1
@@ -329,23 +416,31 @@ def best_of_size(grown, max_leaves):
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refitted(grown, Z, target, w):
     """The tree of the same questions with the weights, values and losses of other encoded rows: (G1), (G4)."""
-    end, at = ends_below(grown), grown.apply(Z)
+    end = ends_below(grown)
+    at = grown.apply(Z)
     numbers = target.ndim == 1
     middle = np.average(target, weights=w) if numbers else 0.0
     columns = np.stack([target - middle, (target - middle) ** 2], axis=1) if numbers else target
     sums = np.stack([np.bincount(at, w * column, len(end)) for column in columns.T], axis=1)
-    sums, weight = over_leaves(grown, sums, end), over_leaves(grown, np.bincount(at, w, len(end)), end)
+    sums = over_leaves(grown, sums, end)
+    weight = over_leaves(grown, np.bincount(at, w, len(end)), end)
     value = sums / np.maximum(weight, 1e-300)[:, None]
     if numbers:
-        return replace(grown, weight=weight, value=value[:, 0] + middle,
-                       loss=np.maximum(sums[:, 1] - sums[:, 0] * value[:, 0], 0.0))
+        return replace(
+            grown,
+            weight=weight,
+            value=value[:, 0] + middle,
+            loss=np.maximum(sums[:, 1] - sums[:, 0] * value[:, 0], 0.0),
+        )
     loss = -(sums * np.log(np.where(value > 0, value, 1.0))).sum(axis=1)
     return replace(grown, weight=weight, value=value, loss=np.maximum(loss, 0.0))
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-support
 def supported(grown, Z, target, w, real, least):
     """The tree without questions that leave less than `least` of the weights `real` (n,) on a side; refitted."""
-    held = over_leaves(grown, np.bincount(grown.apply(Z), real, len(grown.feature)), ends_below(grown))
+    held = over_leaves(
+        grown, np.bincount(grown.apply(Z), real, len(grown.feature)), ends_below(grown)
+    )
     stand = np.arange(len(held))
     for k in np.flatnonzero(grown.feature >= 0)[::-1]:
         poor, rich = sorted((grown.left[k], grown.right[k]), key=held.__getitem__)
@@ -355,13 +450,16 @@ def supported(grown, Z, target, w, real, least):
         return grown
     inner = grown.feature >= 0
     left, right = (np.where(inner, stand[side], -1) for side in (grown.left, grown.right))
-    spliced = subset(replace(grown, left=left, right=right), np.array(preorder(left, right, int(stand[0]))))
+    spliced = subset(
+        replace(grown, left=left, right=right), np.array(preorder(left, right, int(stand[0])))
+    )
     return refitted(spliced, Z, target, w)
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-short
 def shortened(grown, Z, numeric=None):
     """The tree with thresholds of the fewest digits that part the encoded rows Z (n, d) alike, on `numeric` columns."""
-    threshold, waiting = grown.threshold.copy(), [(0, np.arange(len(Z)))]
+    threshold = grown.threshold.copy()
+    waiting = [(0, np.arange(len(Z)))]
     while waiting:
         k, rows = waiting.pop()
         j = grown.feature[k]
@@ -378,7 +476,11 @@ def shortened(grown, Z, numeric=None):
 # %% ../../nbs/proxy/01_prune.ipynb #prune-say
 def tree_of(grown, columns, classes=None, target="y"):
     """The `rules.Tree` of the same answers: yes is right, thresholds on codes of labels become sets of them."""
-    nodes = one_tree(grown.feature, grown.threshold, grown.right, grown.left, grown.value, ~grown.missing_left)
+    nodes = one_tree(
+        grown.feature, grown.threshold, grown.right, grown.left, grown.value, ~grown.missing_left
+    )
     labels = None if classes is None else tuple(classes)
-    whole = Ensemble(nodes, np.array([-1]), np.ones(1), np.zeros(nodes.value.shape[1]), "mean", columns, labels)
+    whole = Ensemble(
+        nodes, np.array([-1]), np.ones(1), np.zeros(nodes.value.shape[1]), "mean", columns, labels
+    )
     return replace(said_tree(whole, 0), target=target)

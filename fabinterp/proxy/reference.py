@@ -43,7 +43,8 @@ def total_variance(draws, noise):
     """Mean and variance (n,) of y from draws (S, n) and their noise (S,) or (S, n): equation (R3)."""
     noise = noise if np.ndim(noise) == 2 else np.reshape(noise, (-1, 1))
     mean = draws.mean(axis=0)
-    aleatoric, epistemic = noise.mean(axis=0), ((draws - mean) ** 2).mean(axis=0)
+    aleatoric = noise.mean(axis=0)
+    epistemic = ((draws - mean) ** 2).mean(axis=0)
     return mean, aleatoric + epistemic
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-numbers
@@ -52,9 +53,13 @@ def as_numbers(found, name):
     try:
         found = np.asarray(found, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers in one array, got {type(found).__name__} of others") from None
+        raise ValueError(
+            f"{name} must hold numbers in one array, got {type(found).__name__} of others"
+        ) from None
     if not np.isfinite(found).all():
-        raise ValueError(f"{name} must be finite, got {'nan' if np.isnan(found).any() else 'infinity'}")
+        raise ValueError(
+            f"{name} must be finite, got {'nan' if np.isnan(found).any() else 'infinity'}"
+        )
     return found
 
 
@@ -82,7 +87,9 @@ def is_single(found, n, n_classes):
 # %% ../../nbs/proxy/00_reference.ipynb #ref-shapes
 def check_draws(draws, n, n_classes=None):
     """The draws, (S, n) or (S, n, C); ValueError for other shapes, and for probabilities that are none."""
-    shape = {None: f"(S, {n}) or (S, {n}, C)", 0: f"(S, {n})"}.get(n_classes, f"(S, {n}, {n_classes})")
+    shape = {None: f"(S, {n}) or (S, {n}, C)", 0: f"(S, {n})"}.get(
+        n_classes, f"(S, {n}, {n_classes})"
+    )
     axes = (2, 3) if n_classes is None else (3,) if n_classes else (2,)
     right = draws.ndim in axes and len(draws) > 0 and draws.shape[1] == n
     if not right or n_classes and draws.shape[2] != n_classes:
@@ -96,7 +103,8 @@ def check_draws(draws, n, n_classes=None):
 def as_draws(found, n, n_classes=None):
     """Draws (S, n) or (S, n, C) from what a model says of n rows; one answer per row is one draw.
 
-    `n_classes`: 0 for numbers, None for not known; of two classes the probability of the second will do.
+    `n_classes`: 0 for numbers, None for not known; of two classes the probability of the second
+    will do.
     """
     draws = as_numbers(found, "draws")
     if draws.ndim == 1:
@@ -115,7 +123,8 @@ def read_answer(found, n, n_classes=None):
     if len(found) != 2 or n_classes:
         what = "classes" if n_classes else f"{len(found)} arrays"
         raise ValueError(f"a tuple must be a pair (mean, variance) for numbers, got one for {what}")
-    draws, noise = as_draws(found[0], n, 0), as_numbers(found[1], "variance")
+    draws = as_draws(found[0], n, 0)
+    noise = as_numbers(found[1], "variance")
     if (noise < 0).any():
         raise ValueError(f"variance must be at least 0, got {noise.min():g}")
     if noise.shape == (len(draws),) and len(draws) > 1:
@@ -123,7 +132,9 @@ def read_answer(found, n, n_classes=None):
     try:
         return draws, np.array(np.broadcast_to(noise, draws.shape))
     except ValueError:
-        raise ValueError(f"variance must have shape {draws.shape} or ({len(draws)},), got {noise.shape}") from None
+        raise ValueError(
+            f"variance must have shape {draws.shape} or ({len(draws)},), got {noise.shape}"
+        ) from None
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-classes
 def class_places(own, classes):
@@ -131,7 +142,9 @@ def class_places(own, classes):
     place = {label: c for c, label in enumerate(classes.tolist())}
     known = [place.get(label) for label in np.asarray(own).tolist()]
     if None in known:
-        raise ValueError(f"classes must hold those of the model, {few(np.asarray(own).tolist())}, got {few(place)}")
+        raise ValueError(
+            f"classes must hold those of the model, {few(np.asarray(own).tolist())}, got {few(place)}"
+        )
     return np.array(known, int)
 
 
@@ -155,9 +168,17 @@ def which_draws(n_draws, total, rng=None):
     """The numbers (S,) of `n_draws` draws out of `total`, spread evenly, or chosen by `rng`; `total` None: no end."""
     check_at_least("n_draws", n_draws, 1)
     if total is None:
-        return np.arange(n_draws) if rng is None else np.random.default_rng(rng).integers(2**62, size=n_draws)
+        return (
+            np.arange(n_draws)
+            if rng is None
+            else np.random.default_rng(rng).integers(2**62, size=n_draws)
+        )
     n = min(n_draws, total)
-    return np.arange(n) * total // n if rng is None else np.random.default_rng(rng).permutation(total)[:n]
+    return (
+        np.arange(n) * total // n
+        if rng is None
+        else np.random.default_rng(rng).permutation(total)[:n]
+    )
 
 
 def standard_normals(which, n, seed):
@@ -184,7 +205,11 @@ class _Unchanging:
 
     def __repr__(self):
         said = "numbers" if self.classes is None else f"classes {few(self.classes.tolist())}"
-        number = "" if self.n_draws is None else f", {self.n_draws} draw" + "s" * (self.n_draws != 1)
+        number = (
+            ""
+            if self.n_draws is None
+            else f", {self.n_draws} draw" + ("s" if self.n_draws != 1 else "")
+        )
         return f"<Reference to {self.source}: {self.kind}{number}, {said}>"
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-class
@@ -192,9 +217,9 @@ class _Unchanging:
 class Reference(_Unchanging):
     """A model that answers in draws, made by `as_reference`; it never changes.
 
-    `classes` (C,) is the order of all probabilities, None for numbers; `n_draws` how many draws it gives if not told
-    otherwise (None: as many as a function returns); `source` what it was made from; `kind` what the draws are:
-    "posterior", "pseudo-draws", "point" or "given".
+    `classes` (C,) is the order of all probabilities, None for numbers; `n_draws` how many draws it
+    gives if not told otherwise (None: as many as a function returns); `source` what it was made
+    from; `kind` what the draws are: "posterior", "pseudo-draws", "point" or "given".
     """
 
     model: Any
@@ -210,17 +235,21 @@ class Reference(_Unchanging):
     def draws(self, X, n_draws=None, rng=None):
         """(S, n) expected values or (S, n, C) class probabilities of the rows of X, one layer per parameter (R2).
 
-        Without `rng` the same s is the same parameter in every call; with `rng`, a generator or a seed, parameters are
-        chosen at random. Fewer draws than there are: spread evenly over all. More than there are: all.
+        Without `rng` the same s is the same parameter in every call; with `rng`, a generator or a
+        seed, parameters are chosen at random. Fewer draws than there are: spread evenly over all.
+        More than there are: all.
         """
         X = table_of(X)
         found = self._placed(self._draws(X, self._which(n_draws, rng)))
-        return check_draws(as_numbers(found, "draws"), len(X), 0 if self.classes is None else len(self.classes))
+        return check_draws(
+            as_numbers(found, "draws"), len(X), 0 if self.classes is None else len(self.classes)
+        )
 
     def noise(self, X=None, n_draws=None, rng=None):
         """(S,) variance of y given the parameter (R2), in the order of `draws`; 0 where the model knows of none.
 
-        With rows X, (S, n). Where the noise depends on the row, (S,) is its mean over the rows the model was fitted to.
+        With rows X, (S, n). Where the noise depends on the row, (S,) is its mean over the rows the
+        model was fitted to.
         """
         which = self._which(n_draws, rng)
         if X is None:
@@ -236,7 +265,11 @@ class Reference(_Unchanging):
 
     def _moments(self, X):  # (n, 2), or (n, C)
         draws = self.draws(X)
-        return draws.mean(axis=0) if self.classes is not None else np.stack(total_variance(draws, self.noise(X)), 1)
+        return (
+            draws.mean(axis=0)
+            if self.classes is not None
+            else np.stack(total_variance(draws, self.noise(X)), 1)
+        )
 
     def _noise(self, X, which):  # (S,), or (S, n) where it depends on the row
         return np.zeros(len(which))
@@ -275,10 +308,15 @@ class Given(Reference):
         return self.known_noise[which]
 
     def _check_rows(self, X):
-        n, elsewhere = self.model.shape[1], "; give a function of X to ask elsewhere"
+        n = self.model.shape[1]
+        elsewhere = "; give a function of X to ask elsewhere"
         if len(X) != n:
-            raise ValueError(f"X must be the {n} rows that the draws are for, got {len(X)} rows{elsewhere}")
-        if self.rows is not None and not np.array_equal(encode(X, self.rows[1]), self.rows[0], equal_nan=True):
+            raise ValueError(
+                f"X must be the {n} rows that the draws are for, got {len(X)} rows{elsewhere}"
+            )
+        if self.rows is not None and not np.array_equal(
+            encode(X, self.rows[1]), self.rows[0], equal_nan=True
+        ):
             raise ValueError(f"X must be the rows that the draws are for, got others{elsewhere}")
 
 
@@ -290,7 +328,16 @@ def given_draws(found, X, classes):
     labels = np.arange(draws.shape[-1]) if classes is None and draws.ndim == 3 else classes
     columns = None if X is None else read_columns(X)
     rows = None if X is None else (np.array(encode(X, columns)), columns)
-    return made(Given, draws, "given", labels, n_draws=len(draws), available=len(draws), known_noise=noise, rows=rows)
+    return made(
+        Given,
+        draws,
+        "given",
+        labels,
+        n_draws=len(draws),
+        available=len(draws),
+        known_noise=noise,
+        rows=rows,
+    )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-called
 @dataclass(frozen=True, eq=False, repr=False)
@@ -298,10 +345,14 @@ class Called(Reference):
     """A function of X that returns draws, one answer per row, or a pair (mean, variance)."""
 
     def _ask(self, X, n_draws=None, rng=None):  # draws, and noise (S, n)
-        draws, noise = read_answer(self.model(X), len(X), 0 if self.classes is None else len(self.places))
+        draws, noise = read_answer(
+            self.model(X), len(X), 0 if self.classes is None else len(self.places)
+        )
         n_draws = n_draws if n_draws is not None else self.n_draws or len(draws)
         which = which_draws(n_draws, len(draws), rng)
-        return self._placed(draws[which]), np.zeros((len(which), len(X))) if noise is None else noise[which]
+        return self._placed(draws[which]), np.zeros(
+            (len(which), len(X))
+        ) if noise is None else noise[which]
 
     def draws(self, X, n_draws=None, rng=None):
         """(S, n) or (S, n, C) what the function returns for the rows of X."""
@@ -315,12 +366,20 @@ class Called(Reference):
 
     def _moments(self, X):
         draws, noise = self._ask(X)
-        return draws.mean(axis=0) if self.classes is not None else np.stack(total_variance(draws, noise), axis=1)
+        return (
+            draws.mean(axis=0)
+            if self.classes is not None
+            else np.stack(total_variance(draws, noise), axis=1)
+        )
 
 
 def function_of(function, X, classes):
     """The reference to a function, which is tried on some rows of X (n, d), if there are any, to learn the classes."""
-    labels = getattr(getattr(function, "__self__", None), "classes_", None) if classes is None else classes
+    labels = (
+        getattr(getattr(function, "__self__", None), "classes_", None)
+        if classes is None
+        else classes
+    )
     if labels is None and X is not None:
         some = table_of(X)[:64]
         draws, _ = read_answer(function(some), len(some))
@@ -333,7 +392,16 @@ def made(kind, model, word, labels=None, **more):
     labels = None if labels is None else np.asarray(labels)
     places = None if labels is None else np.arange(len(labels))
     name = getattr(model, "__name__", type(model).__name__)
-    return kind(**{"model": model, "source": name, "kind": word, "classes": labels, "places": places, **more})
+    return kind(
+        **{
+            "model": model,
+            "source": name,
+            "kind": word,
+            "classes": labels,
+            "places": places,
+            **more,
+        }
+    )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-point
 @dataclass(frozen=True, eq=False, repr=False)
@@ -358,7 +426,9 @@ class Members(Reference):
         if self.classes is None:
             return np.stack([np.ravel(parts[s][0].predict(parts[s][1])) for s in which])
         n_own = len(self.places)
-        return np.stack([placed(class_shares(*parts[s]), self.member_places[s], n_own) for s in which])
+        return np.stack(
+            [placed(class_shares(*parts[s]), self.member_places[s], n_own) for s in which]
+        )
 
 
 def member_tables(model, X):
@@ -368,7 +438,10 @@ def member_tables(model, X):
     columns = getattr(model, "estimators_features_", None)
     number = np.float32 if columns is None else None
     Z = validate_data(model, X, reset=False, dtype=number, ensure_all_finite="allow-nan")
-    return [(member, Z if columns is None else Z[:, columns[s]]) for s, member in enumerate(model.estimators_)]
+    return [
+        (member, Z if columns is None else Z[:, columns[s]])
+        for s, member in enumerate(model.estimators_)
+    ]
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-labels
 def labels_of(model, classes=None):
@@ -378,7 +451,9 @@ def labels_of(model, classes=None):
         raise ValueError(f"model must have one target, got {type(model).__name__} with {len(own)}")
     if own is None and hasattr(model, "predict_proba"):
         if classes is None:
-            raise ValueError(f"classes must be given for {type(model).__name__}, which has no classes_, got None")
+            raise ValueError(
+                f"classes must be given for {type(model).__name__}, which has no classes_, got None"
+            )
         return classes
     return None if own is None else np.asarray(own)
 
@@ -388,15 +463,27 @@ def members(model):
     if isinstance(model, list):
         for part in model:
             check_fitted(part)
-        parts, known = model, [labels_of(part) for part in model]
+        parts = model
+        known = [labels_of(part) for part in model]
         if any((one is None) != (known[0] is None) for one in known):
-            raise ValueError("model must be a list of classifiers or a list of regressors, got both in one")
+            raise ValueError(
+                "model must be a list of classifiers or a list of regressors, got both in one"
+            )
         labels = own = None if known[0] is None else np.unique(np.concatenate(known))
     else:
-        parts, labels = model.estimators_, labels_of(model)
+        parts = model.estimators_
+        labels = labels_of(model)
         own = None if labels is None else np.arange(len(labels))
     places = () if own is None else tuple(class_places(part.classes_, own) for part in parts)
-    return made(Members, model, "pseudo-draws", labels, n_draws=len(parts), available=len(parts), member_places=places)
+    return made(
+        Members,
+        model,
+        "pseudo-draws",
+        labels,
+        n_draws=len(parts),
+        available=len(parts),
+        member_places=places,
+    )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-root
 def root_of(cov, scale):
@@ -416,11 +503,16 @@ class Linear(Reference):
     def _draws(self, X, which):
         model = self.model
         Z = validate_data(model, X, reset=False) - model.X_offset_
-        limit = getattr(model, "threshold_lambda", np.inf)  # ARD drops features, and their rows of sigma_
+        limit = getattr(
+            model, "threshold_lambda", np.inf
+        )  # ARD drops features, and their rows of sigma_
         kept = np.broadcast_to(model.lambda_ < limit, model.coef_.shape)
         if not kept.any():
             return np.tile(model.predict(X), (len(which), 1))
-        steps = standard_normals(which, kept.sum(), self.seed) @ root_of(model.sigma_, np.diag(model.sigma_).max()).T
+        steps = (
+            standard_normals(which, kept.sum(), self.seed)
+            @ root_of(model.sigma_, np.diag(model.sigma_).max()).T
+        )
         return model.predict(X) + steps @ Z[:, kept].T
 
     def _noise(self, X, which):
@@ -436,15 +528,21 @@ class Process(Reference):
     """`GaussianProcessRegressor`: functions drawn jointly over the rows of one call, white noise taken out (R9)."""
 
     def _draws(self, X, which):
-        gp, Z = self.model, validate_data(self.model, X, reset=False)
+        gp = self.model
+        Z = validate_data(self.model, X, reset=False)
         half = solve_triangular(gp.L_, gp.kernel_(gp.X_train_, Z), lower=True)
         root = root_of(gp.kernel_(Z, Z) - half.T @ half, gp.kernel_.diag(gp.X_train_).mean())
-        return gp.predict(X) + np.sqrt(self._unit()) * standard_normals(which, len(Z), self.seed) @ root.T
+        return (
+            gp.predict(X)
+            + np.sqrt(self._unit()) * standard_normals(which, len(Z), self.seed) @ root.T
+        )
 
     def _noise(self, X, which):
         gp = self.model
         Z = gp.X_train_ if X is None else validate_data(gp, X, reset=False)
-        smooth = by_chunks(lambda rows: np.diag(gp.kernel_(rows, rows)), Z, 64)  # of two tables: no white noise
+        smooth = by_chunks(
+            lambda rows: np.diag(gp.kernel_(rows, rows)), Z, 64
+        )  # of two tables: no white noise
         white = self._unit() * (gp.kernel_.diag(Z) - smooth + np.mean(gp.alpha))
         return np.full(len(which), white.mean()) if X is None else np.tile(white, (len(which), 1))
 
@@ -468,7 +566,8 @@ class LatentProcess(Reference):
     """`GaussianProcessClassifier`: latent functions drawn jointly; beyond two classes, one against the rest each."""
 
     def _draws(self, X, which):
-        base, Z = self.model.base_estimator_, validate_data(self.model, X, reset=False)
+        base = self.model.base_estimator_
+        Z = validate_data(self.model, X, reset=False)
         parts = getattr(base, "estimators_", [base])
         shares = np.empty((len(which), len(Z), len(parts)))
         for c, part in enumerate(parts):
@@ -490,7 +589,9 @@ def process(model, seed):
     """The reference to a Gaussian process."""
     if isinstance(model, GaussianProcessRegressor):
         if model.y_train_.ndim > 1 and model.y_train_.shape[1] > 1:
-            raise ValueError(f"model must have one target, got a Gaussian process with {model.y_train_.shape[1]}")
+            raise ValueError(
+                f"model must have one target, got a Gaussian process with {model.y_train_.shape[1]}"
+            )
         return made(Process, model, "posterior", seed=seed, **ON_DEMAND)
     if len(model.classes_) > 2 and model.multi_class != "one_vs_rest":
         return made(Point, model, "point", labels_of(model))
@@ -505,12 +606,20 @@ class Bart(Reference):
         wrapped = hasattr(self.model, "model_")
         X = validate_data(self.model, X, reset=False) if wrapped else X
         X = np.array(X) if isinstance(X, np.ndarray) else X.copy()  # stochtree writes to it
-        found = (self.model.model_ if wrapped else self.model).predict(X, type="posterior", terms=terms, scale=scale)
+        found = (self.model.model_ if wrapped else self.model).predict(
+            X, type="posterior", terms=terms, scale=scale
+        )
         return np.moveaxis(found, -1, 0)[which]
 
     def _draws(self, X, which):
-        found = self._predict(X, which, "y_hat", "linear" if self.classes is None else "probability")
-        return found if self.classes is None or found.ndim == 3 else np.stack([1 - found, found], axis=2)
+        found = self._predict(
+            X, which, "y_hat", "linear" if self.classes is None else "probability"
+        )
+        return (
+            found
+            if self.classes is None or found.ndim == 3
+            else np.stack([1 - found, found], axis=2)
+        )
 
     def _noise(self, X, which):
         bart = getattr(self.model, "model_", self.model)
@@ -530,6 +639,7 @@ class Bart(Reference):
     def __setstate__(self, state):
         if isinstance(state["model"], str):
             from stochtree import BARTModel
+
             model = BARTModel()
             model.from_json(state["model"])
             state = {**state, "model": model}
@@ -538,18 +648,26 @@ class Bart(Reference):
 # %% ../../nbs/proxy/00_reference.ipynb #ref-bart-door
 def is_bart(model):
     """Whether a model is stochtree's BART, raw or wrapped."""
-    return any(kind.__module__.startswith("stochtree.") and "BART" in kind.__name__ for kind in type(model).__mro__)
+    return any(
+        kind.__module__.startswith("stochtree.") and "BART" in kind.__name__
+        for kind in type(model).__mro__
+    )
 
 
 def bart(model):
     """The reference to a BART that needs nothing but X and has a forest for the mean."""
     raw = getattr(model, "model_", model)
     if raw.has_rfx or raw.has_basis or not raw.include_mean_forest:
-        raise ValueError("model must be a BART of X alone with a mean forest, got another; give a function of X")
-    labels, said = labels_of(model), raw.outcome_model.outcome
+        raise ValueError(
+            "model must be a BART of X alone with a mean forest, got another; give a function of X"
+        )
+    labels = labels_of(model)
+    said = raw.outcome_model.outcome
     if labels is None and said != "continuous":
         labels = np.arange(2) if said == "binary" else np.arange(raw.cloglog_num_categories) + 1
-    return made(Bart, model, "posterior", labels, n_draws=raw.num_samples, available=raw.num_samples)
+    return made(
+        Bart, model, "posterior", labels, n_draws=raw.num_samples, available=raw.num_samples
+    )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-wrapped
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
@@ -580,7 +698,8 @@ class Retargeted(Reference):
     def _values(self, X, which):  # (S, n, Q) of y at the nodes
         if X is None:
             raise ValueError("X must be given to the noise of a transformed target, got None")
-        centre, noise = self.model._draws(X, which), self.model._noise(X, which)
+        centre = self.model._draws(X, which)
+        noise = self.model._noise(X, which)
         spread = np.sqrt(noise if noise.ndim == 2 else noise[:, None])
         t = centre[..., None] + spread[..., None] * NODES
         return np.reshape(self.inverse(t.reshape(-1, 1)), t.shape)
@@ -600,10 +719,15 @@ def wrapped(model, seed):
     inner = fitted_model(model.regressor_ if target else model[-1], None, seed)
     if inner.kind == "point":
         return made(Point, model, "point", labels_of(model))
-    more = {"source": f"{type(model).__name__} of {inner.source}", "n_draws": inner.n_draws,
-            "available": inner.available}
+    more = {
+        "source": f"{type(model).__name__} of {inner.source}",
+        "n_draws": inner.n_draws,
+        "available": inner.available,
+    }
     if target:
-        return made(Retargeted, inner, inner.kind, inverse=model.transformer_.inverse_transform, **more)
+        return made(
+            Retargeted, inner, inner.kind, inverse=model.transformer_.inverse_transform, **more
+        )
     return made(Piped, inner, inner.kind, inner.classes, before=model[:-1], **more)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-fitted
@@ -613,9 +737,13 @@ ENSEMBLES = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier
 
 def check_fitted(model):
     """Refuse a model that was not fitted; NotFittedError."""
-    asked = [getattr(model, question, None) for question in ("is_fitted", "is_sampled")]  # CatBoost, stochtree
+    asked = [
+        getattr(model, question, None) for question in ("is_fitted", "is_sampled")
+    ]  # CatBoost, stochtree
     fitted = all(question() for question in asked if callable(question))
-    fitted = fitted and (not isinstance(model, GaussianProcessRegressor) or hasattr(model, "X_train_"))
+    fitted = fitted and (
+        not isinstance(model, GaussianProcessRegressor) or hasattr(model, "X_train_")
+    )
     if fitted and hasattr(model, "fit") and hasattr(model, "get_params"):
         try:
             check_is_fitted(model)
@@ -649,20 +777,28 @@ def check_classes(classes):
         return None
     classes = np.asarray(classes)
     if classes.ndim != 1 or len(classes) == 0 or len(set(classes.tolist())) < len(classes):
-        raise ValueError(f"classes must be labels, each once, got {few(np.ravel(classes).tolist()) or 'none'}")
+        raise ValueError(
+            f"classes must be labels, each once, got {few(np.ravel(classes).tolist()) or 'none'}"
+        )
     return classes
 
 
 def wished(found, classes, n_draws):
     """The same reference with its classes in the order of `classes`, and `n_draws` draws; None: as they are."""
     if classes is not None and found.classes is None:
-        raise ValueError(f"classes must be None for a model of numbers, got {few(classes.tolist())}")
+        raise ValueError(
+            f"classes must be None for a model of numbers, got {few(classes.tolist())}"
+        )
     if classes is not None and not np.array_equal(found.classes, classes):
-        found = replace(found, classes=classes, places=class_places(found.classes, classes)[found.places])
+        found = replace(
+            found, classes=classes, places=class_places(found.classes, classes)[found.places]
+        )
     if n_draws is None:
         return found
     check_at_least("n_draws", n_draws, 1)
-    return replace(found, n_draws=n_draws if found.available is None else min(n_draws, found.available))
+    return replace(
+        found, n_draws=n_draws if found.available is None else min(n_draws, found.available)
+    )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-door
 def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None):
@@ -671,19 +807,22 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     Parameters
     ----------
     model : Reference, array, pair, list, function or fitted estimator
-        Draws (S, n) or (S, n, C) for known rows; a pair (mean, variance) of arrays; a function of X that returns one of
-        these; a Gaussian process, Bayesian linear model or BART, or a pipeline or search that ends in one; a forest,
-        bagging or a list of models, each member a pseudo-draw; any other fitted estimator, a single draw.
+        Draws (S, n) or (S, n, C) for known rows; a pair (mean, variance) of arrays; a function of X
+        that returns one of these; a Gaussian process, Bayesian linear model or BART, or a pipeline
+        or search that ends in one; a forest, bagging or a list of models, each member a
+        pseudo-draw; any other fitted estimator, a single draw.
     X : frame or array (n, d), or None
         The rows that the draws were made for; for a function, rows to try it on.
     classes : labels (C,), or None
         The order of the probabilities; None: the model's own.
     n_draws : int or None
-        Draws to give, at most those that the model has; None: all, or 100 where they are made on demand.
+        Draws to give, at most those that the model has; None: all, or 100 where they are made on
+        demand.
     random_state : int, RandomState or None
         Seed of what is drawn on demand: Gaussian processes, Bayesian linear models.
     """
-    classes, seed = check_classes(classes), int(entropy_of(random_state)[0])
+    classes = check_classes(classes)
+    seed = int(entropy_of(random_state)[0])
     if isinstance(model, type):
         raise ValueError(f"model must be fitted, got {model.__name__}, a class")
     if isinstance(model, Reference):
@@ -697,7 +836,9 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     elif callable(model):
         found = function_of(model, X, classes)
     else:
-        raise ValueError(f"model must be a fitted estimator, a function of X or draws, got {type(model).__name__}")
+        raise ValueError(
+            f"model must be a fitted estimator, a function of X or draws, got {type(model).__name__}"
+        )
     return wished(found, classes, n_draws)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-estimator
@@ -708,8 +849,10 @@ def learnt(estimator, model, X, y, sample_weight):
         check_fitted(model)
     except NotFittedError:
         if y is None:
-            raise ValueError(f"{type(estimator).__name__} with a reference that is not fitted requires y to be passed, "
-                             "but the target y is None") from None
+            raise ValueError(
+                f"{type(estimator).__name__} with a reference that is not fitted requires y to be passed, "
+                "but the target y is None"
+            ) from None
         y = column_or_1d(y, warn=True)
         if not is_classifier(estimator):
             heavy = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
@@ -723,7 +866,8 @@ def learnt(estimator, model, X, y, sample_weight):
 
 def reference_of(estimator, X, y, sample_weight, seed, n_draws=None):
     """The `Reference` that an estimator's parameter means: numbers for a regressor, classes for a classifier."""
-    model, wants_classes = learnt(estimator, estimator.reference, X, y, sample_weight), is_classifier(estimator)
+    model = learnt(estimator, estimator.reference, X, y, sample_weight)
+    wants_classes = is_classifier(estimator)
     nameless = callable(model) or isinstance(model, np.ndarray | list | tuple)
     classes = np.unique(y) if nameless and wants_classes and y is not None else None
     reference = as_reference(model, X=X, classes=classes, n_draws=n_draws, random_state=seed)

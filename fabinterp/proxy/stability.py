@@ -29,7 +29,8 @@ from ..rows.tables import check_at_least, entropy_of
 class Question:
     """A split in a form that compares: `about` is what it asks of, the rest is what it says of it; (S1).
 
-    about: (kind, features); kinds are "cut", "set", "plane", "missing". turned: yes and no are exchanged.
+    about: (kind, features); kinds are "cut", "set", "plane", "missing". turned: yes and no are
+    exchanged.
     """
 
     about: tuple
@@ -45,7 +46,8 @@ def question_of(split, columns):
         order = np.argsort(split.features)
         about = ("plane", tuple(np.array(split.features)[order].tolist()))
         return Question(about, split.threshold, tuple(np.array(split.coef)[order].tolist()))
-    pivot, named = split.threshold / split.coef[0], columns.categories[split.features[0]]
+    pivot = split.threshold / split.coef[0]
+    named = columns.categories[split.features[0]]
     if np.isinf(pivot):
         return Question(("missing", split.features), turned=pivot < 0)
     codes = split.categories
@@ -53,7 +55,9 @@ def question_of(split, columns):
         codes = [code for code in range(len(named)) if code * split.coef[0] > split.threshold]
     if codes is None:
         return Question(("cut", split.features), pivot, turned=split.coef[0] < 0)
-    labels = frozenset(codes if named is None else (named[code] for code in codes if code < len(named)))
+    labels = frozenset(
+        codes if named is None else (named[code] for code in codes if code < len(named))
+    )
     return Question(("set", split.features), labels=labels)
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-share
@@ -66,7 +70,8 @@ def even_points(n_features, n_points=1024):
 def share_told_apart(a, b, ranges, n_labels=0):
     """The share of the values of a column that two questions about it send different ways; (S4), (S5).
 
-    a, b: `Question`s with the same `about`. ranges (d, 2): least and largest value. n_labels: of a category column.
+    a, b: `Question`s with the same `about`. ranges (d, 2): least and largest value. n_labels: of a
+    category column.
     """
     kind, features = a.about
     if kind == "missing":
@@ -104,16 +109,20 @@ def overlap(a, b, ranges, weights=None):
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
-    shared, asked, stack = 0.0, 0.0, [(0, 0, 0)]
+    shared = 0.0
+    asked = 0.0
+    stack = [(0, 0, 0)]
     while stack:
         i, j, depth = stack.pop()
-        below_a, below_b = children_of(a, i), children_of(b, j)
+        below_a = children_of(a, i)
+        below_b = children_of(b, j)
         if below_a == below_b == (None, None):
             continue
         q = 1.0 if weights is None else weights(depth)
         asked += q
         if None not in below_a + below_b:
-            one, two = question_of(a.splits[i], a.columns), question_of(b.splits[j], b.columns)
+            one = question_of(a.splits[i], a.columns)
+            two = question_of(b.splits[j], b.columns)
             alike, crossed = node_similarity(one, two, ranges, n_labels_of(one, a, b))
             shared += q * alike
             below_b = below_b[::-1] if crossed else below_b
@@ -134,16 +143,24 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     ----------
     tree_a, tree_b : rules.Tree, or a fitted model that has one tree, about the same columns
     ranges : (d, 2) array, the least and the largest value of each column, see `ranges_of`
-    weights : function of a node's depth (the root's is 0) to its weight q > 0; None: every node counts the same
-    as_printed : the formula as the paper prints it, with q = 1/b for the b leaves of the larger tree; (S2)
+    weights : function of a node's depth (the root's is 0) to its weight q > 0; None: every node
+    counts the same
+    as_printed : the formula as the paper prints it, with q = 1/b for the b leaves of the larger
+    tree; (S2)
     """
-    a, b, ranges = as_tree(tree_a), as_tree(tree_b), np.asarray(ranges, dtype=float)
+    a = as_tree(tree_a)
+    b = as_tree(tree_b)
+    ranges = np.asarray(ranges, dtype=float)
     if a.columns.names != b.columns.names:
-        raise ValueError(f"tree_b must be about the columns of tree_a, {a.columns.names}, got {b.columns.names}")
+        raise ValueError(
+            f"tree_b must be about the columns of tree_a, {a.columns.names}, got {b.columns.names}"
+        )
     if ranges.shape != (len(a.columns.names), 2):
         raise ValueError(f"ranges must have shape ({len(a.columns.names)}, 2), got {ranges.shape}")
     if as_printed and weights is not None:
-        raise ValueError("weights must be None with as_printed=True, whose weights are 1/b, got a function")
+        raise ValueError(
+            "weights must be None with as_printed=True, whose weights are 1/b, got a function"
+        )
     shared, asked = overlap(a, b, ranges, weights)
     if as_printed:
         return 1.0 - shared / max(a.n_leaves, b.n_leaves)
@@ -176,8 +193,8 @@ def as_tree(model):
 def disagreement(trees, X):
     """How differently trees answer the rows of X (n, d), from 0 (alike) to 1; (S7).
 
-    Numbers: the share of the answers' variance, over rows and trees, that is between trees. Labels: the share of
-    pairs of trees that disagree, in the mean over rows.
+    Numbers: the share of the answers' variance, over rows and trees, that is between trees. Labels:
+    the share of pairs of trees that disagree, in the mean over rows.
     """
     answers = np.array([as_tree(tree).predict(X) for tree in trees])
     if as_tree(trees[0]).classes is not None:
@@ -200,14 +217,21 @@ class Instability:
         """(B (B − 1) / 2,) the dissimilarity of each pair of trees."""
         return self.matrix[np.triu_indices(len(self.matrix), 1)]
 
-    mean = property(lambda self: float(self.pairs.mean()), doc="The mean over all pairs: the instability.")
-    std = property(lambda self: float(self.pairs.std(ddof=1)), doc="The standard deviation over all pairs.")
-    as_printed = property(lambda self: replace(self, matrix=self.printed), doc="The same with the printed (12).")
+    mean = property(
+        lambda self: float(self.pairs.mean()), doc="The mean over all pairs: the instability."
+    )
+    std = property(
+        lambda self: float(self.pairs.std(ddof=1)), doc="The standard deviation over all pairs."
+    )
+    as_printed = property(
+        lambda self: replace(self, matrix=self.printed), doc="The same with the printed (12)."
+    )
 
     @property
     def standard_error(self):
         """Of the mean, by leaving out one tree at a time, since pairs that share a tree are not independent; (S9)."""
-        n, each = len(self.matrix), self.matrix.sum(axis=1) - np.diag(self.matrix)
+        n = len(self.matrix)
+        each = self.matrix.sum(axis=1) - np.diag(self.matrix)
         without = (self.pairs.sum() - each) / ((n - 1) * (n - 2) / 2)
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
@@ -216,7 +240,9 @@ class Instability:
         return disagreement(self.trees, X)
 
     def __repr__(self):
-        return f"<Instability {self.mean:.3f} ± {self.std:.3f} over {len(self.pairs)} pairs of trees>"
+        return (
+            f"<Instability {self.mean:.3f} ± {self.std:.3f} over {len(self.pairs)} pairs of trees>"
+        )
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-instability
 def fitted_to(fit, X, y, seed):
@@ -225,9 +251,14 @@ def fitted_to(fit, X, y, seed):
     X, y = (sample, None) if y is None else sample
     if not hasattr(fit, "fit"):
         return as_tree(fit(X, y))
-    model = deepcopy(fit)  # clone would unfit a fitted model inside, such as the reference of a proxy
-    open_seeds = [name for name, value in model.get_params().items()
-                  if name.split("__")[-1] == "random_state" and value is None]
+    model = deepcopy(
+        fit
+    )  # clone would unfit a fitted model inside, such as the reference of a proxy
+    open_seeds = [
+        name
+        for name, value in model.get_params().items()
+        if name.split("__")[-1] == "random_state" and value is None
+    ]
     return as_tree(model.set_params(**dict.fromkeys(open_seeds, seed)).fit(X, y))
 
 
@@ -244,19 +275,26 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
 
     Returns
     -------
-    Instability : mean, std, pairs, matrix (B, B), trees; `as_printed`: with the paper's own normalisation
+    Instability : mean, std, pairs, matrix (B, B), trees; `as_printed`: with the paper's own
+    normalisation
     """
     check_at_least("n_bootstrap", n_bootstrap, 2)
     if not hasattr(fit, "fit") and not callable(fit):
-        raise ValueError(f"fit must be an unfitted estimator or a function (X, y) → tree, got {fit!r}")
+        raise ValueError(
+            f"fit must be an unfitted estimator or a function (X, y) → tree, got {fit!r}"
+        )
     ranges = ranges_of(X)
     seeds = np.random.default_rng(entropy_of(random_state)).integers(2**31, size=n_bootstrap)
-    trees = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fitted_to)(fit, X, y, int(seed)) for seed in seeds)
+    trees = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(fitted_to)(fit, X, y, int(seed)) for seed in seeds
+    )
     matrix, printed = np.zeros((2, n_bootstrap, n_bootstrap))
     for k in range(n_bootstrap):
         for m in range(k + 1):
             matrix[k, m] = matrix[m, k] = dissimilarity(trees[k], trees[m], ranges, weights)
-            printed[k, m] = printed[m, k] = dissimilarity(trees[k], trees[m], ranges, as_printed=True)
+            printed[k, m] = printed[m, k] = dissimilarity(
+                trees[k], trees[m], ranges, as_printed=True
+            )
     return Instability(tuple(trees), matrix, printed)
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-normality
@@ -268,7 +306,8 @@ def normality_nodes(n_nodes=32):
 
 def likeliest(y, nu, floor, n_iter=60):
     """Centre and scale (K,) of the likeliest t distribution with each normality ν (K,), by reweighting; (B4)."""
-    mu, var = np.full(len(nu), np.median(y)), np.full(len(nu), max(y.var(), floor**2))
+    mu = np.full(len(nu), np.median(y))
+    var = np.full(len(nu), max(y.var(), floor**2))
     for _ in range(n_iter):
         trust = (nu[:, None] + 1) / (nu[:, None] + (y - mu[:, None]) ** 2 / var[:, None])
         mu = (trust * y).sum(axis=1) / trust.sum(axis=1)
@@ -278,11 +317,14 @@ def likeliest(y, nu, floor, n_iter=60):
 # %% ../../nbs/proxy/05_stability.ipynb #stab-group
 def log_t(y, mu, log_sigma, nu, size=8):
     """Log likelihood (I, J) of y (n,) under t distributions with centres mu (I,) and scales (I, J); (B1)."""
-    n, total = len(y), 0.0
+    n = len(y)
+    total = 0.0
     for rows in np.array_split(y, -(-n // 512)):
         z = (rows - mu[:, None, None]) / np.exp(log_sigma)[:, :, None]
         # One logarithm for the product of eight terms: no term is larger than 1e15.
-        total = total + np.log(np.multiply.reduceat(1 + z**2 / nu, range(0, len(rows), size), axis=-1)).sum(axis=-1)
+        total = total + np.log(
+            np.multiply.reduceat(1 + z**2 / nu, range(0, len(rows), size), axis=-1)
+        ).sum(axis=-1)
     known = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
     return n * (known - log_sigma) - (nu + 1) / 2 * total
 
@@ -296,12 +338,16 @@ class GroupMean:
     scale: np.ndarray  # (K,)
     log_density: np.ndarray  # (K, I)
 
-    nodes = property(lambda self: self.centre[:, None] + self.scale[:, None] * np.sinh(self.u), doc="(K, I) μ")
+    nodes = property(
+        lambda self: self.centre[:, None] + self.scale[:, None] * np.sinh(self.u), doc="(K, I) μ"
+    )
 
     @property
     def log_mass(self):
         """(K, I) log of density times step: their sums over the nodes are the evidence."""
-        return self.log_density + np.log(self.scale[:, None] * np.cosh(self.u) * (self.u[1] - self.u[0]))
+        return self.log_density + np.log(
+            self.scale[:, None] * np.cosh(self.u) * (self.u[1] - self.u[0])
+        )
 
 
 def group_mean(y, nu, centre, spread, n_nodes=64, n_scales=48):
@@ -309,7 +355,8 @@ def group_mean(y, nu, centre, spread, n_nodes=64, n_scales=48):
     bounds = np.log([spread / 1000, spread * 1000])
     mu, sigma = likeliest(y, nu, spread / 1000)
     scale, width = np.sqrt((nu + 3) / len(y) * np.array([sigma**2 / (nu + 1), 1 / (2 * nu)]))
-    u, log_density = np.linspace(-10.0, 10.0, n_nodes), np.empty((len(nu), n_nodes))
+    u = np.linspace(-10.0, 10.0, n_nodes)
+    log_density = np.empty((len(nu), n_nodes))
     for k in range(len(nu)):
         at = scale[k] * np.sinh(u)
         middle = 0.5 * np.log(sigma[k] ** 2 + at**2)[:, None]
@@ -320,7 +367,9 @@ def group_mean(y, nu, centre, spread, n_nodes=64, n_scales=48):
         log_density[k] = logsumexp(log_t(y, mu[k] + at, log_sigma, nu[k]) + log_step, axis=1)
     log_density -= np.log(spread * (1000 - 1 / 1000))
     away = (mu[:, None] + scale[:, None] * np.sinh(u) - centre) / (1000 * spread)
-    return GroupMean(u, mu, scale, log_density - away**2 / 2 - np.log(1000 * spread * np.sqrt(2 * np.pi)))
+    return GroupMean(
+        u, mu, scale, log_density - away**2 / 2 - np.log(1000 * spread * np.sqrt(2 * np.pi))
+    )
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-mixed
 def density_at(mean, k, log_evidence, at):
@@ -337,12 +386,22 @@ def difference_density(one, two, k, at):
     if two is None:
         return density_at(one, k, log_evidence[0], at)
     total = 0.0
-    for sign, here, there, (z, z_there) in ((1, two, one, log_evidence[::-1]), (-1, one, two, log_evidence)):
+    for sign, here, there, (z, z_there) in (
+        (1, two, one, log_evidence[::-1]),
+        (-1, one, two, log_evidence),
+    ):
         mass = np.exp(here.log_mass[k] - z)
         mu = here.nodes[k, mass > 1e-12]
         other = sign * at[:, None] + mu
-        gaps = [(mean.scale[k] ** 2 + (m - mean.centre[k]) ** 2) ** 2 for mean, m in ((here, mu), (there, other))]
-        total = total + (density_at(there, k, z_there, other) * gaps[1] / (gaps[0] + gaps[1])) @ mass[mass > 1e-12]
+        gaps = [
+            (mean.scale[k] ** 2 + (m - mean.centre[k]) ** 2) ** 2
+            for mean, m in ((here, mu), (there, other))
+        ]
+        total = (
+            total
+            + (density_at(there, k, z_there, other) * gaps[1] / (gaps[0] + gaps[1]))
+            @ mass[mass > 1e-12]
+        )
     return total
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-shortest
@@ -351,7 +410,8 @@ def shortest_interval(points, below, level):
     rising = np.append(True, np.diff(np.maximum.accumulate(below)) > 1e-13)
     quantile = PchipInterpolator(below[rising], points[rising])
     tail = np.linspace(below[rising][0], below[rising][-1] - level, 4001)
-    low, high = quantile(tail), quantile(tail + level)
+    low = quantile(tail)
+    high = quantile(tail + level)
     best = np.argmin(high - low)
     return float(low[best]), float(high[best])
 
@@ -369,11 +429,15 @@ class MeanDifference:
     points: np.ndarray  # (D,)
     density: np.ndarray  # (D,)
 
-    credible = property(lambda self: self.low > 0 or self.high < 0, doc="Whether the interval leaves out zero.")
+    credible = property(
+        lambda self: self.low > 0 or self.high < 0, doc="Whether the interval leaves out zero."
+    )
 
     def __repr__(self):
-        return (f"<MeanDifference {self.mean:.4g}, {100 * self.level:g} % in [{self.low:.4g}, {self.high:.4g}], "
-                f"P(> 0) = {self.probability:.3f}>")
+        return (
+            f"<MeanDifference {self.mean:.4g}, {100 * self.level:g} % in [{self.low:.4g}, {self.high:.4g}], "
+            f"P(> 0) = {self.probability:.3f}>"
+        )
 
 
 def summary(means, nu, post, level, n_points=401):
@@ -384,7 +448,9 @@ def summary(means, nu, post, level, n_points=401):
     scale = np.sqrt(sum(post @ mean.scale**2 for _, mean in signed))
     x = np.linspace(-10.0, 10.0, n_points)
     points = centre + scale * np.sinh(x)
-    density = sum(post[k] * difference_density(one, two, k, points) for k in np.flatnonzero(post > 1e-9))
+    density = sum(
+        post[k] * difference_density(one, two, k, points) for k in np.flatnonzero(post > 1e-9)
+    )
     below = make_interp_spline(x, density * scale * np.cosh(x), k=5).antiderivative()
     expected = 0.0
     for sign, mean in signed:
@@ -394,7 +460,9 @@ def summary(means, nu, post, level, n_points=401):
     low, high = shortest_interval(centre + scale * np.sinh(fine), below(fine) / below(10.0), level)
     above = 1.0 - below(np.clip(np.arcsinh(-centre / scale), -10.0, 10.0)) / below(10.0)
     above = float(np.clip(above, 0.0, 1.0))
-    return MeanDifference(float(expected), low, high, above, float(level), float(post @ nu), points, density)
+    return MeanDifference(
+        float(expected), low, high, above, float(level), float(post @ nu), points, density
+    )
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-test
 def difference_of_means(a, b, *, level=0.95, paired=False):
@@ -408,9 +476,11 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
 
     Returns
     -------
-    MeanDifference : mean, low, high, probability (of a positive difference), credible; points, density to draw it
+    MeanDifference : mean, low, high, probability (of a positive difference), credible; points,
+    density to draw it
     """
-    a, b = check_group("a", a), check_group("b", b)
+    a = check_group("a", a)
+    b = check_group("b", b)
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     if paired and len(a) != len(b):
@@ -419,7 +489,9 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
     pooled = np.concatenate(groups)
     spread = pooled.std(ddof=1)
     if spread <= 1e-12 * np.abs(np.concatenate([a, b])).max():
-        raise ValueError(f"a and b must hold values that differ{' by differing amounts' * paired}, got constants")
+        raise ValueError(
+            f"a and b must hold values that differ{' by differing amounts' * paired}, got constants"
+        )
     nu, log_weight = normality_nodes()
     means = [group_mean(y, nu, pooled.mean(), spread) for y in groups]
     log_post = log_weight + sum(logsumexp(mean.log_mass, axis=1) for mean in means)
@@ -430,5 +502,7 @@ def check_group(name, values):
     """Values as (n,) floats; refuses fewer than 3, other shapes, and what is no finite number."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or len(values) < 3 or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be 3 or more finite numbers in one dimension, got shape {values.shape}")
+        raise ValueError(
+            f"{name} must be 3 or more finite numbers in one dimension, got shape {values.shape}"
+        )
     return values

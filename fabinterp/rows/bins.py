@@ -19,9 +19,12 @@ from ..rules.core import shortest
 # %% ../../nbs/rows/01_bins.ipynb #bins-midpoints
 def _midpoints(values):
     """Cuts between adjacent distinct values, each answering `x > cut` with yes for the larger value only."""
-    low, high = values[:-1], values[1:]
+    low = values[:-1]
+    high = values[1:]
     middle = low / 2 + high / 2
-    return np.where((low <= middle) & (middle < high), middle, low)  # neighbouring floats have no number between
+    return np.where(
+        (low <= middle) & (middle < high), middle, low
+    )  # neighbouring floats have no number between
 
 
 def _quantile_cuts(share, max_bins):
@@ -35,8 +38,9 @@ def _quantile_cuts(share, max_bins):
 def table_thresholds(X, max_bins=None, sample_weight=None):
     """Thresholds of a table: per feature the midpoints of adjacent distinct values, ascending.
 
-    Where a feature has more than `max_bins` distinct values, the midpoints nearest to the (weighted) quantiles
-    are kept, so that at most `max_bins` cells remain. Missing values (nan) and rows of weight 0 are left out.
+    Where a feature has more than `max_bins` distinct values, the midpoints nearest to the
+    (weighted) quantiles are kept, so that at most `max_bins` cells remain. Missing values (nan) and
+    rows of weight 0 are left out.
     """
     if max_bins is not None and max_bins < 1:
         raise ValueError(f"max_bins must be None or at least 1, got {max_bins}")
@@ -57,8 +61,8 @@ def table_thresholds(X, max_bins=None, sample_weight=None):
 class Bins:
     """The questions `x > b` of every feature and the cells between them; missing values have a cell, the last.
 
-    The statements lie in one row: per feature its thresholds, ascending, then "x is missing" where there is such a
-    cell. So a feature has one cell more than statements.
+    The statements lie in one row: per feature its thresholds, ascending, then "x is missing" where
+    there is such a cell. So a feature has one cell more than statements.
     """
 
     thresholds: tuple[np.ndarray, ...]  # per feature, ascending, distinct
@@ -78,7 +82,9 @@ class Bins:
     @cached_property
     def multiplicity(self):
         """(L',) how many questions each statement stands for, in the order of the statements."""
-        parts = [np.append(c, 1.0) if m else c for c, m in zip(self.counts, self.missing, strict=True)]
+        parts = [
+            np.append(c, 1.0) if m else c for c, m in zip(self.counts, self.missing, strict=True)
+        ]
         return np.concatenate([np.asarray(p, float) for p in parts]) if parts else np.zeros(0)
 
     @cached_property
@@ -111,11 +117,15 @@ def cell_counts(X, thresholds):
 def merge_bins(thresholds, counts):
     """`Bins` in which thresholds with nothing but empty cells between them are one, their number kept in `counts`.
 
-    The middle one of the group stands for it. A feature gets a cell for missing values if there are any (B2a).
+    The middle one of the group stands for it. A feature gets a cell for missing values if there are
+    any (B2a).
     """
-    kept, stands = [], []
+    kept = []
+    stands = []
     for cuts, rows in zip(thresholds, counts, strict=True):
-        _, first, count = np.unique(np.cumsum(rows[:len(cuts)] > 0), return_index=True, return_counts=True)
+        _, first, count = np.unique(
+            np.cumsum(rows[: len(cuts)] > 0), return_index=True, return_counts=True
+        )
         kept.append(cuts[first + (count - 1) // 2])
         stands.append(count.astype(float))
     return Bins(tuple(kept), tuple(stands), np.array([rows[-1] > 0 for rows in counts], bool))
@@ -131,7 +141,9 @@ def merge_identical(X, thresholds, sample_weight=None):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-short
 def values_around(x, cuts):
-    """The largest value up to each cut and the smallest beyond it; -inf, inf where there is none. x may hold nan.
+    """The largest value up to each cut and the smallest beyond it; -inf, inf where there is none.
+
+    x may hold nan.
 
     Of rows in several blocks they are the largest and the smallest of the blocks'.
     """
@@ -152,7 +164,10 @@ def short_cut(values, cut):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-codes
 def codes(X, bins):
-    """(n, d) the cell of every value: the number of thresholds below it. Missing values come after all others."""
+    """(n, d) the cell of every value: the number of thresholds below it.
+
+    Missing values come after all others.
+    """
     X = np.asarray(X, float)
     if X.ndim != 2 or X.shape[1] != len(bins.thresholds):
         raise ValueError(f"X must have {len(bins.thresholds)} columns, got shape {X.shape}")
@@ -175,7 +190,8 @@ class Incidence(csr_matrix):
 def incidence(codes, bins):
     """Sparse (n, cells) of ones: one for each row and feature, in the row's cell (B4).
 
-    A missing value in a feature that has no cell for it gets no one: it says nothing for or against any component.
+    A missing value in a feature that has no cell for it gets no one: it says nothing for or against
+    any component.
     """
     told = codes < bins.n_cells
     cell = (codes + bins.offsets[:-1].astype(np.int32))[told].astype(np.int32)
@@ -185,12 +201,14 @@ def incidence(codes, bins):
 # %% ../../nbs/rows/01_bins.ipynb #bins-cell-table
 def cell_table(bins, bit_probs):
     """(cells, K) log-probability of a feature's answers in each of its cells (B5)."""
-    log_yes, log_no = np.log(bit_probs), np.log(1 - bit_probs)
+    log_yes = np.log(bit_probs)
+    log_no = np.log(1 - bit_probs)
     log_yes *= bins.multiplicity
     log_no *= bins.multiplicity
     table = np.zeros((len(bit_probs), int(bins.offsets[-1])))
     for j, has_missing in enumerate(bins.missing):
-        said, known = bins.statements(j), table[:, bins.cells(j)]
+        said = bins.statements(j)
+        known = table[:, bins.cells(j)]
         np.cumsum(log_yes[:, said], axis=1, out=known[:, 1:])
         from_right = log_no[:, said][:, ::-1]
         known[:, :-1] += np.cumsum(from_right, axis=1, out=from_right)[:, ::-1]
@@ -216,8 +234,11 @@ def bit_masses(bins, mass):
     yes = np.empty((len(mass), len(bins.multiplicity)))
     no = np.empty_like(yes)
     for j, has_missing in enumerate(bins.missing):
-        said, known = bins.statements(j), mass[:, bins.cells(j)]
-        beyond = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]  # the first of them is the mass of all known rows
+        said = bins.statements(j)
+        known = mass[:, bins.cells(j)]
+        beyond = np.cumsum(known[:, ::-1], axis=1)[
+            :, ::-1
+        ]  # the first of them is the mass of all known rows
         yes[:, said] = beyond[:, 1:]
         np.subtract(beyond[:, :1], beyond[:, 1:], out=no[:, said])
         if has_missing:

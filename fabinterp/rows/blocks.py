@@ -46,8 +46,9 @@ def add(a, b):
 class Blocks:
     """A value in each block of rows; the same blocks for all that are used together.
 
-    A function is called with the part of a block and the arguments; arguments that are `Blocks` are replaced by their
-    part of the same block. Where parts live is the affair of a subclass, which writes `map`, `run` and `_stream`.
+    A function is called with the part of a block and the arguments; arguments that are `Blocks` are
+    replaced by their part of the same block. Where parts live is the affair of a subclass, which
+    writes `map`, `run` and `_stream`.
     """
 
     def map(self, function, *args):
@@ -84,7 +85,9 @@ class InMemory(Blocks):
 
     def _stream(self, function, args):
         for i, part in enumerate(self.parts):
-            yield function(part, *(arg.parts[i] if isinstance(arg, InMemory) else arg for arg in args))
+            yield function(
+                part, *(arg.parts[i] if isinstance(arg, InMemory) else arg for arg in args)
+            )
 
     def map(self, function, *args):
         """The `InMemory` of what function(part, *args) returns."""
@@ -103,7 +106,9 @@ class InMemory(Blocks):
     def only(self):
         """The one part; ValueError if there are several, for whoever cannot do with sums."""
         if len(self.parts) > 1:
-            raise ValueError(f"rows must be in one block for a model without sums, got {len(self.parts)} blocks")
+            raise ValueError(
+                f"rows must be in one block for a model without sums, got {len(self.parts)} blocks"
+            )
         return self.parts[0]
 
 
@@ -130,7 +135,8 @@ def _each(X, y, w, resp, asked):
 
 def together(searches, function=_each):
     """Searches by name as one: it asks (function, {name: question}), is sent a tuple, and finds {name: found}."""
-    found, answers = {}, dict.fromkeys(searches)
+    found = {}
+    answers = dict.fromkeys(searches)
     while answers:
         asked = {}
         for name, answer in answers.items():
@@ -144,7 +150,8 @@ def together(searches, function=_each):
 # %% ../../nbs/rows/02_blocks.ipynb #blk-learnt
 def _answer(part, resp, question):
     """What a block of rows answers."""
-    (X, y, w), (function, *args) = part, question
+    (X, y, w) = part
+    (function, *args) = question
     return function(X, y, w, resp, *args)
 
 

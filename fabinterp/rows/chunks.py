@@ -28,11 +28,20 @@ from sklearn.utils.validation import validate_data
 
 from .blocks import Blocks, Least, Most, add, in_memory, sliced
 from ..rules.core import Columns, check_names, few, is_frame, read_columns
-from .tables import (Training, check_span, distinct_rows, encoded, order_categories, read_table,
-                              target_of)
+from fabinterp.rows.tables import (
+    Training,
+    check_span,
+    distinct_rows,
+    encoded,
+    order_categories,
+    read_table,
+    target_of,
+)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-hash
-_STEP, *_FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+_STEP, *_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64
+)
 
 
 def stirred(h):
@@ -102,7 +111,9 @@ class Drawn:
 def drawn(hashes, Z, y, w, most, cut=False):
     """The `Drawn` of rows with these hashes."""
     hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    w, cut, first = np.bincount(group, w, len(hashes))[:most], cut or len(hashes) > most, first[:most]
+    w = np.bincount(group, w, len(hashes))[:most]
+    cut = cut or len(hashes) > most
+    first = first[:most]
     return Drawn(hashes[:most], Z[first], y[first], w, most, cut)
 
 
@@ -130,7 +141,11 @@ def code_tables(before, after):
     found = []
     for old, new in zip(before.categories, after.categories, strict=True):
         place = {label: float(code) for code, label in enumerate(new or ())}
-        found.append(None if old == new else np.array([place.get(label, np.nan) for label in old or ()] + [np.nan]))
+        found.append(
+            None
+            if old == new
+            else np.array([place.get(label, np.nan) for label in old or ()] + [np.nan])
+        )
     return tuple(found)
 
 
@@ -166,7 +181,9 @@ class Chunked:
     """
 
     sample: Training  # distinct rows, sorted, with their whole weight
-    rows: Blocks  # of (Z (n_b, d) encoded by sample.columns, y (n_b,) numbers or class codes, w (n_b,) > 0), n_b > 0
+    # of (Z (n_b, d) encoded by sample.columns, y (n_b,) numbers or class codes, w (n_b,) > 0), n_b
+    # > 0
+    rows: Blocks
     n: int  # rows in the blocks
     total: float  # their weight
 
@@ -193,12 +210,16 @@ def block_rows(d):
 def spread(training):
     """The `Chunked` rows of a `Training` in memory: one block if the sample can be all of them, else slices.
 
-    Beyond that, labels come in the order that the sample gives them; the caller's `columns_` is `sample.columns`.
+    Beyond that, labels come in the order that the sample gives them; the caller's `columns_` is
+    `sample.columns`.
     """
-    n, total = len(training.y), float(training.w.sum())
+    n = len(training.y)
+    total = float(training.w.sum())
     if n <= N_SAMPLE:
         return Chunked(training, in_memory((training.Z, training.y, training.w)), n, total)
-    Z, y, w = recoded(training.Z, code_tables(training.columns, training.given)), training.y, training.w
+    Z = recoded(training.Z, code_tables(training.columns, training.given))
+    y = training.y
+    w = training.w
     hashes = row_hashes(Z, y)
     low = np.flatnonzero(hashes <= np.partition(hashes, N_SAMPLE - 1)[N_SAMPLE - 1])
     columns = order_categories(training.given, Z[low], y[low], w[low])
@@ -228,13 +249,15 @@ def with_sample(estimator, rows, given, classes, framed):
         check_span("y", float(least.value), float(most.value))
     found = draw_sample(rows, N_SAMPLE)
     first, w = distinct_rows(found.Z, found.y, found.w)
-    Z, y = found.Z[first], found.y[first]
+    Z = found.Z[first]
+    y = found.y[first]
     columns = order_categories(given, Z, y, w)
     tables = code_tables(given, columns)
     sample = Training(recoded(Z, tables), y, w, columns, classes, np.arange(len(y)), framed, given)
     if classes is not None:
         estimator.classes_ = classes
-    estimator.columns_, estimator._framed = columns, framed
+    estimator.columns_ = columns
+    estimator._framed = framed
     if not found.cut:
         return spread(sample)
     if any(table is not None for table in tables):
@@ -268,7 +291,9 @@ class OnDisk(Blocks):
     """
 
     def __init__(self, parts, scratch, verbose=0):
-        self.scratch, self.verbose, self.n_blocks = scratch, verbose, 0
+        self.scratch = scratch
+        self.verbose = verbose
+        self.n_blocks = 0
         self.folder = tempfile.mkdtemp(dir=scratch.name)
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         try:
@@ -289,7 +314,9 @@ class OnDisk(Blocks):
 
     def _stream(self, function, args):
         for i in told(range(self.n_blocks), f"block {{}} of {self.n_blocks}", self.verbose):
-            yield function(self._part(i), *(arg._part(i) if isinstance(arg, OnDisk) else arg for arg in args))
+            yield function(
+                self._part(i), *(arg._part(i) if isinstance(arg, OnDisk) else arg for arg in args)
+            )
 
     def map(self, function, *args):
         """The `OnDisk` of what function(part, *args) returns."""
@@ -304,6 +331,7 @@ class OnDisk(Blocks):
             for part, summand in self._stream(function, args):
                 total = add(total, summand)
                 yield part
+
         return OnDisk(kept(), self.scratch, self.verbose), total
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
@@ -315,9 +343,12 @@ class Labels:
 
     def __add__(self, other):
         """Those of both; ValueError for text and numbers together."""
-        a, b = self.labels, other.labels
+        a = self.labels
+        b = other.labels
         if (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
-            raise ValueError(f"y must hold labels of one kind, got {few(a.tolist(), 2)} and {few(b.tolist(), 2)}")
+            raise ValueError(
+                f"y must hold labels of one kind, got {few(a.tolist(), 2)} and {few(b.tolist(), 2)}"
+            )
         return Labels(np.union1d(a, b))
 
 
@@ -326,7 +357,9 @@ def read_target(estimator, Z, y):
     if y is None:
         raise ValueError("y must be given, got None")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The number of unique classes")  # of few rows it is no surprise
+        warnings.filterwarnings(
+            "ignore", message="The number of unique classes"
+        )  # of few rows it is no surprise
         y, classes = target_of(estimator, Z[:, :1], y)
     return (y, None) if classes is None else (classes[y], Labels(classes))
 
@@ -335,10 +368,14 @@ def read_weights(w, n):
     """The weights (n,) of a chunk, 1 where none are given."""
     if w is None:
         return np.ones(n)
-    w = check_array(w, dtype=float, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight")
+    w = check_array(
+        w, dtype=float, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
+    )
     if w.shape != (n,) or w.min(initial=0.0) < 0:
-        raise ValueError(f"sample_weight must be {n} numbers of at least 0, got shape {w.shape}, the least "
-                         f"{w.min(initial=0.0):g}")
+        raise ValueError(
+            f"sample_weight must be {n} numbers of at least 0, got shape {w.shape}, the least "
+            f"{w.min(initial=0.0):g}"
+        )
     return w
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-met
@@ -356,11 +393,15 @@ def met(name, before, here):
     if before[0] == "nothing":
         return here
     if before[0] != here[0]:
-        raise ValueError(f"X must hold one kind of values in column {few([name])}, got {before[0]} before, "
-                         f"{here[0]} now")
+        raise ValueError(
+            f"X must hold one kind of values in column {few([name])}, got {before[0]} before, "
+            f"{here[0]} now"
+        )
     if before[0] == "categories":
-        raise ValueError(f"X must have the same categories in column {few([name])} in all chunks, "
-                         f"got {few(before[1])} before, {few(here[1])} now")
+        raise ValueError(
+            f"X must have the same categories in column {few([name])} in all chunks, "
+            f"got {few(before[1])} before, {few(here[1])} now"
+        )
     return before[0], tuple(dict.fromkeys(before[1] + here[1]))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-reading
@@ -368,21 +409,29 @@ class Reading:
     """What is known of a table after some of its chunks: names, kinds and labels of columns, classes."""
 
     def __init__(self, estimator):
-        self.estimator, self.framed, self.kinds, self.missing = estimator, None, [], False
-        self.names, self.classes, self.n = (), None, 0
+        self.estimator = estimator
+        self.framed = None
+        self.kinds = []
+        self.missing = False
+        self.names = ()
+        self.classes = None
+        self.n = 0
 
     def columns_of(self, X):
         """The `Columns` of all chunks so far and X, labels in the order in which they came."""
         found = read_columns(X)
         if self.framed is None:
-            self.framed, self.names = is_frame(X), found.names
+            self.framed = is_frame(X)
+            self.names = found.names
             self.kinds = [("nothing", None)] * len(found.names)
             validate_data(self.estimator, X, skip_check_array=True)
         if is_frame(X) != self.framed:
             raise ValueError("X must be a data frame in all chunks or in none")
         check_names(found.names, self.names)
         if self.framed:
-            here = [(kind_of(X.iloc[:, j], labels), labels) for j, labels in enumerate(found.categories)]
+            here = [
+                (kind_of(X.iloc[:, j], labels), labels) for j, labels in enumerate(found.categories)
+            ]
             self.kinds = [met(*three) for three in zip(self.names, self.kinds, here, strict=True)]
         self.missing = np.logical_or(self.missing, found.missing)
         return Columns(self.names, [labels for _, labels in self.kinds])
@@ -392,14 +441,17 @@ class Reading:
         X = X if is_frame(X) else encoded(X, None, self.estimator)
         Z = encoded(X, self.columns_of(X), self.estimator)
         y, classes = read_target(self.estimator, Z, y)
-        self.classes, self.n = add(self.classes, classes), self.n + len(Z)
+        self.classes = add(self.classes, classes)
+        self.n = self.n + len(Z)
         part = Z, y, read_weights(w, len(Z))
         return part if part[2].all() else tuple(column[part[2] > 0] for column in part)
 
     def given(self):
         """The `Columns` of the table: text in alphabetical order, categories in their own."""
-        lists = (sorted(labels, key=lambda v: (type(v).__name__, v)) if kind == "labels" else labels
-                 for kind, labels in self.kinds)
+        lists = (
+            sorted(labels, key=lambda v: (type(v).__name__, v)) if kind == "labels" else labels
+            for kind, labels in self.kinds
+        )
         return Columns(self.names, tuple(lists), self.missing)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-source
@@ -410,14 +462,20 @@ def parquet_chunks(path, target, sample_weight):
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install 'fabinterp[dask]'") from None
     if not os.path.exists(path):
-        raise ValueError(f"source must be a Parquet file or folder, got {os.fspath(path)!r}, which is not there")
+        raise ValueError(
+            f"source must be a Parquet file or folder, got {os.fspath(path)!r}, which is not there"
+        )
     table = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
     wanted = [name for name in (target, sample_weight) if name is not None]
     lacking = [name for name in wanted if name not in table.schema.names]
     if target is None or lacking:
-        raise ValueError(f"target and sample_weight must name columns of the Parquet files, {few(table.schema.names)}, "
-                         f"got {target!r} and {sample_weight!r}")
-    for batch in table.to_batches(batch_size=65_536, batch_readahead=1, fragment_readahead=1, use_threads=False):
+        raise ValueError(
+            f"target and sample_weight must name columns of the Parquet files, {few(table.schema.names)}, "
+            f"got {target!r} and {sample_weight!r}"
+        )
+    for batch in table.to_batches(
+        batch_size=65_536, batch_readahead=1, fragment_readahead=1, use_threads=False
+    ):
         X = batch.to_pandas()
         yield X.drop(columns=wanted), X[target], None if sample_weight is None else X[sample_weight]
 
@@ -428,27 +486,34 @@ def chunks_of(source, target=None, sample_weight=None):
         yield from parquet_chunks(source, target, sample_weight)
         return
     if target is not None or sample_weight is not None:
-        raise ValueError("target and sample_weight must be None unless source is a Parquet file or folder")
+        raise ValueError(
+            "target and sample_weight must be None unless source is a Parquet file or folder"
+        )
     if isinstance(source, tuple) and all(hasattr(item, "shape") for item in source):
         source = [source]
     source = source() if callable(source) else source
     if is_frame(source) or not hasattr(source, "__iter__"):
-        raise ValueError("source must be a function that returns (X, y) chunks, an iterable of them, a pair of arrays "
-                         f"or a Parquet path, got {type(source).__name__}")
+        raise ValueError(
+            "source must be a function that returns (X, y) chunks, an iterable of them, a pair of arrays "
+            f"or a Parquet path, got {type(source).__name__}"
+        )
     for i, chunk in enumerate(source, 1):
         if not isinstance(chunk, (tuple, list)) or len(chunk) not in (2, 3):
-            raise ValueError(f"chunk {i} must be (X, y) or (X, y, weights), got {type(chunk).__name__}")
+            raise ValueError(
+                f"chunk {i} must be (X, y) or (X, y, weights), got {type(chunk).__name__}"
+            )
         yield (*chunk, None)[:3]
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-pieces
 def rows_from(values, start, size):
     """Rows from `start` on of a frame, an array or a list; None of None."""
-    return None if values is None else getattr(values, "iloc", values)[start:start + size]
+    return None if values is None else getattr(values, "iloc", values)[start : start + size]
 
 
 def pieces(chunk):
     """A chunk (X, y, w) in pieces of at most `block_rows` rows."""
-    n, size = len(chunk[0]), block_rows((*np.shape(chunk[0]), 1)[1])
+    n = len(chunk[0])
+    size = block_rows((*np.shape(chunk[0]), 1)[1])
     for column, name in zip(chunk[1:], ("y", "sample_weight"), strict=True):
         if column is not None and len(column) != n:
             raise ValueError(f"{name} must have one value a row of X ({n}), got {len(column)}")
@@ -468,14 +533,17 @@ def parts_of(reading, chunks):
 
 def resliced(parts):
     """The same rows in blocks of `block_rows`, the last smaller, however they were cut before."""
-    held, n = [], 0
+    held = []
+    n = 0
     for part in parts:
-        held, n = [*held, part], n + len(part[2])
+        held = [*held, part]
+        n = n + len(part[2])
         size = block_rows(part[0].shape[1])
         while n >= size:
             whole = tuple(np.concatenate(columns) for columns in zip(*held, strict=True))
             yield tuple(column[:size] for column in whole)
-            held, n = [tuple(column[size:] for column in whole)], n - size
+            held = [tuple(column[size:] for column in whole)]
+            n = n - size
     if n:
         yield tuple(np.concatenate(columns) for columns in zip(*held, strict=True))
 
@@ -483,17 +551,19 @@ def resliced(parts):
 def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=None):
     """The `Chunked` rows of a source that is read once, chunk by chunk, into files; ValueError says in which chunk.
 
-    source: a function without arguments that returns chunks (X, y) or (X, y, weights), or an iterable of them, frames
-    or arrays of any length; a tuple of arrays, memory-mapped for example; or a Parquet file or folder, of which
-    `target` and `sample_weight` name columns. scratch: the folder for files; None: that of `tempfile`.
-    Sets on the estimator what `read_table` does.
+    source: a function without arguments that returns chunks (X, y) or (X, y, weights), or an
+    iterable of them, frames or arrays of any length; a tuple of arrays, memory-mapped for example;
+    or a Parquet file or folder, of which `target` and `sample_weight` name columns. scratch: the
+    folder for files; None: that of `tempfile`. Sets on the estimator what `read_table` does.
     """
-    reading, verbose = Reading(estimator), getattr(estimator, "verbose", 0)
+    reading = Reading(estimator)
+    verbose = getattr(estimator, "verbose", 0)
     chunks = told(chunks_of(source, target, sample_weight), "{} chunks read", verbose)
     rows = OnDisk(resliced(parts_of(reading, chunks)), Scratch(scratch), verbose)
     if reading.n < 2:
         raise ValueError(f"source must give at least 2 rows, got {reading.n}")
-    given, classes = reading.given(), reading.classes and reading.classes.labels
+    given = reading.given()
+    classes = reading.classes and reading.classes.labels
     tables = code_tables(replace(given, categories=[labels for _, labels in reading.kinds]), given)
     if classes is not None or any(table is not None for table in tables):
         rows = rows.map(coded, tables, classes)
@@ -560,7 +630,8 @@ class OnDask(Blocks):
     """Parts on the workers of a Dask cluster, or in memory where there is none; each is a persisted `delayed`."""
 
     def __init__(self, parts):
-        self.dask, self.parts = dask_there(), list(parts)
+        self.dask = dask_there()
+        self.parts = list(parts)
 
     @property
     def n_blocks(self):
@@ -572,12 +643,15 @@ class OnDask(Blocks):
         shared = tuple(None if i in slots else arg for i, arg in enumerate(args))
         call = self.dask.delayed(Call(function, shared, slots), traverse=False, pure=False)
         task = self.dask.delayed(how, pure=False)
-        return [task(call, part, *(args[i].parts[b] for i in slots)) for b, part in enumerate(self.parts)]
+        return [
+            task(call, part, *(args[i].parts[b] for i in slots))
+            for b, part in enumerate(self.parts)
+        ]
 
     def _added(self, summands):
         task = self.dask.delayed(added, pure=False)
         while len(summands) > FAN_IN:
-            summands = [task(summands[i:i + FAN_IN]) for i in range(0, len(summands), FAN_IN)]
+            summands = [task(summands[i : i + FAN_IN]) for i in range(0, len(summands), FAN_IN)]
         return task(summands)
 
     def _stream(self, function, args):
@@ -604,11 +678,17 @@ def dask_columns(X):
         if X.ndim != 2:
             raise ValueError(f"X must be a table of 2 dimensions, got {X.ndim}")
         return read_columns(np.empty((0, X.shape[1])))
-    unknown = [name for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "iufb"
-               and not (hasattr(dtype, "categories") and X[name].cat.known)]
+    unknown = [
+        name
+        for name, dtype in X.dtypes.items()
+        if getattr(dtype, "kind", "O") not in "iufb"
+        and not (hasattr(dtype, "categories") and X[name].cat.known)
+    ]
     if unknown:
-        raise ValueError(f"X must be of numbers and known categories, not so in column {few(map(str, unknown))}: "
-                         f"use X.categorize(columns={[str(name) for name in unknown[:5]]})")
+        raise ValueError(
+            f"X must be of numbers and known categories, not so in column {few(map(str, unknown))}: "
+            f"use X.categorize(columns={[str(name) for name in unknown[:5]]})"
+        )
     return read_columns(X._meta)
 
 
@@ -619,7 +699,11 @@ def dask_parts(name, values, like=None):
     if hasattr(values, "rechunk"):
         values = values.rechunk({1: -1}) if values.ndim == 2 else values
         sizes = getattr(like, "chunks", ((np.nan,),))[0]
-        if values.ndim == 1 and not np.isnan([*sizes, *values.chunks[0]]).any() and sum(sizes) == len(values):
+        if (
+            values.ndim == 1
+            and not np.isnan([*sizes, *values.chunks[0]]).any()
+            and sum(sizes) == len(values)
+        ):
             values = values.rechunk((sizes,))
     parts = values.to_delayed()
     return list(np.ravel(parts)) if hasattr(values, "rechunk") else list(parts)
@@ -648,25 +732,44 @@ def read_dask(estimator, X, y, sample_weight=None):
 
     Categories must be known. Sets on the estimator what `read_table` does.
     """
-    dask, given, framed = dask_there(), dask_columns(X), is_frame(X)
-    validate_data(estimator, X._meta if framed else np.empty((1, len(given.names))), skip_check_array=True)
+    dask = dask_there()
+    given = dask_columns(X)
+    framed = is_frame(X)
+    validate_data(
+        estimator, X._meta if framed else np.empty((1, len(given.names))), skip_check_array=True
+    )
     if y is None:
         raise ValueError("y must be given, got None")
     parts = [dask_parts("X", X), dask_parts("y", y, X)]
-    parts += [[None] * len(parts[0])] if sample_weight is None else [dask_parts("sample_weight", sample_weight, X)]
+    parts += (
+        [[None] * len(parts[0])]
+        if sample_weight is None
+        else [dask_parts("sample_weight", sample_weight, X)]
+    )
     for name, others in zip(("y", "sample_weight"), parts[1:], strict=True):
         if len(others) != len(parts[0]):
-            raise ValueError(f"{name} must have as many partitions as X ({len(parts[0])}), got {len(others)}")
-    door = dask.delayed(Call(dask_part, (None, None, None, given, type(estimator)()), (0, 1, 2)), traverse=False)
+            raise ValueError(
+                f"{name} must have as many partitions as X ({len(parts[0])}), got {len(others)}"
+            )
+    door = dask.delayed(
+        Call(dask_part, (None, None, None, given, type(estimator)()), (0, 1, 2)), traverse=False
+    )
     task = dask.delayed(called, pure=False)
-    rows = OnDask(dask.persist(*(task(door, i, *three) for i, three in enumerate(zip(*parts, strict=True), 1))))
+    rows = OnDask(
+        dask.persist(
+            *(task(door, i, *three) for i, three in enumerate(zip(*parts, strict=True), 1))
+        )
+    )
     found = rows.sum(seen, is_classifier(estimator))
     if found is None or found[0] < 2:
         raise ValueError(f"X must hold at least 2 rows, got {0 if found is None else found[0]}")
-    given, classes = replace(given, missing=found[1].value), found[2] and found[2].labels
+    given = replace(given, missing=found[1].value)
+    classes = found[2] and found[2].labels
     rows = rows.map(coded, (None,) * len(given.names), classes)
     filled = zip(rows.parts, rows.map(size_of).gather(), strict=True)
-    return with_sample(estimator, OnDask(part for part, (n, _) in filled if n), given, classes, framed)
+    return with_sample(
+        estimator, OnDask(part for part, (n, _) in filled if n), given, classes, framed
+    )
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-door
 def read_rows(estimator, X, y, sample_weight=None):
@@ -695,15 +798,19 @@ class ChunkedFit:
         Parameters
         ----------
         source : function, iterable, tuple of arrays, or path
-            What gives chunks (X, y) or (X, y, weights): a function without arguments that returns an iterable of them,
-            or the iterable; each is read once. Or (X, y), memory-mapped. Or a Parquet file or folder.
+            What gives chunks (X, y) or (X, y, weights): a function without arguments that returns
+            an iterable of them, or the iterable; each is read once. Or (X, y), memory-mapped. Or a
+            Parquet file or folder.
         target, sample_weight : str or None
             The columns of Parquet files that hold y and weights; all others are X.
         scratch : path or None
-            A folder for files, about as large as the rows as float64, twice; None: that of `tempfile`.
+            A folder for files, about as large as the rows as float64, twice; None: that of
+            `tempfile`.
         """
         self._check_parameters()
-        chunked = read_chunks(self, source, target=target, sample_weight=sample_weight, scratch=scratch)
+        chunked = read_chunks(
+            self, source, target=target, sample_weight=sample_weight, scratch=scratch
+        )
         try:
             return self._fit(chunked)
         finally:

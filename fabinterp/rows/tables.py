@@ -41,8 +41,9 @@ def check_at_least(name, value, least):
 def check_parameters(estimator, at_least, one_of, may_be_none=()):
     """Refuse parameters out of range; ValueError names the argument, what is allowed and what was given.
 
-    `at_least` maps names to least values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
-    `min_mass` and `n_jobs`, where the estimator has them, are a share below 1 and a number of threads.
+    `at_least` maps names to least values, `one_of` names to allowed words; numbers in `may_be_none`
+    may be None. `min_mass` and `n_jobs`, where the estimator has them, are a share below 1 and a
+    number of threads.
     """
     for name, allowed in one_of.items():
         check_choice(name, getattr(estimator, name), allowed)
@@ -62,14 +63,17 @@ def entropy_of(random_state):
     try:
         return check_random_state(random_state).randint(2**31, size=4)
     except ValueError:
-        raise ValueError(f"random_state must be None, an integer from 0 to 2**32 - 1 or a RandomState, "
-                         f"got {random_state!r}") from None
+        raise ValueError(
+            f"random_state must be None, an integer from 0 to 2**32 - 1 or a RandomState, "
+            f"got {random_state!r}"
+        ) from None
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-distinct
 def distinct_rows(Z, y, w):
     """Rows of positive weight, sorted and each once: `(first, weight)`, positions in Z and their summed weights (T1).
 
-    A row given twice is then the same as a row of weight 2, exactly, and the order of rows does not matter.
+    A row given twice is then the same as a row of weight 2, exactly, and the order of rows does not
+    matter.
     """
     at = np.flatnonzero(w > 0)
     keys = np.column_stack([np.nan_to_num(Z[at], nan=np.inf), y[at]])
@@ -103,8 +107,8 @@ def labels_by_scores(columns, Z, Y, w, least=1):
 def order_categories(columns, Z, y, w):
     """The columns with each category list sorted by what y does in it, so that sets of labels become intervals.
 
-    Two classes or numbers: by mean y, where the best set is an interval (T3; Fisher, 1958). More classes: by the
-    first principal direction of the class shares (T4).
+    Two classes or numbers: by mean y, where the best set is an interval (T3; Fisher, 1958). More
+    classes: by the first principal direction of the class shares (T4).
     """
     Y = np.eye(int(y.max()) + 1)[y] if y.dtype.kind in "iu" else y[:, None]
     return labels_by_scores(columns, Z, Y - np.average(Y, axis=0, weights=w), w)
@@ -116,7 +120,9 @@ _ROUNDING = 1e-14  # a spread that is a smaller share of the largest value is no
 def spread_of(values, w):
     """Centre and spread (T5) of numbers (n,), weights (n,), none missing; 0 if it is but rounding."""
     middle = (len(values) - 1) // 2
-    centre = np.partition(values, middle)[middle]  # one of the values: differences from it lose no digits
+    centre = np.partition(values, middle)[
+        middle
+    ]  # one of the values: differences from it lose no digits
     spread = np.sqrt(np.average((values - centre) ** 2, weights=w))
     return centre, float(spread) if spread > _ROUNDING * np.abs(values).max() else 0.0
 
@@ -141,11 +147,14 @@ def check_span(name, low, high):
     """
     size = max(abs(low), abs(high))
     if size > LARGEST:
-        raise ValueError(f"{name} must lie within ±{LARGEST:g}, got a value of size {size:g}; "
-                         "take a larger unit")
+        raise ValueError(
+            f"{name} must lie within ±{LARGEST:g}, got a value of size {size:g}; take a larger unit"
+        )
     if _ROUNDING * size < high - low < LEAST:
-        raise ValueError(f"{name} must vary by at least {LEAST:g} or not at all, "
-                         f"got {high - low:g}; take a smaller unit")
+        raise ValueError(
+            f"{name} must vary by at least {LEAST:g} or not at all, "
+            f"got {high - low:g}; take a smaller unit"
+        )
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-scale
 def scale_of(values, w, var=0.0):
@@ -164,7 +173,8 @@ def fitted_at_scale(model, table, y, sample_weight=None):
     """The model, fitted to a table and y (n,); trees of numbers see y / s and answer in units of y (T7).
 
     Those are scikit-learn's trees and forests of trees. All others learn y as it is: classifiers,
-    other models, and trees with parameters in units of y (min_impurity_decrease, ccp_alpha, oob_score).
+    other models, and trees with parameters in units of y (min_impurity_decrease, ccp_alpha,
+    oob_score).
     """
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     own_units = ("min_impurity_decrease", "ccp_alpha", "oob_score")
@@ -183,10 +193,18 @@ def fitted_at_scale(model, table, y, sample_weight=None):
 def encoded(X, columns, estimator, n_least=1):
     """X (n, d) as finite or missing floats: a frame through its `columns`, if known, all else as it is."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("U", "S"):
-        raise ValueError("X must hold numbers, or be a data frame with categories, got an array of strings")
+        raise ValueError(
+            "X must hold numbers, or be a data frame with categories, got an array of strings"
+        )
     Z = X if columns is None else encode(X, columns)
-    return check_array(Z, dtype=float, ensure_all_finite="allow-nan", ensure_min_samples=n_least,
-                       estimator=estimator, input_name="X")
+    return check_array(
+        Z,
+        dtype=float,
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=n_least,
+        estimator=estimator,
+        input_name="X",
+    )
 
 
 def rows_at_fit(estimator, X):
@@ -200,8 +218,14 @@ def rows_at_fit(estimator, X):
 
 def target_of(estimator, Z, y):
     """The target (n,) as numbers and None, or as codes and the sorted classes."""
-    _, y = check_X_y(Z, y, dtype=float, ensure_all_finite="allow-nan", y_numeric=not is_classifier(estimator),
-                     estimator=estimator)
+    _, y = check_X_y(
+        Z,
+        y,
+        dtype=float,
+        ensure_all_finite="allow-nan",
+        y_numeric=not is_classifier(estimator),
+        estimator=estimator,
+    )
     if not is_classifier(estimator):
         return y.astype(float), None
     check_classification_targets(y)
@@ -222,7 +246,7 @@ def rows_at_predict(estimator, X):
 # %% ../../nbs/rows/00_tables.ipynb #tab-chunks
 def by_chunks(function, Z, size=8192):
     """The function of all rows, taken in chunks that bound the memory."""
-    return np.concatenate([function(Z[i:i + size]) for i in range(0, len(Z), size)])
+    return np.concatenate([function(Z[i : i + size]) for i in range(0, len(Z), size)])
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-training
 @dataclass(frozen=True, eq=False)
@@ -247,7 +271,8 @@ class Training:
 def read_table(estimator, X, y, sample_weight=None):
     """The `Training` rows of X (n, d) frame or array, y (n,), weights (n,); n ≥ 2, ValueError for what is no table.
 
-    Sets n_features_in_, feature_names_in_ (of a frame), classes_ (of a classifier), columns_ on the estimator.
+    Sets n_features_in_, feature_names_in_ (of a frame), classes_ (of a classifier), columns_ on the
+    estimator.
     """
     Z, given, framed = rows_at_fit(estimator, X)
     y, classes = target_of(estimator, Z, y)
@@ -259,5 +284,6 @@ def read_table(estimator, X, y, sample_weight=None):
         check_span("y", y[at].min(), y[at].max())
     columns = order_categories(given, Z[at], y[at], w)
     Z = encode(X.iloc[at] if framed else Z[at], columns)
-    estimator.columns_, estimator._framed = columns, framed
+    estimator.columns_ = columns
+    estimator._framed = framed
     return Training(Z, y[at], w, columns, classes, at, framed, given)

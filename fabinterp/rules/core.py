@@ -43,8 +43,9 @@ def label_of(value):
 class Columns:
     """What the d columns of a table are called, and which of them hold categories: equation (1).
 
-    `categories[j]` lists the labels of column j in the order of their codes; None: the column holds numbers.
-    `missing[j]` tells whether values of column j may be missing; where they may not, no text speaks of it.
+    `categories[j]` lists the labels of column j in the order of their codes; None: the column holds
+    numbers. `missing[j]` tells whether values of column j may be missing; where they may not, no
+    text speaks of it.
     """
 
     names: tuple[str, ...]
@@ -58,15 +59,21 @@ class Columns:
         for name, value in (("names", names), ("categories", labels), ("missing", missing)):
             object.__setattr__(self, name, value)
             if len(value) != len(names):
-                raise ValueError(f"{name} must have one entry per name ({len(names)}), got {len(value)}")
+                raise ValueError(
+                    f"{name} must have one entry per name ({len(names)}), got {len(value)}"
+                )
         if len(set(names)) < len(names):
-            raise ValueError(f"names must differ, got {few(n for n in names if names.count(n) > 1)} twice")
+            raise ValueError(
+                f"names must differ, got {few(n for n in names if names.count(n) > 1)} twice"
+            )
 
 # %% ../../nbs/rules/00_core.ipynb #read-columns
 def few(names, most=5):
     """Names or labels for an error message: at most five, text quoted and cut to 60 characters, on one line."""
     names = list(dict.fromkeys(names))
-    shown = ", ".join(repr(n[:59] + "…" if isinstance(n, str) and len(n) > 60 else n) for n in names[:most])
+    shown = ", ".join(
+        repr(n[:59] + "…" if isinstance(n, str) and len(n) > 60 else n) for n in names[:most]
+    )
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -83,11 +90,15 @@ def column_labels(column, name):
     if kind in "iufb":
         return (False, True) if kind == "b" else None
     if kind in "mMc":
-        raise ValueError(f"X must hold numbers or categories, got column {few([name])} of dtype {column.dtype}")
+        raise ValueError(
+            f"X must hold numbers or categories, got column {few([name])} of dtype {column.dtype}"
+        )
     try:
         labels = {label_of(v) for v in column.dropna().unique()}
     except TypeError:
-        raise ValueError(f"X must hold numbers or labels, got other objects in column {few([name])}") from None
+        raise ValueError(
+            f"X must hold numbers or labels, got other objects in column {few([name])}"
+        ) from None
     if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in labels):
         return None
     return tuple(sorted(labels, key=lambda v: (type(v).__name__, v)))
@@ -102,17 +113,26 @@ def read_columns(X):
     if np.ndim(X) != 2:
         raise ValueError(f"X must be a table of 2 dimensions, got {np.ndim(X)}")
     Z = np.asarray(X, dtype=np.float64)
-    return Columns(tuple(f"x{j}" for j in range(Z.shape[1])), (None,) * Z.shape[1], tuple(np.isnan(Z).any(axis=0)))
+    return Columns(
+        tuple(f"x{j}" for j in range(Z.shape[1])),
+        (None,) * Z.shape[1],
+        tuple(np.isnan(Z).any(axis=0)),
+    )
 
 # %% ../../nbs/rules/00_core.ipynb #encode
 def check_names(given, expected):
     """Refuse column names that differ from the expected ones, or come in another order; ValueError says how."""
-    extra, lacking = [n for n in given if n not in set(expected)], [n for n in expected if n not in set(given)]
+    extra = [n for n in given if n not in set(expected)]
+    lacking = [n for n in expected if n not in set(given)]
     if extra or lacking:
-        parts = [f"unknown columns {few(extra)}"] * bool(extra) + [f"no columns {few(lacking)}"] * bool(lacking)
+        parts = ([f"unknown columns {few(extra)}"] if extra else []) + (
+            [f"no columns {few(lacking)}"] if lacking else []
+        )
         raise ValueError(f"X has {' and '.join(parts)}; expected {few(expected)}")
     if given != expected:
-        raise ValueError(f"X has columns {few(given)} in another order or twice; expected {few(expected)}")
+        raise ValueError(
+            f"X has columns {few(given)} in another order or twice; expected {few(expected)}"
+        )
 
 
 def encode_column(column, labels, name):
@@ -132,7 +152,8 @@ def encode_column(column, labels, name):
 def encode(X, columns):
     """X as one (n, d) float64 matrix, labels as codes, missing and unseen labels as nan: equation (1).
 
-    An array is taken as encoded already (no copy if it is float64). A frame must have the names of `columns` in order.
+    An array is taken as encoded already (no copy if it is float64). A frame must have the names of
+    `columns` in order.
     """
     if not is_frame(X):
         Z = np.asarray(X, dtype=np.float64)
@@ -151,13 +172,23 @@ def encode(X, columns):
 def decode(Z, columns):
     """A pandas frame again from encoded Z (n, d), codes as labels (dtype category, or bool): equation (1) reversed."""
     import pandas as pd
+
     data = {}
     for j, (name, labels) in enumerate(zip(columns.names, columns.categories, strict=True)):
         data[name] = Z[:, j]
         if labels is not None:
             codes = np.where(np.isnan(Z[:, j]), -1, Z[:, j]).astype(int)
-            truth = len(labels) == 2 and labels[0] is False and labels[1] is True and codes.min(initial=0) >= 0
-            data[name] = codes.astype(bool) if truth else pd.Categorical.from_codes(codes, categories=list(labels))
+            truth = (
+                len(labels) == 2
+                and labels[0] is False
+                and labels[1] is True
+                and codes.min(initial=0) >= 0
+            )
+            data[name] = (
+                codes.astype(bool)
+                if truth
+                else pd.Categorical.from_codes(codes, categories=list(labels))
+            )
     return pd.DataFrame(data)
 
 # %% ../../nbs/rules/00_core.ipynb #split
@@ -175,7 +206,8 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 class Split:
     """A question about a row: is coef·x[features] > threshold?, or is x[feature] one of `categories`? Equation (2).
 
-    `missing` answers for a row where one of the features is nan. `threshold=inf, missing=True` asks “is it missing?”.
+    `missing` answers for a row where one of the features is nan. `threshold=inf, missing=True` asks
+    “is it missing?”.
     """
 
     features: tuple[int, ...]
@@ -186,15 +218,29 @@ class Split:
 
     def __post_init__(self):
         if len(self.features) != len(self.coef) or not self.features:
-            raise ValueError(f"coef must have one number per feature, got {self.coef} for features {self.features}")
+            raise ValueError(
+                f"coef must have one number per feature, got {self.coef} for features {self.features}"
+            )
         if isnan(self.threshold) or not all(map(isfinite, self.coef)):
-            raise ValueError(f"threshold and coef must be numbers, got {self.threshold} and {self.coef}")
+            raise ValueError(
+                f"threshold and coef must be numbers, got {self.threshold} and {self.coef}"
+            )
         if self.categories is not None and (len(self.features) > 1 or self.coef != (1.0,)):
-            raise ValueError(f"categories need one feature and coef (1.0,), got {self.features} and {self.coef}")
-        codes = None if self.categories is None else tuple(sorted({int(c) for c in self.categories}))
-        # Plain Python values, so that equality and JSON do not depend on who built the split; + 0.0 makes −0.0 a 0.
-        clean = dict(features=tuple(map(int, self.features)), threshold=float(self.threshold) + 0.0, categories=codes,
-                     coef=tuple(map(float, self.coef)), missing=bool(self.missing))
+            raise ValueError(
+                f"categories need one feature and coef (1.0,), got {self.features} and {self.coef}"
+            )
+        codes = (
+            None if self.categories is None else tuple(sorted({int(c) for c in self.categories}))
+        )
+        # Plain Python values, so that equality and JSON do not depend on who built the split; + 0.0
+        # makes −0.0 a 0.
+        clean = dict(
+            features=tuple(map(int, self.features)),
+            threshold=float(self.threshold) + 0.0,
+            categories=codes,
+            coef=tuple(map(float, self.coef)),
+            missing=bool(self.missing),
+        )
         for name, value in clean.items():
             object.__setattr__(self, name, value)
 
@@ -202,7 +248,9 @@ class Split:
         """The answers (n,) for encoded rows X (n, d)."""
         z = weighted_sum(X, self.features, self.coef, rows=rows)
         if self.categories is None:
-            b = np.float64(self.threshold)  # a Python float would be rounded to float32 beside float32 rows
+            b = np.float64(
+                self.threshold
+            )  # a Python float would be rounded to float32 beside float32 rows
             return ~(z <= b) if self.missing else z > b
         answer = np.isin(z, self.categories)
         return answer | np.isnan(z) if self.missing else answer
@@ -220,15 +268,18 @@ def shares(scores):
 # %% ../../nbs/rules/00_core.ipynb #curve
 def floats(item):
     """A number, or a nest of them, as plain floats in tuples."""
-    return tuple(map(floats, item)) if np.iterable(item) and not isinstance(item, str) else float(item)
+    return (
+        tuple(map(floats, item)) if np.iterable(item) and not isinstance(item, str) else float(item)
+    )
 
 
 @dataclass(frozen=True)
 class Curve:
     """A function of one feature: a polynomial on each piece, constant outside the breaks; equation (4c).
 
-    coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x − breaks[k]) / the piece's
-    length. `missing` is the value for nan. With link "softmax" each of these numbers is a tuple, one per class.
+    coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
+    breaks[k]) / the piece's length. `missing` is the value for nan. With link "softmax" each of
+    these numbers is a tuple, one per class.
     """
 
     feature: int
@@ -237,21 +288,32 @@ class Curve:
     missing: float | tuple[float, ...] = 0.0
 
     def __post_init__(self):
-        clean = dict(feature=int(self.feature), breaks=floats(self.breaks), coef=floats(self.coef),
-                     missing=floats(self.missing))
+        clean = dict(
+            feature=int(self.feature),
+            breaks=floats(self.breaks),
+            coef=floats(self.coef),
+            missing=floats(self.missing),
+        )
         for name, item in clean.items():
             object.__setattr__(self, name, item)
         check_curve(self)
         if self.n_classes and self.missing == 0.0:
             object.__setattr__(self, "missing", (0.0,) * self.n_classes)
 
-    zero = property(lambda self: not np.any(self.coef) and not np.any(self.missing), doc="Whether it adds nothing.")
-    n_classes = property(lambda self: len(self.coef[0][0]) if isinstance(self.coef[0][0], tuple) else 0,
-                         doc="How many classes have a number of their own; 0: there is one number.")
+    zero = property(
+        lambda self: not np.any(self.coef) and not np.any(self.missing),
+        doc="Whether it adds nothing.",
+    )
+    n_classes = property(
+        lambda self: len(self.coef[0][0]) if isinstance(self.coef[0][0], tuple) else 0,
+        doc="How many classes have a number of their own; 0: there is one number.",
+    )
 
     def __call__(self, x):
         """The values (n,) for encoded x (n,); (n, C) with one number per class."""
-        x, b, c = np.asarray(x, dtype=np.float64), np.array(self.breaks), np.array(self.coef)
+        x = np.asarray(x, dtype=np.float64)
+        b = np.array(self.breaks)
+        c = np.array(self.coef)
         z = np.clip(x, b[0], b[-1])
         k = np.minimum(np.searchsorted(b, z, side="right"), len(c)) - 1
         u = ((z - b[k]) / (b[k + 1] - b[k])).reshape(len(x), *[1] * (c.ndim - 2))
@@ -270,18 +332,24 @@ class Curve:
 # %% ../../nbs/rules/00_core.ipynb #curve-checks
 def check_curve(curve):
     """Refuse a curve whose breaks do not ascend, or whose numbers do not fit each other or are no numbers."""
-    breaks, coef, missing = curve.breaks, curve.coef, curve.missing
+    breaks = curve.breaks
+    coef = curve.coef
+    missing = curve.missing
     gaps = [b - a for a, b in zip(breaks, breaks[1:], strict=False)]
     if not gaps or not all(gap > 0 for gap in gaps) or not isfinite(breaks[-1] - breaks[0]):
         raise ValueError(f"breaks must be two or more finite numbers, ascending, got {breaks}")
     powers = {len(piece) if isinstance(piece, tuple) else 0 for piece in coef}
     if len(coef) != len(gaps) or len(powers) > 1 or powers == {0}:
-        raise ValueError(f"coef must hold one tuple per piece ({len(gaps)}), all of one length, got {coef}")
+        raise ValueError(
+            f"coef must hold one tuple per piece ({len(gaps)}), all of one length, got {coef}"
+        )
     numbers = [c for piece in coef for c in piece]
     shapes = {np.shape(c) for c in numbers} | ({np.shape(missing)} if missing != 0.0 else set())
     if len(shapes) > 1 or len(min(shapes)) > 1:
-        raise ValueError(f"coef and missing must be numbers, or one per class each, got {coef} and {missing}")
-    if not np.isfinite([*numbers, *[missing] * (missing != 0.0)]).all():
+        raise ValueError(
+            f"coef and missing must be numbers, or one per class each, got {coef} and {missing}"
+        )
+    if not np.isfinite([*numbers, *([missing] if missing != 0.0 else [])]).all():
         raise ValueError(f"coef and missing must be finite, got {coef} and {missing}")
 
 # %% ../../nbs/rules/00_core.ipynb #leaf
@@ -289,9 +357,10 @@ def check_curve(curve):
 class Leaf:
     """What a region answers: value + coef·x[features] + the curves, kept within [lower, upper]; equations (4), (4c).
 
-    For classes, `value` holds one probability per class; or the equation is a score, and `link` says of what: "logit"
-    of the second class against the first (4a), "softmax" of each class (4b), with one number per class in `value`, in
-    each entry of `coef`, and in place of each number of a curve.
+    For classes, `value` holds one probability per class; or the equation is a score, and `link`
+    says of what: "logit" of the second class against the first (4a), "softmax" of each class (4b),
+    with one number per class in `value`, in each entry of `coef`, and in place of each number of a
+    curve.
     """
 
     value: float | tuple[float, ...]
@@ -303,8 +372,14 @@ class Leaf:
     curves: tuple[Curve, ...] = ()
 
     def __post_init__(self):
-        clean = dict(value=floats(self.value), features=tuple(map(int, self.features)), coef=floats(self.coef),
-                     lower=float(self.lower), upper=float(self.upper), curves=tuple(self.curves))
+        clean = dict(
+            value=floats(self.value),
+            features=tuple(map(int, self.features)),
+            coef=floats(self.coef),
+            lower=float(self.lower),
+            upper=float(self.upper),
+            curves=tuple(self.curves),
+        )
         for name, item in clean.items():
             object.__setattr__(self, name, item)
         check_equation(self)
@@ -319,50 +394,72 @@ class Leaf:
         """The number a leaf without an equation answers."""
         return min(max(self.value, self.lower), self.upper)
 
-    used = property(lambda self: self.features + tuple(curve.feature for curve in self.curves),
-                    doc="The features that the equation reads, those of the linear part first.")
-    has_equation = property(lambda self: bool(self.features or self.curves),
-                            doc="Whether the answer depends on the row: there is a linear part, or a curve.")
-    equations = property(lambda self: tuple((value, coef) for value, coef, _ in self.sums),
-                         doc="The linear part (value, coef) of each equation: one, or with softmax one per class.")
+    used = property(
+        lambda self: self.features + tuple(curve.feature for curve in self.curves),
+        doc="The features that the equation reads, those of the linear part first.",
+    )
+    has_equation = property(
+        lambda self: bool(self.features or self.curves),
+        doc="Whether the answer depends on the row: there is a linear part, or a curve.",
+    )
+    equations = property(
+        lambda self: tuple((value, coef) for value, coef, _ in self.sums),
+        doc="The linear part (value, coef) of each equation: one, or with softmax one per class.",
+    )
 
     @property
     def sums(self):
         """The (value, coef, curves) of each equation: one, or with softmax one per class."""
         if self.link != "softmax":
             return ((self.value, self.coef, self.curves),)
-        return tuple((v, tuple(c[k] for c in self.coef), tuple(curve.part(k) for curve in self.curves))
-                     for k, v in enumerate(self.value))
+        return tuple(
+            (v, tuple(c[k] for c in self.coef), tuple(curve.part(k) for curve in self.curves))
+            for k, v in enumerate(self.value)
+        )
 
 # %% ../../nbs/rules/00_core.ipynb #leaf-check
 def check_equation(leaf):
     """Refuse a leaf whose numbers do not fit each other, or are no numbers."""
-    value, many = leaf.value, leaf.link == "softmax"
+    value = leaf.value
+    many = leaf.link == "softmax"
     if leaf.link not in (None, "logit", "softmax"):
         raise ValueError(f"link must be None, 'logit' or 'softmax', got {leaf.link!r}")
     if leaf.link and many != isinstance(value, tuple):
-        raise ValueError(f"value must hold one number{' per class' * many} with link {leaf.link!r}, got {value}")
+        raise ValueError(
+            f"value must hold one number{' per class' * many} with link {leaf.link!r}, got {value}"
+        )
     if leaf.has_equation and isinstance(value, tuple) and not many:
-        raise ValueError("features and curves must be empty for a leaf that holds class probabilities")
+        raise ValueError(
+            "features and curves must be empty for a leaf that holds class probabilities"
+        )
     shape = (len(value),) if many else ()
     if len(leaf.features) != len(leaf.coef) or any(np.shape(c) != shape for c in leaf.coef):
         wanted = "one number per feature" + " and class" * many
         raise ValueError(f"coef must have {wanted}, got {leaf.coef} for features {leaf.features}")
-    curved, n_classes = {curve.feature for curve in leaf.curves}, len(value) if many else 0
+    curved = {curve.feature for curve in leaf.curves}
+    n_classes = len(value) if many else 0
     if len(curved) < len(leaf.curves) or any(curve.n_classes != n_classes for curve in leaf.curves):
         wanted = f"{n_classes} numbers, one per class" if many else "one number"
-        raise ValueError(f"curves must be of different features and say {wanted} at a time, got {leaf.curves}")
+        raise ValueError(
+            f"curves must be of different features and say {wanted} at a time, got {leaf.curves}"
+        )
     if not leaf.lower <= leaf.upper:
         raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
-    if not all(all(map(isfinite, item if isinstance(item, tuple) else (item,))) for item in (value, *leaf.coef)):
+    if not all(
+        all(map(isfinite, item if isinstance(item, tuple) else (item,)))
+        for item in (value, *leaf.coef)
+    ):
         raise ValueError(f"value and coef must be finite, got {value} and {leaf.coef}")
 
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
-    """If all conditions hold, the leaf answers; equation (3). A condition is a Split and the answer it must give.
+    """If all conditions hold, the leaf answers; equation (3).
 
-    support: training weight answered by this rule. coverage: share of the weight that satisfies the conditions.
+    A condition is a Split and the answer it must give.
+
+    support: training weight answered by this rule. coverage: share of the weight that satisfies the
+    conditions.
     fidelity: agreement with a reference on the answered rows, equation (11). nan: not measured.
     """
 
@@ -373,7 +470,9 @@ class Rule:
     fidelity: float = nan
 
     def __post_init__(self):
-        object.__setattr__(self, "conditions", tuple((split, bool(side)) for split, side in self.conditions))
+        object.__setattr__(
+            self, "conditions", tuple((split, bool(side)) for split, side in self.conditions)
+        )
         for name in ("support", "coverage", "fidelity"):
             value = float(getattr(self, name))
             object.__setattr__(self, name, nan if isnan(value) else value)
@@ -391,7 +490,8 @@ def satisfied(conditions, Z, rows=slice(None)):
 class Extent:
     """What a rule admits of one direction coef·x[features]: equation (5).
 
-    Known values in (low, high], among the codes `inside` (None: any) and not among `outside`; and missing ones or not.
+    Known values in (low, high], among the codes `inside` (None: any) and not among `outside`; and
+    missing ones or not.
     """
 
     features: tuple[int, ...]
@@ -420,16 +520,23 @@ def extent_of(split, side):
 
 
 def meet(a, b, n_codes=None):
-    """The intersection of two extents of one direction; `n_codes` known: a set of admitted codes. Equation (6)."""
-    low, high = max(a.low, b.low), min(a.high, b.high)
-    outside, inside = a.outside | b.outside, a.inside
+    """The intersection of two extents of one direction; `n_codes` known: a set of admitted codes.
+
+    Equation (6).
+    """
+    low = max(a.low, b.low)
+    high = min(a.high, b.high)
+    outside = a.outside | b.outside
+    inside = a.inside
     if b.inside is not None:
         inside = b.inside if inside is None else inside & b.inside
     if inside is None and n_codes is not None:
         inside = frozenset(range(n_codes))
     if inside is not None:
         inside = frozenset(c for c in inside if low < c <= high and c not in outside)
-        low, high, outside = -inf, inf, frozenset()
+        low = -inf
+        high = inf
+        outside = frozenset()
     return Extent(a.features, a.coef, low, high, inside, outside, a.missing and b.missing)
 
 # %% ../../nbs/rules/00_core.ipynb #merge
@@ -438,7 +545,9 @@ def extents(conditions, columns=None):
     found = {}
     for split, side in conditions:
         one = extent_of(split, side)
-        labels = columns.categories[split.features[0]] if columns and len(split.features) == 1 else None
+        labels = (
+            columns.categories[split.features[0]] if columns and len(split.features) == 1 else None
+        )
         n_codes = len(labels) if labels is not None and split.coef == (1.0,) else None
         key = (split.features, split.coef)
         found[key] = meet(found.get(key, Extent(*key)), one, n_codes)
@@ -494,7 +603,9 @@ def shortest(low, high):
 # %% ../../nbs/rules/00_core.ipynb #descend
 def question_table(splits):
     """The splits of a tree as arrays: feature (−1: not of the plain kind x > t), threshold, answer if missing."""
-    walls = [s if s is not None and s.categories is None and s.coef == (1.0,) else None for s in splits]
+    walls = [
+        s if s is not None and s.categories is None and s.coef == (1.0,) else None for s in splits
+    ]
     feature = np.array([s.features[0] if s else -1 for s in walls])
     threshold = np.array([s.threshold if s else nan for s in walls])
     return feature, threshold, np.array([bool(s and s.missing) for s in walls])
@@ -503,7 +614,8 @@ def question_table(splits):
 def descend(tree, Z):
     """The leaf each encoded row arrives at, (n,) node numbers, one level of the tree at a time; equation (8)."""
     feature, threshold, missing = tree.questions
-    node, rows = np.zeros(len(Z), dtype=np.intp), np.arange(len(Z))
+    node = np.zeros(len(Z), dtype=np.intp)
+    rows = np.arange(len(Z))
     while len(rows := rows[tree.yes[node[rows]] >= 0]):
         at = node[rows]
         z = Z[rows, feature[at]]
@@ -516,7 +628,8 @@ def descend(tree, Z):
 
 def paths(tree):
     """The conditions on the way from the root to each node, one tuple per node."""
-    found, stack = [()] * len(tree.splits), [0]
+    found = [()] * len(tree.splits)
+    stack = [0]
     while stack:
         k = stack.pop()
         for child, side in ((tree.no[k], False), (tree.yes[k], True)):
@@ -528,7 +641,9 @@ def paths(tree):
 
 def rules_of(tree):
     """A tree as disjoint rules, one per leaf that a row can reach, smaller values first; equation (8)."""
-    rules, stack, conditions = [], [0], paths(tree)
+    rules = []
+    stack = [0]
+    conditions = paths(tree)
     while stack:
         k = stack.pop()
         merged = merge(conditions[k], tree.columns)
@@ -539,8 +654,12 @@ def rules_of(tree):
 
 # %% ../../nbs/rules/00_core.ipynb #first-match
 def first_match(rules, Z):
-    """The number of the first rule each encoded row satisfies, (n,); -1 where there is none. Equation (10)."""
-    chosen, rows = np.full(len(Z), -1), np.arange(len(Z))
+    """The number of the first rule each encoded row satisfies, (n,); -1 where there is none.
+
+    Equation (10).
+    """
+    chosen = np.full(len(Z), -1)
+    rows = np.arange(len(Z))
     for r, rule in enumerate(rules):
         held = satisfied(rule.conditions, Z, rows)
         chosen[rows[held]] = r
@@ -552,7 +671,11 @@ def first_match(rules, Z):
 # %% ../../nbs/rules/00_core.ipynb #counting
 def all_passed(regions, Z):
     """Which encoded rows lie in which regions, (n, R); a region is a tuple of conditions."""
-    return np.array([satisfied(conditions, Z) for conditions in regions], dtype=bool).reshape(len(regions), len(Z)).T
+    return (
+        np.array([satisfied(conditions, Z) for conditions in regions], dtype=bool)
+        .reshape(len(regions), len(Z))
+        .T
+    )
 
 
 def all_matches(rules, Z):
@@ -584,14 +707,19 @@ def as_array(classes):
 
 def leaf_values(leaf, Z, columns):
     """The numbers of a leaf's equations for encoded rows Z, (n, E), one column each; ValueError for no number."""
-    sums = [weighted_sum(Z, leaf.features, coef, np.full(len(Z), value)) for value, coef in leaf.equations]
+    sums = [
+        weighted_sum(Z, leaf.features, coef, np.full(len(Z), value))
+        for value, coef in leaf.equations
+    ]
     total = np.stack(sums, axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         for curve in leaf.curves:
             total = total + curve(Z[:, curve.feature]).reshape(total.shape)
     if np.isnan(total).any():
         used = few(columns.names[f] for f in leaf.features or leaf.used)
-        raise ValueError(f"X must hold numbers where the equation of {used} answers, got missing values or an overflow")
+        raise ValueError(
+            f"X must hold numbers where the equation of {used} answers, got missing values or an overflow"
+        )
     return np.clip(total, leaf.lower, leaf.upper)
 
 
@@ -607,14 +735,19 @@ def class_shares(leaf, Z, columns):
 
 
 def answers(leaves, chosen, Z, columns, said=leaf_values, n_answers=1):
-    """What the chosen leaves answer, (n, A); equation (4). A = 1: numbers; A = C: class probabilities.
+    """What the chosen leaves answer, (n, A); equation (4).
 
-    `said` answers for a leaf with an equation; with `class_scores` the largest entry of each row is that of its label.
+    A = 1: numbers; A = C: class probabilities.
+
+    `said` answers for a leaf with an equation; with `class_scores` the largest entry of each row is
+    that of its label.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
         rows = np.flatnonzero(chosen < 0)
-        raise ValueError(f"X must satisfy a rule in every row, got none for {len(rows)} rows, first row {rows[0]}")
+        raise ValueError(
+            f"X must satisfy a rule in every row, got none for {len(rows)} rows, first row {rows[0]}"
+        )
     constants = np.full((len(leaves), n_answers), nan)
     for r, leaf in enumerate(leaves):
         if leaf is not None and not leaf.has_equation:
@@ -656,22 +789,36 @@ def variance_told(mean, square):
 def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
     """Sums over encoded rows that add up over blocks of them: weight, and each rule's support, cover and agreement.
 
-    `variance` is that of the reference over all rows, None for classes; without a reference there is no agreement.
+    `variance` is that of the reference over all rows, None for classes; without a reference there
+    is no agreement.
     """
-    chosen, cover, n_rules = ruleset.apply(Z), covering(ruleset.matches(Z), ruleset.rules), len(ruleset.rules)
+    chosen = ruleset.apply(Z)
+    cover = covering(ruleset.matches(Z), ruleset.rules)
+    n_rules = len(ruleset.rules)
     support = np.bincount(chosen[chosen >= 0], weight[chosen >= 0], n_rules)
-    good = None if reference is None else np.bincount(chosen, weight * agreement(answer, reference, variance), n_rules)
+    good = (
+        None
+        if reference is None
+        else np.bincount(chosen, weight * agreement(answer, reference, variance), n_rules)
+    )
     return weight.sum(), support, weight @ cover, good
 
 
 def with_measures(ruleset, sums):
     """The rule set with support, coverage and (given a reference) fidelity of each rule, from `rule_sums` (11)."""
-    (total, support, cover, good), unknown = sums, np.full(len(ruleset.rules), nan)
+    (total, support, cover, good) = sums
+    unknown = np.full(len(ruleset.rules), nan)
     share = cover / total if total > 0 else unknown
-    fidelity = unknown if good is None else np.divide(good, support, out=unknown.copy(), where=support > 0)
-    return replace(ruleset, rules=tuple(
-        replace(rule, support=s, coverage=c, fidelity=f)
-        for rule, s, c, f in zip(ruleset.rules, support, share, fidelity, strict=True)))
+    fidelity = (
+        unknown if good is None else np.divide(good, support, out=unknown.copy(), where=support > 0)
+    )
+    return replace(
+        ruleset,
+        rules=tuple(
+            replace(rule, support=s, coverage=c, fidelity=f)
+            for rule, s, c, f in zip(ruleset.rules, support, share, fidelity, strict=True)
+        ),
+    )
 
 
 def measured(ruleset, X, reference=None, sample_weight=None):
@@ -679,20 +826,27 @@ def measured(ruleset, X, reference=None, sample_weight=None):
     Z = encode(X, ruleset.columns)
     weight = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight.shape != (len(Z),) or (reference is not None and np.shape(reference) != (len(Z),)):
-        raise ValueError(f"reference and sample_weight must have shape ({len(Z)},) like the rows of X")
+        raise ValueError(
+            f"reference and sample_weight must have shape ({len(Z)},) like the rows of X"
+        )
     if reference is None:
         return with_measures(ruleset, rule_sums(ruleset, Z, weight))
-    reference, variance = np.asarray(reference), None
+    reference = np.asarray(reference)
+    variance = None
     if ruleset.classes is None:
         mean = np.average(reference, weights=weight)
         variance = variance_told(mean, np.average((reference - mean) ** 2, weights=weight))
-    return with_measures(ruleset, rule_sums(ruleset, Z, weight, ruleset.predict(Z), reference, variance))
+    return with_measures(
+        ruleset, rule_sums(ruleset, Z, weight, ruleset.predict(Z), reference, variance)
+    )
 
 # %% ../../nbs/rules/00_core.ipynb #measuring-blocks
 def _moment(part, reference, centre, power):
     """Sum of weight · (reference - centre)^power over a block of rows, and of the weight."""
     _, y, weight = part
-    return (((y if reference is None else reference) - centre) ** power * weight).sum(), weight.sum()
+    return (
+        ((y if reference is None else reference) - centre) ** power * weight
+    ).sum(), weight.sum()
 
 
 def _block_sums(part, reference, ruleset, variance):
@@ -721,7 +875,10 @@ def digits(number):
 
 def plain(text):
     """A name on one line: what does not print becomes its escape; right-to-left text is isolated from the rest."""
-    text = "".join(c if c.isprintable() or c == "\u200d" else c.encode("unicode_escape").decode() for c in str(text))
+    text = "".join(
+        c if c.isprintable() or c == "\u200d" else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
     mirrored = any(unicodedata.bidirectional(c) in ("R", "AL") for c in text)
     return f"\u2068{text}\u2069" if mirrored else text or '""'
 
@@ -729,7 +886,9 @@ def plain(text):
 def label_text(label):
     """A category label for reading; quoted where it could be mistaken for something else."""
     text = plain(label)
-    unclear = isinstance(label, str) and (label != label.strip() or not label or any(c in "{},\"" for c in label))
+    unclear = isinstance(label, str) and (
+        label != label.strip() or not label or any(c in '{},"' for c in label)
+    )
     return json.dumps(text, ensure_ascii=False) if unclear and label else text
 
 
@@ -740,7 +899,7 @@ def sum_text(features, coef, columns, number=digits):
         name = plain(columns.names[f])
         name = name if columns.categories[f] is None else f"code of {name}"
         term = name if abs(c) == 1 else f"{number(abs(c))}·{name}"
-        said += (f" {'-' if c < 0 else '+'} " if said else "-" * (c < 0)) + term
+        said += (f" {'-' if c < 0 else '+'} " if said else ("-" if c < 0 else "")) + term
     return said
 
 # %% ../../nbs/rules/00_core.ipynb #condition-text
@@ -748,13 +907,19 @@ def labels_of(e, columns):
     """The labels an extent of a category column admits and rejects, in code order."""
     labels = columns.categories[e.features[0]] or ()
     inside = frozenset(range(len(labels))) if e.inside is None else e.inside
-    admitted = [label for code, label in enumerate(labels) if code in inside and code not in e.outside and not e.empty]
+    admitted = [
+        label
+        for code, label in enumerate(labels)
+        if code in inside and code not in e.outside and not e.empty
+    ]
     return admitted, [label for label in labels if label not in admitted]
 
 
 def is_categorical(e, columns):
     """Whether an extent speaks of one column of categories."""
-    return len(e.features) == 1 and e.coef == (1.0,) and columns.categories[e.features[0]] is not None
+    return (
+        len(e.features) == 1 and e.coef == (1.0,) and columns.categories[e.features[0]] is not None
+    )
 
 
 def set_text(name, admitted, rejected):
@@ -770,7 +935,11 @@ def set_text(name, admitted, rejected):
 def extent_text(e, columns):
     """One extent for reading: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing."""
     categorical = is_categorical(e, columns)
-    name = plain(columns.names[e.features[0]]) if categorical else sum_text(e.features, e.coef, columns)
+    name = (
+        plain(columns.names[e.features[0]])
+        if categorical
+        else sum_text(e.features, e.coef, columns)
+    )
     if e == Extent(e.features, e.coef, missing=False):
         return f"{name} is not missing"
     if e.empty:
@@ -781,7 +950,9 @@ def extent_text(e, columns):
         said = f"{digits(e.low)} < {name} ≤ {digits(e.high)}"
     else:
         said = f"{name} > {digits(e.low)}" if e.low > -inf else f"{name} ≤ {digits(e.high)}"
-    return f"{said} or missing" if e.missing and any(columns.missing[f] for f in e.features) else said
+    return (
+        f"{said} or missing" if e.missing and any(columns.missing[f] for f in e.features) else said
+    )
 
 
 def condition_texts(conditions, columns):
@@ -795,10 +966,13 @@ def condition_texts(conditions, columns):
 # %% ../../nbs/rules/00_core.ipynb #answer-text
 def bounds_text(leaf):
     """The clipping bounds of a leaf for reading, or nothing."""
-    lower, upper = f"{leaf.lower:.4g}", f"{leaf.upper:.4g}"
+    lower = f"{leaf.lower:.4g}"
+    upper = f"{leaf.upper:.4g}"
     if leaf.lower > -inf and leaf.upper < inf:
         return f"kept within [{lower}, {upper}]"
-    return f"at least {lower}" * (leaf.lower > -inf) + f"at most {upper}" * (leaf.upper < inf)
+    return (f"at least {lower}" if leaf.lower > -inf else "") + (
+        f"at most {upper}" if leaf.upper < inf else ""
+    )
 
 
 def curve_name(curve, columns, number=""):
@@ -826,14 +1000,22 @@ def answer_phrases(leaf, columns, classes=None, number=""):
     if not leaf.has_equation:
         best = int(np.argmax(leaf.value))
         return [f"{label_text(classes[best])} ({leaf.value[best]:.3g})"]
-    said = [equation_text(v, leaf.features, c, columns, curves, number) for v, c, curves in leaf.sums]
+    said = [
+        equation_text(v, leaf.features, c, columns, curves, number) for v, c, curves in leaf.sums
+    ]
     bounds = bounds_text(leaf)
     if classes is None:
-        return [said[0] + f", {bounds}" * bool(bounds)]
+        return [said[0] + (f", {bounds}" if bounds else "")]
     names = [label_text(label) for label in classes]
     if leaf.link == "logit":
-        return [f"{names[1]} if {said[0]} > 0, else {names[0]}" + f"; the sum {bounds}" * bool(bounds)]
-    return ["the largest of" + f" (each {bounds})" * bool(bounds), *map("{}: {}".format, names, said)]
+        return [
+            f"{names[1]} if {said[0]} > 0, else {names[0]}"
+            + (f"; the sum {bounds}" if bounds else "")
+        ]
+    return [
+        "the largest of" + (f" (each {bounds})" if bounds else ""),
+        *map("{}: {}".format, names, said),
+    ]
 
 
 def answer_text(leaf, columns, classes=None, number=""):
@@ -847,7 +1029,8 @@ def answer_text(leaf, columns, classes=None, number=""):
 
 def link_texts(leaves, classes):
     """What the sums of (4a), (4b) mean, for reading below the rules that hold them."""
-    links, notes = {leaf.link for leaf in leaves if leaf is not None}, []
+    links = {leaf.link for leaf in leaves if leaf is not None}
+    notes = []
     if "logit" in links:
         notes.append(f"where a sum decides, P({label_text(classes[1])}) = 1 / (1 + exp(-sum))")
     if "softmax" in links:
@@ -866,15 +1049,23 @@ def told_apart(numbers, least=4):
 
 def curve_text(curve, columns):
     """The values of a curve for reading: 0 → -1.2, 0.2 → 0.4 (straight between, constant outside); red → -1.2."""
-    labels, at, after = columns.categories[curve.feature], told_apart(curve.breaks), ""
+    labels = columns.categories[curve.feature]
+    at = told_apart(curve.breaks)
+    after = ""
     if labels is not None:
         values = zip(map(label_text, labels), curve(np.arange(len(labels))), strict=True)
     elif len(curve.coef[0]) == 1:
-        ends = [f"below {at[1]}", *(f"from {b}" for b in at[1:-1])] if len(curve.coef) > 1 else ["everywhere"]
+        ends = (
+            [f"below {at[1]}", *(f"from {b}" for b in at[1:-1])]
+            if len(curve.coef) > 1
+            else ["everywhere"]
+        )
         values = zip(ends, (piece[0] for piece in curve.coef), strict=True)
     else:
         values = zip(at, curve(curve.breaks), strict=True)
-        after = f" ({'straight' if len(curve.coef[0]) == 2 else 'curved'} between, constant outside)"
+        after = (
+            f" ({'straight' if len(curve.coef[0]) == 2 else 'curved'} between, constant outside)"
+        )
     said = [f"{place} → {value + 0.0:.4g}" for place, value in values]
     said += [f"missing → {curve.missing + 0.0:.4g}"] * columns.missing[curve.feature]
     return ", ".join(said) + after
@@ -888,13 +1079,17 @@ def curves_said(leaf, said, number=""):
         for k, part in enumerate(parts):
             name = curve_name(curve, said.columns, number)
             name += f" of {label_text(said.classes[k])}" if curve.n_classes else ""
-            found += [(name, part, curve_text(part, said.columns))] * (not part.zero)
+            found += [(name, part, curve_text(part, said.columns))] if not part.zero else []
     return found
 
 
 def curve_texts(leaves, said):
     """The lines on the curves of numbered leaves {number: leaf}, for reading below the rules that name them."""
-    return [f"{name}: {text}" for number, leaf in leaves.items() for name, _, text in curves_said(leaf, said, number)]
+    return [
+        f"{name}: {text}"
+        for number, leaf in leaves.items()
+        for name, _, text in curves_said(leaf, said, number)
+    ]
 
 # %% ../../nbs/rules/00_core.ipynb #text-of
 def width(text):
@@ -905,8 +1100,11 @@ def width(text):
 
 def measure_text(rule):
     """Support and fidelity for reading, or nothing."""
-    said = [f"{name} {getattr(rule, name):.{n}g}" for name, n in (("support", 6), ("fidelity", 3))
-            if not isnan(getattr(rule, name))]
+    said = [
+        f"{name} {getattr(rule, name):.{n}g}"
+        for name, n in (("support", 6), ("fidelity", 3))
+        if not isnan(getattr(rule, name))
+    ]
     return f"  ({', '.join(said)})" if said else ""
 
 
@@ -924,27 +1122,46 @@ def text_of(ruleset, most=72):
         lines.append((head if said else "otherwise" if r else "always", said, rule))
     heads = max((len(h) for h, said, _ in lines if said), default=0)
     wide = max((width(said) for _, said, _ in lines if width(said) <= most), default=0)
-    shown = [answer_text(rule.leaf, ruleset.columns, ruleset.classes, r) for r, (_, _, rule) in enumerate(lines, 1)]
+    shown = [
+        answer_text(rule.leaf, ruleset.columns, ruleset.classes, r)
+        for r, (_, _, rule) in enumerate(lines, 1)
+    ]
     tail = max((width(s) for s in shown if width(s) <= most), default=0)
     text = []
     for (head, said, rule), answer in zip(lines, shown, strict=True):
-        front = f"{head:<{heads}} {said}{' ' * (wide - width(said))}" if said else f"{head:<{heads + 1 + wide}}"
-        text.append(f"{front}  then {answer}{' ' * (tail - width(answer))}{measure_text(rule)}".rstrip())
+        front = (
+            f"{head:<{heads}} {said}{' ' * (wide - width(said))}"
+            if said
+            else f"{head:<{heads + 1 + wide}}"
+        )
+        text.append(
+            f"{front}  then {answer}{' ' * (tail - width(answer))}{measure_text(rule)}".rstrip()
+        )
     leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
-    return "\n".join(text + curve_texts(leaves, ruleset) + link_texts(leaves.values(), ruleset.classes))
+    return "\n".join(
+        text + curve_texts(leaves, ruleset) + link_texts(leaves.values(), ruleset.classes)
+    )
 
 
 def tree_text(tree):
     """A tree for reading, one line per node with the condition that leads to it."""
-    lines, stack, leaves = [], [(0, "", "", "")], {}
+    lines = []
+    stack = [(0, "", "", "")]
+    leaves = {}
     while stack:
         k, front, below, said = stack.pop()
         answer = ""
         if tree.leaves[k] is not None:
             leaves[len(leaves) + 1] = tree.leaves[k]
             answer = answer_text(tree.leaves[k], tree.columns, tree.classes, len(leaves))
-        lines.append(front + (f"{said}: {answer}" if said and answer else said or answer or plain(tree.target)))
-        for child, side, mark, bar in ((tree.yes[k], True, "└─ ", "   "), (tree.no[k], False, "├─ ", "│  ")):
+        lines.append(
+            front
+            + (f"{said}: {answer}" if said and answer else said or answer or plain(tree.target))
+        )
+        for child, side, mark, bar in (
+            (tree.yes[k], True, "└─ ", "   "),
+            (tree.no[k], False, "├─ ", "│  "),
+        ):
             if child >= 0:
                 phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
                 stack.append((child, below + mark, below + bar, phrase or "always"))
@@ -958,15 +1175,21 @@ def faint(text):
 
 def bar_html(share):
     """A share of 0 to 1 as a bar in the colour of the text."""
-    return (f'<div style="width:5em;background:rgba(128,128,128,.2)"><div style="width:{100 * share:.0f}%;'
-            'height:.4em;background:currentColor;opacity:.6"></div></div>')
+    return (
+        f'<div style="width:5em;background:rgba(128,128,128,.2)"><div style="width:{100 * share:.0f}%;'
+        'height:.4em;background:currentColor;opacity:.6"></div></div>'
+    )
 
 
 def row_html(cells, tag="td"):
     """One table row of cells that are HTML already; the second and third may be long and wrap."""
     parts = []
     for k, cell in enumerate(cells):
-        wrap = f"overflow-wrap:anywhere;white-space:normal;min-width:{9 - k}em" if k in (1, 2) else "white-space:nowrap"
+        wrap = (
+            f"overflow-wrap:anywhere;white-space:normal;min-width:{9 - k}em"
+            if k in (1, 2)
+            else "white-space:nowrap"
+        )
         style = f"text-align:left;vertical-align:top;font-weight:inherit;padding:.3em .8em;{wrap}"
         parts.append(f'<{tag} style="{style}">{cell}</{tag}>')
     return f"<tr>{''.join(parts)}</tr>"
@@ -976,7 +1199,11 @@ def number_html(name, value):
     """A measured number of a rule, with a bar if it is a coverage; nothing if it is nan."""
     if isnan(value):
         return ""
-    return f"{value:.6g}" if name == "support" else f"{value:.3g}" + bar_html(value) * (name == "coverage")
+    return (
+        f"{value:.6g}"
+        if name == "support"
+        else f"{value:.3g}" + bar_html(value) * (name == "coverage")
+    )
 
 
 def answer_html(leaf, said, number=""):
@@ -996,38 +1223,61 @@ def curve_html(curve, columns):
     y = 18.0 - 16.0 * (y - y.min()) / ((y.max() - y.min()) or 1.0)
     points = " ".join(f"{1.5 * k:g},{v:.1f}" for k, v in enumerate(y[:-1]))
     zero = f'<polyline points="0,{y[-1]:.1f} 88,{y[-1]:.1f}" stroke-opacity=".3"/>'
-    return (f'<svg width="90" height="20" viewBox="0 0 90 20" fill="none" stroke="currentColor" '
-            f'style="vertical-align:middle">{zero}<polyline points="{points}"/></svg> ')
+    return (
+        f'<svg width="90" height="20" viewBox="0 0 90 20" fill="none" stroke="currentColor" '
+        f'style="vertical-align:middle">{zero}<polyline points="{points}"/></svg> '
+    )
 
 
 def curves_html(leaves, said):
     """The curves of numbered leaves {number: leaf} as lines of HTML, each with a small picture."""
-    return [f"{html.escape(name)}: {curve_html(curve, said.columns)}{faint(text)}"
-            for number, leaf in leaves.items() for name, curve, text in curves_said(leaf, said, number)]
+    return [
+        f"{html.escape(name)}: {curve_html(curve, said.columns)}{faint(text)}"
+        for number, leaf in leaves.items()
+        for name, curve, text in curves_said(leaf, said, number)
+    ]
 
 # %% ../../nbs/rules/00_core.ipynb #html-of
 def html_of(ruleset):
     """A rule set as an HTML table without scripts, every name escaped; readable on light and dark grounds."""
-    known = [n for n in ("support", "coverage", "fidelity") if not all(isnan(getattr(r, n)) for r in ruleset.rules)]
-    head = row_html([faint(w) for w in ("", "a row where", "gets " + plain(ruleset.target), *known)], "th")
+    known = [
+        n
+        for n in ("support", "coverage", "fidelity")
+        if not all(isnan(getattr(r, n)) for r in ruleset.rules)
+    ]
+    head = row_html(
+        [faint(w) for w in ("", "a row where", "gets " + plain(ruleset.target), *known)], "th"
+    )
     rows = []
     for r, rule in enumerate(ruleset.rules):
         said = [html.escape(s) for s in condition_texts(rule.conditions, ruleset.columns)]
-        first = ("else if" if ruleset.ordered and r else "if") if said else "otherwise" if r else "always"
+        first = (
+            ("else if" if ruleset.ordered and r else "if")
+            if said
+            else "otherwise"
+            if r
+            else "always"
+        )
         answer = answer_html(rule.leaf, ruleset, r + 1)
         numbers = [number_html(name, getattr(rule, name)) for name in known]
         rows.append(row_html([faint(first), faint(" and ").join(said), answer, *numbers]))
     leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
-    notes = curves_html(leaves, ruleset) + [faint(note) for note in link_texts(leaves.values(), ruleset.classes)]
+    notes = curves_html(leaves, ruleset) + [
+        faint(note) for note in link_texts(leaves.values(), ruleset.classes)
+    ]
     rows += [row_html(["", "", note, *[""] * len(known)]) for note in notes]
-    return ('<table style="border-collapse:collapse;color:inherit">'
-            f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
+    return (
+        '<table style="border-collapse:collapse;color:inherit">'
+        f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    )
 
 
 def tree_html(tree, open_levels=4):
     """A tree as nested HTML lists without scripts; levels below `open_levels` start folded."""
     bare = 'style="list-style:none;margin:0;padding-left:1.3em;overflow-wrap:anywhere"'
-    parts, stack, leaves = [], [(0, 0, plain(tree.target))], {}
+    parts = []
+    stack = [(0, 0, plain(tree.target))]
+    leaves = {}
     while stack:
         k, level, said = stack.pop()
         if k < 0:
@@ -1035,14 +1285,20 @@ def tree_html(tree, open_levels=4):
             continue
         if tree.leaves[k] is not None:
             leaves[len(leaves) + 1] = tree.leaves[k]
-            parts.append(f"<li>{html.escape(said)}: {answer_html(tree.leaves[k], tree, len(leaves))}</li>")
+            parts.append(
+                f"<li>{html.escape(said)}: {answer_html(tree.leaves[k], tree, len(leaves))}</li>"
+            )
             continue
-        parts.append(f"<li><details{' open' * (level < open_levels)}><summary>{html.escape(said)}</summary><ul {bare}>")
+        parts.append(
+            f"<li><details{' open' * (level < open_levels)}><summary>{html.escape(said)}</summary><ul {bare}>"
+        )
         stack.append((-1, level, ""))
         for child, side in ((tree.yes[k], True), (tree.no[k], False)):
             phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
             stack.append((child, level + 1, phrase or "always"))
-    notes = curves_html(leaves, tree) + [faint(note) for note in link_texts(tree.leaves, tree.classes)]
+    notes = curves_html(leaves, tree) + [
+        faint(note) for note in link_texts(tree.leaves, tree.classes)
+    ]
     parts += [f"<li>{note}</li>" for note in notes]
     return f"<ul {bare}>{''.join(parts)}</ul>"
 
@@ -1065,24 +1321,33 @@ def sql_sum(features, coef, columns, start=None):
     """A weighted sum in SQL, NULL where a feature is missing."""
     terms = [] if start is None else [repr(start)]
     for f, c in zip(features, coef, strict=True):
-        name, labels = quoted(columns.names[f]), columns.categories[f]
+        name = quoted(columns.names[f])
+        labels = columns.categories[f]
         if labels is not None:
-            cases = " ".join(f"WHEN {sql_label(label)} THEN {code}.0" for code, label in enumerate(labels))
+            cases = " ".join(
+                f"WHEN {sql_label(label)} THEN {code}.0" for code, label in enumerate(labels)
+            )
             name = f"CASE {name} {cases} END"
         terms.append(name if c == 1.0 else f"{c!r} * {name}")
     return " + ".join(terms)
 
 
 def sql_condition(e, columns):
-    """One extent in SQL. A comparison with NULL is not true, so only extents that admit missing values name them."""
+    """One extent in SQL.
+
+    A comparison with NULL is not true, so only extents that admit missing values name them.
+    """
     if is_categorical(e, columns):
         admitted, rejected = labels_of(e, columns)
-        name, listed = quoted(columns.names[e.features[0]]), rejected if e.missing else admitted
+        name = quoted(columns.names[e.features[0]])
+        listed = rejected if e.missing else admitted
         chosen = f"{name} {'NOT IN' if e.missing else 'IN'} ({', '.join(map(sql_label, listed))})"
         return f"({name} IS NULL OR {chosen})" if e.missing else chosen
     name = sql_sum(e.features, e.coef, columns)
     name = name if e.coef == (1.0,) else f"({name})"
-    bounds = [f"{name} > {e.low!r}"] * (e.low > -inf) + [f"{name} <= {e.high!r}"] * (e.high < inf)
+    bounds = ([f"{name} > {e.low!r}"] if e.low > -inf else []) + (
+        [f"{name} <= {e.high!r}"] if e.high < inf else []
+    )
     if e.empty or not bounds:
         return f"{name} IS NULL" if e.missing else f"{name} IS NOT NULL"
     known = " AND ".join(bounds)
@@ -1091,21 +1356,27 @@ def sql_condition(e, columns):
 # %% ../../nbs/rules/00_core.ipynb #sql-answers
 def sql_kept(said, lower, upper):
     """A number in SQL kept within bounds."""
-    cases = [f"WHEN {said} < {lower!r} THEN {lower!r}"] * (lower > -inf)
-    cases += [f"WHEN {said} > {upper!r} THEN {upper!r}"] * (upper < inf)
+    cases = [f"WHEN {said} < {lower!r} THEN {lower!r}"] if lower > -inf else []
+    cases += [f"WHEN {said} > {upper!r} THEN {upper!r}"] if upper < inf else []
     return f"CASE {' '.join(cases)} ELSE {said} END" if cases else said
 
 
 def sql_curve(curve, columns):
     """A curve in SQL: equation (4c)."""
-    name, labels, missing = quoted(columns.names[curve.feature]), columns.categories[curve.feature], curve.missing
+    name = quoted(columns.names[curve.feature])
+    labels = columns.categories[curve.feature]
+    missing = curve.missing
     if labels is not None:
         told = zip(map(sql_label, labels), curve(np.arange(len(labels))).tolist(), strict=True)
         return f"CASE {name} {' '.join(f'WHEN {label} THEN {v!r}' for label, v in told)} ELSE {missing!r} END"
     first, last = curve([curve.breaks[0], curve.breaks[-1]]).tolist()
-    cases = [f"WHEN {name} IS NULL THEN {missing!r}", f"WHEN {name} < {curve.breaks[0]!r} THEN {first!r}"]
+    cases = [
+        f"WHEN {name} IS NULL THEN {missing!r}",
+        f"WHEN {name} < {curve.breaks[0]!r} THEN {first!r}",
+    ]
     for left, right, piece in zip(curve.breaks, curve.breaks[1:], curve.coef, strict=False):
-        u, said = f"({name} {'+' if left < 0 else '-'} {abs(left)!r}) / {right - left!r}", repr(piece[-1])
+        u = f"({name} {'+' if left < 0 else '-'} {abs(left)!r}) / {right - left!r}"
+        said = repr(piece[-1])
         for k, c in enumerate(reversed(piece[:-1])):
             said = f"{f'({said})' if k else said} * ({u}) + {c!r}"
         cases.append(f"WHEN {name} < {right!r} THEN {said}")
@@ -1114,8 +1385,12 @@ def sql_curve(curve, columns):
 
 def sql_scores(leaf, columns):
     """The equations of a leaf in SQL; with logit 0 before the one, as the score of the first class."""
-    sums = [" + ".join([sql_sum(leaf.features, coef, columns, value), *(sql_curve(c, columns) for c in curves)])
-            for value, coef, curves in leaf.sums]
+    sums = [
+        " + ".join(
+            [sql_sum(leaf.features, coef, columns, value), *(sql_curve(c, columns) for c in curves)]
+        )
+        for value, coef, curves in leaf.sums
+    ]
     kept = [sql_kept(said, leaf.lower, leaf.upper) for said in sums]
     return ["0.0", *kept] if leaf.link == "logit" else kept
 
@@ -1124,15 +1399,18 @@ def sql_largest(scores, labels):
     """The label of the largest score in SQL, the first of equals; NULL where scores are."""
     cases = []
     for k, label in enumerate(labels):
-        held = [f"{scores[k]} >= {later}" for later in scores[k + 1:]] or [f"({scores[k]}) IS NOT NULL"]
+        held = [f"{scores[k]} >= {later}" for later in scores[k + 1 :]] or [
+            f"({scores[k]}) IS NOT NULL"
+        ]
         cases.append(f"WHEN {' AND '.join(held)} THEN {label}")
     return f"CASE {' '.join(cases)} END"
 
 
 def sql_share(scores, k, widest=inf):
     """The probability (4b) of class k in SQL; `widest` is how far apart scores can be."""
-    most, terms = 700.0 if widest > 700.0 else inf, ["1.0"]
-    for score in scores[:k] + scores[k + 1:]:
+    most = 700.0 if widest > 700.0 else inf
+    terms = ["1.0"]
+    for score in scores[:k] + scores[k + 1 :]:
         ahead = f"({score}) - ({scores[k]})"
         if "0.0" in (score, scores[k]):
             ahead = score if scores[k] == "0.0" else f"-({scores[k]})"
@@ -1146,7 +1424,11 @@ def sql_answer(leaf, ruleset, shown=None):
     if classes is None:
         return sql_scores(leaf, ruleset.columns)[0] if leaf.has_equation else repr(leaf.constant)
     if not leaf.has_equation:
-        return sql_label(classes[int(np.argmax(leaf.value))]) if shown is None else repr(leaf.value[shown])
+        return (
+            sql_label(classes[int(np.argmax(leaf.value))])
+            if shown is None
+            else repr(leaf.value[shown])
+        )
     scores = sql_scores(leaf, ruleset.columns)
     if shown is None:
         return sql_largest(scores, list(map(sql_label, classes)))
@@ -1155,9 +1437,11 @@ def sql_answer(leaf, ruleset, shown=None):
 
 def sql_case(ruleset, shown=None):
     """The rules as one CASE expression; rows that satisfy none get NULL."""
-    lines, default = [], "NULL"
+    lines = []
+    default = "NULL"
     for rule in ruleset.rules:
-        merged, said = extents(rule.conditions, ruleset.columns), sql_answer(rule.leaf, ruleset, shown)
+        merged = extents(rule.conditions, ruleset.columns)
+        said = sql_answer(rule.leaf, ruleset, shown)
         if merged == ():
             default = said
             break
@@ -1172,7 +1456,9 @@ def sql_of(ruleset, table, keep=(), proba=False):
 
     Classification gives the label, and with `proba` one column p_<label> per class too.
     """
-    selected = [quoted(name) for name in keep] + [f"{sql_case(ruleset)} AS {quoted(ruleset.target)}"]
+    selected = [quoted(name) for name in keep] + [
+        f"{sql_case(ruleset)} AS {quoted(ruleset.target)}"
+    ]
     for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
         selected.append(f"{sql_case(ruleset, c)} AS {quoted(f'p_{label}')}")
     return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {quoted(table)}"
@@ -1188,7 +1474,8 @@ def python_sum(features, coef, columns, start=None):
 
 def python_curve(curve, columns):
     """A curve in Python: a call of the helper, or for labels a look-up; equation (4c)."""
-    f, labels = curve.feature, columns.categories[curve.feature]
+    f = curve.feature
+    labels = columns.categories[curve.feature]
     if labels is None:
         return f"curve(x{f}, {curve.breaks!r}, {curve.coef!r}, {curve.missing!r})"
     told = dict(zip(labels, curve(np.arange(len(labels))).tolist(), strict=True))
@@ -1196,7 +1483,10 @@ def python_curve(curve, columns):
 
 
 def python_condition(e, columns):
-    """One extent in Python. A comparison with nan is not true, so only extents that admit missing values name them."""
+    """One extent in Python.
+
+    A comparison with nan is not true, so only extents that admit missing values name them.
+    """
     if is_categorical(e, columns):
         admitted, rejected = labels_of(e, columns)
         return f"label{e.features[0]} {f'not in {rejected!r}' if e.missing else f'in {admitted!r}'}"
@@ -1212,8 +1502,13 @@ def python_condition(e, columns):
 
 def python_inputs(ruleset):
     """The lines that read the features from the row: x3 for a number or a code, label3 for a label."""
-    columns, lines = ruleset.columns, []
-    said = [(e, is_categorical(e, columns)) for rule in ruleset.rules for e in extents(rule.conditions, columns) or ()]
+    columns = ruleset.columns
+    lines = []
+    said = [
+        (e, is_categorical(e, columns))
+        for rule in ruleset.rules
+        for e in extents(rule.conditions, columns) or ()
+    ]
     curved = {curve.feature for rule in ruleset.rules for curve in rule.leaf.curves}
     named = {f for f in curved if columns.categories[f] is not None}
     summed = {f for e, categorical in said if not categorical for f in e.features} | curved - named
@@ -1221,9 +1516,16 @@ def python_inputs(ruleset):
     for f in sorted(named | {e.features[0] for e, categorical in said if categorical}):
         lines.append(f"label{f} = row[{columns.names[f]!r}]")
     for f in sorted(summed):
-        labels, value = columns.categories[f], f"row[{columns.names[f]!r}]"
-        codes = None if labels is None else {label: float(code) for code, label in enumerate(labels)}
-        lines.append(f"x{f} = number({value})" if labels is None else f'x{f} = {codes!r}.get({value}, float("nan"))')
+        labels = columns.categories[f]
+        value = f"row[{columns.names[f]!r}]"
+        codes = (
+            None if labels is None else {label: float(code) for code, label in enumerate(labels)}
+        )
+        lines.append(
+            f"x{f} = number({value})"
+            if labels is None
+            else f'x{f} = {codes!r}.get({value}, float("nan"))'
+        )
     return lines
 
 # %% ../../nbs/rules/00_core.ipynb #python-helpers
@@ -1267,12 +1569,27 @@ def python_answer(leaf, ruleset, proba):
     if not leaf.has_equation and classes is None:
         return repr(leaf.constant)
     if not leaf.has_equation:
-        return repr(dict(zip(classes, leaf.value, strict=True)) if proba else classes[int(np.argmax(leaf.value))])
-    bounds = ", ".join(repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper))
+        return repr(
+            dict(zip(classes, leaf.value, strict=True))
+            if proba
+            else classes[int(np.argmax(leaf.value))]
+        )
+    bounds = ", ".join(
+        repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper)
+    )
     columns = ruleset.columns
-    sums = [" + ".join([python_sum(leaf.features, coef, columns, value), *(python_curve(c, columns) for c in curves)])
-            for value, coef, curves in leaf.sums]
-    scores = ["0.0"] * (leaf.link == "logit") + [f"within({said}, {bounds})" for said in sums]
+    sums = [
+        " + ".join(
+            [
+                python_sum(leaf.features, coef, columns, value),
+                *(python_curve(c, columns) for c in curves),
+            ]
+        )
+        for value, coef, curves in leaf.sums
+    ]
+    scores = (["0.0"] if leaf.link == "logit" else []) + [
+        f"within({said}, {bounds})" for said in sums
+    ]
     if classes is None:
         return scores[0]
     return f"{'shares' if proba else 'largest'}({{{', '.join(map('{!r}: {}'.format, classes, scores))}}})"
@@ -1288,7 +1605,8 @@ def python_of(ruleset, name="predict", proba=False):
     lines = [f"    {line}" for line in python_inputs(ruleset)]
     last = '    raise ValueError("the row satisfies no rule")'
     for rule in ruleset.rules:
-        merged, answer = extents(rule.conditions, ruleset.columns), python_answer(rule.leaf, ruleset, proba)
+        merged = extents(rule.conditions, ruleset.columns)
+        answer = python_answer(rule.leaf, ruleset, proba)
         if merged == ():
             last = f"    return {answer}"
             break
@@ -1322,7 +1640,11 @@ def plain_out(item):
     if isinstance(item, tuple):
         return [plain_out(i) for i in item]
     if isinstance(item, (Split, Curve, Leaf, Rule, Columns)):
-        names = [name for name in item.__dataclass_fields__ if name not in ("link", "curves") or getattr(item, name)]
+        names = [
+            name
+            for name in item.__dataclass_fields__
+            if name not in ("link", "curves") or getattr(item, name)
+        ]
         return {name: plain_out(getattr(item, name)) for name in names}
     return item
 
@@ -1330,12 +1652,16 @@ def plain_out(item):
 def split_in(d):
     """A Split from its dict."""
     codes = None if d["categories"] is None else tuple(d["categories"])
-    return Split(tuple(d["features"]), number_in(d["threshold"]), tuple(d["coef"]), codes, d["missing"])
+    return Split(
+        tuple(d["features"]), number_in(d["threshold"]), tuple(d["coef"]), codes, d["missing"]
+    )
 
 
 def leaf_in(d):
     """A Leaf from its dict."""
-    curves = tuple(Curve(c["feature"], c["breaks"], c["coef"], c["missing"]) for c in d.get("curves", ()))
+    curves = tuple(
+        Curve(c["feature"], c["breaks"], c["coef"], c["missing"]) for c in d.get("curves", ())
+    )
     bounds = number_in(d["lower"]), number_in(d["upper"])
     return Leaf(d["value"], d["features"], d["coef"], *bounds, d.get("link"), curves)
 
@@ -1343,23 +1669,39 @@ def leaf_in(d):
 def rule_in(d):
     """A Rule from its dict."""
     conditions = tuple((split_in(split), side) for split, side in d["conditions"])
-    return Rule(conditions, leaf_in(d["leaf"]), *(number_in(d[n]) for n in ("support", "coverage", "fidelity")))
+    return Rule(
+        conditions,
+        leaf_in(d["leaf"]),
+        *(number_in(d[n]) for n in ("support", "coverage", "fidelity")),
+    )
 
 
 def columns_in(d):
     """A Columns from its dict."""
-    return Columns(tuple(d["names"]), tuple(None if c is None else tuple(c) for c in d["categories"]),
-                   tuple(d["missing"]))
+    return Columns(
+        tuple(d["names"]),
+        tuple(None if c is None else tuple(c) for c in d["categories"]),
+        tuple(d["missing"]),
+    )
 
 # %% ../../nbs/rules/00_core.ipynb #dict-of
 def dict_of(said):
     """A RuleSet or Tree as a dict of plain values, with format, version and kind in front."""
     classes = None if said.classes is None else list(said.classes)
-    head = FORMAT | {"kind": said.kind, "target": said.target, "classes": classes, "columns": plain_out(said.columns)}
+    head = FORMAT | {
+        "kind": said.kind,
+        "target": said.target,
+        "classes": classes,
+        "columns": plain_out(said.columns),
+    }
     if said.kind == "ruleset":
         return head | {"ordered": said.ordered, "rules": plain_out(said.rules)}
-    return head | {"splits": plain_out(said.splits), "yes": said.yes.tolist(), "no": said.no.tolist(),
-                   "leaves": plain_out(said.leaves)}
+    return head | {
+        "splits": plain_out(said.splits),
+        "yes": said.yes.tolist(),
+        "no": said.no.tolist(),
+        "leaves": plain_out(said.leaves),
+    }
 
 
 def parts_of(d, kind):
@@ -1368,25 +1710,36 @@ def parts_of(d, kind):
     found = {name: d.get(name) for name in wanted} if isinstance(d, dict) else type(d).__name__
     if found != wanted:
         raise ValueError(f"d must begin with {wanted}, got {found}")
-    parts = dict(columns=columns_in(d["columns"]), target=d["target"],
-                 classes=None if d["classes"] is None else tuple(d["classes"]))
+    parts = dict(
+        columns=columns_in(d["columns"]),
+        target=d["target"],
+        classes=None if d["classes"] is None else tuple(d["classes"]),
+    )
     if kind == "ruleset":
         return parts | dict(rules=tuple(map(rule_in, d["rules"])), ordered=d["ordered"])
-    return parts | dict(splits=tuple(None if s is None else split_in(s) for s in d["splits"]), yes=d["yes"],
-                        no=d["no"], leaves=tuple(None if leaf is None else leaf_in(leaf) for leaf in d["leaves"]))
+    return parts | dict(
+        splits=tuple(None if s is None else split_in(s) for s in d["splits"]),
+        yes=d["yes"],
+        no=d["no"],
+        leaves=tuple(None if leaf is None else leaf_in(leaf) for leaf in d["leaves"]),
+    )
 
 # %% ../../nbs/rules/00_core.ipynb #frame-of
 def frame_of(ruleset):
     """The rules as a pandas frame: rule, prediction, support, coverage, fidelity."""
     import pandas as pd
+
     rows = []
     for rule in ruleset.rules:
-        leaf, classes = rule.leaf, ruleset.classes
+        leaf = rule.leaf
+        classes = ruleset.classes
         if leaf.has_equation:
             prediction = answer_text(leaf, ruleset.columns, classes, len(rows) + 1)
         else:
             prediction = leaf.constant if classes is None else classes[int(np.argmax(leaf.value))]
-        said = rule_text(rule, ruleset.columns) or ("otherwise" if len(ruleset.rules) > 1 else "always")
+        said = rule_text(rule, ruleset.columns) or (
+            "otherwise" if len(ruleset.rules) > 1 else "always"
+        )
         rows.append((said, prediction, rule.support, rule.coverage, rule.fidelity))
     return pd.DataFrame(rows, columns=["rule", "prediction", "support", "coverage", "fidelity"])
 
@@ -1410,7 +1763,9 @@ def check_leaf(leaf, columns, classes):
         raise ValueError("classes must be given where leaves hold class probabilities, got None")
     if n_said != n_classes:
         what = "score" if leaf.link else "probability"
-        raise ValueError(f"a leaf must hold one {what} per class ({n_classes}), got value {leaf.value}")
+        raise ValueError(
+            f"a leaf must hold one {what} per class ({n_classes}), got value {leaf.value}"
+        )
     check_features(leaf.used, columns)
 
 
@@ -1426,9 +1781,12 @@ def check_rules(rules, columns, classes):
 
 def check_nodes(splits, yes, no, leaves):
     """Refuse arrays that do not describe a tree."""
-    m, inner = len(splits), np.array([split is not None for split in splits])
+    m = len(splits)
+    inner = np.array([split is not None for split in splits])
     if not m == len(yes) == len(no) == len(leaves) or m == 0:
-        raise ValueError("splits, yes, no and leaves must have one entry per node, and at least the root")
+        raise ValueError(
+            "splits, yes, no and leaves must have one entry per node, and at least the root"
+        )
     for child in (yes, no):
         if np.any((child >= 0) != inner) or np.any(child >= m):
             raise ValueError("yes and no must name a node for every split, and be -1 elsewhere")
@@ -1441,7 +1799,9 @@ def answered_codes(spoken, Z):
     chosen = spoken.apply(Z)
     if spoken.classes is None:
         return answers(spoken.leaves, chosen, Z, spoken.columns)[:, 0]
-    return np.argmax(answers(spoken.leaves, chosen, Z, spoken.columns, class_scores, len(spoken.classes)), axis=1)
+    return np.argmax(
+        answers(spoken.leaves, chosen, Z, spoken.columns, class_scores, len(spoken.classes)), axis=1
+    )
 
 
 class Spoken:
@@ -1502,10 +1862,18 @@ class RuleSet(Spoken):
         object.__setattr__(self, "classes", class_labels(self.classes))
         check_rules(self.rules, self.columns, self.classes)
 
-    leaves = property(lambda self: tuple(rule.leaf for rule in self.rules), doc="The leaf of each rule.")
-    default = property(lambda self: default_of(self.rules), doc="The rule without conditions, or None.")
-    fidelity = property(lambda self: overall(self.rules), doc="Agreement over all rows: equation (11).")
-    n_conditions = property(lambda self: n_directions(self), doc="Conditions over all rules; an interval counts once.")
+    leaves = property(
+        lambda self: tuple(rule.leaf for rule in self.rules), doc="The leaf of each rule."
+    )
+    default = property(
+        lambda self: default_of(self.rules), doc="The rule without conditions, or None."
+    )
+    fidelity = property(
+        lambda self: overall(self.rules), doc="Agreement over all rows: equation (11)."
+    )
+    n_conditions = property(
+        lambda self: n_directions(self), doc="Conditions over all rules; an interval counts once."
+    )
 
     def matches(self, X):
         """Which rules' conditions each row satisfies, (n, R)."""
@@ -1520,15 +1888,20 @@ class RuleSet(Spoken):
         return float(covering(self.matches(X), self.rules).sum(axis=1).mean())
 
     measure = measured
-    to_text, _repr_html_, to_frame, get_rules = text_of, html_of, frame_of, frame_of
-    to_sql, to_python = sql_of, python_of
+    to_text = text_of
+    _repr_html_ = html_of
+    to_frame = frame_of
+    get_rules = frame_of
+    to_sql = sql_of
+    to_python = python_of
 
 # %% ../../nbs/rules/00_core.ipynb #class-tree
 @dataclass(frozen=True, repr=False, eq=False)
 class Tree(Spoken):
     """A tree of questions as arrays over its m nodes, the root first; equation (8).
 
-    splits[k], yes[k], no[k]: question and children of node k (None, -1, -1 at a leaf); leaves[k]: its answer or None.
+    splits[k], yes[k], no[k]: question and children of node k (None, -1, -1 at a leaf); leaves[k]:
+    its answer or None.
     """
 
     splits: tuple[Split | None, ...]
@@ -1541,8 +1914,13 @@ class Tree(Spoken):
     kind = "tree"
 
     def __post_init__(self):
-        clean = dict(splits=tuple(self.splits), leaves=tuple(self.leaves), classes=class_labels(self.classes),
-                     yes=np.asarray(self.yes, dtype=np.intp), no=np.asarray(self.no, dtype=np.intp))
+        clean = dict(
+            splits=tuple(self.splits),
+            leaves=tuple(self.leaves),
+            classes=class_labels(self.classes),
+            yes=np.asarray(self.yes, dtype=np.intp),
+            no=np.asarray(self.no, dtype=np.intp),
+        )
         for name, value in clean.items():
             object.__setattr__(self, name, value)
         check_nodes(self.splits, self.yes, self.no, self.leaves)
@@ -1564,7 +1942,9 @@ class Tree(Spoken):
         return question_table(self.splits)
 
     n_leaves = property(lambda self: int(np.sum(self.yes < 0)), doc="How many leaves there are.")
-    depth = property(lambda self: max(map(len, paths(self))), doc="How many questions the longest path asks.")
+    depth = property(
+        lambda self: max(map(len, paths(self))), doc="How many questions the longest path asks."
+    )
 
     def apply(self, X):
         """The leaf each row arrives at, (n,) node numbers."""
@@ -1574,4 +1954,6 @@ class Tree(Spoken):
         """Which nodes each row passes, (n, m) bool, the root and the leaf included."""
         return all_passed(paths(self), encode(X, self.columns))
 
-    rules, to_text, _repr_html_ = rules_of, tree_text, tree_html
+    rules = rules_of
+    to_text = tree_text
+    _repr_html_ = tree_html

@@ -18,7 +18,8 @@ import numpy as np
 class Rows:
     """What a search sees: rows as cell numbers, what each should be answered, and the prices (X3).
 
-    Cells of feature j run from 0 to `n_cells[j] - 1`; the number `n_cells[j]` stands for a missing value.
+    Cells of feature j run from 0 to `n_cells[j] - 1`; the number `n_cells[j]` stands for a missing
+    value.
     """
 
     codes: np.ndarray  # (d, n) int
@@ -68,11 +69,16 @@ class BoxList:
     def take(self, order):
         """The boxes at these positions, in this order, and the default."""
         answers = (*(self.answers[k] for k in order), self.answers[-1])
-        return BoxList(self.low[order], self.high[order], self.gap[order], self.held[order], answers)
+        return BoxList(
+            self.low[order], self.high[order], self.gap[order], self.held[order], answers
+        )
 
     def put(self, k, box, held):
         """The list with another box at position k."""
-        low, high, gap, rows = self.low.copy(), self.high.copy(), self.gap.copy(), self.held.copy()
+        low = self.low.copy()
+        high = self.high.copy()
+        gap = self.gap.copy()
+        rows = self.held.copy()
         low[k], high[k], gap[k] = box
         rows[k] = held
         return replace(self, low=low, high=high, gap=gap, held=rows)
@@ -128,9 +134,15 @@ def _row_loss(rows, boxes, first=0):
 
 def objective(rows, boxes):
     """Loss of the list plus the price of its bounds and of rows covered more than once (X3)."""
-    bounds = sum(asked(rows, box).sum() for box in zip(boxes.low, boxes.high, boxes.gap, strict=True))
+    bounds = sum(
+        asked(rows, box).sum() for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)
+    )
     twice = np.maximum(boxes.held.sum(axis=0) - 1, 0)
-    return float(_row_loss(rows, boxes).sum() + rows.price * bounds + rows.overlap_price * (rows.weight @ twice))
+    return float(
+        _row_loss(rows, boxes).sum()
+        + rows.price * bounds
+        + rows.overlap_price * (rows.weight @ twice)
+    )
 
 
 def refit(rows, boxes):
@@ -150,7 +162,7 @@ def gains(rows, boxes, k):
     """(n,) by how much the objective falls if box k takes a row in, the other boxes and all answers held (X4)."""
     before = boxes.held[:k].any(axis=0)
     later = _row_loss(rows, boxes, k + 1)
-    covered = before | boxes.held[k + 1:].any(axis=0)
+    covered = before | boxes.held[k + 1 :].any(axis=0)
     won = np.where(before, 0.0, later - losses(rows, boxes.answers[k]))
     return won - rows.overlap_price * rows.weight * covered
 
@@ -160,7 +172,8 @@ def _walk(known):
     run = np.zeros((len(known), known.shape[1] + 1))
     np.cumsum(known, axis=1, out=run[:, 1:])
     lowest = np.minimum.accumulate(run[:, :-1], axis=1)
-    at, end = np.arange(len(known)), (run[:, 1:] - lowest).argmax(axis=1)
+    at = np.arange(len(known))
+    end = (run[:, 1:] - lowest).argmax(axis=1)
     floor = lowest[at, end]
     start = (run[:, :-1] == floor[:, None]).argmax(axis=1)
     return run, run[at, end + 1] - floor, start, end
@@ -169,24 +182,31 @@ def _walk(known):
 def best_intervals(cells, n_cells, has_gap, price):
     """Per feature the interval of cells with the largest sum less the price of its bounds (X5).
 
-    `cells` (d, width) holds the sums per cell, that of missing values at `n_cells`. Returns gain, low, high, gap,
-    each (d,).
+    `cells` (d, width) holds the sums per cell, that of missing values at `n_cells`. Returns gain,
+    low, high, gap, each (d,).
     """
-    at, last = np.arange(len(cells)), n_cells - 1
+    at = np.arange(len(cells))
+    last = n_cells - 1
     missing = cells[at, n_cells]
     known = cells[:, : n_cells.max(initial=0) + 1].copy()
     known[at, n_cells] = 0.0
     run, inner, start, end = _walk(known)
-    first, final = run[:, 1:].argmax(axis=1), run[:, :-1].argmin(axis=1)
-    total, bonus, zero = run[:, -1], np.maximum(missing, 0.0), np.zeros_like(at)
-    yes, no, pays = np.ones(len(at), bool), np.zeros(len(at), bool), missing > 0
+    first = run[:, 1:].argmax(axis=1)
+    final = run[:, :-1].argmin(axis=1)
+    total = run[:, -1]
+    bonus = np.maximum(missing, 0.0)
+    zero = np.zeros_like(at)
+    yes = np.ones(len(at), bool)
+    no = np.zeros(len(at), bool)
+    pays = missing > 0
     options = [  # gain, low, high, is a missing value admitted
         (total + missing, zero, last, yes),
         (np.where(has_gap, total - price, -np.inf), zero, last, no),
         (np.where(has_gap, missing - price, -np.inf), zero + 1, zero, yes),
         (run[at, first + 1] + bonus - price, zero, first, pays),
         (total - run[at, final] + bonus - price, final, last, pays),
-        (inner + bonus - 2 * price, start, end, pays)]
+        (inner + bonus - 2 * price, start, end, pays),
+    ]
     best = np.argmax([option[0] for option in options], axis=0)
     return tuple(np.choose(best, part) for part in zip(*options, strict=True))
 
@@ -196,7 +216,9 @@ def histogram(rows, features, held, gain):
     at = np.flatnonzero(held)
     gain = gain[at]
     d, width = rows.shape
-    if len(features) > 8 and len(at) < 1000:  # few rows: one call for all features; many: tables that fit in a cache
+    if (
+        len(features) > 8 and len(at) < 1000
+    ):  # few rows: one call for all features; many: tables that fit in a cache
         cell = rows.cell.take(at, axis=1)
         return np.bincount(cell.ravel(), np.tile(gain, d), d * width).reshape(d, width)[features]
     cells = np.empty((len(features), width))
@@ -207,7 +229,9 @@ def histogram(rows, features, held, gain):
 # %% ../../nbs/search/00_boxes.ipynb #boxes-step
 def _best_of(rows, features, cells, paid, drop=None):
     """The best of the best intervals of these features: (gain of the box, feature, interval, feature set free)."""
-    found, *sides = best_intervals(cells, rows.n_cells[features], rows.has_gap[features], rows.price)
+    found, *sides = best_intervals(
+        cells, rows.n_cells[features], rows.has_gap[features], rows.price
+    )
     worth = found - rows.price * paid
     i = int(worth.argmax())
     return worth[i], features[i], tuple(side[i] for side in sides), drop
@@ -224,7 +248,8 @@ def _swaps(rows, used, free, others, gain, bounds, least):
 def best_step(rows, box, held, gain):
     """The best change of one interval of a box: add a feature, move one, or swap one where the box is full (X5)."""
     bounds = asked(rows, box)
-    used, free = np.flatnonzero(bounds), np.flatnonzero(bounds == 0)
+    used = np.flatnonzero(bounds)
+    free = np.flatnonzero(bounds == 0)
     full = rows.max_conditions is not None and len(used) >= rows.max_conditions
     now = gain[held].sum() - rows.price * bounds.sum()
     options = [(now, None, None, None)]
@@ -244,7 +269,9 @@ def best_step(rows, box, held, gain):
 def _set_free(rows, box, j):
     """A copy of the box that does not ask about feature j."""
     low, high, gap = (side.copy() for side in box)
-    low[j], high[j], gap[j] = 0, rows.n_cells[j] - 1, True
+    low[j] = 0
+    high[j] = rows.n_cells[j] - 1
+    gap[j] = True
     return low, high, gap
 
 
@@ -282,7 +309,9 @@ def _improved(rows, boxes, k, gain=None):
 
 def sweep(rows, boxes, bars=(np.inf, np.inf), max_sweeps=4):
     """Improve every box in turn until the objective settles; given up early while it is above the bars (X3)."""
-    boxes, vain = refit(rows, boxes), 0  # vain: how many boxes were tried on this very list without success
+    # vain: how many boxes were tried on this very list without success
+    boxes = refit(rows, boxes)
+    vain = 0
     for turn in range(max_sweeps):
         before = boxes.value
         if turn < len(bars) and before > bars[turn]:
@@ -292,7 +321,8 @@ def sweep(rows, boxes, bars=(np.inf, np.inf), max_sweeps=4):
                 found = _improved(rows, boxes, k)
                 boxes, vain = (found, 0) if found.value < boxes.value else (boxes, vain + 1)
         kept = prune(rows, boxes)
-        boxes, vain = kept, vain if kept is boxes else 0
+        vain = vain if kept is boxes else 0
+        boxes = kept
         if boxes.value >= before * (1 - 1e-6):
             break
     return boxes
@@ -309,15 +339,21 @@ def only_default(rows):
 def insert(rows, boxes, k, box, answer):
     """The list with one more box before position k (X1)."""
     held = admits(rows, box, np.flatnonzero(asked(rows, box)))
-    sides = (np.insert(side, k, new, axis=0) for side, new in zip(
-        (boxes.low, boxes.high, boxes.gap, boxes.held), (*box, held), strict=True))
+    sides = (
+        np.insert(side, k, new, axis=0)
+        for side, new in zip(
+            (boxes.low, boxes.high, boxes.gap, boxes.held), (*box, held), strict=True
+        )
+    )
     return BoxList(*sides, (*boxes.answers[:k], answer, *boxes.answers[k:]))
 
 
 def without_one(rows, boxes):
     """The list without the box that is missed least (X3)."""
     order = np.arange(len(boxes))
-    return min((refit(rows, boxes.take(order[order != k])) for k in order), key=lambda found: found.value)
+    return min(
+        (refit(rows, boxes.take(order[order != k])) for k in order), key=lambda found: found.value
+    )
 
 
 def list_of(rows, regions, max_rules):
@@ -325,7 +361,9 @@ def list_of(rows, regions, max_rules):
     boxes = only_default(rows)
     for box in regions:
         bounds = asked(rows, box)
-        if bounds.any() and (rows.max_conditions is None or (bounds > 0).sum() <= rows.max_conditions):
+        if bounds.any() and (
+            rows.max_conditions is None or (bounds > 0).sum() <= rows.max_conditions
+        ):
             boxes = insert(rows, boxes, 0, box, boxes.answers[-1])
     order = np.argsort(boxes.held @ rows.weight, kind="stable")
     boxes = prune(rows, refit(rows, boxes.take(order)))
@@ -347,8 +385,10 @@ def _window(rows, n, rng):
     n_asked = min(2, len(low), rows.max_conditions or 2)
     for j in rng.choice(len(low), n_asked, replace=False):
         reach = max(1, int(rows.n_cells[j] * rng.uniform(0.1, 0.5)))
-        cell, gap[j] = rows.codes[j, n], rows.codes[j, n] == rows.n_cells[j]
-        low[j], high[j] = max(0, cell - reach), min(rows.n_cells[j] - 1, cell + reach)
+        cell = rows.codes[j, n]
+        gap[j] = rows.codes[j, n] == rows.n_cells[j]
+        low[j] = max(0, cell - reach)
+        high[j] = min(rows.n_cells[j] - 1, cell + reach)
     return low, high, gap
 
 
@@ -363,7 +403,8 @@ def _grown(rows, boxes, rng, max_rules):
     if len(boxes) >= max_rules - 1:
         boxes = boxes.take(np.delete(np.arange(len(boxes)), rng.integers(len(boxes))))
         boxes = refit(rows, boxes)
-    n, k = _row_at_fault(rows, boxes, rng), rng.integers(len(boxes) + 1)
+    n = _row_at_fault(rows, boxes, rng)
+    k = rng.integers(len(boxes) + 1)
     answer = rows.target[n] if rows.target.ndim == 1 else int(rows.target[n].argmax())
     if rng.random() < 0.5:
         return _improved(rows, insert(rows, boxes, k, _window(rows, n, rng), answer), k)
@@ -381,7 +422,8 @@ def _freed(rows, boxes, k, rng):
 
 def shake(rows, boxes, rng, max_rules):
     """A list like this one with one box added, grown anew, dropped, moved, or set free in one feature (X6)."""
-    draw, size = rng.random(), len(boxes)
+    draw = rng.random()
+    size = len(boxes)
     if size == 0 or draw < 0.45:
         return _grown(rows, boxes, rng, max_rules)
     k = rng.integers(size)
@@ -414,6 +456,12 @@ def search(rows, starts, rng, max_rules, n_chains=4, n_shakes=120, callback=None
     """The best list of at most `max_rules` answers, from the best `n_chains` starts after a sweep of each (X6)."""
     if max_rules < 2 or not len(rows.n_cells):
         return only_default(rows)
-    swept = sorted((sweep(rows, start) for start in [only_default(rows), *starts]), key=lambda found: found.value)
-    found = [anneal(rows, start, rng, max_rules, n_shakes, callback=callback) for start in swept[:n_chains]]
+    swept = sorted(
+        (sweep(rows, start) for start in [only_default(rows), *starts]),
+        key=lambda found: found.value,
+    )
+    found = [
+        anneal(rows, start, rng, max_rules, n_shakes, callback=callback)
+        for start in swept[:n_chains]
+    ]
     return min(found, key=lambda boxes: boxes.value)

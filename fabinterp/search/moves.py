@@ -73,7 +73,8 @@ class GaussianLeaves:
 
     def residual(self, coef, rows):
         """(m,) y less what an equation says."""
-        A, used = _taken(self.A, rows), np.flatnonzero(coef[:, 0])
+        A = _taken(self.A, rows)
+        used = np.flatnonzero(coef[:, 0])
         return A[:, -1] - A[:, used] @ coef[used, 0]
 
     def log_lik(self, coef, rows):
@@ -108,7 +109,8 @@ class LogisticLeaves:
 
     def slopes(self, coef, rows):
         """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood around the equation (V7)."""
-        A, w = _taken(self.A, rows), self.w[rows]
+        A = _taken(self.A, rows)
+        w = self.w[rows]
         prob = expit(A @ coef[:, 0])
         return A, w * prob * (1 - prob), (w * (self.y[rows] - prob))[:, None]
 
@@ -139,7 +141,8 @@ class SoftmaxLeaves:
 
     def slopes(self, coef, rows):
         """Design (m, p), Böhning's bound of the curvature (m,) and slopes (m, C) around the equations (V7)."""
-        A, w = _taken(self.A, rows), self.w[rows]
+        A = _taken(self.A, rows)
+        w = self.w[rows]
         return A, 0.5 * w, w[:, None] * (self.Y[rows] - softmax(A @ coef, axis=1))
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trees
@@ -220,7 +223,11 @@ class _Prices:
 
     def valued(self, rows, coef, log_lik, dims):
         """Coefficients, dims and value of a leaf: the log-likelihood less parameters and choices (V2)."""
-        return coef, dims, log_lik - self.rate(rows) * dims - self.choice * (dims - self.experts.n_free)
+        return (
+            coef,
+            dims,
+            log_lik - self.rate(rows) * dims - self.choice * (dims - self.experts.n_free),
+        )
 
 # %% ../../nbs/search/01_moves.ipynb #moves-questions
 class _Questions:
@@ -241,7 +248,9 @@ class _Questions:
     def part(self, rows, diff, features=None):
         """The question that parts rows best by diff (m,), log-likelihood of yes less no, and its swap (V11) or None."""
         features = self.features if features is None else features
-        found = best_cut(_taken(self.codes, rows), self.n_known, diff, self.w[rows], self.min_side, features)
+        found = best_cut(
+            _taken(self.codes, rows), self.n_known, diff, self.w[rows], self.min_side, features
+        )
         return None if found is None else (replace(found, swap=False, value=0.0), found.swap)
 
 # %% ../../nbs/search/01_moves.ipynb #moves-ground
@@ -279,11 +288,15 @@ class Ground(_Prices, _Questions):
 
     def learn(self, sets):
         """Fit the equations of several sets of rows, those that can be fitted together."""
-        new = {key: rows for key, rows in ((_key(rows), rows) for rows in sets) if key not in self.fits}
+        new = {
+            key: rows for key, rows in ((_key(rows), rows) for rows in sets) if key not in self.fits
+        }
         if not self.experts.exact or len(new) < 2:
             return
         prices = np.array([self.rate(rows) + self.choice for rows in new.values()])
-        for (key, rows), fit in zip(new.items(), self.experts.fit_many(new.values(), prices), strict=True):
+        for (key, rows), fit in zip(
+            new.items(), self.experts.fit_many(new.values(), prices), strict=True
+        ):
             self.fits[key] = self.valued(rows, *fit)
 
     def fitted(self, rows, **start):
@@ -311,7 +324,9 @@ DRIFT = 0.02  # share by which the pooled variance may be off before it is set a
 def left_over(ground, tree):
     """The variance that the leaves of a tree leave, the one that makes y most likely (V5)."""
     experts = ground.experts
-    square = sum(float(ground.w[tip.rows] @ experts.residual(tip.coef, tip.rows) ** 2) for tip in tree.tips())
+    square = sum(
+        float(ground.w[tip.rows] @ experts.residual(tip.coef, tip.rows) ** 2) for tip in tree.tips()
+    )
     return max(square / ground.mass(tree.rows), experts.floor)
 
 
@@ -340,23 +355,34 @@ N_CUTS = 31  # questions a feature that a first look sees
 
 def candidates(ground, rows):
     """Questions at the quantiles of each feature within the rows, a list of `Cut` (V6)."""
-    codes, w = _taken(ground.codes, rows), ground.w[rows]
+    codes = _taken(ground.codes, rows)
+    w = ground.w[rows]
     return [cut for j in ground.features for cut in _candidates_of(ground, j, codes[:, j], w)]
 
 
 def _candidates_of(ground, j, code, w):
-    known, levels, found = ground.n_known[j], np.arange(1, N_CUTS + 1) / (N_CUTS + 1), []
+    known = ground.n_known[j]
+    levels = np.arange(1, N_CUTS + 1) / (N_CUTS + 1)
+    found = []
     mass = np.bincount(code, w, known + 1)
-    below, gap, total = np.cumsum(mass[:-1]), mass[-1], mass.sum()
-    heavier = below[-1] >= 2 * below  # with nothing missing, what is missing later goes to the heavier side
+    below = np.cumsum(mass[:-1])
+    gap = mass[-1]
+    total = mass.sum()
+    heavier = (
+        below[-1] >= 2 * below
+    )  # with nothing missing, what is missing later goes to the heavier side
     for missing in (True, False) if gap > 0 else (None,):
         no = below + gap * (missing is False)
         fits = np.minimum(no, total - no) >= ground.min_side
         cells = np.flatnonzero(fits & (mass[:-1] > 0))
         if len(cells) > N_CUTS:
-            cells = np.unique(cells[np.searchsorted(no[cells], levels * total).clip(0, len(cells) - 1)])
-        found += [Cut(j, int(r), bool(heavier[r]) if missing is None else missing, False, 0.0, int(known))
-                  for r in cells]
+            cells = np.unique(
+                cells[np.searchsorted(no[cells], levels * total).clip(0, len(cells) - 1)]
+            )
+        found += [
+            Cut(j, int(r), bool(heavier[r]) if missing is None else missing, False, 0.0, int(known))
+            for r in cells
+        ]
     return found
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
@@ -366,8 +392,10 @@ def _half_gains(sums, n_columns, n_slopes):
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
     diagonal = np.einsum("qii->qi", H)
-    diagonal += 1e-4 * diagonal + 1e-9 * diagonal.max(axis=1, keepdims=True) + 1e-30  # few rows: no wild equations
-    g = sums[:, len(upper[0]):].reshape(len(sums), n_slopes, n_columns).transpose(0, 2, 1)
+    diagonal += (
+        1e-4 * diagonal + 1e-9 * diagonal.max(axis=1, keepdims=True) + 1e-30
+    )  # few rows: no wild equations
+    g = sums[:, len(upper[0]) :].reshape(len(sums), n_slopes, n_columns).transpose(0, 2, 1)
     return 0.5 * np.einsum("qis,qis->q", g, np.linalg.solve(H, g))
 
 # %% ../../nbs/search/01_moves.ipynb #moves-screen
@@ -380,9 +408,14 @@ def screen(ground, tip, cuts):
     rows = tip.rows[:: 1 + (len(tip.rows) - 1) // N_SCREEN]
     X, curvature, slopes = ground.experts.slopes(tip.coef, rows)
     columns = _columns(X, curvature, slopes, tip.coef)
-    X, curvature, slopes = (part.astype(np.float32) for part in (X[:, columns], curvature[:, None], slopes))
-    upper, n_slopes = np.triu_indices(len(columns)), slopes.shape[1]
-    parts = np.hstack([X[:, upper[0]] * (X * curvature)[:, upper[1]], *(X * slope[:, None] for slope in slopes.T)])
+    X, curvature, slopes = (
+        part.astype(np.float32) for part in (X[:, columns], curvature[:, None], slopes)
+    )
+    upper = np.triu_indices(len(columns))
+    n_slopes = slopes.shape[1]
+    parts = np.hstack(
+        [X[:, upper[0]] * (X * curvature)[:, upper[1]], *(X * slope[:, None] for slope in slopes.T)]
+    )
     sums = (_answers(cuts, _taken(ground.codes, rows)) @ parts).astype(float)
     total = parts.sum(axis=0, dtype=float)
     return sum(_half_gains(side, len(columns), n_slopes) for side in (sums, total - sums))
@@ -390,7 +423,8 @@ def screen(ground, tip, cuts):
 
 def _answers(cuts, codes):
     """(Q, m) 1 for yes and 0 for no of questions that are ordered by feature."""
-    yes, start = np.empty((len(cuts), len(codes)), np.float32), 0
+    yes = np.empty((len(cuts), len(codes)), np.float32)
+    start = 0
     for j, group in groupby(cuts, key=lambda cut: cut.feature):
         cell, missing, n_known = np.array([(cut.cell, cut.missing, cut.n_known) for cut in group]).T
         here = yes[start : start + len(cell)]
@@ -413,8 +447,13 @@ def trial(ground, rows, near):
     if experts.exact:
         return ground.tip(rows).value
     A, curvature, slopes = experts.slopes(near, rows)
-    gram, cross = A.T @ (A * curvature[:, None]), A.T @ slopes
-    found = foba(gram, cross + gram @ near, (ground.rate(rows) + ground.choice) * experts.n_free / slopes.shape[1])
+    gram = A.T @ (A * curvature[:, None])
+    cross = A.T @ slopes
+    found = foba(
+        gram,
+        cross + gram @ near,
+        (ground.rate(rows) + ground.choice) * experts.n_free / slopes.shape[1],
+    )
     gain = found.gain - float(np.sum(near * (cross + 0.5 * gram @ near)))
     here = float(ground.w[rows] @ experts.log_lik(near, rows))
     return here + gain - ground.rate(rows) * experts.n_free
@@ -433,12 +472,18 @@ def tried(ground, tip):
 
 
 def _tried(ground, tip):
-    cuts, found = candidates(ground, tip.rows), []
+    cuts = candidates(ground, tip.rows)
+    found = []
     if not cuts:
         return []
-    gains, n_seen = screen(ground, tip, cuts), Counter()
+    gains = screen(ground, tip, cuts)
+    n_seen = Counter()
     for i in np.argsort(-gains, kind="stable"):
-        sides = ground.sides(tip.rows, cuts[i]) if n_seen[cuts[i].feature] < 3 and len(found) < N_TRIED else None
+        sides = (
+            ground.sides(tip.rows, cuts[i])
+            if n_seen[cuts[i].feature] < 3 and len(found) < N_TRIED
+            else None
+        )
         if sides is not None:
             n_seen[cuts[i].feature] += 1
             found.append((sides, cuts[i]))
@@ -495,7 +540,9 @@ def _ask(ground, tree, rows):
         answer = tree.cut.answers(ground.codes)[rows]
         heavier = tree.yes if 2 * ground.w[rows] @ answer >= ground.mass(rows) else tree.no
         return _ask(ground, heavier, rows)
-    yes, no = (_ask(ground, side, part) for side, part in zip((tree.yes, tree.no), sides, strict=True))
+    yes, no = (
+        _ask(ground, side, part) for side, part in zip((tree.yes, tree.no), sides, strict=True)
+    )
     return best(ground.tip(rows), ground.fork(rows, tree.cut, yes, no))
 
 # %% ../../nbs/search/01_moves.ipynb #moves-regate
@@ -506,9 +553,12 @@ def row_log_lik(ground, tree, rows):
     """(m,) log-likelihood of rows at the leaf where each arrives."""
     if isinstance(tree, Tip):
         return ground.experts.log_lik(tree.coef, rows)
-    yes, out = tree.cut.answers(ground.codes)[rows], np.empty(len(rows))
-    out[yes], out[~yes] = (row_log_lik(ground, side, part)
-                           for side, part in ((tree.yes, rows[yes]), (tree.no, rows[~yes])))
+    yes = tree.cut.answers(ground.codes)[rows]
+    out = np.empty(len(rows))
+    out[yes], out[~yes] = (
+        row_log_lik(ground, side, part)
+        for side, part in ((tree.yes, rows[yes]), (tree.no, rows[~yes]))
+    )
     return out
 
 
@@ -522,7 +572,9 @@ def regate(ground, fork, features=None):
     if sides is None:
         return None
     trees = (fork.no, fork.yes) if swap else (fork.yes, fork.no)
-    return ground.fork(rows, cut, *(ask(ground, tree, side) for tree, side in zip(trees, sides, strict=True)))
+    return ground.fork(
+        rows, cut, *(ask(ground, tree, side) for tree, side in zip(trees, sides, strict=True))
+    )
 
 # %% ../../nbs/search/01_moves.ipynb #moves-hoist
 def hoist(ground, fork, cut):
@@ -550,7 +602,10 @@ def improve(ground, tree, depth):
     if key not in ground.settled:
         found = grow(ground, tree.rows, min(depth, 1)) if isinstance(tree, Tip) else tree
         found = tree if isinstance(found, Tip) else _climb(ground, found, depth)
-        ground.settled[key] = ground.settled[id(found), depth] = found, tree  # held, so that no id is used twice
+        ground.settled[key] = ground.settled[id(found), depth] = (
+            found,
+            tree,
+        )  # held, so that no id is used twice
     return ground.settled[key][0]
 
 
@@ -592,7 +647,9 @@ def _without(ground, tree, fork):
         return ground.tip(tree.rows)
     if isinstance(tree, Tip):
         return tree
-    return ground.fork(tree.rows, tree.cut, *(_without(ground, side, fork) for side in (tree.yes, tree.no)))
+    return ground.fork(
+        tree.rows, tree.cut, *(_without(ground, side, fork) for side in (tree.yes, tree.no))
+    )
 
 # %% ../../nbs/search/01_moves.ipynb #moves-shake
 def shake(ground, tree, depth, rng):
@@ -628,14 +685,20 @@ def search_steps(ground, n_shakes, rng):
     for _ in range(5):  # the variance of one equation
         ground, tree = retune(ground, tree)
     yield ground, tree
-    for _ in range(3):  # each growth leaves less variance, and less variance lets the next one grow further
-        grown = limit(ground, grow(ground, rows, ground.max_depth + ground.overshoot), ground.max_depth)
+    for _ in range(
+        3
+    ):  # each growth leaves less variance, and less variance lets the next one grow further
+        grown = limit(
+            ground, grow(ground, rows, ground.max_depth + ground.overshoot), ground.max_depth
+        )
         tree = best(tree, trim(ground, improve(ground, best(tree, grown), ground.max_depth)))
-        old, (ground, tree) = ground, retune(ground, tree)
+        old = ground
+        (ground, tree) = retune(ground, tree)
         yield ground, tree
         if ground is old:
             break
-    tree, in_vain = best(tree, trim(ground, improve(ground, tree, ground.max_depth))), 0
+    tree = best(tree, trim(ground, improve(ground, tree, ground.max_depth)))
+    in_vain = 0
     for _ in range(n_shakes):
         new = shake(ground, tree, ground.max_depth, rng)
         in_vain = 0 if new is not tree else in_vain + 1
@@ -650,11 +713,13 @@ def search_steps(ground, n_shakes, rng):
 def sharpen(ground, tree):
     """The tree with every threshold moved to where its two sides would put it, if that is better (V11).
 
-    For a ground of finer cells than those of the search: each question keeps its feature. The tree's cuts must be
-    told in the cells of this ground.
+    For a ground of finer cells than those of the search: each question keeps its feature. The
+    tree's cuts must be told in the cells of this ground.
     """
     if isinstance(tree, Tip):
         return ground.tip(tree.rows)
-    fork = ground.fork(tree.rows, tree.cut, *(sharpen(ground, side) for side in (tree.yes, tree.no)))
+    fork = ground.fork(
+        tree.rows, tree.cut, *(sharpen(ground, side) for side in (tree.yes, tree.no))
+    )
     moved = regate(ground, fork, (fork.cut.feature,))
     return fork if moved is None else best(fork, moved)

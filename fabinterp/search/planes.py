@@ -20,13 +20,16 @@ from .moves import Ground, Tip, ask, best, regate
 def best_shift(score, slope, diff):
     """The t that maximises Σ diff over the rows where score + t·slope > 0, and that sum (N2).
 
-    score, slope, diff: (n,). Of all best t the middle of their widest interval; None where no answer hangs on t.
+    score, slope, diff: (n,). Of all best t the middle of their widest interval; None where no
+    answer hangs on t.
     """
     moves = np.abs(slope) > 1e-12
     fixed = float(diff[~moves & (score > 0)].sum())
     at = -score[moves] / slope[moves]
     order = np.argsort(at, kind="stable")
-    at, up, diff = at[order], (slope[moves] > 0)[order], diff[moves][order]
+    at = at[order]
+    up = (slope[moves] > 0)[order]
+    diff = diff[moves][order]
     if not len(at):
         return None, fixed
     sums = fixed + diff[~up].sum() + np.append(0.0, np.cumsum(np.where(up, diff, -diff)))
@@ -49,15 +52,20 @@ def sharpened(U, diff, gate):
     value = float(diff[score > 0].sum())
     for _ in range(_TURNS):
         before = value
-        for j in range(len(coef) if len(coef) > 2 else 1):  # with one feature the bias is all there is
+        for j in range(
+            len(coef) if len(coef) > 2 else 1
+        ):  # with one feature the bias is all there is
             rest = score - rows[:, j] * coef[j]
             shift, sums = best_shift(rest, rows[:, j], diff)
             if shift is not None and sums >= value:
-                coef[j], value = shift, sums
+                coef[j] = shift
+                value = sums
                 score = rest + rows[:, j] * shift
         if value <= before:
             break
-    return replace(gate, bias=float(coef[0]), coef=tuple(coef[1:].tolist()), sharp=True, const=0.0), value
+    return replace(
+        gate, bias=float(coef[0]), coef=tuple(coef[1:].tolist()), sharp=True, const=0.0
+    ), value
 
 # %% ../../nbs/search/02_planes.ipynb #planes-best
 def planes(U, diff, max_features):
@@ -65,7 +73,9 @@ def planes(U, diff, max_features):
     weight = np.abs(diff)
     if not weight.any():
         return []
-    found = gate_path(np.clip(U, -1, 1), (diff > 0).astype(float), votes(weight), max_features=max_features)
+    found = gate_path(
+        np.clip(U, -1, 1), (diff > 0).astype(float), votes(weight), max_features=max_features
+    )
     return [sharpened(U, diff, gate) for gate in found if any(gate.coef)]
 
 # %% ../../nbs/search/02_planes.ipynb #planes-view
@@ -93,7 +103,9 @@ class View:
         curvature, slopes = self.bend(coef)
         H = (self.X * (share * curvature)[:, None]).T @ self.X
         H.flat[:: len(H) + 1] += self.ridge
-        return coef + np.linalg.solve(H, self.X.T @ (share[:, None] * slopes) - self.ridge[:, None] * coef)
+        return coef + np.linalg.solve(
+            H, self.X.T @ (share[:, None] * slopes) - self.ridge[:, None] * coef
+        )
 
     def log_lik(self, coef):
         """(m,) log-likelihood of the rows."""
@@ -103,15 +115,26 @@ class View:
 def view_of_leaf(experts, tip):
     """The `View` of a leaf: at most N_LOOK rows, thinned evenly, the ones and the curves that FoBa likes best."""
     rows = tip.rows[:: 1 + (len(tip.rows) - 1) // N_LOOK]
-    X, scale = experts.design(rows), len(rows) / len(tip.rows)
+    X = experts.design(rows)
+    scale = len(rows) / len(tip.rows)
     scores = X @ tip.coef
     curvature, slopes = experts.bend(scores, rows)
-    gram, ridge = X.T @ (X * curvature[:, None]), scale * experts.bending
-    found = foba(gram, X.T @ slopes + gram @ tip.coef, 0.0, groups=experts.groups, group_price=0.1, ridge=ridge,
-                 max_size=N_SHORT)
+    gram = X.T @ (X * curvature[:, None])
+    ridge = scale * experts.bending
+    found = foba(
+        gram,
+        X.T @ slopes + gram @ tip.coef,
+        0.0,
+        groups=experts.groups,
+        group_price=0.1,
+        ridge=ridge,
+        max_size=N_SHORT,
+    )
     columns = np.array([0, *found.support])
     start = tip.coef[columns]
-    return View(rows, X[:, columns], scores - X[:, columns] @ start, start, ridge[columns] + 1e-6, experts)
+    return View(
+        rows, X[:, columns], scores - X[:, columns] @ start, start, ridge[columns] + 1e-6, experts
+    )
 
 # %% ../../nbs/search/02_planes.ipynb #planes-cuts
 N_CUTS = 7  # questions a feature
@@ -132,25 +155,30 @@ def cut_gains(view, x, cuts):
     gain = np.zeros(len(cuts))
     for side in (sums[:-1], sums[-1] - sums[:-1]):
         H = side[:, :, : X.shape[1]] + np.diag(view.ridge)
-        g = side[:, :, X.shape[1]:] - view.ridge[:, None] * view.start
+        g = side[:, :, X.shape[1] :] - view.ridge[:, None] * view.start
         gain += 0.5 * (g * np.linalg.solve(H, g)).sum(axis=(1, 2))
     return gain
 
 # %% ../../nbs/search/02_planes.ipynb #planes-pair
 N_ROUNDS = 3  # of EM with two experts
-FAR = 10.0  # nats by which one row may speak for a side, or be off: four and a half standard deviations
+# nats by which one row may speak for a side, or be off: four and a half standard deviations
+FAR = 10.0
 
 
 def disagreement(view, U, yes, price, max_features):
     """(m,) by how many nats a row is likelier under the first of two experts that EM parts softly (N6).
 
-    U (m, d): features of the rows within [−1, 1]; yes (m,) bool: a first question's answers. price: nats a feature.
+    U (m, d): features of the rows within [−1, 1]; yes (m,) bool: a first question's answers. price:
+    nats a feature.
     """
-    share, coefs = 0.05 + 0.9 * yes, [view.start, view.start]
+    share = 0.05 + 0.9 * yes
+    coefs = [view.start, view.start]
     for _ in range(N_ROUNDS):
         coefs = [view.step(coef, q) for coef, q in zip(coefs, (share, 1 - share), strict=True)]
         diff = np.clip(view.log_lik(coefs[0]) - view.log_lik(coefs[1]), -FAR, FAR)
-        gate, _ = logistic_gate(U, share, view.experts.w[view.rows], price=price, max_features=max_features)
+        gate, _ = logistic_gate(
+            U, share, view.experts.w[view.rows], price=price, max_features=max_features
+        )
         share = expit(gate.score(U) + diff)
     return diff
 
@@ -164,29 +192,41 @@ class _Looks:
 
     def drawn(self, U, diff, rows, scale=1.0):
         """Planes of one and more features that part by diff (m,), the best first: scale times its sum, less toll."""
-        found = [(scale * value - self.toll(rows, gate), gate) for gate, value in planes(U, diff, self.max_features)]
+        found = [
+            (scale * value - self.toll(rows, gate), gate)
+            for gate, value in planes(U, diff, self.max_features)
+        ]
         return [self.named(gate) for _, gate in sorted(found, key=lambda pair: -pair[0])]
 
     def look(self, tip):
         """The planes that are worth trying in a leaf, each with what its two sides are worth exactly (N5), (N6)."""
-        view, tried = view_of_leaf(self.experts, tip), {}
+        view = view_of_leaf(self.experts, tip)
+        tried = {}
         U = self.codes[view.rows][:, list(self.features)]
         scale = len(tip.rows) / len(view.rows)
         for feature, cut in self.begun(view, U, scale):
             yes = U[:, feature] > cut
             tried[LogisticGate((self.features[feature],), (1.0,), -float(cut), sharp=True)] = None
             price = 0.5 * self.penalty * np.log1p(len(U))
-            diff = self.w[view.rows] * disagreement(view, np.clip(U, -1, 1), yes, price, self.max_features)
+            diff = self.w[view.rows] * disagreement(
+                view, np.clip(U, -1, 1), yes, price, self.max_features
+            )
             tried |= dict.fromkeys(self.drawn(U, diff, tip.rows, scale)[:1])
         sides = {gate: self.sides(tip.rows, gate) for gate in tried}
-        return [(sum(self.tip(side).value for side in pair) - self.toll(tip.rows, gate), gate)
-                for gate, pair in sides.items() if pair is not None]
+        return [
+            (sum(self.tip(side).value for side in pair) - self.toll(tip.rows, gate), gate)
+            for gate, pair in sides.items()
+            if pair is not None
+        ]
 
     def begun(self, view, U, scale):
         """The (feature, cut) pairs that promise most, one a feature, from quantiles of the rows looked at (N5)."""
-        least, found = self.min_side / scale, []
+        least = self.min_side / scale
+        found = []
         for j, x in enumerate(U.T):
-            cuts = np.unique(np.quantile(x, np.arange(1, N_CUTS + 1) / (N_CUTS + 1), method="inverted_cdf"))
+            cuts = np.unique(
+                np.quantile(x, np.arange(1, N_CUTS + 1) / (N_CUTS + 1), method="inverted_cdf")
+            )
             above = np.array([np.sum(x > cut) for cut in cuts])
             cuts = cuts[np.minimum(above, len(x) - above) >= max(1, least)]
             if len(cuts):
@@ -199,7 +239,8 @@ class _Looks:
 class ObliqueGround(_Looks, Ground):
     """A `moves.Ground` whose questions are planes, `gates.LogisticGate`s that do not doubt (N1).
 
-    `codes` (n, d) holds features scaled to about [−1, 1], `log_cuts` the log of how many may be asked about.
+    `codes` (n, d) holds features scaled to about [−1, 1], `log_cuts` the log of how many may be
+    asked about.
     """
 
     max_features: int = 3  # of a plane
@@ -214,16 +255,20 @@ class ObliqueGround(_Looks, Ground):
 
     def part(self, rows, diff, features=None):
         """The plane that parts rows best by diff (m,), the weighted log-likelihood of yes less no; or None (N1)."""
-        U, far = self.codes[rows][:, list(self.features)], FAR * self.w[rows]
+        U = self.codes[rows][:, list(self.features)]
+        far = FAR * self.w[rows]
         found = self.drawn(U, np.clip(diff, -far, far), rows)  # wild rows shall not buy features
         fit = [gate for gate in found if self.sides(rows, gate) is not None]
         return (fit[0], False) if fit else None
 
     def tuned(self, fork):
         """A tree fresh from `hoist`: what a side need not ask twice goes, then the plane is turned to fit (N8)."""
-        sides = [side if isinstance(side, Tip)
-                 else best(side, *(ask(self, part, side.rows) for part in (side.yes, side.no)))
-                 for side in (fork.yes, fork.no)]
+        sides = [
+            side
+            if isinstance(side, Tip)
+            else best(side, *(ask(self, part, side.rows) for part in (side.yes, side.no)))
+            for side in (fork.yes, fork.no)
+        ]
         fork = self.fork(fork.rows, fork.cut, *sides)
         turned = regate(self, fork)
         return fork if turned is None else best(fork, turned)

@@ -21,8 +21,21 @@ from math import inf, isfinite, isnan
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from ..rules.core import (Curve, RuleSet, answer_text, bounds_text, digits, encode, extent_text, extents, label_of,
-                             labels_of, plain, rule_text, width)
+from fabinterp.rules.core import (
+    Curve,
+    RuleSet,
+    answer_text,
+    bounds_text,
+    digits,
+    encode,
+    extent_text,
+    extents,
+    label_of,
+    labels_of,
+    plain,
+    rule_text,
+    width,
+)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-who
 def ruleset_of(rules):
@@ -31,7 +44,9 @@ def ruleset_of(rules):
     if not isinstance(found, RuleSet) and callable(getattr(found, "rules", None)):
         found = found.rules()
     if not isinstance(found, RuleSet):
-        raise TypeError(f"rules must be a RuleSet or a fitted estimator that has rules_, got {type(rules).__name__}")
+        raise TypeError(
+            f"rules must be a RuleSet or a fitted estimator that has rules_, got {type(rules).__name__}"
+        )
     return found
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-asked
@@ -54,7 +69,7 @@ def asked(ruleset, most=inf):
             if drawable(e, ruleset.columns):
                 counts[e.features[0]] = counts.get(e.features[0], 0) + 1
     kept = sorted(counts, key=counts.get, reverse=True)  # stable: among equals the first asked
-    kept = kept if most == inf else kept[:int(most)]
+    kept = kept if most == inf else kept[: int(most)]
     return tuple(f for f in counts if f in kept)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-scale
@@ -64,12 +79,19 @@ def scale(ruleset, feature, Z=None):
     if labels is not None:
         return -0.5, max(len(labels), 1) - 0.5
     said = [e for rule in ruleset.rules for e in extents(rule.conditions, ruleset.columns) or ()]
-    ends = [b for e in said if e.features == (feature,) and e.coef == (1.0,) for b in (e.low, e.high) if isfinite(b)]
+    ends = [
+        b
+        for e in said
+        if e.features == (feature,) and e.coef == (1.0,)
+        for b in (e.low, e.high)
+        if isfinite(b)
+    ]
     known = np.empty(0) if Z is None else Z[np.isfinite(Z[:, feature]), feature]
     values = np.concatenate([known, ends])
     if not len(values):
         return 0.0, 1.0
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     room = 0.0 if len(known) else 0.25 * (high - low)
     room = room if high > low else max(abs(high), 1.0) / 2
     return low - room, high + room
@@ -82,6 +104,7 @@ def paint(values, n_classes=None, span=(0.0, 1.0)):
     """Colours (…, 4) for class numbers (`n_classes` given) or for numbers between the ends of `span`."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgba_array
+
     values = np.asarray(values)
     if n_classes is not None and n_classes <= len(_PALETTE):
         return to_rgba_array(_PALETTE)[values.astype(int)]
@@ -93,25 +116,34 @@ def answer_span(ruleset, y=None):
     """The smallest and largest number the leaves answer, and y; None for classes."""
     if ruleset.classes is not None:
         return None
-    told = [leaf.constant for leaf in ruleset.leaves] + ([] if y is None else list(np.asarray(y, dtype=float)))
+    told = [leaf.constant for leaf in ruleset.leaves] + (
+        [] if y is None else list(np.asarray(y, dtype=float))
+    )
     return (float(np.nanmin(told)), float(np.nanmax(told))) if told else (0.0, 1.0)
 
 
 def leaf_colours(ruleset):
     """One colour (4,) per rule: of the class most probable, of the number; grey where an equation answers."""
     n_classes = None if ruleset.classes is None else len(ruleset.classes)
-    span, grey = answer_span(ruleset), np.array([0.5, 0.5, 0.5, 1.0])
-    values = [leaf.constant if n_classes is None else int(np.argmax(leaf.value)) for leaf in ruleset.leaves]
+    span = answer_span(ruleset)
+    grey = np.array([0.5, 0.5, 0.5, 1.0])
+    values = [
+        leaf.constant if n_classes is None else int(np.argmax(leaf.value))
+        for leaf in ruleset.leaves
+    ]
     pairs = zip(ruleset.leaves, values, strict=True)
     return [grey if leaf.has_equation else paint(value, n_classes, span) for leaf, value in pairs]
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-words
 def cut(text, most):
     """Text of at most `most` columns: the middle of a longer one becomes an ellipsis."""
-    text = plain(re.sub("[\u2068\u2069]", "", str(text))).strip("\u2068\u2069")  # a text may have been plain before
+    text = plain(re.sub("[\u2068\u2069]", "", str(text))).strip(
+        "\u2068\u2069"
+    )  # a text may have been plain before
     if width(text) <= most:
         return text
-    head, tail = text[:max(1, 2 * most // 3)], text[-max(1, most // 3):] if most > 2 else ""
+    head = text[: max(1, 2 * most // 3)]
+    tail = text[-max(1, most // 3) :] if most > 2 else ""
     while width(head) + width(tail) + 1 > most and len(head + tail) > 1:
         head, tail = (head[:-1], tail) if width(head) >= width(tail) else (head, tail[1:])
     return f"{head}…{tail}"
@@ -138,11 +170,19 @@ def cell_text(e, columns, most):
         said = f"{short(e.low)} – {short(e.high)}"
         said = said if len(said) <= most else f"{e.low:.3g} – {e.high:.3g}"
     else:
-        said = f"> {short(e.low)}" if e.low > -inf else f"≤ {short(e.high)}" if e.high < inf else "known"
+        said = (
+            f"> {short(e.low)}"
+            if e.low > -inf
+            else f"≤ {short(e.high)}"
+            if e.high < inf
+            else "known"
+        )
     return cut(said, most)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-layout
-_LINE, _BAR, _NUMBER = 0.155, 0.34, 0.24  # inches: a line of text, a bar and its text, the rule's number
+_LINE = 0.155  # inches: a line of text, a bar and its text, the rule's number
+_BAR = 0.34
+_NUMBER = 0.24
 _COLUMN = 0.76, 1.0  # inches a column needs at least: in a narrow picture, in a wide one
 _LETTERS = 13.5  # letters an inch at 8 points
 
@@ -176,12 +216,15 @@ def head_lines(name, letters):
     """A column's name in at most three lines."""
     name = cut(name, 3 * letters)
     lines = textwrap.wrap(name, letters)
-    return tuple(lines if len(lines) <= 3 else [name[k:k + letters] for k in range(0, len(name), letters)])
+    return tuple(
+        lines if len(lines) <= 3 else [name[k : k + letters] for k in range(0, len(name), letters)]
+    )
 
 
 def answer_lines(rule, ruleset, number=""):
     """What stands at the end of a row: the answer of rule `number`; and its probability and support."""
-    leaf, support = rule.leaf, rule.support
+    leaf = rule.leaf
+    support = rule.support
     # With sample weights a support need not count anything.
     unit = "row" if support == 1 else "rows" if support % 1 == 0 else "weight"
     counted = [] if isnan(support) else [f"{support:.6g} {unit}"]
@@ -195,16 +238,21 @@ def arrange(rules, width=6.4):
     """The `Layout` of a picture of rules `width` inches wide."""
     ruleset = ruleset_of(rules)
     said = [answer_lines(rule, ruleset, r) for r, rule in enumerate(ruleset.rules, 1)]
-    longest = max([len(plain(ruleset.target))] + [max(1.12 * len(first), 0.88 * len(second)) for first, second in said])
+    longest = max(
+        [len(plain(ruleset.target))]
+        + [max(1.12 * len(first), 0.88 * len(second)) for first, second in said]
+    )
     side = min(max(longest, 8) / _LETTERS + 0.12, 0.42 * width)
     room = width - _NUMBER - side
     features = asked(ruleset, max(1, room // _COLUMN[int(width > 4)]))
     column = min(room / max(len(features), 1), 2.4)
     answer = _NUMBER + (column * len(features) if len(features) > 2 else room)
-    letters, long = int((column - 0.12) * _LETTERS), int((answer - _NUMBER - 0.1) * _LETTERS)
+    letters = int((column - 0.12) * _LETTERS)
+    long = int((answer - _NUMBER - 0.1) * _LETTERS)
     heads = tuple(head_lines(ruleset.columns.names[f], letters) for f in features)
     notes = [textwrap.wrap(note_of(r, ruleset, features), long) for r in range(len(ruleset.rules))]
-    top, tops = 0.12 + _LINE * (max(map(len, heads), default=1) + 1), []
+    top = 0.12 + _LINE * (max(map(len, heads), default=1) + 1)
+    tops = []
     for rule, note in zip(ruleset.rules, notes, strict=True):
         tops.append(top)
         merged = extents(rule.conditions, ruleset.columns) or ()
@@ -212,13 +260,20 @@ def arrange(rules, width=6.4):
         top += max(_BAR * barred + _LINE * len(note), 2 * _LINE) + 0.12
     left = tuple(_NUMBER + k * column for k in range(len(features)))
     height = top + 0.05 + _LINE * any(shows_missing(ruleset, features))
-    return Layout(features, left, column, answer, heads, (*tops, top), tuple(map(tuple, notes)), width, height)
+    return Layout(
+        features, left, column, answer, heads, (*tops, top), tuple(map(tuple, notes)), width, height
+    )
 
 
 def shows_missing(ruleset, features):
     """Per drawn cell, whether it carries the mark of missing values."""
     columns = ruleset.columns
-    said = [e for rule in ruleset.rules for e in extents(rule.conditions, columns) or () if drawable(e, columns)]
+    said = [
+        e
+        for rule in ruleset.rules
+        for e in extents(rule.conditions, columns) or ()
+        if drawable(e, columns)
+    ]
     return [e.missing and columns.missing[e.features[0]] for e in said if e.features[0] in features]
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-cell
@@ -229,29 +284,72 @@ def bars_of(e, columns, ends):
         return []
     labels = columns.categories[e.features[0]]
     if labels is None:
-        return [tuple(np.clip([(e.low - low) / (high - low), (e.high - low) / (high - low)], 0.0, 1.0).tolist())]
+        return [
+            tuple(
+                np.clip(
+                    [(e.low - low) / (high - low), (e.high - low) / (high - low)], 0.0, 1.0
+                ).tolist()
+            )
+        ]
     admitted = labels_of(e, columns)[0]
-    return [((c + 0.15) / len(labels), (c + 0.85) / len(labels)) for c, label in enumerate(labels) if label in admitted]
+    return [
+        ((c + 0.15) / len(labels), (c + 0.85) / len(labels))
+        for c, label in enumerate(labels)
+        if label in admitted
+    ]
 
 
 def draw_cell(ax, e, ruleset, ends, place, colour, name):
-    """One feature of one rule: line, bars, words, mark of missing values. `place`: left, top, width in inches."""
+    """One feature of one rule: line, bars, words, mark of missing values.
+
+    `place`: left, top, width in inches.
+    """
     from matplotlib.patches import Rectangle
+
     left, top, wide = place
-    columns, feature, inner, mid = ruleset.columns, e.features[0], wide - 0.26, top + 0.235
+    columns = ruleset.columns
+    feature = e.features[0]
+    inner = wide - 0.26
+    mid = top + 0.235
     ax.plot([left, left + inner], [mid, mid], color="0.6", lw=0.8, zorder=1, gid=f"{name}:scale")
-    bars, labels = bars_of(e, columns, ends), columns.categories[feature]
+    bars = bars_of(e, columns, ends)
+    labels = columns.categories[feature]
     for a, b in bars:
         size = max((b - a) * inner, 0.02)  # an interval too short to see is still there
-        ax.add_patch(Rectangle((left + a * inner, mid - 0.05), size, 0.1, facecolor=colour, linewidth=0.4, zorder=2,
-                               edgecolor=ax.xaxis.label.get_color(), gid=name))
+        ax.add_patch(
+            Rectangle(
+                (left + a * inner, mid - 0.05),
+                size,
+                0.1,
+                facecolor=colour,
+                linewidth=0.4,
+                zorder=2,
+                edgecolor=ax.xaxis.label.get_color(),
+                gid=name,
+            )
+        )
     if labels is not None:
         dots = [left + (c + 0.5) / len(labels) * inner for c in range(len(labels))]
         ax.plot(dots, [mid] * len(dots), "|", color="0.6", ms=5, zorder=1)
-    write(ax, left + inner / 2, top + 0.1, cell_text(e, columns, int(wide * _LETTERS * 1.13)), size=7.5, ha="center")
+    write(
+        ax,
+        left + inner / 2,
+        top + 0.1,
+        cell_text(e, columns, int(wide * _LETTERS * 1.13)),
+        size=7.5,
+        ha="center",
+    )
     if e.missing and columns.missing[feature]:
-        ax.plot([left + inner + 0.07], [mid], "D", ms=3.5, mfc="none", mec=ax.xaxis.label.get_color(), mew=0.9,
-                gid=f"{name}:missing")
+        ax.plot(
+            [left + inner + 0.07],
+            [mid],
+            "D",
+            ms=3.5,
+            mfc="none",
+            mec=ax.xaxis.label.get_color(),
+            mew=0.9,
+            gid=f"{name}:missing",
+        )
 
 
 def write(ax, x, y, text, size=8, **style):
@@ -275,7 +373,8 @@ def draw_head(ax, ruleset, layout, ends):
 
 def draw_row(ax, r, ruleset, layout, ends, colour):
     """One rule: its number, its cells, its words, its answer and support."""
-    rule, top = ruleset.rules[r], layout.tops[r]
+    rule = ruleset.rules[r]
+    top = layout.tops[r]
     write(ax, 0.04, top + 0.1, str(r + 1), alpha=0.75, gid=f"rule{r}")
     below = top
     for e in extents(rule.conditions, ruleset.columns) or ():
@@ -285,11 +384,26 @@ def draw_row(ax, r, ruleset, layout, ends, colour):
             draw_cell(ax, e, ruleset, ends[f], (left, top, layout.column), colour, f"rule{r}:{f}")
             below = top + _BAR
     for k, line in enumerate(layout.notes[r]):
-        write(ax, _NUMBER, below + 0.1 + _LINE * k, line.strip("\u2068\u2069"), gid=f"rule{r}:words")
+        write(
+            ax, _NUMBER, below + 0.1 + _LINE * k, line.strip("\u2068\u2069"), gid=f"rule{r}:words"
+        )
     letters = int((layout.width - layout.answer) * _LETTERS)
     said, counted = answer_lines(rule, ruleset, r + 1)
-    ax.plot([layout.answer - 0.07] * 2, [top + 0.02, top + 2 * _LINE], color=colour, lw=4, solid_capstyle="butt")
-    write(ax, layout.answer, top + 0.1, cut(said, int(letters / 1.12)), weight="bold", gid=f"rule{r}:answer")
+    ax.plot(
+        [layout.answer - 0.07] * 2,
+        [top + 0.02, top + 2 * _LINE],
+        color=colour,
+        lw=4,
+        solid_capstyle="butt",
+    )
+    write(
+        ax,
+        layout.answer,
+        top + 0.1,
+        cut(said, int(letters / 1.12)),
+        weight="bold",
+        gid=f"rule{r}:answer",
+    )
     counted = cut(counted, int(letters / 0.88))
     write(ax, layout.answer, top + 0.1 + _LINE, counted, 7, alpha=0.75, gid=f"rule{r}:support")
 
@@ -300,8 +414,10 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
-    X : the training table (n, d), for the ends of the scales (2); without it they follow from the thresholds.
-    ax : matplotlib axes to draw in, `arrange(rules, width).height` inches high; None makes a figure.
+    X : the training table (n, d), for the ends of the scales (2); without it they follow from the
+    thresholds.
+    ax : matplotlib axes to draw in, `arrange(rules, width).height` inches high; None makes a
+    figure.
     width : inches, if `ax` is None. Text keeps its size; a narrower picture says more in words.
 
     Returns
@@ -312,11 +428,14 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     Z = None if X is None else encode(X, ruleset.columns)
     if ax is not None:
         box = ax.get_window_extent()
-        width, tall = float(box.width / ax.figure.dpi), float(box.height / ax.figure.dpi)
+        width = float(box.width / ax.figure.dpi)
+        tall = float(box.height / ax.figure.dpi)
     layout = arrange(ruleset, width)
     if ax is None:
         import matplotlib.pyplot as plt
-        ax, tall = plt.figure(figsize=(width, layout.height)).add_axes((0, 0, 1, 1)), layout.height
+
+        ax = plt.figure(figsize=(width, layout.height)).add_axes((0, 0, 1, 1))
+        tall = layout.height
     ax.set(xlim=(0, width), ylim=(max(tall, layout.height), 0))
     ax.axis("off")
     ends = {f: scale(ruleset, f, Z) for f in layout.features}
@@ -325,7 +444,14 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
         ax.axhline(layout.tops[r] - 0.05, color="0.6", lw=0.5, alpha=0.6, zorder=0)
         draw_row(ax, r, ruleset, layout, ends, colour)
     if any(shows_missing(ruleset, layout.features)):
-        ax.plot([_NUMBER + 0.04], [layout.tops[-1] + 0.1], "D", ms=3.5, mfc="none", mec=ax.xaxis.label.get_color())
+        ax.plot(
+            [_NUMBER + 0.04],
+            [layout.tops[-1] + 0.1],
+            "D",
+            ms=3.5,
+            mfc="none",
+            mec=ax.xaxis.label.get_color(),
+        )
         write(ax, _NUMBER + 0.13, layout.tops[-1] + 0.1, "or the value is missing", 7, alpha=0.75)
     return ax
 
@@ -336,7 +462,9 @@ def edges(ruleset, feature, ends, steps=400):
     if ruleset.columns.categories[feature] is not None:
         return np.arange(low, high + 0.75)
     said = [e for rule in ruleset.rules for e in extents(rule.conditions, ruleset.columns) or ()]
-    marks = [b for e in said if e.features == (feature,) and e.coef == (1.0,) for b in (e.low, e.high)]
+    marks = [
+        b for e in said if e.features == (feature,) and e.coef == (1.0,) for b in (e.low, e.high)
+    ]
     slanted = any(feature in e.features and (len(e.features) > 1 or e.coef != (1.0,)) for e in said)
     if slanted or any(feature in leaf.used for leaf in ruleset.leaves):
         marks += np.linspace(low, high, steps + 1).tolist()
@@ -345,17 +473,24 @@ def edges(ruleset, feature, ends, steps=400):
 
 def grid(ruleset, features, across, up, rest):
     """The middles of the cells as encoded rows (up · across, d); the other features as in `rest` (d,)."""
-    x, y = (across[:-1] + across[1:]) / 2, (up[:-1] + up[1:]) / 2
+    x = (across[:-1] + across[1:]) / 2
+    y = (up[:-1] + up[1:]) / 2
     Z = np.tile(rest, (len(x) * len(y), 1))
-    Z[:, features[0]], Z[:, features[1]] = np.tile(x, len(y)), np.repeat(y, len(x))
+    Z[:, features[0]] = np.tile(x, len(y))
+    Z[:, features[1]] = np.repeat(y, len(x))
     return Z
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-told
 def told(ruleset, Z):
     """What encoded rows Z (n, d) are told: class numbers or numbers (n,), nan where no rule matches; equation (3)."""
-    answer, rows = np.full(len(Z), np.nan), ruleset.apply(Z) >= 0
+    answer = np.full(len(Z), np.nan)
+    rows = ruleset.apply(Z) >= 0
     if rows.any():
-        said = ruleset.predict(Z[rows]) if ruleset.classes is None else ruleset.predict_proba(Z[rows]).argmax(axis=1)
+        said = (
+            ruleset.predict(Z[rows])
+            if ruleset.classes is None
+            else ruleset.predict_proba(Z[rows]).argmax(axis=1)
+        )
         answer[rows] = said
     return answer
 
@@ -376,17 +511,22 @@ def plane_loss(ruleset, Z, pair, answers):
     flat = np.tile(typical(Z, ruleset.columns), (len(Z), 1))
     flat[:, pair] = Z[:, pair]
     found = told(ruleset, flat)
-    return float(np.mean(found != answers) if ruleset.classes is not None else np.nanmean((found - answers) ** 2))
+    return float(
+        np.mean(found != answers)
+        if ruleset.classes is not None
+        else np.nanmean((found - answers) ** 2)
+    )
 
 
 def best_plane(ruleset, Z, n_rows=1000, n_features=12):
     """The pair of features whose plane is truest to the rows, among those most rules ask about; equation (5)."""
-    d, used = len(ruleset.columns.names), sorted({f for leaf in ruleset.leaves for f in leaf.used})
+    d = len(ruleset.columns.names)
+    used = sorted({f for leaf in ruleset.leaves for f in leaf.used})
     straight = sorted({f for leaf in ruleset.leaves for f in leaf.features})
     pool = asked(ruleset, n_features) + tuple(used)
-    pool += tuple(f for f in range(d) if f not in pool)[:max(0, 2 - len(set(pool)))]
+    pool += tuple(f for f in range(d) if f not in pool)[: max(0, 2 - len(set(pool)))]
     rows = Z[~np.isnan(Z[:, straight]).any(axis=1)]  # a straight part has no answer to a gap
-    rows = rows[::max(1, len(rows) // n_rows)]
+    rows = rows[:: max(1, len(rows) // n_rows)]
     pairs = list(combinations(dict.fromkeys(pool), 2))
     if len(pairs) == 1 or not len(rows):
         return pairs[0]
@@ -404,14 +544,17 @@ def plane(ruleset, Z, features=None):
     found = [names.index(f) if f in names else f for f in features]
     numbers = all(isinstance(f, (int, np.integer)) and 0 <= f < len(names) for f in found)
     if len(found) != 2 or not numbers or found[0] == found[1]:
-        raise ValueError(f"features must be two different columns, by name or number, got {features!r}")
+        raise ValueError(
+            f"features must be two different columns, by name or number, got {features!r}"
+        )
     return tuple(int(f) for f in found)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-border
 def border(held, across, up):
     """The outline of a region as segments (k, 2, 2), from the cells it holds (len(up) − 1, len(across) − 1)."""
     wide = np.pad(held, 1)
-    rise, run = np.nonzero(wide[1:-1, 1:] != wide[1:-1, :-1]), np.nonzero(wide[1:, 1:-1] != wide[:-1, 1:-1])
+    rise = np.nonzero(wide[1:-1, 1:] != wide[1:-1, :-1])
+    run = np.nonzero(wide[1:, 1:-1] != wide[:-1, 1:-1])
     upright = [((across[k], up[i]), (across[k], up[i + 1])) for i, k in zip(*rise, strict=True)]
     level = [((across[k], up[i]), (across[k + 1], up[i])) for i, k in zip(*run, strict=True)]
     return np.array(upright + level).reshape(-1, 2, 2)
@@ -422,7 +565,9 @@ def number_place(mine, across, up, steps=60):
     x, y = ((np.arange(steps) + 0.5) / steps * (e[-1] - e[0]) + e[0] for e in (across, up))
     fine = mine[np.ix_(np.searchsorted(up, y) - 1, np.searchsorted(across, x) - 1)]
     if fine.any():
-        i, k = np.unravel_index(np.argmax(distance_transform_edt(np.pad(fine, 1))[1:-1, 1:-1]), fine.shape)
+        i, k = np.unravel_index(
+            np.argmax(distance_transform_edt(np.pad(fine, 1))[1:-1, 1:-1]), fine.shape
+        )
         return x[k], y[i]
     i, k = np.argwhere(mine)[0]  # too thin for the points
     return (across[k] + across[k + 1]) / 2, (up[i] + up[i + 1]) / 2
@@ -440,8 +585,13 @@ def draw_points(ax, xy, y, ruleset, span):
         labels = np.array([label_of(v) for v in np.asarray(y, dtype=object)], dtype=object)
         for c, label in enumerate(ruleset.classes):
             mine = labels == label
-            ax.scatter(*xy[mine].T, color=paint(c, len(ruleset.classes))[None], marker="os^DvPX*"[c % 8],
-                       gid=f"rows:{c}", **style)
+            ax.scatter(
+                *xy[mine].T,
+                color=paint(c, len(ruleset.classes))[None],
+                marker="os^DvPX*"[c % 8],
+                gid=f"rows:{c}",
+                **style,
+            )
 
 
 def name_axes(ax, ruleset, features, fixed):
@@ -450,7 +600,11 @@ def name_axes(ax, ruleset, features, fixed):
         labels = ruleset.columns.categories[f]
         if labels is not None:
             axis.set_ticks(range(len(labels)), [cut(str(label), 12) for label in labels])
-        note = f"\n({fixed} other features fixed at their median)" if fixed and axis is ax.xaxis else ""
+        note = (
+            f"\n({fixed} other features fixed at their median)"
+            if fixed and axis is ax.xaxis
+            else ""
+        )
         axis.set_label_text(cut(ruleset.columns.names[f], 44) + note).set_parse_math(False)
 
 
@@ -458,6 +612,7 @@ def draw_key(ax, ruleset, span):
     """What the colours mean: a legend above the axes for classes, a colour bar for numbers."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.lines import Line2D
+
     if span is not None:
         scale = ScalarMappable(cmap="cividis")
         scale.set_clim(*span)
@@ -465,9 +620,14 @@ def draw_key(ax, ruleset, span):
         label.set(text=cut(ruleset.target, 44), parse_math=False)
         return
     n = len(ruleset.classes)
-    marks = [Line2D([], [], ls="", marker="os^DvPX*"[c % 8], color=paint(c, n)) for c in range(min(n, 12))]
+    marks = [
+        Line2D([], [], ls="", marker="os^DvPX*"[c % 8], color=paint(c, n))
+        for c in range(min(n, 12))
+    ]
     names = [cut(str(label), 18) for label in ruleset.classes[:12]]
-    key = ax.legend(marks, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=8)
+    key = ax.legend(
+        marks, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=8
+    )
     for text in key.get_texts():
         text.set_parse_math(False)
 
@@ -475,29 +635,49 @@ def draw_key(ax, ruleset, span):
 def draw_regions(ax, ruleset, features, across, up, rest, span):
     """Cells coloured by who answers (3), outlines of all regions, numbers of the rules."""
     from matplotlib.collections import LineCollection
+
     Z = grid(ruleset, features, across, up, rest)
-    chosen, shape = ruleset.apply(Z), (len(up) - 1, len(across) - 1)
-    colour = paint(np.nan_to_num(told(ruleset, Z)), None if ruleset.classes is None else len(ruleset.classes), span)
+    chosen = ruleset.apply(Z)
+    shape = (len(up) - 1, len(across) - 1)
+    colour = paint(
+        np.nan_to_num(told(ruleset, Z)),
+        None if ruleset.classes is None else len(ruleset.classes),
+        span,
+    )
     colour[:, 3] = 0.4 * (chosen >= 0)  # where no rule answers the ground stays bare
     ground = ax.pcolormesh(across, up, colour.reshape(*shape, 4), zorder=0, gid="answers")
     ground.set_rasterized(True)  # as separate shapes the cells of an SVG would show seams
     ink = ax.xaxis.label.get_color()
     for r, rule in enumerate(ruleset.rules):
-        held, mine = ruleset.matches(Z)[:, r].reshape(shape), (chosen == r).reshape(shape)
+        held = ruleset.matches(Z)[:, r].reshape(shape)
+        mine = (chosen == r).reshape(shape)
         if rule.conditions and held.any():
-            lines = LineCollection(border(held, across, up), colors=ink, lw=1.3, capstyle="projecting", zorder=2)
+            lines = LineCollection(
+                border(held, across, up), colors=ink, lw=1.3, capstyle="projecting", zorder=2
+            )
             lines.set_gid(f"rule{r}")
             ax.add_collection(lines)
         if mine.any():
-            ax.text(*number_place(mine, across, up), str(r + 1), ha="center", va="center", fontsize=9, weight="bold",
-                    zorder=4, gid=f"number{r}", color="black",
-                    bbox=dict(boxstyle="circle,pad=0.2", fc="white", ec="black", lw=0.6, alpha=0.85))
+            ax.text(
+                *number_place(mine, across, up),
+                str(r + 1),
+                ha="center",
+                va="center",
+                fontsize=9,
+                weight="bold",
+                zorder=4,
+                gid=f"number{r}",
+                color="black",
+                bbox=dict(boxstyle="circle,pad=0.2", fc="white", ec="black", lw=0.6, alpha=0.85),
+            )
 
 
 def draw_cuts(ax, cuts, features, ruleset):
     """An ensemble's thresholds on the two features as thin lines; `cuts` holds two arrays, or one per column."""
     if len(cuts) not in (2, len(ruleset.columns.names)):
-        raise ValueError(f"cuts must hold two arrays of thresholds, or one per column, got {len(cuts)}")
+        raise ValueError(
+            f"cuts must hold two arrays of thresholds, or one per column, got {len(cuts)}"
+        )
     pair = cuts if len(cuts) == 2 else [cuts[f] for f in features]
     style = dict(color="0.4", lw=0.35, alpha=0.6, zorder=1)
     for k, (lines, place) in enumerate(zip((ax.axvline, ax.axhline), pair, strict=True)):
@@ -511,10 +691,12 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
-    X : table (n, d), a frame or encoded; the features not shown are fixed at their median (most frequent label).
+    X : table (n, d), a frame or encoded; the features not shown are fixed at their median (most
+    frequent label).
     y : labels or numbers (n,) that colour the rows.
     features : two columns by name or number; None: those whose plane is truest to the rows (5).
-    cuts : thresholds of an ensemble, one array for each of the two features or for every column; thin lines.
+    cuts : thresholds of an ensemble, one array for each of the two features or for every column;
+    thin lines.
     ax : matplotlib axes; None makes a figure.
 
     Returns
@@ -528,17 +710,24 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
         raise ValueError(f"y must have one entry per row of X ({len(Z)}), got {len(y)}")
     if ax is None:
         import matplotlib.pyplot as plt
+
         ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")[1]
     ends = [scale(ruleset, f, Z) for f in features]
     known = np.isfinite(Z[:, features]).all(axis=1)
-    ends = [(a, b) if ruleset.columns.categories[f] is not None else (a - 0.03 * (b - a), b + 0.03 * (b - a))
-            for f, (a, b) in zip(features, ends, strict=True)]
+    ends = [
+        (a, b)
+        if ruleset.columns.categories[f] is not None
+        else (a - 0.03 * (b - a), b + 0.03 * (b - a))
+        for f, (a, b) in zip(features, ends, strict=True)
+    ]
     across, up = (edges(ruleset, f, end) for f, end in zip(features, ends, strict=True))
     span = answer_span(ruleset, None if y is None or ruleset.classes is not None else y)
     draw_regions(ax, ruleset, features, across, up, typical(Z, ruleset.columns), span)
     if cuts is not None:
         draw_cuts(ax, cuts, features, ruleset)
-    draw_points(ax, Z[known][:, features], None if y is None else np.asarray(y)[known], ruleset, span)
+    draw_points(
+        ax, Z[known][:, features], None if y is None else np.asarray(y)[known], ruleset, span
+    )
     ax.set(xlim=ends[0], ylim=ends[1])
     name_axes(ax, ruleset, features, len(ruleset.columns.names) - 2)
     draw_key(ax, ruleset, span)
@@ -579,7 +768,8 @@ class Term:
 # %% ../../nbs/show/00_rule_plots.ipynb #show-terms-of
 def term_of(ruleset, feature, slope, curve, rows):
     """The `Term` of a feature from its slope and its curve (or None); rows (n, d) are those that the rule answers."""
-    labels, known = ruleset.columns.categories[feature], rows[np.isfinite(rows[:, feature]), feature]
+    labels = ruleset.columns.categories[feature]
+    known = rows[np.isfinite(rows[:, feature]), feature]
     if labels is not None:
         ends = -0.5, max(len(labels), 1) - 0.5
     elif len(known) and known.min() < known.max():
@@ -592,13 +782,17 @@ def term_of(ruleset, feature, slope, curve, rows):
 
 def terms_of(ruleset, r, k=0, Z=None):
     """The constant and the terms of rule number r (from 0), sum number k, the largest term first: equation (6)."""
-    leaf, d = ruleset.rules[r].leaf, len(ruleset.columns.names)
+    leaf = ruleset.rules[r].leaf
+    d = len(ruleset.columns.names)
     rows = np.empty((0, d)) if Z is None else Z[ruleset.apply(Z) == r]
     value, coef, curves = leaf.sums[k]
     slopes = dict(zip(leaf.features, coef, strict=True))
     bent = {curve.feature: curve for curve in curves if not curve.zero}
-    found = [term_of(ruleset, f, slopes.get(f, 0.0), bent.get(f), rows)
-             for f in dict.fromkeys(leaf.used) if slopes.get(f) or f in bent]
+    found = [
+        term_of(ruleset, f, slopes.get(f, 0.0), bent.get(f), rows)
+        for f in dict.fromkeys(leaf.used)
+        if slopes.get(f) or f in bent
+    ]
     u = np.linspace(0, 1, 101)
     found.sort(key=lambda term: -np.abs(term(u)).mean())
     return value + sum(term.slope * term.middle for term in found), tuple(found)
@@ -607,16 +801,22 @@ def terms_of(ruleset, r, k=0, Z=None):
 def places_of(terms, steps=240):
     """Places u (m,) between 0 and 1 at which to draw terms: evenly spaced, and on both sides of every bend or jump."""
     marks = np.concatenate([term.marks for term in terms] or [np.empty(0)])
-    return np.unique(np.clip(np.concatenate([np.linspace(0, 1, steps + 1), marks - 1e-9, marks + 1e-9]), 0, 1))
+    return np.unique(
+        np.clip(np.concatenate([np.linspace(0, 1, steps + 1), marks - 1e-9, marks + 1e-9]), 0, 1)
+    )
 
 
 def stacks(values):
     """The stacks S⁺ and S⁻, each (T + 1, m) from zero on, of the values (T, m) of T terms: equation (7)."""
     ground = np.zeros((1, values.shape[1]))
-    return tuple(np.vstack([ground, np.cumsum(side(values, 0.0), axis=0)]) for side in (np.maximum, np.minimum))
+    return tuple(
+        np.vstack([ground, np.cumsum(side(values, 0.0), axis=0)])
+        for side in (np.maximum, np.minimum)
+    )
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-key
-_HATCHES, _DASHES = ("", "///", "...", "xxx"), ("-", "--", "-.", ":")
+_HATCHES = ("", "///", "...", "xxx")
+_DASHES = ("-", "--", "-.", ":")
 
 
 def term_styles(ruleset):
@@ -632,7 +832,9 @@ def range_text(term, columns):
     if labels is not None:
         said = ", ".join(map(str, labels))
     else:
-        decimals = 2 - int(np.floor(np.log10(term.ends[1] - term.ends[0])))  # three digits of the range's length
+        decimals = 2 - int(
+            np.floor(np.log10(term.ends[1] - term.ends[0]))
+        )  # three digits of the range's length
         said = " – ".join(coarse(round(end, decimals) + 0.0) for end in term.ends)
     if term.curve is not None and not term.slope and columns.missing[term.feature]:
         said += f"; missing {term.curve.missing:+.3g}"
@@ -647,10 +849,21 @@ def draw_term_key(ax, handles, terms, columns, letters, n_left=0):
     for term in terms:
         name = cut(columns.names[term.feature], room - 1)
         lines = textwrap.wrap(f"{name}: {range_text(term, columns)}", room)
-        said.append("\n".join(lines[:2]) + "…" * (len(lines) > 2))
+        said.append("\n".join(lines[:2]) + ("…" if len(lines) > 2 else ""))
     title = f"{n_left} smaller terms are not drawn" if n_left else None
-    key = ax.legend(handles, said, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=n_columns, frameon=False,
-                    fontsize=7.5, title=title, title_fontsize=7.5, alignment="left", handlelength=1.6)
+    key = ax.legend(
+        handles,
+        said,
+        loc="upper left",
+        bbox_to_anchor=(0, -0.12),
+        ncols=n_columns,
+        frameon=False,
+        fontsize=7.5,
+        title=title,
+        title_fontsize=7.5,
+        alignment="left",
+        handlelength=1.6,
+    )
     for text in key.get_texts():
         text.set_parse_math(False)
 
@@ -678,18 +891,27 @@ def check_bands(bands, ruleset, sums):
     used = list(dict.fromkeys(ruleset.rules[sums[0][0]].leaf.used))
     known = {ruleset.columns.names[f] for f in used} | set(used)
     if isinstance(bands, dict) and set(bands) - known:
-        raise ValueError(f"bands must be of features of the equation, got {sorted(map(str, set(bands) - known))}")
+        raise ValueError(
+            f"bands must be of features of the equation, got {sorted(map(str, set(bands) - known))}"
+        )
     each = list(bands.values() if isinstance(bands, dict) else bands)
     if not isinstance(bands, dict) and len(each) != len(used):
-        raise ValueError(f"bands must hold one entry per feature of the equation ({len(used)}), got {len(each)}")
+        raise ValueError(
+            f"bands must hold one entry per feature of the equation ({len(used)}), got {len(each)}"
+        )
     if any(len(np.shape(band)) != 2 or len(band) not in (2, 3) for band in each):
-        raise ValueError("bands must hold places and half widths (2, m), or places, lower and upper ends (3, m)")
+        raise ValueError(
+            "bands must hold places and half widths (2, m), or places, lower and upper ends (3, m)"
+        )
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-terms
 def draw_stacked(ax, terms, styles):
     """The terms as stacked areas; returns a patch per term for the key."""
     from matplotlib.patches import Patch
-    u, ink, handles = places_of(terms), ax.xaxis.label.get_color(), []
+
+    u = places_of(terms)
+    ink = ax.xaxis.label.get_color()
+    handles = []
     over, under = stacks(np.array([term(u) for term in terms]).reshape(len(terms), len(u)))
     for k, term in enumerate(terms):
         colour, hatch = styles[term.feature]
@@ -702,10 +924,14 @@ def draw_stacked(ax, terms, styles):
 
 def draw_lines(ax, terms, styles, band):
     """The terms as lines in one picture, with what `band(term, u)` gives; returns a line per term for the key."""
-    u, handles = places_of(terms), []
+    u = places_of(terms)
+    handles = []
     for k, term in enumerate(terms):
-        colour, ends = styles[term.feature][0], band(term, u)
-        handles += ax.plot(u, term(u), color=colour, ls=_DASHES[k % 4], lw=1.8, gid=f"term{term.feature}")
+        colour = styles[term.feature][0]
+        ends = band(term, u)
+        handles += ax.plot(
+            u, term(u), color=colour, ls=_DASHES[k % 4], lw=1.8, gid=f"term{term.feature}"
+        )
         if ends is not None:
             ax.fill_between(u, *ends, color=colour, alpha=0.2, lw=0, gid=f"band{term.feature}")
     return handles
@@ -713,23 +939,34 @@ def draw_lines(ax, terms, styles, band):
 
 def draw_each(ax, term, columns, colour, band):
     """One term over the units of its feature: a line, or a bar per label; a diamond for what a gap gets."""
-    labels, f = columns.categories[term.feature], term.feature
+    labels = columns.categories[term.feature]
+    f = term.feature
     if labels is not None:
         u = (np.arange(term.n_labels) + 0.5) / term.n_labels
         ends = band(term, u)
         spread = None if ends is None else np.abs(np.array(ends) - term(u))
         ax.bar(term.places(u), term(u), 0.7, color=colour, yerr=spread, capsize=2, gid=f"term{f}")
-        ax.set_xticks(range(len(labels)), [cut(str(label), 10) for label in labels], parse_math=False)
+        ax.set_xticks(
+            range(len(labels)), [cut(str(label), 10) for label in labels], parse_math=False
+        )
     else:
         u = places_of([term])
-        x, ends = term.places(u), band(term, u)
+        x = term.places(u)
+        ends = band(term, u)
         ax.plot(x, term(u), color=colour, lw=1.8, gid=f"term{f}")
         if ends is not None:
             ax.fill_between(x, *ends, color=colour, alpha=0.25, lw=0, gid=f"band{f}")
     if term.curve is not None and not term.slope and columns.missing[f]:
         left, right = term.ends
-        ax.plot([right + 0.08 * (right - left)], [term.curve.missing], "D", color=colour, mfc="none", ms=4,
-                gid=f"missing{f}")
+        ax.plot(
+            [right + 0.08 * (right - left)],
+            [term.curve.missing],
+            "D",
+            color=colour,
+            mfc="none",
+            ms=4,
+            gid=f"missing{f}",
+        )
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-sums
 def chosen_sums(ruleset, expert=None, label=None):
@@ -738,7 +975,9 @@ def chosen_sums(ruleset, expert=None, label=None):
     whole = isinstance(expert, (int, np.integer)) and not isinstance(expert, bool)
     if not having or expert is not None and not (whole and expert - 1 in having):
         numbers = ", ".join(str(r + 1) for r in having) or "none: no rule has an equation"
-        raise ValueError(f"expert must be the number of a rule with an equation ({numbers}), got {expert!r}")
+        raise ValueError(
+            f"expert must be the number of a rule with an equation ({numbers}), got {expert!r}"
+        )
     classes = [label_of(c) for c in ruleset.classes or ()]
     if label is not None and label_of(label) not in classes:
         raise ValueError(f"label must be one of the classes {classes}, got {label!r}")
@@ -762,10 +1001,11 @@ def sum_name(ruleset, r, k):
 def title_lines(ruleset, r, k, constant, letters):
     """Over a picture of terms: which rule, and to what its terms are added."""
     said = rule_text(ruleset.rules[r], ruleset.columns) or ("otherwise" if r else "always")
-    bounds, begun = bounds_text(ruleset.leaves[r]), f"from {constant:.4g}"
+    bounds = bounds_text(ruleset.leaves[r])
+    begun = f"from {constant:.4g}"
     if ruleset.leaves[r].link == "softmax":
         begun = f"{sum_name(ruleset, r, k)}: {begun}"
-    begun += f", {bounds}" * bool(bounds)
+    begun += f", {bounds}" if bounds else ""
     return f"{cut(f'{r + 1}  {said}', letters)}\n{cut(begun, letters)}"
 
 
@@ -777,10 +1017,17 @@ def axes_for(ax, n, width, height):
             raise ValueError(f"ax must hold one axes per picture ({n}), got {len(axes)}")
         return axes
     import matplotlib.pyplot as plt
+
     n_columns = min(n, max(1, int(width // 2.4)))
     n_rows = -(-n // n_columns)
-    axes = plt.subplots(n_rows, n_columns, figsize=(width, height * n_rows), layout="constrained", sharey=True,
-                        squeeze=False)[1].ravel()
+    axes = plt.subplots(
+        n_rows,
+        n_columns,
+        figsize=(width, height * n_rows),
+        layout="constrained",
+        sharey=True,
+        squeeze=False,
+    )[1].ravel()
     for unused in axes[n:]:
         unused.remove()
     return axes[:n]
@@ -788,44 +1035,74 @@ def axes_for(ax, n, width, height):
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-sum
 def draw_sum(ax, ruleset, kind, bands, titled, r, k, constant, terms, n_left):
     """One picture of `plot_terms`: the terms of sum k of rule r, its title (or none), its axes' names, its key."""
+
     def band(term, u):
         return band_of(bands, term, ruleset, r, u)
-    styles, columns = term_styles(ruleset), ruleset.columns
+
+    styles = term_styles(ruleset)
+    columns = ruleset.columns
     letters = int((ax.get_window_extent().width / ax.figure.dpi + 0.2) * _LETTERS)
     ax.axhline(0.0, color=ax.xaxis.label.get_color(), lw=0.8, zorder=3)
     if kind == "each" and terms:
         draw_each(ax, terms[0], columns, styles[terms[0].feature][0], band)
         name = cut(columns.names[terms[0].feature], letters - 16)
-        note = "  (◇: missing)" * any("missing" in str(line.get_gid()) for line in ax.lines)
+        note = (
+            "  (◇: missing)" if any("missing" in str(line.get_gid()) for line in ax.lines) else ""
+        )
         ax.set_xlabel(name + note, fontsize=8, parse_math=False)
         ax.xaxis.get_offset_text().set_fontsize(7)
     elif kind != "each":
-        handles = draw_stacked(ax, terms, styles) if kind == "stacked" else draw_lines(ax, terms, styles, band)
+        handles = (
+            draw_stacked(ax, terms, styles)
+            if kind == "stacked"
+            else draw_lines(ax, terms, styles, band)
+        )
         draw_term_key(ax, handles, terms, columns, letters, n_left)
-        ax.set(xlim=(0, 1), xticks=(0, 0.5, 1), xticklabels=("lowest", "each over its range", "highest"))
+        ax.set(
+            xlim=(0, 1),
+            xticks=(0, 0.5, 1),
+            xticklabels=("lowest", "each over its range", "highest"),
+        )
         for tick, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
             tick.set_ha(side)
     ax.tick_params(labelsize=7.5)
     if titled:
-        ax.set_title(title_lines(ruleset, r, k, constant, letters), fontsize=8, loc="left", parse_math=False)
+        ax.set_title(
+            title_lines(ruleset, r, k, constant, letters), fontsize=8, loc="left", parse_math=False
+        )
     if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
         adds = "the score" if ruleset.leaves[r].link == "softmax" else sum_name(ruleset, r, k)
         ax.set_ylabel(f"adds to {cut(adds, 30)}", fontsize=8, parse_math=False)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-terms
-def plot_terms(rules, expert=None, X=None, ax=None, *, kind="stacked", label=None, bands=None, most=8, width=None):
+def plot_terms(
+    rules,
+    expert=None,
+    X=None,
+    ax=None,
+    *,
+    kind="stacked",
+    label=None,
+    bands=None,
+    most=8,
+    width=None,
+):
     """Draw what each feature adds to the equation of a rule: stacked areas (7), lines, or each term by itself (6).
 
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
-    expert : number of a rule from 1, as in the texts; None: every rule that has an equation, a picture each.
-    X : the training table (n, d), for ranges and means of the rows that the rule answers; without it, the breaks'.
+    expert : number of a rule from 1, as in the texts; None: every rule that has an equation, a
+    picture each.
+    X : the training table (n, d), for ranges and means of the rows that the rule answers; without
+    it, the breaks'.
     ax : matplotlib axes, or an array of them, one per picture; None makes a figure.
     kind : "stacked", "lines" (in one picture), or "each" (a picture per term, in its own units).
     label : a class, where classes have a sum each; None: all.
-    bands : dict of feature (name or number) to a band, or a list in the order of the equation; a band is an array
-        (2, m), places and half widths, or (3, m), places, lower and upper ends. For one sum; "lines" and "each".
+    bands : dict of feature (name or number) to a band, or a list in the order of the equation; a
+    band is an array
+        (2, m), places and half widths, or (3, m), places, lower and upper ends. For one sum;
+        "lines" and "each".
     most : how many terms to draw, the largest by mean absolute value.
     width : inches, if `ax` is None.
 
@@ -834,10 +1111,13 @@ def plot_terms(rules, expert=None, X=None, ax=None, *, kind="stacked", label=Non
     The axes; an array of them if there are several pictures.
     """
     ruleset = ruleset_of(rules)
-    Z, sums = None if X is None else encode(X, ruleset.columns), chosen_sums(ruleset, expert, label)
+    Z = None if X is None else encode(X, ruleset.columns)
+    sums = chosen_sums(ruleset, expert, label)
     if kind not in ("stacked", "lines", "each") or kind == "stacked" and bands is not None:
         wanted = "'stacked' (without bands), 'lines' or 'each'"
-        raise ValueError(f"kind must be {wanted}, got {kind!r}{' with bands' * (bands is not None)}")
+        raise ValueError(
+            f"kind must be {wanted}, got {kind!r}{' with bands' * (bands is not None)}"
+        )
     check_bands(bands, ruleset, sums)
     drawn = []
     for r, k in sums:
@@ -845,7 +1125,11 @@ def plot_terms(rules, expert=None, X=None, ax=None, *, kind="stacked", label=Non
         groups = [(term,) for term in terms[:most]] or [()] if kind == "each" else [terms[:most]]
         drawn += [(r, k, constant, group, max(0, len(terms) - most)) for group in groups]
     wide = width or min(6.4, 4.2 if len(drawn) == 1 else 3.2 * len(drawn))
-    axes = axes_for(ax, len(drawn), wide, 2.1 if kind == "each" else 2.5 + 0.16 * max(len(g[3]) for g in drawn))
+    axes = axes_for(
+        ax, len(drawn), wide, 2.1 if kind == "each" else 2.5 + 0.16 * max(len(g[3]) for g in drawn)
+    )
     for one, parts, before in zip(axes, drawn, [((),), *drawn], strict=False):
-        draw_sum(one, ruleset, kind, bands, before[:2] != parts[:2], *parts)  # the first of a sum's pictures names it
+        draw_sum(
+            one, ruleset, kind, bands, before[:2] != parts[:2], *parts
+        )  # the first of a sum's pictures names it
     return axes[0] if len(axes) == 1 else axes

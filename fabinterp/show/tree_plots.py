@@ -25,10 +25,31 @@ from math import inf, isfinite, isnan
 import numpy as np
 
 from ..fab.engine import fab
-from ..rules.core import (Extent, RuleSet, Tree, bounds_text, encode, extents, is_categorical, paths, plain,
-                             labels_of, set_text, sum_text)
-from .rule_plots import (answer_lines, coarse, cut, leaf_colours, paint, short, sum_name, terms_of,
-                            write)
+from fabinterp.rules.core import (
+    Extent,
+    RuleSet,
+    Tree,
+    bounds_text,
+    encode,
+    extents,
+    is_categorical,
+    paths,
+    plain,
+    labels_of,
+    set_text,
+    sum_text,
+)
+from fabinterp.show.rule_plots import (
+    answer_lines,
+    coarse,
+    cut,
+    leaf_colours,
+    paint,
+    short,
+    sum_name,
+    terms_of,
+    write,
+)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-text
 _LINE = 0.155  # inches from one line of text to the next, at 8 points
@@ -41,17 +62,28 @@ def text_width(text, size=8, weight="normal"):
         return 0.0
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
-    return text_to_path.get_text_width_height_descent(text, FontProperties(size=size, weight=weight), False)[0] / 72
+
+    return (
+        text_to_path.get_text_width_height_descent(
+            text, FontProperties(size=size, weight=weight), False
+        )[0]
+        / 72
+    )
 
 
 def fitted(text, room, most=1, size=8, weight="normal"):
     """A text in at most `most` lines of at most `room` inches each; what is too long loses its middle."""
     if not re.sub("[\u2068\u2069]", "", text := str(text)).isprintable() or "\u2068" not in text:
-        text = cut(text, inf)  # else it is plain already, and its marks keep names of different scripts apart
+        text = cut(
+            text, inf
+        )  # else it is plain already, and its marks keep names of different scripts apart
     mean = text_width(text[:100], size, weight) / len(text[:100])
     for letters in range(int(1.3 * room / max(mean, 0.02)) + 1, 0, -1):
-        lines, less = textwrap.wrap(text, letters), most * letters
-        while len(lines) > most and 2 * less > most * letters:  # words leave room at the ends of lines
+        lines = textwrap.wrap(text, letters)
+        less = most * letters
+        while (
+            len(lines) > most and 2 * less > most * letters
+        ):  # words leave room at the ends of lines
             lines = textwrap.wrap(cut(text, less), letters)
             less -= 1
         if len(lines) <= most and all(text_width(line, size, weight) <= room for line in lines):
@@ -62,18 +94,20 @@ def fitted(text, room, most=1, size=8, weight="normal"):
 def tidy(children, sizes, gap=0.1):
     """Places (m,) across, so that no two of one level overlap and each node stands over the middle of its children.
 
-    `children`: per node those below it; the root is the first, every other node comes after its parent. `sizes`: how
-    much room across each node needs. Equation (S1).
+    `children`: per node those below it; the root is the first, every other node comes after its
+    parent. `sizes`: how much room across each node needs. Equation (S1).
     """
-    offset, outlines = np.zeros(len(sizes)), {}
+    offset = np.zeros(len(sizes))
+    outlines = {}
     for k in reversed(range(len(sizes))):
-        near, far = [], []  # outline of what stands below k so far, level by level
+        near = []  # outline of what stands below k so far, level by level
+        far = []
         for child in children[k]:
             low, high = outlines.pop(child)
             shift = max((b - a for b, a in zip(far, low, strict=False)), default=-inf) + gap
             offset[child] = shift if far else 0.0
-            near += [a + offset[child] for a in low[len(near):]]
-            far = [b + offset[child] for b in high] + far[len(high):]
+            near += [a + offset[child] for a in low[len(near) :]]
+            far = [b + offset[child] for b in high] + far[len(high) :]
         middle = (offset[children[k][0]] + offset[children[k][-1]]) / 2 if children[k] else 0.0
         offset[list(children[k])] -= middle
         half = sizes[k] / 2
@@ -92,14 +126,17 @@ def tree_in(model):
     if not isinstance(found, Tree) and callable(getattr(model, "to_tree", None)):
         found = model.to_tree()
     if not isinstance(found, Tree):
-        raise TypeError("tree must be a rules.Tree or a fitted estimator that has tree_ or to_tree, "
-                        f"got {type(model).__name__}")
+        raise TypeError(
+            "tree must be a rules.Tree or a fitted estimator that has tree_ or to_tree, "
+            f"got {type(model).__name__}"
+        )
     return found
 
 
 def in_order(tree):
     """The nodes of a tree from the top, those that answer no before those that answer yes, as its rules are ordered."""
-    order, waiting = [], [0]
+    order = []
+    waiting = [0]
     while waiting:
         k = waiting.pop()
         order.append(k)
@@ -120,7 +157,9 @@ def levels_of(tree, order):
 def numbered(tree, order):
     """The leaves that a row can reach, each with the number (from 0) of its rule in `tree.rules()`."""
     way = paths(tree)
-    ends = [k for k in order if tree.splits[k] is None and extents(way[k], tree.columns) is not None]
+    ends = [
+        k for k in order if tree.splits[k] is None and extents(way[k], tree.columns) is not None
+    ]
     return {k: r for r, k in enumerate(ends)}
 
 
@@ -154,7 +193,9 @@ def question_parts(split, columns):
     (e,) = merged
     if is_categorical(e, columns) and not e.empty:
         admitted, rejected = labels_of(e, columns)
-        return plain(columns.names[e.features[0]]), set_text("", admitted, rejected).strip() if admitted else "is new"
+        return plain(columns.names[e.features[0]]), set_text(
+            "", admitted, rejected
+        ).strip() if admitted else "is new"
     return sum_text(e.features, e.coef, columns, short), bounds_of(e)
 
 
@@ -172,8 +213,16 @@ def short_text(conditions, columns):
     said = []
     for e in extents(conditions, columns) or ():
         labelled = is_categorical(e, columns)
-        name = plain(columns.names[e.features[0]]) if labelled else sum_text(e.features, e.coef, columns, short)
-        said.append(set_text(name, *labels_of(e, columns)) if labelled and not e.empty else f"{name} {bounds_of(e)}")
+        name = (
+            plain(columns.names[e.features[0]])
+            if labelled
+            else sum_text(e.features, e.coef, columns, short)
+        )
+        said.append(
+            set_text(name, *labels_of(e, columns))
+            if labelled and not e.empty
+            else f"{name} {bounds_of(e)}"
+        )
     return " and ".join(said)
 
 
@@ -182,7 +231,9 @@ def side_words(split, columns):
     (*_, e) = extents(((split, True),), columns) or (None,)
     asks_for_gaps = e is None or e.empty or e == Extent(e.features, e.coef, missing=False)
     gaps = any(columns.missing[f] for f in split.features) and not asks_for_gaps
-    return "no" + " ◇" * (gaps and not split.missing), "yes" + " ◇" * (gaps and split.missing)
+    return "no" + (" ◇" if gaps and not split.missing else ""), "yes" + (
+        " ◇" if gaps and split.missing else ""
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-box
 @dataclass(frozen=True)
@@ -200,17 +251,26 @@ class Box:
     height: float = 0.0
 
 
-_PICTURE, _CURVE = 0.6, (0.45, 0.2)  # inches: the least width of a bar or line; width and height of a small curve
+_PICTURE = 0.6  # inches: the least width of a bar or line; width and height of a small curve
+_CURVE = (0.45, 0.2)
 
 
 def boxed(box):
     """The box with its size: its widest line and a margin, all lines, its small curves and its picture."""
     weight = "bold" if box.kind == "leaf" else "normal"
-    room = [text_width(line, 8, weight) for line in box.lines] + [text_width(text, 7) for text in box.small]
+    room = [text_width(line, 8, weight) for line in box.lines] + [
+        text_width(text, 7) for text in box.small
+    ]
     room += [text_width(name, 7) + _CURVE[0] + 0.06 for name in box.names]
     room[0] += text_width(box.number, 6) + 0.08 * bool(box.number)
-    wide = {"": max(room), "below": max(*room, _PICTURE), "beside": max(room) + _PICTURE + 0.1}[box.picture]
-    tall = _LINE * (len(box.lines) + len(box.small)) + _CURVE[1] * len(box.names) + 0.15 * (box.picture == "below")
+    wide = {"": max(room), "below": max(*room, _PICTURE), "beside": max(room) + _PICTURE + 0.1}[
+        box.picture
+    ]
+    tall = (
+        _LINE * (len(box.lines) + len(box.small))
+        + _CURVE[1] * len(box.names)
+        + 0.15 * (box.picture == "below")
+    )
     return replace(box, width=wide + 0.16, height=tall + 0.08 + 0.04 * bool(box.names))
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-boxes
@@ -220,7 +280,7 @@ def question_box(k, tree, room, small=""):
     lines = fitted(f"{about} {what}?", 10 * room)
     if text_width(lines[0]) > room:
         lines = (*fitted(about, room, 4), *fitted(f"{what}?", room, 3))
-    return boxed(Box(k, "question", lines, (small,) * bool(small)))
+    return boxed(Box(k, "question", lines, ((small,) if small else ())))
 
 
 def stub_box(k, n_leaves, weight, room):
@@ -242,15 +302,19 @@ def leaf_box(k, ruleset, r, terms, room, picture="below"):
     said, counted = answer_lines(rule, ruleset, r + 1)
     if not rule.leaf.has_equation:
         small = fitted(counted, room, 2, 7) if counted else ()
-        return boxed(Box(k, "leaf", fitted(said, room, 2, weight="bold"), small, (), picture, str(r + 1)))
+        return boxed(
+            Box(k, "leaf", fitted(said, room, 2, weight="bold"), small, (), picture, str(r + 1))
+        )
     said = "scores" if rule.leaf.link == "softmax" else f"from {terms.constants[0]:.4g}"
     if rule.leaf.link == "logit":
         said = f"{sum_name(ruleset, r, 0)} {said}"
-    more = f"and {terms.n_left} smaller term{'s' * (terms.n_left > 1)}" * bool(terms.n_left)
+    more = f"and {terms.n_left} smaller term{'s' * (terms.n_left > 1)}" if terms.n_left else ""
     notes = [text for text in (bounds_text(rule.leaf), counted, more) if text]
     small = tuple(line for text in notes for line in fitted(text, room, 2, 7))
     names = tuple(fitted(ruleset.columns.names[f], room - 0.5, size=7)[0] for f in terms.features)
-    return boxed(Box(k, "leaf", fitted(said, room, 2, weight="bold"), small, names, number=str(r + 1)))
+    return boxed(
+        Box(k, "leaf", fitted(said, room, 2, weight="bold"), small, names, number=str(r + 1))
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-terms
 @dataclass(frozen=True)
@@ -266,13 +330,17 @@ class LeafTerms:
 def leaf_terms(ruleset, r, Z, most=3):
     """The `LeafTerms` of rule number r (from 0), its `most` largest terms."""
     sums = [terms_of(ruleset, r, k, Z) for k in range(len(ruleset.rules[r].leaf.sums))]
-    terms, size, u = {}, {}, np.linspace(0, 1, 41)
+    terms = {}
+    size = {}
+    u = np.linspace(0, 1, 41)
     for k, (_, found) in enumerate(sums):
         for term in found:
             terms.setdefault(term.feature, []).append((k, term))
             size[term.feature] = size.get(term.feature, 0.0) + float(np.abs(term(u)).mean())
     largest = sorted(size, key=lambda f: -size[f])
-    return LeafTerms(tuple(c for c, _ in sums), tuple(largest[:most]), terms, max(0, len(largest) - most))
+    return LeafTerms(
+        tuple(c for c, _ in sums), tuple(largest[:most]), terms, max(0, len(largest) - most)
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sketch
 @dataclass(frozen=True, eq=False)
@@ -297,38 +365,51 @@ def sketch_of(model, X=None, y=None):
     numbers = numbered(tree, order)
     Z = None if X is None else encode(X, tree.columns)
     if y is not None and (Z is None or len(y) != len(Z)):
-        raise ValueError(f"y must have one entry per row of X ({0 if Z is None else len(Z)}), got {len(y)}")
+        raise ValueError(
+            f"y must have one entry per row of X ({0 if Z is None else len(Z)}), got {len(y)}"
+        )
     said = None if isinstance(model, Tree) else getattr(model, "rules_", None)
     weight = row_counts(tree, order, numbers, Z, said)
     rules = tree.rules()
-    rules = replace(rules, rules=tuple(replace(rules.rules[r], support=weight[k]) for k, r in numbers.items()))
+    rules = replace(
+        rules, rules=tuple(replace(rules.rules[r], support=weight[k]) for k, r in numbers.items())
+    )
     having = [(k, r) for k, r in numbers.items() if rules.rules[r].leaf.has_equation]
     terms = {k: leaf_terms(rules, r, Z) for k, r in having}
     span, spread = spans_of(tree, numbers, Z, y) if tree.classes is None else (None, {})
-    return Sketch(tree, order, numbers, rules, weight, count_leaves(tree, order), terms, span, spread)
+    return Sketch(
+        tree, order, numbers, rules, weight, count_leaves(tree, order), terms, span, spread
+    )
 
 
 def spans_of(tree, numbers, Z, y):
     """The ends of the leaves' common scale, and per leaf the 10 % and 90 % points of the y of its rows."""
-    told, spread = [tree.leaves[k].constant for k in numbers if not tree.leaves[k].has_equation], {}
+    told = [tree.leaves[k].constant for k in numbers if not tree.leaves[k].has_equation]
+    spread = {}
     if y is not None:
-        y, at = np.asarray(y, dtype=float), tree.apply(Z)
-        spread = {k: tuple(np.quantile(y[at == k], (0.1, 0.9)).tolist()) for k in np.unique(at).tolist()}
+        y = np.asarray(y, dtype=float)
+        at = tree.apply(Z)
+        spread = {
+            k: tuple(np.quantile(y[at == k], (0.1, 0.9)).tolist()) for k in np.unique(at).tolist()
+        }
     told += [end for ends in spread.values() for end in ends]
     return (min(told, default=0.0), max(told, default=1.0)), spread
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-depth
-_MOST_LEAVES, _MOST_ENDS = 64, 32  # a larger tree is cut at the depth where it has so many ends
+_MOST_LEAVES = 64  # a larger tree is cut at the depth where it has so many ends
+_MOST_ENDS = 32
 
 
 def cut_at(sketch, max_depth=None):
     """The nodes (m,) bool below which nothing is drawn: those `max_depth` questions down, if they ask any more.
 
-    None: a tree of up to 64 leaves is drawn whole; a larger one as deep as there are at most 32 ends.
+    None: a tree of up to 64 leaves is drawn whole; a larger one as deep as there are at most 32
+    ends.
     """
     if max_depth is not None and not (isinstance(max_depth, (int, np.integer)) and max_depth >= 0):
         raise ValueError(f"max_depth must be None or a whole number from 0, got {max_depth!r}")
-    level, asks = levels_of(sketch.tree, sketch.order), sketch.tree.yes >= 0
+    level = levels_of(sketch.tree, sketch.order)
+    asks = sketch.tree.yes >= 0
     depth = int(level.max()) if max_depth is None else max_depth
     if max_depth is None and sketch.n_below[0] > _MOST_LEAVES:
         ends = [np.sum(level == d) + np.sum(~asks & (level < d)) for d in range(depth + 1)]
@@ -339,11 +420,16 @@ def cut_at(sketch, max_depth=None):
 def boxes_of(sketch, stop, room, picture="below", chance=None):
     """The boxes to draw, from the top; per box the places of its children, and the word on the way to it.
 
-    `stop` (m,) bool: nodes below which nothing is drawn. `room` (m,) inches: how wide their texts may be. `chance`
-    (m,): what is said of each question, if anything.
+    `stop` (m,) bool: nodes below which nothing is drawn. `room` (m,) inches: how wide their texts
+    may be. `chance` (m,): what is said of each question, if anything.
     """
-    tree, words, hidden, place = sketch.tree, {0: ""}, set(), {}
-    boxes, sides, children = [], [], []
+    tree = sketch.tree
+    words = {0: ""}
+    hidden = set()
+    place = {}
+    boxes = []
+    sides = []
+    children = []
     for k in sketch.order:
         below = [] if tree.splits[k] is None else [int(tree.no[k]), int(tree.yes[k])]
         if k in hidden or stop[k]:
@@ -352,11 +438,17 @@ def boxes_of(sketch, stop, room, picture="below", chance=None):
             continue
         place[k] = len(boxes)
         if not below:
-            boxes.append(leaf_box(k, sketch.rules, sketch.numbers.get(k), sketch.terms.get(k), room[k], picture))
+            boxes.append(
+                leaf_box(
+                    k, sketch.rules, sketch.numbers.get(k), sketch.terms.get(k), room[k], picture
+                )
+            )
         elif stop[k]:
             boxes.append(stub_box(k, sketch.n_below[k], sketch.weight[k], room[k]))
         else:
-            boxes.append(question_box(k, tree, room[k], "" if chance is None else f"{100 * chance[k]:.3g} %"))
+            boxes.append(
+                question_box(k, tree, room[k], "" if chance is None else f"{100 * chance[k]:.3g} %")
+            )
             words |= dict(zip(below, side_words(tree.splits[k], tree.columns), strict=True))
         sides.append(words[k])
     for box in boxes:
@@ -386,14 +478,17 @@ _GAP = 0.1  # inches between neighbours, and between the picture and the edge of
 def planned(boxes, children, sides, layout):
     """The `Plan` of boxes, growing "down" or to the "right": equations (S1), (S2)."""
     down = layout == "down"
-    wide, high = np.array([b.width for b in boxes]), np.array([b.height for b in boxes])
+    wide = np.array([b.width for b in boxes])
+    high = np.array([b.height for b in boxes])
     word = np.array([text_width(side, 7) + 0.06 * bool(side) for side in sides])
     across = np.maximum(wide, word) if down else np.maximum(high, 0.16)
     lead = np.array([0.14 * bool(side) for side in sides]) if down else word
-    place, level = tidy(children, across, _GAP) + _GAP, np.zeros(len(boxes), int)
+    place = tidy(children, across, _GAP) + _GAP
+    level = np.zeros(len(boxes), int)
     for k, below in enumerate(children):
         level[below] = level[k] + 1
-    starts, ends = [_GAP], []
+    starts = [_GAP]
+    ends = []
     for d in range(level.max() + 1):
         here = level == d
         lead[here] = lead[here].max()
@@ -403,21 +498,39 @@ def planned(boxes, children, sides, layout):
     left, top = (place - wide / 2, along) if down else (along, place - high / 2)
     ways = [()] * len(boxes)
     for k, below in enumerate(children):
-        begin, end = along[k] + (high if down else wide)[k], ends[level[k]]
+        begin = along[k] + (high if down else wide)[k]
+        end = ends[level[k]]
         for c in below:
             stop = starts[level[c]] + (0.0 if down else lead[c] - word[c])
-            line = ((place[k], begin), (place[k], end), (place[c], starts[level[c]]), (place[c], stop))
+            line = (
+                (place[k], begin),
+                (place[k], end),
+                (place[c], starts[level[c]]),
+                (place[c], stop),
+            )
             ways[c] = tuple(line if down else ((b, a) for a, b in line))
     size = float((place + across / 2).max()) + _GAP, ends[-1] + _GAP
     width, height = size if down else size[::-1]
-    return Plan(tuple(boxes), tuple(map(tuple, children)), tuple(sides), tuple(left.tolist()), tuple(top.tolist()),
-                tuple(ways), layout, width, height)
+    return Plan(
+        tuple(boxes),
+        tuple(map(tuple, children)),
+        tuple(sides),
+        tuple(left.tolist()),
+        tuple(top.tolist()),
+        tuple(ways),
+        layout,
+        width,
+        height,
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-outline
 def outlined(boxes, children, sides):
     """The `Plan` of boxes one below the other, each level a step further to the right: equation (S3)."""
     word = [text_width(side, 7) for side in sides]
-    step, left, top, y = max(word) + 0.2, [_GAP] * len(boxes), [], _GAP
+    step = max(word) + 0.2
+    left = [_GAP] * len(boxes)
+    top = []
+    y = _GAP
     for k, below in enumerate(children):
         top.append(y)
         y += boxes[k].height + 0.07
@@ -426,11 +539,21 @@ def outlined(boxes, children, sides):
     ways = [()] * len(boxes)
     for k, below in enumerate(children):
         for c in below:
-            x, middle = left[k] + 0.08, top[c] + boxes[c].height / 2
+            x = left[k] + 0.08
+            middle = top[c] + boxes[c].height / 2
             ways[c] = (x, top[k] + boxes[k].height), (x, middle), (left[c] - word[c] - 0.06, middle)
     wide = max(x + box.width for x, box in zip(left, boxes, strict=True)) + _GAP
-    return Plan(tuple(boxes), tuple(map(tuple, children)), tuple(sides), tuple(left), tuple(top), tuple(ways),
-                "outline", wide, y + 0.03)
+    return Plan(
+        tuple(boxes),
+        tuple(map(tuple, children)),
+        tuple(sides),
+        tuple(left),
+        tuple(top),
+        tuple(ways),
+        "outline",
+        wide,
+        y + 0.03,
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan-of
 _PAGE = 7.2  # inches, how wide a picture may be where nobody says
@@ -439,12 +562,24 @@ _PAGE = 7.2  # inches, how wide a picture may be where nobody says
 def plans_for(sketch, stop, page, layout=None, chance=None, narrow=True):
     """All `Plan`s of a tree for a page that wide, the best first; `narrow`: with narrower boxes, too."""
     for room in (1.35, 1.1, 0.9, 0.75) if narrow else (1.35,):
-        for one in ("down", "right") if layout is None else (layout,) * (layout != "outline"):
-            parts = boxes_of(sketch, stop, np.full(len(stop), room), "below" if one == "down" else "beside", chance)
+        for one in (
+            ("down", "right") if layout is None else ((layout,) if layout != "outline" else ())
+        ):
+            parts = boxes_of(
+                sketch,
+                stop,
+                np.full(len(stop), room),
+                "below" if one == "down" else "beside",
+                chance,
+            )
             yield planned(*parts, one)
     if layout in (None, "outline"):
-        left = page - 0.3 - 0.45 * levels_of(sketch.tree, sketch.order)  # about what the steps leave of the width
-        room = np.where(sketch.tree.yes < 0, np.clip(left - _PICTURE, 0.75, 1.35), np.clip(left, 0.75, 2.2))
+        left = (
+            page - 0.3 - 0.45 * levels_of(sketch.tree, sketch.order)
+        )  # about what the steps leave of the width
+        room = np.where(
+            sketch.tree.yes < 0, np.clip(left - _PICTURE, 0.75, 1.35), np.clip(left, 0.75, 2.2)
+        )
         yield outlined(*boxes_of(sketch, stop, room, "beside", chance))
 
 
@@ -452,12 +587,15 @@ def plan_of(sketch, stop, size=(None, inf), layout=None, chance=None):
     """The first `Plan` that fits the size (width, height) in inches, or the one that must shrink least."""
     if layout not in (None, "down", "right", "outline"):
         raise ValueError(f"layout must be None, 'down', 'right' or 'outline', got {layout!r}")
-    page, tall = _PAGE if size[0] is None else size[0], size[1]
-    best, most = None, 0.0
+    page = _PAGE if size[0] is None else size[0]
+    tall = size[1]
+    best = None
+    most = 0.0
     for plan in plans_for(sketch, stop, page, layout, chance, size[0] is not None):
         shrink = min(1.0, page / plan.width, tall / plan.height)
         if shrink > most:
-            best, most = plan, shrink
+            best = plan
+            most = shrink
         if shrink == 1.0:
             break
     return best
@@ -470,10 +608,12 @@ def canvas(ax, width, height, page=None):
     """
     if ax is None:
         import matplotlib.pyplot as plt
+
         page = width if page is None else page
         ax = plt.figure(figsize=(page, height * min(1.0, page / width))).add_axes((0, 0, 1, 1))
     box = ax.get_window_extent()
-    wide, tall = box.width / ax.figure.dpi, box.height / ax.figure.dpi
+    wide = box.width / ax.figure.dpi
+    tall = box.height / ax.figure.dpi
     shrink = min(1.0, wide / width, tall / height)
     rest = (wide / shrink - width) / 2
     ax.set(xlim=(-rest, width + rest), ylim=(tall / shrink, 0))
@@ -489,6 +629,7 @@ def ink_of(ax):
 def bar(ax, x, y, wide, high, colour, gid, **style):
     """A rectangle from its top left corner."""
     from matplotlib.patches import Rectangle
+
     style = {"facecolor": colour, "linewidth": 0.0} | style
     ax.add_patch(Rectangle((x, y), wide, high, gid=gid, **style))
 
@@ -496,13 +637,22 @@ def bar(ax, x, y, wide, high, colour, gid, **style):
 def notes_of(sketch, plan, target):
     """What the marks of a picture mean, in a sentence each; only of marks that are there."""
     ends = [box.node for box in plan.boxes if box.kind == "leaf" and box.picture]
-    notes = ["◇: where the value is missing, too"] * any("◇" in side for side in plan.sides)
+    notes = (
+        ["◇: where the value is missing, too"] if any("◇" in side for side in plan.sides) else []
+    )
     if ends and sketch.span is not None and sketch.span[0] < sketch.span[1]:
         low, high = map(coarse, sketch.span)
-        spread = f"; wide bar: the middle 80 % of {plain(target)}" * bool(sketch.spread)
+        spread = f"; wide bar: the middle 80 % of {plain(target)}" if sketch.spread else ""
         notes.append(f"line in a leaf: from {low} to {high}, with the answer{spread}")
     if any(box.names for box in plan.boxes):
-        size = max((np.abs(values).max() for k in sketch.terms for values in curve_values(sketch.terms[k])), default=0)
+        size = max(
+            (
+                np.abs(values).max()
+                for k in sketch.terms
+                for values in curve_values(sketch.terms[k])
+            ),
+            default=0,
+        )
         notes.append(f"curve: what a feature adds over its range, within ±{coarse(size)}")
     return notes
 
@@ -515,12 +665,15 @@ def curve_values(terms, steps=41):
 
 def key_places(labels, room, size=7):
     """Where the entries of a key stand, (x, row, text) each, in rows of `room` inches."""
-    x, row, places = 0.0, 0, []
+    x = 0.0
+    row = 0
+    places = []
     for label in labels:
         (text,) = fitted(label, min(room - 0.2, 1.6), 1, size)
         step = text_width(text, size) + 0.32
         if x and x + step > room:
-            x, row = 0.0, row + 1
+            x = 0.0
+            row = row + 1
         places.append((x, row, text))
         x += step
     return places
@@ -528,7 +681,8 @@ def key_places(labels, room, size=7):
 
 def draw_notes(ax, notes, places, top, n_classes, shrink):
     """The key of the classes and the notes, from `top` inches downwards."""
-    left, below = 0.1, top + 0.14 * (1 + places[-1][1] if places else 0)
+    left = 0.1
+    below = top + 0.14 * (1 + places[-1][1] if places else 0)
     for c, (x, row, text) in enumerate(places):
         bar(ax, left + x, top + 0.14 * row, 0.1, 0.1, paint(c, n_classes), f"key{c}")
         write(ax, left + x + 0.14, top + 0.14 * row + 0.05, text, 7 * shrink)
@@ -547,56 +701,121 @@ def draw_balance(ax, shares, place, wide, name):
 
 def draw_number(ax, number, span, spread, place, wide, colour, name):
     """A number on the leaves' common scale, and the spread (low, high) of its rows as a bar; None: unknown."""
-    (x, y), (low, high) = place, span
-    at = [x + wide * ((v - low) / (high - low) if high > low else 0.5) for v in (number, *(spread or ()))]
+    (x, y) = place
+    (low, high) = span
+    at = [
+        x + wide * ((v - low) / (high - low) if high > low else 0.5)
+        for v in (number, *(spread or ()))
+    ]
     ax.plot([x, x + wide], [y + 0.04] * 2, color="0.6", lw=0.8, gid=f"{name}:scale", zorder=1)
     if spread:
         bar(ax, at[1], y, max(at[2] - at[1], 0.01), 0.08, colour, f"{name}:spread", zorder=2)
-    ax.plot([at[0]] * 2, [y - 0.02, y + 0.1], color=ink_of(ax), lw=1.6, gid=f"{name}:answer", zorder=3)
+    ax.plot(
+        [at[0]] * 2, [y - 0.02, y + 0.1], color=ink_of(ax), lw=1.6, gid=f"{name}:answer", zorder=3
+    )
 
 
 def draw_curves(ax, terms, names, size, place, wide, shrink, colours, name):
     """What the largest terms of an equation add: a name and a small curve each; `size` is half the height's range."""
     x, y = place
-    begin, tall = x + wide - _CURVE[0], 0.42 * _CURVE[1]
+    begin = x + wide - _CURVE[0]
+    tall = 0.42 * _CURVE[1]
     for f, values, said in zip(terms.features, curve_values(terms), names, strict=True):
         write(ax, x, y, said, 7 * shrink, gid=f"{name}:name{f}")
         ax.plot([begin, begin + _CURVE[0]], [y, y], color="0.6", lw=0.6, zorder=1)
         for (k, _), row in zip(terms.terms[f], values, strict=True):
             u = np.linspace(begin, begin + _CURVE[0], len(row))
-            ax.plot(u, y - tall * row / (size or 1.0), color=colours[k], lw=1.3, gid=f"{name}:term{f}", zorder=2)
+            ax.plot(
+                u,
+                y - tall * row / (size or 1.0),
+                color=colours[k],
+                lw=1.3,
+                gid=f"{name}:term{f}",
+                zorder=2,
+            )
         y += _CURVE[1]
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-box
 def draw_leaf(ax, box, sketch, place, colours, size, shrink):
     """What stands below the words of a leaf; `colours`: of the leaf and of each sum, `size` that of the curves."""
-    k, (x, y), wide = box.node, place, box.width - 0.16
-    leaf, name = sketch.tree.leaves[k], f"leaf{k}"
+    k = box.node
+    (x, y) = place
+    wide = box.width - 0.16
+    leaf = sketch.tree.leaves[k]
+    name = f"leaf{k}"
     if box.picture == "beside":
-        x, y, wide = x + wide - _PICTURE, y - _LINE / 2 - 0.06, _PICTURE
+        x = x + wide - _PICTURE
+        y = y - _LINE / 2 - 0.06
+        wide = _PICTURE
     if box.names:
-        draw_curves(ax, sketch.terms[k], box.names, size, (x, y + 0.05), wide, shrink, colours[1], name)
+        draw_curves(
+            ax, sketch.terms[k], box.names, size, (x, y + 0.05), wide, shrink, colours[1], name
+        )
     elif box.picture and sketch.tree.classes is not None:
         draw_balance(ax, leaf.value, (x, y), wide, name)
     elif box.picture:
-        draw_number(ax, leaf.constant, sketch.span, sketch.spread.get(k), (x, y), wide, colours[0], name)
+        draw_number(
+            ax, leaf.constant, sketch.span, sketch.spread.get(k), (x, y), wide, colours[0], name
+        )
 
 
 def draw_box(ax, box, left, top, shrink, fill, strength):
-    """The frame of a box and its words; returns where the next thing below stands. `strength` fades it, 0 to 1."""
-    ink, leaf = ink_of(ax), box.kind == "leaf"
-    bar(ax, left, top, box.width, box.height, fill, f"node{box.node}", edgecolor=(*rgb(ink), strength),
-        linewidth=0.4 if leaf else 0.8, linestyle=":" if box.kind == "stub" else "-", zorder=2)
-    x, y = left + (0.1 if leaf else box.width / 2), top + 0.04 + _LINE / 2
+    """The frame of a box and its words; returns where the next thing below stands.
+
+    `strength` fades it, 0 to 1.
+    """
+    ink = ink_of(ax)
+    leaf = box.kind == "leaf"
+    bar(
+        ax,
+        left,
+        top,
+        box.width,
+        box.height,
+        fill,
+        f"node{box.node}",
+        edgecolor=(*rgb(ink), strength),
+        linewidth=0.4 if leaf else 0.8,
+        linestyle=":" if box.kind == "stub" else "-",
+        zorder=2,
+    )
+    x = left + (0.1 if leaf else box.width / 2)
+    y = top + 0.04 + _LINE / 2
     style = {"ha": "left" if leaf else "center", "alpha": strength, "zorder": 4}
     for text in box.lines:
-        write(ax, x, y, text, 8 * shrink, weight="bold" if leaf else "normal", gid=f"node{box.node}:text", **style)
+        write(
+            ax,
+            x,
+            y,
+            text,
+            8 * shrink,
+            weight="bold" if leaf else "normal",
+            gid=f"node{box.node}:text",
+            **style,
+        )
         y += _LINE
     right = left + box.width - 0.05 - (_PICTURE + 0.12) * (box.picture == "beside")
     if box.number:
-        write(ax, right, top + 0.1, box.number, 6 * shrink, ha="right", alpha=0.7 * strength, gid=f"number{box.node}")
+        write(
+            ax,
+            right,
+            top + 0.1,
+            box.number,
+            6 * shrink,
+            ha="right",
+            alpha=0.7 * strength,
+            gid=f"number{box.node}",
+        )
     for text in box.small:
-        write(ax, x, y, text, 7 * shrink, gid=f"node{box.node}:small", **style | {"alpha": 0.8 * strength})
+        write(
+            ax,
+            x,
+            y,
+            text,
+            7 * shrink,
+            gid=f"node{box.node}:small",
+            **style | {"alpha": 0.8 * strength},
+        )
         y += _LINE
     return x, y
 
@@ -604,6 +823,7 @@ def draw_box(ax, box, left, top, shrink, fill, strength):
 def rgb(colour):
     """The red, green and blue of a colour."""
     from matplotlib.colors import to_rgb
+
     return to_rgb(colour)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-plan
@@ -615,23 +835,49 @@ def draw_ways(ax, plan, share, strength, shrink):
         part = share[box.node]
         thick = (0.8 if isnan(part) else 0.5 + 4.0 * part) * shrink
         fade = strength[box.node]
-        ax.plot(*zip(*way, strict=True), color="0.5", alpha=fade, lw=thick, solid_joinstyle="round",
-                solid_capstyle="butt", zorder=1, gid=f"way{box.node}")
+        ax.plot(
+            *zip(*way, strict=True),
+            color="0.5",
+            alpha=fade,
+            lw=thick,
+            solid_joinstyle="round",
+            solid_capstyle="butt",
+            zorder=1,
+            gid=f"way{box.node}",
+        )
         if plan.layout == "down":
-            x, y, side = way[-1][0], plan.top[k] - 0.07, "center"
+            x = way[-1][0]
+            y = plan.top[k] - 0.07
+            side = "center"
         else:
-            x, y, side = plan.left[k] - 0.04, way[-1][1], "right"
-        write(ax, x, y, plan.sides[k], 7 * shrink, ha=side, alpha=max(strength[box.node], 0.5), zorder=4,
-              gid=f"side{box.node}")
+            x = plan.left[k] - 0.04
+            y = way[-1][1]
+            side = "right"
+        write(
+            ax,
+            x,
+            y,
+            plan.sides[k],
+            7 * shrink,
+            ha=side,
+            alpha=max(strength[box.node], 0.5),
+            zorder=4,
+            gid=f"side{box.node}",
+        )
 
 
 def draw_plan(ax, plan, sketch, share, strength, fill, shrink):
-    """All boxes and the lines between them. Per node: `share` of the flow, `strength` of the ink, `fill` colour."""
+    """All boxes and the lines between them.
+
+    Per node: `share` of the flow, `strength` of the ink, `fill` colour.
+    """
     draw_ways(ax, plan, share, strength, shrink)
     hues = leaf_colours(sketch.rules)
     n = max((len(terms.constants) for terms in sketch.terms.values()), default=1)
     sums = [paint(c, n) for c in range(n)] if n > 1 else [ink_of(ax)]
-    size = max((np.abs(v).max() for t in sketch.terms.values() for v in curve_values(t)), default=1.0)
+    size = max(
+        (np.abs(v).max() for t in sketch.terms.values() for v in curve_values(t)), default=1.0
+    )
     for box, left, top in zip(plan.boxes, plan.left, plan.top, strict=True):
         k = box.node
         place = draw_box(ax, box, left, top, shrink, fill[k], strength[k])
@@ -646,10 +892,18 @@ _LEAST = 3.2  # inches that the notes get, however narrow the tree is
 
 def drawn(sketch, plan, ax, width, share, strength, fill, more=()):
     """Axes with a plan, its notes and the key of its classes."""
-    tree, wide = sketch.tree, max(plan.width, min(width or _LEAST, _LEAST))
-    notes = [line for note in [*notes_of(sketch, plan, tree.target), *more]
-             for line in fitted(note, wide - 0.2, 2, 7)]
-    places = key_places(list(map(str, tree.classes[:12])), wide - 0.2) if tree.classes is not None else []
+    tree = sketch.tree
+    wide = max(plan.width, min(width or _LEAST, _LEAST))
+    notes = [
+        line
+        for note in [*notes_of(sketch, plan, tree.target), *more]
+        for line in fitted(note, wide - 0.2, 2, 7)
+    ]
+    places = (
+        key_places(list(map(str, tree.classes[:12])), wide - 0.2)
+        if tree.classes is not None
+        else []
+    )
     top = plan.height + 0.05 * bool(notes or places)
     height = top + 0.14 * (len(notes) + (1 + places[-1][1] if places else 0)) + 0.05
     ax, shrink = canvas(ax, wide, height, width)
@@ -670,12 +924,15 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     Parameters
     ----------
     tree : rules.Tree, or a fitted estimator that has `tree_` or `to_tree`.
-    X : table (n, d), a frame or encoded, whose rows are counted; None: the supports of the estimator's `rules_`.
+    X : table (n, d), a frame or encoded, whose rows are counted; None: the supports of the
+    estimator's `rules_`.
     y : numbers (n,), for their spread in the leaves of a regression; needs X.
     ax : matplotlib axes, in which the picture shrinks until it fits; None makes a figure.
-    max_depth : questions on a path that are drawn; None: all up to 64 leaves, of larger trees as many as give 32 ends.
+    max_depth : questions on a path that are drawn; None: all up to 64 leaves, of larger trees as
+    many as give 32 ends.
     width : inches, if `ax` is None; None: as many as needed.
-    layout : "down", "right", "outline" (a line per node, a step to the right per question), or None: the first that
+    layout : "down", "right", "outline" (a line per node, a step to the right per question), or
+    None: the first that
         fits the width.
 
     Returns
@@ -685,7 +942,8 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     sketch = sketch_of(tree, X, y)
     width, height = size_of(ax, width)
     plan = plan_of(sketch, cut_at(sketch, max_depth), (width, height), layout)
-    total, m = sketch.weight[0], len(sketch.weight)
+    total = sketch.weight[0]
+    m = len(sketch.weight)
     share = sketch.weight / total if total > 0 else np.full(m, np.nan)
     more = ["width of a line: share of the rows"] if total > 0 else []
     return drawn(sketch, plan, ax, width, share, np.ones(m), ["none"] * m, more)
@@ -702,9 +960,12 @@ def size_of(ax, width):
 def chances_in(model, t, tree):
     """Per node of the tree said of meta-tree t (m,): the chance that it is reached, and that it asks its question."""
     state = model.state_
-    questions, posterior = state.trees.questions(t), state.posterior
-    reach, asked = np.exp(posterior.log_reach), np.exp(posterior.log_reach + posterior.log_split)
-    found, waiting = np.zeros((2, len(tree.splits))), [(t, 0, reach[t])]
+    questions = state.trees.questions(t)
+    posterior = state.posterior
+    reach = np.exp(posterior.log_reach)
+    asked = np.exp(posterior.log_reach + posterior.log_split)
+    found = np.zeros((2, len(tree.splits)))
+    waiting = [(t, 0, reach[t])]
     while waiting:
         item, k, chance = waiting.pop()
         several = isinstance(item, tuple)  # one of several questions that tell many children apart
@@ -729,7 +990,8 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, least=0.01, width=None, 
 
     Returns
     -------
-    The axes, scaled in inches from the top left. A leaf says what rows are told that end there, averaged over prunings.
+    The axes, scaled in inches from the top left. A leaf says what rows are told that end there,
+    averaged over prunings.
     """
     if not hasattr(model, "state_"):
         raise TypeError(f"model must be a fitted meta-tree, got {type(model).__name__}")
@@ -737,7 +999,8 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, least=0.01, width=None, 
     if not 0 <= t < n_trees:
         raise ValueError(f"t must be from 0 to {n_trees - 1}, got {t!r}")
     tree = model.to_tree(t)
-    sketch, (reach, asked) = sketch_of(model if n_trees == 1 else tree), chances_in(model, t, tree)
+    sketch = sketch_of(model if n_trees == 1 else tree)
+    (reach, asked) = chances_in(model, t, tree)
     stop = cut_at(sketch, max_depth) | (reach < least) & (tree.yes >= 0)
     width, height = size_of(ax, width)
     plan = plan_of(sketch, stop, (width, height), layout, asked)
@@ -755,24 +1018,37 @@ class Moment:
     n_components: int
     n_before: int
 
-    shrunk = property(lambda self: self.n_components < self.n_before, doc="Whether components were dropped.")
+    shrunk = property(
+        lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
+    )
 
 
 def replay(model, X, y, sample_weight=None):
     """The `Moment`s of the restart that a fitted model kept: it is fitted once more, to the same rows, and watched.
 
-    For models that `fab` fits: RuleMixture, and the trees of equations with search="em"; seeds must be numbers.
+    For models that `fab` fits: RuleMixture, and the trees of equations with search="em"; seeds must
+    be numbers.
     """
     if getattr(model, "search", "em") != "em" or not hasattr(model, "_restart"):
-        raise ValueError(f"model must be one that FAB EM fits, got {type(model).__name__} with search="
-                         f"{getattr(model, 'search', None)!r}")
-    again, runs = copy(model).set_params(n_jobs=None, verbose=0), []
+        raise ValueError(
+            f"model must be one that FAB EM fits, got {type(model).__name__} with search="
+            f"{getattr(model, 'search', None)!r}"
+        )
+    again = copy(model).set_params(n_jobs=None, verbose=0)
+    runs = []
 
     def restart(rows, name, seed):
         begin, resp = again._start(rows, np.random.default_rng(seed))
         sizes = [begin.log_joint(*rows.only[:2]).shape[1]]
-        step, trace = fab(begin, rows, resp=resp, max_iter=again.max_iter, tol=again.tol,
-                          callback=lambda step: sizes.append(step.n_components), **again._options())
+        step, trace = fab(
+            begin,
+            rows,
+            resp=resp,
+            max_iter=again.max_iter,
+            tol=again.tol,
+            callback=lambda step: sizes.append(step.n_components),
+            **again._options(),
+        )
         score = again._score(rows, step)
         runs.append((score, sizes))
         return score, step, trace
@@ -780,8 +1056,10 @@ def replay(model, X, y, sample_weight=None):
     again._restart = restart
     again.fit(X, y, sample_weight)
     if not np.array_equal(again.trace_, model.trace_):
-        raise ValueError("X, y and sample_weight must be those of the fit, and random_state a number: "
-                         "the trace came out differently")
+        raise ValueError(
+            "X, y and sample_weight must be those of the fit, and random_state a number: "
+            "the trace came out differently"
+        )
     sizes = max(runs, key=lambda run: run[0])[1]
     return tuple(map(Moment, map(float, model.trace_), sizes[1:], sizes))
 
@@ -791,15 +1069,23 @@ def moments_of(model):
     if hasattr(model, "trace_"):
         return np.asarray(model.trace_, dtype=float), None, np.zeros(len(model.trace_), bool)
     steps = list(model) if np.iterable(model) else []
-    if not steps or not all(hasattr(step, "fic") and hasattr(step, "n_components") for step in steps):
-        raise TypeError(f"model must be fitted and have trace_, or be a list of steps, got {type(model).__name__}")
-    return (np.array([s.fic for s in steps]), np.array([s.n_components for s in steps]),
-            np.array([s.shrunk for s in steps]))
+    if not steps or not all(
+        hasattr(step, "fic") and hasattr(step, "n_components") for step in steps
+    ):
+        raise TypeError(
+            f"model must be fitted and have trace_, or be a list of steps, got {type(model).__name__}"
+        )
+    return (
+        np.array([s.fic for s in steps]),
+        np.array([s.n_components for s in steps]),
+        np.array([s.shrunk for s in steps]),
+    )
 
 
 def trace_floor(values):
     """Where the axis of a trace begins: the first steps can be so far below that nothing else would be seen."""
-    top, third = values.max(), np.quantile(values, 1 / 3)
+    top = values.max()
+    third = np.quantile(values, 1 / 3)
     low = values.min()
     return low if top - low <= 8 * (top - third) or top == third else top - 8 * (top - third)
 
@@ -809,25 +1095,42 @@ def plot_trace(model, ax=None):
 
     Parameters
     ----------
-    model : fitted model with `trace_` (FIC alone is drawn), or the steps themselves: `replay(model, X, y)`, or a list
+    model : fitted model with `trace_` (FIC alone is drawn), or the steps themselves: `replay(model,
+    X, y)`, or a list
         of the `Step`s of `fab_steps`.
     ax : matplotlib axes; None makes a figure.
 
     Returns
     -------
-    The axes, in steps and nats; the stairs of the components stand in its lower third, on a scale of their own.
+    The axes, in steps and nats; the stairs of the components stand in its lower third, on a scale
+    of their own.
     """
     values, sizes, shrunk = moments_of(model)
     if ax is None:
         import matplotlib.pyplot as plt
+
         ax = plt.subplots(figsize=(5.0, 3.0), layout="constrained")[1]
-    steps, ink, low = np.arange(1, len(values) + 1), ink_of(ax), trace_floor(values)
+    steps = np.arange(1, len(values) + 1)
+    ink = ink_of(ax)
+    low = trace_floor(values)
     span = (values.max() - low) or max(abs(low), 1.0) * 0.01
-    ax.plot(steps, np.where(values < low, np.nan, values), color=paint(0, 8), lw=1.6, marker=".", ms=4, gid="fic")
-    ax.plot(steps[shrunk], values[shrunk], "v", color=paint(5, 8), ms=7, mec=ink, mew=0.5, gid="shrunk")
+    ax.plot(
+        steps,
+        np.where(values < low, np.nan, values),
+        color=paint(0, 8),
+        lw=1.6,
+        marker=".",
+        ms=4,
+        gid="fic",
+    )
+    ax.plot(
+        steps[shrunk], values[shrunk], "v", color=paint(5, 8), ms=7, mec=ink, mew=0.5, gid="shrunk"
+    )
     below = 0.85 if sizes is not None else 0.06
     ax.set(xlim=(0.5, len(values) + 0.5), ylim=(low - below * span, values.max() + 0.1 * span))
-    ax.set_yticks([tick for tick in ax.get_yticks() if low - 0.05 * span <= tick <= values.max() + 0.1 * span])
+    ax.set_yticks(
+        [tick for tick in ax.get_yticks() if low - 0.05 * span <= tick <= values.max() + 0.1 * span]
+    )
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("step")
     ax.set_ylabel("FIC, in nats")
@@ -835,9 +1138,11 @@ def plot_trace(model, ax=None):
     if sizes is not None:
         draw_sizes(ax, steps, sizes, shrunk, getattr(next(iter(model)), "n_before", sizes[0]))
     last = int(sizes[-1]) if sizes is not None else getattr(model, "n_components_", None)
-    title = f"{len(values)} steps" + f", {last} component{'s' * (last != 1)} left" * (last is not None)
+    title = f"{len(values)} steps" + (
+        f", {last} component{'s' * (last != 1)} left" if last is not None else ""
+    )
     n_hidden = int(np.sum(values < low))
-    title += f"; {n_hidden} step{'s' * (n_hidden != 1)} below the picture" * bool(n_hidden)
+    title += f"; {n_hidden} step{'s' * (n_hidden != 1)} below the picture" if n_hidden else ""
     ax.set_title(title, fontsize=8, loc="left")
     return ax
 
@@ -847,18 +1152,35 @@ def draw_sizes(ax, steps, sizes, shrunk, first):
 
     `first`: how many there were before the first step.
     """
-    across, unit = ax.get_xaxis_transform(), 0.24 / max(first, sizes.max())
-    edges = np.concatenate([[0.5, 0.75], steps[1:] - 0.25, [steps[-1] + 0.5]])  # they drop within a step
-    ax.stairs(unit * np.append(first, sizes), edges, transform=across, fill=True, color=ink_of(ax), alpha=0.25,
-              gid="components")
+    across = ax.get_xaxis_transform()
+    unit = 0.24 / max(first, sizes.max())
+    edges = np.concatenate(
+        [[0.5, 0.75], steps[1:] - 0.25, [steps[-1] + 0.5]]
+    )  # they drop within a step
+    ax.stairs(
+        unit * np.append(first, sizes),
+        edges,
+        transform=across,
+        fill=True,
+        color=ink_of(ax),
+        alpha=0.25,
+        gid="components",
+    )
     last = -inf
     for k in [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist()]:
         if steps[k] - last >= len(steps) / 14:  # numbers that would touch are left out
             said = f"{first} → {sizes[k]}" if k == 0 and first != sizes[0] else str(sizes[k])
-            write(ax, steps[k] - 0.35, unit * max(sizes[k], first if k == 0 else 0) + 0.04, said, 7,
-                  transform=across, gid="size")
+            write(
+                ax,
+                steps[k] - 0.35,
+                unit * max(sizes[k], first if k == 0 else 0) + 0.04,
+                said,
+                7,
+                transform=across,
+                gid="size",
+            )
             last = steps[k] + (k == 0 and first != sizes[0]) * len(steps) / 14
-    words = "▼: some dropped. " * bool(shrunk.any()) + "Components:"
+    words = ("▼: some dropped. " if shrunk.any() else "") + "Components:"
     write(ax, 0.02, 0.38, words, 7, transform=ax.transAxes, alpha=0.8)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-results
@@ -870,19 +1192,29 @@ def results_in(results):
     if hasattr(results, "columns") and hasattr(results, "dtypes"):
         lacking = {"model", "size", "error"} - set(results.columns)
         if lacking:
-            raise ValueError(f"results must have columns model, size, error (and spread), got {list(results.columns)}")
-        fields = ["size", "error"] + ["spread"] * ("spread" in results.columns)
-        results = {name: tuple(part[f].to_numpy(dtype=float) for f in fields)
-                   for name, part in results.groupby("model", sort=False)}
+            raise ValueError(
+                f"results must have columns model, size, error (and spread), got {list(results.columns)}"
+            )
+        fields = ["size", "error"] + (["spread"] if "spread" in results.columns else [])
+        results = {
+            name: tuple(part[f].to_numpy(dtype=float) for f in fields)
+            for name, part in results.groupby("model", sort=False)
+        }
     found = []
     for name, parts in results.items():
         if len(parts) not in (2, 3):
-            raise ValueError(f"results must give sizes, errors and perhaps spreads of {name!r}, got {len(parts)} parts")
-        sizes = np.full(1, np.nan) if parts[0] is None else np.ravel(np.asarray(parts[0], dtype=float))
+            raise ValueError(
+                f"results must give sizes, errors and perhaps spreads of {name!r}, got {len(parts)} parts"
+            )
+        sizes = (
+            np.full(1, np.nan) if parts[0] is None else np.ravel(np.asarray(parts[0], dtype=float))
+        )
         errors, *spread = (np.ravel(np.asarray(part, dtype=float)) for part in parts[1:])
         if any(len(part) != len(sizes) for part in (errors, *spread)) or not len(sizes):
-            raise ValueError(f"results must give {name!r} as many errors (and spreads) as sizes ({len(sizes)}), "
-                             f"got {len(errors)}")
+            raise ValueError(
+                f"results must give {name!r} as many errors (and spreads) as sizes ({len(sizes)}), "
+                f"got {len(errors)}"
+            )
         order = np.argsort(sizes, kind="stable")
         found.append((str(name), sizes[order], errors[order], spread[0][order] if spread else None))
     if not found:
@@ -906,23 +1238,44 @@ def apart(wanted, least):
     return places
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tradeoff
-_MARKS, _STROKES = "osD^vPX*", ("-", "--", "-.", ":")
+_MARKS = "osD^vPX*"
+_STROKES = ("-", "--", "-.", ":")
 
 
 def draw_result(ax, c, result, right):
     """One model: a line of marks with its spread, or a level up to `right`; returns where its name belongs, (x, y)."""
     _, sizes, errors, spread = result
-    colour, sized = paint(c % 8, 8), np.isfinite(sizes)
+    colour = paint(c % 8, 8)
+    sized = np.isfinite(sizes)
     if not sized.any():
         level = float(errors.mean())
-        ax.plot([0, right], [level, level], color=colour, lw=1.4, ls=(0, (1, 1)), gid=f"model{c}",
-                transform=ax.get_yaxis_transform())
+        ax.plot(
+            [0, right],
+            [level, level],
+            color=colour,
+            lw=1.4,
+            ls=(0, (1, 1)),
+            gid=f"model{c}",
+            transform=ax.get_yaxis_transform(),
+        )
         return None, level
-    x, y = sizes[sized], errors[sized]
-    ax.plot(x, y, color=colour, ls=_STROKES[c // 8 % 4], marker=_MARKS[c % 8], ms=5, lw=1.5, gid=f"model{c}")
+    x = sizes[sized]
+    y = errors[sized]
+    ax.plot(
+        x,
+        y,
+        color=colour,
+        ls=_STROKES[c // 8 % 4],
+        marker=_MARKS[c % 8],
+        ms=5,
+        lw=1.5,
+        gid=f"model{c}",
+    )
     if spread is not None:
         s = spread[sized]
-        ax.errorbar(x, y, s, fmt="none", ecolor=colour, elinewidth=0.9, capsize=2.5, gid=f"spread{c}")
+        ax.errorbar(
+            x, y, s, fmt="none", ecolor=colour, elinewidth=0.9, capsize=2.5, gid=f"spread{c}"
+        )
     return float(x[-1]), float(y[-1])
 
 
@@ -931,11 +1284,14 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 
     Parameters
     ----------
-    results : dict of name → (sizes, errors) or (sizes, errors, spreads), or a frame with columns model, size, error and
-        perhaps spread. A model without a size (None, nan, inf), such as the ensemble that is explained, is a level.
+    results : dict of name → (sizes, errors) or (sizes, errors, spreads), or a frame with columns
+    model, size, error and
+        perhaps spread. A model without a size (None, nan, inf), such as the ensemble that is
+        explained, is a level.
     ax : matplotlib axes; None makes a figure.
     xlabel, ylabel : what is counted, and the error, in its units.
-    log : whether sizes stand on a logarithmic scale; None: if the largest is 20 times the smallest, or more.
+    log : whether sizes stand on a logarithmic scale; None: if the largest is 20 times the smallest,
+    or more.
 
     Returns
     -------
@@ -944,6 +1300,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
     found = results_in(results)
     if ax is None:
         import matplotlib.pyplot as plt
+
         ax = plt.subplots(figsize=(5.4, 3.4), layout="constrained")[1]
     sizes = np.concatenate([r[1] for r in found])
     sizes = sizes[np.isfinite(sizes)]
@@ -964,10 +1321,13 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 def frame_sizes(ax, low, high, right, log):
     """Limits that leave the part from `right` (0 to 1) to the right free, and ticks that do not reach into it."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
     turn, back = (np.log, np.exp) if log else (np.asarray, np.asarray)
-    a, b = turn(low), turn(high)
+    a = turn(low)
+    b = turn(high)
     margin = 0.05 * (b - a) or 0.5
-    a, b = a - margin, b + margin
+    a = a - margin
+    b = b + margin
     ax.set_xscale("log" if log else "linear")
     ax.set_xlim(back(a), back(a + (b - a) / right))
     ticks = MaxNLocator(6, integer=True).tick_values(low, high)
@@ -985,20 +1345,47 @@ def frame_sizes(ax, low, high, right, log):
 def draw_names(ax, names, ends, right):
     """The names of the models right of their lines' ends, moved up or down where they would touch."""
     low, high = ax.get_ylim()
-    step = 0.16 * ax.figure.dpi / ax.get_window_extent().height  # a line of text, as a share of the axes' height
+    step = (
+        0.16 * ax.figure.dpi / ax.get_window_extent().height
+    )  # a line of text, as a share of the axes' height
     wanted = np.array([(y - low) / (high - low) for _, y in ends])
     places = apart(wanted, step)
-    places += np.clip(step / 2 - places.min(), 0, None) - np.clip(places.max() - (1 - step / 2), 0, None)
+    places += np.clip(step / 2 - places.min(), 0, None) - np.clip(
+        places.max() - (1 - step / 2), 0, None
+    )
     for c, (name, (x, y), place) in enumerate(zip(names, ends, places, strict=True)):
         begin = (right, wanted[c])
         if x is not None:
             begin = ax.transAxes.inverted().transform(ax.transData.transform((x, y)))
-        ax.plot([begin[0], right + 0.01], [begin[1], place], color="0.5", lw=0.7, ls=":",
-                transform=ax.transAxes, gid=f"lead{c}")
-        write(ax, right + 0.05, place, name, 8, transform=ax.transAxes, color=ink_of(ax), gid=f"name{c}")
+        ax.plot(
+            [begin[0], right + 0.01],
+            [begin[1], place],
+            color="0.5",
+            lw=0.7,
+            ls=":",
+            transform=ax.transAxes,
+            gid=f"lead{c}",
+        )
+        write(
+            ax,
+            right + 0.05,
+            place,
+            name,
+            8,
+            transform=ax.transAxes,
+            color=ink_of(ax),
+            gid=f"name{c}",
+        )
         mark = dict(marker=_MARKS[c % 8], ls="") if x is not None else dict(ls=(0, (1, 1)), lw=1.4)
-        ax.plot([right + 0.01, right + 0.03], [place] * 2, color=paint(c % 8, 8), ms=4, markevery=[1],
-                transform=ax.transAxes, **mark)
+        ax.plot(
+            [right + 0.01, right + 0.03],
+            [place] * 2,
+            color=paint(c % 8, 8),
+            ms=4,
+            markevery=[1],
+            transform=ax.transAxes,
+            **mark,
+        )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draws
 @dataclass(frozen=True, eq=False)
@@ -1017,7 +1404,8 @@ def draws_of(trees):
     if any(tree.columns != columns for tree in trees):
         raise ValueError("trees must be of the same columns")
     asked = np.zeros((len(trees), len(columns.names)), bool)
-    cuts, sets = {}, {}
+    cuts = {}
+    sets = {}
     for t, tree in enumerate(trees):
         for split in tree.splits:
             if split is None:
@@ -1029,12 +1417,20 @@ def draws_of(trees):
                 continue
             if is_categorical(e, columns):
                 admitted = labels_of(e, columns)[0]
-                fewer = 2 * len(admitted) <= len(columns.categories[f])  # yes and no are names: the smaller side counts
-                sets.setdefault(f, []).append([(label in admitted) == fewer for label in columns.categories[f]])
+                fewer = 2 * len(admitted) <= len(
+                    columns.categories[f]
+                )  # yes and no are names: the smaller side counts
+                sets.setdefault(f, []).append(
+                    [(label in admitted) == fewer for label in columns.categories[f]]
+                )
             elif isfinite(split.threshold):
                 cuts.setdefault(f, []).append(split.threshold / split.coef[0])
-    return Draws(tuple(trees), asked.mean(axis=0), {f: np.sort(b) for f, b in cuts.items()},
-                 {f: np.mean(b, axis=0) for f, b in sets.items()})
+    return Draws(
+        tuple(trees),
+        asked.mean(axis=0),
+        {f: np.sort(b) for f, b in cuts.items()},
+        {f: np.mean(b, axis=0) for f, b in sets.items()},
+    )
 
 
 def trees_in(model):
@@ -1042,14 +1438,17 @@ def trees_in(model):
     trees = getattr(model, "trees_", model)
     trees = list(trees) if isinstance(trees, (list, tuple)) else []
     if not trees or not all(isinstance(tree, Tree) for tree in trees):
-        raise TypeError("proxy must have trees_ (fit it with n_draws) or be a list of rules.Tree, "
-                        f"got {type(model).__name__}")
+        raise TypeError(
+            "proxy must have trees_ (fit it with n_draws) or be a list of rules.Tree, "
+            f"got {type(model).__name__}"
+        )
     return trees
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
 def density(cuts, low, high, steps=120):
     """Where cuts (m,) lie on a scale: places (steps,) between 0 and 1, and heights (steps,) of at most 1; (S7)."""
-    u, at = np.linspace(0, 1, steps), (cuts - low) / (high - low)
+    u = np.linspace(0, 1, steps)
+    at = (cuts - low) / (high - low)
     spread = np.subtract(*np.quantile(at, (0.75, 0.25))) / 1.34
     wide = 0.9 * min(filter(None, (at.std(), spread)), default=0.0) * len(at) ** -0.2
     heights = np.exp(-0.5 * ((u[:, None] - at) / max(wide, 0.008)) ** 2).sum(axis=1)
@@ -1060,25 +1459,49 @@ def scale_of_cuts(cuts, column=None):
     """The ends of a feature's scale: of its values where they are known, and of all cuts."""
     known = np.empty(0) if column is None else column[np.isfinite(column)]
     values = np.concatenate([known, cuts])
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     room = 0.0 if len(known) and high > low else 0.25 * (high - low) or max(abs(high), 1.0) / 2
     return low - room, high + room
 
 
 def draw_cuts(ax, f, draws, Z, place, wide, shrink):
     """Where the draws cut a feature: a tick for each cut and their density; or a bar for each label."""
-    (x, y), columns, name, sky = place, draws.trees[0].columns, f"feature{f}", paint(4, 8)
+    (x, y) = place
+    columns = draws.trees[0].columns
+    name = f"feature{f}"
+    sky = paint(4, 8)
     ax.plot([x, x + wide], [y, y], color="0.6", lw=0.8, zorder=1, gid=f"{name}:scale")
     if f in draws.labels:
-        labels, step = columns.categories[f], wide / len(draws.labels[f])
+        labels = columns.categories[f]
+        step = wide / len(draws.labels[f])
         for c, share in enumerate(draws.labels[f]):
-            bar(ax, x + step * (c + 0.2), y - 0.2 * share, 0.6 * step, 0.2 * share, sky, f"{name}:label{c}")
+            bar(
+                ax,
+                x + step * (c + 0.2),
+                y - 0.2 * share,
+                0.6 * step,
+                0.2 * share,
+                sky,
+                f"{name}:label{c}",
+            )
             text = fitted(labels[c], 0.95 * step, size=6.5)[0]
-            write(ax, x + step * (c + 0.5), y + 0.08, text, 6.5 * shrink, ha="center", alpha=0.8, gid=f"{name}:name{c}")
+            write(
+                ax,
+                x + step * (c + 0.5),
+                y + 0.08,
+                text,
+                6.5 * shrink,
+                ha="center",
+                alpha=0.8,
+                gid=f"{name}:name{c}",
+            )
     if f in draws.cuts:
         low, high = scale_of_cuts(draws.cuts[f], None if Z is None else Z[:, f])
         u, heights = density(draws.cuts[f], low, high)
-        ax.fill_between(x + wide * u, y - 0.22 * heights, y, color=sky, alpha=0.6, lw=0, gid=f"{name}:density")
+        ax.fill_between(
+            x + wide * u, y - 0.22 * heights, y, color=sky, alpha=0.6, lw=0, gid=f"{name}:density"
+        )
         at = x + wide * (draws.cuts[f] - low) / (high - low)
         ax.vlines(at, y, y + 0.05, color=ink_of(ax), lw=0.5, alpha=0.5, gid=f"{name}:cuts")
         write(ax, x, y + 0.11, coarse(low), 6.5 * shrink, alpha=0.8)
@@ -1087,30 +1510,51 @@ def draw_cuts(ax, f, draws, Z, place, wide, shrink):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_in(model):
     """Per leaf of a proxy's tree its rule in words, and its draws (L, b) of a number or of its class's probability."""
-    values, tree = getattr(model, "leaf_draws_", None), getattr(model, "tree_", None)
+    values = getattr(model, "leaf_draws_", None)
+    tree = getattr(model, "tree_", None)
     if values is None or not isinstance(tree, Tree):
         return [], np.empty((0, 0)), ""
-    values, way, name = np.asarray(values, dtype=float), paths(tree), tree.target
+    values = np.asarray(values, dtype=float)
+    way = paths(tree)
+    name = tree.target
     ends = [k for k in in_order(tree) if tree.splits[k] is None]
     said = [short_text(way[k], tree.columns) or "always" for k in ends]
     if values.ndim == 3:
         best = [int(np.argmax(tree.leaves[k].value)) for k in ends]
-        said = [f"P({plain(tree.classes[c])}) if {text}" for c, text in zip(best, said, strict=True)]
-        values, name = np.stack([values[:, k, c] for k, c in enumerate(best)], axis=1), "probability"
+        said = [
+            f"P({plain(tree.classes[c])}) if {text}" for c, text in zip(best, said, strict=True)
+        ]
+        values = np.stack([values[:, k, c] for k, c in enumerate(best)], axis=1)
+        name = "probability"
     return said, values, name
 
 
 def draw_leaf_draws(ax, k, values, span, place, wide):
     """The draws of one leaf on the common scale: 5 to 95 % thin, 25 to 75 % thick, the median as a tick."""
-    (x, y), (low, high) = place, span
-    at = x + wide * (np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)) - low) / ((high - low) or 1.0)
+    (x, y) = place
+    (low, high) = span
+    at = x + wide * (np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)) - low) / (
+        (high - low) or 1.0
+    )
     ax.plot([x, x + wide], [y, y], color="0.6", lw=0.5, zorder=1)
     ax.plot(at[[0, 4]], [y, y], color=paint(0, 8), lw=1.5, gid=f"leaf{k}:wide", zorder=2)
-    ax.plot(at[[1, 3]], [y, y], color=paint(0, 8), lw=5, solid_capstyle="butt", gid=f"leaf{k}:middle", zorder=3)
-    ax.plot([at[2]] * 2, [y - 0.07, y + 0.07], color=ink_of(ax), lw=1.5, gid=f"leaf{k}:median", zorder=4)
+    ax.plot(
+        at[[1, 3]],
+        [y, y],
+        color=paint(0, 8),
+        lw=5,
+        solid_capstyle="butt",
+        gid=f"leaf{k}:middle",
+        zorder=3,
+    )
+    ax.plot(
+        [at[2]] * 2, [y - 0.07, y + 0.07], color=ink_of(ax), lw=1.5, gid=f"leaf{k}:median", zorder=4
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty
-_ROW, _LEAF_ROW, _SHARE = 0.44, 0.36, 0.9  # inches: rows of features and of leaves, and the column of shares
+_ROW = 0.44  # inches: rows of features and of leaves, and the column of shares
+_LEAF_ROW = 0.36
+_SHARE = 0.9
 
 
 def plot_uncertainty(proxy, X=None, ax=None, *, most=8, width=None):
@@ -1118,9 +1562,11 @@ def plot_uncertainty(proxy, X=None, ax=None, *, most=8, width=None):
 
     Parameters
     ----------
-    proxy : fitted proxy tree that has `trees_` (and `leaf_draws_`), or a list of `rules.Tree`, such as
+    proxy : fitted proxy tree that has `trees_` (and `leaf_draws_`), or a list of `rules.Tree`, such
+    as
         `MetaTree.sample_trees`.
-    X : table (n, d), a frame or encoded, for the ends of the scales; without it they follow from the cuts.
+    X : table (n, d), a frame or encoded, for the ends of the scales; without it they follow from
+    the cuts.
     ax : matplotlib axes, in which the picture shrinks until it fits; None makes a figure.
     most : how many features and leaves to draw; the others are counted.
     width : inches, if `ax` is None; None: 6.4.
@@ -1130,13 +1576,15 @@ def plot_uncertainty(proxy, X=None, ax=None, *, most=8, width=None):
     The axes, scaled in inches from the top left.
     """
     draws = draws_of(trees_in(proxy))
-    columns, width = draws.trees[0].columns, size_of(ax, width)[0] or 6.4
+    columns = draws.trees[0].columns
+    width = size_of(ax, width)[0] or 6.4
     Z = None if X is None else encode(X, columns)
     order = np.argsort(-draws.inclusion, kind="stable")
     order = order[draws.inclusion[order] > 0]
-    features, rest = order[:most].tolist(), order[most:]
+    features = order[:most].tolist()
+    rest = order[most:]
     said, values, name = leaf_draws_in(proxy)
-    shown = list(range(len(said)))[:2 * most]
+    shown = list(range(len(said)))[: 2 * most]
     notes = notes_of_draws(draws, rest, len(said) - len(shown), bool(said))
     notes = [line for note in notes for line in fitted(note, width - 0.2, 3, 7)]
     begin = 0.45 + _ROW * len(features)
@@ -1155,29 +1603,58 @@ def notes_of_draws(draws, rest, n_leaves, has_leaves):
     sizes = [tree.n_leaves for tree in draws.trees]
     leaves = f"{min(sizes)} to {max(sizes)}" if len(set(sizes)) > 1 else f"{sizes[0]}"
     notes = [f"{len(sizes)} trees of {leaves} leaves"]
-    notes[0] += "; a tick for each question, above it their density" * bool(draws.cuts)
-    notes[0] += "; a bar for each label: how often a question sets it apart" * bool(draws.labels)
+    notes[0] += "; a tick for each question, above it their density" if draws.cuts else ""
+    notes[0] += "; a bar for each label: how often a question sets it apart" if draws.labels else ""
     if len(rest):
         share = draws.inclusion[rest].max()
-        notes.append(f"{len(rest)} more features are asked about, each in at most {100 * share:.3g} % of the trees")
+        notes.append(
+            f"{len(rest)} more features are asked about, each in at most {100 * share:.3g} % of the trees"
+        )
     notes += ["thin: 5 to 95 % of the draws, thick: 25 to 75 %, tick: the median"] * has_leaves
-    notes += [f"{n_leaves} more leaves are not drawn"] * (n_leaves > 0)
+    notes += [f"{n_leaves} more leaves are not drawn"] if n_leaves > 0 else []
     return notes
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty-rows
 def draw_features(ax, draws, features, Z, width, shrink):
     """A row per feature: its name, the share of the trees that ask about it, and where they cut."""
-    columns, room = draws.trees[0].columns, min(1.5, 0.3 * width)
+    columns = draws.trees[0].columns
+    room = min(1.5, 0.3 * width)
     left = 0.1 + room + 0.1
     write(ax, left, 0.14, "in trees", 7 * shrink, alpha=0.8)
     write(ax, left + _SHARE + 0.1, 0.14, "asked at", 7 * shrink, alpha=0.8)
     for k, f in enumerate(features):
-        y, share = 0.5 + _ROW * k, draws.inclusion[f]
+        y = 0.5 + _ROW * k
+        share = draws.inclusion[f]
         for j, line in enumerate(fitted(columns.names[f], room, 2)):
-            write(ax, 0.1, y - 0.08 + _LINE * j, line, 8 * shrink, weight="bold", gid=f"feature{f}:name")
+            write(
+                ax,
+                0.1,
+                y - 0.08 + _LINE * j,
+                line,
+                8 * shrink,
+                weight="bold",
+                gid=f"feature{f}:name",
+            )
         bar(ax, left, y - 0.12, (_SHARE - 0.4) * share, 0.12, paint(0, 8), f"feature{f}:share")
-        bar(ax, left, y - 0.12, _SHARE - 0.4, 0.12, "none", f"feature{f}:all", edgecolor=ink_of(ax), linewidth=0.4)
-        write(ax, left + _SHARE - 0.37, y - 0.06, f"{100 * share:.3g} %", 7 * shrink, gid=f"feature{f}:percent")
+        bar(
+            ax,
+            left,
+            y - 0.12,
+            _SHARE - 0.4,
+            0.12,
+            "none",
+            f"feature{f}:all",
+            edgecolor=ink_of(ax),
+            linewidth=0.4,
+        )
+        write(
+            ax,
+            left + _SHARE - 0.37,
+            y - 0.06,
+            f"{100 * share:.3g} %",
+            7 * shrink,
+            gid=f"feature{f}:percent",
+        )
         place = (left + _SHARE + 0.1, y)
         draw_cuts(ax, f, draws, Z, place, width - place[0] - 0.15, shrink)
 
@@ -1185,7 +1662,8 @@ def draw_features(ax, draws, features, Z, width, shrink):
 def draw_leaves(ax, said, values, name, top, width, shrink):
     """A row per leaf: its rule in words, and the distribution of its draws (L, b) on a common scale."""
     room = 0.5 * width
-    left, span = 0.1 + room + 0.1, (float(values.min()), float(values.max()))
+    left = 0.1 + room + 0.1
+    span = (float(values.min()), float(values.max()))
     wide = width - left - 0.15
     write(ax, 0.1, top - 0.2, "leaves of the tree", 7 * shrink, alpha=0.8)
     for x, end, side in ((left, span[0], "left"), (left + wide, span[1], "right")):
@@ -1195,5 +1673,12 @@ def draw_leaves(ax, said, values, name, top, width, shrink):
         y = top + 0.2 + _LEAF_ROW * k
         lines = fitted(text, room, 2, 7.5)
         for j, line in enumerate(lines):
-            write(ax, 0.1, y + 0.14 * (j - (len(lines) - 1) / 2), line, 7.5 * shrink, gid=f"leaf{k}:words")
+            write(
+                ax,
+                0.1,
+                y + 0.14 * (j - (len(lines) - 1) / 2),
+                line,
+                7.5 * shrink,
+                gid=f"leaf{k}:words",
+            )
         draw_leaf_draws(ax, k, values[:, k], span, (left, y), wide)

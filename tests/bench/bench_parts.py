@@ -18,7 +18,8 @@ from fabinterp.metatree.representative import Levels
 from fabinterp.rules.core import Columns, read_columns
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
-N, D = 20_000, 10
+N = 20_000
+D = 10
 
 
 @pytest.mark.parametrize("L", [500, 8000])
@@ -34,7 +35,8 @@ def test_cells_of_a_table(benchmark):
 
 def test_best_question(benchmark):
     rng = np.random.default_rng(0)
-    cells, diff = np.asfortranarray(rng.integers(0, 256, (N, D), np.uint8)), rng.normal(size=N)
+    cells = np.asfortranarray(rng.integers(0, 256, (N, D), np.uint8))
+    diff = rng.normal(size=N)
     benchmark.pedantic(best_cut, args=(cells, [256] * D, diff), rounds=20, warmup_rounds=1)
 
 
@@ -48,13 +50,15 @@ def test_sparse_equation(benchmark):
 
 def test_reading_a_forest(benchmark):
     X, y = classes_of(2000, D)
-    forest, columns = RandomForestClassifier(50, random_state=0).fit(X, y), read_columns(X)
+    forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    columns = read_columns(X)
     benchmark.pedantic(read_ensemble, args=(forest, columns), rounds=3)
 
 
 def test_batch_of_a_meta_tree(benchmark):
     depth = 10
-    X, y = np.random.default_rng(0).integers(0, 2, (N, depth), np.uint8), np.arange(N) % 2
+    X = np.random.default_rng(0).integers(0, 2, (N, depth), np.uint8)
+    y = np.arange(N) % 2
     levels = Levels(
         perfect(2, depth),
         tuple(range(depth)),

@@ -33,7 +33,8 @@ def demos():
 
 def names_of(source):
     """The names that a cell binds for later cells, and those that it takes from earlier ones."""
-    bound, taken = set(), set()
+    bound = set()
+    taken = set()
 
     def visit(table):
         for symbol in table.get_symbols():
@@ -69,7 +70,9 @@ def cut_out(path, demo):
         None,
     )
     last = next(k for k, cell in enumerate(cells) if cell.id == demo)
-    kept, wanted, exported = [cells[last]], names_of(cells[last].source)[1], set()
+    kept = [cells[last]]
+    wanted = names_of(cells[last].source)[1]
+    exported = set()
     for cell in reversed(cells[:last]):
         bound, taken = names_of(cell.source)
         if re.match(r"#\| *export", cell.source) and not re.search(
@@ -85,6 +88,7 @@ def cut_out(path, demo):
         source = f"from fabinterp.{module} import {', '.join(sorted(exported))}"
         kept.insert(0, nbformat.v4.new_code_cell(source, id="exported"))
     for cell in kept:
-        cell.outputs, cell.execution_count = [], None
+        cell.outputs = []
+        cell.execution_count = None
     metadata = {"kernelspec": {"name": "python3", "display_name": "python3", "language": "python"}}
     return nbformat.v4.new_notebook(cells=kept, metadata=metadata)

@@ -191,10 +191,8 @@ def test_weights_are_repetitions_and_rows_have_no_order(setting):
     rng = np.random.default_rng(1)
     w = rng.integers(0, 4, 80)
     at = rng.permutation(np.repeat(np.arange(80), w))
-    weighted, repeated = (
-        setting.fresh(random_state=0).fit(X, y, w),
-        setting.fresh(random_state=0).fit(X[at], y[at]),
-    )
+    weighted = setting.fresh(random_state=0).fit(X, y, w)
+    repeated = setting.fresh(random_state=0).fit(X[at], y[at])
     assert np.allclose(answers(weighted, X), answers(repeated, X), rtol=1e-7, atol=1e-9)
     junk = np.vstack([X, np.full((3, 3), 1e6)])
     unweighted = setting.fresh(random_state=0).fit(

@@ -72,7 +72,8 @@ def committed_files():
         return [
             ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()
         ]
-    found, folders = [], [ROOT]
+    found = []
+    folders = [ROOT]
     while folders:
         names = list(folders.pop().iterdir())
         names = [path for path in names if path.name not in UNTRACKED("", [path.name])]

@@ -1,8 +1,8 @@
 """Build the pages as plain HTML and fail on what a reader would stumble over.
 
-Each notebook goes through nbdev's own filters, nbconvert and pandoc (MathML), so the check needs no quarto. It reports
-formulas that do not parse, dead links, stored errors, notebooks missing from the sidebar, and references to figures or
-equations that nobody defines. `--out FOLDER` keeps the pages.
+Each notebook goes through nbdev's own filters, nbconvert and pandoc (MathML), so the check needs no
+quarto. It reports formulas that do not parse, dead links, stored errors, notebooks missing from the
+sidebar, and references to figures or equations that nobody defines. `--out FOLDER` keeps the pages.
 """
 
 import json
@@ -37,7 +37,8 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.links, self.places = [], set()
+        self.links = []
+        self.places = set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -199,11 +200,10 @@ def reference_problems(path):
 
 def link_problems(built, out):
     """Follow every link that stays on the site, or points into the repository."""
-    cfg, problems = settings(), []
-    site, source = (
-        cfg["doc_host"] + cfg["doc_baseurl"] + "/",
-        f"{cfg['git_url']}/blob/{cfg['branch']}/",
-    )
+    cfg = settings()
+    problems = []
+    site = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
+    source = f"{cfg['git_url']}/blob/{cfg['branch']}/"
     for name, page in built.items():
         for link in page.links:
             local = link.removeprefix(site)

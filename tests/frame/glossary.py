@@ -1,6 +1,7 @@
 """Write nbs/guide/01_glossary.ipynb from the word tables of all notebooks; with --check only say whether it is in step.
 
-A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or `meaning`.
+A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or
+`meaning`.
 """
 
 import json
@@ -45,7 +46,8 @@ class Entry:
 
 def cells_of(line):
     """The cells of a line of a table."""
-    parts, rest = [], line.strip().removeprefix("|")
+    parts = []
+    rest = line.strip().removeprefix("|")
     while rest:
         cell = BAR.match(rest)[0]
         parts.append(cell.strip())
@@ -73,7 +75,9 @@ def entries_of(path):
     for source in sources:
         for head, body in TABLE.findall(source):
             head = cells_of(head)
-            word, symbol, shape = place(head, "word"), place(head, "symbol"), place(head, "shape")
+            word = place(head, "word")
+            symbol = place(head, "symbol")
+            shape = place(head, "shape")
             told = place(head, "what it is", "meaning")
             if word is None or symbol is shape is told is None:
                 continue

@@ -1,6 +1,7 @@
 """Write README.md from nbs/index.ipynb; with --check only say whether it is in step.
 
-A README shows words: pictures and HTML of the notebook are left to the pages, each output appears as plain text.
+A README shows words: pictures and HTML of the notebook are left to the pages, each output appears
+as plain text.
 """
 
 import re

@@ -23,9 +23,13 @@ def first_difference(old, new):
 
 
 def field_difference(field, old, new):
-    """How a field differs, or None. Texts are lists of lines; what people read is rounded, SQL is not."""
+    """How a field differs, or None.
+
+    Texts are lists of lines; what people read is rounded, SQL is not.
+    """
     if isinstance(old, str) and isinstance(new, str):
-        old, new = old.splitlines(), new.splitlines()
+        old = old.splitlines()
+        new = new.splitlines()
     if is_text(field):
         return text_difference(old, new, rounded=field.endswith("text"))
     return value_difference(old, new, FLOOR * largest(old))
@@ -67,8 +71,8 @@ def near_printed(one, other):
 def last_digit(printed, other):
     """The unit of the last digit of a printed number.
 
-    Zeros at the end are not printed, 0.9 may be 0.900: three digits count, or four where there is no point. Counts of
-    less than four digits are therefore the same or not.
+    Zeros at the end are not printed, 0.9 may be 0.900: three digits count, or four where there is
+    no point. Counts of less than four digits are therefore the same or not.
     """
     size = math.floor(math.log10(float(printed) or 1))
     whole = "." not in printed + other and "e" not in printed

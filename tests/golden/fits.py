@@ -1,10 +1,11 @@
 """Small fits at fixed seeds, by public names alone, and a record of all that each of them says.
 
-`FITS` holds a function a fit. It makes the data and returns `work`, which fits, and `tell`, which turns what was
-fitted into the record: a dict of texts, numbers and lists of numbers, none of them rounded here.
+`FITS` holds a function a fit. It makes the data and returns `work`, which fits, and `tell`, which
+turns what was fitted into the record: a dict of texts, numbers and lists of numbers, none of them
+rounded here.
 
-As a script, `python tests/golden/fits.py NAME` writes record, seconds of the fit and peak memory as one line of
-JSON, with numbers in hexadecimal; without a name it lists the names.
+As a script, `python tests/golden/fits.py NAME` writes record, seconds of the fit and peak memory as
+one line of JSON, with numbers in hexadecimal; without a name it lists the names.
 """
 
 import json
@@ -43,7 +44,8 @@ from fabinterp import (
     explain_local,
 )
 
-N_MANY = 70_000  # distinct rows; the sample in memory holds 65 536, so blocks are read where rows come in chunks
+# distinct rows; the sample in memory holds 65 536, so blocks are read where rows come in chunks
+N_MANY = 70_000
 QUICK = {"max_rules": 4, "max_components": 5, "n_init": 3, "n_shakes": 10, "random_state": 0}
 FITS = {}
 NEEDS = {}  # modules that a fit needs beyond the package's own requirements
@@ -557,7 +559,8 @@ def linear_pieces_from_dask():
 def run(name, seconds=None):
     """The record of the fit `name`, and the least processor seconds that it took.
 
-    With `seconds` it is done once more at least, and until these are over: the first time loads what is loaded late.
+    With `seconds` it is done once more at least, and until these are over: the first time loads
+    what is loaded late.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few steps and restarts are meant here

@@ -1,4 +1,7 @@
-"""Write the golden file: `python tests/golden/record.py`. Do so only where answers are meant to change."""
+"""Write the golden file: `python tests/golden/record.py`.
+
+Do so only where answers are meant to change.
+"""
 
 import json
 import platform

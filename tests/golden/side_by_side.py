@@ -1,9 +1,10 @@
 """Fit two commits side by side: `python tests/golden/side_by_side.py OLD [NEW] [--runs 5] [--only NAME…] [--md]`.
 
-Without NEW the working tree is the new one. Each fit runs in a process of its own, old and new in turn, by the
-`fits.py` of its own commit, so that both may call a parameter by another name. Texts and all answers are compared
-bit for bit; seconds are those of the processor in the fit alone, the least of the runs, and memory is the peak of the
-whole process. The exit status is 1 if anything differs.
+Without NEW the working tree is the new one. Each fit runs in a process of its own, old and new in
+turn, by the `fits.py` of its own commit, so that both may call a parameter by another name. Texts
+and all answers are compared bit for bit; seconds are those of the processor in the fit alone, the
+least of the runs, and memory is the peak of the whole process. The exit status is 1 if anything
+differs.
 """
 
 import argparse
@@ -59,7 +60,10 @@ def called(tree, *args, seed=0):
 
 
 def fitted(tree, name, seed):
-    """One fit in a process of its own: record, seconds and memory. Hashes are seeded anew in each run."""
+    """One fit in a process of its own: record, seconds and memory.
+
+    Hashes are seeded anew in each run.
+    """
     found = json.loads(called(tree, name, seed=seed))
     if not Path(found["package"]).resolve().is_relative_to(tree.resolve()):
         raise RuntimeError(f"the package comes from {found['package']}, not from {tree}")
@@ -167,7 +171,8 @@ def report(trees, names, n_runs, markdown):
     print(printed(HEADS, width, markdown))
     if markdown:
         print("|:--|" + "--:|" * (len(HEADS) - 1))
-    rows, differences = [], []
+    rows = []
+    differences = []
     for name in names:
         row, place = compared(trees, name, n_runs)
         rows.append(row)

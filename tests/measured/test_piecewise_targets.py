@@ -1,7 +1,8 @@
 """The promised accuracy and size of piecewise sparse linear models, on a part of what `fabinterp reproduce eto-1` runs.
 
-Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there is skipped by
-name. Two folds of ten and few seeds: the bounds are those of all folds, with room for the draw where that is said.
+Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there
+is skipped by name. Two folds of ten and few seeds: the bounds are those of all folds, with room for
+the draw where that is said.
 """
 
 import time

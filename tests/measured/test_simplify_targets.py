@@ -1,7 +1,7 @@
 """The promised accuracy: five data sets, three seeds, forests of 100 trees, at most five rules of four conditions.
 
-Run with `--measure -s`. The real data are read from the folder FABINTERP_DATA (spambase.csv.gz, energy.csv.gz);
-a data set that is not there is skipped by name.
+Run with `--measure -s`. The real data are read from the folder FABINTERP_DATA (spambase.csv.gz,
+energy.csv.gz); a data set that is not there is skipped by name.
 """
 
 import gzip
@@ -60,7 +60,8 @@ def parts(name, seed):
     else:
         X, y = load_breast_cancer(return_X_y=True) if name == "breast" else read_table(name)
         order = rng.permutation(len(y))
-    train, test = order[: N_TRAIN[name]], order[N_TRAIN[name] :]
+    train = order[: N_TRAIN[name]]
+    test = order[N_TRAIN[name] :]
     forest = RandomForestRegressor if name == "energy" else RandomForestClassifier
     return (
         X[train],

@@ -2,10 +2,12 @@
 
 from hypothesis import settings
 
-QUICK, FULL = "quick", "full"
+QUICK = "quick"
+FULL = "full"
 FEW = 15
 
-# At the keyboard the same examples every time: what fails there fails again. The slow tier draws new ones.
+# At the keyboard the same examples every time: what fails there fails again. The slow tier draws
+# new ones.
 settings.register_profile(QUICK, deadline=None, max_examples=FEW, derandomize=True)
 settings.register_profile(FULL, deadline=None, max_examples=100)
 

@@ -20,7 +20,8 @@ def _work():
 def slowness(clock=time.perf_counter, repeats=5):
     """Return how many times longer work takes here than on the reference; at least 1.
 
-    By the wall's clock it counts what other programs take, by `time.process_time` the machine alone.
+    By the wall's clock it counts what other programs take, by `time.process_time` the machine
+    alone.
     """
     seconds = []
     for _ in range(repeats):

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FLAG = "slow"  # nbdev leaves cells out that begin with `#| slow`, unless it is given this flag
-# The parent of all the processes imports these once; none of this package, which notebooks import themselves
+# The parent of all the processes imports these once; none of this package, which notebooks import
+# themselves
 PRELOAD = [
     "nbdev.test",
     "matplotlib.pyplot",
@@ -42,7 +43,8 @@ class Ran(NamedTuple):
 def run_notebook(path, slow, timeout):
     """Run a notebook in a process of its own, with the cells flagged `#| slow` or without; return a `Ran`.
 
-    It is stopped after `timeout` seconds of the wall's clock, which says that it hangs, not that it is slow.
+    It is stopped after `timeout` seconds of the wall's clock, which says that it hangs, not that it
+    is slow.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)

@@ -40,8 +40,9 @@ def wide_frame(rng, n, size="size", words=WORDS):
 def any_table(rng, kind, target, draw_frame=None):
     """Draw a table of 2 to 80 rows, some given twice, its target, weights, and 40 rows never seen.
 
-    Its rows are those of `draw_frame(rng, n)`, or an array of one to four columns, some with gaps; `target(kind, t)`
-    makes class numbers of t unless `kind` is "numbers". The first two weights are 1.
+    Its rows are those of `draw_frame(rng, n)`, or an array of one to four columns, some with gaps;
+    `target(kind, t)` makes class numbers of t unless `kind` is "numbers". The first two weights are
+    1.
     """
     n = int(rng.integers(2, 60))
     d = int(rng.integers(1, 5))

@@ -61,7 +61,8 @@ def test_a_forest_of_meta_trees_is_as_good_as_its_forest_or_better(name):
 
 def test_a_single_meta_tree_is_no_worse_than_its_tree_and_far_surer_of_its_doubts():
     single = lines("single")
-    classes, numbers = [r for r in single if "error" in r], [r for r in single if "error" not in r]
+    classes = [r for r in single if "error" in r]
+    numbers = [r for r in single if "error" not in r]
     assert np.mean([r["error"] for r in classes]) <= np.mean([r["base_error"] for r in classes])
     assert np.mean([r["loss"] for r in classes]) < 0.3 * np.mean([r["base_loss"] for r in classes])
     assert np.mean([r["loss"] / r["base_loss"] for r in numbers]) < 1
