@@ -15,26 +15,26 @@ from shared.effort import examples
 from fabinterp.fab.additive import (
     AdditiveGaussian,
     AdditiveSoftmax,
-    Terms,
+    AdditiveTerms,
     _fisher_variances,
     _pursue,
     _pursue_softmax,
     additive_design,
     additive_gaussian,
     additive_softmax,
-    covariance,
-    smoothed_gaussian,
-    smoothed_softmax,
+    coefficient_covariance,
+    tune_gaussian_smoothness,
+    tune_softmax_smoothness,
 )
-from fabinterp.rows.bins import codes as cells_of
+from fabinterp.rows.bins import bin_codes as cells_of
 from fabinterp.rows.bins import merge_identical, table_thresholds
 from fabinterp.rows.blocks import in_memory
 from fabinterp.fab.experts import linear_gaussian, linear_softmax
 from fabinterp.fab.engine import fab, fic
 from fabinterp.fab.foba import RIDGE
-from fabinterp.fab.gates import symmetric
-from fabinterp.fab.hme import Table, start_from_resp
-from fabinterp.fab.spline import basis_of
+from fabinterp.fab.gates import full_tree_paths
+from fabinterp.fab.hme import MixtureInputs, start_from_resp
+from fabinterp.fab.spline import fit_basis
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)
@@ -52,12 +52,12 @@ def problem(seed, **options):
     d = int(rng.integers(1, 4))
     K = int(rng.integers(1, 4))
     x = np.column_stack([rng.random((n, d)), rng.integers(0, 2, n)])
-    bases = [basis_of(column, n_knots=int(rng.integers(2, 6))) for column in x.T]
+    bases = [fit_basis(column, n_knots=int(rng.integers(2, 6))) for column in x.T]
     Z = additive_design(bases, x)
     y = np.sin(6 * x[:, 0]) * rng.integers(0, 2) + x[:, -1] + 0.3 * rng.normal(size=n)
     resp = rng.dirichlet(np.full(K, 0.5), n)
     w = rng.integers(0, 3, n) + (np.arange(n) == 0).astype(float)
-    return rng, bases, x, Z, y, resp, w, Terms.of(bases, **options)
+    return rng, bases, x, Z, y, resp, w, AdditiveTerms.of(bases, **options)
 
 
 def labelled(rng, y, n_classes):
@@ -126,7 +126,7 @@ def test_classes_are_said_by_scores(seed, n_classes):
 
 
 def test_what_is_counted():
-    terms = Terms(np.array([-1, 0, 0, 0, 2, 2]), np.zeros(6))
+    terms = AdditiveTerms(np.array([-1, 0, 0, 0, 2, 2]), np.zeros(6))
     coef = np.array([[1.0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [1, 1, 0, 1, 0, 2]])
     np.testing.assert_array_equal(terms.used(coef), [[0, 0, 0], [1, 0, 0], [1, 0, 1]])
     one = np.ones(3)
@@ -146,7 +146,7 @@ def test_what_is_counted():
 def test_bad_options_are_named(wrong):
     name, given = next(iter(wrong.items()))
     with pytest.raises(ValueError, match=f"{name} must be .*, got '?{given}"):
-        Terms(np.array([-1, 0]), np.zeros(2), **wrong)
+        AdditiveTerms(np.array([-1, 0]), np.zeros(2), **wrong)
 
 
 def test_pooled_and_factors_do_not_go_together():
@@ -166,14 +166,14 @@ def test_smoothness_is_a_number_or_gcv(smooth):
 
 def test_constant_features_leave_constants():
     rng = np.random.default_rng(12)
-    bases = [basis_of(np.ones(50)), basis_of(np.ones(50))]
+    bases = [fit_basis(np.ones(50)), fit_basis(np.ones(50))]
     Z = additive_design(bases, np.ones((50, 2)))
     w = np.ones(50)
     y = rng.normal(size=50)
     resp = rng.dirichlet(np.ones(2), 50)
     assert Z.shape == (50, 1)
     for options in OPTIONS:
-        terms = Terms.of(bases, **options)
+        terms = AdditiveTerms.of(bases, **options)
         numbers = additive_gaussian(Z, y, resp, w, terms, smooth="gcv")
         np.testing.assert_allclose(numbers.coef[:, 0], y @ resp / resp.sum(axis=0))
         share = (y > 0) @ resp / resp.sum(axis=0)
@@ -443,13 +443,13 @@ def test_lines_are_the_linear_experts(n_classes, pooled):
     n = 300
     K = 3
     x = rng.normal(size=(n, 5))
-    Z = additive_design([basis_of(column, n_knots=2, degree=1) for column in x.T], x)
+    Z = additive_design([fit_basis(column, n_knots=2, degree=1) for column in x.T], x)
     np.testing.assert_allclose(np.abs(Z[:, 1:]), np.abs(x - x.mean(axis=0)) / x.std(axis=0))
     y = np.where(x[:, 0] > 0, 2 * x[:, 1], -x[:, 2] + x[:, 1]) + 0.3 * rng.normal(size=n) + 7
     y = y if n_classes is None else labelled(rng, y - 7, n_classes)
     resp = rng.dirichlet(np.ones(K), n)
     w = rng.uniform(0.5, 2, n)
-    terms = Terms(np.arange(6) - 1, np.zeros(6), count="parameters")
+    terms = AdditiveTerms(np.arange(6) - 1, np.zeros(6), count="parameters")
     if n_classes is None:
         pair = (
             linear_gaussian(Z, y, resp, w, pooled=pooled),
@@ -474,13 +474,15 @@ def test_lines_in_the_tree_of_hme():
     x = rng.random((400, 3))
     y = np.where(x[:, 0] > 0.4, 2 * x[:, 1], 3 - x[:, 2]) + 0.1 * rng.normal(size=400)
     bins = merge_identical(x, table_thresholds(x, max_bins=20))
-    Z = additive_design([basis_of(column, n_knots=2, degree=1) for column in x.T], x)
-    table = Table(Z, cells_of(x, bins))
+    Z = additive_design([fit_basis(column, n_knots=2, degree=1) for column in x.T], x)
+    table = MixtureInputs(Z, cells_of(x, bins))
     w = np.ones(400)
     resp = rng.dirichlet(np.ones(4), 400)
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
-    linear, _ = start_from_resp(in_memory((table, y, w)), in_memory(resp), symmetric(2), n_known)
-    terms = Terms(np.arange(4) - 1, np.zeros(4), count="parameters")
+    linear, _ = start_from_resp(
+        in_memory((table, y, w)), in_memory(resp), full_tree_paths(2), n_known
+    )
+    terms = AdditiveTerms(np.arange(4) - 1, np.zeros(4), count="parameters")
     curved = replace(linear, expert=additive_gaussian(Z, y, resp, w, terms))
     (line, told), (curve, found) = (
         fab(model, table, y, resp, w, max_iter=30) for model in (linear, curved)
@@ -498,9 +500,9 @@ def test_lines_in_the_tree_of_hme():
 def test_smoothness_by_cross_validation():
     rng = np.random.default_rng(5)
     x = rng.random((400, 2))
-    bases = [basis_of(column, n_knots=12) for column in x.T]
+    bases = [fit_basis(column, n_knots=12) for column in x.T]
     Z = additive_design(bases, x)
-    terms = Terms.of(bases)
+    terms = AdditiveTerms.of(bases)
     w = np.ones(400)
     resp = np.ones((400, 1))
     rough = additive_gaussian(
@@ -512,7 +514,7 @@ def test_smoothness_by_cross_validation():
     assert rough.smooth[0] < 1e-2 * plain.smooth[0]
     y = np.sin(9 * x[:, 0]) + 0.5 * rng.normal(size=400)
     start = additive_gaussian(Z, y, resp, w, terms)
-    found = smoothed_gaussian(start, Z, y, resp, w)
+    found = tune_gaussian_smoothness(start, Z, y, resp, w)
     on = np.flatnonzero(start.coef[0])
 
     def score(smooth):  # leave-one-out with the mean leverage
@@ -530,9 +532,9 @@ def test_smoothness_by_cross_validation():
 def test_smoothness_of_classes():
     rng = np.random.default_rng(6)
     x = rng.random((600, 2))
-    bases = [basis_of(column, n_knots=12) for column in x.T]
+    bases = [fit_basis(column, n_knots=12) for column in x.T]
     Z = additive_design(bases, x)
-    terms = Terms.of(bases)
+    terms = AdditiveTerms.of(bases)
     w = np.ones(600)
     resp = np.ones((600, 1))
     rough = (3 * np.sin(25 * x[:, 0]) + rng.logistic(size=600) > 0).astype(int)
@@ -542,7 +544,7 @@ def test_smoothness_of_classes():
         for codes in (rough, plain)
     ]
     assert found[0] < 1e-2 * found[1]
-    again = smoothed_softmax(
+    again = tune_softmax_smoothness(
         additive_softmax(Z, rough, resp, w, 2, terms, smooth=found[0]), Z, rough, resp, w
     )
     assert 0.1 <= again.smooth[0] / found[0] <= 10
@@ -574,10 +576,10 @@ def test_covariance_is_the_inverse_curvature(seed, n_classes):
     """By second differences of what the M-step maximises, along the coefficients on the support."""
     rng, _, _, Z, y, resp, w, terms = problem(seed)
     numbers = additive_gaussian(Z, y, resp, w, terms, smooth=2.0)
-    found = covariance(numbers, Z, resp, w)
+    found = coefficient_covariance(numbers, Z, resp, w)
     codes = labelled(rng, y, n_classes)
     classes = additive_softmax(Z, codes, resp, w, n_classes, terms, smooth=2.0)
-    by_class = covariance(classes, Z, resp, w)
+    by_class = coefficient_covariance(classes, Z, resp, w)
     assert found.shape == (resp.shape[1], Z.shape[1], Z.shape[1]) and by_class.shape[1] == n_classes
     for k in range(resp.shape[1]):
         on = np.r_[0, 1 + np.flatnonzero(numbers.coef[k, 1:])]

@@ -26,13 +26,13 @@ from fabinterp.bench.runner import (
     Cell,
     Column,
     Grid,
-    Missing,
-    Table,
-    over,
-    printed,
+    UnavailableError,
+    BenchmarkTable,
+    mean_and_deviation,
+    parse_figure,
     read_lines,
     render,
-    run,
+    run_table,
 )
 
 PAPER = {"a<b": "0.31 ± 0.03", "abalone": "0.60"}
@@ -51,7 +51,7 @@ def jobs(quick):
 def measure(key):
     time.sleep(float(os.environ.get("TEST_BENCH_SLEEP", 0)))
     if key["method"] == "gone":
-        raise Missing("gone is not installed")
+        raise UnavailableError("gone is not installed")
     rng = np.random.default_rng(key["fold"])
     return {
         "rmse": len(key["data"]) / 10 + 0.05 * (key["method"] == "ours") + 0.01 * rng.normal(),
@@ -61,7 +61,7 @@ def measure(key):
 
 def show(lines):
     def cell(data, method):
-        return over(
+        return mean_and_deviation(
             [
                 at["rmse"]
                 for at in lines
@@ -72,11 +72,13 @@ def show(lines):
 
     assert all(line["odd"] == math.inf for line in lines)
     rows = list(dict.fromkeys(line["key"]["data"] for line in lines))
-    cells = [[printed(PAPER[data]), *(cell(data, method) for method in METHODS)] for data in rows]
+    cells = [
+        [parse_figure(PAPER[data]), *(cell(data, method) for method in METHODS)] for data in rows
+    ]
     return Grid(COLUMNS, rows, cells, ("A note.",), "data")
 
 
-TABLE = Table(
+TABLE = BenchmarkTable(
     "test-1",
     "A table",
     "toy",
@@ -122,7 +124,7 @@ def lines_within(file, n, seconds=60):
 
 
 def test_killed_and_started_again_gives_the_same_table(tmp_path):
-    whole = run(TABLE, tmp_path / "whole", verbose=0)
+    whole = run_table(TABLE, tmp_path / "whole", verbose=0)
     file = tmp_path / "killed" / "toy.jsonl"
     for n in (4, 9):  # killed twice
         running = started(file.parent, sleep=0.1)
@@ -130,13 +132,13 @@ def test_killed_and_started_again_gives_the_same_table(tmp_path):
         running.kill()
         assert running.wait(30) == -signal.SIGKILL
         assert len(read_lines(file)) < len(TABLE.keys())
-    before = {bench.text_of(line["key"]) for line in read_lines(file) if "missing" not in line}
+    before = {bench.key_text(line["key"]) for line in read_lines(file) if "missing" not in line}
     partial = render(TABLE, file.parent)
     assert "still to be made" in partial.to_text() and partial != whole
     table, seen = counted()
-    assert run(table, file.parent, verbose=0) == whole
-    assert not before & {bench.text_of(key) for key in seen}  # nothing twice
-    assert run(TABLE, file.parent, verbose=0) == whole
+    assert run_table(table, file.parent, verbose=0) == whole
+    assert not before & {bench.key_text(key) for key in seen}  # nothing twice
+    assert run_table(TABLE, file.parent, verbose=0) == whole
 
 
 def test_two_processes_at_one_file_do_no_harm(tmp_path):
@@ -146,18 +148,18 @@ def test_two_processes_at_one_file_do_no_harm(tmp_path):
         assert process.returncode == 0, err
     rows = (tmp_path / "toy.jsonl").read_text().splitlines()
     assert all(json.loads(row)["key"] for row in rows) and len(rows) <= 2 * len(TABLE.keys())
-    assert render(TABLE, tmp_path) == run(TABLE, tmp_path / "alone", verbose=0)
+    assert render(TABLE, tmp_path) == run_table(TABLE, tmp_path / "alone", verbose=0)
 
 
 @examples(15)
 @given(st.floats(0, 1))
 def test_half_a_line_is_measured_again(tmp_path_factory, share):
     folder = tmp_path_factory.mktemp("half")
-    whole = run(TABLE, folder, True, 0)
+    whole = run_table(TABLE, folder, True, 0)
     file = folder / "toy-quick.jsonl"
     text = file.read_bytes()
     file.write_bytes(text[: round(share * len(text))])
-    assert run(TABLE, folder, True, 0) == whole
+    assert run_table(TABLE, folder, True, 0) == whole
     shuffled = file.read_bytes().splitlines(keepends=True)
     random.Random(0).shuffle(shuffled)
     file.write_bytes(b"".join(shuffled))
@@ -165,14 +167,14 @@ def test_half_a_line_is_measured_again(tmp_path_factory, share):
 
 
 def test_other_jobs_than_before(tmp_path):
-    run(TABLE, tmp_path, verbose=0)
+    run_table(TABLE, tmp_path, verbose=0)
 
     def fewer_and_new(quick):
         yield from (key for key in jobs(quick) if key["fold"] < 2 and key["method"] == "ours")
         yield {"data": "abalone", "method": "ours", "fold": 7}
 
     table, seen = counted(jobs=fewer_and_new)
-    grid = run(table, tmp_path, verbose=0)
+    grid = run_table(table, tmp_path, verbose=0)
     assert seen == [{"data": "abalone", "method": "ours", "fold": 7}]
     folds = [0, 1, 7]
     value = np.mean(
@@ -183,26 +185,28 @@ def test_other_jobs_than_before(tmp_path):
 
 
 def test_what_is_missing_is_a_note_and_tried_again(tmp_path):
-    grid = run(TABLE, tmp_path, verbose=0)
+    grid = run_table(TABLE, tmp_path, verbose=0)
     assert all(row[3] is None for row in grid.cells)
     assert "gone is not installed: 10 of 30 measurements are blank." in grid.notes
     table, seen = counted()
     size = (tmp_path / "toy.jsonl").stat().st_size
-    assert run(table, tmp_path, verbose=0) == grid and {key["method"] for key in seen} == {"gone"}
+    assert run_table(table, tmp_path, verbose=0) == grid and {key["method"] for key in seen} == {
+        "gone"
+    }
     assert (tmp_path / "toy.jsonl").stat().st_size == size  # the same blank is not written again
     table, _ = counted(lambda key: {"rmse": 0.5, "odd": math.inf})
-    assert [row[3].value for row in run(table, tmp_path, verbose=0).cells] == [0.5, 0.5]
+    assert [row[3].value for row in run_table(table, tmp_path, verbose=0).cells] == [0.5, 0.5]
 
     def all_gone(key):
-        raise Missing("nothing is installed")
+        raise UnavailableError("nothing is installed")
 
     table, seen = counted(all_gone)
-    again = run(table, tmp_path, again=True, verbose=0)
+    again = run_table(table, tmp_path, again=True, verbose=0)
     assert len(seen) == 30 and [row[3].value for row in again.cells] == [
         0.5,
         0.5,
     ]  # a blank replaces no figure
-    nothing = run(table, tmp_path / "new", verbose=0)
+    nothing = run_table(table, tmp_path / "new", verbose=0)
     assert (
         not nothing.rows
         and "nothing is installed: 30 of 30" in nothing.to_text()
@@ -211,19 +215,19 @@ def test_what_is_missing_is_a_note_and_tried_again(tmp_path):
 
 
 def test_again_measures_everything_again(tmp_path):
-    run(TABLE, tmp_path, verbose=0)
+    run_table(TABLE, tmp_path, verbose=0)
     table, seen = counted(lambda key: {"rmse": 0.25, "odd": math.inf})
-    grid = run(table, tmp_path, again=True, verbose=0)
+    grid = run_table(table, tmp_path, again=True, verbose=0)
     assert len(seen) == 30 and all(cell.value == 0.25 for row in grid.cells for cell in row[1:])
 
 
 def test_quick_has_a_file_of_its_own(tmp_path):
-    grid = run(TABLE, tmp_path, quick=True, verbose=0)
+    grid = run_table(TABLE, tmp_path, quick=True, verbose=0)
     assert os.listdir(tmp_path) == ["toy-quick.jsonl"] and "Two folds." in grid.notes
-    with pytest.raises(Missing, match="`fabinterp reproduce test-1` does it"):
+    with pytest.raises(UnavailableError, match="`fabinterp reproduce test-1` does it"):
         render(TABLE, tmp_path)
     assert render(TABLE, tmp_path, quick=True) == grid
-    assert "Two folds." not in run(TABLE, tmp_path, verbose=0).notes
+    assert "Two folds." not in run_table(TABLE, tmp_path, verbose=0).notes
 
 
 def test_a_failure_names_the_job_and_keeps_what_was_measured(tmp_path):
@@ -232,16 +236,16 @@ def test_a_failure_names_the_job_and_keeps_what_was_measured(tmp_path):
 
     table, _ = counted(broken)
     with pytest.raises(ZeroDivisionError) as failure:
-        run(table, tmp_path, verbose=0)
+        run_table(table, tmp_path, verbose=0)
     assert (
         "'fold': 1" in failure.value.__notes__[0] and len(read_lines(tmp_path / "toy.jsonl")) == 6
     )
     table, _ = counted(lambda key: {"load": 1})
     with pytest.raises(ValueError, match="other names than those of the stamp, got 'load'"):
-        run(table, tmp_path / "new", verbose=0)
+        run_table(table, tmp_path / "new", verbose=0)
     table, _ = counted(jobs=lambda quick: [{"data": ["a"]}])
     with pytest.raises(ValueError, match="a key must be a dict of"):
-        run(table, tmp_path / "new", verbose=0)
+        run_table(table, tmp_path / "new", verbose=0)
 
 
 def test_one_thread(tmp_path):
@@ -249,7 +253,7 @@ def test_one_thread(tmp_path):
     table, _ = counted(
         lambda key: seen.extend(pool["num_threads"] for pool in threadpool_info()) or measure(key)
     )
-    run(table, tmp_path, quick=True, verbose=0)
+    run_table(table, tmp_path, quick=True, verbose=0)
     assert set(seen) == {1}
 
 
@@ -271,7 +275,7 @@ def test_figures_come_back_as_they_were(tmp_path_factory, figures):
 
 
 def test_numpy_figures_become_plain():
-    said = bench.plain_out(
+    said = bench.to_strict_json(
         {"a": np.float32(0.5), "b": np.arange(2), "c": (np.int64(3), np.nan), "d": np.bool_(True)}
     )
     assert (
@@ -288,7 +292,7 @@ def test_the_stamp(tmp_path):
     )
     text = json.dumps(line)
     assert platform.node() not in text and os.getcwd() not in text
-    grid = run(TABLE, tmp_path, verbose=0)
+    grid = run_table(TABLE, tmp_path, verbose=0)
     assert f"numpy {np.__version__}" in grid.stamp and "no-such-thing" not in grid.stamp
     old = [{"date": "2020-01-02", "versions": {"numpy": "1"}, "load": 0.5}, {"date": "2020-01-01", "versions": None},
            {"date": "2020-01-03", "versions": {"numpy": "2"}, "load": 3.0, "took": 7e3, "machine": "m"}]  # fmt: skip
@@ -303,12 +307,16 @@ def test_the_stamp(tmp_path):
 
 
 def test_figures_as_printed():
-    assert printed("0.21 ± 0.03") == printed("0.21 (0.03)") == Cell(0.21, 0.03, 2)
-    assert printed(".210") == Cell(0.21, None, 3) and printed("1.2e-3") == Cell(0.0012, None, 4)
-    assert printed("1200") == Cell(1200.0, None, 0) and printed("-3") == Cell(-3.0, None, 0)
+    assert parse_figure("0.21 ± 0.03") == parse_figure("0.21 (0.03)") == Cell(0.21, 0.03, 2)
+    assert parse_figure(".210") == Cell(0.21, None, 3) and parse_figure("1.2e-3") == Cell(
+        0.0012, None, 4
+    )
+    assert parse_figure("1200") == Cell(1200.0, None, 0) and parse_figure("-3") == Cell(
+        -3.0, None, 0
+    )
     for text in ("none", "1 2 3"):
         with pytest.raises(ValueError, match="a number and at most one spread"):
-            printed(text)
+            parse_figure(text)
 
 
 @given(
@@ -333,7 +341,7 @@ def grid_of(*cells, better="lower"):
 
 
 def test_shortfalls():
-    grid = grid_of(printed("0.50 ± 0.10"), 0.57, printed("0.5"), 0.56, 0.1, 3)
+    grid = grid_of(parse_figure("0.50 ± 0.10"), 0.57, parse_figure("0.5"), 0.56, 0.1, 3)
     assert [(s.other.name, s.within) for s in grid.shortfalls()] == [
         ("FAB", True),
         ("SVR", False),
@@ -342,7 +350,7 @@ def test_shortfalls():
     assert (
         str(grid.shortfalls()[0]) == "r, E: ours 0.570, FAB (the paper's) 0.50 ± 0.10, within its ±"
     )
-    assert list(bench.signs_of(grid).values()) == ["(†)‡"]
+    assert list(bench.shortfall_signs(grid).values()) == ["(†)‡"]
     assert "in brackets" in bench.legend_of(grid)
     assert [
         s.other.name for s in grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher").shortfalls()
@@ -360,11 +368,11 @@ def test_shortfalls():
 
 
 def test_reasons(tmp_path):
-    grid = run(TABLE, tmp_path, verbose=0)
+    grid = run_table(TABLE, tmp_path, verbose=0)
     assert {s.row for s in grid.shortfalls()} == {"a<b", "abalone"}
-    first, second = bench.reasons_of(grid)
+    first, second = bench.shortfall_reasons(grid)
     assert first.endswith(". So it is.") and second.startswith("abalone: RMSE, ours")
-    assert bench.reasons_of(bench.replace(grid, why={"": "For all."}))[-1] == "For all."
+    assert bench.shortfall_reasons(bench.replace(grid, why={"": "For all."}))[-1] == "For all."
 
 
 def test_numbers():
@@ -373,9 +381,9 @@ def test_numbers():
         for v in (0.0, 1234.4, 0.12345, 12.345, -0.00123, 3e-9, 2e8, math.inf, math.nan)
     ]
     assert said == ["0", "1234", "0.123", "12.3", "-0.00123", "3.00e-09", "2.00e+08", "∞", "–"]
-    assert over([]) is None and over([2.0]) == Cell(2.0, None, None)
-    assert over([1.0, 3.0], 1) == Cell(2.0, math.sqrt(2), 1)
-    assert bench.cell_text(over([1.0, 3.0], 1)) == "2.0 ± 1.4"
+    assert mean_and_deviation([]) is None and mean_and_deviation([2.0]) == Cell(2.0, None, None)
+    assert mean_and_deviation([1.0, 3.0], 1) == Cell(2.0, math.sqrt(2), 1)
+    assert bench.format_cell(mean_and_deviation([1.0, 3.0], 1)) == "2.0 ± 1.4"
 
 
 # How it looks
@@ -417,7 +425,7 @@ def test_texts_whole_numbers_and_commands():
     grid = Grid(
         ["n", "rule"], ["a", "b"], [[3, "x ≤ 1"], [np.int64(1200), None]], ("`run <x>` goes on",)
     )
-    assert [bench.cell_text(cell) for cell in grid.cells[0] + grid.cells[1]] == [
+    assert [bench.format_cell(cell) for cell in grid.cells[0] + grid.cells[1]] == [
         "3",
         "x ≤ 1",
         "1200",
@@ -457,12 +465,12 @@ def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
 
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
-    run(TABLE, tmp_path / "log")
+    run_table(TABLE, tmp_path / "log")
     assert re.fullmatch(
         r"test-1 \[\.{20}\] 0/30 a<b ours 0\ntest-1 \[#{20}\] 30/30\n", log.getvalue()
     )
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    run(TABLE, tmp_path / "terminal")
+    run_table(TABLE, tmp_path / "terminal")
     said = terminal.getvalue()
     assert (
         said.count("\n") == 1
@@ -470,7 +478,7 @@ def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
         and "15/30, 0 s left abalone ours 2" in said
     )
     monkeypatch.setattr(sys, "stderr", quiet := io.StringIO())
-    run(TABLE, tmp_path / "quiet", verbose=0)
+    run_table(TABLE, tmp_path / "quiet", verbose=0)
     assert not quiet.getvalue()
 
 
@@ -481,9 +489,9 @@ def test_a_name_that_is_none():
     with pytest.raises(
         ValueError, match="table 'nakahara-11' is not known: did you mean 'nakahara-1'"
     ):
-        bench.table_named("nakahara-11")
+        bench.find_table("nakahara-11")
     with pytest.raises(ValueError, match="the tables are 'hara-2'"):
-        bench.table_named("qqqqqq")
+        bench.find_table("qqqqqq")
 
 
 def test_importing_bench_imports_no_room():
@@ -512,7 +520,7 @@ def test_every_table_is_in_order():
                 name,
                 key,
             )
-    assert len(bench.TABLES) == len(set(bench.TABLES)) > len(bench._ROOMS)
+    assert len(bench.TABLES) == len(set(bench.TABLES)) > len(bench._TABLE_MODULES)
 
 
 def test_every_table_bears_a_few_of_its_figures_and_explains_its_losses():

@@ -9,14 +9,14 @@ from shared.needs import need, need_data
 
 from fabinterp.bench import nakahara as room
 from fabinterp.bench.runner import (
-    Missing,
+    UnavailableError,
     is_worse,
     latest,
-    plain_out,
+    to_strict_json,
     read_lines,
     render,
-    run,
-    text_of,
+    run_table,
+    key_text,
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
@@ -43,7 +43,7 @@ def test_jobs_are_the_same_each_time_and_quick_ones_are_some_of_them(table):
 
 def test_all_data_come_before_the_next_fold():
     for part in room.FOLDS:
-        at = [key["fold"] for key in room.fold_jobs(False, part)]
+        at = [key["fold"] for key in room.depth_fold_jobs(False, part)]
         assert at == sorted(at) and len(set(at)) == room.FOLDS[part]
 
 
@@ -59,16 +59,19 @@ def test_everything_is_measured_and_nothing_else_is_stored():
 def test_rows_one_by_one_and_all_at_once_say_the_same(kind, depth, n_features):
     X, y, levels = room.coin_levels(40, depth, n_features, kind, 7)
     start = room.empty_state(levels, room.BetaBernoulli(), 0.5)
-    state = room.batch(start, levels, X, y)
+    state = room.batch_update(start, levels, X, y)
     assert np.allclose(
-        np.exp(room.row_by_row(start, levels, X, y)), state.posterior.split_prob, rtol=0, atol=1e-12
+        np.exp(room.sequential_update(start, levels, X, y)),
+        state.posterior.split_prob,
+        rtol=0,
+        atol=1e-12,
     )
 
 
 @pytest.mark.measure
 def test_bayesml_says_the_same():
     need("bayesml")
-    found = room.speed(30, 3, 4, 2, True, "int64")
+    found = room.measure_speed(30, 3, 4, 2, True, "int64")
     assert found["max_difference"] < 1e-12
     ways = {"update", "predict", "rows"}
     assert ways | {f"bayesml_{way}" for way in ways} | {"partial_fit"} < set(found)
@@ -100,15 +103,15 @@ def test_the_coins_of_a_test_are_those_of_its_number():
 )
 def test_a_fold_finds_what_is_stored(key):
     need_data(key["data"])
-    line = LINES[text_of(key)]
-    for name, value in json.loads(json.dumps(plain_out(room.measure(key)))).items():
+    line = LINES[key_text(key)]
+    for name, value in json.loads(json.dumps(to_strict_json(room.measure_metatrees(key)))).items():
         if "seconds" not in name:
             assert value == pytest.approx(line[name], rel=1e-9), name
 
 
 def test_weights_that_are_alike_amount_to_as_many_trees():
-    assert room.effective(np.zeros(7)) == pytest.approx(7)
-    assert room.effective(np.array([0.0, -800.0])) == pytest.approx(1)
+    assert room.effective_number_of_trees(np.zeros(7)) == pytest.approx(7)
+    assert room.effective_number_of_trees(np.array([0.0, -800.0])) == pytest.approx(1)
 
 
 # What is not there
@@ -116,8 +119,8 @@ def test_weights_that_are_alike_amount_to_as_many_trees():
 
 def test_data_that_are_not_there_make_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
-    with pytest.raises(Missing, match="banana"):
-        room.measure({"part": "single", "data": "banana", "depth": 5, "fold": 0})
+    with pytest.raises(UnavailableError, match="banana"):
+        room.measure_metatrees({"part": "single", "data": "banana", "depth": 5, "fold": 0})
 
 
 def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
@@ -125,7 +128,9 @@ def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
     jobs = [{"part": "table1", "n": 50, "depth": 5, "features": 5, "codes": "int64"}]
     monkeypatch.setattr(room, "N_TESTS", {"table1": 3})
     table = TABLES["nakahara-1"]
-    grid = run(type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0)
+    grid = run_table(
+        type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0
+    )
     for column, cell in zip(grid.columns, grid.cells[0], strict=True):
         assert (cell is None) == (column.role == "peer")
     assert any("bayesml was not installed" in note for note in grid.notes)
@@ -178,7 +183,7 @@ def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
 
 @pytest.mark.parametrize("name", ["nakahara-single", "nakahara-forests"])
 def test_folds_are_averaged_as_on_the_page_of_the_method(name):
-    grid = room.show_folds(stored(name))
+    grid = room.show_fold_losses(stored(name))
     at = {column.name: i for i, column in enumerate(grid.columns) if column.group in ("loss", "")}
     for row, cells in zip(grid.rows, grid.cells, strict=True):
         data, depth, *more = row.split(", ")

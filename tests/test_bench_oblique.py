@@ -10,7 +10,14 @@ from shared.needs import need, need_data
 from sklearn.base import clone
 
 from fabinterp.bench import wang as bench_oblique
-from fabinterp.bench.runner import Missing, printed, read_lines, render, run, text_of
+from fabinterp.bench.runner import (
+    UnavailableError,
+    parse_figure,
+    read_lines,
+    render,
+    run_table,
+    key_text,
+)
 from fabinterp.bench.wang import (
     BINARY,
     GATES,
@@ -22,13 +29,13 @@ from fabinterp.bench.wang import (
     TABLE_4,
     TABLES,
     PyGAMClassifier,
-    anatomy,
-    ebm,
+    nested_features,
+    make_ebm,
     fold_row,
     gate_errors,
-    measure,
-    parts,
-    pygam,
+    measure_additive_methods,
+    stratified_fold,
+    make_pygam,
     settings_of,
     size_of_additive,
 )
@@ -58,7 +65,7 @@ def toy(name, n=150, seed=0):
 def test_a_row_has_a_figure_and_a_deviation_for_each_method(typed, methods):
     assert len(typed) == 12
     for row in typed.values():
-        figures = list(map(printed, row.split()))
+        figures = list(map(parse_figure, row.split()))
         assert len(figures) == len(methods) and all(
             f.spread is not None and f.spread < f.value for f in figures
         )
@@ -69,7 +76,7 @@ def test_the_last_two_columns_of_table_4_are_in_the_order_that_its_text_supports
     short = {
         name
         for name, row in TABLE_4.items()
-        if printed(row.split()[ours]).value < printed(row.split()[machine]).value - 5
+        if parse_figure(row.split()[ours]).value < parse_figure(row.split()[machine]).value - 5
     }
     assert short == {
         "eeg_eye_state"
@@ -102,7 +109,7 @@ def test_quick_is_part_of_the_whole_and_small(table):
 def test_every_stored_line_answers_a_job():
     asked = {text for table in TABLES for text in table.keys()}
     lines = read_lines(STORED / "planes.jsonl")
-    assert lines and {text_of(line["key"]) for line in lines} <= asked
+    assert lines and {key_text(line["key"]) for line in lines} <= asked
     assert all(
         line["date"] and line["processor"] and line["versions"]["scikit-learn"] for line in lines
     )
@@ -138,11 +145,13 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
 @pytest.mark.parametrize("name", ["stock", "titanic"])
 def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
     monkeypatch.setattr(bench_oblique, "read", toy)
-    tests = [parts(name, fold)[2] for fold in range(10)]
+    tests = [stratified_fold(name, fold)[2] for fold in range(10)]
     rows = np.concatenate(tests)
     assert sorted(map(tuple, rows)) == sorted(map(tuple, toy(name).X))
-    assert np.array_equal(parts(name, 3)[0], parts(name, 3)[0])
-    assert all(len(parts(name, fold)[0]) + len(test) == 150 for fold, test in enumerate(tests))
+    assert np.array_equal(stratified_fold(name, 3)[0], stratified_fold(name, 3)[0])
+    assert all(
+        len(stratified_fold(name, fold)[0]) + len(test) == 150 for fold, test in enumerate(tests)
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +163,7 @@ def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
         need("pygam")
     monkeypatch.setattr(bench_oblique, "read", toy)
     key = {"part": "regression", "data": name, "method": method, "fold": 1}
-    rows = [measure(key) for _ in range(2)]
+    rows = [measure_additive_methods(key) for _ in range(2)]
     for row in rows:
         assert row.pop("seconds") > 0 and row.pop("cpu") > 0
     assert rows[0] == rows[1] and rows[0]["error"] < (45 if name in BINARY else 0.6)
@@ -166,7 +175,7 @@ def test_a_fold_is_measured_as_it_is_stored():
     need_data("auto_mpg")
     key = {"part": "regression", "data": "auto_mpg", "method": "oblique", "fold": 0}
     stored = [line for line in read_lines(STORED / "planes.jsonl") if line["key"] == key][0]
-    row = measure(key)
+    row = measure_additive_methods(key)
     assert (
         row["error"] == pytest.approx(stored["error"], rel=0.02)
         and row["settings"] == stored["settings"]
@@ -182,10 +191,10 @@ def test_ebm_is_measured(monkeypatch):
     assert row["experts"] == 1 and row["terms"] == 3 and row["error"] < 0.6
 
 
-@pytest.mark.parametrize("make,module", [(ebm, "interpret.glassbox"), (pygam, "pygam")])
+@pytest.mark.parametrize("make,module", [(make_ebm, "interpret.glassbox"), (make_pygam, "pygam")])
 def test_a_peer_that_is_not_installed_is_told(monkeypatch, make, module):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(Missing, match="is not installed"):
+    with pytest.raises(UnavailableError, match="is not installed"):
         make("stock", 0)
 
 
@@ -196,7 +205,7 @@ def test_a_missing_peer_is_a_blank_and_the_others_stand(monkeypatch, tmp_path):
         {"part": "regression", "data": "stock", "method": m, "fold": 0}
         for m in ("oblique", "pygam")
     ]
-    grid = run(replace(by_name["wang-3"], jobs=lambda quick: wanted), tmp_path, verbose=0)
+    grid = run_table(replace(by_name["wang-3"], jobs=lambda quick: wanted), tmp_path, verbose=0)
     cells = {(c.group, c.name): cell for c, cell in zip(grid.columns, grid.cells[0], strict=True)}
     assert (
         cells["RMSE, on the peers' folds", "pygam"] is None and cells["RMSE", "oblique"].value < 1
@@ -249,18 +258,20 @@ def true_tree(scale=1.0):
 @pytest.mark.parametrize("scale", [1.0, 7.5, -0.2])
 def test_the_true_tree_is_known_again_in_any_scale(scale):
     tree = true_tree(scale)
-    assert anatomy(tree) == OBLIQUE_TRUTH
+    assert nested_features(tree) == OBLIQUE_TRUTH
     assert {text: pytest.approx([0, 0], abs=1e-12) for text in GATES} == gate_errors(tree)
 
 
 def test_another_tree_is_not_the_true_one():
     other = replace(true_tree(), splits=(Split((8, 10), 0.6, (2.5, -1.6)), *true_tree().splits[1:]))
-    assert anatomy(other) != OBLIQUE_TRUTH and len(gate_errors(other)) == 2
+    assert nested_features(other) != OBLIQUE_TRUTH and len(gate_errors(other)) == 2
 
 
 @pytest.mark.slow
 def test_the_simulation_is_measured():
-    row = measure({"part": "simulation", "data": "1500 rows", "method": "oblique", "fold": 0})
+    row = measure_additive_methods(
+        {"part": "simulation", "data": "1500 rows", "method": "oblique", "fold": 0}
+    )
     stored = [
         line
         for line in read_lines(STORED / "planes.jsonl")

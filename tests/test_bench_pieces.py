@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from shared.needs import need, need_data
 
 from fabinterp.bench import eto as bench_pieces
-from fabinterp.bench.runner import Missing, printed, read_lines, render, run, text_of
+from fabinterp.bench.runner import (
+    UnavailableError,
+    parse_figure,
+    read_lines,
+    render,
+    run_table,
+    key_text,
+)
 from fabinterp.bench.eto import (
     CLASSIFIERS,
     LOADS,
@@ -26,11 +33,11 @@ from fabinterp.bench.eto import (
     calibration_error,
     demand,
     demand_parts,
-    measure,
-    rounded,
+    measure_linear_methods,
+    round_figures,
     same_folds,
     settings_of,
-    size,
+    equation_sizes,
     sizes_of,
 )
 
@@ -56,7 +63,7 @@ def measured_if_peer(method):
 
 def test_a_row_of_table_1_has_a_figure_and_a_deviation_for_each_method():
     for row in TABLE_1.values():
-        figures = list(map(printed, row.split()))
+        figures = list(map(parse_figure, row.split()))
         assert len(figures) == len(METHODS_1) and all(
             f.spread is not None and f.digits == 2 for f in figures
         )
@@ -97,7 +104,7 @@ def test_quick_is_part_of_the_whole_and_small(table):
 def test_every_stored_line_answers_a_job(study):
     asked = {text for table in TABLES if table.study == study for text in table.keys()}
     lines = read_lines(STORED / f"{study}.jsonl")
-    assert lines and {text_of(line["key"]) for line in lines} <= asked
+    assert lines and {key_text(line["key"]) for line in lines} <= asked
     assert all(
         line["date"] and line["processor"] and line["versions"]["scikit-learn"] for line in lines
     )
@@ -118,7 +125,7 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
         name: how for name, how in REGRESSORS.items() if name in ("structure", *bench_pieces.OWN)
     }
     today = {
-        name: bench_pieces.number_of(settings_of(how.make(0), **{"asked by": how.predict}))
+        name: bench_pieces.settings_digest(settings_of(how.make(0), **{"asked by": how.predict}))
         for name, how in own.items()
     }
     lines = [
@@ -135,8 +142,8 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
 @pytest.mark.slow
 def test_a_simulation_is_measured_alike_twice():
     key = {"part": "simulation", "data": "simulation sd 0.1", "method": "structure", "fold": 0}
-    first = measure(key)
-    second = measure(key)
+    first = measure_linear_methods(key)
+    second = measure_linear_methods(key)
     for row in (first, second):
         assert row.pop("seconds") > 0 and row.pop("cpu") > 0 and row.pop("tuning") == 0
     assert first == second and first["experts_right"] and first["folds"] == 20
@@ -148,7 +155,7 @@ def test_a_fold_is_measured_as_it_is_stored(method):
     need_data("abalone")
     key = {"part": "regression", "data": "abalone", "method": method, "fold": 0}
     stored = [line for line in read_lines(STORED / "pieces.jsonl") if line["key"] == key][0]
-    row = measure(key)
+    row = measure_linear_methods(key)
     assert (
         row["rmse"] == pytest.approx(stored["rmse"], rel=0.02)
         and row["settings"] == stored["settings"]
@@ -158,19 +165,23 @@ def test_a_fold_is_measured_as_it_is_stored(method):
 
 def test_data_that_are_not_there_are_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
-    monkeypatch.setattr(bench_pieces, "table", bench_pieces.table.__wrapped__)
-    with pytest.raises(Missing, match="communities is not there"):
-        measure({"part": "regression", "data": "communities", "method": "tree", "fold": 0})
+    monkeypatch.setattr(
+        bench_pieces, "standardised_table", bench_pieces.standardised_table.__wrapped__
+    )
+    with pytest.raises(UnavailableError, match="communities is not there"):
+        measure_linear_methods(
+            {"part": "regression", "data": "communities", "method": "tree", "fold": 0}
+        )
 
 
 def test_a_peer_that_is_not_installed_is_a_blank_and_the_others_stand(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "lineartree", None)
-    monkeypatch.setattr(bench_pieces, "table", lambda name: toy())
+    monkeypatch.setattr(bench_pieces, "standardised_table", lambda name: toy())
     wanted = [
         {"part": "regression", "data": "abalone", "method": m, "fold": 0}
         for m in ("structure", "linear-tree")
     ]
-    grid = run(replace(by_name["eto-1"], jobs=lambda quick: wanted), tmp_path, verbose=0)
+    grid = run_table(replace(by_name["eto-1"], jobs=lambda quick: wanted), tmp_path, verbose=0)
     cells = {column.name: cell for column, cell in zip(grid.columns, grid.cells[0], strict=True)}
     assert cells["linear-tree"] is None and cells["structure"].value < 1
     assert any("linear-tree is not installed" in note for note in grid.notes)
@@ -201,9 +212,11 @@ def test_every_method_tells_its_size(method):
 
 def test_classes_are_measured(monkeypatch):
     X, y = toy(300)
-    monkeypatch.setattr(bench_pieces, "table", lambda name: (X, (y > 0).astype(int)))
+    monkeypatch.setattr(bench_pieces, "standardised_table", lambda name: (X, (y > 0).astype(int)))
     rows = {
-        m: measure({"part": "classification", "data": "titanic", "method": m, "fold": 1})
+        m: measure_linear_methods(
+            {"part": "classification", "data": "titanic", "method": m, "fold": 1}
+        )
         for m in CLASSIFIERS
     }
     assert rows["structure"]["experts"] >= 1 and rows["logistic"]["experts"] is None
@@ -237,8 +250,12 @@ def test_demand_is_cut_in_order_of_time():
 @pytest.mark.measure
 def test_a_load_and_its_equations_are_measured():
     need_data("energy")
-    row = measure({"part": "heating", "data": "energy", "method": "structure", "fold": 0})
-    said = measure({"part": "equations", "data": "heating", "method": "structure", "fold": 0})
+    row = measure_linear_methods(
+        {"part": "heating", "data": "energy", "method": "structure", "fold": 0}
+    )
+    said = measure_linear_methods(
+        {"part": "equations", "data": "heating", "method": "structure", "fold": 0}
+    )
     assert 2 <= row["experts"] <= 12 and row["rmse"] < 0.1 and 1 < row["relative"] < 10
     assert (
         np.shape(said["coef"])
@@ -283,8 +300,8 @@ def test_the_same_folds_are_those_of_all_that_were_run_on_a_table():
 
 
 def test_a_constant_in_a_leaf_counts_one_as_in_the_paper():
-    leaves = line("pol", "tree", 0, cpu=1.0, **size([0] * 7))
-    equations = line("pol", "structure", 0, cpu=1.0, **size([2, 0, 4]))
+    leaves = line("pol", "tree", 0, cpu=1.0, **equation_sizes([0] * 7))
+    equations = line("pol", "structure", 0, cpu=1.0, **equation_sizes([2, 0, 4]))
     found = {m: sizes_of([row], m) for m, row in (("tree", leaves), ("structure", equations))}
     assert [found["tree"][row] for row in TABLE_2] == [7, 1, 7]
     assert [found["structure"][row] for row in TABLE_2] == [3, 2, 6]
@@ -293,7 +310,9 @@ def test_a_constant_in_a_leaf_counts_one_as_in_the_paper():
 def test_a_table_with_one_line_is_a_table():
     for name in ("eto-1", "eto-1-em", "eto-2"):
         method = "em" if name == "eto-1-em" else "structure"
-        grid = by_name[name].show([line("pol", method, 0, rmse=0.2, cpu=1.0, **size([2, 3]))])
+        grid = by_name[name].show(
+            [line("pol", method, 0, rmse=0.2, cpu=1.0, **equation_sizes([2, 3]))]
+        )
         assert grid.to_text() and len(grid.rows) == len(grid.cells)
 
 
@@ -306,8 +325,8 @@ def test_a_table_with_one_line_is_a_table():
     )
 )
 def test_rounding_twice_is_rounding_once(row):
-    once = rounded(row)
-    assert rounded(once) == once
+    once = round_figures(row)
+    assert round_figures(once) == once
     assert all(abs(once[k] - v) <= 1e-5 * abs(v) for k, v in row.items() if isinstance(v, float))
 
 
@@ -327,6 +346,7 @@ def test_settings_leave_the_seed_out_and_tell_the_price():
         and settings_of(how.make(0))["penalty"] > 1
     )
     numbers = Counter(
-        bench_pieces.number_of(settings_of(REGRESSORS[name].make(0))) for name in bench_pieces.OWN
+        bench_pieces.settings_digest(settings_of(REGRESSORS[name].make(0)))
+        for name in bench_pieces.OWN
     )
     assert len(numbers) == len(bench_pieces.OWN)

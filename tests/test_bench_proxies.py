@@ -10,14 +10,14 @@ from shared.needs import need, need_data
 
 from fabinterp.bench import afrabandpey as room
 from fabinterp.bench.runner import (
-    Missing,
+    UnavailableError,
     is_worse,
     latest,
-    plain_out,
+    to_strict_json,
     read_lines,
     render,
-    run,
-    text_of,
+    run_table,
+    key_text,
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
@@ -80,12 +80,13 @@ def test_everything_is_measured(name):
 
 def test_a_data_set_is_cut_into_three_quarters_and_one(monkeypatch):
     X = np.arange(40.0).reshape(20, 2)
-    monkeypatch.setattr(room, "rows_of", lambda name: type("", (), {"X": X, "y": X[:, 0]}))
-    A, a, B, b = room.halves("any", 3)
+    monkeypatch.setattr(room, "load_or_skip", lambda name: type("", (), {"X": X, "y": X[:, 0]}))
+    A, a, B, b = room.train_test_rows("any", 3)
     assert len(A) == 15 and len(B) == 5 and sorted([*a, *b]) == X[:, 0].tolist()
     assert (A[:, 0] == a).all() and (B[:, 0] == b).all()
     assert all(
-        (one == two).all() for one, two in zip(room.halves("any", 3), (A, a, B, b), strict=True)
+        (one == two).all()
+        for one, two in zip(room.train_test_rows("any", 3), (A, a, B, b), strict=True)
     )
 
 
@@ -114,7 +115,8 @@ def test_a_job_finds_what_is_stored(key):
     if key["part"] == "fidelity":
         need("lime")
     assert same(
-        without_times(json.loads(json.dumps(plain_out(room.measure(key))))), LINES[text_of(key)]
+        without_times(json.loads(json.dumps(to_strict_json(room.measure_proxies(key))))),
+        LINES[key_text(key)],
     )
 
 
@@ -129,9 +131,9 @@ def same(found, line):
 
 @needs_data
 def test_the_born_again_tree_repeats_the_forest():
-    X, y, X_test, _ = room.halves("auto_risk", 0)
-    forest = room.forest_of(X, y, 0)
-    tree = room.born_again(forest, X, y, 0)
+    X, y, X_test, _ = room.train_test_rows("auto_risk", 0)
+    forest = room.fit_third_forest(X, y, 0)
+    tree = room.born_again_of_forest(forest, X, y, 0)
     assert tree.get_depth() in room.DEPTHS
     said = forest.predict(X_test)
     assert room.rmse(tree.predict(X_test), said) < 0.7 * said.std()
@@ -139,7 +141,7 @@ def test_the_born_again_tree_repeats_the_forest():
 
 def test_a_reference_is_asked_about_a_table_once():
     asked = []
-    reference = room.remembered(lambda X: asked.append(len(X)) or X[:, 0])
+    reference = room.cached_reference(lambda X: asked.append(len(X)) or X[:, 0])
     X = np.arange(6.0).reshape(3, 2)
     assert (reference.mean_var(X)[0] == reference.mean_var(X.copy())[0]).all()
     assert len(asked) <= 2 and (reference.mean_var(X + 1)[0] == X[:, 0] + 1).all()
@@ -168,8 +170,8 @@ def test_lime_s_equation_is_read_as_it_is_meant():
 
 def test_data_that_are_not_there_make_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
-    with pytest.raises(Missing, match="baseball"):  # the one table that nobody else keeps
-        room.measure({"part": "stability", "data": "baseball", "method": "data"})
+    with pytest.raises(UnavailableError, match="baseball"):  # the one table that nobody else keeps
+        room.measure_proxies({"part": "stability", "data": "baseball", "method": "data"})
 
 
 @needs_data
@@ -180,7 +182,9 @@ def test_without_stochtree_what_needs_it_is_blank(monkeypatch, tmp_path):
         for of in ("bart", "forest")
     ]
     table = TABLES["afrabandpey-2"]
-    grid = run(type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0)
+    grid = run_table(
+        type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0
+    )
     assert grid.rows == ("auto_risk",) and any(
         "stochtree is not installed" in note for note in grid.notes
     )
@@ -195,7 +199,7 @@ def test_without_lime_its_cells_are_blank(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(room, "TREES", {"tree": {}, "tree, at most 3 leaves": {"max_leaves": 3}})
     key = {"part": "fidelity", "data": "auto_risk", "split": 0}
-    grid = room.show_local([{"key": key, **room.measure(key)}])
+    grid = room.show_local([{"key": key, **room.measure_proxies(key)}])
     for column, cell in zip(grid.columns, grid.cells[0], strict=True):
         assert (cell is None) == (column.role == "peer" or column.group == "a tree per draw")
     assert any("lime was not installed" in note for note in grid.notes)
@@ -220,7 +224,7 @@ def test_tables_are_rendered_with_the_stamp_of_their_lines(name):
 
 
 def test_figure_4_shows_the_means_of_the_lines():
-    grid = room.show_sizes(stored("afrabandpey-fig4"))
+    grid = room.show_errors_by_size(stored("afrabandpey-fig4"))
     by_row = dict(zip(grid.rows, grid.cells, strict=True))
     raw = [json.loads(row) for row in (RESULTS / "proxy.jsonl").read_text().splitlines()]
     for name in room.DATA:

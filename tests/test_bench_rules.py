@@ -16,48 +16,56 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.bench import hara as rooms
-from fabinterp.bench.runner import Missing, latest, read_lines, render, text_of
+from fabinterp.bench.runner import UnavailableError, latest, read_lines, render, key_text
 from fabinterp.bench.hara import (
     FOLDS,
-    MOST,
+    MAX_COMPONENTS,
     ORDER,
     PEERS,
-    SAID,
+    RULE_METHODS,
     TABLES,
-    Case,
-    Harvest,
-    born_again,
-    distinct,
+    EnsembleCase,
+    NodeHarvest,
+    born_again_of_ensemble,
+    distinct_paths,
     greedy_list,
     harvest_weights,
-    holds,
-    idle_dropped,
-    in_trees,
-    levels,
+    imodels_rule_holds,
+    prune_conditions,
+    fit_intrees,
+    quantile_levels,
     list_jobs,
-    measure,
+    measure_forest_methods,
     measure_em,
     measure_fab,
     measure_peer,
-    measure_said,
+    measure_rule_method,
     mixture_jobs,
-    needed,
+    needed_conditions,
     node_harvest,
-    restarts,
+    fit_restarts,
     rules_met,
     rules_of_tree,
-    said_jobs,
-    settled_boxes,
-    shortened,
-    smeared,
+    rule_text_jobs,
+    certain_boxes,
+    shorten_ruleset,
+    permuted_rows,
     soft_rules,
-    students,
-    told,
+    distilled_trees,
+    rule_texts_record,
     tree_paths,
 )
 from fabinterp.bench.datasets import synthetic1
 from fabinterp.forests.ensembles import read_ensemble
-from fabinterp.rules.core import Columns, Leaf, Rule, RuleSet, Split, merge, satisfied
+from fabinterp.rules.core import (
+    Columns,
+    Leaf,
+    Rule,
+    RuleSet,
+    Split,
+    merge_conditions,
+    match_conditions,
+)
 
 RESULTS = Path(__file__).parents[1] / "nbs" / "results"
 SEEDS = st.integers(0, 10_000)
@@ -76,7 +84,7 @@ def case_of(seed, numbers=False, n=80, d=3, model=None):
     kind = RandomForestRegressor if numbers else RandomForestClassifier
     columns = Columns(tuple("abcdefgh"[:d]), (None,) * d, (False,) * d)
     fitted = (model or kind(5, max_depth=4, random_state=seed)).fit(X, y)
-    return Case(X, y, X_new, y_new, columns, fitted, numbers, seed)
+    return EnsembleCase(X, y, X_new, y_new, columns, fitted, numbers, seed)
 
 
 # Rows and paths
@@ -87,7 +95,7 @@ def case_of(seed, numbers=False, n=80, d=3, model=None):
 def test_smeared_values_are_values_of_their_column(seed, share):
     rng = np.random.default_rng(seed)
     X = rng.random((12, 3)).round(1)
-    new = smeared(X, 40, rng, share)
+    new = permuted_rows(X, 40, rng, share)
     assert new.shape == (40, 3)
     assert all(set(new[:, j]) <= set(X[:, j]) for j in range(3))
     if share == 0:
@@ -100,7 +108,7 @@ def test_the_ends_of_the_paths_of_a_tree_hold_each_row_once(seed, depth, numbers
     case = case_of(seed, numbers)
     ensemble = read_ensemble(case.model, case.columns)
     found = tree_paths(ensemble, depth)
-    held = np.array([satisfied(said, case.X_new) for said, end in found if end])
+    held = np.array([match_conditions(said, case.X_new) for said, end in found if end])
     assert (held.sum(axis=0) == len(ensemble.trees)).all()
     assert max(len(said) for said, _ in found) <= depth
     assert sum(end for _, end in found) == sum(
@@ -113,11 +121,15 @@ def test_the_ends_of_the_paths_of_a_tree_hold_each_row_once(seed, depth, numbers
 def test_distinct_conditions_are_what_they_hold_and_no_two_hold_the_same(seed, least):
     case = case_of(seed)
     paths = [said for said, _ in tree_paths(read_ensemble(case.model, case.columns), 3)]
-    said, members = distinct(paths, case.X, least)
+    said, members = distinct_paths(paths, case.X, least)
     assert said[0] == () and members[:, 0].all()  # the root is the shortest
-    assert np.array_equal(members, np.array([satisfied(s, case.X) for s in said]).T)
+    assert np.array_equal(members, np.array([match_conditions(s, case.X) for s in said]).T)
     assert (members.sum(axis=0) >= least).all()
-    every = {satisfied(p, case.X).tobytes() for p in paths if satisfied(p, case.X).sum() >= least}
+    every = {
+        match_conditions(p, case.X).tobytes()
+        for p in paths
+        if match_conditions(p, case.X).sum() >= least
+    }
     assert len({column.tobytes() for column in members.T}) == members.shape[1] == len(every)
 
 
@@ -129,7 +141,7 @@ def test_shortened_rules_answer_the_training_rows_as_before(seed, numbers):
         case.X, case.y
     )
     long = read_ensemble(tree, case.columns).trees[0].rules()
-    short = shortened(long, case.X)
+    short = shorten_ruleset(long, case.X)
     assert np.array_equal(short.predict(case.X), tree.predict(case.X))
     assert np.allclose(short.matches(case.X_new).sum(axis=1), 1)  # still disjoint, still everywhere
     width = [
@@ -149,7 +161,7 @@ def test_shortened_drops_what_no_row_can_satisfy():
     rules = RuleSet(
         (Rule(inside, Leaf((1.0, 0.0))), Rule((), Leaf((0.0, 1.0)))), case.columns, (0, 1)
     )
-    assert len(shortened(rules, case.X).rules) == 1
+    assert len(shorten_ruleset(rules, case.X).rules) == 1
 
 
 # Node Harvest
@@ -251,7 +263,7 @@ def test_conditions_are_dropped_as_by_hand(seed, n_conditions, decay):
     held = rng.random((n_conditions, 40)) < 0.7
     held[:, 0] = True
     code = rng.integers(0, 3, 40)
-    kept = idle_dropped(held, code, decay)
+    kept = prune_conditions(held, code, decay)
     assert kept == slowly_dropped(held, code, decay)
     assert kept and kept == sorted(kept)
 
@@ -304,7 +316,7 @@ def test_the_list_is_picked_as_by_hand(seed):
 @examples(30)
 def test_levels_are_intervals_with_their_means(seed, n_levels):
     y = np.random.default_rng(seed).integers(0, 12, 50).astype(float)
-    code, means = levels(y, n_levels)
+    code, means = quantile_levels(y, n_levels)
     assert np.array_equal(np.unique(code), np.arange(len(means))) and len(means) <= n_levels
     assert all(y[code == k].mean() == pytest.approx(mean) for k, mean in enumerate(means))
     assert all(y[code == k].max() < y[code == k + 1].min() for k in range(len(means) - 1))
@@ -314,12 +326,12 @@ def test_levels_are_intervals_with_their_means(seed, n_levels):
 @examples(10)
 def test_in_trees_says_an_ordered_list_of_short_rules(seed, numbers):
     case = case_of(seed, numbers)
-    rules = in_trees(case.model, case)
+    rules = fit_intrees(case.model, case)
     assert rules.ordered and rules.default is not None
     assert all(len(rule.conditions) <= 12 for rule in rules.rules)
     said = rules.predict(case.X)
     if numbers:
-        assert set(said) <= set(levels(case.y)[1])
+        assert set(said) <= set(quantile_levels(case.y)[1])
     else:
         assert np.mean(said != case.y) <= min(
             case.y.mean(), 1 - case.y.mean()
@@ -332,7 +344,7 @@ def test_in_trees_says_an_ordered_list_of_short_rules(seed, numbers):
 @pytest.mark.parametrize("numbers", [False, True])
 def test_born_again_chooses_among_its_depths_and_repeats_the_teacher(numbers):
     case = case_of(3, numbers, n=150)
-    tree = born_again(case.model, case.X, case.y, np.random.default_rng(0))
+    tree = born_again_of_ensemble(case.model, case.X, case.y, np.random.default_rng(0))
     assert tree.get_depth() <= max(rooms.DEPTHS)
     said = tree.predict(case.X)
     taught = case.model.predict(case.X)
@@ -347,18 +359,18 @@ def test_born_again_chooses_among_its_depths_and_repeats_the_teacher(numbers):
 
 def test_students_have_their_depths():
     case = case_of(1)
-    trees = students(case.model, case.X, np.random.default_rng(0), (1, 3), n_new=500)
+    trees = distilled_trees(case.model, case.X, np.random.default_rng(0), (1, 3), n_new=500)
     assert [tree.get_depth() for tree in trees] == [1, 3]
 
 
 @pytest.mark.parametrize("numbers", [False, True])
 def test_settled_boxes_by_hand(numbers):
     case = case_of(5, numbers)
-    model = restarts(case, 1.0, 4, 1)[1][0][0]
-    boxes = settled_boxes(model)
+    model = fit_restarts(case, 1.0, 4, 1)[1][0][0]
+    boxes = certain_boxes(model)
     for k in range(len(model.weights)):
         for j, cuts in enumerate(model.bins.thresholds):
-            eta = model.eta[k, model.bins.statements(j)]
+            eta = model.eta[k, model.bins.bit_slice(j)]
             low = max([b for b, e in zip(cuts, eta, strict=True) if e >= 0.999], default=-np.inf)
             high = min([b for b, e in zip(cuts, eta, strict=True) if e <= 0.001], default=np.inf)
             assert tuple(boxes[k, j]) == (low, high)
@@ -375,7 +387,7 @@ def test_settled_boxes_by_hand(numbers):
 def test_needed_conditions_hold_the_same_rows_and_none_can_go(seed, n_conditions):
     rng = np.random.default_rng(seed)
     X = rng.random((30, 3))
-    said = merge(
+    said = merge_conditions(
         [
             (Split((int(j),), float(b)), bool(side))
             for j, b, side in zip(
@@ -388,10 +400,12 @@ def test_needed_conditions_hold_the_same_rows_and_none_can_go(seed, n_conditions
     )
     if said is None:
         return
-    kept = needed(said, X)
-    held = satisfied(said, X)
-    assert np.array_equal(satisfied(kept, X), held)
-    assert all(satisfied([c for c in kept if c != one], X).sum() > held.sum() for one in kept)
+    kept = needed_conditions(said, X)
+    held = match_conditions(said, X)
+    assert np.array_equal(match_conditions(kept, X), held)
+    assert all(
+        match_conditions([c for c in kept if c != one], X).sum() > held.sum() for one in kept
+    )
 
 
 @pytest.mark.parametrize("numbers", [False, True])
@@ -403,7 +417,7 @@ def test_the_figures_of_fab_and_em(numbers):
         0 <= found["outside"] <= 1 and 1 - found["outside"] <= found["covering"] <= found["rules"]
     )
     em = measure_em(case, 2)
-    assert len(em["test"]) == len(em["train"]) == MOST
+    assert len(em["test"]) == len(em["train"]) == MAX_COMPONENTS
     assert em["error"] == em["test"][em["rules"] - 1] and em["train"][em["rules"] - 1] == min(
         em["train"]
     )
@@ -426,8 +440,8 @@ def test_peers_are_counted_and_measured(name):
 
 def test_rules_of_imodels_are_read_as_they_are_written():
     X = np.array([[1.5, 0.0], [1.6, 3.0], [0.0, 3.0]])
-    assert holds("X0 <= 1.5 and X_1 > 2", X).tolist() == [False, False, True]
-    assert holds("X_0 > 1.5", X).tolist() == [False, True, False]
+    assert imodels_rule_holds("X0 <= 1.5 and X_1 > 2", X).tolist() == [False, False, True]
+    assert imodels_rule_holds("X_0 > 1.5", X).tolist() == [False, True, False]
 
 
 @pytest.mark.measure
@@ -442,17 +456,17 @@ def test_what_fits_of_rulefit_meets_its_own_transform():
 
 def test_a_peer_that_is_not_there_is_a_blank(monkeypatch):
     monkeypatch.setitem(sys.modules, "imodels", None)
-    with pytest.raises(Missing, match="imodels is not installed"):
+    with pytest.raises(UnavailableError, match="imodels is not installed"):
         measure_peer("FIGS", case_of(0))
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    with pytest.raises(Missing, match="xgboost is not installed"):
-        rooms.boosted(np.zeros((4, 1)), np.array([0, 1, 0, 1]), False, 0)
+    with pytest.raises(UnavailableError, match="xgboost is not installed"):
+        rooms.fit_xgboost(np.zeros((4, 1)), np.array([0, 1, 0, 1]), False, 0)
 
 
 # Jobs and tables
 
 
-@pytest.mark.parametrize("jobs", [list_jobs, mixture_jobs, said_jobs])
+@pytest.mark.parametrize("jobs", [list_jobs, mixture_jobs, rule_text_jobs])
 @pytest.mark.parametrize("quick", [False, True])
 def test_jobs_are_the_same_each_time_and_go_fold_by_fold(jobs, quick):
     keys = jobs(quick)
@@ -469,9 +483,9 @@ def small(monkeypatch):
     monkeypatch.setattr(rooms, "N_TRAIN", dict.fromkeys(ORDER, 60))
     monkeypatch.setattr(rooms, "NODE_SIZES", (10,))
     monkeypatch.setattr(rooms, "LEAVES", (16,))
-    rooms.case_of.cache_clear()
+    rooms.ensemble_case.cache_clear()
     yield
-    rooms.case_of.cache_clear()
+    rooms.ensemble_case.cache_clear()
 
 
 @pytest.mark.measure
@@ -481,9 +495,9 @@ def small(monkeypatch):
 def test_a_job_is_determined_by_its_key(method, small):
     need("imodels")
     key = {"part": "lists", "data": "synthetic2", "ensemble": "forest", "method": method, "fold": 1}
-    first = measure(key)
-    rooms.case_of.cache_clear()
-    again = measure(key)
+    first = measure_forest_methods(key)
+    rooms.ensemble_case.cache_clear()
+    again = measure_forest_methods(key)
     for found in (first, again):
         found.pop("seconds", None)
     assert first == again
@@ -499,15 +513,15 @@ def test_a_job_of_random_starts_is_determined_by_its_key(method, small):
         "fold": 0,
         "starts": 2,
     }
-    first = measure(key)
-    again = measure(key)
+    first = measure_forest_methods(key)
+    again = measure_forest_methods(key)
     assert {k: v for k, v in first.items() if k != "seconds"} == {
         k: v for k, v in again.items() if k != "seconds"
     }
 
 
 def test_the_rows_are_the_papers(small):
-    case = rooms.case_of("synthetic1", 2, "forest")
+    case = rooms.ensemble_case("synthetic1", 2, "forest")
     X, y = synthetic1(120, np.random.default_rng(2))
     assert np.array_equal(np.vstack([case.X, case.X_new]), X)
     assert np.array_equal(np.append(case.y, case.y_new), y)
@@ -516,8 +530,8 @@ def test_the_rows_are_the_papers(small):
 def test_a_table_that_is_not_there_is_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    with pytest.raises(Missing, match="MiniBooNE"):
-        measure(
+    with pytest.raises(UnavailableError, match="MiniBooNE"):
+        measure_forest_methods(
             {
                 "part": "lists",
                 "data": "miniboone",
@@ -529,19 +543,19 @@ def test_a_table_that_is_not_there_is_a_blank(monkeypatch, tmp_path):
 
 
 def test_what_is_told_is_what_was_measured(small):
-    case = rooms.case_of("synthetic1", 0, "forest")
+    case = rooms.ensemble_case("synthetic1", 0, "forest")
     for name in ("BATrees", "inTrees", "DTree2", "Node Harvest"):
-        found = told(name, case, 2)
+        found = rule_texts_record(name, case, 2)
         rules = RuleSet.from_dict(json.loads(json.dumps(found["said"])))
-        said = Harvest(rules, tuple(found["weights"])) if found["weights"] else rules
-        assert case.error(said.predict(case.X_new)) == measure_said(name, case)["error"]
+        said = NodeHarvest(rules, tuple(found["weights"])) if found["weights"] else rules
+        assert case.error(said.predict(case.X_new)) == measure_rule_method(name, case)["error"]
         assert len(found["share"]) == len(rules.rules)
-    assert "Node Harvest" in SAID
+    assert "Node Harvest" in RULE_METHODS
 
 
 def lines_of(table):
     """The stored figures of a table."""
-    texts = {text_of(key) for key in table.jobs(False)}
+    texts = {key_text(key) for key in table.jobs(False)}
     return [
         line
         for text, line in latest(read_lines(RESULTS / "rules.jsonl")).items()
@@ -587,8 +601,8 @@ def test_every_shortfall_has_a_reason():
 
 
 def test_the_printed_figures_stand_under_their_data():
-    assert rooms.paper(rooms.SECONDS, "FAB", "energy").value == 0.03
-    assert rooms.paper(rooms.COVERING, "Node Harvest", "spambase") == (12.4, 1.76, 1)
+    assert rooms.paper_cell(rooms.SECONDS, "FAB", "energy").value == 0.03
+    assert rooms.paper_cell(rooms.COVERING, "Node Harvest", "spambase") == (12.4, 1.76, 1)
     assert all(
         len(row) == len(ORDER)
         for table in (rooms.SECONDS, rooms.COVERING)

@@ -11,10 +11,10 @@ from fabinterp.rows.bins import (
     bit_masses,
     bit_probs,
     cell_masses,
-    cell_table,
-    codes,
+    cell_log_probs,
+    bin_codes,
     incidence,
-    log_bits,
+    bit_log_likelihood,
     merge_identical,
     table_thresholds,
 )
@@ -63,12 +63,12 @@ def test_look_up_equals_the_dense_product_over_raw_questions(seed):
     rng, X, thresholds = problem(seed)
     bins = merge_identical(X, thresholds)
     answers = raw_answers(X, thresholds)
-    assert bins.n_statements == answers.shape[1]
+    assert bins.n_bits == answers.shape[1]
     eta = rng.uniform(1e-8, 1 - 1e-8, (3, len(bins.multiplicity)))
     yes = np.nan_to_num(answers)
     no = np.nan_to_num(1 - answers)
     dense = yes @ np.log(spread(bins, eta)).T + no @ np.log1p(-spread(bins, eta)).T
-    ours = log_bits(incidence(codes(X, bins), bins), bins, eta)
+    ours = bit_log_likelihood(incidence(bin_codes(X, bins), bins), bins, eta)
     np.testing.assert_allclose(ours, dense, rtol=1e-12, atol=1e-10)
 
 
@@ -78,7 +78,7 @@ def test_masses_equal_the_dense_product_over_raw_questions(seed):
     bins = merge_identical(X, thresholds)
     answers = raw_answers(X, thresholds)
     resp = rng.dirichlet(np.ones(3), len(X)) * rng.integers(0, 3, (len(X), 1))
-    yes, no = bit_masses(bins, cell_masses(incidence(codes(X, bins), bins), resp))
+    yes, no = bit_masses(bins, cell_masses(incidence(bin_codes(X, bins), bins), resp))
     np.testing.assert_allclose(spread(bins, yes), resp.T @ np.nan_to_num(answers), atol=1e-10)
     np.testing.assert_allclose(spread(bins, no), resp.T @ np.nan_to_num(1 - answers), atol=1e-10)
 
@@ -99,7 +99,7 @@ def test_no_two_merged_thresholds_are_answered_alike(seed):
 def test_codes_say_every_answer(seed):
     _, X, thresholds = problem(seed)
     bins = merge_identical(X, thresholds)
-    cell = codes(X, bins)
+    cell = bin_codes(X, bins)
     assert cell.dtype.kind == "u"
     for j, cuts in enumerate(bins.thresholds):
         known = ~np.isnan(X[:, j])
@@ -112,13 +112,15 @@ def test_codes_say_every_answer(seed):
 def test_masses_of_chunks_add(seed):
     rng, X, thresholds = problem(seed)
     bins = merge_identical(X, thresholds)
-    S = incidence(codes(X, bins), bins)
+    S = incidence(bin_codes(X, bins), bins)
     resp = rng.random((len(X), 2))
     half = len(X) // 2
     parts = cell_masses(S[:half], resp[:half]) + cell_masses(S[half:], resp[half:])
     np.testing.assert_allclose(cell_masses(S, resp), parts, atol=1e-12)
     eta = rng.uniform(0.1, 0.9, (2, len(bins.multiplicity)))
-    np.testing.assert_array_equal(log_bits(S, bins, eta)[half:], log_bits(S[half:], bins, eta))
+    np.testing.assert_array_equal(
+        bit_log_likelihood(S, bins, eta)[half:], bit_log_likelihood(S[half:], bins, eta)
+    )
 
 
 @given(seeds)
@@ -176,25 +178,25 @@ def test_a_gap_that_training_did_not_have_says_nothing():
     X = np.arange(10.0)[:, None] * [1, 2]
     bins = merge_identical(X, table_thresholds(X))
     eta = np.random.default_rng(0).uniform(0.1, 0.9, (2, len(bins.multiplicity)))
-    row = codes([[3.0, np.nan]], bins)
-    known = cell_table(bins, eta)[bins.cells(0)][3]
-    np.testing.assert_allclose(log_bits(incidence(row, bins), bins, eta)[0], known)
+    row = bin_codes([[3.0, np.nan]], bins)
+    known = cell_log_probs(bins, eta)[bins.cells(0)][3]
+    np.testing.assert_allclose(bit_log_likelihood(incidence(row, bins), bins, eta)[0], known)
 
 
 def test_a_constant_column_costs_no_likelihood_but_counts():
     X = np.column_stack([np.full(20, 3.0), np.arange(20.0)])
     bins = merge_identical(X, [np.array([1.0, 2.0, 4.0]), np.array([9.5])])
-    assert bins.n_statements == 4 and [list(c) for c in bins.counts] == [[2, 1], [1]]
-    S = incidence(codes(X, bins), bins)
+    assert bins.n_bits == 4 and [list(c) for c in bins.counts] == [[2, 1], [1]]
+    S = incidence(bin_codes(X, bins), bins)
     eta = bit_probs(*bit_masses(bins, cell_masses(S, np.ones((20, 1)))), floor=1e-12)
-    np.testing.assert_allclose(log_bits(S, bins, eta)[:, 0], np.log(0.5), atol=1e-9)
+    np.testing.assert_allclose(bit_log_likelihood(S, bins, eta)[:, 0], np.log(0.5), atol=1e-9)
 
 
 def test_errors_name_the_argument():
     X = np.zeros((3, 2))
     bins = merge_identical(X, table_thresholds(X))
     with pytest.raises(ValueError, match=r"X must have 2 columns, got shape \(3, 1\)"):
-        codes(X[:, :1], bins)
+        bin_codes(X[:, :1], bins)
     with pytest.raises(ValueError, match="max_bins must be None or at least 1, got 0"):
         table_thresholds(X, max_bins=0)
 
@@ -205,12 +207,12 @@ def test_a_hundred_thousand_rows_and_questions_need_little_memory():
     try:
         X = rng.random((100_000, 20))
         bins = merge_identical(X, [np.sort(rng.random(5000)) for _ in range(20)])
-        S = incidence(codes(X, bins), bins)
+        S = incidence(bin_codes(X, bins), bins)
         resp = rng.dirichlet(np.ones(10), 100_000)
         eta = bit_probs(*bit_masses(bins, cell_masses(S, resp)), 1e-8)
-        log_bits(S, bins, eta)
+        bit_log_likelihood(S, bins, eta)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert bins.n_statements == 100_000 and S.indices.dtype == np.int32
+    assert bins.n_bits == 100_000 and S.indices.dtype == np.int32
     assert peak < 0.5e9

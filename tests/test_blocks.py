@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabinterp.rows.blocks import Blocks, InMemory, Least, Most, add, in_memory, sliced
+from fabinterp.rows.blocks import (
+    Blocks,
+    InMemory,
+    Minimum,
+    Maximum,
+    add,
+    in_memory,
+    slice_into_blocks,
+)
 
 cuts = st.lists(st.integers(0, 60), max_size=8).map(sorted)
 seeds = st.integers(0, 2**32 - 1)
@@ -25,7 +33,12 @@ def facts(part, factor):
     X, w = part
     low = X.min(axis=0, initial=np.inf)
     high = X.max(axis=0, initial=-np.inf)
-    return (X * w[:, None]).T @ X * factor, (float(w.sum()), None, len(w)), Least(low), Most(high)
+    return (
+        (X * w[:, None]).T @ X * factor,
+        (float(w.sum()), None, len(w)),
+        Minimum(low),
+        Maximum(high),
+    )
 
 
 @given(seeds, cuts)
@@ -76,16 +89,16 @@ def test_tuples_of_unlike_length_do_not_add():
 def test_slices_hold_every_row_once_and_copy_nothing(n, size, n_blocks):
     X = np.arange(2.0 * n).reshape(n, 2)
     w = np.arange(float(n))
-    rows = sliced((X, w), size)
+    rows = slice_into_blocks((X, w), size)
     assert len(rows.parts) == n_blocks
     assert np.array_equal(np.concatenate([part[0] for part in rows.gather()]), X)
     assert all(np.shares_memory(part[0], X) for part in rows.parts if len(part[0]))
 
 
 def test_only_one_block_for_whoever_needs_all_rows():
-    assert in_memory("all").only == "all"
+    assert in_memory("all").single_block == "all"
     with pytest.raises(ValueError, match="rows must be in one block.*got 2 blocks"):
-        in_memory(1, 2).only  # noqa: B018
+        in_memory(1, 2).single_block  # noqa: B018
 
 
 def test_no_blocks_no_sum():

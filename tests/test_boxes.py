@@ -10,27 +10,27 @@ from shared.effort import examples
 
 from fabinterp.search.boxes import (
     BoxList,
-    Rows,
-    admits,
+    BinnedRows,
+    rows_in_box,
     anneal,
-    asked,
-    best_answer,
+    count_bounds,
+    best_constant,
     best_intervals,
-    climb,
-    gains,
+    improve_box,
+    row_gains,
     histogram,
-    insert,
-    list_of,
-    losses,
+    insert_box,
+    list_from_boxes,
+    constant_losses,
     objective,
     only_default,
-    prune,
-    refit,
-    search,
-    shake,
+    prune_boxes,
+    refit_answers,
+    search_box_lists,
+    perturb_list,
     sweep,
-    whole,
-    without_one,
+    full_box,
+    drop_least_useful,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -49,14 +49,14 @@ def problem(seed, **changes):
     prices = dict(price=rng.choice([0.0, 0.3]), overlap_price=rng.choice([0.0, 0.1]))
     limits = dict(max_conditions=rng.choice([None, 1, 2]), min_support=rng.choice([0.0, 3.0]))
     weight = rng.integers(1, 4, n).astype(float)
-    return rng, Rows(codes, n_cells, target, weight, **(prices | limits | changes))
+    return rng, BinnedRows(codes, n_cells, target, weight, **(prices | limits | changes))
 
 
 def random_boxes(rng, rows, n_boxes=None):
     n_boxes = rng.integers(1, 5) if n_boxes is None else n_boxes
     boxes = []
     for _ in range(n_boxes):
-        low, high, gap = whole(rows)
+        low, high, gap = full_box(rows)
         most = rows.max_conditions or len(low)
         for j in rng.permutation(len(low))[: rng.integers(1, most + 1)]:
             low[j] = rng.integers(rows.n_cells[j])
@@ -69,8 +69,8 @@ def random_boxes(rng, rows, n_boxes=None):
 def random_list(rng, rows, n_boxes=None):
     boxes = only_default(rows)
     for box in random_boxes(rng, rows, n_boxes):
-        boxes = insert(rows, boxes, rng.integers(len(boxes) + 1), box, boxes.answers[-1])
-    return refit(rows, boxes)
+        boxes = insert_box(rows, boxes, rng.integers(len(boxes) + 1), box, boxes.answers[-1])
+    return refit_answers(rows, boxes)
 
 
 def sides(boxes):
@@ -86,19 +86,19 @@ def member(rows, box, n):
 
 
 def assert_held(rows, boxes):
-    for held, box in zip(boxes.held, sides(boxes), strict=True):
+    for held, box in zip(boxes.covered, sides(boxes), strict=True):
         assert held.tolist() == [member(rows, box, n) for n in range(len(held))]
 
 
-def every_interval(known, missing, has_gap, price):
+def every_interval(known, missing, has_missing, price):
     """The best gain over all intervals, with and without the missing cell, and over nothing."""
     m = len(known)
-    worth = [-price, missing - price if has_gap else -np.inf]
+    worth = [-price, missing - price if has_missing else -np.inf]
     for s in range(m):
         for e in range(s, m):
             for gap in (True, False):
                 bounds = (s > 0) + (e < m - 1)
-                bounds = 1 if bounds == 0 and has_gap and not gap else bounds
+                bounds = 1 if bounds == 0 and has_missing and not gap else bounds
                 worth.append(known[s : e + 1].sum() + gap * missing - price * bounds)
     return max(worth)
 
@@ -109,16 +109,16 @@ def test_best_intervals_equal_enumeration(seed, ties, price):
     rng = np.random.default_rng(seed)
     d = rng.integers(1, 6)
     n_cells = rng.integers(1, 9, d)
-    has_gap = rng.random(d) < 0.5
+    has_missing = rng.random(d) < 0.5
     sums = rng.integers(-2, 3, (d, 9)).astype(float) if ties else rng.normal(size=(d, 9))
     sums[rng.random(sums.shape) < 0.3] = 0.0
     sums[np.arange(9) > n_cells[:, None]] = 0.0
-    sums[~has_gap, n_cells[~has_gap]] = 0.0
-    gain, low, high, gap = best_intervals(sums, n_cells, has_gap, price)
+    sums[~has_missing, n_cells[~has_missing]] = 0.0
+    gain, low, high, gap = best_intervals(sums, n_cells, has_missing, price)
     for j, m in enumerate(n_cells):
-        assert np.isclose(gain[j], every_interval(sums[j, :m], sums[j, m], has_gap[j], price))
+        assert np.isclose(gain[j], every_interval(sums[j, :m], sums[j, m], has_missing[j], price))
         bounds = int(low[j] > 0) + int(high[j] < m - 1) if low[j] <= high[j] else 1
-        bounds = 1 if bounds == 0 and has_gap[j] and not gap[j] else bounds
+        bounds = 1 if bounds == 0 and has_missing[j] and not gap[j] else bounds
         said = sums[j, low[j] : high[j] + 1].sum() + gap[j] * sums[j, m] - price * bounds
         assert said >= gain[j] - 1e-12  # what is returned is worth what is claimed
 
@@ -128,11 +128,11 @@ def test_best_intervals_equal_enumeration(seed, ties, price):
 def test_order_of_features_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     n_cells = rng.integers(1, 9, 6)
-    has_gap = rng.random(6) < 0.5
+    has_missing = rng.random(6) < 0.5
     sums = rng.normal(size=(6, 9)) * (np.arange(9) <= n_cells[:, None])
     order = rng.permutation(6)
-    plain = best_intervals(sums, n_cells, has_gap, 0.3)
-    moved = best_intervals(sums[order], n_cells[order], has_gap[order], 0.3)
+    plain = best_intervals(sums, n_cells, has_missing, 0.3)
+    moved = best_intervals(sums[order], n_cells[order], has_missing[order], 0.3)
     for one, other in zip(plain, moved, strict=True):
         assert np.array_equal(one[order], other)
 
@@ -142,7 +142,9 @@ def test_order_of_features_does_not_matter(seed):
 def test_histogram_is_a_sum_per_cell(seed, n, d):
     rng = np.random.default_rng(seed)
     n_cells = rng.integers(1, 7, d)
-    rows = Rows(rng.integers(0, n_cells[:, None] + 1, (d, n)), n_cells, np.zeros(n), np.ones(n))
+    rows = BinnedRows(
+        rng.integers(0, n_cells[:, None] + 1, (d, n)), n_cells, np.zeros(n), np.ones(n)
+    )
     gain = rng.normal(size=n)
     held = rng.random(n) < 0.9
     features = rng.permutation(d)[: rng.integers(1, d + 1)]
@@ -160,10 +162,10 @@ def test_gains_are_differences_of_the_objective(seed):
     n = len(rows.weight)
     for k, box in enumerate(sides(boxes)):
         some = rng.random(n) < 0.5
-        fall = objective(rows, boxes.put(k, box, np.zeros(n, bool))) - objective(
-            rows, boxes.put(k, box, some)
+        fall = objective(rows, boxes.replace_box(k, box, np.zeros(n, bool))) - objective(
+            rows, boxes.replace_box(k, box, some)
         )
-        assert np.isclose(fall, gains(rows, boxes, k)[some].sum())
+        assert np.isclose(fall, row_gains(rows, boxes, k)[some].sum())
 
 
 @given(seeds)
@@ -171,7 +173,7 @@ def test_gains_are_differences_of_the_objective(seed):
 def test_objective_row_by_row(seed):
     rng, rows = problem(seed)
     boxes = random_list(rng, rows)
-    total = rows.price * sum(asked(rows, box).sum() for box in sides(boxes))
+    total = rows.price * sum(count_bounds(rows, box).sum() for box in sides(boxes))
     for n, w in enumerate(rows.weight):
         inside = [k for k, box in enumerate(sides(boxes)) if member(rows, box, n)]
         answer = boxes.answers[min(inside, default=len(boxes))]
@@ -200,14 +202,18 @@ def test_climb_never_loses_and_keeps_its_limits(seed):
     rng, rows = problem(seed)
     gain = rng.normal(size=len(rows.weight))
     for box in random_boxes(rng, rows):
-        held = admits(rows, box, range(len(rows.n_cells)))
-        new, kept = climb(rows, box, held, gain)
+        held = rows_in_box(rows, box, range(len(rows.n_cells)))
+        new, kept = improve_box(rows, box, held, gain)
         worth = [
-            gain[h].sum() - rows.price * asked(rows, b).sum() for b, h in ((box, held), (new, kept))
+            gain[h].sum() - rows.price * count_bounds(rows, b).sum()
+            for b, h in ((box, held), (new, kept))
         ]
         assert worth[1] >= worth[0] - 1e-9
         assert kept.tolist() == [member(rows, new, n) for n in range(len(gain))]
-        assert rows.max_conditions is None or (asked(rows, new) > 0).sum() <= rows.max_conditions
+        assert (
+            rows.max_conditions is None
+            or (count_bounds(rows, new) > 0).sum() <= rows.max_conditions
+        )
 
 
 @given(seeds)
@@ -215,15 +221,17 @@ def test_climb_never_loses_and_keeps_its_limits(seed):
 def test_a_settled_box_has_no_better_interval(seed):
     rng, rows = problem(seed, max_conditions=None)
     gain = rng.normal(size=len(rows.weight))
-    box, held = climb(rows, whole(rows), np.ones(len(gain), bool), gain, max_steps=200)
-    now = gain[held].sum() - rows.price * asked(rows, box).sum()
+    box, held = improve_box(rows, full_box(rows), np.ones(len(gain), bool), gain, max_steps=200)
+    now = gain[held].sum() - rows.price * count_bounds(rows, box).sum()
     d = len(rows.n_cells)
     for j in range(d):
-        others = admits(rows, box, [i for i in range(d) if i != j])
+        others = rows_in_box(rows, box, [i for i in range(d) if i != j])
         sums = histogram(rows, np.array([j]), others, gain)[0]
         m = rows.n_cells[j]
-        paid = rows.price * np.delete(asked(rows, box), j).sum()
-        assert every_interval(sums[:m], sums[m], rows.has_gap[j], rows.price) - paid <= now + 1e-6
+        paid = rows.price * np.delete(count_bounds(rows, box), j).sum()
+        assert (
+            every_interval(sums[:m], sums[m], rows.has_missing[j], rows.price) - paid <= now + 1e-6
+        )
 
 
 @given(seeds)
@@ -231,11 +239,13 @@ def test_a_settled_box_has_no_better_interval(seed):
 def test_sweep_prune_and_search_never_raise_the_objective(seed):
     rng, rows = problem(seed, min_support=0.0)
     boxes = random_list(rng, rows)
-    assert prune(rows, boxes).value <= boxes.value
+    assert prune_boxes(rows, boxes).value <= boxes.value
     swept = sweep(rows, boxes)
     assert swept.value <= boxes.value and swept.value == objective(rows, swept)
     assert_held(rows, swept)
-    found = search(rows, [boxes], np.random.default_rng(0), len(boxes) + 1, n_chains=2, n_shakes=4)
+    found = search_box_lists(
+        rows, [boxes], np.random.default_rng(0), len(boxes) + 1, n_chains=2, n_perturbations=4
+    )
     assert found.value <= min(swept.value, only_default(rows).value)
 
 
@@ -243,9 +253,9 @@ def test_sweep_prune_and_search_never_raise_the_objective(seed):
 @few
 def test_shakes_keep_the_budget_and_the_table_of_members(seed):
     rng, rows = problem(seed)
-    boxes = list_of(rows, random_boxes(rng, rows), 4)
+    boxes = list_from_boxes(rows, random_boxes(rng, rows), 4)
     for _ in range(6):
-        boxes = refit(rows, shake(rows, boxes, rng, 4))
+        boxes = refit_answers(rows, perturb_list(rows, boxes, rng, 4))
         assert len(boxes) <= 3 and len(boxes.answers) == len(boxes) + 1
         assert_held(rows, boxes)
 
@@ -254,13 +264,14 @@ def test_shakes_keep_the_budget_and_the_table_of_members(seed):
 @few
 def test_lists_keep_their_limits(seed, max_rules):
     rng, rows = problem(seed)
-    start = list_of(rows, random_boxes(rng, rows, 6), max_rules)
-    found = search(rows, [start], rng, max_rules, n_chains=2, n_shakes=4)
+    start = list_from_boxes(rows, random_boxes(rng, rows, 6), max_rules)
+    found = search_box_lists(rows, [start], rng, max_rules, n_chains=2, n_perturbations=4)
     for boxes in (start, found):
         assert len(boxes) + 1 <= max_rules
         for box in sides(boxes):
             assert (
-                rows.max_conditions is None or (asked(rows, box) > 0).sum() <= rows.max_conditions
+                rows.max_conditions is None
+                or (count_bounds(rows, box) > 0).sum() <= rows.max_conditions
             )
 
 
@@ -270,10 +281,10 @@ def test_without_one_drops_the_box_missed_least(seed):
     rng, rows = problem(seed)
     boxes = random_list(rng, rows)
     values = [
-        refit(rows, boxes.take(np.delete(np.arange(len(boxes)), k))).value
+        refit_answers(rows, boxes.take(np.delete(np.arange(len(boxes)), k))).value
         for k in range(len(boxes))
     ]
-    assert without_one(rows, boxes).value == min(values)
+    assert drop_least_useful(rows, boxes).value == min(values)
 
 
 @given(seeds)
@@ -285,37 +296,40 @@ def test_weight_two_is_a_row_twice(seed):
         rows, codes=rows.codes[:, twice], target=rows.target[twice], weight=np.ones(len(twice))
     )
     boxes = random_list(rng, rows)
-    same = refit(long, replace(boxes, held=boxes.held[:, twice]))
+    same = refit_answers(long, replace(boxes, covered=boxes.covered[:, twice]))
     assert np.isclose(same.value, boxes.value)
-    boxes = replace(same, held=boxes.held)
+    boxes = replace(same, covered=boxes.covered)
     for k in range(len(boxes)):
-        summed = np.bincount(twice, gains(long, same, k), len(rows.weight))
-        assert np.allclose(summed, gains(rows, boxes, k))
+        summed = np.bincount(twice, row_gains(long, same, k), len(rows.weight))
+        assert np.allclose(summed, row_gains(rows, boxes, k))
 
 
 @given(seeds)
 @examples(8)
 def test_a_seed_decides_everything(seed):
     rng, rows = problem(seed)
-    starts = [list_of(rows, random_boxes(rng, rows), 4)]
-    one, two = (search(rows, starts, np.random.default_rng(seed), 4, n_shakes=5) for _ in range(2))
+    starts = [list_from_boxes(rows, random_boxes(rng, rows), 4)]
+    one, two = (
+        search_box_lists(rows, starts, np.random.default_rng(seed), 4, n_perturbations=5)
+        for _ in range(2)
+    )
     assert one.value == two.value and one.answers == two.answers
-    assert np.array_equal(one.low, two.low) and np.array_equal(one.held, two.held)
+    assert np.array_equal(one.low, two.low) and np.array_equal(one.covered, two.covered)
 
 
 def test_expected_error_is_half_a_squared_distance():
     p = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    rows = Rows(np.zeros((1, 50), int), np.array([1]), p, np.ones(50))
+    rows = BinnedRows(np.zeros((1, 50), int), np.array([1]), p, np.ones(50))
     for c in range(3):
         half = 0.5 * ((np.eye(3)[c] - p) ** 2).sum(axis=1)
-        assert np.allclose(half, losses(rows, c) - 0.5 * (1 - (p**2).sum(axis=1)))
+        assert np.allclose(half, constant_losses(rows, c) - 0.5 * (1 - (p**2).sum(axis=1)))
 
 
 def test_annealing_solves_exclusive_or():
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 10, (4, 500))
     y = ((codes[0] > 4) ^ (codes[1] > 4)).astype(int)
-    rows = Rows(
+    rows = BinnedRows(
         codes,
         np.full(4, 10),
         np.eye(2)[y],
@@ -324,8 +338,8 @@ def test_annealing_solves_exclusive_or():
         overlap_price=0.1,
         max_conditions=2,
     )
-    found = anneal(rows, only_default(rows), rng, 3, n_shakes=60)
-    wrong = found.value - 4.0 - 0.1 * (found.held.sum(axis=0) > 1).sum()
+    found = anneal(rows, only_default(rows), rng, 3, n_perturbations=60)
+    wrong = found.value - 4.0 - 0.1 * (found.covered.sum(axis=0) > 1).sum()
     assert abs(wrong) < 1e-9  # two corners of two bounds each, nothing wrong
 
 
@@ -336,17 +350,17 @@ def test_tiny_inputs(n, cells, classes):
     weight = np.zeros(n)
     weight[0] = 2.0  # all weight on one row
     for w in (weight, np.ones(n)):
-        rows = Rows(np.arange(n)[None, :] % cells[0], np.array(cells), target, w, price=0.01)
-        found = search(rows, [], np.random.default_rng(0), 3, n_shakes=5)
+        rows = BinnedRows(np.arange(n)[None, :] % cells[0], np.array(cells), target, w, price=0.01)
+        found = search_box_lists(rows, [], np.random.default_rng(0), 3, n_perturbations=5)
         assert np.isfinite(found.value) and found.value <= only_default(rows).value
         assert len(found.answers) == len(found) + 1
 
 
 def test_no_weight_and_no_features():
-    rows = Rows(np.zeros((1, 2), int), np.array([1]), np.array([3.0, 5.0]), np.zeros(2))
-    assert best_answer(rows, np.ones(2, bool)) == 0.0
-    none = Rows(np.zeros((0, 3), int), np.zeros(0, int), np.arange(3.0), np.ones(3))
-    found = search(none, [], np.random.default_rng(0), 5)
+    rows = BinnedRows(np.zeros((1, 2), int), np.array([1]), np.array([3.0, 5.0]), np.zeros(2))
+    assert best_constant(rows, np.ones(2, bool)) == 0.0
+    none = BinnedRows(np.zeros((0, 3), int), np.zeros(0, int), np.arange(3.0), np.ones(3))
+    found = search_box_lists(none, [], np.random.default_rng(0), 5)
     assert (
         isinstance(found, BoxList)
         and len(found) == 0

@@ -17,28 +17,28 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import InMemory
 from fabinterp.rows.chunks import (
-    ChunkedFit,
-    Lowest,
+    ChunkedFitMixin,
+    HashSketch,
     OnDisk,
     Scratch,
     block_rows,
-    code_tables,
+    code_mappings,
     draw_sample,
-    drawn,
-    lowest,
+    make_hash_sample,
+    sketch_hashes,
     read_chunks,
-    read_rows,
-    recoded,
-    resliced,
+    build_chunked_data,
+    recode_rows,
+    rechunk,
     row_hashes,
-    told,
+    report_progress,
 )
 from fabinterp.rules.core import Columns
 
 seeds = st.integers(0, 10**6)
 
 
-class Numbers(ChunkedFit, RegressorMixin, BaseEstimator):
+class Numbers(ChunkedFitMixin, RegressorMixin, BaseEstimator):
     """An estimator that remembers what the doors let in."""
 
     def __init__(self, verbose=0):
@@ -111,7 +111,7 @@ def same(a, b):
         and np.array_equal(a.y, b.y)
         and np.array_equal(a.w, b.w)
         and a.columns == b.columns
-        and a.given == b.given
+        and a.original_columns == b.original_columns
         and a.framed == b.framed
         and classes
     )
@@ -168,13 +168,13 @@ def test_the_number_of_distinct_rows_is_counted_or_estimated():
         Z = rng.integers(0, n, (n, 1)).astype(float)
         y = np.zeros(n)
         found = sum(
-            (lowest((Z[i : i + 7000], y[i : i + 7000], y)) for i in range(7000, n, 7000)),
-            start=lowest((Z[:7000], y[:7000], y)),
+            (sketch_hashes((Z[i : i + 7000], y[i : i + 7000], y)) for i in range(7000, n, 7000)),
+            start=sketch_hashes((Z[:7000], y[:7000], y)),
         )
         truth = len(np.unique(Z))
         assert (
             found.n_distinct == truth
-            if truth < chunks.N_LOWEST
+            if truth < chunks.SKETCH_SIZE
             else abs(found.n_distinct / truth - 1) < 0.06
         )
 
@@ -189,7 +189,7 @@ def test_the_sample_is_the_rows_with_the_smallest_hashes_for_any_blocks(seed):
     y = rng.integers(0, 2, n)
     w = rng.integers(1, 4, n).astype(float)
     blocks = InMemory(part for part in cut(cuts(rng, n), Z, y, w) if len(part[0]))
-    with mock.patch.object(chunks, "N_LOWEST", 16):  # so that the limit is a poor guess
+    with mock.patch.object(chunks, "SKETCH_SIZE", 16):  # so that the limit is a poor guess
         found = draw_sample(blocks, most)
     keys, mass = sorted_rows(InMemory([(Z, y, w)]))
     low = np.sort(np.argsort(row_hashes(keys[:, :2], keys[:, 2]))[:most])
@@ -201,7 +201,7 @@ def test_the_sample_is_the_rows_with_the_smallest_hashes_for_any_blocks(seed):
 def test_a_poor_estimate_is_corrected():
     rng = np.random.default_rng(0)
     rows = InMemory([(rng.normal(size=(5000, 1)), np.zeros(5000), np.ones(5000))])
-    with mock.patch.object(Lowest, "n_distinct", 500_000):
+    with mock.patch.object(HashSketch, "n_distinct", 500_000):
         found = draw_sample(rows, 1000)
     assert len(found.w) == 1000 and found.cut
 
@@ -211,7 +211,9 @@ def test_sums_of_samples_are_samples():
     Z = rng.integers(0, 9, (60, 2)).astype(float)
     y = np.zeros(60)
     w = rng.random(60)
-    parts = [drawn(row_hashes(z, t), z, t, v, 15) for z, t, v in cut([0, 20, 40, 60], Z, y, w)]
+    parts = [
+        make_hash_sample(row_hashes(z, t), z, t, v, 15) for z, t, v in cut([0, 20, 40, 60], Z, y, w)
+    ]
     one = (parts[0] + parts[1]) + parts[2]
     other = parts[2] + (parts[0] + parts[1])
     assert np.array_equal(one.Z, other.Z) and np.allclose(one.w, other.w) and len(one.w) == 15
@@ -229,7 +231,7 @@ def test_chunks_are_the_table(seed, most):
     with mock.patch.object(chunks, "N_SAMPLE", most):
         one = estimator(y)
         other = estimator(y)
-        whole = read_rows(one, X, y, w)
+        whole = build_chunked_data(one, X, y, w)
         found = read_chunks(other, lambda: cut(cuts(rng, len(y)), X, y, w))
     assert (
         same(whole.sample, found.sample)
@@ -273,7 +275,7 @@ def test_reslicing_keeps_rows_and_order(seed):
     Z = rng.normal(size=(int(rng.integers(1, 300)), 2))
     with mock.patch.object(chunks, "block_rows", lambda d: 50):
         found = list(
-            resliced(part for part in cut(cuts(rng, len(Z)), Z, Z[:, 0], Z[:, 1]) if len(part[0]))
+            rechunk(part for part in cut(cuts(rng, len(Z)), Z, Z[:, 0], Z[:, 1]) if len(part[0]))
         )
     assert np.array_equal(np.concatenate([part[0] for part in found]), Z)
     assert [len(part[0]) for part in found[:-1]] == [50] * (len(found) - 1) and len(
@@ -288,7 +290,7 @@ def test_block_rows_bound_the_memory():
 
 def test_large_tables_in_memory_go_in_slices():
     X = np.random.default_rng(0).normal(size=(70_000, 2))
-    found = read_rows(Numbers(), X, X[:, 0])
+    found = build_chunked_data(Numbers(), X, X[:, 0])
     assert [len(part[2]) for part in found.rows.gather()] == [65_536, 4464]
     assert len(found.sample.y) == 65_536 and not found.whole and found.n == found.total == 70_000
     again = read_chunks(Numbers(), (X, X[:, 0]))
@@ -305,7 +307,7 @@ def test_recoding_says_the_same_labels(seed):
     Z = rng.integers(0, 3, (20, 3)).astype(float)
     Z[:, 0] = rng.integers(0, 5, 20)
     Z[rng.random(20) < 0.3, 0] = np.nan
-    new = recoded(Z, code_tables(before, after))
+    new = recode_rows(Z, code_mappings(before, after))
     assert np.array_equal(new[:, 1:], Z[:, 1:])
     for old, code in zip(Z[:, 0], new[:, 0], strict=True):
         assert (
@@ -313,7 +315,7 @@ def test_recoding_says_the_same_labels(seed):
             if np.isnan(old) or old == 4
             else after.categories[0][int(code)] == labels[int(old)]
         )
-    assert recoded(Z, code_tables(before, before)) is Z
+    assert recode_rows(Z, code_mappings(before, before)) is Z
 
 
 # ------------------------------------------------------------------ sources
@@ -324,7 +326,7 @@ def test_sources_of_all_kinds_give_the_same_rows(tmp_path):
     X = rng.normal(size=(500, 3))
     y = rng.normal(size=500)
     w = rng.random(500)
-    whole = read_rows(Numbers(), X, y, w).sample
+    whole = build_chunked_data(Numbers(), X, y, w).sample
     for name, values in (("X", X), ("y", y), ("w", w)):
         np.save(tmp_path / f"{name}.npy", values)
     maps = tuple(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xyw")
@@ -335,13 +337,13 @@ def test_sources_of_all_kinds_give_the_same_rows(tmp_path):
     ]
     for source in (maps, (X, y, w), pieces, lambda: pieces, iter(pieces), lambda: iter(pieces)):
         assert same(read_chunks(Numbers(), source).sample, whole)
-    assert same(read_chunks(Numbers(), (X, y)).sample, read_rows(Numbers(), X, y).sample)
+    assert same(read_chunks(Numbers(), (X, y)).sample, build_chunked_data(Numbers(), X, y).sample)
 
 
 def test_parquet_files_and_folders(tmp_path):
     pytest.importorskip("pyarrow")
     rng, X, y, w = table(1, n=400)
-    whole = read_rows(Numbers(), X, y, w).sample
+    whole = build_chunked_data(Numbers(), X, y, w).sample
     full = X.assign(price=y, copies=w)
     full.to_parquet(tmp_path / "one.parquet", row_group_size=90)
     folder = tmp_path / "many"
@@ -371,13 +373,13 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
 def test_text_may_differ_from_chunk_to_chunk():
     X = pd.DataFrame({"word": ["b", None, "a", "c", None, "a"], "n": range(6)})
     y = np.array([1.0, 2, 3, 4, 5, 6])
-    whole = read_rows(Numbers(), X, y).sample
+    whole = build_chunked_data(Numbers(), X, y).sample
     for rows in ([0, 2, 4, 6], [0, 1, 2, 6], [0, 5, 6]):
         assert same(read_chunks(Numbers(), cut(rows, X, y)).sample, whole)
     blank = X.assign(word=[None, None, "a", "c", None, "a"])
     assert same(
         read_chunks(Numbers(), cut([0, 2, 6], blank, y)).sample,
-        read_rows(Numbers(), blank, y).sample,
+        build_chunked_data(Numbers(), blank, y).sample,
     )
 
 
@@ -458,7 +460,7 @@ def test_classes_that_come_late_and_kinds_that_differ():
     X = np.arange(8.0)[:, None]
     y = np.array(["b", "b", "b", "b", "a", "long label", "a", "b"])
     found = read_chunks(Words(), cut([0, 4, 5, 8], X, y)).sample
-    assert same(found, read_rows(Words(), X, y).sample) and list(found.target) == list(y)
+    assert same(found, build_chunked_data(Words(), X, y).sample) and list(found.target) == list(y)
     with pytest.raises(
         ValueError, match="chunk 2: y must hold labels of one kind, got 'b' and 1, 2"
     ):
@@ -565,9 +567,9 @@ def test_fit_takes_arrays_and_frames():
 def test_long_passes_say_where_they_are(monkeypatch, capsys):
     clock = iter(np.arange(0.0, 100.0, 0.9))
     monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
-    assert list(told("abcdefg", "{} of 7", 1)) == list("abcdefg")
+    assert list(report_progress("abcdefg", "{} of 7", 1)) == list("abcdefg")
     assert capsys.readouterr().out == "3 of 7, 3 s\n6 of 7, 5 s\n"
-    assert list(told("abcdefg", "{} of 7", 0)) == list("abcdefg")
+    assert list(report_progress("abcdefg", "{} of 7", 0)) == list("abcdefg")
     assert capsys.readouterr().out == ""
 
 

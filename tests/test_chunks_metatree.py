@@ -16,14 +16,20 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 
 from fabinterp.rows import chunks
-from fabinterp.metatree.posterior import collect, empty_state, forgotten, lines_of, next_state
+from fabinterp.metatree.posterior import (
+    leaf_statistics,
+    empty_state,
+    reset_state,
+    choose_regressors,
+    update_state,
+)
 from fabinterp.rows.blocks import in_memory
-from fabinterp.rows.chunks import Chunked, spread
+from fabinterp.rows.chunks import ChunkedData, split_training_data
 from fabinterp.metatree.conjugate import DirichletCategorical, NormalGamma
-from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor, state_of_all
-from fabinterp.metatree.representative import Levels, perfect
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor, state_from_blocks
+from fabinterp.metatree.representative import LevelTree, perfect
 from fabinterp.rules.core import read_columns
-from fabinterp.rows.tables import Training
+from fabinterp.rows.tables import TrainingData
 
 
 def table(seed, n=300):
@@ -63,7 +69,7 @@ def same_fit(a, b, X, exact=False):
     np.testing.assert_allclose(*said, rtol=rtol, atol=rtol)
     if getattr(a, "pit_", None) is not None:
         np.testing.assert_allclose(a.pit_, b.pit_, rtol=0, atol=0 if exact else 1e-9)
-    if a.state_.trees.skeleton.n_trees == 1:
+    if a.state_.trees.topology.n_trees == 1:
         assert str(a.rules_) == str(b.rules_)
         assert [rule.conditions for rule in a.rules_.rules] == [
             rule.conditions for rule in b.rules_.rules
@@ -103,7 +109,7 @@ def test_blocks_of_any_size_give_the_posterior_of_one_block(kind, changed, seed,
     once = fit_cut(cls(**changed), X, y, w, 10**9)
     same_fit(once, fit_cut(cls(**changed), X, y, w, size), X)
     same_fit(once, fit_cut(cls(**changed), X, y, w, size, rng), X)
-    roots = slice(once.state_.trees.skeleton.n_trees)
+    roots = slice(once.state_.trees.topology.n_trees)
     np.testing.assert_allclose(
         once.state_.mass[roots], w.sum(), rtol=1e-12
     )  # every row in every tree
@@ -163,18 +169,18 @@ def test_given_trees_ask_nothing_of_the_sample(given_as):
 def test_sums_at_the_leaves_add_up_over_blocks(seed):
     X, y, t, w, rng = table(seed, n=60)
     columns = read_columns(X)
-    levels = Levels(perfect(2, 2), (0, 1), np.zeros(2), columns)
+    levels = LevelTree(perfect(2, 2), (0, 1), np.zeros(2), columns)
     for family, target in (
         (DirichletCategorical((1.0, 2.0, 1.0)), y),
         (NormalGamma(0.3, 1.0, 1.0, 0.1), t),
     ):
         empty = empty_state(levels, family, 0.4)
-        once = next_state(empty, collect(family, 7, levels.leaves(X), target, w))
+        once = update_state(empty, leaf_statistics(family, 7, levels.leaves(X), target, w))
         rows = in_memory(*((X[at], target[at], w[at]) for at in cut(rng, 60)))
-        found = state_of_all(once, rows, None, LABELS if target is y else None)
+        found = state_from_blocks(once, rows, None, LABELS if target is y else None)
         np.testing.assert_allclose(found.stats, once.stats, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found.log_evidence, once.log_evidence, rtol=1e-10)
-        assert not forgotten(once).stats.any() and forgotten(once).posterior is once.before
+        assert not reset_state(once).stats.any() and reset_state(once).posterior is once.before
 
 
 def test_frames_with_labels_in_blocks():
@@ -209,11 +215,13 @@ def test_a_column_with_a_gap_beyond_the_sample_is_in_no_equation():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(50, 3))
     columns = read_columns(Z)
-    sample = Training(Z[:20], Z[:20, 0], np.ones(20), columns, None, np.arange(20), False, columns)
+    sample = TrainingData(
+        Z[:20], Z[:20, 0], np.ones(20), columns, None, np.arange(20), False, columns
+    )
     gaps = np.where(np.arange(3) == 1, np.nan, Z[20:])
     rows = in_memory((Z[:20], Z[:20, 0], np.ones(20)), (gaps, Z[20:, 0], np.ones(30)))
-    assert lines_of(spread(sample), None).used == (0, 1, 2)
-    assert lines_of(Chunked(sample, rows, 50, 50.0), None).used == (0, 2)
+    assert choose_regressors(split_training_data(sample), None).used == (0, 1, 2)
+    assert choose_regressors(ChunkedData(sample, rows, 50, 50.0), None).used == (0, 2)
 
 
 def test_intervals_of_a_sample_hold_for_the_rest():

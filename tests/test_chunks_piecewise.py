@@ -13,25 +13,25 @@ from shared.effort import examples
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows import chunks
-from fabinterp.rows.blocks import InMemory, in_memory, learnt, together
-from fabinterp.rows.chunks import spread
+from fabinterp.rows.blocks import InMemory, in_memory, fit_by_sums, gather_coroutines
+from fabinterp.rows.chunks import split_training_data
 from fabinterp.fab.experts import (
     Categorical,
     ConstantGaussian,
     LinearGaussian,
     LinearSoftmax,
-    _constant_search,
-    _softmax_answers,
+    _constant_gaussian_search,
+    _softmax_statistics,
     constant_gaussian,
     linear_gaussian,
-    linear_search,
+    linear_gaussian_search,
     variance_floor,
 )
-from fabinterp.fab.engine import MIN_MASS
+from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
 from fabinterp.fab.foba import foba_softmax, foba_softmax_search
-from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, symmetric
-from fabinterp.fab.hme import HME, Table, harden, project, random_start, start_from_tree
-from fabinterp.rows.tables import read_table
+from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, full_tree_paths
+from fabinterp.fab.hme import HME, MixtureInputs, harden, project, random_start, start_from_tree
+from fabinterp.rows.tables import build_training_data
 
 seeds = st.integers(0, 10**6)
 
@@ -44,7 +44,7 @@ def cut(part, rng, n_blocks):
 
 
 def problem(seed, task, n=80, d=4, K=4):
-    """Rows of a `Table`, answers, weights of which some are 0, responsibilities of which some experts have none."""
+    """Rows of a `MixtureInputs`, answers, weights of which some are 0, responsibilities of which some experts have none."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     codes = np.asfortranarray(rng.integers(0, 6, (n, d)).astype(np.uint8))  # 5 is missing
@@ -81,7 +81,10 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
     K = resp.shape[1]
     share = InMemory(p[4] for p in part)
     gates = GateTree(
-        (BernoulliGate(1, 2, False, 0.7, 5),) * 3, symmetric(2), MIN_MASS, np.full(4, 5)
+        (BernoulliGate(1, 2, False, 0.7, 5),) * 3,
+        full_tree_paths(2),
+        MIN_WEIGHT_FRACTION,
+        np.full(4, 5),
     )
     learners = [(1, gates)]
     if task == "numbers":
@@ -107,7 +110,7 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
         whole = gates.update(codes, resp, w) if learner is gates else learner.update(*args)
         close(
             whole,
-            learnt(learner.learn(), rows, share),
+            fit_by_sums(learner.learn(), rows, share),
             1e-6 if isinstance(learner, LinearSoftmax) else 1e-9,
         )
 
@@ -119,14 +122,14 @@ def test_first_experts_of_blocks(seed, n_blocks):
     rows = cut((Z, y, w, resp), rng, n_blocks).parts
     blocks = InMemory(p[:3] for p in rows)
     share = InMemory(p[3] for p in rows)
-    close(constant_gaussian(y, resp, w), learnt(_constant_search(4), blocks, share))
+    close(constant_gaussian(y, resp, w), fit_by_sums(_constant_gaussian_search(4), blocks, share))
     for pooled in (False, True):
         close(
             linear_gaussian(Z, y, resp, w, pooled=pooled),
-            learnt(linear_search(4, 5, pooled=pooled), blocks, share),
+            fit_by_sums(linear_gaussian_search(4, 5, pooled=pooled), blocks, share),
         )
-    flat = learnt(
-        _constant_search(4),
+    flat = fit_by_sums(
+        _constant_gaussian_search(4),
         InMemory((X, np.full(len(u), 7.0), v) for X, u, v in blocks.parts),
         share,
     )
@@ -143,7 +146,7 @@ def test_searches_in_step_share_their_passes():
             return super().sum(function, *args)
 
     expert = LinearSoftmax(np.zeros((4, 5, 3)))
-    found = learnt(expert.learn(), Counted([(Z, y, w)]), in_memory(resp))
+    found = fit_by_sums(expert.learn(), Counted([(Z, y, w)]), in_memory(resp))
     n_together = len(asked)
     alone = []
     for k in range(4):
@@ -152,7 +155,7 @@ def test_searches_in_step_share_their_passes():
         best = foba_softmax(Z, np.eye(3)[y], resp[:, k] * w, price, expert.coef[k])
         np.testing.assert_allclose(found.coef[k], best.coef, atol=1e-6)
         alone.append(
-            learnt(one_expert(price, expert.coef[k], k), Counted([(Z, y, w)]), in_memory(resp))
+            fit_by_sums(one_expert(price, expert.coef[k], k), Counted([(Z, y, w)]), in_memory(resp))
         )
         np.testing.assert_allclose(found.coef[k], alone[-1].coef, atol=1e-9)
         alone[-1] = len(asked)
@@ -162,8 +165,8 @@ def test_searches_in_step_share_their_passes():
 def one_expert(price, start, k):
     """The search of expert k by itself."""
     return (
-        yield from together(
-            {k: foba_softmax_search(price, start)}, partial(_softmax_answers, n_classes=3)
+        yield from gather_coroutines(
+            {k: foba_softmax_search(price, start)}, partial(_softmax_statistics, n_classes=3)
         )
     )[k]
 
@@ -172,7 +175,7 @@ def one_expert(price, start, k):
 @given(seeds, st.integers(2, 7), st.sampled_from(["numbers", "codes"]))
 def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed + (seed % 3 == 0), task)
-    whole = in_memory((Table(Z, codes), y, w))
+    whole = in_memory((MixtureInputs(Z, codes), y, w))
     n_classes = 3 if task == "codes" else None
     tree = GateTree(
         (
@@ -180,27 +183,27 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
             BernoulliGate(1, 2, True, 1.0, 5),
             BernoulliGate(2, 3, False, 1.0, 5),
         ),
-        symmetric(2),
+        full_tree_paths(2),
     )
     model, first = start_from_tree(whole, tree, np.full(4, 5), n_classes=n_classes)
-    parts = cut((Z, codes, y, w, resp, first.only), rng, n_blocks).parts
-    rows = InMemory((Table(a, b), u, v) for a, b, u, v, _, _ in parts)
+    parts = cut((Z, codes, y, w, resp, first.single_block), rng, n_blocks).parts
+    rows = InMemory((MixtureInputs(a, b), u, v) for a, b, u, v, _, _ in parts)
     share = InMemory(p[4] for p in parts)
     again, spread_out = start_from_tree(rows, tree, np.full(4, 5), n_classes=n_classes)
     close(model.gates, again.gates)
     close(model.expert, again.expert, 1e-6 if n_classes else 1e-9)
-    np.testing.assert_array_equal(np.concatenate(spread_out.parts), first.only)
+    np.testing.assert_array_equal(np.concatenate(spread_out.parts), first.single_block)
     one = model.maximise(whole, in_memory(resp))
     two = model.maximise(rows, share)
     close(one.gates, two.gates)
     close(one.expert, two.expert, 1e-6 if n_classes else 1e-9)
-    close(one.gates, model.update(Table(Z, codes), y, resp, w).gates, 0)
-    close(one.expert, model.update(Table(Z, codes), y, resp, w).expert, 0)
+    close(one.gates, model.update(MixtureInputs(Z, codes), y, resp, w).gates, 0)
+    close(one.expert, model.update(MixtureInputs(Z, codes), y, resp, w).expert, 0)
     got = project(model, rows, share, InMemory(p[5] for p in parts))
-    expected = project(model, whole, in_memory(resp), first).only
+    expected = project(model, whole, in_memory(resp), first).single_block
     np.testing.assert_allclose(np.concatenate(got.parts), expected, atol=1e-9)
-    (hard, said) = harden(model, Table(Z, codes), y, w, 0.05)
-    (hard_two, said_two) = harden(model, rows, min_mass=0.05)
+    (hard, said) = harden(model, MixtureInputs(Z, codes), y, w, 0.05)
+    (hard_two, said_two) = harden(model, rows, min_weight_fraction=0.05)
     assert np.array_equal(said, np.concatenate(said_two.parts))
     close(hard.gates, hard_two.gates)
 
@@ -208,11 +211,11 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
 def test_a_mixture_whose_parts_do_not_add_needs_one_block():
     rng, Z, codes, y, w, resp = problem(1, "numbers")
     U = np.tanh(Z[:, 1:])
-    gates = GateTree((LogisticGate(),) * 3, symmetric(2)).update(U, resp, w)
+    gates = GateTree((LogisticGate(),) * 3, full_tree_paths(2)).update(U, resp, w)
     model = HME(gates, linear_gaussian(Z, y, resp, w))
-    one = model.maximise(in_memory((Table(Z, U), y, w)), in_memory(resp))
-    assert one.gates.gates == model.update(Table(Z, U), y, resp, w).gates.gates
-    halves = [(Table(Z[i::2], U[i::2]), y[i::2], w[i::2]) for i in (0, 1)]
+    one = model.maximise(in_memory((MixtureInputs(Z, U), y, w)), in_memory(resp))
+    assert one.gates.gates == model.update(MixtureInputs(Z, U), y, resp, w).gates.gates
+    halves = [(MixtureInputs(Z[i::2], U[i::2]), y[i::2], w[i::2]) for i in (0, 1)]
     with pytest.raises(
         ValueError, match="rows must be in one block for a model without sums, got 2 blocks"
     ):
@@ -222,12 +225,12 @@ def test_a_mixture_whose_parts_do_not_add_needs_one_block():
 def test_random_shares_do_not_depend_on_slices():
     rng, Z, codes, y, w, _ = problem(2, "numbers")
     parts = cut((Z, codes, y, w), rng, 5).parts
-    rows = InMemory((Table(a, b), u, v) for a, b, u, v in parts)
+    rows = InMemory((MixtureInputs(a, b), u, v) for a, b, u, v in parts)
     _, one = random_start(
-        in_memory((Table(Z, codes), y, w)), np.full(4, 5), np.random.default_rng(0), 2
+        in_memory((MixtureInputs(Z, codes), y, w)), np.full(4, 5), np.random.default_rng(0), 2
     )
     _, two = random_start(rows, np.full(4, 5), np.random.default_rng(0), 2)
-    np.testing.assert_array_equal(one.only, np.concatenate(two.parts))
+    np.testing.assert_array_equal(one.single_block, np.concatenate(two.parts))
 
 
 # Estimators
@@ -272,8 +275,8 @@ def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, hard):
     X, y, w = table_of(seed, task)
     one, two = (estimator_of(task, hard_gates=hard, max_iter=10) for _ in range(2))
     one.fit(X, y, w)
-    chunked = spread(read_table(two, X, y, w))
-    rows = cut(chunked.rows.only, np.random.default_rng(seed), n_blocks)
+    chunked = split_training_data(build_training_data(two, X, y, w))
+    rows = cut(chunked.rows.single_block, np.random.default_rng(seed), n_blocks)
     two._fit(replace(chunked, rows=rows))
     same(one, two)
     np.testing.assert_allclose(two.trace_, one.trace_, rtol=1e-9)
@@ -288,7 +291,7 @@ def test_small_tables_in_chunks_are_tables(task):
         lambda: ((X[i::7], y[i::7], w[i::7]) for i in range(7))
     )
     assert two.tree_ == one.tree_ and two.fic_ == one.fic_
-    searched = estimator_of(task).set_params(search="structure", n_shakes=1, max_depth=2)
+    searched = estimator_of(task).set_params(search="structure", n_perturbations=1, max_depth=2)
     whole = searched.fit(X, y, w).tree_
     assert searched.fit_chunks([(X, y, w)]).tree_ == whole  # every row is in the sample
 
@@ -328,8 +331,8 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
     X, y = large(6000, 5)
     X[X[:, 2] > 0.999, 2] = np.nan
     with mock.patch.object(chunks, "N_SAMPLE", 200):
-        model = estimator_of("numbers", min_mass=0.05)
-        chunked = spread(read_table(model, X, y))
+        model = estimator_of("numbers", min_weight_fraction=0.05)
+        chunked = split_training_data(build_training_data(model, X, y))
         sample = chunked.sample
         held = ~np.isnan(chunked.sample.Z[:, 2])
         sample = replace(
@@ -346,7 +349,7 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
 
 def test_structure_search_has_all_rows_in_memory_and_none_elsewhere():
     X, y = large(3000, 5)
-    model = PiecewiseLinearRegressor(n_shakes=0, max_depth=2, random_state=0)
+    model = PiecewiseLinearRegressor(n_perturbations=0, max_depth=2, random_state=0)
     whole = model.fit(X, y).tree_
     with mock.patch.object(chunks, "N_SAMPLE", 500):
         assert model.fit(X, y).tree_ == whole

@@ -19,11 +19,11 @@ from sklearn.ensemble import (
 from fabinterp.rows import chunks
 from fabinterp.rows.bins import (
     cell_counts,
-    codes,
+    bin_codes,
     incidence,
     merge_bins,
     merge_identical,
-    values_around,
+    neighbouring_values,
 )
 from fabinterp.rows.blocks import add, in_memory
 from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
@@ -33,18 +33,18 @@ from fabinterp.rules.core import (
     Rule,
     RuleSet,
     Split,
-    answered_codes,
-    measured_over,
+    predict_codes,
+    measure_ruleset_in_blocks,
     read_columns,
 )
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
-    answered,
+    fit_rule_set,
     coverage,
-    map_answers,
+    map_predictions,
     random_mixture,
-    short_cuts,
+    round_cuts,
     training_error,
 )
 
@@ -52,7 +52,7 @@ QUICK = {
     "max_rules": 4,
     "max_components": 4,
     "n_init": 2,
-    "n_shakes": 4,
+    "n_perturbations": 4,
     "max_iter": 30,
     "random_state": 0,
 }
@@ -85,7 +85,7 @@ def mixture(seed, classes, probabilities=False):
     bins = merge_identical(X, [np.linspace(-2, 2, 9)] * 3)
     codes_or_t = target.argmax(axis=1) if probabilities else target
     model = random_mixture(bins, codes_or_t, w, 4, 3 if classes else 0, rng)
-    return model, (incidence(codes(X, bins), bins), target, w), rng
+    return model, (incidence(bin_codes(X, bins), bins), target, w), rng
 
 
 @examples(60)
@@ -122,11 +122,11 @@ def test_said_thresholds_keep_the_rows_of_every_block(seed):
     rows = blocks_of((X,), rng)
     bins = replace(bins, thresholds=tuple(bins.thresholds[j] for j in features))
     for j, cuts, said in zip(
-        features, bins.thresholds, short_cuts(rows, features, bins), strict=True
+        features, bins.thresholds, round_cuts(rows, features, bins), strict=True
     ):
         known = X[~np.isnan(X[:, j]), j]
         assert ((known[:, None] > cuts) == (known[:, None] > np.array(said))).all()
-        for low, high, b in zip(*values_around(X[:, j], cuts), cuts, strict=True):
+        for low, high, b in zip(*neighbouring_values(X[:, j], cuts), cuts, strict=True):
             assert low == max(known[known <= b], default=-np.inf) and high == min(
                 known[known > b], default=np.inf
             )
@@ -182,8 +182,8 @@ def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     target = y if classes else t
     names = tuple(LABELS) if classes else None
     rows = blocks_of((X, target, w), rng)
-    once = answered(conditions, in_memory((X, target, w)), names, read_columns(X))
-    rules = answered(conditions, rows, names, read_columns(X))
+    once = fit_rule_set(conditions, in_memory((X, target, w)), names, read_columns(X))
+    rules = fit_rule_set(conditions, rows, names, read_columns(X))
     assert [rule.conditions for rule in rules.rules] == [rule.conditions for rule in once.rules]
     free = np.ones(len(X), bool)
     for rule in rules.rules:  # by the definition
@@ -201,15 +201,15 @@ def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     said = rng.integers(0, 3, len(X)) if classes else rng.normal(size=len(X))
     reference = LABELS[said] if classes else said
     plain = rules.measure(X, reference, w)
-    whole = measured_over(rules, in_memory((X, said, w)))
+    whole = measure_ruleset_in_blocks(rules, in_memory((X, said, w)))
     assert str(plain) == str(whole) and plain.rules == whole.rules  # one block: the same bits
-    parted = measured_over(rules, blocks_of((X, said, w), rng))
+    parted = measure_ruleset_in_blocks(rules, blocks_of((X, said, w), rng))
     for a, b in zip(plain.rules, parted.rules, strict=True):
         np.testing.assert_allclose(
             [b.support, b.coverage, b.fidelity], [a.support, a.coverage, a.fidelity], rtol=1e-10
         )
     apart = blocks_of((X, target, w, said), rng)  # the reference beside the rows
-    beside = measured_over(rules, apart.map(first_three), apart.map(last))
+    beside = measure_ruleset_in_blocks(rules, apart.map(first_three), apart.map(last))
     assert str(beside) == str(plain)
 
 
@@ -229,7 +229,10 @@ def test_a_reference_that_never_changes_is_met_or_not_in_blocks_too():
     rules = RuleSet((Rule((), Leaf(2.0)),), read_columns(X))
     for value, fidelity in ((2.0, 1.0), (3.0, 0.0)):
         part = (X, np.full(6, value), w)
-        assert measured_over(rules, blocks_of(part, np.random.default_rng(0))).fidelity == fidelity
+        assert (
+            measure_ruleset_in_blocks(rules, blocks_of(part, np.random.default_rng(0))).fidelity
+            == fidelity
+        )
         assert rules.measure(X, part[1]).fidelity == fidelity
 
 
@@ -239,8 +242,8 @@ def test_codes_answered_are_the_positions_of_labels_answered(seed, classes):
     X, y, t, w, rng = table(seed, n=50)
     rows = in_memory((X, y if classes else t, w + 1))
     names = tuple(LABELS) if classes else None
-    rules = answered(rules_at(rng, classes), rows, names, read_columns(X))
-    said = answered_codes(rules, X)
+    rules = fit_rule_set(rules_at(rng, classes), rows, names, read_columns(X))
+    said = predict_codes(rules, X)
     assert np.array_equal(rules.predict(X), LABELS[said] if classes else said)
 
 
@@ -444,9 +447,9 @@ def test_200_000_rows_in_memory_and_streamed():
     assert model.fidelity_ == pytest.approx(
         np.average(model.predict(X) == said, weights=w), rel=1e-12
     )
-    assert map_answers(model.model_, incidence(codes(X[:50], model.bins_), model.bins_)).shape == (
-        50,
-    )
+    assert map_predictions(
+        model.model_, incidence(bin_codes(X[:50], model.bins_), model.bins_)
+    ).shape == (50,)
 
 
 def test_what_cannot_be_is_refused_before_and_while_rows_are_read():

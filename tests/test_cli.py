@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from shared.needs import need
 
 from fabinterp import cli
-from fabinterp.rules.core import RuleSet, width
+from fabinterp.rules.core import RuleSet, display_width
 
 pd = pytest.importorskip("pandas")
 
@@ -143,7 +143,7 @@ def test_a_place_that_cannot_be_written(capsys, tmp_path, table, monkeypatch):
     assert "it cannot be written" in refused(capsys, "demo", "--out", tmp_path / "y.html")
     monkeypatch.undo()
     (tmp_path / "z.txt").mkdir()  # the place turns bad during the work
-    with pytest.raises(cli.Refusal, match="Is a directory|Permission"):
+    with pytest.raises(cli.CommandError, match="Is a directory|Permission"):
         cli.write_out(str(tmp_path / "z.txt"), Namespace(rules=Namespace(to_text=lambda: "")))
 
 
@@ -159,7 +159,7 @@ def test_without_pandas(capsys, table, monkeypatch):
 def test_separators(tmp_path, sep):
     path = tmp_path / "t.csv"
     flowers().to_csv(path, index=False, sep=sep, encoding="utf-8-sig")
-    assert list(cli.read_table(path)) == list(flowers())
+    assert list(cli.read_csv_file(path)) == list(flowers())
 
 
 @pytest.mark.parametrize("values, task", [
@@ -167,8 +167,8 @@ def test_separators(tmp_path, sep):
     ([True, False], "classification"), (list(range(11)), "regression"), ([0.5, 1.0], "regression"),
 ])  # fmt: skip
 def test_task(values, task):
-    assert cli.task_of(pd.Series(values, name="y")) == task
-    assert cli.task_of(pd.Series(values, name="y"), "classification") == "classification"
+    assert cli.infer_task(pd.Series(values, name="y")) == task
+    assert cli.infer_task(pd.Series(values, name="y"), "classification") == "classification"
 
 
 def test_what_is_left_out_is_said():
@@ -192,7 +192,7 @@ def test_what_is_left_out_is_said():
 def test_rows_are_split_once(n, share, seed, labels):
     y = np.arange(n) % 3
     if int(np.ceil(share * n)) == n:
-        with pytest.raises(cli.Refusal, match="--test-share"):
+        with pytest.raises(cli.CommandError, match="--test-share"):
             cli.split_rows(n, y, "classification", share, seed)
         return
     task = "classification" if labels else "regression"
@@ -342,7 +342,7 @@ def test_the_table_fits_and_loses_nothing(wide):
     leaf = {"value": 1234.5678}
     rules = RuleSet((make_rule(conditions, leaf), make_rule((), leaf)), columns)
     text = cli.table_text(rules, wide)
-    assert all(width(line) <= wide for line in text.splitlines())
+    assert all(display_width(line) <= wide for line in text.splitlines())
     squeezed = re.sub(r"\s+", "", text)
     for j in (0, 1, 2):
         assert re.sub(r"\s+", "", names[j]) in squeezed.replace("1235100.900", "")
@@ -374,17 +374,17 @@ def test_progress_counts_on_a_terminal():
 
     stream = Terminal()
     log = io.StringIO()
-    with cli.working("busy", stream):
+    with cli.progress_message("busy", stream):
         time.sleep(1.2)
     assert "busy 1 s" in stream.getvalue() and stream.getvalue().endswith("s\n")
-    with cli.working("busy", log):
+    with cli.progress_message("busy", log):
         pass
     assert re.fullmatch(r"busy \d+\.\d s\n", log.getvalue())
     shown = log.getvalue()
-    with pytest.raises(ZeroDivisionError), cli.working("busy", log):
+    with pytest.raises(ZeroDivisionError), cli.progress_message("busy", log):
         _ = 1 / 0
     assert log.getvalue() == shown
-    with cli.working("slow", log):
+    with cli.progress_message("slow", log):
         time.sleep(2.1)
     assert re.fullmatch(r"slow\nslow 2\.\d s\n", log.getvalue().removeprefix(shown))
 
@@ -413,7 +413,7 @@ def test_interrupted_and_a_closed_pipe(capsys, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run", stop)
+    monkeypatch.setattr(cli, "run_command", stop)
     assert cli.main([]) == 130
     assert capsys.readouterr().err == "fabinterp: interrupted\n"
     code = "import sys; from fabinterp import cli; cli.run = lambda _: cli.signal(); sys.exit(cli.main([]))"

@@ -16,7 +16,7 @@ from fabinterp.metatree.conjugate import (
     LinearNormalGamma,
     Mixture,
     NormalGamma,
-    sums,
+    sufficient_statistics,
 )
 
 FAMILIES = {
@@ -44,7 +44,7 @@ def rows(name, n, seed):
 
 
 def held(family, y, w, Z):
-    return sums(family, np.zeros(len(y), int), 1, y, w, Z)
+    return sufficient_statistics(family, np.zeros(len(y), int), 1, y, w, Z)
 
 
 @each

@@ -17,8 +17,8 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
 
-from fabinterp.rows.blocks import Most  # noqa: E402
-from fabinterp.rows.chunks import FAN_IN, OnDask, is_dask, read_dask, read_rows  # noqa: E402
+from fabinterp.rows.blocks import Maximum  # noqa: E402
+from fabinterp.rows.chunks import FAN_IN, OnDask, is_dask, read_dask, build_chunked_data  # noqa: E402
 from fabinterp.proxy.local import explain_local  # noqa: E402
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor  # noqa: E402
 
@@ -131,7 +131,7 @@ def same(a, b):
         and np.array_equal(a.y, b.y)
         and np.array_equal(a.w, b.w)
         and a.columns == b.columns
-        and a.given == b.given
+        and a.original_columns == b.original_columns
         and a.framed == b.framed
         and classes
     )
@@ -154,8 +154,8 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
     gone = ["price", "copies"]
     one = Numbers()
     other = Numbers()
-    whole = read_rows(one, table.drop(columns=gone), table.price, table.copies)
-    found = read_rows(other, parts.drop(columns=gone), parts.price, parts.copies)
+    whole = build_chunked_data(one, table.drop(columns=gone), table.price, table.copies)
+    found = build_chunked_data(other, parts.drop(columns=gone), parts.price, parts.copies)
     assert same(whole.sample, found.sample) and not found.whole and whole.total == found.total
     assert one.columns_ == other.columns_ and list(other.feature_names_in_) == [
         "size",
@@ -166,18 +166,23 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
         isinstance(found.rows, OnDask)
         and sum(len(part[2]) for part in found.rows.gather()) == found.n == whole.n
     )
-    words = read_rows(Words(), parts.drop(columns=["colour"]), parts["yes"])
+    words = build_chunked_data(Words(), parts.drop(columns=["colour"]), parts["yes"])
     assert same(
-        words.sample, read_rows(Words(), table.drop(columns=["colour"]), table["yes"]).sample
+        words.sample,
+        build_chunked_data(Words(), table.drop(columns=["colour"]), table["yes"]).sample,
     )
 
 
 def test_small_collections_are_fitted_in_memory(no_client):
     table = frame(300)
     parts = dd.from_pandas(table, npartitions=4)
-    whole = read_rows(Numbers(), table[["size", "yes"]], table.price)
-    found = read_rows(Numbers(), parts[["size", "yes"]], parts.price)
-    assert found.whole and same(whole.sample, found.sample) and found.rows.only[0] is found.sample.Z
+    whole = build_chunked_data(Numbers(), table[["size", "yes"]], table.price)
+    found = build_chunked_data(Numbers(), parts[["size", "yes"]], parts.price)
+    assert (
+        found.whole
+        and same(whole.sample, found.sample)
+        and found.rows.single_block[0] is found.sample.Z
+    )
 
 
 def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
@@ -191,15 +196,18 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
         da.from_array(y, chunks=77),
         da.from_array(w, chunks=(cut,)),
     )
-    found = read_rows(Words(), *parts)
-    assert same(found.sample, read_rows(Words(), X, y, w).sample) and found.n == 200
+    found = build_chunked_data(Words(), *parts)
+    assert same(found.sample, build_chunked_data(Words(), X, y, w).sample) and found.n == 200
     assert all(len(part[2]) for part in found.rows.gather())
     unknown = parts[0][parts[0][:, 0] > 0], parts[1][parts[0][:, 0] > 0]  # sizes that nobody knows
     kept = X[:, 0] > 0
     with pytest.raises(ValueError, match=r"y must have as many partitions as X \(4\), got \d+"):
-        read_rows(Words(), *unknown)
+        build_chunked_data(Words(), *unknown)
     unknown = parts[0][parts[0][:, 0] > 0], da.from_array(y, chunks=(cut,))[parts[0][:, 0] > 0]
-    assert same(read_rows(Words(), *unknown).sample, read_rows(Words(), X[kept], y[kept]).sample)
+    assert same(
+        build_chunked_data(Words(), *unknown).sample,
+        build_chunked_data(Words(), X[kept], y[kept]).sample,
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +253,7 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
 )
 def test_what_cannot_be_right_is_refused_in_one_line(no_client, collection, said):
     with pytest.raises(ValueError, match=said) as caught:
-        read_rows(Numbers(), *collection())
+        build_chunked_data(Numbers(), *collection())
     assert "partition" in said or "\n" not in str(caught.value)
 
 
@@ -254,8 +262,8 @@ def test_without_dask_the_error_names_the_extra(monkeypatch):
     y = da.ones(9)
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=r"pip install 'fabinterp\[dask\]'"):
-        read_rows(Numbers(), X, y)
-    assert read_rows(Numbers(), np.eye(3), np.arange(3)).n == 3
+        build_chunked_data(Numbers(), X, y)
+    assert build_chunked_data(Numbers(), np.eye(3), np.arange(3)).n == 3
 
 
 # ------------------------------------------------------------------ three verbs
@@ -266,7 +274,7 @@ def times(part, factor, other=0):
 
 
 def kept_and_sent(part, other):
-    return part + other, (part, None, Most(part))
+    return part + other, (part, None, Maximum(part))
 
 
 def test_three_verbs_without_and_with_a_cluster(no_client, client):
@@ -307,7 +315,7 @@ def first_column(part):
 
 def test_rows_of_a_cluster_are_the_rows_in_memory(client):
     for kind, target in ((Numbers, numbers_of), (Words, words_of)):
-        whole = read_rows(kind(), *in_memory(target))
+        whole = build_chunked_data(kind(), *in_memory(target))
         found = read_dask(kind(), *on_dask(target))
         assert same(whole.sample, found.sample) and found.n == whole.n == N and found.total == N
         assert len(found.sample.y) == 65_536 and not found.whole
@@ -345,7 +353,9 @@ def forest(kind, target):
     return kind(n_estimators=8, max_depth=4, random_state=0).fit(X, target(X, noise))
 
 
-MIXTURE = dict(max_rules=5, max_components=5, n_init=1, n_shakes=10, max_iter=4, random_state=0)
+MIXTURE = dict(
+    max_rules=5, max_components=5, n_init=1, n_perturbations=10, max_iter=4, random_state=0
+)
 PIECEWISE = dict(search="em", max_depth=2, random_state=0)
 FITS = {  # a model, its target, and in which pass a worker dies
     "rules of a forest for classes": (

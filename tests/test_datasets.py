@@ -22,15 +22,15 @@ from fabinterp.bench import datasets
 from fabinterp.bench.datasets import (
     OBLIQUE_REGIONS,
     SYNTHETIC1_TRUTH,
-    border,
+    synthetic2_boundary,
     catalogue,
-    entry_of,
-    is_there,
+    catalogue_entry,
+    is_available,
     load,
-    meta_tree,
-    oblique,
+    simulate_meta_tree,
+    simulate_oblique,
     oblique_experts,
-    piecewise,
+    simulate_piecewise,
     synthetic1,
     synthetic2,
 )
@@ -39,7 +39,7 @@ seeds = st.integers(0, 2**32 - 1)
 few_examples = examples(40)
 ENTRIES = pytest.mark.parametrize("entry", catalogue(), ids=lambda entry: entry.name)
 TABLES = pytest.mark.parametrize("entry", [
-    pytest.param(entry, id=entry.name, marks=[] if entry in datasets._TOYS else pytest.mark.measure)
+    pytest.param(entry, id=entry.name, marks=[] if entry in datasets._SKLEARN_TABLES else pytest.mark.measure)
     for entry in catalogue()])  # fmt: skip
 
 
@@ -48,9 +48,9 @@ def nowhere(monkeypatch, tmp_path):
     """No folder, nothing fetched before, no net; the fresh folder."""
     monkeypatch.setenv("FABINTERP_DATA", "")
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn"))
-    datasets._load.cache_clear()
+    datasets._load_cached.cache_clear()
     yield tmp_path
-    datasets._load.cache_clear()
+    datasets._load_cached.cache_clear()
 
 
 # The catalogue
@@ -72,7 +72,7 @@ def test_entry_tells_everything(entry):
 
 
 def test_samples_say_that_they_are():
-    assert all(entry_of(name).note.startswith("a sample: ") for name in ("higgs", "ijcnn1"))
+    assert all(catalogue_entry(name).note.startswith("a sample: ") for name in ("higgs", "ijcnn1"))
 
 
 # Tables that are there
@@ -109,7 +109,7 @@ def test_frame_has_names_and_target():
     "name, size", [("breast_cancer", 2), ("iris", 3), ("wine", 3), ("digits", 10)]
 )
 def test_scikit_learns_tables_need_no_folder(nowhere, name, size):
-    assert is_there(name) and np.array_equal(np.unique(load(name).y), np.arange(size))
+    assert is_available(name) and np.array_equal(np.unique(load(name).y), np.arange(size))
 
 
 # A folder
@@ -124,7 +124,7 @@ def write(folder, name, X, y):
 
 
 def rows_of(name, rng):
-    entry = entry_of(name)
+    entry = catalogue_entry(name)
     y = rng.normal(size=entry.rows) if entry.task == "regression" else np.arange(entry.rows) % 2
     return rng.normal(size=(entry.rows, entry.columns)), y
 
@@ -133,9 +133,9 @@ def rows_of(name, rng):
 def test_a_file_comes_back_exactly(nowhere, monkeypatch, name):
     X, y = rows_of(name, np.random.default_rng(0))
     write(nowhere, name, X, y)
-    assert not is_there(name)
+    assert not is_available(name)
     monkeypatch.setenv("FABINTERP_DATA", str(nowhere))
-    assert is_there(name)
+    assert is_available(name)
     found = load(name)
     assert np.array_equal(found.X, X) and np.array_equal(found.y, y)
     assert found.feature_names == tuple(f"a{j}" for j in range(X.shape[1]))
@@ -164,7 +164,7 @@ def test_without_folder_and_net_the_error_says_both_ways(nowhere, monkeypatch):
 
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", no_net)
     monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)
-    assert not is_there("miniboone")
+    assert not is_available("miniboone")
     with (
         pytest.warns(UserWarning, match="network error"),
         pytest.raises(FileNotFoundError) as raised,
@@ -187,7 +187,7 @@ def test_without_folder_and_copy_the_error_says_so(nowhere):
         load("higgs")
 
 
-@pytest.mark.parametrize("ask", [load, is_there, entry_of])
+@pytest.mark.parametrize("ask", [load, is_available, catalogue_entry])
 def test_unknown_name(ask):
     with pytest.raises(ValueError, match="name must be one of spambase, .*, got 'abalon'"):
         ask("abalon")
@@ -219,7 +219,7 @@ def test_openml_classes(nowhere, monkeypatch, name, labels):
         and np.array_equal(found.y, y)
         and found.feature_names == tuple(names)
     )
-    assert asked[0]["data_id"] == entry_of(name).openml.number and asked[0]["cache"] is True
+    assert asked[0]["data_id"] == catalogue_entry(name).openml.number and asked[0]["cache"] is True
     assert f"OpenML's data set {asked[0]['data_id']}" in found.note
     assert load(name) is found and len(asked) == 1
 
@@ -330,9 +330,9 @@ def test_what_was_fetched_once_needs_no_net(nowhere, monkeypatch):
         and np.array_equal(found.y, y)
         and found.feature_names == tuple(names[:-1])
     )
-    assert len(server.asked) == 4 and is_there("stock")
+    assert len(server.asked) == 4 and is_available("stock")
 
-    datasets._load.cache_clear()  # as another process would find it
+    datasets._load_cached.cache_clear()  # as another process would find it
     again = load("stock")
     assert len(server.asked) == 4 and np.array_equal(again.X, X)
 
@@ -376,7 +376,7 @@ def test_a_tenth_is_turned_over(make):
 
 
 def test_the_border_stays_in_the_square():
-    r = border(np.linspace(0, 1, 1001))
+    r = synthetic2_boundary(np.linspace(0, 1, 1001))
     assert 0 < r.min() < 0.3 and 0.75 < r.max() < 1
 
 
@@ -386,10 +386,10 @@ def test_the_border_stays_in_the_square():
 @given(seeds, st.integers(100, 800), st.integers(4, 12), st.floats(0, 2))
 @few_examples
 def test_piecewise_is_its_tree_and_noise(seed, n, d, noise):
-    X, y, tree = piecewise(seed, noise, n, d)
+    X, y, tree = simulate_piecewise(seed, noise, n, d)
     assert X.shape == (n, d) and y.shape == (n,) and tree.n_leaves == 5
     assert np.allclose(
-        y - tree.predict(X), noise * (piecewise(seed, 1.0, n, d)[1] - tree.predict(X))
+        y - tree.predict(X), noise * (simulate_piecewise(seed, 1.0, n, d)[1] - tree.predict(X))
     )
     leaves = [leaf for leaf in tree.leaves if leaf is not None]
     assert all(
@@ -416,7 +416,7 @@ def by_hand(x):
 @given(seeds, st.integers(1, 200), st.integers(15, 40))
 @few_examples
 def test_oblique_by_hand(seed, n, d):
-    X, y = oblique(seed, n, d, noise=0)
+    X, y = simulate_oblique(seed, n, d, noise=0)
     said = [by_hand([None, *row]) for row in X.tolist()]
     assert OBLIQUE_REGIONS.predict(X[:, :15]).tolist() == [k for k, _ in said]
     assert np.allclose(y, [value for _, value in said], rtol=1e-12, atol=1e-12)
@@ -424,11 +424,11 @@ def test_oblique_by_hand(seed, n, d):
 
 
 def test_oblique_noise_and_errors():
-    X, y = oblique(0, 50_000)
-    left = y - oblique(0, 50_000, noise=0)[1]
+    X, y = simulate_oblique(0, 50_000)
+    left = y - simulate_oblique(0, 50_000, noise=0)[1]
     assert X.shape == (50_000, 15) and abs(left.std() - 0.01) < 5 * 0.01 / np.sqrt(1e5)
     with pytest.raises(ValueError, match="d must be at least 15, got 12"):
-        oblique(0, d=12)
+        simulate_oblique(0, d=12)
 
 
 # Nakahara & Matsushima
@@ -455,26 +455,26 @@ def test_meta_tree_is_a_pruning(seed, n, depth, more, arity, n_classes, split_pr
         n_classes=n_classes,
         alpha=alpha,
     )
-    X, y, tree = meta_tree(seed, **asked)
+    X, y, tree = simulate_meta_tree(seed, **asked)
     assert X.shape == (n, depth + more + 1) and np.isin(X, np.arange(arity)).all()
     assert y.shape == (n,) and np.isin(y, np.arange(n_classes)).all()
     assert len({feature for split in tree.splits if split for feature in split.features}) <= depth
     assert tree.n_leaves <= arity**depth and (tree.n_leaves - 1) % (arity - 1) == 0
     assert (tree.predict_proba(X)[np.arange(n), y] > 0).all()
-    again = meta_tree(seed, **asked)
+    again = simulate_meta_tree(seed, **asked)
     assert np.array_equal(again[0], X) and np.array_equal(again[1], y) and again[2] == tree
 
 
 @given(seeds, st.permutations(range(4)))
 @few_examples
 def test_meta_tree_ends(seed, order):
-    assert meta_tree(seed, split_prob=0)[2].n_leaves == 1
-    _, _, tree = meta_tree(seed, n=5, d=4, split_prob=1, features=order)
+    assert simulate_meta_tree(seed, split_prob=0)[2].n_leaves == 1
+    _, _, tree = simulate_meta_tree(seed, n=5, d=4, split_prob=1, features=order)
     assert tree.n_leaves == 16 and tree.splits[0].features == (order[0],)
 
 
 def test_meta_tree_rows_follow_the_leaves():
-    X, y, tree = meta_tree(15, n=60_000, n_classes=3)
+    X, y, tree = simulate_meta_tree(15, n=60_000, n_classes=3)
     at = tree.apply(X)
     assert len(np.unique(at)) == tree.n_leaves > 2
     for leaf in np.unique(at):
@@ -486,7 +486,10 @@ def test_meta_tree_rows_follow_the_leaves():
 
 def test_meta_tree_splits_as_often_as_it_should():
     splits = np.mean(
-        [meta_tree(seed, n=1, depth=1, split_prob=0.3)[2].n_leaves > 1 for seed in range(2000)]
+        [
+            simulate_meta_tree(seed, n=1, depth=1, split_prob=0.3)[2].n_leaves > 1
+            for seed in range(2000)
+        ]
     )
     assert abs(splits - 0.3) < 5 * np.sqrt(0.21 / 2000)
 
@@ -506,7 +509,7 @@ def test_meta_tree_refuses(wrong):
     with pytest.raises(
         ValueError, match=r"depth, arity, n_classes, split_prob, alpha must be .*, got"
     ):
-        meta_tree(0, **wrong)
+        simulate_meta_tree(0, **wrong)
 
 
 @pytest.mark.measure

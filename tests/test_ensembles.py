@@ -47,14 +47,14 @@ from fabinterp.forests.ensembles import (
     category_sets,
     code_values,
     ensemble_thresholds,
-    join,
-    one_tree,
-    plain_threshold,
-    reach,
+    concatenate_nodes,
+    make_nodes,
+    float64_threshold,
+    apply_nodes,
     read_ensemble,
     recode_column,
-    scores,
-    walk,
+    sum_of_trees,
+    flatten_tree,
 )
 from fabinterp.rules.core import Columns, encode, read_columns
 
@@ -97,7 +97,7 @@ singles = st.floats(allow_nan=False, allow_infinity=False, width=32)
 @given(st.one_of(doubles, singles), st.lists(doubles, max_size=8), st.booleans())
 @examples(600)
 def test_plain_threshold_answers_as_the_rounded_comparison(b, others, strict):
-    star = float(plain_threshold(b, strict=strict))
+    star = float(float64_threshold(b, strict=strict))
     with np.errstate(over="ignore"):
         near = [
             star,
@@ -116,15 +116,15 @@ def test_plain_threshold_answers_as_the_rounded_comparison(b, others, strict):
 
 def test_plain_threshold_at_the_ends():
     top = float(np.finfo(np.float32).max)
-    assert plain_threshold(top) == np.nextafter(
+    assert float64_threshold(top) == np.nextafter(
         2.0**128 - 2.0**103, 0
     )  # the middle rounds to infinity
-    assert plain_threshold(np.inf) == np.inf and plain_threshold(-np.inf) == -np.inf
+    assert float64_threshold(np.inf) == np.inf and float64_threshold(-np.inf) == -np.inf
     assert (
-        plain_threshold(0.0) == 2.0**-150 and plain_threshold(-0.0) == 2.0**-150
+        float64_threshold(0.0) == 2.0**-150 and float64_threshold(-0.0) == 2.0**-150
     )  # a tie to the even zero
-    assert plain_threshold(-(2.0**-149)) == np.nextafter(-(2.0**-150), -1)
-    assert plain_threshold([1.0, 2.0]).shape == (2,)
+    assert float64_threshold(-(2.0**-149)) == np.nextafter(-(2.0**-150), -1)
+    assert float64_threshold([1.0, 2.0]).shape == (2,)
 
 
 MODELS = {
@@ -309,7 +309,7 @@ def test_the_trees_say_the_same(name):
     X, y = data_for(name)
     X = X if name.startswith(NO_HOLES) else holes(X)
     ensemble = read_ensemble(fitted(name, X, y))
-    leaves = reach(ensemble.nodes, X)
+    leaves = apply_nodes(ensemble.nodes, X)
     Z = X[:40]
     assert len(ensemble.trees) == leaves.shape[1] == len(ensemble.weights) == len(ensemble.output)
     for t, tree in enumerate(ensemble.trees):
@@ -400,7 +400,7 @@ def test_xgboost_last_round_early_stopping_and_regressor_of_probabilities():
     assert (
         np.abs(ensemble.raw(WINE) - margin).max()
         < 1e-5
-        < np.abs(scores(short, WINE) - margin).max()
+        < np.abs(sum_of_trees(short, WINE) - margin).max()
     )
     stopped = xgb.XGBClassifier(
         early_stopping_rounds=2, n_estimators=300, n_jobs=1, num_parallel_tree=2, subsample=0.7
@@ -422,7 +422,7 @@ def test_xgboost_pruned_nodes_are_not_questions():
     asked = sum(
         "split" in node
         for tree in model.get_booster().get_dump(dump_format="json")
-        for node in walk(json.loads(tree), lambda n: n.get("children"))[0]
+        for node in flatten_tree(json.loads(tree), lambda n: n.get("children"))[0]
     )
     ensemble = read_ensemble(model)
     saved = json.loads(model.get_booster().save_raw("json"))["learner"]["gradient_booster"][
@@ -586,7 +586,7 @@ def test_pandas_categories_whatever_the_callers_order(name, classify):
         read_ensemble(ensemble, read_columns(turned)).raw(turned), ensemble.raw(X)
     )
     for tree, leaf in zip(
-        other.trees, reach(other.nodes, encode(turned, other.columns)).T, strict=True
+        other.trees, apply_nodes(other.nodes, encode(turned, other.columns)).T, strict=True
     ):
         assert np.array_equal(tree.predict(turned), other.nodes.value[leaf, 0])
 
@@ -674,9 +674,9 @@ def test_codes_of_an_encoded_table():
 def test_recoded_questions_answer_for_the_codes_as_for_the_values(values, cut, missing, data):
     values = np.array(values)
     values[data.draw(st.lists(st.integers(0, len(values) - 1), max_size=2))] = np.nan
-    number = one_tree([0, -1, -1], [cut, 0, 0], [1, -1, -1], [2, -1, -1], [0, 1, 2], missing)
+    number = make_nodes([0, -1, -1], [cut, 0, 0], [1, -1, -1], [2, -1, -1], [0, 1, 2], missing)
     members = tuple(sorted({int(abs(v)) for v in values[~np.isnan(values)]}))
-    group = one_tree(
+    group = make_nodes(
         [0, -1, -1],
         [np.nan, 0, 0],
         [1, -1, -1],
@@ -688,8 +688,10 @@ def test_recoded_questions_answer_for_the_codes_as_for_the_values(values, cut, m
     )
     asked = np.r_[values, np.nan][:, None]
     codes = np.r_[np.arange(len(values)), np.nan][:, None]
-    for nodes in (number, group, join([number, group])):
-        assert np.array_equal(reach(recode_column(nodes, 0, values), codes), reach(nodes, asked))
+    for nodes in (number, group, concatenate_nodes([number, group])):
+        assert np.array_equal(
+            apply_nodes(recode_column(nodes, 0, values), codes), apply_nodes(nodes, asked)
+        )
 
 
 def test_code_values_by_kind():
@@ -916,13 +918,13 @@ def test_reach_is_the_walk_of_each_row(n_splits, seed):
             else None,
         )
         ends.extend(node["kids"])
-    found, yes, no = walk(root, lambda node: node.get("kids"))
+    found, yes, no = flatten_tree(root, lambda node: node.get("kids"))
     sets = [node["codes"] for node in found if node.get("codes") is not None]
     group = np.full(len(found), -1)
     group[[i for i, node in enumerate(found) if node.get("codes") is not None]] = np.arange(
         len(sets)
     )
-    tree = one_tree(
+    tree = make_nodes(
         [n.get("f", -1) for n in found],
         [n.get("b", 0.0) for n in found],
         yes,
@@ -934,8 +936,8 @@ def test_reach_is_the_walk_of_each_row(n_splits, seed):
     )
     X = np.where(rng.random((30, 3)) < 0.3, rng.integers(-1, 7, (30, 3)), rng.normal(size=(30, 3)))
     X[rng.random(X.shape) < 0.2] = np.nan
-    both = join([tree, tree])
-    for row, (first, second) in zip(X, reach(both, X), strict=True):
+    both = concatenate_nodes([tree, tree])
+    for row, (first, second) in zip(X, apply_nodes(both, X), strict=True):
         node = root
         while "kids" in node:
             x = row[node["f"]]

@@ -27,7 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.explanation import Explanation, explain, named_classes, parted
+from fabinterp.explanation import Explanation, explain, ensure_every_class, split_positions
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet
@@ -37,7 +37,7 @@ rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-1, 1, (200, 3)), columns=["a", "b", "c"])
 Y = np.where(X.a > 0.2, 2.0, np.where(X.b > -0.3, 0.0, -1.5)) + rng.normal(0, 0.1, 200)
 LABELS = np.where(X.a > 0.2, "yes", np.where(X.b > -0.3, "no", "maybe"))
-QUICK = {"n_init": 2, "n_shakes": 5}
+QUICK = {"n_init": 2, "n_perturbations": 5}
 FOREST = RandomForestClassifier(10, random_state=0).fit(X, LABELS)
 BOOSTING = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X, Y)
 
@@ -97,7 +97,7 @@ def test_every_model_gets_rules_that_are_measured_as_they_are_shown(name):
     assert 1 <= len(found.rules.rules) <= 5 and found.n_rows == (160, 40)
     assert np.array_equal(found.predict(X), found.rules.predict(X))
     said = found.subject.said(X)
-    at, out = parted(
+    at, out = split_positions(
         200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
     )
     assert np.isclose(found.fidelity, fidelity(found.rules, said[at], X.iloc[at]), atol=1e-9)
@@ -144,7 +144,7 @@ def test_y_changes_the_scores_and_nothing_else():
         and np.isnan(without.model_score)
         and np.isnan(without.rules_score)
     )
-    _, out = parted(
+    _, out = split_positions(
         200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
     )
     assert np.isclose(with_y.model_score, np.mean(FOREST.predict(X)[out] == LABELS[out]))
@@ -167,7 +167,7 @@ def test_held_out_zero_uses_every_row():
 
 @given(st.integers(2, 300), st.floats(0, 1, exclude_max=True), st.integers(0, 100))
 def test_rows_are_parted(n, share, seed):
-    at, out = parted(n, share, np.random.default_rng(seed))
+    at, out = split_positions(n, share, np.random.default_rng(seed))
     assert sorted([*at, *out]) == list(range(n)) and len(out) == int(share * n) and len(at) > 0
 
 
@@ -242,7 +242,7 @@ def test_classes_that_are_never_said():
         assert "rare" in found.rules.classes and found.predict_proba(X).shape == (200, 4)
         assert np.allclose(found.predict_proba(X).sum(axis=1), 1)
     said = forest.predict(X)
-    named = named_classes(explain(forest, X, max_rules=2, **QUICK).subject.ensemble, X, said)
+    named = ensure_every_class(explain(forest, X, max_rules=2, **QUICK).subject.ensemble, X, said)
     assert np.count_nonzero(named != said) == 1 and set(named) == set(forest.classes_)
     assert (
         forest.predict_proba(X)[:, list(forest.classes_).index("rare")].argmax()

@@ -14,16 +14,16 @@ from sklearn.datasets import load_iris
 from fabinterp import explorer
 from fabinterp.explorer import (
     Panel,
-    account,
+    explain_row,
     distance,
     explore,
-    film,
-    goal_of,
+    static_slider,
+    make_goal,
     nearest_change,
-    space_of,
+    feature_space,
 )
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
-from fabinterp.show.rule_plots import ruleset_of
+from fabinterp.show.rule_plots import as_ruleset
 
 COLUMNS = Columns(("u", "v", "c"), (None, None, ("red", "green", "blue")))
 CORNERS = np.array([[-1.0, -1, 0], [1, 1, 2]])
@@ -93,13 +93,13 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
         else None
     )
     fixed = ["u"] if held else []
-    if by is not None and explorer.answerable(rules, x[None])[0] < 0:
+    if by is not None and explorer.rule_with_answer(rules, x[None])[0] < 0:
         return
-    change = nearest_change(rules, x, CORNERS, unit=UNIT, by=by, fixed=fixed)
-    goal = goal_of(rules, x, None, by)
-    space = space_of(rules, CORNERS, UNIT, fixed)
+    change = nearest_change(rules, x, CORNERS, scales=UNIT, by=by, fixed=fixed)
+    goal = make_goal(rules, x, None, by)
+    space = feature_space(rules, CORNERS, UNIT, fixed)
     rows = np.where(np.isnan(x) | ~space.free, x, GRID)
-    met = goal.met(rows)
+    met = goal.is_met(rows)
     best = distance(x, rows[met], space).min() if met.any() else np.inf
     if change is None:
         assert best == np.inf
@@ -108,7 +108,7 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
     assert change.exact and change.distance <= best + (
         1e-12 if straight else 0.021
     )  # rounding costs 0.01 a feature
-    assert goal.met(change.after[None])[0] and np.isfinite(change.distance)
+    assert goal.is_met(change.after[None])[0] and np.isfinite(change.distance)
     assert change.distance == distance(x, change.after[None], space)[0]
     assert (
         change.answer == rules.predict(change.after[None])[0]
@@ -126,17 +126,17 @@ def test_a_straight_change_is_tight(seed):
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, "labels", False)
     x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    change = nearest_change(rules, x, CORNERS, unit=UNIT)
-    goal = goal_of(rules, x)
+    change = nearest_change(rules, x, CORNERS, scales=UNIT)
+    goal = make_goal(rules, x)
     for j in change.features if change else ():
         back = change.after.copy()
         back[j] += 5e-7 * (x[j] - back[j]) if j < 2 else x[j] - back[j]
-        assert not goal.met(back[None])[0]
+        assert not goal.is_met(back[None])[0]
 
 
 def test_distance_counts_units_and_labels_and_forbids_the_rest():
     rules = random_rules(np.random.default_rng(0), "labels", False)
-    space = space_of(rules, CORNERS, UNIT, ["v"])
+    space = feature_space(rules, CORNERS, UNIT, ["v"])
     x = np.array([0.0, 0.0, 1.0])
     rows = np.array([[0.7, 0, 0], [0, 0.1, 1], [np.nan, 0, 1], [0, 0, 1], [-0.35, 0, 1]])
     assert distance(x, rows, space).tolist() == [2.0, np.inf, np.inf, 0.0, 0.5]
@@ -149,7 +149,7 @@ def test_the_first_match_counts():
                     Columns(("u",), (None,)))  # fmt: skip
     change = nearest_change(rules, [0.5])
     assert change.after[0] == np.nextafter(2.0, 3) and change.rule == 1 and change.answer == 5.0
-    assert explorer.moves_text(change, rules) == "u from 0.5 to just above 2"
+    assert explorer.change_text(change, rules) == "u from 0.5 to just above 2"
 
 
 def test_an_equation_is_crossed_at_a_round_number():
@@ -194,7 +194,7 @@ def test_a_curve_is_crossed_where_it_crosses():
     # 0.5 − 4u + 4u² = 0 at u = (1 ± √½) / 2
     change = nearest_change(rules, [0.6], X)
     assert not change.exact and change.answer == "yes"
-    assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 < 0.01 * space_of(rules, X).unit[0]
+    assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 < 0.01 * feature_space(rules, X).scales[0]
     assert nearest_change(rules, [0.4], X).after[0] <= (1 - np.sqrt(0.5)) / 2
 
 
@@ -204,14 +204,14 @@ def test_the_account_adds_up():
     rules = RuleSet(
         (Rule(((Split((2,), categories=(0,)), True),), Leaf(7.0)), Rule((), leaf)), COLUMNS
     )
-    said = dict(account(rules, [2.0, 0.5, 2]))
+    said = dict(explain_row(rules, [2.0, 0.5, 2]))
     assert said["y"] == "3" and said["rule 2 of 2"] == "otherwise"
     assert said["sum"] == "1.5 + 0.5 (u 2) + 1 (v 0.5) = 3"
     assert said["not before"] == "rule 1 wants c is red (here blue)"
-    assert dict(account(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, kept at 3")
-    assert "no answer" in dict(account(rules, [np.nan, 1, 2]))["y"]
+    assert dict(explain_row(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, kept at 3")
+    assert "no answer" in dict(explain_row(rules, [np.nan, 1, 2]))["y"]
     change = nearest_change(rules, [2.0, 0.5, 2])
-    assert account(rules, [2.0, 0.5, 2], change)[-1] == (
+    assert explain_row(rules, [2.0, 0.5, 2], change)[-1] == (
         "another answer if", "c from blue to red: rule 1 then says 7")  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_the_account_names_the_rule_and_the_answer(seed, kind):
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, kind, True)
     x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    said = account(rules, x)
+    said = explain_row(rules, x)
     answer = rules.predict(x[None])[0]
     assert said[0][1].startswith(answer if rules.classes else f"{answer:.4g}")
     assert said[1][0] == f"rule {rules.apply(x[None])[0] + 1} of {len(rules.rules)}"
@@ -267,8 +267,8 @@ def test_one_move_draws_once(monkeypatch):
     rules, X, y = flower_rules()
     panel = explore(rules, X, y)
     drawn = []
-    draw = explorer.still
-    monkeypatch.setattr(explorer, "still", lambda *a: drawn.append(1) or draw(*a))
+    draw = explorer.render_frame
+    monkeypatch.setattr(explorer, "render_frame", lambda *a: drawn.append(1) or draw(*a))
     panel.controls["row"].value = 77  # moves the features' sliders too
     assert len(drawn) == 1
 
@@ -295,7 +295,7 @@ def test_a_tree_and_a_refusal():
                 Columns(("u", "v"), (None, None)))  # fmt: skip
     X = np.random.default_rng(0).random((30, 2))
     panel = explore(tree, X, by=0.1)
-    assert len(ruleset_of(tree).rules) == 2 and "rule" in text(panel)
+    assert len(as_ruleset(tree).rules) == 2 and "rule" in text(panel)
     panel.controls["up"].value = panel.controls["across"].value
     assert "features must be two different columns" in text(panel)
 
@@ -315,7 +315,9 @@ def test_the_stored_film_stands_alone():
 
 
 def test_a_film_escapes():
-    shown = film(lambda figure, k: f"<b>{k}", [{"k": 1}, {"k": 2}], label='"<x>')._repr_html_()
+    shown = static_slider(
+        lambda figure, k: f"<b>{k}", [{"k": 1}, {"k": 2}], label='"<x>'
+    )._repr_html_()
     assert "<b>" not in shown and "&lt;b&gt;1" in shown and 'aria-label="&quot;&lt;x&gt;"' in shown
 
 
@@ -354,12 +356,12 @@ def test_the_pictures_show_the_point_and_where_it_would_change():
     high = X.max().to_numpy()
     for picture, marks in (("two features", {"point", "after"}), ("rules", {"x2", "after2"})):
         figure = Figure()
-        view.draw(figure, 0, picture, across=2, up=3, **view.standing(view.Z[0]))
+        view.draw(figure, 0, picture, across=2, up=3, **view.slider_values(view.Z[0]))
         lines = {line.get_gid(): line for line in figure.axes[0].lines}
         assert marks <= set(lines)
     point, after = (np.ravel(lines[name].get_xdata())[0] for name in ("x2", "after2"))
     assert point < after < figure.axes[0].get_xlim()[1] and low[2] < 2.45 < high[2]
     figure = Figure()  # the change is of petal length, which this plane does not show
-    view.draw(figure, 0, "two features", across=0, up=1, **view.standing(view.Z[0]))
+    view.draw(figure, 0, "two features", across=0, up=1, **view.slider_values(view.Z[0]))
     gids = [line.get_gid() for line in figure.axes[0].lines]
     assert "point" in gids and "after" not in gids

@@ -14,15 +14,15 @@ from fabinterp.rows.bins import (
     bit_masses,
     bit_probs,
     cell_masses,
-    codes,
+    bin_codes,
     incidence,
-    log_bits,
+    bit_log_likelihood,
     merge_identical,
 )
 from fabinterp.rows.blocks import InMemory, in_memory
 from fabinterp.fab.experts import categorical, constant_gaussian
 from fabinterp.fab.engine import (
-    MIN_MASS,
+    MIN_WEIGHT_FRACTION,
     BaseFAB,
     _responsibilities,
     _row_price,
@@ -54,17 +54,21 @@ class RegionMixture:
 
     @property
     def dims(self):
-        return 1 + self.bins.n_statements + self.expert.dims
+        return 1 + self.bins.n_bits + self.expert.dims
 
     def fisher(self, X):
         return None
 
     def log_joint(self, X, y):
-        return np.log(self.weights) + log_bits(X, self.bins, self.eta) + self.expert.log_lik(y)
+        return (
+            np.log(self.weights)
+            + bit_log_likelihood(X, self.bins, self.eta)
+            + self.expert.log_lik(y)
+        )
 
     def update(self, X, y, resp, w):
         q = resp * w[:, None]
-        eta = bit_probs(*bit_masses(self.bins, cell_masses(X, q)), MIN_MASS)
+        eta = bit_probs(*bit_masses(self.bins, cell_masses(X, q)), MIN_WEIGHT_FRACTION)
         weights = q.sum(axis=0) / q.sum()
         return replace(self, weights=weights, eta=eta, expert=self.expert.update(y, resp, w))
 
@@ -90,8 +94,8 @@ def problem(seed, task, weighted):
         expert = constant_gaussian(y, resp, w)
     else:
         y = (side + (rng.random(n) < 0.2)).astype(int)
-        expert = categorical(y, resp, w, 3, MIN_MASS)
-    S = incidence(codes(X, bins), bins)
+        expert = categorical(y, resp, w, 3, MIN_WEIGHT_FRACTION)
+    S = incidence(bin_codes(X, bins), bins)
     return S, y, RegionMixture(bins, np.full(k, 1 / k), None, expert).update(S, y, resp, w), resp, w
 
 
@@ -106,7 +110,7 @@ def test_fic_never_falls(task, weighted, penalty, n_problems):
         S, y, model, resp, w = problem(seed, task, weighted)
         assert weighted == (np.ptp(w) > 0)
         found = []
-        n_inner = None if seed % 2 else 1
+        max_e_steps = None if seed % 2 else 1
         fab(
             model,
             S,
@@ -114,14 +118,16 @@ def test_fic_never_falls(task, weighted, penalty, n_problems):
             resp,
             w,
             penalty=penalty,
-            n_inner=n_inner,
+            max_e_steps=max_e_steps,
             max_iter=40,
             callback=found.append,
         )
         for before, after in zip(found, found[1:], strict=False):
             gain = after.fic - before.fic
             # a removal may cost as much as the mass removed
-            allowed = 1e-10 * abs(before.fic) + (2 * MIN_MASS * w.sum() if after.shrunk else 0)
+            allowed = 1e-10 * abs(before.fic) + (
+                2 * MIN_WEIGHT_FRACTION * w.sum() if after.shrunk else 0
+            )
             assert gain >= -allowed, (seed, gain)
             n_dropped += after.shrunk
             n_plain += not after.shrunk
@@ -188,7 +194,7 @@ def test_a_projection_keeps_the_climb(task):
         steps = [
             step
             for _, step in zip(
-                range(12), fab_steps(model, S, y, resp, w, n_inner=1, project=project)
+                range(12), fab_steps(model, S, y, resp, w, max_e_steps=1, project=project)
             )
         ]
         for before, after in zip(steps, steps[1:]):
@@ -204,7 +210,7 @@ def test_a_projection_needs_something_to_project_onto():
     given_to = []
 
     def project(model, rows, resp, before):
-        given_to.append(before.only)
+        given_to.append(before.single_block)
         return resp
 
     plain = fab_steps(model, S, y, None, w)
@@ -219,7 +225,7 @@ def test_a_projection_needs_something_to_project_onto():
 def test_without_a_price_it_is_em():
     for seed in range(10):
         S, y, model, resp, w = problem(seed, "classification", weighted=True)
-        step, trace = fab(model, S, y, resp, w, penalty=0.0, max_iter=30, min_mass=0.0)
+        step, trace = fab(model, S, y, resp, w, penalty=0.0, max_iter=30, min_weight_fraction=0.0)
         likelihood = w @ logsumexp(step.model.log_joint(S, y), axis=1)
         assert step.fic == pytest.approx(likelihood, rel=1e-10)
 
@@ -274,7 +280,7 @@ def test_the_e_step_climbs_with_blocks_and_fisher_factors(seed, with_blocks, wit
     np.testing.assert_allclose(mass, written_out, rtol=1e-10)
     value = fic(q, log_f, model, w, penalty, fisher)
     for _ in range(5):
-        q, mass, new = e_step(log_f, mass, model, w, penalty, fisher, n_inner=1)
+        q, mass, new = e_step(log_f, mass, model, w, penalty, fisher, max_e_steps=1)
         assert new == pytest.approx(fic(q, log_f, model, w, penalty, fisher), rel=1e-9, abs=1e-9)
         assert new >= value - 1e-9 * (1 + abs(value))
         value = new
@@ -294,7 +300,7 @@ def test_rounds_take_exponentials_anew_only_where_they_must(seed, with_blocks, s
     for _ in range(4):
         q = softmax(log_f - _row_price(mass, model), axis=1)
         mass = block_mass(q, w, blocks)
-    resp, got, value = e_step(log_f, start, model, w, n_inner=4, tol=0.0)
+    resp, got, value = e_step(log_f, start, model, w, max_e_steps=4, tol=0.0)
     np.testing.assert_allclose(resp, q, atol=1e-7)
     np.testing.assert_allclose(got, mass, atol=1e-5)
     assert value == pytest.approx(fic(resp, log_f, model, w), rel=1e-9, abs=1e-9)
@@ -310,7 +316,7 @@ def test_removing_a_component_costs_at_most_about_its_mass(seed):
     model = Priced(rng.uniform(0.5, 10, k))
     q, _, before = e_step(log_f, w @ rng.dirichlet(np.ones(k), n), model, w, tol=1e-13)
     share = w @ q / w.sum()
-    smaller, rest = shrink(model, q, w, min_mass=share.min() + 1e-12)
+    smaller, rest = shrink(model, q, w, min_weight_fraction=share.min() + 1e-12)
     gone = share < share.min() + 1e-12
     if gone.all() or rest.shape[1] == k:
         return
@@ -325,13 +331,16 @@ def test_shrink_keeps_one_component_and_shares_out_orphans():
     model = Priced(np.ones(3))
     w = np.ones(4)
     resp = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
-    smaller, rest = shrink(model, resp, w, min_mass=0.9)
+    smaller, rest = shrink(model, resp, w, min_weight_fraction=0.9)
     assert rest.shape == (4, 1) and (rest == 1).all() and len(smaller.dims) == 1
     _, rest = shrink(
-        model, np.array([[0.6, 0.4, 0], [0.5, 0.5, 0], [0.2, 0.8, 0], [1, 0, 0]]), w, min_mass=0.0
+        model,
+        np.array([[0.6, 0.4, 0], [0.5, 0.5, 0], [0.2, 0.8, 0], [1, 0, 0]]),
+        w,
+        min_weight_fraction=0.0,
     )
     assert rest.shape == (4, 2)  # an empty component goes even so
-    _, rest = shrink(model, resp, np.array([1, 1, 1, 0.001]), min_mass=0.01)
+    _, rest = shrink(model, resp, np.array([1, 1, 1, 0.001]), min_weight_fraction=0.01)
     np.testing.assert_allclose(rest[3], [2 / 3, 1 / 3])
 
 
@@ -370,7 +379,7 @@ class Regions(BaseFAB):
         penalty=1.0,
         max_iter=50,
         tol=1e-5,
-        min_mass=MIN_MASS,
+        min_weight_fraction=MIN_WEIGHT_FRACTION,
         n_init=5,
         n_jobs=None,
         verbose=0,
@@ -380,7 +389,7 @@ class Regions(BaseFAB):
         self.penalty = penalty
         self.max_iter = max_iter
         self.tol = tol
-        self.min_mass = min_mass
+        self.min_weight_fraction = min_weight_fraction
         self.n_init = n_init
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -389,10 +398,10 @@ class Regions(BaseFAB):
     def _check(self, X, y, sample_weight):
         X, y, w = super()._check(X, y, sample_weight)
         self.bins_ = merge_identical(X, [np.linspace(0, 1, 20)] * X.shape[1], w)
-        return incidence(codes(X, self.bins_), self.bins_), y, w
+        return incidence(bin_codes(X, self.bins_), self.bins_), y, w
 
     def _start(self, rows, rng):
-        (X, y, w) = rows.only
+        (X, y, w) = rows.single_block
         k = self.max_components
         resp = rng.dirichlet(np.ones(k), len(y))
         model = RegionMixture(self.bins_, np.full(k, 1 / k), None, constant_gaussian(y, resp, w))
@@ -487,9 +496,9 @@ def halfway(resp, before):
     "options",
     [
         {},
-        {"n_inner": 1},
-        {"min_mass": 0.15, "at_once": 1, "penalty": 5.0},
-        {"n_inner": 1, "project": lambda model, rows, resp, before: resp.map(halfway, before)},
+        {"max_e_steps": 1},
+        {"min_weight_fraction": 0.15, "at_once": 1, "penalty": 5.0},
+        {"max_e_steps": 1, "project": lambda model, rows, resp, before: resp.map(halfway, before)},
     ],
 )
 def test_blocks_give_what_one_block_gives(cuts, factors, options):

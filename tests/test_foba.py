@@ -16,7 +16,7 @@ from fabinterp.fab.foba import (
     foba_logistic,
     foba_many,
     foba_softmax,
-    subset_search,
+    best_subset,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -90,7 +90,7 @@ def test_no_single_exchange_pays(seed):
 def test_between_incumbent_and_oracle(seed, removal):
     rng, X, y, w, price = problem(seed)
     gram, cross = moments(X, y, w)
-    best = subset_search(gram, cross, price)
+    best = best_subset(gram, cross, price)
     assert best.gain == pytest.approx(value(X, y, w, best.support, price), rel=1e-6, abs=1e-6)
     start = tuple(np.flatnonzero(rng.random(X.shape[1]) < 0.5).tolist())
     incumbent = value(X, y, w, [j for j in start if j], price)
@@ -108,9 +108,9 @@ def test_oracle_tries_every_support():
     y = rng.normal(size=20)
     w = np.ones(20)
     supports = [s for k in range(6) for s in combinations(range(1, 6), k)]
-    best = subset_search(*moments(X, y, w), 0.7)
+    best = best_subset(*moments(X, y, w), 0.7)
     assert best.gain == pytest.approx(max(value(X, y, w, s, 0.7) for s in supports))
-    without = subset_search(*moments(X, y, w), 0.0, always=())
+    without = best_subset(*moments(X, y, w), 0.0, always=())
     np.testing.assert_allclose(without.coef, np.linalg.lstsq(X, y, rcond=None)[0])
 
 

@@ -10,22 +10,22 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 from shared.effort import examples
 
-from fabinterp.rows.bins import codes, merge_identical, table_thresholds
+from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.fab.gates import (
-    RIDGE,
+    PRIOR_RIDGE,
     BernoulliGate,
     Cut,
     GateTree,
     LogisticGate,
     best_cut,
     gate_path,
-    gate_tree,
+    gates_from_rules_tree,
     log_branches,
     logistic_gate,
     side_sums,
-    stacked,
-    symmetric,
-    votes,
+    stack_fisher,
+    full_tree_paths,
+    cost_weights,
 )
 from fabinterp.rules.core import Columns, Leaf, Split, Tree
 
@@ -40,7 +40,7 @@ def table(rng, n=None, d=None, gaps=None):
     X = rng.random((n, d)).round(int(rng.integers(1, 3)))
     X[rng.random((n, d)) < (rng.choice([0, 0.2]) if gaps is None else gaps)] = np.nan
     bins = merge_identical(X, table_thresholds(X))
-    return X, bins, codes(X, bins), np.array([len(cuts) + 1 for cuts in bins.thresholds])
+    return X, bins, bin_codes(X, bins), np.array([len(cuts) + 1 for cuts in bins.thresholds])
 
 
 def questions(n_known):
@@ -66,7 +66,7 @@ def test_side_sums_are_sums(seed, weighted):
 
 @examples(200)
 @given(seeds, st.booleans(), st.sampled_from([0.0, 2.0, 7.5]))
-def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
+def test_best_cut_is_the_best_of_all(seed, weighted, min_side_weight):
     rng = np.random.default_rng(seed)
     _, _, cells, n_known = table(rng)
     n = len(cells)
@@ -76,10 +76,10 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
     for cut in questions(n_known):
         yes = cut.answers(cells)
         lighter = min(weight[yes].sum(), weight[~yes].sum())
-        if yes.any() and not yes.all() and lighter >= min_side:
+        if yes.any() and not yes.all() and lighter >= min_side_weight:
             value = abs(diff[yes].sum() - diff[~yes].sum())
             best = value if best is None else max(best, value)
-    found = best_cut(cells, n_known, diff, weight if weighted else None, min_side)
+    found = best_cut(cells, n_known, diff, weight if weighted else None, min_side_weight)
     assert (found is None) == (best is None)
     if found is not None:
         yes = found.answers(cells)
@@ -88,7 +88,7 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side):
             best, abs=1e-9
         )
         assert abs(signed) < 1e-9 or found.swap == (signed < 0)
-        assert min(weight[yes].sum(), weight[~yes].sum()) >= min_side - 1e-9
+        assert min(weight[yes].sum(), weight[~yes].sum()) >= min_side_weight - 1e-9
 
 
 @examples(60)
@@ -100,7 +100,7 @@ def test_the_objective_needs_no_search_over_g(seed):
     q = rng.dirichlet([0.4, 0.4], 15)
     w = rng.uniform(0, 2, 15)
     start = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
-    tree = GateTree((start,), symmetric(1), FLOOR, n_known)
+    tree = GateTree((start,), full_tree_paths(1), FLOOR, n_known)
     gate, swapped = start.update(cells, w * (q[:, 1] - q[:, 0]), w, tree)
     log_yes, log_no = gate.log_prob(cells)
     mine = w @ (q[:, int(not swapped)] * log_yes + q[:, int(swapped)] * log_no)
@@ -123,7 +123,7 @@ def test_equal_columns_and_their_order(seed):
     X, _, _, _ = table(rng, n=30, d=1)
     doubled = np.hstack([X, -X, X])
     bins = merge_identical(doubled, table_thresholds(doubled))
-    cells = codes(doubled, bins)
+    cells = bin_codes(doubled, bins)
     n_known = [len(cuts) + 1 for cuts in bins.thresholds]
     diff = rng.normal(size=30)
     cut = best_cut(cells, n_known, diff)
@@ -139,7 +139,7 @@ def test_what_admits_no_cut():
     two = np.array([[0], [1]], np.uint8)
     assert best_cut(two, [2], np.ones(2), weight=np.array([1.0, 0.0])) is None
     assert best_cut(two, [2], np.ones(2), weight=np.zeros(2)) is None
-    assert best_cut(two, [2], np.ones(2), min_side=2) is None
+    assert best_cut(two, [2], np.ones(2), min_side_weight=2) is None
     assert best_cut(two, [2], np.ones(2), features=[]) is None
     assert best_cut(two, [2], np.array([-1.0, 1.0])) == Cut(0, 0, False, False, 2.0, 2)
 
@@ -170,7 +170,7 @@ def test_a_question_means_the_same_on_codes_and_numbers(seed):
 
 def random_tree(rng, n_known, depth=None):
     """A tree with random gates, and after dropping some leaves."""
-    paths = symmetric(int(rng.integers(0, 4)) if depth is None else depth)
+    paths = full_tree_paths(int(rng.integers(0, 4)) if depth is None else depth)
     gates = []
     for _ in paths:
         j = int(rng.integers(len(n_known)))
@@ -258,7 +258,7 @@ def test_the_m_step_is_never_worse(seed):
 def test_a_tree_finds_the_questions_of_another():
     rng = np.random.default_rng(1)
     X, bins, cells, n_known = table(rng, n=400, d=5, gaps=0.1)
-    paths = symmetric(2)
+    paths = full_tree_paths(2)
     truth = GateTree(
         tuple(BernoulliGate(j, 3 + j, bool(j % 2), 1.0, int(n_known[j])) for j in (4, 0, 2)), paths
     )
@@ -294,7 +294,7 @@ def test_a_gate_that_says_the_opposite_turns_its_branches():
 
 
 def test_a_single_leaf_is_a_tree():
-    tree = GateTree((), symmetric(0), FLOOR, [1, 1])
+    tree = GateTree((), full_tree_paths(0), FLOOR, [1, 1])
     cells = np.zeros((3, 2), np.uint8)
     assert tree.log_path(cells).tolist() == [[0.0]] * 3 and tree.route(cells).tolist() == [0, 0, 0]
     after = tree.update(cells, np.ones((3, 1)), np.ones(3)).keep(np.array([True])).hard()
@@ -312,7 +312,7 @@ def test_a_tree_of_rules_and_its_gates_send_rows_alike(seed):
     splits = [tree.gates[i].split(bins.thresholds) if i >= 0 else None for i in order]
     columns = Columns(tuple("abc")[: X.shape[1]], (None,) * X.shape[1])
     said = Tree(splits, yes, no, [Leaf(float(j)) if j >= 0 else None for j in leaf], columns)
-    back = gate_tree(said, bins.thresholds, FLOOR)
+    back = gates_from_rules_tree(said, bins.thresholds, FLOOR)
     assert np.array_equal(leaf[leaf >= 0][back.route(cells)], tree.route(cells))
     assert np.array_equal(said.predict(X), tree.route(cells))
     assert [part.shape for part in back.nodes()] == [part.shape for part in tree.nodes()]
@@ -323,7 +323,7 @@ def test_a_threshold_moves_to_the_nearest_cut():
     leaves = (None, Leaf(1.0), Leaf(0.0))
 
     def one(split):
-        return gate_tree(
+        return gates_from_rules_tree(
             Tree((split, None, None), [1, -1, -1], [2, -1, -1], leaves, columns),
             [np.array([1.0, 2.0])],
         )
@@ -416,7 +416,7 @@ def test_of_all_supports_of_three_in_six_the_best_is_found():
         weight = rng.uniform(0.5, 1.5, 300)
         price = 0.5 * np.log(300)
         best = max(
-            by_optimiser(U, some, target, weight, RIDGE) - price * k
+            by_optimiser(U, some, target, weight, PRIOR_RIDGE) - price * k
             for k in range(4)
             for some in combinations(range(6), k)
         )
@@ -442,11 +442,11 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
         penalty=penalty,
         factors=factors,
     )
-    tree = GateTree((gate,), symmetric(1))
+    tree = GateTree((gate,), full_tree_paths(1))
     for _ in range(2):
-        before = gate.worth(U, diff, mass)
+        before = gate.fic_terms(U, diff, mass)
         better, swapped = gate.update(U, diff, mass, tree)
-        assert better.worth(U, -diff if swapped else diff, mass) >= before - 1e-9 * (
+        assert better.fic_terms(U, -diff if swapped else diff, mass) >= before - 1e-9 * (
             1 + abs(before)
         )
         assert max(better.coef, key=abs, default=1) >= 0 and (better.penalty, better.factors) == (
@@ -456,7 +456,7 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
         gate = better
         diff = -diff if swapped else diff
     assert (
-        factors or gate.worth(U, diff, mass) <= before + 1e-3
+        factors or gate.fic_terms(U, diff, mass) <= before + 1e-3
     )  # a second update finds nothing new
 
 
@@ -589,13 +589,13 @@ def test_fisher_factors_are_second_derivatives(seed):
             + log_branches(score - h)[side]
         ) / h**2
         np.testing.assert_allclose(gate.fisher(U), -second, atol=1e-6)
-    tree = GateTree((gate, LogisticGate(), BernoulliGate(0, 0, False, 0.5, 2)), symmetric(2))
+    tree = GateTree((gate, LogisticGate(), BernoulliGate(0, 0, False, 0.5, 2)), full_tree_paths(2))
     assert LogisticGate().fisher(U) is None and np.array_equal(tree.fisher(U)[:, 0], gate.fisher(U))
     assert (tree.fisher(U)[:, 1:] == 1).all() and tree.dims.tolist() == [2, 0, 2]
     assert tree.const.tolist() == [0.25, 0, 0]
     assert gate.hard().const == 0 and gate.hard().fisher(U) is None
-    assert stacked([None, None], (1, 2), 20) is None
-    assert stacked([None, np.zeros((20, 2))], (1, 2), 20).shape == (20, 3)
+    assert stack_fisher([None, None], (1, 2), 20) is None
+    assert stack_fisher([None, np.zeros((20, 2))], (1, 2), 20).shape == (20, 3)
 
 
 def test_a_tree_of_oblique_gates_finds_another():
@@ -607,12 +607,12 @@ def test_a_tree_of_oblique_gates_finds_another():
             LogisticGate((5, 3), (15.0, -7.0), 1.0),
             LogisticGate((2,), (20.0,), 2.0),
         ),
-        symmetric(2),
+        full_tree_paths(2),
     )
     U = 2 * X - 1
     resp = np.exp(truth.log_path(U))
     np.testing.assert_allclose(resp.sum(axis=1), 1)
-    found = GateTree((LogisticGate(),) * 3, symmetric(2)).update(U, resp, np.ones(3000))
+    found = GateTree((LogisticGate(),) * 3, full_tree_paths(2)).update(U, resp, np.ones(3000))
     assert [set(gate.features) for gate in found.gates] == [{8, 9}, {5, 3}, {2}]
     assert np.array_equal(found.blocks, truth.blocks)
     np.testing.assert_allclose(found.gates[0].coef, (25, -16), rtol=0.06)
@@ -636,12 +636,12 @@ def test_a_tree_of_oblique_gates_finds_another():
 def test_votes_are_votes(seed):
     rng = np.random.default_rng(seed)
     weight = rng.lognormal(0, 3, 50) * (rng.random(50) < 0.7)
-    cast = votes(weight)
+    cast = cost_weights(weight)
     assert cast @ cast == pytest.approx(cast.sum()) and np.array_equal(cast > 0, weight > 0)
     assert cast.sum() <= (weight > 0).sum() + 1e-9  # no more than one each, on average
-    np.testing.assert_allclose(votes(1e9 * weight), cast, rtol=1e-9)
-    np.testing.assert_allclose(votes(np.full(7, 3.0)), 1.0)
-    assert votes(np.zeros(3)).tolist() == [0, 0, 0]
+    np.testing.assert_allclose(cost_weights(1e9 * weight), cast, rtol=1e-9)
+    np.testing.assert_allclose(cost_weights(np.full(7, 3.0)), 1.0)
+    assert cost_weights(np.zeros(3)).tolist() == [0, 0, 0]
 
 
 @examples(30)
@@ -658,8 +658,8 @@ def test_the_winner_is_on_the_path(seed, most):
     worth = []
     for gate in path:  # each is the best of its features, to a hundredth of a nat
         theta = np.array([gate.bias, *gate.coef])
-        worth.append(likelihood(theta, U[:, list(gate.features)], target, weight, RIDGE))
-        assert worth[-1] >= by_optimiser(U, gate.features, target, weight, RIDGE) - 0.02
+        worth.append(likelihood(theta, U[:, list(gate.features)], target, weight, PRIOR_RIDGE))
+        assert worth[-1] >= by_optimiser(U, gate.features, target, weight, PRIOR_RIDGE) - 0.02
     price = rng.choice([0.1, 0.8, 3.0])
     winner, value = logistic_gate(U, target, weight, price=price, max_features=most)
     best = max(q - price * len(gate.features) for q, gate in zip(worth, path, strict=True))
@@ -679,7 +679,7 @@ def test_the_true_two_of_fifteen_features(n, tail):
         )
         if tail == "sometimes wrong":
             gain += rng.normal(0, 2, n)
-        weight = votes(np.abs(gain))
+        weight = cost_weights(np.abs(gain))
         gate, _ = logistic_gate(
             2 * X - 1, (gain > 0).astype(float), weight, price=0.5 * np.log1p(weight.sum())
         )

@@ -9,14 +9,20 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from shared.effort import examples
 
-from fabinterp.rows.bins import codes, merge_identical, table_thresholds
+from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.rows.blocks import in_memory
 from fabinterp.fab.experts import LinearGaussian, linear_gaussian
-from fabinterp.fab.engine import MIN_MASS, block_mass, e_step, fab, fab_steps, fic
-from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, gate_tree, symmetric
+from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, block_mass, e_step, fab, fab_steps, fic
+from fabinterp.fab.gates import (
+    BernoulliGate,
+    GateTree,
+    LogisticGate,
+    gates_from_rules_tree,
+    full_tree_paths,
+)
 from fabinterp.fab.hme import (
     HME,
-    Table,
+    MixtureInputs,
     harden,
     project,
     random_start,
@@ -43,7 +49,7 @@ def table_of(rng, kind):
         X[rng.random(X.shape) < 0.15] = np.nan  # the design has them filled in, the codes do not
     bins = merge_identical(X, table_thresholds(X, 32))
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
-    return Table(Z, codes(X, bins)), n_known
+    return MixtureInputs(Z, bin_codes(X, bins)), n_known
 
 
 def problem(seed, kind, task, weighted, penalty=1.0, depth=3):
@@ -61,7 +67,7 @@ def problem(seed, kind, task, weighted, penalty=1.0, depth=3):
     else:
         y = signal * 10.0 ** rng.integers(-5, 6) + rng.choice([0.0, 1e6])
     model, resp = random_start(in_memory((table, y, w)), n_known, rng, depth, penalty, n_classes)
-    return table, y, w, model, resp.only
+    return table, y, w, model, resp.single_block
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,7 +80,15 @@ def test_fic_never_falls(kind, task, projected):
         table, y, w, model, resp = problem(seed, kind, task, seed % 2 == 1, penalty)
         hook = project if projected else None
         steps = fab_steps(
-            model, table, y, resp, w, penalty=penalty, min_mass=0.04, n_inner=1, project=hook
+            model,
+            table,
+            y,
+            resp,
+            w,
+            penalty=penalty,
+            min_weight_fraction=0.04,
+            max_e_steps=1,
+            project=hook,
         )
         found = [step for _, step in zip(range(16), steps)]
         for before, after in zip(found, found[1:]):
@@ -100,13 +114,13 @@ def test_lemma_one(seed, kind, task, settled):
     rng = np.random.default_rng(seed)
     log_joint = model.log_joint(table, y)
     for _ in range(3 * settled):
-        old, _, _ = e_step(log_joint, block_mass(old, w, model.blocks), model, w, n_inner=1)
-    new, _, value = e_step(log_joint, block_mass(old, w, model.blocks), model, w, n_inner=1)
+        old, _, _ = e_step(log_joint, block_mass(old, w, model.blocks), model, w, max_e_steps=1)
+    new, _, value = e_step(log_joint, block_mass(old, w, model.blocks), model, w, max_e_steps=1)
     before = fic(old, log_joint, model, w)
     slack = 1e-9 * (1 + abs(value))
     rho = rng.random((len(old), 1)) ** rng.choice([0.1, 1.0, 10.0])
     assert fic(rho * new + (1 - rho) * old, log_joint, model, w) >= before - slack
-    got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).only
+    got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).single_block
     assert fic(got, log_joint, model, w) >= before - slack and value >= before - slack
     np.testing.assert_allclose(got.sum(axis=1), 1, rtol=1e-9)
     assert got.min() >= 0
@@ -119,7 +133,7 @@ def test_the_projection_is_the_nearest_point(seed):
     rng = np.random.default_rng(seed)
     new = rng.dirichlet(np.ones(4), len(old))
     new[::5] = old[::5]
-    got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).only
+    got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).single_block
     prior = np.exp(model.gates.update(table.codes, new, w).log_path(table.codes))
     step = new - old
     assert np.array_equal(got[::5], old[::5])  # 0/0
@@ -159,7 +173,7 @@ def test_the_parts_add_up():
         cost[path != 0] += 1 / (1 + w @ resp[:, path != 0].sum(axis=1))
     cost += model.dims[3:] / 2 / (1 + w @ resp)
     expected = np.exp(log_joint - cost - logsumexp(log_joint - cost, axis=1, keepdims=True))
-    got, _, _ = e_step(log_joint, block_mass(resp, w, model.blocks), model, w, n_inner=1)
+    got, _, _ = e_step(log_joint, block_mass(resp, w, model.blocks), model, w, max_e_steps=1)
     np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-15)  # (11)
     assert np.array_equal(model.assign(table), psi.argmax(axis=1))  # (9)
 
@@ -171,20 +185,20 @@ def test_the_parts_add_up():
     st.sampled_from(["numbers", "classes"]),
     st.sampled_from([0.0, 0.15]),
 )
-def test_hard_gates_are_hard(seed, kind, task, min_mass):
+def test_hard_gates_are_hard(seed, kind, task, min_weight_fraction):
     table, y, w, model, resp = problem(seed % 1000, kind, task, seed % 2 == 0)
-    step, _ = fab(model, table, y, resp, w, max_iter=3, n_inner=1)
-    hard, said = harden(step.model, table, y, w, min_mass)
+    step, _ = fab(model, table, y, resp, w, max_iter=3, max_e_steps=1)
+    hard, said = harden(step.model, table, y, w, min_weight_fraction)
     assert np.isin(said, (0, 1)).all() and (said.sum(axis=1) == 1).all()
     assert np.array_equal(said.argmax(axis=1), hard.assign(table))
     assert np.array_equal(hard.assign(table), hard.gates.route(table.codes))
     assert np.isin([gate.prob for gate in hard.gates.gates], (0, 1)).all()
     share = w @ said / w.sum()
-    assert (share > 0).all() and ((share >= min_mass).all() or len(share) == 1)
+    assert (share > 0).all() and ((share >= min_weight_fraction).all() or len(share) == 1)
     questions = {(gate.feature, gate.cell, gate.missing) for gate in step.model.gates.gates}
     assert {(gate.feature, gate.cell, gate.missing) for gate in hard.gates.gates} <= questions
     assert np.isfinite(fic(said, hard.log_joint(table, y), hard, w))
-    again, _ = harden(hard, table, y, w, min_mass)
+    again, _ = harden(hard, table, y, w, min_weight_fraction)
     assert again.gates.gates == hard.gates.gates
 
 
@@ -192,9 +206,9 @@ def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
     """A table whose gates read numbers, answers, and a first model from random shares."""
     rng = np.random.default_rng(seed)
     U = rng.uniform(-1, 1, (n, 5))
-    table = Table(np.column_stack([np.ones(n), U]), U)
+    table = MixtureInputs(np.column_stack([np.ones(n), U]), U)
     y = np.where(U[:, 0] - 0.7 * U[:, 3] > 0.1, 2 * U[:, 1], -1 - U[:, 2]) + rng.normal(0, 0.1, n)
-    paths = symmetric(depth)
+    paths = full_tree_paths(depth)
     w = rng.integers(0, 3, n) + rng.random(n)
     resp = rng.dirichlet(np.full(paths.shape[1], 3.0), n)
     gates = GateTree((LogisticGate(penalty=penalty, factors=factors),) * len(paths), paths).update(
@@ -209,7 +223,9 @@ def test_fic_never_falls_under_oblique_gates(factors, penalty):
     n_plain = n_used = 0
     for seed in range(5):
         model, table, y, w, resp = oblique(seed, factors, penalty)
-        steps = fab_steps(model, table, y, resp, w, penalty=penalty, min_mass=0.02, n_inner=1)
+        steps = fab_steps(
+            model, table, y, resp, w, penalty=penalty, min_weight_fraction=0.02, max_e_steps=1
+        )
         found = [step for _, step in zip(range(15), steps)]
         for before, after in zip(found, found[1:]):
             if not after.shrunk:
@@ -237,7 +253,7 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
         np.array([[1, 1, -1], [1, -1, 0]], np.int8),
     )
     U = np.random.default_rng(0).uniform(-1, 1, (7, 2))
-    table = Table(np.ones((7, 1)), U)
+    table = MixtureInputs(np.ones((7, 1)), U)
     expert = (np.ones((3, 1)), np.ones(3), 1e-6, 1.0)
     model = HME(gates, Priced(*expert))
     assert model.const.tolist() == [0.25, 0, 0.5, 1.5, 2.5] and model.dims.tolist() == [
@@ -257,7 +273,7 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
 
 def test_oblique_gates_harden_to_what_they_ask():
     model, table, y, w, resp = oblique(0, depth=1, n=600)
-    step, _ = fab(model, table, y, resp, w, n_inner=1)
+    step, _ = fab(model, table, y, resp, w, max_e_steps=1)
     hard, said = harden(step.model, table, y, w)
     assert np.isin(said, (0, 1)).all() and np.array_equal(said.argmax(axis=1), hard.assign(table))
     assert np.array_equal(hard.assign(table), step.model.gates.route(table.codes))
@@ -272,22 +288,27 @@ def test_starts():
     rows = in_memory((table, y, w))
     single, all_one = random_start(rows, model.gates.n_known, np.random.default_rng(0), depth=0)
     assert (
-        np.allclose(all_one.only, 1) and single.blocks.tolist() == [[1.0]] and len(single.dims) == 1
+        np.allclose(all_one.single_block, 1)
+        and single.blocks.tolist() == [[1.0]]
+        and len(single.dims) == 1
     )
-    step, _ = fab(single, rows, resp=all_one, n_inner=1)
+    step, _ = fab(single, rows, resp=all_one, max_e_steps=1)
     assert step.n_components == 1 and (harden(step.model, table, y, w)[1] == 1).all()
     tree = model.gates
     leaf = tree.route(table.codes)
     _, sharp = start_from_tree(rows, tree, model.gates.n_known, soft=0.0)
-    assert np.array_equal(sharp.only.argmax(axis=1), leaf) and np.isin(sharp.only, (0, 1)).all()
+    assert (
+        np.array_equal(sharp.single_block.argmax(axis=1), leaf)
+        and np.isin(sharp.single_block, (0, 1)).all()
+    )
     soft_model, soft = start_from_tree(rows, tree, model.gates.n_known, soft=0.2)
-    np.testing.assert_allclose(soft.only[np.arange(60), leaf], 0.8 + 0.2 / 32)
+    np.testing.assert_allclose(soft.single_block[np.arange(60), leaf], 0.8 + 0.2 / 32)
     assert np.array_equal(soft_model.blocks, model.blocks)
     one, _ = start_from_resp(
-        rows, in_memory(np.full((60, 2), 0.5)), symmetric(1), model.gates.n_known
+        rows, in_memory(np.full((60, 2), 0.5)), full_tree_paths(1), model.gates.n_known
     )
     assert isinstance(one, HME) and all(
-        MIN_MASS <= gate.prob <= 1 - MIN_MASS for gate in one.gates.gates
+        MIN_WEIGHT_FRACTION <= gate.prob <= 1 - MIN_WEIGHT_FRACTION for gate in one.gates.gates
     )
 
 
@@ -295,7 +316,8 @@ def test_random_starts_are_seeded():
     table, y, w, model, _ = problem(1, "plain", "numbers", False)
     rows = in_memory((table, y, w))
     one, two, other = (
-        random_start(rows, model.gates.n_known, np.random.default_rng(s))[1].only for s in (5, 5, 6)
+        random_start(rows, model.gates.n_known, np.random.default_rng(s))[1].single_block
+        for s in (5, 5, 6)
     )
     assert np.array_equal(one, two) and not np.array_equal(one, other)
 
@@ -334,12 +356,14 @@ def test_from_the_true_tree_em_stays_with_the_truth():
         X, y, truth = simulate(seed)
         bins = merge_identical(X, table_thresholds(X, 256))
         Z = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
-        table = Table(Z, codes(X, bins))
+        table = MixtureInputs(Z, bin_codes(X, bins))
         w = np.ones(len(X))
         n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
         rows = in_memory((table, y, w))
-        model, resp = start_from_tree(rows, gate_tree(truth, bins.thresholds), n_known)
-        step, _ = fab(model, rows, resp=resp, n_inner=1, min_mass=0.01, project=project)
+        model, resp = start_from_tree(rows, gates_from_rules_tree(truth, bins.thresholds), n_known)
+        step, _ = fab(
+            model, rows, resp=resp, max_e_steps=1, min_weight_fraction=0.01, project=project
+        )
         hard, said = harden(step.model, table, y, w)
         assert said.shape[1] == 5
         asked = sorted(gate.feature for gate in hard.gates.gates)

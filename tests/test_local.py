@@ -24,12 +24,12 @@ from fabinterp.proxy.local import (
     LocalExplanation,
     LocalExplanations,
     explain_local,
-    fit_many,
-    losses,
-    neighbours,
-    surroundings,
+    fit_heap_trees_parallel,
+    pointwise_loss,
+    draw_neighbours,
+    fit_neighbourhood,
 )
-from fabinterp.proxy.prune import grow, pruned, prunings
+from fabinterp.proxy.prune import greedy_tree, prune_at, pruning_path
 from fabinterp.rules.core import RuleSet, Tree, read_columns
 
 X, Y = load_diabetes(return_X_y=True)
@@ -224,12 +224,12 @@ def test_the_tree_of_a_tree_is_the_tree():
 def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
     Z, target = toy(seed, C=C)
     Z = Z.astype(np.float32).astype(float)
-    heaps = fit_many(
+    heaps = fit_heap_trees_parallel(
         Z, target, np.zeros(3), max_depth=depth, max_leaves=None, min_leaf=min_leaf, alpha=0.0
     )
     for i in range(3):
         y = target[i, :, 0] if C == 1 else target[i]
-        grown = grow(Z[i], y, max_depth=depth, min_leaf=min_leaf)
+        grown = greedy_tree(Z[i], y, max_depth=depth, min_leaf=min_leaf)
         leaves = grown.loss[grown.feature < 0].sum()
         assert heaps.total[i] == pytest.approx(leaves, rel=1e-6, abs=1e-7)
         mine = heaps.grown(i, [True] * 3)
@@ -250,13 +250,13 @@ def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
     Z, target = toy(seed, C=C)
     Z = Z.astype(np.float32).astype(float)
     spread = spread * (C == 1)
-    heaps = fit_many(
+    heaps = fit_heap_trees_parallel(
         Z, target, np.full(3, spread), max_depth=3, max_leaves=None, min_leaf=3, alpha=alpha
     )
     for i in range(3):
-        grown = grow(Z[i], target[i, :, 0] if C == 1 else target[i], max_depth=3, min_leaf=3)
-        every = prunings(grown, spread)
-        best = pruned(grown, every.ends(every.at(alpha)))
+        grown = greedy_tree(Z[i], target[i, :, 0] if C == 1 else target[i], max_depth=3, min_leaf=3)
+        every = pruning_path(grown, spread)
+        best = prune_at(grown, every.ends(every.at(alpha)))
         loss = best.loss[best.feature < 0].sum()
         size = best.n_leaves
 
@@ -285,8 +285,8 @@ def brute_force(tree, k, size):
 def test_max_leaves(most, C):
     Z, target = toy(4, C=C, S=120)
     how = dict(max_depth=3, min_leaf=3)
-    whole = fit_many(Z, target, np.zeros(3), max_leaves=None, alpha=0.0, **how)
-    cut = fit_many(Z, target, np.zeros(3), max_leaves=most, alpha=0.0, **how)
+    whole = fit_heap_trees_parallel(Z, target, np.zeros(3), max_leaves=None, alpha=0.0, **how)
+    cut = fit_heap_trees_parallel(Z, target, np.zeros(3), max_leaves=most, alpha=0.0, **how)
     for i in range(3):
         tree = whole.grown(i, [True] * 3)
         assert cut.grown(i, [True] * 3).n_leaves <= most
@@ -297,10 +297,12 @@ def test_max_leaves(most, C):
 
 def test_ties_are_not_cut():
     Z, target = toy(1, ties=True)
-    heaps = fit_many(Z, target, np.zeros(3), max_depth=3, max_leaves=None, min_leaf=1, alpha=0.0)
+    heaps = fit_heap_trees_parallel(
+        Z, target, np.zeros(3), max_depth=3, max_leaves=None, min_leaf=1, alpha=0.0
+    )
     for i in range(3):
         mine = heaps.grown(i, [True] * 3)
-        theirs = grow(Z[i], target[i, :, 0], max_depth=3)
+        theirs = greedy_tree(Z[i], target[i, :, 0], max_depth=3)
         assert mine.loss[mine.feature < 0].sum() == pytest.approx(
             theirs.loss[theirs.feature < 0].sum()
         )
@@ -315,7 +317,9 @@ def test_gaps_go_to_either_side(low):
         if low
         else np.where(np.isnan(z) | (z > 0), 1.0, 5.0)
     )
-    heaps = fit_many(z, target, np.zeros(1), max_depth=1, max_leaves=None, min_leaf=1, alpha=0.0)
+    heaps = fit_heap_trees_parallel(
+        z, target, np.zeros(1), max_depth=1, max_leaves=None, min_leaf=1, alpha=0.0
+    )
     tree = heaps.grown(0, [True])
     assert tree.missing_left[0] == low and heaps.total[0] == pytest.approx(0, abs=1e-12)
     assert np.allclose(tree.answers(z[0]), target[0, :, 0])
@@ -325,7 +329,9 @@ def test_gaps_go_to_either_side(low):
 def test_a_gap_may_be_the_question():
     z = np.array([1.0, 2.0, 3.0, np.nan] * 20).reshape(1, -1, 1)
     target = np.where(np.isnan(z), 1.0, 0.0)
-    heaps = fit_many(z, target, np.zeros(1), max_depth=2, max_leaves=None, min_leaf=1, alpha=0.0)
+    heaps = fit_heap_trees_parallel(
+        z, target, np.zeros(1), max_depth=2, max_leaves=None, min_leaf=1, alpha=0.0
+    )
     tree = heaps.grown(0, [True])
     assert tree.n_leaves == 2 and tree.threshold[0] == np.inf and heaps.total[0] == 0
 
@@ -359,9 +365,9 @@ def test_units_do_not_matter(shift, factor):
 def test_neighbours_are_where_they_should_be(seed, scale):
     columns = read_columns(X)
     rng = np.random.default_rng(seed)
-    around = surroundings(X, columns, scale)
-    Z = neighbours(X[:4], around, 4000, rng)
-    numbers = ~around.redrawn
+    around = fit_neighbourhood(X, columns, scale)
+    Z = draw_neighbours(X[:4], around, 4000, rng)
+    numbers = ~around.resampled
     step = (Z - X[:4, None])[..., numbers] / (scale * X.std(axis=0)[numbers])
     assert np.abs(step.mean(axis=1)).max() < 0.1 and np.abs(step.std(axis=1) - 1).max() < 0.1
     assert np.array_equal(step[0], step[3]) or np.allclose(step[0], step[3])
@@ -391,7 +397,7 @@ def test_frames_are_asked_as_they_were_given():
     )
     assert len(many) == 40
     for e in many[:10]:
-        rows = e.question.table(e.neighbours)
+        rows = e.settings.table(e.neighbours)
         assert list(rows.dtypes) == [*frame.dtypes[:2], frame.dtypes["rooms"], *frame.dtypes[3:]]
         assert np.allclose(mixed_model(rows), e.said[:, 0])
         assert e.local_loss == pytest.approx(
@@ -453,7 +459,7 @@ def test_sampler():
 
 def test_draws():
     e = explain_local(FOREST, X[0], X, random_state=0)
-    s = e.sampled
+    s = e.draw_explanations
     assert (
         len(s) == 20
         and s.inclusion.shape == (10,)
@@ -483,7 +489,7 @@ def test_a_surer_reference_is_explained_more_surely():
         np.ptp(
             explain_local(
                 BayesianRidge().fit(Z[:n], y[:n]), Z[0], Z, random_state=0
-            ).sampled.interval()[0]
+            ).draw_explanations.interval()[0]
         )
         for n in (15, 400)
     ]
@@ -507,8 +513,8 @@ def test_doubt_makes_the_tree_smaller():
 def test_draws_of_a_process_and_of_classes():
     process = GaussianProcessRegressor(alpha=1.0, optimizer=None).fit(10 * X[:60], Y[:60])
     e = explain_local(process, 10 * X[0], 10 * X, n_samples=50, n_draws=7, random_state=0)
-    assert e.sampled.answers.shape == (7, 1) and "7 draws" in str(e)
-    s = explain_local(IRIS_FOREST, IRIS[70], IRIS, random_state=0).sampled
+    assert e.draw_explanations.answers.shape == (7, 1) and "7 draws" in str(e)
+    s = explain_local(IRIS_FOREST, IRIS[70], IRIS, random_state=0).draw_explanations
     assert (
         s.answers.shape == (20, 3)
         and np.allclose(s.answers.sum(axis=1), 1)
@@ -518,8 +524,12 @@ def test_draws_of_a_process_and_of_classes():
 
 def test_a_point_reference_claims_no_doubt():
     e = explain_local(LinearRegression().fit(X, Y), X[0], X, random_state=0)
-    assert "draws" not in str(e) and len(e.sampled) == 1 and e.sampled.tree(0) == e.tree
-    assert e.sampled.answers[0, 0] == pytest.approx(e.answer)
+    assert (
+        "draws" not in str(e)
+        and len(e.draw_explanations) == 1
+        and e.draw_explanations.tree(0) == e.tree
+    )
+    assert e.draw_explanations.answers[0, 0] == pytest.approx(e.answer)
 
 
 def test_bart():
@@ -534,7 +544,7 @@ def test_bart():
         general_params={"random_seed": 1},
     )
     e = explain_local(bart, X[0], X, random_state=0)
-    assert len(e.sampled) == 10 and e.prediction == pytest.approx(
+    assert len(e.draw_explanations) == 10 and e.prediction == pytest.approx(
         bart.predict(X[:1], type="mean", terms="y_hat")[0], rel=1e-6
     )
 
@@ -592,8 +602,8 @@ def test_few_neighbours(n_samples):
 
 
 def test_losses_of_a_sure_and_wrong_answer_are_infinite():
-    assert losses(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))[0] == np.inf
-    assert losses(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))[0] == 0
+    assert pointwise_loss(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))[0] == np.inf
+    assert pointwise_loss(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))[0] == 0
 
 
 BAD = [

@@ -26,17 +26,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.metatree.posterior import empty_state, next_state, plainest
+from fabinterp.metatree.posterior import empty_state, update_state, one_standard_error_rule
 from fabinterp.metatree.conjugate import (
     BetaBernoulli,
     DirichletCategorical,
     GammaPoisson,
     NormalGamma,
-    sums,
+    sufficient_statistics,
 )
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.metatree.prunings import ends_of, log_prob, prunings
-from fabinterp.metatree.representative import Levels, perfect
+from fabinterp.metatree.prunings import pruning_leaves, log_prob, enumerate_prunings
+from fabinterp.metatree.representative import LevelTree, perfect
 from fabinterp.rules.core import Columns, Leaf, RuleSet, Split, Tree, read_columns
 
 
@@ -64,13 +64,13 @@ def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
         list(range(depth)), leaf=DirichletCategorical((0.4, 0.9)), split_prob=g
     ).fit(X, y)
     state = model.state_
-    bones = state.trees.skeleton
+    topology = state.trees.topology
     n_seen = model.state_.stats.sum(axis=1)
-    assert n_seen[0] == len(y) and bones.size == (M ** (depth + 1) - 1) // (M - 1)
-    every = list(prunings(bones))
+    assert n_seen[0] == len(y) and topology.size == (M ** (depth + 1) - 1) // (M - 1)
+    every = list(enumerate_prunings(topology))
     joint = np.array(
         [
-            log_prob(state.before, T) + sum(state.log_leaf[s] for s in ends_of(bones, T))
+            log_prob(state.before, T) + sum(state.log_leaf[s] for s in pruning_leaves(topology, T))
             for T in every
         ]
     )
@@ -80,10 +80,10 @@ def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
     share = state.family.mean(state.params)
     answer = np.zeros((len(X), 2))
     for T, p in zip(every, posterior, strict=True):
-        ends = set(ends_of(bones, T))
+        ends = set(pruning_leaves(topology, T))
         node = at.copy()
         while not set(node.tolist()) <= ends:
-            node = np.where(np.isin(node, list(ends)), node, bones.parent[node])
+            node = np.where(np.isin(node, list(ends)), node, topology.parent[node])
         answer += p * share[node]
     assert np.allclose(model.predict_proba(X), answer, rtol=1e-12)
     assert model.split_prob == g and np.isclose(state.before.split_prob[0], 0.7)
@@ -96,7 +96,7 @@ def test_without_end_is_the_perfect_tree_for_rows_that_were_seen():
     perfect_ = MetaTreeClassifier(list(range(7)), max_depth=7, leaf=leaf).fit(X, y)
     assert np.isclose(endless.log_evidence_, perfect_.log_evidence_, rtol=1e-12)
     assert np.allclose(endless.predict_proba(X), perfect_.predict_proba(X), rtol=1e-11)
-    assert endless.state_.trees.skeleton.size < perfect_.state_.trees.skeleton.size / 2
+    assert endless.state_.trees.topology.size < perfect_.state_.trees.topology.size / 2
     every = np.array(np.meshgrid(*[[0, 1]] * 7)).reshape(7, -1).T
     assert np.allclose(endless.predict_proba(every).sum(axis=1), 1)
 
@@ -183,7 +183,7 @@ def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
     one = whole.state_
     two = parts.state_
     assert np.isclose(whole.log_evidence_, parts.log_evidence_, rtol=1e-12, atol=1e-12)
-    assert one.trees.skeleton.size == two.trees.skeleton.size
+    assert one.trees.topology.size == two.trees.topology.size
     assert np.allclose(one.posterior.split_prob, two.posterior.split_prob, rtol=1e-11, atol=1e-12)
     assert np.allclose(one.stats, two.stats, rtol=1e-12, atol=1e-11)
     answer = "predict" if kind == "numbers" else "predict_proba"
@@ -253,7 +253,7 @@ def test_levels_are_said_as_yes_no_questions():
     )
     y = [0, 1, 1, 0, 1, 0, 0, 0, 1, 1]
     model = MetaTreeClassifier(["a", "b"], split_prob=0.8).fit(frame, y)
-    assert model.state_.trees.skeleton.arity == 4
+    assert model.state_.trees.topology.arity == 4
     for rows in (frame, pd.DataFrame({"a": pd.Categorical(["q", None, "z"]), "b": [7, np.nan, 1]})):
         assert np.array_equal(model.to_tree().predict_proba(rows), model.predict_proba(rows))
         assert np.array_equal(model.rules_.predict(rows), model.predict(rows))
@@ -305,7 +305,7 @@ def test_trees_of_many_kinds():
             assert again.predict_proba(X).shape == (150, 3) and again.state_.mass[0] == 150
         assert pickle.dumps(fitted) == state
     number = MetaTreeRegressor(GradientBoostingRegressor(n_estimators=5, random_state=0)).fit(X, t)
-    assert number.state_.trees.skeleton.n_trees == 5 and number.predict(X).std() > 0.5
+    assert number.state_.trees.topology.n_trees == 5 and number.predict(X).std() > 0.5
 
 
 def test_a_tree_with_oblique_questions_is_pruned_as_any():
@@ -534,7 +534,7 @@ def test_too_many_levels_are_refused_and_nothing_is_known_before_fit():
     with pytest.raises(ValueError, match="estimator must name fewer columns, or max_depth be None"):
         MetaTreeClassifier(list(range(30)), max_depth=30).fit(X, X[:, 0])
     endless = MetaTreeClassifier(list(range(30)), max_depth=None).fit(X, X[:, 0])
-    assert endless.state_.trees.skeleton.size < 50 * 31
+    assert endless.state_.trees.topology.size < 50 * 31
     for name in (
         "rules_",
         "map_tree_",
@@ -563,7 +563,7 @@ def test_a_gap_that_only_some_rows_have_is_no_obstacle_to_calibration():
     X, _, t = table(5, 40)
     X[7, 2] = np.nan
     model = MetaTreeRegressor(leaf="linear", max_depth=2).fit(X, t)
-    assert model.lines_.used == (0, 1) and len(model.pit_) == 40
+    assert model.regressors_.used == (0, 1) and len(model.pit_) == 40
 
 
 def test_a_million_rows():
@@ -571,13 +571,14 @@ def test_a_million_rows():
     X = rng.integers(0, 2, (10**6, 5)).astype(np.uint8)
     y = rng.integers(0, 2, 10**6)
     columns = Columns(tuple("abcde"), (None,) * 5)
-    levels = Levels(perfect(2, 5), (4, 2, 0, 1, 3), np.zeros(5), columns)
+    levels = LevelTree(perfect(2, 5), (4, 2, 0, 1, 3), np.zeros(5), columns)
     assert np.array_equal(
-        levels.cells_of_codes(X[:1000]), levels.leaves(X[:1000].astype(float))[:, 0]
+        levels.leaves_of_codes(X[:1000]), levels.leaves(X[:1000].astype(float))[:, 0]
     )
     family = BetaBernoulli()
-    state = next_state(
-        empty_state(levels, family, 0.5), sums(family, levels.cells_of_codes(X), 63, y, None)
+    state = update_state(
+        empty_state(levels, family, 0.5),
+        sufficient_statistics(family, levels.leaves_of_codes(X), 63, y, None),
     )
     assert np.isfinite(state.log_evidence[0]) and state.mass[0] == 10**6
     t = rng.poisson(3, 10**5) + X[: 10**5, 0]
@@ -589,10 +590,10 @@ def test_the_plainest_of_equals_is_chosen():
     rng = np.random.default_rng(0)
     base = rng.normal(size=500)
     losses = np.stack([base + 0.5, base + 0.001 * rng.normal(size=500), base])
-    assert plainest(losses, np.ones(500)) == 1
+    assert one_standard_error_rule(losses, np.ones(500)) == 1
     losses[2] -= 0.1
-    assert plainest(losses, np.ones(500)) == 2
-    assert plainest(np.repeat(losses, 2, axis=1), np.full(1000, 0.5)) == 2
+    assert one_standard_error_rule(losses, np.ones(500)) == 2
+    assert one_standard_error_rule(np.repeat(losses, 2, axis=1), np.full(1000, 0.5)) == 2
 
 
 def test_forest_regression_stays_close_to_its_forest():

@@ -9,38 +9,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.rows.bins import codes, merge_identical, table_thresholds
+from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.fab.engine import fic
 from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.search.moves import (
-    RISE,
-    Fork,
+    MIN_GAIN,
+    InternalNode,
     GaussianLeaves,
-    Ground,
+    SearchProblem,
     LogisticLeaves,
     SoftmaxLeaves,
-    Tip,
+    LeafNode,
     _columns,
-    _next,
-    ask,
-    best,
-    candidates,
-    grow,
-    hoist,
-    improve,
-    left_over,
-    limit,
-    neighbours,
-    regate,
-    retune,
-    screen,
+    _best_neighbour,
+    refit_on_rows,
+    best_tree,
+    candidate_cuts,
+    grow_greedily,
+    promote,
+    improve_tree,
+    pooled_variance,
+    limit_depth,
+    neighbouring_trees,
+    resplit,
+    update_variance,
+    newton_split_gains,
     search_steps,
-    shake,
-    sharpen,
-    trial,
-    tried,
-    trim,
+    perturb_tree,
+    refine_thresholds,
+    approximate_leaf_value,
+    best_candidates,
+    prune_to_size,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -65,10 +65,10 @@ def ground_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=
     bins = merge_identical(X, table_thresholds(X, max_bins))
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
     features = tuple(range(X.shape[1]))
-    cell = codes(X, bins)
+    cell = bin_codes(X, bins)
     log_cuts = float(np.log(max(1, (n_known - 1).sum())))
     log_columns = float(np.log(X.shape[1]))
-    return Ground(
+    return SearchProblem(
         experts,
         cell,
         n_known,
@@ -82,7 +82,7 @@ def ground_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=
     )
 
 
-def problem(seed, kind, task, max_depth=3, weighted=True):
+def make_problem(seed, kind, task, max_depth=3, weighted=True):
     """A ground with a step in its answers."""
     rng = np.random.default_rng(seed)
     X = table_of(rng, kind)
@@ -103,69 +103,71 @@ def problem(seed, kind, task, max_depth=3, weighted=True):
     return ground_of(X, experts, w, rng.uniform(0.3, 2.0), max_depth=max_depth), rng
 
 
-def everyone(ground):
-    return np.arange(len(ground.w), dtype=np.int32)
+def everyone(problem):
+    return np.arange(len(problem.w), dtype=np.int32)
 
 
-def engine_value(ground, tree):
+def engine_value(problem, tree):
     """FIC as the engine counts it: blocks, dims, const, responsibilities of 0 and 1."""
-    tips = tree.tips()
-    forks = tree.forks()
-    below = [[np.isin(tip.rows, fork.rows).all() for tip in tips] for fork in forks]
-    blocks = np.vstack([np.array(below, float).reshape(-1, len(tips)), np.eye(len(tips))])
-    dims = np.array([2.0] * len(forks) + [tip.dims for tip in tips])
-    columns = [(tip.coef[1:] != 0).any(axis=1).sum() for tip in tips]
-    const = ground.penalty * np.array(
-        [ground.log_cuts] * len(forks) + [k * ground.log_columns for k in columns]
+    leaves = tree.leaves()
+    internal_nodes = tree.internal_nodes()
+    below = [[np.isin(leaf.rows, node.rows).all() for leaf in leaves] for node in internal_nodes]
+    blocks = np.vstack([np.array(below, float).reshape(-1, len(leaves)), np.eye(len(leaves))])
+    dims = np.array([2.0] * len(internal_nodes) + [leaf.dims for leaf in leaves])
+    columns = [(leaf.coef[1:] != 0).any(axis=1).sum() for leaf in leaves]
+    const = problem.penalty * np.array(
+        [problem.log_cuts] * len(internal_nodes) + [k * problem.log_columns for k in columns]
     )
-    resp = np.zeros((len(ground.w), len(tips)))
+    resp = np.zeros((len(problem.w), len(leaves)))
     log_joint = np.full(resp.shape, -np.inf)
-    for j, tip in enumerate(tips):
-        resp[tip.rows, j] = 1
-        log_joint[tip.rows, j] = ground.experts.log_lik(tip.coef, tip.rows)
+    for j, leaf in enumerate(leaves):
+        resp[leaf.rows, j] = 1
+        log_joint[leaf.rows, j] = problem.experts.log_lik(leaf.coef, leaf.rows)
     return fic(
         resp,
         log_joint,
         SimpleNamespace(blocks=blocks, dims=dims, const=const),
-        ground.w,
-        ground.penalty,
+        problem.w,
+        problem.penalty,
     )
 
 
-def check(ground, tree):
+def check(problem, tree):
     """All that must hold of a tree, whatever made it."""
-    assert tree.value == pytest.approx(engine_value(ground, tree), rel=1e-9, abs=1e-7)
+    assert tree.value == pytest.approx(engine_value(problem, tree), rel=1e-9, abs=1e-7)
     assert np.array_equal(
-        np.sort(np.concatenate([tip.rows for tip in tree.tips()])), np.sort(tree.rows)
+        np.sort(np.concatenate([leaf.rows for leaf in tree.leaves()])), np.sort(tree.rows)
     )
-    assert tree.n_tips == len(tree.tips()) == len(tree.forks()) + 1
-    for fork in tree.forks():
-        yes = fork.cut.answers(ground.codes)[fork.rows]
-        assert np.array_equal(fork.rows[yes], fork.yes.rows) and np.array_equal(
-            fork.rows[~yes], fork.no.rows
+    assert tree.n_leaves == len(tree.leaves()) == len(tree.internal_nodes()) + 1
+    for node in tree.internal_nodes():
+        yes = node.cut.answers(problem.codes)[node.rows]
+        assert np.array_equal(node.rows[yes], node.yes.rows) and np.array_equal(
+            node.rows[~yes], node.no.rows
         )
-        assert min(ground.mass(fork.yes.rows), ground.mass(fork.no.rows)) >= ground.min_side
-    for tip in tree.tips():
-        assert np.isfinite(tip.coef).all()
+        assert (
+            min(problem.mass(node.yes.rows), problem.mass(node.no.rows)) >= problem.min_side_weight
+        )
+    for leaf in tree.leaves():
+        assert np.isfinite(leaf.coef).all()
 
 
-def random_tree(ground, rng, rows, depth):
+def random_tree(problem, rng, rows, depth):
     """Random questions, no pruning."""
-    cuts = candidates(ground, rows) if depth and rng.random() < 0.9 else []
-    sides = ground.sides(rows, cuts[rng.integers(len(cuts))]) if cuts else None
+    cuts = candidate_cuts(problem, rows) if depth and rng.random() < 0.9 else []
+    sides = problem.sides(rows, cuts[rng.integers(len(cuts))]) if cuts else None
     if sides is None:
-        return ground.tip(rows)
+        return problem.leaf(rows)
     cut = next(
         c
         for c in cuts
-        if (s := ground.sides(rows, c)) is not None and np.array_equal(s[0], sides[0])
+        if (s := problem.sides(rows, c)) is not None and np.array_equal(s[0], sides[0])
     )
-    return ground.fork(rows, cut, *(random_tree(ground, rng, side, depth - 1) for side in sides))
+    return problem.node(rows, cut, *(random_tree(problem, rng, side, depth - 1) for side in sides))
 
 
 def same(a, b):
     """Whether two trees ask the same questions and have the same values."""
-    if isinstance(a, Tip) or isinstance(b, Tip):
+    if isinstance(a, LeafNode) or isinstance(b, LeafNode):
         return type(a) is type(b) and a.value == b.value
     return a.cut == b.cut and a.value == b.value and same(a.yes, b.yes) and same(a.no, b.no)
 
@@ -176,38 +178,38 @@ def same(a, b):
 @quick
 @given(seeds, kinds, tasks)
 def test_value_is_the_engines_fic(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    check(ground, random_tree(ground, rng, everyone(ground), 3))
+    problem, rng = make_problem(seed, kind, task)
+    check(problem, random_tree(problem, rng, everyone(problem), 3))
 
 
 @quick
 @given(seeds, kinds, tasks)
 def test_every_move_makes_a_sound_tree(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    tree = random_tree(ground, rng, everyone(ground), 3)
-    for part in tree.forks():
-        for _, new in neighbours(ground, part):
+    problem, rng = make_problem(seed, kind, task)
+    tree = random_tree(problem, rng, everyone(problem), 3)
+    for part in tree.internal_nodes():
+        for _, new in neighbouring_trees(problem, part):
             if new is not None:
                 check(
                     replace(
-                        ground, w=np.where(np.isin(everyone(ground), part.rows), ground.w, 0.0)
+                        problem, w=np.where(np.isin(everyone(problem), part.rows), problem.w, 0.0)
                     ),
                     new,
                 )
-    check(ground, ask(ground, tree, everyone(ground)))
-    assert ask(ground, tree, everyone(ground)).value >= tree.value - 1e-9
+    check(problem, refit_on_rows(problem, tree, everyone(problem)))
+    assert refit_on_rows(problem, tree, everyone(problem)).value >= tree.value - 1e-9
 
 
 @quick
 @given(seeds, kinds, tasks)
 def test_limit_and_grow_keep_the_depth(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    grown = grow(ground, everyone(ground), 4)
-    check(ground, grown)
-    assert grown.depth <= 4 and grown.value >= ground.tip(everyone(ground)).value
+    problem, rng = make_problem(seed, kind, task)
+    grown = grow_greedily(problem, everyone(problem), 4)
+    check(problem, grown)
+    assert grown.depth <= 4 and grown.value >= problem.leaf(everyone(problem)).value
     for depth in range(4):
-        cut_back = limit(ground, grown, depth)
-        check(ground, cut_back)
+        cut_back = limit_depth(problem, grown, depth)
+        check(problem, cut_back)
         assert cut_back.depth <= depth and cut_back.value <= grown.value + 1e-9
 
 
@@ -217,42 +219,44 @@ def test_limit_and_grow_keep_the_depth(seed, kind, task):
 @quick
 @given(seeds, kinds, tasks)
 def test_candidates_have_two_sides(seed, kind, task):
-    ground, _ = problem(seed, kind, task)
-    rows = everyone(ground)
-    tip = ground.tip(everyone(ground))
-    cuts = candidates(ground, rows)
-    assert len(set(cuts)) == len(cuts) and all(ground.sides(rows, cut) is not None for cut in cuts)
+    problem, _ = make_problem(seed, kind, task)
+    rows = everyone(problem)
+    leaf = problem.leaf(everyone(problem))
+    cuts = candidate_cuts(problem, rows)
+    assert len(set(cuts)) == len(cuts) and all(problem.sides(rows, cut) is not None for cut in cuts)
     if cuts:
-        gains = screen(ground, tip, cuts)
+        gains = newton_split_gains(problem, leaf, cuts)
         assert gains.shape == (len(cuts),) and np.isfinite(gains).all() and (gains >= 0).all()
-    values = [value for value, _ in tried(ground, tip)]
+    values = [value for value, _ in best_candidates(problem, leaf)]
     assert values == sorted(values, reverse=True)
 
 
 @quick
 @given(seeds)
 def test_screen_is_least_squares_of_both_sides(seed):
-    ground, _ = problem(seed, "plain", "gaussian")
-    tip = ground.tip(everyone(ground))
-    A = ground.experts.A
-    w = ground.w
-    free = _columns(*ground.experts.slopes(tip.coef, tip.rows), tip.coef)
-    cuts = candidates(ground, tip.rows)
-    for cut, said in zip(cuts, screen(ground, tip, cuts), strict=True):
+    problem, _ = make_problem(seed, "plain", "gaussian")
+    leaf = problem.leaf(everyone(problem))
+    A = problem.experts.A
+    w = problem.w
+    free = _columns(*problem.experts.slopes(leaf.coef, leaf.rows), leaf.coef)
+    cuts = candidate_cuts(problem, leaf.rows)
+    for cut, said in zip(cuts, newton_split_gains(problem, leaf, cuts), strict=True):
         left = ridged = 0.0
-        for side in ground.sides(tip.rows, cut):
+        for side in problem.sides(leaf.rows, cut):
             B = np.sqrt(w[side])[:, None] * A[side][:, free]
             y = np.sqrt(w[side]) * A[side, -1]
             left += np.sum((y - B @ np.linalg.lstsq(B, y, rcond=1e-9)[0]) ** 2)
             slope = (
                 B.T
-                @ (np.sqrt(w[side]) * ground.experts.residual(tip.coef, side))
-                / ground.experts.var
+                @ (np.sqrt(w[side]) * problem.experts.residual(leaf.coef, side))
+                / problem.experts.var
             )
-            H = B.T @ B / ground.experts.var
+            H = B.T @ B / problem.experts.var
             ridged += 0.5 * slope @ np.linalg.solve(H + 1e-4 * np.diag(np.diag(H)), slope)
         gain = (
-            0.5 * (w @ ground.experts.residual(tip.coef, tip.rows) ** 2 - left) / ground.experts.var
+            0.5
+            * (w @ problem.experts.residual(leaf.coef, leaf.rows) ** 2 - left)
+            / problem.experts.var
         )
         assert (
             said <= gain * (1 + 1e-4) + 1e-3
@@ -263,40 +267,40 @@ def test_screen_is_least_squares_of_both_sides(seed):
 @quick
 @given(seeds, st.sampled_from(["plain", "collinear", "gaps"]))
 def test_a_trial_promises_no_more_than_there_is(seed, kind):
-    ground, rng = problem(seed, kind, "softmax")
-    tree = random_tree(ground, rng, everyone(ground), 1)
-    near = ground.tip(everyone(ground)).coef
-    for tip in tree.tips():
-        _, most, _ = ground.experts.fit(tip.rows, 0.0)  # all columns, free of charge
-        said = trial(ground, tip.rows, near)
+    problem, rng = make_problem(seed, kind, "softmax")
+    tree = random_tree(problem, rng, everyone(problem), 1)
+    near = problem.leaf(everyone(problem)).coef
+    for leaf in tree.leaves():
+        _, most, _ = problem.experts.fit(leaf.rows, 0.0)  # all columns, free of charge
+        said = approximate_leaf_value(problem, leaf.rows, near)
         assert (
-            said <= most - ground.rate(tip.rows) * ground.experts.n_free + 0.05
+            said <= most - problem.rate(leaf.rows) * problem.experts.n_free + 0.05
         )  # nats that the ridge may take
-    exact, _ = problem(seed, kind, "gaussian")
-    assert trial(exact, everyone(exact), None) == exact.tip(everyone(exact)).value
+    exact, _ = make_problem(seed, kind, "gaussian")
+    assert approximate_leaf_value(exact, everyone(exact), None) == exact.leaf(everyone(exact)).value
 
 
 @quick
 @given(seeds, kinds, tasks)
 def test_regate_finds_the_best_of_all_questions(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    fork = random_tree(ground, rng, everyone(ground), 1)
-    if isinstance(fork, Tip):
+    problem, rng = make_problem(seed, kind, task)
+    node = random_tree(problem, rng, everyone(problem), 1)
+    if isinstance(node, LeafNode):
         return
-    yes, no = (ground.experts.log_lik(tip.coef, fork.rows) for tip in (fork.yes, fork.no))
-    diff = ground.w * np.clip(yes - no, -30, 30)
-    moved = regate(ground, fork)
-    cut = fork.cut if moved is None else moved.cut
+    yes, no = (problem.experts.log_lik(leaf.coef, node.rows) for leaf in (node.yes, node.no))
+    diff = problem.w * np.clip(yes - no, -30, 30)
+    moved = resplit(problem, node)
+    cut = node.cut if moved is None else moved.cut
 
     def separated(cut):
-        answer = cut.answers(ground.codes)
+        answer = cut.answers(problem.codes)
         return abs(diff[answer].sum() - diff[~answer].sum())
 
-    for j in ground.features:
-        for cell in range(ground.n_known[j]):
+    for j in problem.features:
+        for cell in range(problem.n_known[j]):
             for missing in (False, True):
-                other = Cut(j, cell, missing, False, 0.0, int(ground.n_known[j]))
-                if ground.sides(fork.rows, other) is not None:
+                other = Cut(j, cell, missing, False, 0.0, int(problem.n_known[j]))
+                if problem.sides(node.rows, other) is not None:
                     assert separated(other) <= separated(cut) + 1e-9 * (1 + np.abs(diff).sum())
 
 
@@ -306,177 +310,181 @@ def test_regate_finds_the_best_of_all_questions(seed, kind, task):
 @few
 @given(seeds, kinds, tasks, st.integers(0, 4))
 def test_the_search_never_falls_and_keeps_its_bounds(seed, kind, task, max_depth):
-    ground, rng = problem(seed, kind, task, max_depth)
+    problem, rng = make_problem(seed, kind, task, max_depth)
     before = -np.inf
-    for now, tree in search_steps(ground, 5, rng):
+    for now, tree in search_steps(problem, 5, rng):
         check(now, tree)
         assert tree.depth <= max_depth
         assert tree.value >= before - 1e-7 * (1 + abs(before))
         before = tree.value
-    assert before >= ground.tip(everyone(ground)).value - 1e-9
+    assert before >= problem.leaf(everyone(problem)).value - 1e-9
 
 
 @few
 @given(seeds, kinds, tasks)
 def test_no_single_move_betters_what_was_improved(seed, kind, task):
-    ground, _ = problem(seed, kind, task)
-    tree = improve(ground, limit(ground, grow(ground, everyone(ground), 4), 3), 3)
+    problem, _ = make_problem(seed, kind, task)
+    tree = improve_tree(
+        problem, limit_depth(problem, grow_greedily(problem, everyone(problem), 4), 3), 3
+    )
 
     def moves(tree, depth):
-        if isinstance(tree, Tip):
-            yield grow(ground, tree.rows, min(depth, 2)).value - tree.value
+        if isinstance(tree, LeafNode):
+            yield grow_greedily(problem, tree.rows, min(depth, 2)).value - tree.value
             return
         yield from (
             new.value - tree.value
-            for _, new in neighbours(ground, tree)
+            for _, new in neighbouring_trees(problem, tree)
             if new and new.depth <= depth
         )
         yield from moves(tree.yes, depth - 1)
         yield from moves(tree.no, depth - 1)
 
-    assert max(moves(tree, 3)) <= RISE
-    assert improve(ground, tree, 3) is tree
+    assert max(moves(tree, 3)) <= MIN_GAIN
+    assert improve_tree(problem, tree, 3) is tree
 
 
-def losses(ground, tree):
+def losses(problem, tree):
     """What each fork would be missed by, if it were a leaf."""
-    return [fork.value - ground.tip(fork.rows).value for fork in tree.forks()]
+    return [node.value - problem.leaf(node.rows).value for node in tree.internal_nodes()]
 
 
 @few
 @given(seeds, kinds, tasks, st.integers(1, 6))
 def test_trim_cuts_what_is_missed_least(seed, kind, task, most):
-    ground, rng = problem(seed, kind, task)
-    tree = random_tree(ground, rng, everyone(ground), 4)
-    assert trim(ground, tree) is tree  # as many leaves as it likes
-    ground.most_tips = most
-    cut_back = trim(ground, tree)
-    check(ground, cut_back)
-    assert cut_back.n_tips <= most and (cut_back is tree) == (tree.n_tips <= most)
-    ground.most_tips = tree.n_tips - 1
-    if tree.n_tips > 1:
-        once = trim(ground, tree)
+    problem, rng = make_problem(seed, kind, task)
+    tree = random_tree(problem, rng, everyone(problem), 4)
+    assert prune_to_size(problem, tree) is tree  # as many leaves as it likes
+    problem.max_leaves = most
+    cut_back = prune_to_size(problem, tree)
+    check(problem, cut_back)
+    assert cut_back.n_leaves <= most and (cut_back is tree) == (tree.n_leaves <= most)
+    problem.max_leaves = tree.n_leaves - 1
+    if tree.n_leaves > 1:
+        once = prune_to_size(problem, tree)
         assert tree.value - once.value == pytest.approx(
-            min(losses(ground, tree)), abs=1e-7 * (1 + abs(tree.value))
+            min(losses(problem, tree)), abs=1e-7 * (1 + abs(tree.value))
         )
 
 
 @few
-@given(seeds, kinds, tasks, st.sampled_from([RISE, 0.5, 5.0]), st.booleans())
-def test_haste_and_rise_end_where_no_move_is_worth_it(seed, kind, task, rise, haste):
-    ground, _ = problem(seed, kind, task)
-    ground.rise = rise
-    ground.haste = haste
-    grown = limit(ground, grow(ground, everyone(ground), 4), 3)
-    tree = improve(ground, grown, 3)
-    check(ground, tree)
+@given(seeds, kinds, tasks, st.sampled_from([MIN_GAIN, 0.5, 5.0]), st.booleans())
+def test_haste_and_rise_end_where_no_move_is_worth_it(seed, kind, task, rise, lazy_promotion):
+    problem, _ = make_problem(seed, kind, task)
+    problem.min_gain = rise
+    problem.lazy_promotion = lazy_promotion
+    grown = limit_depth(problem, grow_greedily(problem, everyone(problem), 4), 3)
+    tree = improve_tree(problem, grown, 3)
+    check(problem, tree)
     assert tree.value >= grown.value
-    for fork in tree.forks():
-        depth = tree.depth if fork is tree else fork.depth  # what the place surely allows
-        for _, new in neighbours(ground, fork):
-            assert new is None or new.depth > depth or new.value <= fork.value + rise
+    for node in tree.internal_nodes():
+        depth = tree.depth if node is tree else node.depth  # what the place surely allows
+        for _, new in neighbouring_trees(problem, node):
+            assert new is None or new.depth > depth or new.value <= node.value + rise
 
 
 def test_in_haste_hoists_wait():
     """A hoist betters the tree most, but something else betters it too: who is in haste does not look at it."""
-    ground, _ = problem(11, "plain", "gaussian")
+    problem, _ = make_problem(11, "plain", "gaussian")
     for seed in range(200):
-        tree = random_tree(ground, np.random.default_rng(seed), everyone(ground), 3)
-        if isinstance(tree, Tip):
+        tree = random_tree(problem, np.random.default_rng(seed), everyone(problem), 3)
+        if isinstance(tree, LeafNode):
             continue
         found = [
             (name, new.value)
-            for name, new in neighbours(ground, tree)
+            for name, new in neighbouring_trees(problem, tree)
             if new is not None and new.depth <= 3
         ]
         hoists, others = (
-            max((value for name, value in found if (name == "hoist") is told), default=-np.inf)
+            max((value for name, value in found if (name == "promote") is told), default=-np.inf)
             for told in (True, False)
         )
-        if hoists > others > tree.value + RISE:
+        if hoists > others > tree.value + MIN_GAIN:
             break
-    assert _next(ground, tree, 3).value == hoists
-    ground.haste = True
-    assert _next(ground, tree, 3).value == others
-    ground.rise = others - tree.value  # no gain any more
-    assert _next(ground, tree, 3).value == hoists
+    assert _best_neighbour(problem, tree, 3).value == hoists
+    problem.lazy_promotion = True
+    assert _best_neighbour(problem, tree, 3).value == others
+    problem.min_gain = others - tree.value  # no gain any more
+    assert _best_neighbour(problem, tree, 3).value == hoists
 
 
 def test_a_gain_below_rise_is_none():
-    ground, rng = problem(11, "plain", "gaussian")
-    tree = random_tree(ground, rng, everyone(ground), 3)
-    assert improve(ground, tree, 3).value > tree.value + 1
-    patient = replace(ground, rise=1e9, settled={})
+    problem, rng = make_problem(11, "plain", "gaussian")
+    tree = random_tree(problem, rng, everyone(problem), 3)
+    assert improve_tree(problem, tree, 3).value > tree.value + 1
+    patient = replace(problem, min_gain=1e9, optimum_cache={})
     assert (
-        _next(patient, tree, 3).value > tree.value + 1
+        _best_neighbour(patient, tree, 3).value > tree.value + 1
     )  # there is something to gain, but too little
-    again = improve(patient, tree, 3)
-    assert again.cut == tree.cut and again.n_tips >= tree.n_tips  # leaves are regrown, nothing else
-    assert shake(patient, tree, 3, rng) is tree
+    again = improve_tree(patient, tree, 3)
+    assert (
+        again.cut == tree.cut and again.n_leaves >= tree.n_leaves
+    )  # leaves are regrown, nothing else
+    assert perturb_tree(patient, tree, 3, rng) is tree
 
 
 @few
 @given(seeds, tasks, st.integers(1, 5))
 def test_the_search_keeps_to_so_many_leaves(seed, task, most):
-    ground, rng = problem(seed, "plain", task)
-    ground.most_tips = most
+    problem, rng = make_problem(seed, "plain", task)
+    problem.max_leaves = most
     before = -np.inf
-    for now, tree in search_steps(ground, 4, rng):
+    for now, tree in search_steps(problem, 4, rng):
         check(now, tree)
-        assert tree.n_tips <= most and tree.value >= before - 1e-7 * (1 + abs(before))
+        assert tree.n_leaves <= most and tree.value >= before - 1e-7 * (1 + abs(before))
         before = tree.value
 
 
 @dataclass(eq=False)
-class Dearer(Ground):
+class Dearer(SearchProblem):
     """A ground whose questions cost 3 nats more, and that notes what is asked of it."""
 
     asked: list = field(default_factory=list)
 
-    def toll(self, rows, cut):
-        return 3.0 + super().toll(rows, cut)
+    def split_penalty(self, rows, cut):
+        return 3.0 + super().split_penalty(rows, cut)
 
-    def look(self, tip):
-        self.asked.append("look")
-        return super().look(tip)
+    def score_candidates(self, leaf):
+        self.asked.append("score_candidates")
+        return super().score_candidates(leaf)
 
     def part(self, rows, diff, features=None):
         self.asked.append("part")
         return super().part(rows, diff, features)
 
-    def tuned(self, fork):
+    def tuned(self, node):
         self.asked.append("tuned")
-        return best(fork, self.tip(fork.rows))
+        return best_tree(node, self.leaf(node.rows))
 
 
 @few
 @given(seeds, tasks)
 def test_a_ground_may_ask_otherwise(seed, task):
-    plain, rng = problem(seed, "plain", task)
-    ground = Dearer(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
+    plain, rng = make_problem(seed, "plain", task)
+    problem = Dearer(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
     tree = random_tree(plain, rng, everyone(plain), 3)
-    dearer = ask(ground, tree, tree.rows)
-    assert dearer.value + 3 * (dearer.n_tips - 1) == pytest.approx(
+    dearer = refit_on_rows(problem, tree, tree.rows)
+    assert dearer.value + 3 * (dearer.n_leaves - 1) == pytest.approx(
         engine_value(plain, dearer), rel=1e-9, abs=1e-7
     )
-    grow(ground, tree.rows, 1)
-    assert set(ground.asked) == {"look"}
-    if isinstance(tree, Fork):
-        regate(ground, tree)
-        new = hoist(ground, tree, tree.cut)
-        assert set(ground.asked) == {"look", "part", "tuned"}
-        assert new.value >= ground.tip(tree.rows).value
+    grow_greedily(problem, tree.rows, 1)
+    assert set(problem.asked) == {"score_candidates"}
+    if isinstance(tree, InternalNode):
+        resplit(problem, tree)
+        new = promote(problem, tree, tree.cut)
+        assert set(problem.asked) == {"score_candidates", "part", "tuned"}
+        assert new.value >= problem.leaf(tree.rows).value
 
 
 @few
 @given(seeds, kinds, tasks)
 def test_a_shake_is_better_or_nothing(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    tree = grow(ground, everyone(ground), 2)
+    problem, rng = make_problem(seed, kind, task)
+    tree = grow_greedily(problem, everyone(problem), 2)
     for _ in range(6):
-        new = shake(ground, tree, 3, rng)
-        check(ground, new)
-        assert new is tree or new.value > tree.value + 0.5 * RISE
+        new = perturb_tree(problem, tree, 3, rng)
+        check(problem, new)
+        assert new is tree or new.value > tree.value + 0.5 * MIN_GAIN
         assert new.depth <= 3
         tree = new
 
@@ -484,35 +492,35 @@ def test_a_shake_is_better_or_nothing(seed, kind, task):
 @quick
 @given(seeds, kinds)
 def test_the_variance_set_anew_is_never_worse(seed, kind):
-    ground, rng = problem(seed, kind, "gaussian")
-    tree = random_tree(ground, rng, everyone(ground), 3)
+    problem, rng = make_problem(seed, kind, "gaussian")
+    tree = random_tree(problem, rng, everyone(problem), 3)
     for _ in range(4):
-        now, new = retune(ground, tree, drift=0.0)
+        now, new = update_variance(problem, tree, drift=0.0)
         check(now, new)
         assert new.value >= tree.value - 1e-7 * (1 + abs(tree.value))
-        assert now.experts.var == max(left_over(ground, tree), ground.experts.floor)
-        ground = now
+        assert now.experts.var == max(pooled_variance(problem, tree), problem.experts.floor)
+        problem = now
         tree = new
 
 
 @quick
 @given(seeds, st.sampled_from(["logistic", "softmax"]))
 def test_classes_have_no_variance_to_set(seed, task):
-    ground, rng = problem(seed, "plain", task)
-    tree = random_tree(ground, rng, everyone(ground), 2)
-    assert retune(ground, tree) == (ground, tree)
+    problem, rng = make_problem(seed, "plain", task)
+    tree = random_tree(problem, rng, everyone(problem), 2)
+    assert update_variance(problem, tree) == (problem, tree)
 
 
 @few
 @given(seeds, kinds, tasks)
 def test_sharpened_is_never_worse(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    tree = random_tree(ground, rng, everyone(ground), 3)
-    sharp = sharpen(ground, tree)
-    check(ground, sharp)
+    problem, rng = make_problem(seed, kind, task)
+    tree = random_tree(problem, rng, everyone(problem), 3)
+    sharp = refine_thresholds(problem, tree)
+    check(problem, sharp)
     assert sharp.value >= tree.value - 1e-9
-    assert {fork.cut.feature for fork in sharp.forks()} <= {
-        fork.cut.feature for fork in tree.forks()
+    assert {node.cut.feature for node in sharp.internal_nodes()} <= {
+        node.cut.feature for node in tree.internal_nodes()
     }
 
 
@@ -520,7 +528,7 @@ def test_sharpened_is_never_worse(seed, kind, task):
 @given(seeds, kinds, tasks)
 def test_one_seed_one_tree(seed, kind, task):
     first, second = (
-        list(search_steps(problem(seed, kind, task)[0], 4, np.random.default_rng(seed)))[-1][1]
+        list(search_steps(make_problem(seed, kind, task)[0], 4, np.random.default_rng(seed)))[-1][1]
         for _ in range(2)
     )
     assert same(first, second)
@@ -529,36 +537,38 @@ def test_one_seed_one_tree(seed, kind, task):
 @few
 @given(seeds, st.sampled_from(["plain", "gaps", "collinear"]), tasks)
 def test_a_weight_is_a_repetition(seed, kind, task):
-    ground, rng = problem(seed, kind, task)
-    times = ground.w.astype(int)
+    problem, rng = make_problem(seed, kind, task)
+    times = problem.w.astype(int)
     again = {
-        name: np.repeat(getattr(ground.experts, name), times, axis=0)
+        name: np.repeat(getattr(problem.experts, name), times, axis=0)
         for name in ("A", "y", "Y")
-        if hasattr(ground.experts, name)
+        if hasattr(problem.experts, name)
     }
     ones = np.ones(times.sum())
     twice = replace(
-        ground,
-        experts=replace(ground.experts, w=ones, **again),
+        problem,
+        experts=replace(problem.experts, w=ones, **again),
         w=ones,
-        fits={},
+        leaf_cache={},
         options={},
-        settled={},
-        codes=np.asfortranarray(np.repeat(ground.codes, times, axis=0)),
+        optimum_cache={},
+        codes=np.asfortranarray(np.repeat(problem.codes, times, axis=0)),
     )
     start = np.repeat(np.arange(len(times)), times)
 
     def repeated(tree):
         rows = np.flatnonzero(np.isin(start, tree.rows)).astype(np.int32)
-        if isinstance(tree, Tip):
-            return twice.tip(rows)
-        return twice.fork(rows, tree.cut, repeated(tree.yes), repeated(tree.no))
+        if isinstance(tree, LeafNode):
+            return twice.leaf(rows)
+        return twice.node(rows, tree.cut, repeated(tree.yes), repeated(tree.no))
 
-    tree = random_tree(ground, rng, everyone(ground), 2)
+    tree = random_tree(problem, rng, everyone(problem), 2)
     tolerance = 1e-9 if task == "gaussian" else 1e-5  # Newton stops within a millionth of a nat
     assert repeated(tree).value == pytest.approx(tree.value, rel=tolerance, abs=tolerance)
     if kind == "plain" and task == "gaussian":  # no ties
-        found = [list(search_steps(g, 3, np.random.default_rng(0)))[-1][1] for g in (ground, twice)]
+        found = [
+            list(search_steps(g, 3, np.random.default_rng(0)))[-1][1] for g in (problem, twice)
+        ]
         assert found[1].value == pytest.approx(found[0].value, rel=1e-9, abs=1e-7)
 
 
@@ -569,28 +579,28 @@ def test_a_hoist_turns_the_order_round():
         size=600
     )
     A = np.column_stack([np.ones(600), X - 0.5, y])
-    ground = ground_of(X, GaussianLeaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
-    cuts = candidates(ground, everyone(ground))
+    problem = ground_of(X, GaussianLeaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
+    cuts = candidate_cuts(problem, everyone(problem))
     first, second = (
         min((c for c in cuts if c.feature == j), key=lambda c: abs(c.cell / 256 - at))
         for j, at in ((1, 0.6), (0, 0.5))
     )
-    yes, no = ground.sides(everyone(ground), first)
-    tree = ground.fork(
-        everyone(ground), first, *(ask_one(ground, rows, second) for rows in (yes, no))
+    yes, no = problem.sides(everyone(problem), first)
+    tree = problem.node(
+        everyone(problem), first, *(ask_one(problem, rows, second) for rows in (yes, no))
     )
-    hoisted = hoist(ground, tree, second)
-    assert tree.n_tips == 4 and hoisted.n_tips == 3 and hoisted.value > tree.value
-    assert hoist(ground, tree, Cut(0, 255, False, False, 0.0, 256)) is None
+    hoisted = promote(problem, tree, second)
+    assert tree.n_leaves == 4 and hoisted.n_leaves == 3 and hoisted.value > tree.value
+    assert promote(problem, tree, Cut(0, 255, False, False, 0.0, 256)) is None
     assert (
-        isinstance(improve(ground, tree, 3), Fork)
-        and improve(ground, tree, 3).value >= hoisted.value
+        isinstance(improve_tree(problem, tree, 3), InternalNode)
+        and improve_tree(problem, tree, 3).value >= hoisted.value
     )
 
 
-def ask_one(ground, rows, cut):
+def ask_one(problem, rows, cut):
     """A fork of two leaves."""
-    return ground.fork(rows, cut, *map(ground.tip, ground.sides(rows, cut)))
+    return problem.node(rows, cut, *map(problem.leaf, problem.sides(rows, cut)))
 
 
 def test_a_leaf_of_more_columns_than_rows_is_sound():
@@ -598,17 +608,17 @@ def test_a_leaf_of_more_columns_than_rows_is_sound():
     X = rng.normal(size=(60, 40))
     y = np.where(X[:, 3] > 0, X[:, 1], -X[:, 2])
     A = np.column_stack([np.ones(60), X, y])
-    ground = ground_of(X, GaussianLeaves(A, np.ones(60), 1.0, 1e-4), np.ones(60), min_share=0.1)
-    for now, tree in search_steps(ground, 5, rng):
+    problem = ground_of(X, GaussianLeaves(A, np.ones(60), 1.0, 1e-4), np.ones(60), min_share=0.1)
+    for now, tree in search_steps(problem, 5, rng):
         check(now, tree)
 
 
 def test_a_constant_table_is_one_leaf():
     X = np.ones((50, 3))
     A = np.column_stack([np.ones(50), np.zeros((50, 3)), np.random.default_rng(2).normal(size=50)])
-    ground = ground_of(X, GaussianLeaves(A, np.ones(50), 1.0), np.ones(50))
-    *_, (_, tree) = search_steps(ground, 3, np.random.default_rng(0))
-    assert isinstance(tree, Tip) and tree.dims == 1
+    problem = ground_of(X, GaussianLeaves(A, np.ones(50), 1.0), np.ones(50))
+    *_, (_, tree) = search_steps(problem, 3, np.random.default_rng(0))
+    assert isinstance(tree, LeafNode) and tree.dims == 1
 
 
 def test_the_true_tree_is_found():
@@ -616,9 +626,9 @@ def test_the_true_tree_is_found():
     A = np.column_stack(
         [np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()]
     )
-    ground = ground_of(
+    problem = ground_of(
         X, GaussianLeaves(A, np.ones(len(X)), 1.0, 1e-6), np.ones(len(X)), 2.0, 0.02, 5, 256
     )
-    *_, (_, tree) = search_steps(ground, 15, np.random.default_rng(0))
+    *_, (_, tree) = search_steps(problem, 15, np.random.default_rng(0))
     true = sorted(split.features[0] for split in truth.splits if split is not None)
-    assert sorted(fork.cut.feature for fork in tree.forks()) == true
+    assert sorted(node.cut.feature for node in tree.internal_nodes()) == true

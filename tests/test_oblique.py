@@ -24,7 +24,7 @@ from fabinterp.rules.core import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]
 SEARCHES = ["structure", "em"]
-QUICK = {"max_depth": 2, "n_shakes": 1, "max_iter": 20, "random_state": 0}
+QUICK = {"max_depth": 2, "n_perturbations": 1, "max_iter": 20, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 kinds = pytest.mark.parametrize("kind", KINDS)
 searches = pytest.mark.parametrize("search", SEARCHES)
@@ -136,7 +136,7 @@ def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, fr
         kind,
         search=search,
         max_iter=8,
-        min_mass=rng.choice([0.0, 0.05]),
+        min_weight_fraction=rng.choice([0.0, 0.05]),
         degree=[1, 3][seed % 2],
         knots=["uniform", "quantile"][seed // 2 % 2],
         penalty=rng.choice([0.2, 1.5]),
@@ -210,7 +210,7 @@ def test_the_two_curves_of_the_table_are_found(search):
 @kinds
 def test_fic_never_falls_during_the_search(kind):
     X, y = table(kind)
-    model = quick(kind, n_shakes=6, max_iter=200).fit(X, y)
+    model = quick(kind, n_perturbations=6, max_iter=200).fit(X, y)
     assert (
         model.fic_ == model.trace_[-1] == model.trace_[-2]
         and model.n_iter_ == len(model.trace_) - 1
@@ -248,7 +248,7 @@ def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, searc
             max_depth=3,
             max_components=most,
             penalty=0.2,
-            min_mass=0.0,
+            min_weight_fraction=0.0,
             max_iter=10,
         ).fit(X, y)
         assert model.n_components_ == len(model.rules_.rules) <= most
@@ -268,7 +268,7 @@ def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, searc
 def test_no_leaf_is_lighter_than_min_mass(kind):
     X, y = table(kind)
     for search in SEARCHES:
-        model = quick(kind, search=search, penalty=0.1, min_mass=0.2).fit(X, y)
+        model = quick(kind, search=search, penalty=0.1, min_weight_fraction=0.2).fit(X, y)
         assert min(rule.support for rule in model.rules_.rules) >= 30 - 1e-9
 
 
@@ -295,13 +295,13 @@ def test_a_larger_penalty_never_gives_more_experts(kind):
         {"penalty": 0, "smooth": 0},
         {"factors": True},
         {"factors": True, "smooth": "gcv", "knots": "quantile"},
-        {"min_mass": 0.0},
+        {"min_weight_fraction": 0.0},
     ],
 )
 @cases
 def test_every_switch(kind, search, switches):
     X, y = table(kind, n=100)
-    model = quick(kind, search=search, n_shakes=0, max_iter=10, **switches).fit(X, y)
+    model = quick(kind, search=search, n_perturbations=0, max_iter=10, **switches).fit(X, y)
     assert model.score(X, y) > (0.4 if kind == "numbers" else 0.6) and np.isfinite(model.fic_)
     all_doors_agree(model, X[:15], y)
     for k in range(1, model.n_components_ + 1):
@@ -333,7 +333,7 @@ def test_degree_one_and_two_knots_are_lines():
 @kinds
 def test_more_rows_than_the_search_sees(kind, monkeypatch):
     X, y = table(kind, n=400)
-    monkeypatch.setattr(oblique, "N_SEARCH", 150)
+    monkeypatch.setattr(oblique, "N_SEARCH_ROWS", 150)
     model = quick(kind).fit(X, y)
     assert model.n_components_ > 1 and model.score(X, y) > (0.95 if kind == "numbers" else 0.7)
     assert (
@@ -381,7 +381,9 @@ def test_bands_hold_the_truth_about_as_often_as_they_say():
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, (200, 2))
         y = np.sin(3 * X[:, 0]) + 0.5 * rng.normal(size=200)
-        x, value, low, high = quick("numbers", max_depth=0, n_shakes=0).fit(X, y).terms(1)["x0"]
+        x, value, low, high = (
+            quick("numbers", max_depth=0, n_perturbations=0).fit(X, y).terms(1)["x0"]
+        )
         truth = np.sin(3 * x) - np.sin(3 * X[:, 0]).mean()  # a term is 0 on average
         inside.append(np.mean((low <= truth) & (truth <= high)))
     assert np.mean(inside) > 0.85
@@ -828,7 +830,7 @@ def test_what_belongs_to_the_other_estimator():
 
 def test_verbose_tells(capsys):
     X, y = table()
-    options = {"max_depth": 1, "n_shakes": 0}
+    options = {"max_depth": 1, "n_perturbations": 0}
     quick("numbers", n_init=2, verbose=1, **options).fit(X, y)
     said = capsys.readouterr().out
     assert "restart 1/2: 1 experts, FIC" in said and "restart 2/2: 2 experts, FIC" in said
@@ -889,12 +891,12 @@ def test_stopping_early_warns(search):
         ("penalty", np.inf),
         ("penalty", "large"),
         ("n_init", 0),
-        ("n_shakes", -1),
-        ("n_shakes", 1.5),
-        ("n_shakes", None),
-        ("min_mass", -1e-9),
-        ("min_mass", 1.0),
-        ("min_mass", None),
+        ("n_perturbations", -1),
+        ("n_perturbations", 1.5),
+        ("n_perturbations", None),
+        ("min_weight_fraction", -1e-9),
+        ("min_weight_fraction", 1.0),
+        ("min_weight_fraction", None),
         ("max_iter", 0),
         ("tol", -1),
         ("tol", np.nan),

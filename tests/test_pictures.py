@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.show import tree_plots as pictures
-from fabinterp.rows.bins import codes, incidence, merge_identical, table_thresholds
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.fab.engine import Step, fab_steps
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
@@ -31,7 +31,7 @@ from fabinterp.show.tree_plots import (
     plot_tree,
     plot_uncertainty,
     replay,
-    tidy,
+    tidy_layout,
 )
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rules.core import Columns, Leaf, Split, Tree, read_columns
@@ -173,7 +173,7 @@ def families(draw):
 @given(families())
 def test_neighbours_of_a_level_do_not_overlap_and_parents_stand_in_the_middle(family):
     children, sizes = family
-    place = tidy(children, sizes, 0.25)
+    place = tidy_layout(children, sizes, 0.25)
     level = [0] * len(sizes)
     for k, below in enumerate(children):
         for c in below:
@@ -189,9 +189,9 @@ def test_neighbours_of_a_level_do_not_overlap_and_parents_stand_in_the_middle(fa
 
 
 def test_two_leaves_are_as_near_as_they_may_be_and_a_mirrored_tree_is_mirrored():
-    assert np.allclose(tidy([[1, 2], [], []], [1, 1, 1], 0.5), [1.25, 0.5, 2.0])
-    place = tidy([[1, 4], [2, 3], [], [], []], [1.0] * 5)
-    other = tidy([[1, 2], [], [3, 4], [], []], [1.0] * 5)
+    assert np.allclose(tidy_layout([[1, 2], [], []], [1, 1, 1], 0.5), [1.25, 0.5, 2.0])
+    place = tidy_layout([[1, 4], [2, 3], [], [], []], [1.0] * 5)
+    other = tidy_layout([[1, 2], [], [3, 4], [], []], [1.0] * 5)
     assert np.allclose(place[[0, 1, 4, 2, 3]], place.max() + place.min() - other[[0, 2, 1, 4, 3]])
 
 
@@ -202,8 +202,8 @@ def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(
     seed, n_leaves, layout, width, n_classes
 ):
     tree = random_tree(np.random.default_rng(seed), n_leaves, n_classes)
-    sketch = pictures.sketch_of(tree)
-    plan = pictures.plan_of(sketch, pictures.cut_at(sketch), (width, np.inf), layout)
+    sketch = pictures.tree_drawing(tree)
+    plan = pictures.best_layout(sketch, pictures.collapsed_nodes(sketch), (width, np.inf), layout)
     frames = [
         (x, y, x + b.width, y + b.height)
         for x, y, b in zip(plan.left, plan.top, plan.boxes, strict=True)
@@ -211,12 +211,12 @@ def test_boxes_of_random_trees_do_not_overlap_and_no_line_crosses_one(
     assert len(frames) == 2 * n_leaves - 1
     assert not [pair for pair in combinations(frames, 2) if meet(*pair)]
     assert all(a >= 0 and b >= 0 and c <= plan.width and d <= plan.height for a, b, c, d in frames)
-    for way in plan.ways:
+    for way in plan.edges:
         for start, end in zip(way, way[1:], strict=False):
             assert not [frame for frame in frames if crosses(start, end, frame)]
     parents = {c: k for k, below in enumerate(plan.children) for c in below}
     assert sorted(parents) == list(range(1, len(frames))) and all(
-        bool(plan.ways[c]) for c in parents
+        bool(plan.edges[c]) for c in parents
     )
 
 
@@ -248,7 +248,7 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
     ax = plot_tree(tree, X)
     assert set(boxes(ax)) == set(range(9))
     rules = tree.rules().measure(X)
-    leaves = [k for k in pictures.in_order(tree) if tree.splits[k] is None]
+    leaves = [k for k in pictures.nodes_in_rule_order(tree) if tree.splits[k] is None]
     for k, rule in zip(leaves, rules.rules, strict=True):
         best = int(np.argmax(rule.leaf.value))
         assert said(ax, f"node{k}:text") == [str(tree.classes[best])]
@@ -348,7 +348,7 @@ def test_estimators_with_equations_show_their_largest_terms():
             assert {int(line.get_gid().split("term")[1]) for line in drawn} <= set(leaf.used)
     assert_all_inside(ax)
     supports = plot_tree(model)  # counts come from rules_ where no X is given
-    numbers = pictures.numbered(model.tree_, pictures.in_order(model.tree_))
+    numbers = pictures.rule_numbers(model.tree_, pictures.nodes_in_rule_order(model.tree_))
     for k, r in numbers.items():
         assert f"{model.rules_.rules[r].support:.6g} rows" in " ".join(
             said(supports, f"node{k}:small")
@@ -363,10 +363,12 @@ def test_every_kind_of_estimator_is_drawn():
     two = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(
         X[y != "setosa"], y[y != "setosa"]
     )
-    oblique = ObliqueAdditiveRegressor(max_depth=1, n_shakes=1, random_state=0).fit(X, data.target)
+    oblique = ObliqueAdditiveRegressor(max_depth=1, n_perturbations=1, random_state=0).fit(
+        X, data.target
+    )
     for model in (several, two, oblique, MetaTreeClassifier(random_state=0).fit(X, y)):
         ax = plot_tree(model, X, width=4.0)
-        tree = pictures.tree_in(model)
+        tree = pictures.predicting_tree(model)
         assert len(boxes(ax)) == len(tree.splits)
         assert_all_inside(ax)
     forest = MetaTreeRegressor(n_trees=3, max_depth=3, random_state=0).fit(X, data.target)
@@ -431,7 +433,7 @@ def test_meta_tree_is_as_dark_as_sure():
     X = data.data.iloc[:, :8]
     y = data.target
     model = MetaTreeClassifier(max_depth=4, random_state=0).fit(X[:150], y[:150])
-    ax = plot_meta_tree(model, max_depth=3, least=0.0)
+    ax = plot_meta_tree(model, max_depth=3, min_prob=0.0)
     tree = model.to_tree()
     posterior = model.posterior_
     asked = np.exp(posterior.log_reach + posterior.log_split)
@@ -453,7 +455,7 @@ def test_meta_tree_is_as_dark_as_sure():
     for child in (tree.no[0], tree.yes[0]):
         assert widths[int(child)] == pytest.approx(0.5 + 4 * asked[0])
     assert_all_inside(ax)
-    depth = pictures.levels_of(tree, pictures.in_order(tree))
+    depth = pictures.node_depths(tree, pictures.nodes_in_rule_order(tree))
     assert max(depth[k] for k in boxes(ax)) <= 3
 
 
@@ -464,7 +466,7 @@ def test_chances_along_a_tree_are_those_of_the_posterior():
     )
     for t in range(2):
         tree = model.to_tree(t)
-        reach, asked = pictures.chances_in(model, t, tree)
+        reach, asked = pictures.node_probabilities(model, t, tree)
         leaf = np.array([s is None for s in tree.splits])
         assert reach[0] == 1 and np.all(asked[leaf] == 0) and np.all(asked <= reach + 1e-12)
         for k in np.flatnonzero(~leaf):
@@ -476,9 +478,9 @@ def test_chances_along_a_tree_are_those_of_the_posterior():
     one = MetaTreeClassifier(max_depth=3, split_prob=0.7, random_state=0).fit(
         X, X[:, 0] + 2 * rng.normal(size=60) > 0
     )
-    reach, asked = pictures.chances_in(one, 0, one.to_tree())
+    reach, asked = pictures.node_probabilities(one, 0, one.to_tree())
     kept = [[str(s) for s in tree.splits if s is not None] for tree in one.sample_trees(2000, 0)]
-    level = pictures.levels_of(one.to_tree(), pictures.in_order(one.to_tree()))
+    level = pictures.node_depths(one.to_tree(), pictures.nodes_in_rule_order(one.to_tree()))
     assert np.any(
         (reach[level == 2] > 0.1) & (reach[level == 2] < 0.9)
     )  # there is something to doubt
@@ -507,7 +509,7 @@ def test_questions_of_many_children_are_drawn_too():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (300, 2)).astype(float)
     model = MetaTreeClassifier([0, 1]).fit(X, X[:, 0] > 1)
-    ax = plot_meta_tree(model, max_depth=4, least=0.0)
+    ax = plot_meta_tree(model, max_depth=4, min_prob=0.0)
     assert len(boxes(ax)) == len(model.to_tree().splits)
     assert_all_inside(ax)
 
@@ -518,7 +520,7 @@ def test_questions_of_many_children_are_drawn_too():
 def cancer_mixture():
     data = load_breast_cancer()
     forest = RandomForestClassifier(8, max_depth=3, random_state=0).fit(data.data, data.target)
-    model = RuleMixtureClassifier(forest, n_init=2, n_shakes=1, max_rules=4, random_state=0)
+    model = RuleMixtureClassifier(forest, n_init=2, n_perturbations=1, max_rules=4, random_state=0)
     return model.fit(data.data, data.target), data.data, data.target
 
 
@@ -573,7 +575,7 @@ def first_model():
     bins = merge_identical(X, table_thresholds(X, 8))
     return (
         random_mixture(bins, y, np.ones(len(y)), 4, 3, np.random.default_rng(0)),
-        incidence(codes(X, bins), bins),
+        incidence(bin_codes(X, bins), bins),
         y,
     )
 
@@ -591,7 +593,7 @@ def test_replay_of_equations_by_em():
     ].n_before == 8
     plot_trace(moments)
     with pytest.raises(ValueError, match="FAB EM fits"):
-        replay(PiecewiseLinearRegressor(max_depth=1, n_shakes=0).fit(X, y), X, y)
+        replay(PiecewiseLinearRegressor(max_depth=1, n_perturbations=0).fit(X, y), X, y)
 
 
 @pytest.mark.parametrize("size", [(2.6, 2), (6, 4)])
@@ -599,7 +601,7 @@ def test_words_of_a_trace_stay_inside(size):
     rng = np.random.default_rng(0)
     sizes = np.sort(rng.integers(1, 40, 60))[::-1]
     moments = [
-        pictures.Moment(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)]))
+        pictures.SearchStep(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)]))
         for k, n in enumerate(sizes)
     ]
     ax = plot_trace(moments, plt.figure(figsize=size, layout="constrained").subplots())
@@ -655,7 +657,7 @@ def test_tradeoff_reads_frames_and_refuses_what_is_none():
 @examples(100)
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=12), st.floats(0.01, 2))
 def test_names_are_moved_as_little_as_possible(wanted, least):
-    found = pictures.apart(np.array(wanted), least)
+    found = pictures.spaced_positions(np.array(wanted), least)
     order = np.argsort(wanted, kind="stable")
     assert np.all(np.diff(found[order]) >= least - 1e-9)
     if np.all(np.diff(np.sort(wanted)) >= least):
@@ -698,7 +700,7 @@ def test_inclusion_and_cuts_are_counted():
     trees, X, y = drawn_trees()
     columns = read_columns(X)
     trees = [Tree(t.splits, t.yes, t.no, t.leaves, columns) for t in trees]
-    draws = pictures.draws_of(trees)
+    draws = pictures.summarize_trees(trees)
     asked = [[s for s in tree.splits if s is not None] for tree in trees]
     assert np.allclose(
         draws.inclusion,
@@ -778,12 +780,12 @@ def test_a_fitted_proxy_is_drawn():
     data = load_diabetes(as_frame=True)
     model = proxy.ProxyTreeRegressor(BayesianRidge(), max_leaves=5, n_draws=8, cv=2, random_state=0)
     model.fit(data.data, data.target)
-    ends = [k for k in pictures.in_order(model.tree_) if model.tree_.splits[k] is None]
+    ends = [k for k in pictures.nodes_in_rule_order(model.tree_) if model.tree_.splits[k] is None]
     means = [model.tree_.leaves[k].value for k in ends]
     assert np.allclose(
         np.corrcoef(means, model.leaf_draws_.mean(axis=0))[0, 1], 1, atol=0.01
     )  # the same order
-    assert np.allclose(pictures.draws_of(model.trees_).inclusion, model.inclusion_)
+    assert np.allclose(pictures.summarize_trees(model.trees_).inclusion, model.inclusion_)
     assert_all_inside(plot_uncertainty(model, data.data))
     assert_all_inside(plot_tree(model, data.data, data.target))
 

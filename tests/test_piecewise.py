@@ -21,11 +21,11 @@ from sklearn.preprocessing import StandardScaler
 from fabinterp.models.piecewise import (
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
-    chosen,
-    shakes_for,
+    column_mask,
+    default_tree_perturbations,
 )
 from fabinterp.rules.core import Columns, RuleSet, Tree
-from fabinterp.rows.tables import unit_of
+from fabinterp.rows.tables import location_scale
 
 QUICK = {"max_depth": 2, "max_iter": 20, "random_state": 0}
 KINDS = ["numbers", "two", "three"]
@@ -37,7 +37,7 @@ searches = pytest.mark.parametrize("search", SEARCHES)
 
 def quick(kind, **changed):
     cls = PiecewiseLinearRegressor if kind == "numbers" else PiecewiseLinearClassifier
-    return cls(**QUICK | {"n_shakes": 5 if kind == "numbers" else 2} | changed)
+    return cls(**QUICK | {"n_perturbations": 5 if kind == "numbers" else 2} | changed)
 
 
 def target(kind, t):
@@ -79,9 +79,9 @@ def test_tree_rules_and_exports_predict_what_predict_says(kind, search, seed, fr
     model = quick(
         kind,
         search=search,
-        n_shakes=2,
+        n_perturbations=2,
         max_iter=8,
-        min_mass=rng.choice([0.0, 0.05]),
+        min_weight_fraction=rng.choice([0.0, 0.05]),
         max_bins=[None, 4][seed % 2],
         init=["grow", "random"][seed // 2 % 2],
     ).fit(X, y, w)
@@ -220,10 +220,10 @@ def test_a_larger_penalty_never_gives_more_experts(kind):
 @kinds
 def test_fic_never_falls_during_the_search(kind):
     X, y = table(kind)
-    model = quick(kind, n_shakes=15, max_iter=200).fit(X, y)
+    model = quick(kind, n_perturbations=15, max_iter=200).fit(X, y)
     assert model.fic_ == model.trace_[-1]
     assert (np.diff(model.trace_[:-1]) > 0).all() and len(model.trace_) > 2
-    more = quick(kind, n_init=2, n_shakes=15, max_iter=200).fit(X, y)
+    more = quick(kind, n_init=2, n_perturbations=15, max_iter=200).fit(X, y)
     assert more.fic_ >= model.fic_ - 1e-9 * abs(model.fic_)
 
 
@@ -266,8 +266,8 @@ def test_the_threshold_is_the_best_midpoint_whatever_the_bins(max_bins):
         {"init": "random", "hard_gates": False},
         {"penalty": 0.0},
         {"penalty": 0.0, "init": "random", "projection": False},
-        {"min_mass": 0.0},
-        {"min_mass": 0.3},
+        {"min_weight_fraction": 0.0},
+        {"min_weight_fraction": 0.3},
         {"max_depth": 0, "init": "random"},
         {"max_iter": 1},
         {"n_init": 3},
@@ -279,7 +279,7 @@ def test_em_with_every_switch(kind, switches):
     model = quick(kind, search="em", **switches).fit(X, y)
     assert 1 <= len(model.rules_.rules) <= model.n_components_ <= 4
     assert model.score(X, y) > (
-        -0.1 if switches.get("max_depth") == 0 or "min_mass" in switches else 0.25
+        -0.1 if switches.get("max_depth") == 0 or "min_weight_fraction" in switches else 0.25
     )
     if switches.get("hard_gates", True):  # soft gates may leave an expert no row
         assert model.n_components_ == len(model.rules_.rules)
@@ -296,7 +296,7 @@ def test_soft_gates_answer_by_the_likeliest_path():
     paths = model.model_.gates.log_path(told.codes)
     expert = model.model_.expert
     k = paths.argmax(axis=1)
-    centre, spread = unit_of(y, np.ones(200))
+    centre, spread = location_scale(y, np.ones(200))
     raw = centre + spread * np.einsum("np,np->n", told.Z, expert.coef[k])
     at = model.model_.gates.route(told.codes)
     seen = [y[at == i] if (at == i).any() else y for i in range(len(expert.coef))]
@@ -628,7 +628,7 @@ def test_a_single_class(search):
 def test_max_depth_and_min_mass_hold(kind):
     X, y = table(kind, n=300)
     for depth in (1, 3):
-        model = quick(kind, max_depth=depth, penalty=0.1, min_mass=0.1).fit(X, y)
+        model = quick(kind, max_depth=depth, penalty=0.1, min_weight_fraction=0.1).fit(X, y)
         assert model.tree_.depth == depth
         assert min(rule.support for rule in model.rules_.rules) >= 30 - 1e-9
 
@@ -691,10 +691,10 @@ def test_what_is_no_list_of_columns_is_refused_by_name(name, value):
 def test_chosen():
     columns = Columns(("a", "b", "c"), (None,) * 3)
     assert (
-        chosen(None, columns, "f").tolist() == [True] * 3
-        and chosen([], columns, "f").tolist() == [False] * 3
+        column_mask(None, columns, "f").tolist() == [True] * 3
+        and column_mask([], columns, "f").tolist() == [False] * 3
     )
-    assert chosen(["c", 0], columns, "f").tolist() == [True, False, True]
+    assert column_mask(["c", 0], columns, "f").tolist() == [True, False, True]
 
 
 def test_names_of_a_frame_reach_the_coefficients():
@@ -751,9 +751,11 @@ def test_stopping_early_warns(search):
 
 def test_shakes_for():
     for n_classes in (0, 2, 3):
-        shakes = [shakes_for(n, n_classes) for n in (1, 100, 1000, 20_000, 200_000, 10**7)]
+        shakes = [
+            default_tree_perturbations(n, n_classes) for n in (1, 100, 1000, 20_000, 200_000, 10**7)
+        ]
         assert shakes == sorted(shakes, reverse=True) and shakes[0] == 100 and shakes[-1] > 0
-    assert shakes_for(20_000, 0) == 100 > shakes_for(20_000, 2)
+    assert default_tree_perturbations(20_000, 0) == 100 > default_tree_perturbations(20_000, 2)
 
 
 # ------------------------------------------------------------------ refusals
@@ -774,13 +776,13 @@ def test_shakes_for():
         ("penalty", np.inf),
         ("penalty", "large"),
         ("n_init", 0),
-        ("n_shakes", -1),
-        ("n_shakes", 1.5),
+        ("n_perturbations", -1),
+        ("n_perturbations", 1.5),
         ("max_bins", 1),
         ("max_bins", 2.5),
-        ("min_mass", -1e-9),
-        ("min_mass", 1.0),
-        ("min_mass", None),
+        ("min_weight_fraction", -1e-9),
+        ("min_weight_fraction", 1.0),
+        ("min_weight_fraction", None),
         ("max_iter", 0),
         ("tol", -1),
         ("tol", np.nan),

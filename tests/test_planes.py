@@ -13,30 +13,30 @@ from scipy.special import comb, expit
 from shared.effort import examples
 
 from fabinterp.fab.engine import fic
-from fabinterp.fab.gates import LogisticGate, gate_path, logistic_gate, votes
+from fabinterp.fab.gates import LogisticGate, gate_path, logistic_gate, cost_weights
 from fabinterp.search.moves import (
     GaussianLeaves,
     LogisticLeaves,
-    Tip,
-    ask,
-    hoist,
-    neighbours,
-    regate,
+    LeafNode,
+    refit_on_rows,
+    promote,
+    neighbouring_trees,
+    resplit,
     search_steps,
 )
 from fabinterp.search.planes import (
-    FAR,
-    N_BEGUN,
-    N_LOOK,
-    N_SHORT,
-    ObliqueGround,
-    View,
+    MAX_ROW_NATS,
+    N_SEED_CUTS,
+    N_SUBSAMPLE_ROWS,
+    N_SUBSAMPLE_COLUMNS,
+    ObliqueSearchProblem,
+    LeafSubsample,
     best_shift,
     cut_gains,
-    disagreement,
-    planes,
-    sharpened,
-    view_of_leaf,
+    expert_log_ratio,
+    candidate_planes,
+    line_search_plane,
+    subsample_leaf,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -53,7 +53,7 @@ class Lines(GaussianLeaves):
     def design(self, rows):
         return self.A[rows, :-1]
 
-    def row_lik(self, scores, rows):
+    def log_lik_of_scores(self, scores, rows):
         return -0.5 * (
             np.log(2 * np.pi * self.var) + (self.A[rows, -1] - scores[:, 0]) ** 2 / self.var
         )
@@ -72,7 +72,7 @@ class Odds(LogisticLeaves):
     def design(self, rows):
         return self.A[rows]
 
-    def row_lik(self, scores, rows):
+    def log_lik_of_scores(self, scores, rows):
         return -np.logaddexp(0, (1 - 2 * self.y[rows]) * scores[:, 0])
 
     def bend(self, scores, rows):
@@ -97,18 +97,18 @@ def ground_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options)
         experts = Odds(design, (y > 0).astype(float), w)
     least = 0.03 * w.sum()
     features = tuple(range(d))
-    return ObliqueGround(
+    return ObliqueSearchProblem(
         experts, U, None, w, penalty, least, 3, features, np.log(d), np.log(d), **options
     )
 
 
-def everyone(ground):
-    return np.arange(len(ground.w), dtype=np.int32)
+def everyone(problem):
+    return np.arange(len(problem.w), dtype=np.int32)
 
 
-def view_at(ground):
+def view_at(problem):
     """The view of everyone's leaf."""
-    return view_of_leaf(ground.experts, ground.tip(everyone(ground)))
+    return subsample_leaf(problem.experts, problem.leaf(everyone(problem)))
 
 
 # Turning planes
@@ -162,12 +162,12 @@ def test_turning_never_loses_and_no_line_is_better_than_the_best(seed):
     rng = np.random.default_rng(seed)
     U, diff = wishes(rng)
     largest = (partings(U) @ diff).max()
-    for first in gate_path(U, (diff > 0).astype(float), votes(np.abs(diff)), max_features=2):
-        gate, value = sharpened(U, diff, first)
-        assert gate.sharp and gate.const == 0 and gate.features == first.features
+    for first in gate_path(U, (diff > 0).astype(float), cost_weights(np.abs(diff)), max_features=2):
+        gate, value = line_search_plane(U, diff, first)
+        assert gate.is_hard and gate.const == 0 and gate.features == first.features
         assert value == pytest.approx(diff[gate.answers(U)].sum())
         assert diff[first.answers(U)].sum() - 1e-9 <= value <= largest + 1e-9
-        again, same = sharpened(U, diff, gate)
+        again, same = line_search_plane(U, diff, gate)
         rows = np.column_stack([np.ones(25), U[:, list(gate.features)]])
         theta = np.array([again.bias, *again.coef])
         for j in range(len(theta) if len(theta) > 2 else 1):
@@ -181,7 +181,9 @@ def test_planes_are_nearly_the_best_lines():
     shares = []
     for seed in range(30):
         U, diff = wishes(np.random.default_rng(seed), noise=0.3)
-        shares.append(max(value for _, value in planes(U, diff, 2)) / (partings(U) @ diff).max())
+        shares.append(
+            max(value for _, value in candidate_planes(U, diff, 2)) / (partings(U) @ diff).max()
+        )
     assert (
         max(shares) <= 1 + 1e-9
         and np.mean(shares) > 0.97
@@ -195,10 +197,10 @@ def test_planes_say_what_they_are_worth(seed, most):
     rng = np.random.default_rng(seed)
     U, diff = wishes(rng, int(rng.integers(2, 60)), 5)
     U *= rng.choice([1.0, 1.5])  # the tails of features may stick out of [−1, 1]
-    for gate, value in planes(U, diff, most):
+    for gate, value in candidate_planes(U, diff, most):
         assert 1 <= len(gate.features) <= most and any(gate.coef)
         assert value == pytest.approx(diff[gate.answers(U)].sum())
-    assert planes(U, 0 * diff, most) == []
+    assert candidate_planes(U, 0 * diff, most) == []
 
 
 # Views
@@ -209,10 +211,10 @@ def test_planes_say_what_they_are_worth(seed, most):
 @few
 def test_a_step_is_newtons(task, seed):
     rng = np.random.default_rng(seed)
-    ground = ground_of(*slanted(rng, 80)[:2], task=task, w=rng.uniform(0.5, 2, 80))
-    view = view_at(ground)
+    problem = ground_of(*slanted(rng, 80)[:2], task=task, w=rng.uniform(0.5, 2, 80))
+    view = view_at(problem)
     share = rng.random(80)
-    w = ground.w
+    w = problem.w
 
     def value(b):
         return w * share @ view.log_lik(b[:, None]) - 0.5 * view.ridge @ b**2
@@ -236,13 +238,13 @@ def test_a_view_tells_the_leafs_scores():
     rng = np.random.default_rng(0)
     U, y, _ = slanted(rng, 2500, 60)
     y += U @ np.linspace(0, 2, 60)  # more columns than a view takes
-    ground = ground_of(U, y)
-    tip = ground.tip(everyone(ground))
-    view = view_of_leaf(ground.experts, tip)
-    assert len(view.rows) <= N_LOOK and np.array_equal(view.rows, everyone(ground)[::3])
-    assert view.X.shape[1] == 1 + N_SHORT and (view.X[:, 0] == 1).all()
+    problem = ground_of(U, y)
+    leaf = problem.leaf(everyone(problem))
+    view = subsample_leaf(problem.experts, leaf)
+    assert len(view.rows) <= N_SUBSAMPLE_ROWS and np.array_equal(view.rows, everyone(problem)[::3])
+    assert view.X.shape[1] == 1 + N_SUBSAMPLE_COLUMNS and (view.X[:, 0] == 1).all()
     np.testing.assert_allclose(
-        view.X @ view.start + view.offset, ground.experts.design(view.rows) @ tip.coef
+        view.X @ view.start + view.offset, problem.experts.design(view.rows) @ leaf.coef
     )
 
 
@@ -251,9 +253,9 @@ def test_a_view_tells_the_leafs_scores():
 def test_gains_are_those_of_refitted_sides(seed):
     rng = np.random.default_rng(seed)
     w = rng.uniform(0.2, 2, 120)
-    ground = ground_of(*slanted(rng, 120)[:2], w=w)
-    view = view_at(ground)
-    x = ground.codes[:, int(rng.integers(4))].round(1)
+    problem = ground_of(*slanted(rng, 120)[:2], w=w)
+    view = view_at(problem)
+    x = problem.codes[:, int(rng.integers(4))].round(1)
     cuts = np.unique(rng.choice(x, 6))
 
     def refitted(rows):
@@ -276,9 +278,9 @@ def test_two_experts_disagree_where_the_truth_does(task):
     for seed in range(5):
         U, y, side = slanted(np.random.default_rng(seed), 600)
         view = view_at(ground_of(U, y, task=task))
-        diff = disagreement(view, U, U[:, 0] > 0, 3.0, 3)
-        assert np.abs(diff).max() <= FAR
-        gate, _ = max(planes(U, diff, 2), key=lambda pair: pair[1])
+        diff = expert_log_ratio(view, U, U[:, 0] > 0, 3.0, 3)
+        assert np.abs(diff).max() <= MAX_ROW_NATS
+        gate, _ = max(candidate_planes(U, diff, 2), key=lambda pair: pair[1])
         agreed.append(np.mean(gate.answers(U) == side))
         assert agreed[-1] > np.mean((U[:, 0] > 0) == side)  # tilted the right way
     assert np.mean(agreed) > (0.97 if task == "gaussian" else 0.9)
@@ -296,20 +298,20 @@ def test_disagreement_is_em_written_out():
             H = (view.X * (q * w / view.experts.var)[:, None]).T @ view.X + np.diag(view.ridge)
             b = np.linalg.solve(H, view.X.T @ (q * w * (y - view.offset[:, 0]) / view.experts.var))
             off.append((y - view.offset[:, 0] - view.X @ b) ** 2)
-        diff = np.clip((off[1] - off[0]) / (2 * view.experts.var), -FAR, FAR)
+        diff = np.clip((off[1] - off[0]) / (2 * view.experts.var), -MAX_ROW_NATS, MAX_ROW_NATS)
         gate, _ = logistic_gate(U, share, w, price=3.0, max_features=2)
         share = expit(gate.score(U) + diff)
-    np.testing.assert_allclose(disagreement(view, U, U[:, 0] > 0, 3.0, 2), diff, atol=1e-6)
+    np.testing.assert_allclose(expert_log_ratio(view, U, U[:, 0] > 0, 3.0, 2), diff, atol=1e-6)
 
 
 def test_a_view_is_asked_by_shares_alone():
     """A row of share 0 has no say in a step; all rows of share 0 leave the ridge."""
     rng = np.random.default_rng(1)
-    ground = ground_of(*slanted(rng, 60)[:2])
-    view = view_at(ground)
+    problem = ground_of(*slanted(rng, 60)[:2])
+    view = view_at(problem)
     share = (rng.random(60) < 0.5).astype(float)
     kept = np.flatnonzero(share)
-    part = View(
+    part = LeafSubsample(
         view.rows[kept], view.X[kept], view.offset[kept], view.start, view.ridge, view.experts
     )
     np.testing.assert_allclose(
@@ -320,62 +322,66 @@ def test_a_view_is_asked_by_shares_alone():
 # The ground
 
 
-def engine_value(ground, tree):
+def engine_value(problem, tree):
     """FIC as the engine counts it: a plane of k features has k + 1 parameters."""
-    tips = tree.tips()
-    forks = tree.forks()
-    below = [[np.isin(tip.rows, fork.rows).all() for tip in tips] for fork in forks]
-    blocks = np.vstack([np.array(below, float).reshape(-1, len(tips)), np.eye(len(tips))])
-    size = [len(fork.cut.features) for fork in forks]
-    dims = np.array([k + 1.0 for k in size] + [tip.dims for tip in tips])
-    const = [k * ground.log_cuts for k in size] + [
-        (tip.dims - 1) * ground.log_columns for tip in tips
+    leaves = tree.leaves()
+    internal_nodes = tree.internal_nodes()
+    below = [[np.isin(leaf.rows, node.rows).all() for leaf in leaves] for node in internal_nodes]
+    blocks = np.vstack([np.array(below, float).reshape(-1, len(leaves)), np.eye(len(leaves))])
+    size = [len(node.cut.features) for node in internal_nodes]
+    dims = np.array([k + 1.0 for k in size] + [leaf.dims for leaf in leaves])
+    const = [k * problem.log_cuts for k in size] + [
+        (leaf.dims - 1) * problem.log_columns for leaf in leaves
     ]
-    resp = np.zeros((len(ground.w), len(tips)))
-    log_joint = np.full((len(ground.w), len(tips)), -np.inf)
-    for j, tip in enumerate(tips):
-        resp[tip.rows, j] = 1
-        log_joint[tip.rows, j] = ground.experts.log_lik(tip.coef, tip.rows)
-    prices = SimpleNamespace(blocks=blocks, dims=dims, const=ground.penalty * np.array(const))
-    return fic(resp, log_joint, prices, ground.w, ground.penalty)
+    resp = np.zeros((len(problem.w), len(leaves)))
+    log_joint = np.full((len(problem.w), len(leaves)), -np.inf)
+    for j, leaf in enumerate(leaves):
+        resp[leaf.rows, j] = 1
+        log_joint[leaf.rows, j] = problem.experts.log_lik(leaf.coef, leaf.rows)
+    prices = SimpleNamespace(blocks=blocks, dims=dims, const=problem.penalty * np.array(const))
+    return fic(resp, log_joint, prices, problem.w, problem.penalty)
 
 
-def check(ground, tree):
+def check(problem, tree):
     """All that must hold of a tree of planes."""
-    assert tree.value == pytest.approx(engine_value(ground, tree), rel=1e-9, abs=1e-7)
+    assert tree.value == pytest.approx(engine_value(problem, tree), rel=1e-9, abs=1e-7)
     assert np.array_equal(
-        np.sort(np.concatenate([tip.rows for tip in tree.tips()])), np.sort(tree.rows)
+        np.sort(np.concatenate([leaf.rows for leaf in tree.leaves()])), np.sort(tree.rows)
     )
-    for fork in tree.forks():
-        yes = fork.cut.answers(ground.codes)[fork.rows]
-        assert np.array_equal(fork.rows[yes], fork.yes.rows) and np.array_equal(
-            fork.rows[~yes], fork.no.rows
+    for node in tree.internal_nodes():
+        yes = node.cut.answers(problem.codes)[node.rows]
+        assert np.array_equal(node.rows[yes], node.yes.rows) and np.array_equal(
+            node.rows[~yes], node.no.rows
         )
-        assert min(ground.mass(fork.yes.rows), ground.mass(fork.no.rows)) >= ground.min_side
-        assert fork.cut.sharp and set(fork.cut.features) <= set(ground.features)
-        assert len(fork.cut.features) <= ground.max_features
+        assert (
+            min(problem.mass(node.yes.rows), problem.mass(node.no.rows)) >= problem.min_side_weight
+        )
+        assert node.cut.is_hard and set(node.cut.features) <= set(problem.features)
+        assert len(node.cut.features) <= problem.max_features
 
 
 @pytest.mark.parametrize("penalty", [1.0, 2.5])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_toll_is_a_code_length(penalty, k):
-    ground = ground_of(*slanted(np.random.default_rng(0), 100, 6)[:2], penalty)
-    toll = ground.toll(everyone(ground), LogisticGate(tuple(range(k)), (1.0,) * k, sharp=True))
-    message = toll / penalty - 0.5 * (k + 1) * np.log1p(100)
+    problem = ground_of(*slanted(np.random.default_rng(0), 100, 6)[:2], penalty)
+    split_penalty = problem.split_penalty(
+        everyone(problem), LogisticGate(tuple(range(k)), (1.0,) * k, is_hard=True)
+    )
+    message = split_penalty / penalty - 0.5 * (k + 1) * np.log1p(100)
     assert 6**k * np.exp(-message) == pytest.approx(1)  # Kraft's sum over all sequences of k names
     assert message >= np.log(comb(6, k)) - 1e-12
 
 
 @pytest.mark.parametrize("task", ["gaussian", "classes"])
 def test_what_is_looked_at_is_worth_what_it_says(task):
-    ground = ground_of(*slanted(np.random.default_rng(0))[:2], task=task)
-    rows = everyone(ground)
-    options = ground.look(ground.tip(everyone(ground)))
-    assert 1 <= len(options) <= 2 * N_BEGUN
+    problem = ground_of(*slanted(np.random.default_rng(0))[:2], task=task)
+    rows = everyone(problem)
+    options = problem.score_candidates(problem.leaf(everyone(problem)))
+    assert 1 <= len(options) <= 2 * N_SEED_CUTS
     for worth, gate in options:
-        tree = ground.fork(rows, gate, *map(ground.tip, ground.sides(rows, gate)))
+        tree = problem.node(rows, gate, *map(problem.leaf, problem.sides(rows, gate)))
         assert worth == pytest.approx(tree.value)
-        check(ground, tree)
+        check(problem, tree)
     assert {len(gate.features) for _, gate in options} >= {1, 2}
 
 
@@ -385,36 +391,38 @@ def test_part_is_the_best_plane_that_fits(seed, most, restricted):
     rng = np.random.default_rng(seed)
     U, y, _ = slanted(rng, 120, 5)
     w = rng.uniform(0.5, 2, 120)
-    ground = ground_of(U, y, w=w, max_features=most)
+    problem = ground_of(U, y, w=w, max_features=most)
     if restricted:
-        ground.features = (1, 3, 4)
+        problem.features = (1, 3, 4)
     diff = w * wishes(rng, 120)[1] * 5
-    heard = np.clip(diff, -FAR * w, FAR * w)
-    options = [(gate, value) for gate, value in planes(U[:, list(ground.features)], heard, most)]
-    worth = [
-        value - ground.toll(everyone(ground), gate)
-        for gate, value in options
-        if ground.sides(everyone(ground), ground.named(gate)) is not None
+    heard = np.clip(diff, -MAX_ROW_NATS * w, MAX_ROW_NATS * w)
+    options = [
+        (gate, value) for gate, value in candidate_planes(U[:, list(problem.features)], heard, most)
     ]
-    found = ground.part(everyone(ground), diff)
+    worth = [
+        value - problem.split_penalty(everyone(problem), gate)
+        for gate, value in options
+        if problem.sides(everyone(problem), problem.named(gate)) is not None
+    ]
+    found = problem.part(everyone(problem), diff)
     if not worth:
         assert found is None
         return
     gate, swap = found
-    assert not swap and set(gate.features) <= set(ground.features)
-    assert heard[gate.answers(U)].sum() - ground.toll(everyone(ground), gate) == pytest.approx(
-        max(worth)
-    )
+    assert not swap and set(gate.features) <= set(problem.features)
+    assert heard[gate.answers(U)].sum() - problem.split_penalty(
+        everyone(problem), gate
+    ) == pytest.approx(max(worth))
 
 
 def test_a_row_alone_cannot_buy_a_feature():
     rng = np.random.default_rng(2)
-    ground = ground_of(*slanted(rng, 300, 4)[:2])
-    diff = np.where(ground.codes[:, 0] > 0, 2.0, -2.0)
-    odd = int(np.argmin(ground.codes[:, 0]))
+    problem = ground_of(*slanted(rng, 300, 4)[:2])
+    diff = np.where(problem.codes[:, 0] > 0, 2.0, -2.0)
+    odd = int(np.argmin(problem.codes[:, 0]))
     diff[odd] = 1e6
-    gate, _ = ground.part(everyone(ground), diff)
-    assert gate.features == (0,) and not gate.answers(ground.codes)[odd]
+    gate, _ = problem.part(everyone(problem), diff)
+    assert gate.features == (0,) and not gate.answers(problem.codes)[odd]
 
 
 def three_regions(seed, n=900):
@@ -428,26 +436,28 @@ def three_regions(seed, n=900):
 
 def test_a_hoisted_plane_is_tuned():
     U, y, _ = three_regions(5)
-    ground = ground_of(U, y)
-    rows = everyone(ground)
-    upper = [LogisticGate((0, 1), (1.0, c), -0.2, sharp=True) for c in (0.65, 0.95)]
-    lower = LogisticGate((2, 0), (1.0, -0.5), -0.1, sharp=True)
-    wrong = ground.fork(
+    problem = ground_of(U, y)
+    rows = everyone(problem)
+    upper = [LogisticGate((0, 1), (1.0, c), -0.2, is_hard=True) for c in (0.65, 0.95)]
+    lower = LogisticGate((2, 0), (1.0, -0.5), -0.1, is_hard=True)
+    wrong = problem.node(
         rows,
         lower,
         *(
-            ground.fork(part, cut, *map(ground.tip, ground.sides(part, cut)))
-            for part, cut in zip(ground.sides(rows, lower), upper, strict=True)
+            problem.node(part, cut, *map(problem.leaf, problem.sides(part, cut)))
+            for part, cut in zip(problem.sides(rows, lower), upper, strict=True)
         ),
     )
-    bare = ground.fork(
-        rows, upper[0], *(ask(ground, wrong, part) for part in ground.sides(rows, upper[0]))
+    bare = problem.node(
+        rows,
+        upper[0],
+        *(refit_on_rows(problem, wrong, part) for part in problem.sides(rows, upper[0])),
     )
-    tuned = hoist(ground, wrong, upper[0])
-    check(ground, tuned)
-    assert tuned.n_tips == 3 and bare.n_tips > 3
+    tuned = promote(problem, wrong, upper[0])
+    check(problem, tuned)
+    assert tuned.n_leaves == 3 and bare.n_leaves > 3
     assert tuned.value > max(wrong.value, bare.value) + 100
-    assert ground.tuned(tuned).value >= tuned.value
+    assert problem.tuned(tuned).value >= tuned.value
 
 
 @few
@@ -455,14 +465,14 @@ def test_a_hoisted_plane_is_tuned():
 def test_the_search_never_falls_and_every_move_is_sound(seed, task):
     rng = np.random.default_rng(seed)
     U, y, _ = slanted(rng, 150, 3)
-    ground = ground_of(U, y, var=1.0, task=task)
+    problem = ground_of(U, y, var=1.0, task=task)
     before = -np.inf
-    for now, tree in search_steps(ground, 2, rng):
+    for now, tree in search_steps(problem, 2, rng):
         check(now, tree)
         assert tree.depth <= 3 and tree.value >= before - 1e-7 * (1 + abs(before))
         before = tree.value
-    if not isinstance(tree, Tip):
-        for _, new in neighbours(now, tree):
+    if not isinstance(tree, LeafNode):
+        for _, new in neighbouring_trees(now, tree):
             if new is not None:
                 check(now, new)
 
@@ -470,12 +480,12 @@ def test_the_search_never_falls_and_every_move_is_sound(seed, task):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_true_tree_is_found(seed):
     U, y, truth = three_regions(seed)
-    *_, (ground, tree) = search_steps(
+    *_, (problem, tree) = search_steps(
         ground_of(U, y, penalty=2.0, var=1.0), 5, np.random.default_rng(seed)
     )
-    assert tree.n_tips == 3 and ground.experts.var**0.5 == pytest.approx(0.25, abs=0.02)
-    assert sum(np.bincount(truth[tip.rows]).max() for tip in tree.tips()) / len(y) > 0.98
-    assert {frozenset(fork.cut.features) for fork in tree.forks()} == {
+    assert tree.n_leaves == 3 and problem.experts.var**0.5 == pytest.approx(0.25, abs=0.02)
+    assert sum(np.bincount(truth[leaf.rows]).max() for leaf in tree.leaves()) / len(y) > 0.98
+    assert {frozenset(node.cut.features) for node in tree.internal_nodes()} == {
         frozenset({0, 1}),
         frozenset({0, 2}),
     }
@@ -483,25 +493,25 @@ def test_the_true_tree_is_found(seed):
 
 def test_features_that_may_not_be_asked_are_not():
     U, y, _ = slanted(np.random.default_rng(3))
-    ground = replace(ground_of(U, y, var=1.0), features=(0, 3))
-    *_, (_, tree) = search_steps(ground, 2, np.random.default_rng(0))
-    assert {f for fork in tree.forks() for f in fork.cut.features} <= {0, 3}
-    assert tree.n_tips > 1
+    problem = replace(ground_of(U, y, var=1.0), features=(0, 3))
+    *_, (_, tree) = search_steps(problem, 2, np.random.default_rng(0))
+    assert {f for node in tree.internal_nodes() for f in node.cut.features} <= {0, 3}
+    assert tree.n_leaves > 1
 
 
 def test_one_feature_a_plane():
     U, y, _ = slanted(np.random.default_rng(4))
     *_, (_, tree) = search_steps(ground_of(U, y, max_features=1), 2, np.random.default_rng(0))
-    assert tree.n_tips > 1 and all(len(fork.cut.features) == 1 for fork in tree.forks())
+    assert tree.n_leaves > 1 and all(len(node.cut.features) == 1 for node in tree.internal_nodes())
 
 
 def test_a_regate_turns_an_askew_plane():
     U, y, side = slanted(np.random.default_rng(5), 600)
-    ground = ground_of(U, y)
-    askew = LogisticGate((0, 1), (1.0, -0.3), -0.1, sharp=True)
-    fork = ground.fork(
-        everyone(ground), askew, *map(ground.tip, ground.sides(everyone(ground), askew))
+    problem = ground_of(U, y)
+    askew = LogisticGate((0, 1), (1.0, -0.3), -0.1, is_hard=True)
+    node = problem.node(
+        everyone(problem), askew, *map(problem.leaf, problem.sides(everyone(problem), askew))
     )
-    turned = regate(ground, fork)
-    check(ground, turned)
-    assert turned.value > fork.value + 50 and np.mean(turned.cut.answers(U) == side) > 0.99
+    turned = resplit(problem, node)
+    check(problem, turned)
+    assert turned.value > node.value + 50 and np.mean(turned.cut.answers(U) == side) > 0.99

@@ -28,11 +28,11 @@ from fabinterp.proxy.projection import (
     ProxyLinearClassifier,
     ProxyLinearRegressor,
     SoftmaxProblem,
-    chosen,
-    equation,
-    path,
-    terms_of,
-    worth,
+    select_projection,
+    coef_in_table_units,
+    projection_path,
+    candidate_terms,
+    penalized_log_lik,
 )
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet, encode, read_columns
@@ -145,14 +145,14 @@ def test_path_and_choice_against_all_supports(C):
             )
             for s in range(p + 1)
         }
-        for one in path(problem, 0.0, p):
+        for one in projection_path(problem, 0.0, p):
             ideal = every[len(one.support)]
             assert one.value <= ideal.value + 1e-6
             right.append(one.support == ideal.support)
-        best, price, found = chosen(problem, 1.0, p)
-        top = max(worth(one, price) for one in every.values())
-        assert worth(best, price) <= top + 1e-6 and best in found
-        sizes.append(top - worth(best, price))
+        best, price, found = select_projection(problem, 1.0, p)
+        top = max(penalized_log_lik(one, price) for one in every.values())
+        assert penalized_log_lik(best, price) <= top + 1e-6 and best in found
+        sizes.append(top - penalized_log_lik(best, price))
     assert np.mean(right) > 0.9 and np.mean(np.array(sizes) < 1e-6) >= 0.75 and max(sizes) < 2
 
 
@@ -610,9 +610,9 @@ def test_the_design_and_its_values_differ_by_units_alone(seed):
     frame = many_kinds(rng, 30)
     columns = read_columns(frame)
     Z = encode(frame, columns)
-    terms = terms_of(Z, rng.uniform(0.1, 1, 30), columns)
+    terms = candidate_terms(Z, rng.uniform(0.1, 1, 30), columns)
     coef = rng.normal(size=(1 + len(terms.names), 2))
-    value, slopes = equation(terms, coef, (3.0, 2.0))
+    value, slopes = coef_in_table_units(terms, coef, (3.0, 2.0))
     assert np.allclose(
         3 + 2 * terms.design(Z) @ coef, value + terms.values(Z) @ slopes.T, atol=1e-9
     )

@@ -24,23 +24,23 @@ from sklearn.preprocessing import OneHotEncoder
 from fabinterp.proxy.proxy_trees import (
     ProxyTreeClassifier,
     ProxyTreeRegressor,
-    Rows,
-    Size,
-    held_out,
-    made_up,
+    ProxyData,
+    GrowthSettings,
+    held_out_log_lik,
+    synthetic_table,
     mean_log_lik,
     mean_log_prob,
-    swapped,
+    synthetic_cells,
 )
 from fabinterp.proxy.prune import (
-    best_of_size,
-    grow,
+    best_pruning_of_size,
+    greedy_tree,
     look_ahead,
     preorder,
-    pruned,
-    prunings,
-    shortened,
-    tree_of,
+    prune_at,
+    pruning_path,
+    shorten_tree_thresholds,
+    array_to_rules_tree,
 )
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet, read_columns
@@ -101,7 +101,7 @@ def leaf_loss(grown):
 @examples(40)
 def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min_leaf, gaps):
     Z, target, w, _ = task(seed, n_classes=n_classes, gaps=gaps)
-    grown = grow(Z, target, w, max_depth=3, min_leaf=min_leaf)
+    grown = greedy_tree(Z, target, w, max_depth=3, min_leaf=min_leaf)
     inside = {0: np.ones(len(Z), bool)}
     for k, j in enumerate(grown.feature):
         rows = inside[k]
@@ -127,8 +127,8 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
     seed, n_classes, most
 ):
     Z, target, w, _ = task(seed, 40, n_classes=n_classes)
-    whole = grow(Z, target, w, min_leaf=2)
-    small = grow(Z, target, w, max_leaves=most, min_leaf=2)
+    whole = greedy_tree(Z, target, w, min_leaf=2)
+    small = greedy_tree(Z, target, w, max_leaves=most, min_leaf=2)
     losses = [whole.loss[0]]
     ends = {0}
     while len(losses) < most:
@@ -162,7 +162,9 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
 def test_looking_ahead_keeps_real_rows_in_every_leaf():
     Z, target, w, rng = task(5, 300)
     real = np.where(rng.random(300) < 0.2, w, 0.0)
-    tree = look_ahead(Z, target, w, max_leaves=12, min_leaf=3, real=real, min_real=4.0)
+    tree = look_ahead(
+        Z, target, w, max_leaves=12, min_leaf=3, table_weights=real, min_table_weight=4.0
+    )
     held = np.bincount(tree.apply(Z), real, len(tree.feature))[tree.feature < 0]
     assert tree.n_leaves > 3 and held.min() >= 4
 
@@ -172,7 +174,7 @@ def test_a_question_that_pays_only_later_is_found_by_looking_ahead():
     Z = np.column_stack([rng.random((400, 2)), np.zeros(400)])
     target = ((Z[:, 0] > 0.5) == (Z[:, 1] > 0.5)) + 0.4 * (Z[:, 0] > 0.5)
     Z[:, 2] = target + 0.7 * rng.normal(size=400)  # a decoy that is better at first
-    greedy, ahead = (f(Z, target, max_leaves=4, min_leaf=5) for f in (grow, look_ahead))
+    greedy, ahead = (f(Z, target, max_leaves=4, min_leaf=5) for f in (greedy_tree, look_ahead))
     assert leaf_loss(ahead) < 0.1 * leaf_loss(greedy)
 
 
@@ -187,7 +189,7 @@ def test_a_question_that_pays_only_later_is_found_by_looking_ahead():
 @examples(40)
 def test_prunings_are_the_best_of_all(seed, n_classes, spread):
     Z, target, w, rng = task(seed, 14, 2, n_classes)
-    grown = grow(Z, target, w, max_depth=3, min_leaf=2)
+    grown = greedy_tree(Z, target, w, max_depth=3, min_leaf=2)
     every = [(len(ends), grown.loss[list(ends)].sum()) for ends in every_pruning(grown)]
 
     def cost(loss):
@@ -195,20 +197,20 @@ def test_prunings_are_the_best_of_all(seed, n_classes, spread):
             2 * loss / w.sum() if n_classes else np.log((max(loss, 0) + spread) / w.sum() + 1e-300)
         )
 
-    path = prunings(grown, spread)
+    path = pruning_path(grown, spread)
     for alpha in np.exp(rng.uniform(-7, 1, 30)):
-        tree = pruned(grown, path.ends(path.at(alpha)))
+        tree = prune_at(grown, path.ends(path.at(alpha)))
         assert tree.n_leaves == path.sizes[path.at(alpha)]
         assert np.isclose(leaf_loss(tree), path.losses[path.at(alpha)], atol=1e-9)
         mine = cost(leaf_loss(tree)) + alpha * tree.n_leaves
         assert mine <= min(cost(loss) + alpha * size for size, loss in every) + 1e-7
-    assert pruned(grown, path.ends(path.at(0.0))).n_leaves == grown.n_leaves
-    assert pruned(grown, path.ends(path.at(1e12))).n_leaves == 1
+    assert prune_at(grown, path.ends(path.at(0.0))).n_leaves == grown.n_leaves
+    assert prune_at(grown, path.ends(path.at(1e12))).n_leaves == 1
     assert (
         (np.diff(path.sizes) < 0).all() and (np.diff(path.alphas) > 0).all() and path.alphas[0] == 0
     )
     for most in range(1, 9):
-        tree = pruned(grown, best_of_size(grown, most))
+        tree = prune_at(grown, best_pruning_of_size(grown, most))
         least = min(loss for size, loss in every if size <= most)
         assert tree.n_leaves <= most and np.isclose(leaf_loss(tree), least, atol=1e-9)
 
@@ -218,13 +220,13 @@ def test_prunings_are_the_best_of_all(seed, n_classes, spread):
 def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_classes):
     Z, target, w, rng = task(seed, 60, n_classes=n_classes)
     var = np.zeros(60) if n_classes else rng.random(60)
-    out = Rows(Z[40:], target[40:], var[40:], w[40:], 20)
-    grown = grow(Z[:40], target[:40], w[:40], min_leaf=3)
+    out = ProxyData(Z[40:], target[40:], var[40:], w[40:], 20)
+    grown = greedy_tree(Z[:40], target[:40], w[:40], min_leaf=3)
     spread = float(w[:40] @ var[:40])
-    path = prunings(grown, spread)
-    scores = held_out(grown, path, spread, out)
+    path = pruning_path(grown, spread)
+    scores = held_out_log_lik(grown, path, spread, out)
     for i, score in enumerate(scores):
-        tree = pruned(grown, path.ends(i))
+        tree = prune_at(grown, path.ends(i))
         if n_classes:
             leaf = tree.apply(out.Z)
             shares = (tree.value * tree.weight[:, None] + tree.value[0]) / (
@@ -242,11 +244,11 @@ def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_class
 def test_short_thresholds_part_the_rows_alike(seed):
     Z, target, w, rng = task(seed, 50)
     Z = Z + 1e-3 * rng.normal(size=Z.shape)
-    grown = grow(Z, target, w, max_leaves=8)
-    short = shortened(grown, Z)
+    grown = greedy_tree(Z, target, w, max_leaves=8)
+    short = shorten_tree_thresholds(grown, Z)
     assert np.array_equal(short.apply(Z), grown.apply(Z))
     columns = read_columns(Z)
-    tree = tree_of(short, columns)
+    tree = array_to_rules_tree(short, columns)
     assert np.array_equal(tree.predict(Z), short.answers(Z))
     digits = [
         len(repr(float(t)).replace("-", "").strip("0."))
@@ -269,13 +271,13 @@ def test_made_up_rows_keep_labels_gaps_and_each_columns_values():
     rng = np.random.default_rng(0)
     frame = mixed_frame(rng, 50)
     w = np.where(np.arange(50) < 5, 0.0, 1.0)
-    cells = swapped(rng, w, 4, 4000, share=0.3)
+    cells = synthetic_cells(rng, w, 4, 4000, share=0.3)
     assert cells.min() >= 5 and cells.shape == (4000, 4)
     own = np.array(
         [np.bincount(row).max() for row in cells]
     )  # how many cells come from the same row
     assert 0.65 < np.mean(own / 4) < 0.85
-    made = made_up(frame, cells)
+    made = synthetic_table(frame, cells)
     assert (made.dtypes == frame.dtypes).all()
     for name in frame:
         known = frame[name][5:]
@@ -283,7 +285,7 @@ def test_made_up_rows_keep_labels_gaps_and_each_columns_values():
         assert set(seen.dropna()) == set(known.dropna())
         assert abs(seen.isna().mean() - known.isna().mean()) < 0.05
     X = rng.normal(size=(50, 4))
-    assert np.array_equal(made_up(X, cells), np.take_along_axis(X, cells, 0))
+    assert np.array_equal(synthetic_table(X, cells), np.take_along_axis(X, cells, 0))
 
 
 def test_frames_with_labels_and_gaps():
@@ -570,8 +572,8 @@ def test_tables_that_say_nothing():
 
 def test_size_is_what_grows_the_folds():
     Z, target, w, _ = task(0, 60)
-    rows = Rows(Z, target, np.ones(60), w, 40)
-    whole = Size(None, 0.0, None, 5, False, 0).grow(rows)
+    rows = ProxyData(Z, target, np.ones(60), w, 40)
+    whole = GrowthSettings(None, 0.0, None, 5, False, 0).grow(rows)
     assert (
         np.bincount(whole.apply(Z[:40]), w[:40], len(whole.feature))[whole.feature < 0].min() >= 5
     )

@@ -6,23 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.metatree.conjugate import BetaBernoulli, DirichletCategorical, NormalGamma, sums
+from fabinterp.metatree.conjugate import (
+    BetaBernoulli,
+    DirichletCategorical,
+    NormalGamma,
+    sufficient_statistics,
+)
 from fabinterp.metatree.prunings import (
-    average,
-    draw,
-    ends_of,
-    likeliest,
+    average_over_prunings,
+    sample_pruning,
+    pruning_leaves,
+    map_pruning,
     log_prob,
     path_to,
     perfect,
-    prior,
-    prunings,
-    reweigh,
+    prior_over_prunings,
+    enumerate_prunings,
+    update_posterior_at,
     sequential_step,
-    skeleton,
-    stops,
-    sum_up,
-    weigh,
+    build_topology,
+    stopping_weights,
+    sum_over_subtrees,
+    update_posterior,
 )
 
 
@@ -33,11 +38,11 @@ def problem(arity, depth, seed, n=40, family=None):
     family = family or BetaBernoulli(rng.uniform(0.2, 2), rng.uniform(0.2, 2))
     at = tree.starts[-2] + rng.integers(0, arity**depth, n)
     y = rng.integers(0, 2, n) if hasattr(family, "n_classes") else rng.normal(size=n) + (at % 2)
-    return tree, family, at, y, prior(tree, rng.uniform(0.05, 0.95, tree.size))
+    return tree, family, at, y, prior_over_prunings(tree, rng.uniform(0.05, 0.95, tree.size))
 
 
 def stats_of(tree, family, at, y):
-    return sum_up(tree, sums(family, at, tree.size, y, np.ones(len(y))))
+    return sum_over_subtrees(tree, sufficient_statistics(family, at, tree.size, y, np.ones(len(y))))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +52,8 @@ def stats_of(tree, family, at, y):
 def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
     tree, family, at, y, before = problem(arity, depth, arity * 10 + depth, family=family)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))
-    after = weigh(before, log_leaf)
-    every = list(prunings(tree))
+    after = update_posterior(before, log_leaf)
+    every = list(enumerate_prunings(tree))
     assert (
         len(set(every))
         == len(every)
@@ -56,7 +61,7 @@ def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
     )
     assert np.isclose(sum(np.exp(log_prob(before, T)) for T in every), 1, rtol=1e-12)
     joint = np.array(
-        [log_prob(before, T) + sum(log_leaf[s] for s in ends_of(tree, T)) for T in every]
+        [log_prob(before, T) + sum(log_leaf[s] for s in pruning_leaves(tree, T)) for T in every]
     )
     total = np.logaddexp.reduce(joint)
     assert np.isclose(after.log_q[0], total, rtol=1e-12)
@@ -64,9 +69,11 @@ def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
     assert np.allclose(np.exp(found), np.exp(joint - total), rtol=1e-11, atol=1e-300)
     assert np.allclose(found, joint - total, rtol=1e-12, atol=1e-12)
     for s in range(tree.size):
-        here = sum(p for T, p in zip(every, np.exp(found), strict=True) if s in ends_of(tree, T))
+        here = sum(
+            p for T, p in zip(every, np.exp(found), strict=True) if s in pruning_leaves(tree, T)
+        )
         assert np.isclose(after.leaf_prob[s], here, rtol=1e-10, atol=1e-14)
-    best, log_best = likeliest(after)
+    best, log_best = map_pruning(after)
     assert (
         np.isclose(log_best[0], found.max())
         and frozenset(np.flatnonzero(best)) == every[int(found.argmax())]
@@ -77,7 +84,7 @@ def test_the_recursion_is_the_sum_over_all_prunings(arity, depth, family):
 @examples(40)
 def test_row_by_row_in_any_order_is_the_batch(arity, seed, n):
     tree, family, at, y, before = problem(arity, 3, seed, n)
-    after = weigh(before, family.log_evidence(stats_of(tree, family, at, y)))
+    after = update_posterior(before, family.log_evidence(stats_of(tree, family, at, y)))
     for order in (np.arange(n), np.random.default_rng(seed).permutation(n)):
         split = before.log_split.copy()
         stop = before.log_stop.copy()
@@ -101,8 +108,10 @@ def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
     for part in np.array_split(np.random.default_rng(seed).permutation(25), calls):
         new = stats_of(tree, family, at[part], y[part])
         stats = stats + new
-        after = reweigh(before, after, family.log_evidence(stats), np.flatnonzero(new.any(axis=1)))
-    whole = weigh(before, family.log_evidence(stats))
+        after = update_posterior_at(
+            before, after, family.log_evidence(stats), np.flatnonzero(new.any(axis=1))
+        )
+    whole = update_posterior(before, family.log_evidence(stats))
     for name in ("log_split", "log_stop", "log_q"):
         mine = getattr(after, name)
         theirs = getattr(whole, name)
@@ -115,7 +124,7 @@ def test_touching_only_what_changed_is_the_whole_pass(seed, calls):
 def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
     tree, family, at, y, before = problem(2, 8, 3, 5)
     stats = stats_of(tree, family, at, y)
-    after = weigh(before, family.log_evidence(stats))
+    after = update_posterior(before, family.log_evidence(stats))
     empty = ~stats.any(axis=1)
     assert np.allclose(after.log_q[empty], 0, atol=1e-14)
     assert np.allclose(after.split_prob[empty], before.split_prob[empty], rtol=1e-13)
@@ -127,8 +136,8 @@ def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
 def test_extreme_priors_leave_one_tree():
     tree, family, at, y, _ = problem(2, 3, 0)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))
-    never = weigh(prior(tree, 0.0), log_leaf)
-    always = weigh(prior(tree, 1.0), log_leaf)
+    never = update_posterior(prior_over_prunings(tree, 0.0), log_leaf)
+    always = update_posterior(prior_over_prunings(tree, 1.0), log_leaf)
     assert never.log_q[0] == log_leaf[0] and np.isclose(
         always.log_q[0], log_leaf[tree.starts[-2] :].sum()
     )
@@ -154,7 +163,7 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
         parts.append(np.array(children))
         starts.append(total)
         total += len(children)
-    whole, order = skeleton(
+    whole, order = build_topology(
         np.concatenate([np.where(c >= 0, c + s, -1) for c, s in zip(parts, starts, strict=True)]),
         starts,
     )
@@ -162,15 +171,15 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
     values = rng.normal(size=total)
     log_leaf = values[order]
     g = rng.uniform(0.1, 0.9, total)
-    after = weigh(prior(whole, g[order]), log_leaf)
-    mean = average(after, values[order])
+    after = update_posterior(prior_over_prunings(whole, g[order]), log_leaf)
+    mean = average_over_prunings(after, values[order])
     for t, (children, s) in enumerate(zip(parts, starts, strict=True)):
-        bones, mine = skeleton(children)
-        alone = weigh(prior(bones, g[s + mine]), values[s + mine])
+        topology, mine = build_topology(children)
+        alone = update_posterior(prior_over_prunings(topology, g[s + mine]), values[s + mine])
         assert np.isclose(alone.log_q[0], after.log_q[t], rtol=1e-12)
-        where = np.flatnonzero(whole.root == t)
+        where = np.flatnonzero(whole.tree_index == t)
         assert np.array_equal(order[where], s + mine)
-        assert np.allclose(average(alone, values[s + mine]), mean[where])
+        assert np.allclose(average_over_prunings(alone, values[s + mine]), mean[where])
         assert all(
             whole.parent[c] == p
             for p in where
@@ -181,10 +190,10 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
 
 def test_draws_come_as_often_as_the_posterior_says():
     tree, family, at, y, before = problem(2, 2, 5, 12)
-    after = weigh(before, family.log_evidence(stats_of(tree, family, at, y)))
+    after = update_posterior(before, family.log_evidence(stats_of(tree, family, at, y)))
     rng = np.random.default_rng(0)
-    drawn = [frozenset(np.flatnonzero(draw(after, rng))) for _ in range(4000)]
-    for T in prunings(tree):
+    drawn = [frozenset(np.flatnonzero(sample_pruning(after, rng))) for _ in range(4000)]
+    for T in enumerate_prunings(tree):
         p = np.exp(log_prob(after, T))
         assert abs(drawn.count(T) / 4000 - p) < 5 * np.sqrt(p * (1 - p) / 4000) + 1e-3
 
@@ -194,12 +203,14 @@ def test_the_mixture_over_stops_is_the_average():
     rng = np.random.default_rng(1)
     tree = perfect(3, 2)
     at = tree.starts[-2] + rng.integers(0, 9, 30)
-    stats = sum_up(tree, sums(family, at, tree.size, rng.integers(0, 3, 30), None))
-    after = weigh(prior(tree, 0.6), family.log_evidence(stats))
+    stats = sum_over_subtrees(
+        tree, sufficient_statistics(family, at, tree.size, rng.integers(0, 3, 30), None)
+    )
+    after = update_posterior(prior_over_prunings(tree, 0.6), family.log_evidence(stats))
     share = family.mean(family.posterior(stats))
-    row, node, weight = stops(after, at)
+    row, node, weight = stopping_weights(after, at)
     mixed = np.stack([np.bincount(row, weight * share[node, c], 30) for c in range(3)], axis=1)
-    assert np.allclose(mixed, average(after, share)[at]) and np.allclose(
+    assert np.allclose(mixed, average_over_prunings(after, share)[at]) and np.allclose(
         np.bincount(row, weight), 1
     )
 
@@ -210,7 +221,10 @@ def test_log_evidence_of_a_million_rows_is_finite():
     family = BetaBernoulli()
     at = tree.starts[-2] + rng.integers(0, 32, 10**6)
     y = rng.integers(0, 2, 10**6)
-    after = weigh(
-        prior(tree, 0.5), family.log_evidence(sum_up(tree, sums(family, at, tree.size, y, None)))
+    after = update_posterior(
+        prior_over_prunings(tree, 0.5),
+        family.log_evidence(
+            sum_over_subtrees(tree, sufficient_statistics(family, at, tree.size, y, None))
+        ),
     )
     assert np.all(np.isfinite(after.log_q)) and -(10**6) < after.log_q[0] < -6 * 10**5

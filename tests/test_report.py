@@ -114,7 +114,7 @@ def test_number_intervals_are_those_of_a_plain_bootstrap():
     rng = np.random.default_rng(1)
     y = rng.normal(size=150)
     said = 0.7 * y + rng.standard_t(4, 150)
-    value, low, high = reports.number_intervals(y, said, 0.9, 0)
+    value, low, high = reports.regression_intervals(y, said, 0.9, 0)
 
     def measures(y, said):
         e = said - y
@@ -126,25 +126,25 @@ def test_number_intervals_are_those_of_a_plain_bootstrap():
     assert np.abs(np.array([low, high]) - slow).max(axis=0) == pytest.approx(
         0, abs=0.1 * np.ptp(slow, axis=0).max()
     )
-    again = reports.number_intervals(y, said, 0.9, 0)
+    again = reports.regression_intervals(y, said, 0.9, 0)
     assert np.array_equal(again[1], low) and np.array_equal(again[2], high)
 
 
 def test_rows_of_the_fit_are_known_again(labels, tree):
     X, _ = labels
     Z = X.to_numpy()
-    assert reports.are_seen(tree.rules_, Z) is True
-    assert reports.are_seen(tree.rules_, Z[::-1]) is True
-    assert reports.are_seen(tree.rules_, Z[:-1]) is False
-    assert reports.are_seen(tree.tree_.rules(), Z) is None
+    assert reports.is_training_table(tree.rules_, Z) is True
+    assert reports.is_training_table(tree.rules_, Z[::-1]) is True
+    assert reports.is_training_table(tree.rules_, Z[:-1]) is False
+    assert reports.is_training_table(tree.tree_.rules(), Z) is None
 
 
 def test_findings_are_the_errors(labels, tree):
     X, y = labels
-    found = reports.measured(tree, tree.rules_, X, y, None, None, None, 0.95, 0)
-    wrong, base = found.findings
+    found = reports.evaluate_model(tree, tree.rules_, X, y, None, None, None, 0.95, 0)
+    wrong, base = found.estimates
     assert wrong.value == np.mean(tree.predict(X) != y) and wrong.rows == "178 rows of the fit"
-    assert base.value == 1 - y.value_counts().iloc[0] / len(y) and "white" in base.what
+    assert base.value == 1 - y.value_counts().iloc[0] / len(y) and "white" in base.metric
     assert len(found.notes) == 1 and "are those of the fit" in found.notes[0]
     assert sum(n for _, n, _ in found.by_class) == len(y)
     for label, n, share in found.by_class:
@@ -156,33 +156,33 @@ def test_findings_are_the_errors(labels, tree):
 def test_unknown_labels_count_as_wrong(labels, tree):
     X, y = labels
     other = y.where(np.arange(len(y)) > 9, "green")
-    found = reports.measured(tree, tree.rules_, X, other, None, None, None, 0.95, 0).findings
+    found = reports.evaluate_model(tree, tree.rules_, X, other, None, None, None, 0.95, 0).estimates
     assert found[0].value == np.mean(tree.predict(X) != other)
 
 
 def test_held_out_and_cross_fitted(numbers):
     X, y = numbers
     model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X[:150], y[:150])
-    found = reports.measured(
+    found = reports.evaluate_model(
         model, model.rules_, X[:150], y[:150], (X[150:], y[150:]), None, None, 0.95, 0
     )
-    assert not found.notes and {f.rows for f in found.findings} == {
+    assert not found.notes and {f.rows for f in found.estimates} == {
         "150 rows of the fit",
         "50 rows held out",
     }
-    assert found.findings[0].rows == "50 rows held out"
-    assert found.findings[0].value == pytest.approx(
+    assert found.estimates[0].rows == "50 rows held out"
+    assert found.estimates[0].value == pytest.approx(
         np.sqrt(np.mean((model.predict(X[150:]) - y[150:]) ** 2))
     )
-    same = reports.measured(
+    same = reports.evaluate_model(
         model, model.rules_, X[:150], y[:150], (X[:150], y[:150]), None, None, 0.95, 0
     )
     assert "look like the same table" in same.notes[0]
-    crossed = reports.measured(model, model.rules_, X[:150], y[:150], None, 3, None, 0.95, 0)
-    assert crossed.findings[0].rows == "150 rows, cross-fitted in 3 parts"
+    crossed = reports.evaluate_model(model, model.rules_, X[:150], y[:150], None, 3, None, 0.95, 0)
+    assert crossed.estimates[0].rows == "150 rows, cross-fitted in 3 parts"
     assert (
-        crossed.findings[0].value
-        != [f for f in crossed.findings if f.rows == "150 rows of the fit"][0].value
+        crossed.estimates[0].value
+        != [f for f in crossed.estimates if f.rows == "150 rows of the fit"][0].value
     )
     assert not crossed.notes
 
@@ -191,21 +191,23 @@ def test_fidelity_is_that_of_the_rules(numbers):
     X, y = numbers
     forest = RandomForestRegressor(20, random_state=0).fit(X, y)
     proxy = ProxyTreeRegressor(as_reference(forest), max_leaves=4, random_state=0).fit(X)
-    found = reports.measured(proxy, proxy.rules_, X, None, None, None, None, 0.95, 0).findings
+    found = reports.evaluate_model(
+        proxy, proxy.rules_, X, None, None, None, None, 0.95, 0
+    ).estimates
     assert (
         len(found) == 1
         and found[0].value == pytest.approx(proxy.fidelity_)
-        and "reference" in found[0].what
+        and "reference" in found[0].metric
     )
     for reference in (forest, forest.predict):
-        found = reports.measured(
+        found = reports.evaluate_model(
             proxy.tree_, proxy.rules_, X, None, None, None, reference, 0.95, 0
-        ).findings
+        ).estimates
         assert found[0].value == pytest.approx(proxy.fidelity_)
-    notes = reports.measured(proxy, proxy.rules_, X, y, None, 3, None, 0.95, 0).notes
+    notes = reports.evaluate_model(proxy, proxy.rules_, X, y, None, 3, None, 0.95, 0).notes
     assert "cross-fitted are only the rules" in notes[0]
     refit = ProxyTreeRegressor(forest, max_leaves=4, random_state=0).fit(X, y)
-    assert not reports.measured(
+    assert not reports.evaluate_model(
         refit, refit.rules_, X, y, None, 3, None, 0.95, 0
     ).notes  # a clone is fitted anew
 
@@ -214,10 +216,10 @@ def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
     X, y = numbers
     draws = np.random.default_rng(0).normal(y.to_numpy(), 10, (5, len(y)))
     proxy = ProxyTreeRegressor(draws, max_leaves=3, random_state=0).fit(X)
-    found = reports.measured(
+    found = reports.evaluate_model(
         proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, None, 0.95, 0
-    ).findings
-    assert [f.rows for f in found if f.what.startswith("agreement")] == ["200 rows of the fit"]
+    ).estimates
+    assert [f.rows for f in found if f.metric.startswith("agreement")] == ["200 rows of the fit"]
     with pytest.raises(ValueError, match="cv must be None for a proxy of draws"):
         report(proxy, X, y, cv=3)
 
@@ -229,15 +231,15 @@ def test_a_summary_counts_every_known_row():
         (rng.integers(0, 5, 300), "whole numbers"),
     ):
         values = np.where(rng.random(300) < 0.1, np.nan, values)
-        found = reports.summary_of("x", values)
+        found = reports.summarize_column("x", values)
         assert (
             found.kind == kind
             and sum(found.counts) + found.gaps == 300
             and found.gaps == np.isnan(values).sum()
         )
-    assert reports.summary_of("x", np.full(4, np.nan)).kind == "empty"
-    assert reports.summary_of("x", np.full(4, 2.5)).said == "always 2.5"
-    assert sum(reports.summary_of("x", np.r_[np.zeros(999), 0.5]).counts) == 1000
+    assert reports.summarize_column("x", np.full(4, np.nan)).kind == "empty"
+    assert reports.summarize_column("x", np.full(4, 2.5)).said == "always 2.5"
+    assert sum(reports.summarize_column("x", np.r_[np.zeros(999), 0.5]).counts) == 1000
 
 
 # Every model has its page

@@ -28,9 +28,9 @@ from fabinterp.rules.core import (
     Tree,
     decode,
     encode,
-    merge,
+    merge_conditions,
     read_columns,
-    shortest,
+    shortest_number,
 )
 
 inf = math.inf
@@ -204,7 +204,11 @@ def test_numbers_are_the_same_through_every_door(rules, seed):
     assert one_by_one(RuleSet.from_json(rules.to_json()), X) == expected
     assert by_python(rules, X) == expected
     assert by_sql(rules, X)[0] == expected
-    kept = [(merge(r.conditions), r.leaf) for r in rules.rules if merge(r.conditions) is not None]
+    kept = [
+        (merge_conditions(r.conditions), r.leaf)
+        for r in rules.rules
+        if merge_conditions(r.conditions) is not None
+    ]
     stop = next((k + 1 for k, (c, _) in enumerate(kept) if not c), len(kept))
     if stop:
         assert one_by_one(RuleSet(tuple(Rule(*k) for k in kept[:stop]), COLUMNS), X) == expected
@@ -760,9 +764,9 @@ def test_straight_curves_read_aloud_are_those_that_predict(places, data, seed):
 
 
 def test_breaks_are_printed_apart():
-    assert R.told_apart((2011.31, 2011.32, 2040.0)) == ["2011.31", "2011.32", "2040"]
+    assert R.format_distinct((2011.31, 2011.32, 2040.0)) == ["2011.31", "2011.32", "2040"]
     b = np.nextafter(0.1, 1)
-    assert [float(t) for t in R.told_apart((0.1, b))] == [0.1, b]
+    assert [float(t) for t in R.format_distinct((0.1, b))] == [0.1, b]
 
 
 def test_json_from_before_there_were_curves():
@@ -917,13 +921,13 @@ def test_text_reads_as_it_should():
 @given(st.lists(st.tuples(splits(), st.booleans()), max_size=7).map(tuple), SEEDS, st.booleans())
 def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
     Z = encode(random_table(seed), COLUMNS)
-    merged = merge(conditions, COLUMNS if known else None)
-    held = R.satisfied(conditions, Z)
+    merged = merge_conditions(conditions, COLUMNS if known else None)
+    held = R.match_conditions(conditions, Z)
     if merged is None:
         assert not held.any()
         return
-    assert (R.satisfied(merged, Z) == held).all()
-    assert merge(merged, COLUMNS if known else None) == merged
+    assert (R.match_conditions(merged, Z) == held).all()
+    assert merge_conditions(merged, COLUMNS if known else None) == merged
     directions = [(s.features, s.coef) for s, _ in conditions]
     assert len(merged) <= 2 * len(set(directions))
 
@@ -931,17 +935,22 @@ def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
 def test_an_empty_region_is_flagged():
     over = (Split((0,), 5.0), True)
     under = (Split((0,), 5.0), False)
-    assert merge((over, under)) is None
+    assert merge_conditions((over, under)) is None
     gap = Split((0,), 5.0, missing=True)
-    assert merge(((gap, True), (Split((0,), 5.0), False))) == (
+    assert merge_conditions(((gap, True), (Split((0,), 5.0), False))) == (
         (Split((0,), inf, missing=True), True),
     )
     assert (
-        merge(((Split((2,), categories=(0,)), True), (Split((2,), categories=(1,)), True))) is None
+        merge_conditions(
+            ((Split((2,), categories=(0,)), True), (Split((2,), categories=(1,)), True))
+        )
+        is None
     )
     every = Split((2,), categories=(0, 1, 2, 3, 4))
-    assert merge(((every, False), (Split((2,), inf, missing=True), False)), COLUMNS) is None
-    assert merge(()) == ()
+    assert (
+        merge_conditions(((every, False), (Split((2,), inf, missing=True), False)), COLUMNS) is None
+    )
+    assert merge_conditions(()) == ()
     assert RuleSet((Rule((over, under), Leaf(1.0)),), COLUMNS).apply(np.zeros((2, 4))).tolist() == [
         -1,
         -1,
@@ -1012,7 +1021,7 @@ def test_shortest_lies_in_its_interval(a, b):
     if a != b:
         low = min(a, b)
         high = max(a, b)
-        found = shortest(low, high)
+        found = shortest_number(low, high)
         assert (
             low <= found < high
             and digits_of(found) <= digits_of(low)
@@ -1024,7 +1033,7 @@ def test_shortest_lies_in_its_interval(a, b):
 @given(st.integers(-999, 999), st.integers(1, 999), st.integers(-4, 4))
 def test_shortest_has_the_fewest_digits(low, gap, exponent):
     low, high = float(f"{low}e{exponent}"), float(f"{low + gap}e{exponent}")
-    found = shortest(low, high)
+    found = shortest_number(low, high)
     fewer = [
         float(f"{sign}{m}e{e}")
         for k in [digits_of(found) - 1]
@@ -1038,12 +1047,13 @@ def test_shortest_has_the_fewest_digits(low, gap, exponent):
 
 def test_shortest_examples_and_errors():
     found = [
-        shortest(*ends) for ends in [(0.13, 0.78), (-3, 8), (0, 5), (99, 101), (1, 2), (-2, -1)]
+        shortest_number(*ends)
+        for ends in [(0.13, 0.78), (-3, 8), (0, 5), (99, 101), (1, 2), (-2, -1)]
     ]
     assert found == [0.5, 0.0, 0.0, 100.0, 1.0, -2.0]
     for low, high in [(1.0, 1.0), (2.0, 1.0), (-inf, 1.0), (nan, 1.0)]:
         with pytest.raises(ValueError, match="low must be less than high"):
-            shortest(low, high)
+            shortest_number(low, high)
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -1295,7 +1305,7 @@ def test_columns_of_every_dtype():
         if labels
         for label in labels
     )
-    assert Columns(**json.loads(json.dumps(R.plain_out(columns)))).names == columns.names
+    assert Columns(**json.loads(json.dumps(R.parts_to_json(columns)))).names == columns.names
 
 
 @examples(50)

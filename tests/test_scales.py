@@ -22,16 +22,23 @@ from fabinterp import (
     explain_local,
 )
 from fabinterp.rules.core import Leaf, Rule, RuleSet, read_columns
-from fabinterp.rows.tables import LARGEST, LEAST, check_span, fitted_at_scale, scale_of, spread_of
+from fabinterp.rows.tables import (
+    LARGEST,
+    LEAST,
+    check_span,
+    fit_at_unit_scale,
+    power_of_two_scale,
+    centre_and_spread,
+)
 
-QUICK = dict(n_init=1, max_components=3, max_rules=5, n_shakes=5, random_state=0)
+QUICK = dict(n_init=1, max_components=3, max_rules=5, n_perturbations=5, random_state=0)
 FOREST = RandomForestRegressor(8, max_depth=4, random_state=0)
 LARGE_LEAVES = DecisionTreeRegressor(min_samples_leaf=9, random_state=0)
 REGRESSORS = {
     "mixture": lambda: RuleMixtureRegressor(**QUICK),
     "mixture of a forest": lambda: RuleMixtureRegressor(FOREST, **QUICK),
     "mixture, target ensemble": lambda: RuleMixtureRegressor(FOREST, target="ensemble", **QUICK),
-    "pieces": lambda: PiecewiseLinearRegressor(max_depth=2, n_shakes=3, random_state=0),
+    "pieces": lambda: PiecewiseLinearRegressor(max_depth=2, n_perturbations=3, random_state=0),
     "pieces by EM": lambda: PiecewiseLinearRegressor(2, search="em", max_iter=20, random_state=0),
     "oblique": lambda: ObliqueAdditiveRegressor(max_depth=2, random_state=0),
     "oblique by EM": lambda: ObliqueAdditiveRegressor(1, search="em", max_iter=10, random_state=0),
@@ -318,11 +325,11 @@ def test_scale_is_a_power_of_two_and_goes_with_y(k, seed):
     y = rng.normal(size=20) * 10.0 ** rng.integers(-3, 4)
     w = rng.integers(0, 3, 20).astype(float)
     w[0] = 1.0
-    scale = scale_of(y, w)
-    assert np.frexp(scale)[0] == 0.5 and scale_of(2.0**k * y, w) == 2.0**k * scale
-    spread = spread_of(y[w > 0], w[w > 0])[1]
+    scale = power_of_two_scale(y, w)
+    assert np.frexp(scale)[0] == 0.5 and power_of_two_scale(2.0**k * y, w) == 2.0**k * scale
+    spread = centre_and_spread(y[w > 0], w[w > 0])[1]
     assert 1 <= (spread or np.abs(y[w > 0]).max()) / scale < 2
-    assert scale_of(np.append(y, 1e300), np.append(w, 0.0)) == scale
+    assert power_of_two_scale(np.append(y, 1e300), np.append(w, 0.0)) == scale
 
 
 @given(low=st.floats(-1e300, 1e300), high=st.floats(-1e300, 1e300))
@@ -342,7 +349,7 @@ def test_scale_of_a_constant_keeps_its_rounding_pure():
     X = np.arange(9.0)[:, None]
     for size in (1e-100, 1.0, 1e100):
         y = size * np.array([0.1 + 0.2, *[0.3] * 8])
-        assert fitted_at_scale(DecisionTreeRegressor(), X, y).get_n_leaves() == 1
+        assert fit_at_unit_scale(DecisionTreeRegressor(), X, y).get_n_leaves() == 1
 
 
 @pytest.mark.parametrize(
@@ -361,4 +368,4 @@ def test_answers_of_ordinary_targets_do_not_change(model):
     X, y = table()
     for factor in (1.0, 100.0):
         plain = model.fit(X, factor * y).predict(X)
-        np.testing.assert_array_equal(fitted_at_scale(model, X, factor * y).predict(X), plain)
+        np.testing.assert_array_equal(fit_at_unit_scale(model, X, factor * y).predict(X), plain)

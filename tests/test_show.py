@@ -28,9 +28,9 @@ from fabinterp.rules.core import (
     Split,
     extents,
     read_columns,
-    width,
+    display_width,
 )
-from fabinterp.show.rule_plots import arrange, plot_regions, plot_rules, plot_terms
+from fabinterp.show.rule_plots import layout_rules, plot_regions, plot_rules, plot_terms
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def plain_columns(d, missing=False):
 def test_one_bar_per_condition_and_the_bar_is_the_interval():
     rules, X, _ = iris_rules()
     ax = plot_rules(rules, X)
-    layout = arrange(rules, 6.4)
+    layout = layout_rules(rules, 6.4)
     assert len(patches(ax, r"rule\d+:\d+")) == rules.n_conditions
     for r, rule in enumerate(rules.rules):
         for e in extents(rule.conditions, rules.columns):
@@ -167,7 +167,7 @@ def test_oblique_conditions_and_many_labels_are_said_in_words():
     ax = plot_rules(rules)
     said = " ".join(t.get_text() for t in texts(ax, "rule0:words"))
     assert said == "1.5·a - 2·b > 3 and many ∈ {v1, v2}"
-    assert not patches(ax, ".*") and not arrange(rules).features
+    assert not patches(ax, ".*") and not layout_rules(rules).features
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
@@ -190,7 +190,7 @@ def test_sixty_hostile_features_stay_in_their_place(inches):
     rules = RuleSet((*rules, Rule((), Leaf(0.5))), columns)
     ax = plot_rules(rules, width=inches)
     ax.figure.canvas.draw()
-    layout = arrange(rules, inches)
+    layout = layout_rules(rules, inches)
     assert 1 <= len(layout.features) <= 6
     # every condition is shown once, as a bar or in words
     bars = len(patches(ax, r"rule\d+:\d+"))
@@ -243,15 +243,17 @@ def test_names_in_any_script_are_drawn_as_they_are(inches):
 
 def test_what_was_cut_may_be_cut_again():
     for text in ("אמת", "a\nb", "n" * 40, "אמת and more"):
-        assert show.cut(show.cut(text, 20), 20) == show.cut(text, 20)
-        assert show.cut(show.plain(text), 20).replace("\\\\", "\\") == show.cut(text, 20)
+        assert show.truncate_text(show.truncate_text(text, 20), 20) == show.truncate_text(text, 20)
+        assert show.truncate_text(show.plain(text), 20).replace("\\\\", "\\") == show.truncate_text(
+            text, 20
+        )
 
 
 def test_text_does_not_overlap_between_rows():
     rules, X, _ = iris_rules()
     ax = plot_rules(rules, X, width=3)
     ax.figure.canvas.draw()
-    layout = arrange(rules, 3)
+    layout = layout_rules(rules, 3)
     for r in range(len(rules.rules)):
         top, bottom = (ax.transData.transform((0, y))[1] for y in layout.tops[r : r + 2])
         for text in texts(ax, f"rule{r}(:.*)?"):
@@ -264,7 +266,7 @@ def test_an_axes_of_ones_own_and_the_returned_one():
     _, own = plt.subplots(figsize=(5, 5))
     assert plot_rules(rules, X, own) is own
     ax = plot_rules(rules, X, width=4)
-    assert np.allclose(ax.figure.get_size_inches(), (4, arrange(rules, 4).height))
+    assert np.allclose(ax.figure.get_size_inches(), (4, layout_rules(rules, 4).height))
     assert ax.get_xlim() == (0, 4)
 
 
@@ -272,18 +274,18 @@ def test_who_may_be_shown():
     class Fitted:
         rules_ = iris_rules()[0]
 
-    assert show.ruleset_of(Fitted()) is Fitted.rules_
+    assert show.as_ruleset(Fitted()) is Fitted.rules_
     data = load_iris()
     tree = read_ensemble(DecisionTreeClassifier(max_depth=2).fit(data.data, data.target)).trees[0]
-    assert show.ruleset_of(tree) == tree.rules()
+    assert show.as_ruleset(tree) == tree.rules()
     with pytest.raises(TypeError, match="rules must be a RuleSet .* got DecisionTreeClassifier"):
         plot_rules(DecisionTreeClassifier())
 
 
 @given(st.text(max_size=60), st.integers(3, 40))
 def test_cut_fits(text, most):
-    assert width(show.cut(text, most)) <= most
-    assert "\n" not in show.cut(text, most)
+    assert display_width(show.truncate_text(text, most)) <= most
+    assert "\n" not in show.truncate_text(text, most)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.booleans())
@@ -291,7 +293,7 @@ def test_a_scale_holds_every_threshold_and_value(cuts, with_data):
     rules = tuple(Rule(conditions(b, inf), Leaf(1.0)) for b in cuts)
     rules = RuleSet((*rules, Rule((), Leaf(0.0))), plain_columns(1))
     X = np.array([[-3.0], [np.nan], [7.0]]) if with_data else None
-    low, high = show.scale(rules, 0, X)
+    low, high = show.feature_limits(rules, 0, X)
     assert low < high and all(low <= b <= high for b in cuts)
     assert not with_data or (low <= -3 and high >= 7)
     for rule in rules.rules[:-1]:
@@ -302,7 +304,7 @@ def test_a_scale_holds_every_threshold_and_value(cuts, with_data):
 
 def test_many_classes_keep_apart():
     rules = RuleSet((Rule((), Leaf(tuple(np.eye(15)[3]))),), plain_columns(2), tuple(range(15)))
-    assert len({tuple(show.paint(c, 15)) for c in range(15)}) == 15
+    assert len({tuple(show.value_colours(c, 15)) for c in range(15)}) == 15
     plot_regions(rules, np.random.default_rng(0).random((20, 2)))
 
 
@@ -332,8 +334,8 @@ def test_colours_and_outlines_are_exact(rules):
     rng = np.random.default_rng(0)
     X = np.vstack([[0, 0], [1, 1], rng.random((300, 2))])
     ends = [(0.0, 1.0)] * 2
-    across, up = (show.edges(rules, f, end) for f, end in enumerate(ends))
-    cells = rules.apply(show.grid(rules, (0, 1), across, up, np.zeros(2))).reshape(
+    across, up = (show.cell_edges(rules, f, end) for f, end in enumerate(ends))
+    cells = rules.apply(show.cell_centres(rules, (0, 1), across, up, np.zeros(2))).reshape(
         len(up) - 1, len(across) - 1
     )
     place = tuple(
@@ -342,9 +344,9 @@ def test_colours_and_outlines_are_exact(rules):
     assert (cells[place] == rules.apply(X)).all()
     ax = plot_regions(rules, X)
     mesh = next(c for c in ax.collections if c.get_gid() == "answers")
-    span = show.answer_span(rules)
+    span = show.prediction_range(rules)
     colours = np.asarray(mesh.get_array()).reshape(*cells.shape, 4)[place]
-    assert np.allclose(colours[:, :3], show.paint(rules.predict(X), None, span)[:, :3])
+    assert np.allclose(colours[:, :3], show.value_colours(rules.predict(X), None, span)[:, :3])
     visible = {int(t.get_text()) - 1 for t in ax.texts}
     assert visible == set(np.unique(cells))
     for r, rule in enumerate(rules.rules[:-1]):
@@ -367,8 +369,8 @@ def clip(sides, X):
 def test_a_number_stands_where_its_rule_answers():
     rules, X, y = iris_rules()
     ax = plot_regions(rules, X, y)
-    row = show.typical(X, rules.columns)
-    features = show.plane(rules, X)
+    row = show.median_row(X, rules.columns)
+    features = show.select_plane(rules, X)
     for text in ax.texts:
         row[list(features)] = text.get_position()
         assert rules.apply(row[None])[0] == int(text.get_text()) - 1
@@ -376,7 +378,7 @@ def test_a_number_stands_where_its_rule_answers():
 
 def test_rows_limits_names_and_cuts():
     rules, X, y = iris_rules()
-    f, g = show.plane(rules, X)
+    f, g = show.select_plane(rules, X)
     cuts = ensemble_thresholds(DecisionTreeClassifier(random_state=0).fit(X, y))
     ax = plot_regions(rules, X, y, cuts=cuts)
     for c in range(3):
@@ -436,10 +438,10 @@ def test_features_must_be_two(features):
 def test_the_plane_is_the_truest():
     data = load_breast_cancer()
     rules = tree_rules(data.data, data.target, 6)
-    answers = show.told(rules, data.data)
+    answers = show.predict_or_nan(rules, data.data)
     pair = show.best_plane(rules, data.data)
     best = show.plane_loss(rules, data.data, pair, answers)
-    pool = show.asked(rules)
+    pool = show.column_features(rules)
     assert all(
         show.plane_loss(rules, data.data, (f, g), answers) >= best
         for f in pool
@@ -501,16 +503,18 @@ def test_classes_by_equations():
             if "rows" in str(k.get_gid())
         ]
         assert sum(len(k.get_offsets()) for k in dots) == len(X)
-    assert np.array_equal(show.told(two, X), [two.classes.index(c) for c in two.predict(X)])
+    assert np.array_equal(
+        show.predict_or_nan(two, X), [two.classes.index(c) for c in two.predict(X)]
+    )
     grey, own = show.leaf_colours(two)
     assert len(set(grey[:3])) == 1 and len(set(own[:3])) == 3
 
 
 def cut_answer(rules):
     """The first answer as `plot_rules` at 12 inches has room for it."""
-    layout = arrange(rules, 12)
-    return show.cut(
-        show.answer_lines(rules.rules[0], rules)[0],
+    layout = layout_rules(rules, 12)
+    return show.truncate_text(
+        show.prediction_lines(rules.rules[0], rules)[0],
         int(int((12 - layout.answer) * show._LETTERS) / 1.12),
     )
 
@@ -602,7 +606,7 @@ def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight)
     if not any(np.any(v) for v in values) and not (slope and straight):
         return
     X = np.linspace([0.0] * d, [1.0] * d, 11)
-    constant, terms = show.terms_of(rules, 0, 0, X)
+    constant, terms = show.equation_terms(rules, 0, 0, X)
     ax = plot_terms(rules, X=X)
     u = show.places_of(terms)
     parts = np.array([term(u) for term in terms])
@@ -663,7 +667,7 @@ def test_lines_and_bands():
     )
     lines = {k.get_gid(): k for k in ax.lines if k.get_gid()}
     assert set(lines) == {"term0", "term2", "term3"}
-    terms = {term.feature: term for term in show.terms_of(rules, 0, 0, X)[1]}
+    terms = {term.feature: term for term in show.equation_terms(rules, 0, 0, X)[1]}
     for f, term in terms.items():
         u, v = lines[f"term{f}"].get_data()
         assert np.array_equal(v, term(u)) and u[0] == 0 and u[-1] == 1
@@ -754,7 +758,7 @@ def test_rules_and_regions_of_leaves_with_curves():
 
 def test_few_terms_are_drawn_and_the_others_counted():
     leaf = Leaf(0.0, curves=tuple(bent(j, [0, j + 1]) for j in range(12)))
-    ax = plot_terms(RuleSet((Rule((), leaf),), plain_columns(12)), most=3)
+    ax = plot_terms(RuleSet((Rule((), leaf),), plain_columns(12)), max_terms=3)
     assert {c.get_gid() for c in ax.collections} == {
         f"term{j}:{s}" for j in (9, 10, 11) for s in ("up", "down")
     }

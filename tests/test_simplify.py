@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.rows.bins import codes, incidence, merge_identical
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rows.blocks import in_memory
 from fabinterp.forests.ensembles import ensemble_thresholds
 from fabinterp.models.rule_mixture import (
@@ -40,11 +40,11 @@ from fabinterp.models.rule_mixture import (
     coverage,
     jitter,
     random_mixture,
-    short_cuts,
+    round_cuts,
     well_scaled,
 )
 
-QUICK = {"max_rules": 4, "n_init": 2, "n_shakes": 4, "max_iter": 30, "random_state": 0}
+QUICK = {"max_rules": 4, "n_init": 2, "n_perturbations": 4, "max_iter": 30, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
 
 
@@ -90,7 +90,7 @@ def test_rules_predict_what_predict_says(seed):
         y = labels[rng.integers(0, int(rng.integers(1, 4)), n)]
     w = rng.integers(0, 3, n).astype(float) if seed % 5 == 0 and n > 9 else None
     model = quick(
-        kind, small(kind, 3), n_init=1, n_shakes=2, max_rules=int(rng.integers(1, 6))
+        kind, small(kind, 3), n_init=1, n_perturbations=2, max_rules=int(rng.integers(1, 6))
     ).fit(X, y, w)
     new = mixed_frame(rng, 50) if framed else rng.normal(size=(50, X.shape[1])) * 3
     for rows in (X, new):
@@ -138,14 +138,14 @@ def test_log_joint_against_every_bit_written_out():
     Z[rng.random(Z.shape) < 0.2] = np.nan
     bins = merge_identical(Z, [np.sort(rng.random(5)) for _ in range(3)])
     model = random_mixture(bins, y, w, 3, 0, rng)
-    S = incidence(codes(Z, bins), bins)
+    S = incidence(bin_codes(Z, bins), bins)
     log = np.log(model.weights) + model.expert.log_lik(y)
     for j, cuts in enumerate(bins.thresholds):
-        eta = model.eta[:, bins.statements(j)]
+        eta = model.eta[:, bins.bit_slice(j)]
         gap = np.isnan(Z[:, j])
         bits = (Z[:, [j]] > cuts)[:, None]
         told = (bins.counts[j] * np.log(np.where(bits, eta, 1 - eta))).sum(axis=2)
-        lacking = model.eta[:, bins.statements(j).stop]
+        lacking = model.eta[:, bins.bit_slice(j).stop]
         log = log + np.where(gap[:, None], np.log(lacking), told + np.log(1 - lacking))
     assert np.allclose(model.log_joint(S, y), log, rtol=1e-12)
 
@@ -463,7 +463,7 @@ def test_target_ensemble_answers_what_the_ensemble_says():
 
 def test_verbose_tells(capsys):
     X, y, _ = table()
-    quick("classes", small("classes"), verbose=2, n_shakes=100).fit(X, y)
+    quick("classes", small("classes"), verbose=2, n_perturbations=100).fit(X, y)
     said = capsys.readouterr().out
     assert "restart 1/2" in said and "components" in said and "list search: 100 shakes" in said
     quick("classes", small("classes")).fit(X, y)
@@ -510,13 +510,13 @@ def test_names_of_a_frame_reach_rules_and_ensemble():
         ("max_components", 0),
         ("n_init", 0),
         ("max_iter", 0),
-        ("n_shakes", -1),
+        ("n_perturbations", -1),
         ("penalty", -0.1),
         ("penalty", np.nan),
         ("penalty", np.inf),
         ("tol", -1),
-        ("min_mass", -1e-9),
-        ("min_mass", 1.0),
+        ("min_weight_fraction", -1e-9),
+        ("min_weight_fraction", 1.0),
         ("select", "bic"),
         ("select", None),
         ("target", "y"),
@@ -580,7 +580,7 @@ def test_short_cuts_keep_every_row(seed):
         X, ensemble_thresholds(RandomForestRegressor(2, random_state=0).fit(X, rng.normal(size=40)))
     )
     for x, cuts, said in zip(
-        X.T, bins.thresholds, short_cuts(in_memory((X,)), range(X.shape[1]), bins)
+        X.T, bins.thresholds, round_cuts(in_memory((X,)), range(X.shape[1]), bins)
     ):
         assert np.array_equal(x[:, None] > cuts, x[:, None] > np.array(said).reshape(-1))
 

@@ -13,9 +13,9 @@ import pytest
 from scipy.special import logsumexp, xlogy
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.rows.bins import codes, incidence, merge_identical
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.fab.engine import MIN_MASS, fab
+from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, fab
 from fabinterp.rules.core import read_columns
 from fabinterp.models.rule_mixture import random_mixture
 
@@ -37,7 +37,9 @@ def log_f(bits, y, alpha, eta, gamma):
     )
 
 
-def dense_fab(bits, y, alpha, eta, gamma, delta=MIN_MASS, max_iter=200, tol=1e-5, inner_tol=1e-7):
+def dense_fab(
+    bits, y, alpha, eta, gamma, delta=MIN_WEIGHT_FRACTION, max_iter=200, tol=1e-5, inner_tol=1e-7
+):
     """Algorithm 1 on bits (N, L) and one-hot y (N, C), from drawn parameters; `(bound, K, number of steps)`.
 
     Tolerances, the floor of probabilities and the normalised responsibilities after a removal are
@@ -88,8 +90,8 @@ def case(n, n_trees):
     times = bins.multiplicity.astype(int)
     raw = [(m.weights, np.repeat(m.eta, times, axis=1), m.expert.prob) for m in starts]
     bits = np.hstack([X[:, [j]] > cuts for j, cuts in enumerate(thresholds)]).astype(float)
-    assert bits.shape[1] == bins.n_statements > len(times)
-    return bits, y, raw, incidence(codes(X, bins), bins), starts
+    assert bits.shape[1] == bins.n_bits > len(times)
+    return bits, y, raw, incidence(bin_codes(X, bins), bins), starts
 
 
 def by_look_up(S, y, starts):

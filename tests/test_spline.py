@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 from shared.effort import examples
 
-from fabinterp.fab.spline import _differences, _raw_splines, basis_of, effective_df, gcv
+from fabinterp.fab.spline import _differences, _raw_splines, fit_basis, effective_df, gcv
 
 seeds = st.integers(0, 2**32 - 1)
 KINDS = ("normal", "ties", "two", "constant", "huge", "tiny", "far", "heavy", "few", "empty")
@@ -49,7 +49,7 @@ def feature(rng, kind, n=None, gaps=None):
 
 def piecewise(basis, beta, x):
     """What `pieces` say of x, read as a stranger would read them, a row at a time."""
-    coef, missing = basis.pieces(beta)
+    coef, missing = basis.polynomials(beta)
     answers = []
     for value in x:
         if np.isnan(value):
@@ -85,7 +85,7 @@ def raw(basis, cyclic=False):
 def test_columns_have_mean_zero_and_are_orthonormal_in_the_weights(seed, kind, options):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     columns = basis.design(x)
     assert columns.shape == (len(x), basis.n_columns) and columns.dtype == float
     assert np.abs(w @ columns / w.sum()).max(initial=0) < 1e-6
@@ -98,11 +98,11 @@ def test_columns_have_mean_zero_and_are_orthonormal_in_the_weights(seed, kind, o
 def test_columns_are_as_many_as_the_rows_can_tell_apart(seed, kind, options):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     seen = x[w > 0]
     values = np.unique(seen[~np.isnan(seen)])
     gaps = np.isnan(seen).any() and not np.isnan(seen).all()
-    assert basis.has_gaps == gaps
+    assert basis.has_missing_column == gaps
     smooth = basis.n_columns - gaps
     assert (
         smooth <= max(len(values) - 1, 0) and smooth <= options["n_knots"] + options["degree"] - 2
@@ -121,9 +121,9 @@ def test_columns_are_as_many_as_the_rows_can_tell_apart(seed, kind, options):
 def test_a_rich_feature_has_all_columns(kind):
     x, _ = feature(np.random.default_rng(0), kind, 500, gaps=False)
     for knots in ("uniform", "quantile"):
-        assert basis_of(x, knots=knots).n_columns == 7  # 5 intervals + degree 3, less the constant
+        assert fit_basis(x, knots=knots).n_columns == 7  # 5 intervals + degree 3, less the constant
     x[3] = np.nan
-    assert basis_of(x).n_columns == 8
+    assert fit_basis(x).n_columns == 8
 
 
 @examples(200)
@@ -155,7 +155,7 @@ def test_columns_span_constant_and_splines(seed, kind, options):
     """On the training rows: every raw spline is a combination of the constant and the columns."""
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind, gaps=False)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     x = x[(w > 0) & ~np.isnan(x)]
     columns = np.column_stack([np.ones(len(x)), basis.design(x)])
     if len(x):
@@ -175,7 +175,7 @@ def test_columns_span_constant_and_splines(seed, kind, options):
 def test_pieces_say_what_the_design_does(seed, kind, options, n_outputs):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     beta = rng.normal(size=basis.n_columns if n_outputs is None else (basis.n_columns, n_outputs))
     at = places(basis, x, rng)
     said = piecewise(basis, beta, at)
@@ -191,7 +191,7 @@ def test_pieces_say_what_the_design_does(seed, kind, options, n_outputs):
 def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     left, right = basis.breaks[[0, -1]]
     ends = basis.design(np.array([left, right]))
     wide = right - left
@@ -199,7 +199,7 @@ def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
     assert np.array_equal(outside, ends[[0, 0, 1, 1]])
     missing = basis.design(np.array([np.nan]))[0]
     assert np.array_equal(missing, basis.missing) and np.all(
-        missing[: basis.n_columns - basis.has_gaps] == 0
+        missing[: basis.n_columns - basis.has_missing_column] == 0
     )
     assert basis.design(np.zeros(0)).shape == (0, basis.n_columns)
 
@@ -209,7 +209,7 @@ def test_outside_is_as_at_the_end_and_missing_is_the_mean(seed, kind, options):
 def test_the_curve_has_no_seams(seed, options):
     """Value and degree − 1 derivatives meet at the breaks."""
     rng = np.random.default_rng(seed)
-    basis = basis_of(rng.normal(size=50), **options)
+    basis = fit_basis(rng.normal(size=50), **options)
     coef = basis.powers
     for order in range(options["degree"]):
         width = np.diff(basis.breaks)[:, None] ** order
@@ -222,7 +222,7 @@ def test_the_curve_has_no_seams(seed, options):
 
 def test_a_missing_column_separates_the_missing():
     x = np.array([0.0, 1, 2, 3, np.nan, np.nan, 4, 5])
-    basis = basis_of(x)
+    basis = fit_basis(x)
     columns = basis.design(x)
     values = columns[:, -1]
     assert np.ptp(values[np.isnan(x)]) == 0 and np.ptp(values[~np.isnan(x)]) < 1e-14
@@ -240,7 +240,7 @@ def test_a_missing_column_separates_the_missing():
 def test_penalty_is_the_squared_second_difference(seed, kind, options):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind, gaps=False)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     beta = rng.normal(size=basis.n_columns)
     _, differences = raw(basis)
     bend = np.sum((differences @ basis.T @ beta) ** 2)
@@ -287,7 +287,7 @@ def test_uneven_differences_are_distances_from_the_chord(seed, m, degree, cyclic
 def test_lines_are_splines_and_free_on_any_knots(seed, options):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, "heavy", 60, gaps=False)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     mean = w @ x / w.sum()
     line = (x - mean) / np.sqrt(w @ (x - mean) ** 2 / w.sum())
     assert np.allclose(basis.design(x)[w > 0, 0], line[w > 0], atol=1e-8)
@@ -296,7 +296,7 @@ def test_lines_are_splines_and_free_on_any_knots(seed, options):
 
 def test_degree_one_with_two_knots_is_the_linear_term():
     x = np.random.default_rng(0).normal(3, 5, 200)
-    basis = basis_of(x, n_knots=2, degree=1)
+    basis = fit_basis(x, n_knots=2, degree=1)
     assert basis.n_columns == 1 and np.array_equal(basis.penalty, [0])
     assert np.allclose(basis.design(x)[:, 0], (x - x.mean()) / x.std(), atol=1e-12)
     assert np.array_equal(basis.breaks, [x.min(), x.max()])
@@ -308,7 +308,7 @@ def test_what_the_rows_cannot_see_is_as_smooth_as_possible(seed, options):
     """No other coefficients with the same values on the rows have smaller differences."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 30, int(rng.integers(2, 6))).astype(float)
-    basis = basis_of(x, **options)
+    basis = fit_basis(x, **options)
     if len(np.unique(x)) < 2:
         return
     powers, differences = raw(basis)
@@ -335,15 +335,15 @@ def test_weights_are_repeated_rows(seed, options, gaps):
     x[rng.random(60) < 0.2 * gaps] = np.nan
     w = rng.integers(0, 4, 60)
     w[:3] = 1
-    weighted = basis_of(x, w, **options)
-    repeated = basis_of(np.repeat(x, w), **options)
+    weighted = fit_basis(x, w, **options)
+    repeated = fit_basis(np.repeat(x, w), **options)
     assert (
         np.array_equal(weighted.breaks, repeated.breaks)
         and weighted.n_columns == repeated.n_columns
     )
     at = np.append(np.linspace(0, 10, 50), np.nan)
     assert np.allclose(kernel(weighted, at), kernel(repeated, at), atol=1e-7)
-    scaled = basis_of(x, 1e-5 * w, **options)
+    scaled = fit_basis(x, 1e-5 * w, **options)
     assert np.allclose(kernel(weighted, at), kernel(scaled, at), atol=1e-7)
 
 
@@ -353,8 +353,8 @@ def test_units_do_not_matter(seed, options, scale, shift):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 256, 80) / 64
     at = np.linspace(0, 4, 60)
-    here = basis_of(x, **options)
-    there = basis_of(scale * (x + shift), **options)
+    here = fit_basis(x, **options)
+    there = fit_basis(scale * (x + shift), **options)
     assert here.n_columns == there.n_columns
     assert np.allclose(kernel(here, at), kernel(there, scale * (at + shift)), atol=1e-6)
 
@@ -365,8 +365,8 @@ def test_order_of_rows_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, "ties")
     order = rng.permutation(len(x))
-    one = basis_of(x, w)
-    other = basis_of(x[order], w[order])
+    one = fit_basis(x, w)
+    other = fit_basis(x[order], w[order])
     assert one.n_columns == other.n_columns and np.allclose(one.breaks, other.breaks)
     assert np.allclose(kernel(one, x), kernel(other, x), atol=1e-7)
 
@@ -379,7 +379,7 @@ def test_order_of_rows_does_not_matter(seed):
 def test_periodic_columns_wrap(seed, options, period, shift):
     rng = np.random.default_rng(seed)
     x = period * (rng.random(int(rng.integers(2, 60))) + shift)
-    basis = basis_of(x, period=period, **options)
+    basis = fit_basis(x, period=period, **options)
     left = basis.breaks[0]
     assert np.isclose(basis.breaks[-1] - left, period) and basis.period == period
     at = left + period * rng.random(20)
@@ -395,7 +395,7 @@ def test_periodic_columns_wrap(seed, options, period, shift):
     assert np.isclose(
         np.sum((differences @ basis.T @ beta) ** 2), basis.penalty @ beta**2, rtol=1e-6
     )
-    coef, _ = basis.pieces(beta)
+    coef, _ = basis.polynomials(beta)
     inside = _values(coef, basis.breaks, at)
     assert np.allclose(inside, basis.design(at) @ beta, atol=1e-9 * max(1, np.abs(coef).max()))
 
@@ -414,8 +414,8 @@ def test_it_does_not_matter_where_an_even_circle_is_cut(seed, turns):
     x = rng.random(60)
     at = np.linspace(0, 1, 40)
     shift = turns / 5
-    here = basis_of(x, period=1.0)
-    there = basis_of((x + shift) % 1, period=1.0)
+    here = fit_basis(x, period=1.0)
+    there = fit_basis((x + shift) % 1, period=1.0)
     assert np.allclose(kernel(here, at), kernel(there, at + shift), atol=1e-7)
 
 
@@ -426,7 +426,7 @@ def test_where_the_circle_is_cut():
     days = (3, 99, 7, 0)
     longitudes = (-179, 180, 360, -180)
     for low, high, period, left in (hours, evening, months, longitudes, days):
-        basis = basis_of(np.linspace(low, high, 50), period=period)
+        basis = fit_basis(np.linspace(low, high, 50), period=period)
         assert basis.breaks[0] == left and basis.breaks[-1] == left + period
 
 
@@ -438,15 +438,15 @@ def test_labels_have_a_step_each_and_a_ridge(seed, n_labels):
     x[rng.random(30) < rng.choice([0, 0.2])] = np.nan
     w = rng.integers(0, 3, 30).astype(float)
     w[0] = 1
-    basis = basis_of(x, w, n_labels=n_labels)
+    basis = fit_basis(x, w, n_labels=n_labels)
     seen = np.unique(x[(w > 0) & ~np.isnan(x)])
-    assert basis.n_columns == max(len(seen) - 1, 0) + basis.has_gaps
+    assert basis.n_columns == max(len(seen) - 1, 0) + basis.has_missing_column
     assert np.array_equal(basis.breaks, np.arange(n_labels + 1) - 0.5) and basis.degree == 0
     columns = basis.design(x)
     gram = columns.T @ (w[:, None] * columns) / w.sum()
     assert np.allclose(gram, np.eye(basis.n_columns), atol=1e-9)
     beta = rng.normal(size=basis.n_columns)
-    smooth = np.arange(basis.n_columns) < basis.n_columns - basis.has_gaps
+    smooth = np.arange(basis.n_columns) < basis.n_columns - basis.has_missing_column
     effects = basis.T[:, smooth] @ beta[smooth]
     assert np.isclose(np.sum(effects**2), basis.penalty[smooth] @ beta[smooth] ** 2)  # a ridge
     unseen = np.setdiff1d(np.arange(n_labels), seen)
@@ -460,7 +460,7 @@ def test_penalised_labels_are_shrunken_means():
     x = rng.integers(0, 5, 80).astype(float)
     y = np.array([3.0, -1, 0, 2, 5])[x.astype(int)] + rng.normal(size=80)
     y -= y.mean()
-    basis = basis_of(x, n_labels=5)
+    basis = fit_basis(x, n_labels=5)
     columns = basis.design(x)
     beta = np.linalg.solve(columns.T @ columns + 4 * np.diag(basis.penalty), columns.T @ y)
     counts = np.bincount(x.astype(int))
@@ -487,7 +487,7 @@ def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
     x = rng.normal(size=40)
     w = rng.uniform(0.2, 2, 40)
     resp = rng.random(40)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     columns = basis.design(x)
     share = w * resp
     smooth = 10**power
@@ -513,7 +513,7 @@ def test_effective_df_is_the_trace_and_the_derivative(seed, options, power):
 def test_effective_df_falls_from_all_columns_to_the_line(seed, kind, options):
     rng = np.random.default_rng(seed)
     x, w = feature(rng, kind)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     columns = basis.design(x)
     gram = columns.T @ (w[:, None] * columns)
     dfs = [effective_df(gram, basis.penalty, smooth) for smooth in (0, 1e-3, 0.5, 10, 1e5, 1e15)]
@@ -536,7 +536,7 @@ def test_endless_smoothness_is_the_straight_line(seed, options):
     x = rng.normal(size=50)
     w = rng.uniform(0.1, 2, 50)
     y = np.sin(2 * x) + rng.normal(size=50)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     columns = np.column_stack([np.ones(50), basis.design(x)])
     fitted = fit(columns, np.append(0, basis.penalty), 1e12, y, w)
     line = np.polynomial.Polynomial.fit(x, y, 1, w=np.sqrt(w))(x)
@@ -550,7 +550,7 @@ def test_gcv_is_its_definition(seed):
     x = rng.normal(size=60)
     w = rng.uniform(0.1, 2, 60)
     y = np.sin(3 * x) + rng.normal(size=60)
-    basis = basis_of(x, w)
+    basis = fit_basis(x, w)
     columns = np.column_stack([np.ones(60), basis.design(x)])
     penalty = np.append(0, basis.penalty)
     grid = 10.0 ** np.arange(-3, 6)
@@ -570,7 +570,7 @@ def test_gcv_tells_a_line_from_a_wave():
     rng = np.random.default_rng(0)
     x = rng.random(400)
     dfs = []
-    basis = basis_of(x, n_knots=12)
+    basis = fit_basis(x, n_knots=12)
     columns = np.column_stack([np.ones(400), basis.design(x)])
     penalty = np.append(0, basis.penalty)
     gram = columns.T @ columns
@@ -610,7 +610,7 @@ def test_extreme_features_and_weights(seed, options, kind, wide):
         "far": 1e15 + 0.125 * steps,
     }[kind]
     w = 10 ** rng.uniform(-12, 0, 50) if wide else np.ones(50)
-    basis = basis_of(x, w, **options)
+    basis = fit_basis(x, w, **options)
     columns = basis.design(x)
     gram = columns.T @ ((w / w.sum())[:, None] * columns)
     assert np.allclose(gram, np.eye(basis.n_columns), atol=1e-5) and basis.n_columns >= 1
@@ -640,20 +640,20 @@ def test_extreme_features_and_weights(seed, options, kind, wide):
 )
 def test_bad_input_is_refused_in_one_line(name, x, options):
     with pytest.raises(ValueError, match=rf"^{name} must be .* got ") as caught:
-        basis_of(np.array(x), **options)
+        fit_basis(np.array(x), **options)
     assert "\n" not in str(caught.value)
 
 
 def test_quantile_knots_follow_the_rows_and_merge_at_ties():
     x = np.random.default_rng(0).exponential(size=2000)
-    even = basis_of(x).breaks
-    quantile = basis_of(x, knots="quantile").breaks
+    even = fit_basis(x).breaks
+    quantile = fit_basis(x, knots="quantile").breaks
     inside = np.histogram(x, quantile)[0]
     assert np.allclose(np.diff(even), np.diff(even)[0]) and np.ptp(inside) <= 2
     x[:1300] = 0.5
-    merged = basis_of(x, knots="quantile")
+    merged = fit_basis(x, knots="quantile")
     assert len(merged.breaks) < 6 and 0.5 in merged.breaks
-    near = basis_of(
+    near = fit_basis(
         np.concatenate([np.zeros(50), np.full(50, 0.5), np.full(50, 0.5 + 1e-9), [1.0]]),
         knots="quantile",
     )
@@ -661,7 +661,7 @@ def test_quantile_knots_follow_the_rows_and_merge_at_ties():
 
 
 def test_the_sign_of_a_column_is_settled():
-    basis = basis_of(np.random.default_rng(0).exponential(size=200), n_knots=9)
+    basis = fit_basis(np.random.default_rng(0).exponential(size=200), n_knots=9)
     assert np.all(np.diff(basis.T[:, 0]) > 0)  # the line rises
     assert np.all(
         basis.T[np.abs(basis.T).argmax(axis=0), np.arange(basis.n_columns)] > 0
@@ -670,7 +670,7 @@ def test_the_sign_of_a_column_is_settled():
 
 def test_a_basis_travels_and_rows_with_weight_zero_do_not_count():
     x = np.array([1.0, 2, 4, 8, np.nan, 1e9])
-    basis = basis_of(x, np.array([1, 1, 2, 1, 1, 0]))
+    basis = fit_basis(x, np.array([1, 1, 2, 1, 1, 0]))
     assert basis.breaks[-1] == 8
     again = pickle.loads(pickle.dumps(basis))
     assert np.array_equal(again.design(x), basis.design(x))
@@ -680,7 +680,7 @@ def test_a_basis_travels_and_rows_with_weight_zero_do_not_count():
 
 def test_design_is_fast():
     X = np.random.default_rng(0).normal(size=(20_000, 8))
-    bases = [basis_of(x) for x in X.T]
+    bases = [fit_basis(x) for x in X.T]
     seconds = []
     for _ in range(7):
         began = time.process_time()

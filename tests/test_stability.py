@@ -26,8 +26,8 @@ from fabinterp.proxy.stability import (
     dissimilarity,
     group_mean,
     instability,
-    question_of,
-    ranges_of,
+    comparable_split,
+    column_ranges,
     shortest_interval,
 )
 
@@ -270,8 +270,8 @@ def test_what_dissimilarity_refuses():
 
 def test_ranges():
     X = pd.DataFrame({"a": [1.0, np.nan, 4.0], "b": ["x", None, "y"], "c": [np.nan] * 3})
-    assert ranges_of(X).tolist() == [[1, 4], [0, 1], [0, 0]]
-    assert ranges_of(np.array([[2.0, 5.0], [0.0, 5.0]])).tolist() == [[0, 2], [5, 5]]
+    assert column_ranges(X).tolist() == [[1, 4], [0, 1], [0, 0]]
+    assert column_ranges(np.array([[2.0, 5.0], [0.0, 5.0]])).tolist() == [[0, 2], [5, 5]]
 
 
 # ------------------------------------------------------------------ bootstrap
@@ -282,13 +282,15 @@ def test_instability_is_that_of_every_pair_of_bootstrapped_trees():
     found = instability(DecisionTreeRegressor(max_leaf_nodes=6), X, y, 5, random_state=3)
     assert isinstance(found, Instability) and len(found.trees) == 5 and found.pairs.shape == (10,)
     pairs = [
-        dissimilarity(found.trees[i], found.trees[j], ranges_of(X))
+        dissimilarity(found.trees[i], found.trees[j], column_ranges(X))
         for i in range(5)
         for j in range(i)
     ]
     assert np.isclose(found.mean, np.mean(pairs)) and np.isclose(found.std, np.std(pairs, ddof=1))
     assert np.array_equal(found.matrix, found.matrix.T) and np.all(np.diag(found.matrix) < 1e-12)
-    assert np.allclose(np.diag(found.printed), 1 / 6) and found.as_printed.trees is found.trees
+    assert (
+        np.allclose(np.diag(found.printed_matrix), 1 / 6) and found.as_printed.trees is found.trees
+    )
     assert found.as_printed.mean != found.mean
     left_out = [
         np.mean([d for d in np.delete(np.delete(found.matrix, k, 0), k, 1)[np.triu_indices(4, 1)]])
@@ -631,7 +633,7 @@ def test_what_difference_of_means_refuses():
 
 
 def test_question_of_names_what_is_asked():
-    assert question_of(Split((0,), 4, (-2.0,)), COLUMNS).pivot == -2
-    assert question_of(Split((0,), 4, (-2.0,)), COLUMNS).turned
-    assert question_of(Split((1,), categories=(0, 3)), COLUMNS).labels == {"black", "red"}
-    assert question_of(Split((1,), 2.5), COLUMNS).labels == {"red", "white"}
+    assert comparable_split(Split((0,), 4, (-2.0,)), COLUMNS).pivot == -2
+    assert comparable_split(Split((0,), 4, (-2.0,)), COLUMNS).swapped
+    assert comparable_split(Split((1,), categories=(0, 3)), COLUMNS).labels == {"black", "red"}
+    assert comparable_split(Split((1,), 2.5), COLUMNS).labels == {"red", "white"}

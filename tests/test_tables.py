@@ -13,16 +13,16 @@ from sklearn.exceptions import NotFittedError
 
 from fabinterp.rules.core import Columns, encode
 from fabinterp.rows.tables import (
-    by_chunks,
+    apply_in_chunks,
     check_parameters,
     distinct_rows,
-    encoded,
-    entropy_of,
+    check_rows,
+    seed_entropy,
     order_categories,
-    read_table,
-    rows_at_predict,
-    target_of,
-    unit_of,
+    build_training_data,
+    check_predict_rows,
+    check_fit_target,
+    location_scale,
 )
 
 seeds = st.integers(0, 10**6)
@@ -37,7 +37,7 @@ class Numbers(RegressorMixin, BaseEstimator):
         return tags
 
     def fit(self, X, y, sample_weight=None):
-        self.rows_ = read_table(self, X, y, sample_weight)
+        self.rows_ = build_training_data(self, X, y, sample_weight)
         return self
 
 
@@ -66,7 +66,7 @@ def same(a, b):
         and np.array_equal(a.y, b.y)
         and np.array_equal(a.w, b.w)
         and a.columns == b.columns
-        and a.given == b.given
+        and a.original_columns == b.original_columns
         and np.array_equal(a.target, b.target)
     )
 
@@ -125,7 +125,9 @@ def test_what_the_estimator_remembers(framed):
         model.n_features_in_ == X.shape[1]
         and hasattr(model, "feature_names_in_") == framed == model.rows_.framed
     )
-    assert np.array_equal(rows_at_predict(model, X)[model.rows_.at], model.rows_.Z, equal_nan=True)
+    assert np.array_equal(
+        check_predict_rows(model, X)[model.rows_.at], model.rows_.Z, equal_nan=True
+    )
     assert not hasattr(Numbers().fit(X, rng.normal(size=60)), "classes_")
 
 
@@ -213,35 +215,35 @@ def test_units_do_not_show(seed, scale, offset):
     rng = np.random.default_rng(seed)
     x = np.round(rng.normal(size=30) * 1024) / 1024
     w = rng.random(30) + 0.1
-    (c, s) = unit_of(x, w)
-    (c_scaled, s_scaled) = unit_of(x * scale, w)
-    (c_moved, s_moved) = unit_of(x + offset, w)
+    (c, s) = location_scale(x, w)
+    (c_scaled, s_scaled) = location_scale(x * scale, w)
+    (c_moved, s_moved) = location_scale(x + offset, w)
     assert np.allclose((x * scale - c_scaled) / s_scaled, (x - c) / s, rtol=1e-12, atol=1e-12)
     assert np.array_equal((x + offset - c_moved) / s_moved, (x - c) / s)
 
 
 def test_units_of_what_has_none():
     w = np.ones(4)
-    assert unit_of(np.full(4, np.nan), w) == (0.0, 1.0)
-    assert unit_of(np.full(4, 1e9 / 3), w) == (1e9 / 3, 1.0)
-    assert unit_of(np.array([np.nan, 1.0, 3.0, np.nan]), w) == (1.0, np.sqrt(2.0))
+    assert location_scale(np.full(4, np.nan), w) == (0.0, 1.0)
+    assert location_scale(np.full(4, 1e9 / 3), w) == (1e9 / 3, 1.0)
+    assert location_scale(np.array([np.nan, 1.0, 3.0, np.nan]), w) == (1.0, np.sqrt(2.0))
 
 
 def test_by_chunks_sees_every_row_once():
     Z = np.arange(20.0).reshape(10, 2)
     sizes = []
     assert np.array_equal(
-        by_chunks(lambda rows: sizes.append(len(rows)) or rows[:, 0], Z, size=4), Z[:, 0]
+        apply_in_chunks(lambda rows: sizes.append(len(rows)) or rows[:, 0], Z, size=4), Z[:, 0]
     )
     assert sizes == [4, 4, 2]
 
 
 def test_entropy_is_that_of_the_seed():
-    assert np.array_equal(entropy_of(3), entropy_of(np.random.RandomState(3)))
-    assert not np.array_equal(entropy_of(3), entropy_of(4)) and entropy_of(None).shape == (4,)
+    assert np.array_equal(seed_entropy(3), seed_entropy(np.random.RandomState(3)))
+    assert not np.array_equal(seed_entropy(3), seed_entropy(4)) and seed_entropy(None).shape == (4,)
     for wrong in ("seed", -1, 2**32, 1.5):
         with pytest.raises(ValueError, match=r"random_state must be None, an integer .* got"):
-            entropy_of(wrong)
+            seed_entropy(wrong)
 
 
 # ------------------------------------------------------------------ refusals
@@ -270,7 +272,7 @@ def holding(**values):
         {"depth": np.int64(1)},
         {"n_jobs": None},
         {"n_jobs": -1},
-        {"min_mass": 0.0},
+        {"min_weight_fraction": 0.0},
         {"init": "random"},
     ],
 )
@@ -293,7 +295,7 @@ def test_right_parameters_pass(right):
         ("price", "1", "a finite number of at least 0.0"),
         ("init", "grown", "one of 'grow', 'random'"),
         ("init", None, "one of 'grow', 'random'"),
-        ("min_mass", 1, "a share below 1"),
+        ("min_weight_fraction", 1, "a share below 1"),
         ("n_jobs", 0, "None or an integer other than 0"),
         ("n_jobs", 1.5, "None or an integer other than 0"),
         ("verbose", "loud", "an integer of at least 0"),
@@ -327,9 +329,9 @@ def test_wrong_tables_are_refused(cls):
         with pytest.raises(ValueError, match="(?i)sample.?weight"):
             cls().fit(X, y, w)
     with pytest.raises(ValueError, match="infinity"):
-        rows_at_predict(cls().fit(X, y), infinite)
+        check_predict_rows(cls().fit(X, y), infinite)
     with pytest.raises(NotFittedError):
-        rows_at_predict(cls(), X)
+        check_predict_rows(cls(), X)
 
 
 def test_other_tables_are_refused_at_predict():
@@ -343,20 +345,22 @@ def test_other_tables_are_refused_at_predict():
         X.rename(columns={"size": "area"}),
     ):
         with pytest.raises(ValueError, match="feature names"):
-            rows_at_predict(model, other)
+            check_predict_rows(model, other)
     unseen = X.head(1).assign(colour="pink", word=None)
-    assert np.isnan(rows_at_predict(model, unseen)[0, [1, 3]]).all()
+    assert np.isnan(check_predict_rows(model, unseen)[0, [1, 3]]).all()
     with pytest.warns(UserWarning, match="feature names"):
-        assert np.array_equal(rows_at_predict(model, model.rows_.Z), model.rows_.Z, equal_nan=True)
+        assert np.array_equal(
+            check_predict_rows(model, model.rows_.Z), model.rows_.Z, equal_nan=True
+        )
 
 
 def test_encoded_and_target_of():
     X = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", "y"]})
     columns = Columns(("a", "b"), (None, ("y", "x")))
-    assert np.array_equal(encoded(X, columns, Numbers()), [[1, 1], [np.nan, 0]], equal_nan=True)
-    codes, classes = target_of(Words(), np.zeros((3, 1)), ["u", "t", "u"])
+    assert np.array_equal(check_rows(X, columns, Numbers()), [[1, 1], [np.nan, 0]], equal_nan=True)
+    codes, classes = check_fit_target(Words(), np.zeros((3, 1)), ["u", "t", "u"])
     assert codes.tolist() == [1, 0, 1] and classes.tolist() == ["t", "u"]
-    numbers, none = target_of(Numbers(), np.zeros((3, 1)), [1, 2, 3])
+    numbers, none = check_fit_target(Numbers(), np.zeros((3, 1)), [1, 2, 3])
     assert numbers.dtype == float and none is None
     with pytest.raises(ValueError, match="Unknown label type"):
-        target_of(Words(), np.zeros((3, 1)), [0.5, 1.5, 2.5])
+        check_fit_target(Words(), np.zeros((3, 1)), [0.5, 1.5, 2.5])

@@ -5,12 +5,15 @@
 # %% auto #0
 __all__ = ['DATA', 'THREE', 'SIZES', 'LEAST', 'REFERENCES', 'AS_PRINTED', 'DEPTHS', 'BOUND', 'PLACES', 'TREES', 'LIMES',
            'REPEATS', 'N_COUNTER', 'SPLITS', 'DRAWN', 'LARGE_FROM', 'WORDS', 'PAPER_BEST', 'MADE_OF', 'PAPER_WON',
-           'PAPER_FEATURES', 'TABLES', 'rows_of', 'halves', 'rmse', 'bart', 'gaussian_process', 'Remembered',
-           'remembered', 'trees_of', 'leaves', 'sizes', 'stability', 'forest_of', 'repeating', 'born_again', 'makers',
-           'counterparts', 'Timed', 'apart', 'Place', 'tenth', 'place_of', 'scores', 'same', 'normal', 'ridge_answers',
-           'by_trees', 'lime_answers', 'by_lime', 'fidelity', 'draws', 'measure', 'sizes_jobs', 'difference_jobs',
-           'counterpart_jobs', 'stability_jobs', 'local_jobs', 'runs', 'measured', 'mean', 'show_references',
-           'show_sizes', 'show_differences', 'show_counterparts', 'show_stability', 'show_local']
+           'PAPER_FEATURES', 'TABLES', 'load_or_skip', 'train_test_rows', 'rmse', 'fit_bart', 'gaussian_process',
+           'CachedReference', 'cached_reference', 'tree_makers', 'count_tree_leaves', 'measure_tree_sizes',
+           'measure_stability', 'fit_third_forest', 'imitating_trees', 'born_again_of_forest', 'makers',
+           'measure_counterparts', 'TimedFunction', 'time_without_predictions', 'LocalCase', 'train_test_tenth',
+           'local_case', 'explanation_losses', 'repeatability', 'gaussian_sampler', 'ridge_answers',
+           'measure_local_trees', 'lime_answers', 'measure_lime', 'measure_local_fidelity', 'measure_draws',
+           'measure_proxies', 'sizes_jobs', 'difference_jobs', 'counterpart_jobs', 'stability_jobs', 'local_jobs',
+           'errors_by_repeat', 'names_with_lines', 'mean_over_repeats', 'show_references', 'show_errors_by_size',
+           'show_differences', 'show_counterparts', 'show_stability', 'show_local']
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-imports
 import contextlib
@@ -27,11 +30,20 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from .runner import Cell, Column, Grid, Missing, Table, number_text, over, printed
-from .hara import Case, Harvest, node_harvest
+from fabinterp.bench.runner import (
+    Cell,
+    Column,
+    Grid,
+    UnavailableError,
+    BenchmarkTable,
+    number_text,
+    mean_and_deviation,
+    parse_figure,
+)
+from .hara import EnsembleCase, NodeHarvest, node_harvest
 from .datasets import load
 from ..proxy.local import explain_local
-from ..proxy.proxy_trees import ProxyTreeRegressor, made_up, swapped
+from ..proxy.proxy_trees import ProxyTreeRegressor, synthetic_table, synthetic_cells
 from ..proxy.reference import Reference, as_reference
 from ..rules.core import read_columns
 from ..proxy.stability import difference_of_means, instability
@@ -43,17 +55,17 @@ SIZES = (2, 4, 6, 7, 8, 10, 12, 15, 20)
 LEAST = 5  # rows in a leaf, of every tree
 
 
-def rows_of(name):
-    """A `Dataset` by its name; `Missing` if it is nowhere."""
+def load_or_skip(name):
+    """A `Dataset` by its name; `UnavailableError` if it is nowhere."""
     try:
         return load(name)
     except FileNotFoundError as why:
-        raise Missing(str(why)) from None
+        raise UnavailableError(str(why)) from None
 
 
-def halves(name, seed):
+def train_test_rows(name, seed):
     """Training rows (75 %) and test rows (25 %) of a data set, `(X, y, X_test, y_test)`, in an order of the seed's."""
-    data = rows_of(name)
+    data = load_or_skip(name)
     order = np.random.default_rng(seed).permutation(len(data.y))
     test = order[: len(order) // 4]
     train = order[len(order) // 4 :]
@@ -65,7 +77,7 @@ def rmse(said, y):
     return float(np.sqrt(np.mean((said - y) ** 2)))
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-references
-def bart(X, y, seed, trees=200, first=0, thrown=500, kept=100, every=5):
+def fit_bart(X, y, seed, trees=200, first=0, thrown=500, kept=100, every=5):
     """Bayesian additive regression trees by stochtree.
 
     `first` draws by its quick start, then `thrown` steps of the chain are thrown away; then `kept`
@@ -74,7 +86,7 @@ def bart(X, y, seed, trees=200, first=0, thrown=500, kept=100, every=5):
     try:
         from stochtree import BARTModel
     except ImportError:
-        raise Missing("stochtree is not installed") from None
+        raise UnavailableError("stochtree is not installed") from None
     model = BARTModel()
     model.sample(
         X_train=np.array(X),
@@ -100,14 +112,14 @@ def gaussian_process(X, y, seed):
 
 
 REFERENCES = {
-    "bart": bart,
-    "bart3": lambda X, y, seed: bart(X, y, seed, trees=3),
+    "bart": fit_bart,
+    "bart3": lambda X, y, seed: fit_bart(X, y, seed, trees=3),
     "gp": gaussian_process,
 }
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-remembered
 @dataclass(frozen=True, eq=False, repr=False)
-class Remembered(Reference):
+class CachedReference(Reference):
     """A reference that is asked about the same table once, for trees of many sizes."""
 
     memory: dict = field(default_factory=dict)
@@ -120,9 +132,9 @@ class Remembered(Reference):
         return self.memory[key]
 
 
-def remembered(model):
+def cached_reference(model):
     """A fitted model as a reference that remembers what it said."""
-    return Remembered(as_reference(model), "a model", "posterior")
+    return CachedReference(as_reference(model), "a model", "posterior")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-sizes
 AS_PRINTED = {
@@ -131,7 +143,7 @@ AS_PRINTED = {
 }  # the reference's answers on the rows of the table, grown greedily
 
 
-def trees_of(reference, seed):
+def tree_makers(reference, seed):
     """The ways to fit a tree of at most b leaves: to the data, to the reference as in the paper, and as we do."""
 
     def proxy(b, **how):
@@ -148,16 +160,16 @@ def trees_of(reference, seed):
     }
 
 
-def leaves(tree):
+def count_tree_leaves(tree):
     """How many leaves a fitted tree has."""
     return int(tree.get_n_leaves() if isinstance(tree, DecisionTreeRegressor) else tree.n_leaves_)
 
 
-def sizes(name, label, seed):
+def measure_tree_sizes(name, label, seed):
     """Test errors and fidelities of trees of each size, fitted to the data and to a reference; and the reference's."""
-    X, y, X_test, y_test = halves(name, seed)
+    X, y, X_test, y_test = train_test_rows(name, seed)
     start = time.process_time()
-    reference = remembered(REFERENCES[label](X, y, seed))
+    reference = cached_reference(REFERENCES[label](X, y, seed))
     fitted = time.process_time() - start
     said = reference.mean_var(X_test)[0]
     found = {
@@ -166,28 +178,28 @@ def sizes(name, label, seed):
         "sd": float(y_test.std()),
         "reference_seconds": fitted,
     }
-    for method, make in trees_of(reference, seed).items():
+    for method, make in tree_makers(reference, seed).items():
         trees = [make(b).fit(X, y) for b in SIZES]
         answers = [tree.predict(X_test) for tree in trees]
         found[method] = [rmse(answer, y_test) for answer in answers]
         found[f"{method}_loss"] = [
             rmse(answer, said) for answer in answers
         ]  # how far from the reference
-        found[f"{method}_leaves"] = [leaves(tree) for tree in trees]
+        found[f"{method}_leaves"] = [count_tree_leaves(tree) for tree in trees]
     return found
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-stability
-def stability(name, method, seed, n_leaves=8):
+def measure_stability(name, method, seed, n_leaves=8):
     """Pairwise dissimilarities of the trees of ten bootstrap samples, mended and as the paper prints them.
 
     `data`: trees fitted to the samples. `utility`: to a BART fitted to each sample. `fixed`: to one
     BART of all rows, asked about the rows of each sample.
     """
-    data = rows_of(name)
-    one = bart(data.X, data.y, seed) if method == "fixed" else None
+    data = load_or_skip(name)
+    one = fit_bart(data.X, data.y, seed) if method == "fixed" else None
 
     def fit(X, y):
-        reference = None if method == "data" else as_reference(one or bart(X, y, seed))
+        reference = None if method == "data" else as_reference(one or fit_bart(X, y, seed))
         how = {} if reference else AS_PRINTED
         return (
             ProxyTreeRegressor(
@@ -214,17 +226,17 @@ def stability(name, method, seed, n_leaves=8):
 DEPTHS = (3, 4, 5, 6)  # of which cross-validation chooses
 
 
-def forest_of(X, y, seed):
+def fit_third_forest(X, y, seed):
     """A random forest of 200 trees; a node of six rows or more is split by one of a third of the features."""
     return RandomForestRegressor(
         200, max_features=1 / 3, min_samples_split=LEAST + 1, random_state=seed
     ).fit(X, y)
 
 
-def repeating(forest, X, depths, rng):
+def imitating_trees(forest, X, depths, rng):
     """Trees of each depth, fitted to what a forest says of the rows and of ten thousand made-up ones."""
-    cells = swapped(rng, np.ones(len(X)), X.shape[1], 10_000)
-    Z = np.vstack([X, made_up(X, cells)])
+    cells = synthetic_cells(rng, np.ones(len(X)), X.shape[1], 10_000)
+    Z = np.vstack([X, synthetic_table(X, cells)])
     said = forest.predict(Z)
     return [
         DecisionTreeRegressor(max_depth=depth, min_samples_leaf=LEAST, random_state=0).fit(Z, said)
@@ -232,14 +244,14 @@ def repeating(forest, X, depths, rng):
     ]
 
 
-def born_again(forest, X, y, seed):
+def born_again_of_forest(forest, X, y, seed):
     """The tree that repeats a forest, of the depth that predicts y best in five parts, each left out once."""
     losses = np.zeros(len(DEPTHS))
     rng = np.random.default_rng(seed)
     for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
-        trees = repeating(forest_of(X[train], y[train], seed), X[train], DEPTHS, rng)
+        trees = imitating_trees(fit_third_forest(X[train], y[train], seed), X[train], DEPTHS, rng)
         losses += [np.sum((tree.predict(X[test]) - y[test]) ** 2) for tree in trees]
-    return repeating(forest, X, [DEPTHS[losses.argmin()]], rng)[0]
+    return imitating_trees(forest, X, [DEPTHS[losses.argmin()]], rng)[0]
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-counterparts
 BOUND = {
@@ -252,31 +264,31 @@ BOUND = {
 def makers(of, X, y, seed):
     """What is repeated, as a function of rows, and how each method is made of it: of BART, or of a random forest."""
     if of == "bart":
-        reference = remembered(bart(X, y, seed))
+        reference = cached_reference(fit_bart(X, y, seed))
         return (lambda Z: reference.mean_var(Z)[0]), {
             method: lambda b=b: ProxyTreeRegressor(
                 reference, max_leaves=b, min_samples_leaf=LEAST, random_state=seed
             ).fit(X, y)
             for method, b in BOUND.items()
         }
-    forest = forest_of(X, y, seed)
-    case = Case(X, y, X, y, read_columns(X), forest, True, seed)
+    forest = fit_third_forest(X, y, seed)
+    case = EnsembleCase(X, y, X, y, read_columns(X), forest, True, seed)
     return forest.predict, {
-        "born again": lambda: born_again(forest, X, y, seed),
+        "born again": lambda: born_again_of_forest(forest, X, y, seed),
         "node harvest": lambda: node_harvest(forest, case),
     }
 
 
-def counterparts(name, of, seed):
+def measure_counterparts(name, of, seed):
     """Test errors and sizes on one split: of trees fitted to BART, or of what is made of a random forest."""
-    X, y, X_test, y_test = halves(name, seed)
+    X, y, X_test, y_test = train_test_rows(name, seed)
     predict, makes = makers(of, X, y, seed)
     found = {"reference": rmse(predict(X_test), y_test), "methods": {}}
     for method, make in makes.items():
         start = time.process_time()
         model = make()
         seconds = time.process_time() - start
-        size = len(model.weights) if isinstance(model, Harvest) else leaves(model)
+        size = len(model.weights) if isinstance(model, NodeHarvest) else count_tree_leaves(model)
         found["methods"][method] = {
             "rmse": rmse(model.predict(X_test), y_test),
             "size": size,
@@ -291,7 +303,7 @@ _N_FRESH = 100
 _N_AGAIN = 10
 
 
-class Timed:
+class TimedFunction:
     """A function that keeps account of the time spent in it."""
 
     def __init__(self, function):
@@ -306,7 +318,7 @@ class Timed:
         return found
 
 
-def apart(call, predict):
+def time_without_predictions(call, predict):
     """What a call returns, and its processor time without the predictions."""
     predict.spent = 0.0
     start = time.thread_time()
@@ -315,12 +327,12 @@ def apart(call, predict):
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class LocalCase:
     """A model, the points (m, d) where it is to be explained, and fresh neighbours (m, S, d) to judge on."""
 
     X: np.ndarray  # what the model learnt from
     points: np.ndarray
-    mean: Timed
+    mean: TimedFunction
     seed: int
     var_y: float
     reference_mse: float
@@ -334,28 +346,28 @@ class Place:
     )
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-split
-def tenth(name, split):
+def train_test_tenth(name, split):
     """Nine tenths of the rows and one tenth, `(X, points, y, y_points)`, by the seed `split`."""
-    data = rows_of(name)
+    data = load_or_skip(name)
     return train_test_split(data.X, data.y, test_size=0.1, random_state=split)
 
 
-def place_of(name, split):
+def local_case(name, split):
     """BART, fitted to nine tenths of the rows, the rest of them, and their fresh neighbours, drawn with σ = 1."""
-    X, points, y, y_points = tenth(name, split)
-    model = bart(X, y, split, first=10, thrown=100, kept=50, every=1)
-    mean = Timed(lambda Z: model.predict(Z, type="mean", terms="y_hat"))
+    X, points, y, y_points = train_test_tenth(name, split)
+    model = fit_bart(X, y, split, first=10, thrown=100, kept=50, every=1)
+    mean = TimedFunction(lambda Z: model.predict(Z, type="mean", terms="y_hat"))
     spread = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     predictions = mean(points)
     rng = np.random.default_rng([7, split])
     fresh = points[:, None] + spread * rng.standard_normal((len(points), _N_FRESH, X.shape[1]))
     said = mean(fresh.reshape(-1, X.shape[1])).reshape(len(points), _N_FRESH)
-    return Place(
+    return LocalCase(
         X,
         points,
         mean,
         split,
-        float(rows_of(name).y.var()),
+        float(load_or_skip(name).y.var()),
         float(np.mean((predictions - y_points) ** 2)),
         predictions,
         fresh,
@@ -363,7 +375,7 @@ def place_of(name, split):
     )
 
 
-def scores(case, answer_of):
+def explanation_losses(case, answer_of):
     """Squared loss at the points, and on average over their fresh neighbours; and the answers (m,) at the points."""
     here = np.array([answer(x[None])[0] for answer, x in zip(answer_of, case.points, strict=True)])
     near = [
@@ -376,7 +388,7 @@ def scores(case, answer_of):
     }, here
 
 
-def same(features, again, here, there):
+def repeatability(features, again, here, there):
     """How often a second call with the same seed names the same features, and how far its answers are."""
     return {
         "same_features": float(np.mean([a == b for a, b in zip(features, again, strict=False)])),
@@ -392,7 +404,7 @@ TREES = {
 }
 
 
-def normal(spread, scale):
+def gaussian_sampler(spread, scale):
     """Neighbours in the plainest sense: every column moves, labels and whole numbers or not."""
     return lambda x, n, rng: x + scale * spread * rng.standard_normal((n, len(x)))
 
@@ -406,7 +418,7 @@ def ridge_answers(explanation, case):
     return lambda Z: line.predict(((Z - case.centre) / case.spread)[:, used])
 
 
-def by_trees(case):
+def measure_local_trees(case):
     """Losses, time, features and leaves of local trees, and what a second call changes."""
     found = {}
     points = case.points
@@ -418,10 +430,10 @@ def by_trees(case):
     explain(points[:2])  # whatever happens only once
     for method, how in {
         **TREES,
-        "tree, plain normal": {"sampler": normal(case.spread, 0.7)},
+        "tree, plain normal": {"sampler": gaussian_sampler(case.spread, 0.7)},
     }.items():
-        many, seconds = apart(lambda h=how: explain(points, **h), mean)
-        line, here = scores(case, [e.tree.predict for e in many])
+        many, seconds = time_without_predictions(lambda h=how: explain(points, **h), mean)
+        line, here = explanation_losses(case, [e.tree.predict for e in many])
         again = explain(points[:_N_AGAIN], **how)
         line |= {
             "ms": 1e3 * seconds / len(points),
@@ -429,15 +441,17 @@ def by_trees(case):
             "leaves": float(np.mean([e.n_leaves for e in many])),
             "own": float(np.mean([e.local_loss for e in many])),
         }
-        found[method] = line | same(
+        found[method] = line | repeatability(
             *([set(e.features) for e in part] for part in (many, again)),
             here,
             np.array([e.answer for e in again]),
         )
         if method == "tree":
-            one = [apart(lambda x=x: explain(x), mean)[1] for x in points[:_N_AGAIN]]
+            one = [
+                time_without_predictions(lambda x=x: explain(x), mean)[1] for x in points[:_N_AGAIN]
+            ]
             found[method]["ms_alone"] = 1e3 * float(np.mean(one))
-            found["LIME's ridge on our neighbours"], _ = scores(
+            found["LIME's ridge on our neighbours"], _ = explanation_losses(
                 case, [ridge_answers(e, case) for e in many]
             )
     return found
@@ -472,7 +486,7 @@ def lime_answers(explainer, found, x, Z):
     return found.intercept[1] + sum(weight * columns[:, j] for j, weight in found.local_exp[1])
 
 
-def by_lime(case, **how):
+def measure_lime(case, **how):
     """LIME's losses, time, features, and what a second call of the same explainer changes."""
     from lime.lime_tabular import LimeTabularExplainer
 
@@ -483,8 +497,8 @@ def by_lime(case, **how):
 
     for x in case.points[:2]:  # whatever happens only once
         explain(x)
-    first, seconds = apart(lambda: [explain(x) for x in case.points], case.mean)
-    line, here = scores(
+    first, seconds = time_without_predictions(lambda: [explain(x) for x in case.points], case.mean)
+    line, here = explanation_losses(
         case,
         [
             lambda Z, e=e, x=x: lime_answers(explainer, e, x, Z)
@@ -494,15 +508,15 @@ def by_lime(case, **how):
     again = [explain(x) for x in case.points[:_N_AGAIN]]
     chosen = [[{j for j, _ in e.local_exp[1]} for e in part] for part in (first, again)]
     line |= {"ms": 1e3 * seconds / len(case.points), "features": 2.0}
-    return line | same(*chosen, here, np.array([e.local_pred[0] for e in again]))
+    return line | repeatability(*chosen, here, np.array([e.local_pred[0] for e in again]))
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-fidelity
-def fidelity(name, split):
+def measure_local_fidelity(name, split):
     """All methods on one split: losses, milliseconds per point, features, and what a second call changes."""
-    case = place_of(name, split)
-    methods = by_trees(case)
+    case = local_case(name, split)
+    methods = measure_local_trees(case)
     with contextlib.suppress(ImportError):  # without LIME its cells stay empty
-        methods |= {method: by_lime(case, **how) for method, how in LIMES.items()}
+        methods |= {method: measure_lime(case, **how) for method, how in LIMES.items()}
     return {
         "n_points": len(case.points),
         "d": case.X.shape[1],
@@ -512,17 +526,17 @@ def fidelity(name, split):
     }
 
 
-def draws(name, split):
+def measure_draws(name, split):
     """What the uncertainty costs: milliseconds per point for a tree per draw, and how wide the intervals are."""
-    X, points, y, _ = tenth(name, split)
-    reference = as_reference(bart(X, y, split, first=10, thrown=100, kept=50, every=1))
+    X, points, y, _ = train_test_tenth(name, split)
+    reference = as_reference(fit_bart(X, y, split, first=10, thrown=100, kept=50, every=1))
     many = explain_local(reference, points[:10], X, random_state=split)
     start = time.thread_time()
     for e in many:
-        e.question.draws(np.vstack([e.x, e.neighbours]))
+        e.settings.draws(np.vstack([e.x, e.neighbours]))
     spent = time.thread_time() - start
     start = time.thread_time()
-    sampled = [e.sampled for e in many]
+    sampled = [e.draw_explanations for e in many]
     seconds = time.thread_time() - start - spent
     held = [
         low <= e.prediction <= high
@@ -545,16 +559,16 @@ SPLITS = 10
 DRAWN = 3
 
 
-def measure(key):
+def measure_proxies(key):
     """The figures of one job."""
     calls = {
-        "sizes": (sizes, "reference", "repeat"),
-        "counterparts": (counterparts, "of", "repeat"),
-        "fidelity": (fidelity, "split"),
-        "draws": (draws, "split"),
+        "sizes": (measure_tree_sizes, "reference", "repeat"),
+        "counterparts": (measure_counterparts, "of", "repeat"),
+        "fidelity": (measure_local_fidelity, "split"),
+        "draws": (measure_draws, "split"),
     }
     if key["part"] == "stability":
-        return stability(key["data"], key["method"], 0)
+        return measure_stability(key["data"], key["method"], 0)
     call, *names = calls[key["part"]]
     return call(key["data"], *(key[name] for name in names))
 
@@ -617,7 +631,7 @@ PAPER_BEST = {
 }  # Figure 3, as its discussion says
 
 
-def runs(lines, name, label, method):
+def errors_by_repeat(lines, name, label, method):
     """Test errors of one kind: (repeats, sizes) of trees, (repeats,) of a reference."""
     return np.array(
         [
@@ -628,13 +642,13 @@ def runs(lines, name, label, method):
     )
 
 
-def measured(lines, names):
+def names_with_lines(lines, names):
     """Those of the data sets that have a line."""
     there = {line["key"]["data"] for line in lines}
     return [name for name in names if name in there]
 
 
-def mean(values):
+def mean_over_repeats(values):
     """The mean over the repeats; None, or a list of None for all sizes, if there are none."""
     return values.mean(axis=0).tolist() if len(values) else None
 
@@ -644,14 +658,14 @@ def show_references(lines):
     rows = []
     cells = []
     agree = []
-    for name in measured(lines, THREE):
+    for name in names_with_lines(lines, THREE):
         found = {
             label: (
-                mean(runs(lines, name, label, "reference")),
-                mean(runs(lines, name, label, "proxy")),
+                mean_over_repeats(errors_by_repeat(lines, name, label, "reference")),
+                mean_over_repeats(errors_by_repeat(lines, name, label, "proxy")),
             )
             for label in WORDS
-            if len(runs(lines, name, label, "proxy"))
+            if len(errors_by_repeat(lines, name, label, "proxy"))
         }
         best = min(found, key=lambda label: found[label][0])
         for label, (itself, proxies) in found.items():
@@ -675,7 +689,7 @@ def show_references(lines):
     return Grid(columns, rows, cells, [note], "data and reference")
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-show4
-def show_sizes(lines):
+def show_errors_by_size(lines):
     """Figure 4: trees of each size fitted to the data, to BART as in the paper, and as we do."""
     methods = {"data": "CART", "paper": "as in the paper", "proxy": "proxy"}
     columns = [
@@ -685,9 +699,10 @@ def show_sizes(lines):
     rows = []
     cells = []
     won = {"proxy": [], "paper": []}
-    for name in measured(lines, DATA):
+    for name in names_with_lines(lines, DATA):
         found = {
-            method: mean(runs(lines, name, "bart", method)) for method in (*methods, "reference")
+            method: mean_over_repeats(errors_by_repeat(lines, name, "bart", method))
+            for method in (*methods, "reference")
         }
         for i, b in enumerate(SIZES):
             rows.append(f"{name}, {b} leaves")
@@ -708,8 +723,8 @@ def show_differences(lines):
     rows = []
     cells = []
     sure = {kind: [] for kind in kinds}
-    for name in measured(lines, DATA):
-        one, two = (runs(lines, name, "bart", method) for method in ("data", "proxy"))
+    for name in names_with_lines(lines, DATA):
+        one, two = (errors_by_repeat(lines, name, "bart", method) for method in ("data", "proxy"))
         for i, b in enumerate(SIZES):
             rows.append(f"{name}, {b} leaves")
             cells.append([])
@@ -756,7 +771,9 @@ def show_counterparts(lines):
             for line in lines
             if line["key"]["data"] == name and line["key"]["of"] == MADE_OF[method][0]
         ]
-        return over([line["methods"][method][of] for line in own], 1 if of == "size" else None)
+        return mean_and_deviation(
+            [line["methods"][method][of] for line in own], 1 if of == "size" else None
+        )
 
     columns = [
         Column(method, role, group, "lower")
@@ -768,7 +785,7 @@ def show_counterparts(lines):
         Column("forest", group="reference's RMSE"),
         Column("splits"),
     ]
-    names = measured(lines, DATA)
+    names = names_with_lines(lines, DATA)
     cells = []
     won = dict.fromkeys(BOUND, 0)
     for name in names:
@@ -782,7 +799,7 @@ def show_counterparts(lines):
         cells.append(
             [
                 *row.values(),
-                *(over([line["reference"] for line in part]) for part in own),
+                *(mean_and_deviation([line["reference"] for line in part]) for part in own),
                 str(min(map(len, own))),
             ]
         )
@@ -811,7 +828,7 @@ def show_stability(lines):
     kinds = {"as the paper prints it": "printed_", "mended": ""}
     columns = [Column(*way, kind, "lower") for kind in kinds for way in ways.values()]
     columns += [Column(*way, "answers apart", "lower") for way in ways.values()]
-    names = measured(lines, DATA)
+    names = names_with_lines(lines, DATA)
     cells = []
     for name in names:
         own = {line["key"]["method"]: line for line in lines if line["key"]["data"] == name}
@@ -859,7 +876,7 @@ def show_local(lines):
         Column("held", group="a tree per draw"),
         Column("splits"),
     ]
-    names = measured(lines, PLACES)
+    names = names_with_lines(lines, PLACES)
     cells = []
     for name in names:
         own = {
@@ -872,13 +889,17 @@ def show_local(lines):
         }
 
         def mean_of(method, of, own=own["fidelity"]):
-            return over([line["methods"][method][of] for line in own if method in line["methods"]])
+            return mean_and_deviation(
+                [line["methods"][method][of] for line in own if method in line["methods"]]
+            )
 
         row = [mean_of(method, of) for of in ("loss", "near", "ms") for method in (*ours, *LIMES)]
-        row += [mean_of(method, "features") for method in ours] + [printed(PAPER_FEATURES[name])]
+        row += [mean_of(method, "features") for method in ours] + [
+            parse_figure(PAPER_FEATURES[name])
+        ]
         cells.append(
             row
-            + [over([line[of] for line in own["draws"]]) for of in ("ms", "held")]
+            + [mean_and_deviation([line[of] for line in own["draws"]]) for of in ("ms", "held")]
             + [str(len(own["fidelity"]))]
         )
     notes = [
@@ -915,65 +936,65 @@ _SMALLER = {
     "rows. Where the random forest predicts better than BART, what repeats the forest starts from more."
 }
 TABLES = (
-    Table(
+    BenchmarkTable(
         "afrabandpey-fig3",
         "Afrabandpey et al., Figure 3: the better the reference, the better the proxy",
         "proxy",
         lambda quick: sizes_jobs(quick, THREE, tuple(WORDS)),
-        measure,
+        measure_proxies,
         show_references,
         ("stochtree",),
         "Quick: one split instead of fifty.",
     ),
-    Table(
+    BenchmarkTable(
         "afrabandpey-fig4",
         "Afrabandpey et al., Figure 4: test error of trees of equal size",
         "proxy",
         lambda quick: sizes_jobs(quick, DATA, ("bart",)),
-        measure,
-        show_sizes,
+        measure_proxies,
+        show_errors_by_size,
         ("stochtree",),
         "Quick: one split instead of fifty.",
         _BLURRED,
     ),
-    Table(
+    BenchmarkTable(
         "afrabandpey-fig5",
         "Afrabandpey et al., Figure 5: what the proxy saves of the tree's error",
         "proxy",
         difference_jobs,
-        measure,
+        measure_proxies,
         show_differences,
         ("stochtree",),
         "Quick: three splits of three data sets.",
     ),
-    Table(
+    BenchmarkTable(
         "afrabandpey-2",
         "Afrabandpey et al., Table 2: beside born-again trees and node harvest",
         "proxy",
         counterpart_jobs,
-        measure,
+        measure_proxies,
         show_counterparts,
         ("stochtree",),
         "Quick: one split instead of seven.",
         _SMALLER,
     ),
-    Table(
+    BenchmarkTable(
         "afrabandpey-3",
         "Afrabandpey et al., Table 3: instability under the bootstrap",
         "proxy",
         stability_jobs,
-        measure,
+        measure_proxies,
         show_stability,
         ("stochtree",),
         "Quick: one data set.",
         _REFITTED,
     ),
-    Table(
+    BenchmarkTable(
         "afrabandpey-4",
         "Afrabandpey et al., Table 4: local explanations beside LIME",
         "local",
         local_jobs,
-        measure,
+        measure_proxies,
         show_local,
         ("stochtree", "lime"),
         "Quick: one split instead of ten.",

@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['TASKS', 'BASE', 'DOUBLINGS', 'METHODS', 'TABLES', 'cpu_seconds', 'pass_seconds', 'peak_bytes', 'TimedCall',
-           'table_of', 'classes_of', 'step_task', 'rules_task', 'piecewise_task', 'oblique_task', 'proxy_task',
-           'metatree_task', 'jobs', 'measure', 'slope', 'base_of', 'axis', 'slope_cell', 'cells_of', 'show']
+           'simulated_table', 'classes_of', 'step_task', 'rules_task', 'piecewise_task', 'oblique_task', 'proxy_task',
+           'metatree_task', 'cost_jobs', 'measure_cost', 'slope', 'base_knobs', 'points_along', 'slope_cell',
+           'cells_of', 'show_cost']
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-imports
 import gc
@@ -18,8 +19,8 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import BayesianRidge
 
-from .runner import Cell, Column, Grid, Table
-from ..rows.bins import codes, incidence, merge_identical
+from .runner import Cell, Column, Grid, BenchmarkTable
+from ..rows.bins import bin_codes, incidence, merge_identical
 from ..fab.engine import fab
 from ..fab.hme import simulate
 from ..metatree.estimators import MetaTreeClassifier
@@ -72,7 +73,7 @@ class TimedCall(NamedTuple):
 _STEPS = 4
 
 
-def table_of(n, d, leaves=5):
+def simulated_table(n, d, leaves=5):
     """X (n, d), y (n,): the simulation of Eto and others with so many true leaves, and noise 0.1."""
     X, y, _ = simulate(0, 0.1, n, d, leaves)
     return X, y
@@ -80,7 +81,7 @@ def table_of(n, d, leaves=5):
 
 def classes_of(n, d):
     """X (n, d) and y (n,) in two equal classes: whether the same target is above its median."""
-    X, y = table_of(n, d)
+    X, y = simulated_table(n, d)
     return X, (y > np.median(y)).astype(int)
 
 
@@ -89,10 +90,10 @@ def step_task(n, d, L, K):
     rng = np.random.default_rng(0)
     X, y = classes_of(n, d)
     bins = merge_identical(X, [rng.random(L // d) for _ in range(d)])
-    S = incidence(codes(X, bins), bins)
+    S = incidence(bin_codes(X, bins), bins)
     model = random_mixture(bins, y, np.ones(n), K, 2, rng)
-    options = dict(max_iter=_STEPS, tol=-np.inf, min_mass=0.0, n_inner=1)
-    return TimedCall(lambda: fab(model, S, y, **options), X, _STEPS, lambda: bins.n_statements)
+    options = dict(max_iter=_STEPS, tol=-np.inf, min_weight_fraction=0.0, max_e_steps=1)
+    return TimedCall(lambda: fab(model, S, y, **options), X, _STEPS, lambda: bins.n_bits)
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-tasks
 def rules_task(n, d, L, K, depth, restarts, shakes):
@@ -100,21 +101,23 @@ def rules_task(n, d, L, K, depth, restarts, shakes):
     X, y = classes_of(n, d)
     forest = RandomForestClassifier(L, max_depth=depth, random_state=0).fit(X, y)
     model = RuleMixtureClassifier(
-        forest, max_components=K, n_init=restarts, n_shakes=shakes, random_state=0
+        forest, max_components=K, n_init=restarts, n_perturbations=shakes, random_state=0
     )
-    return TimedCall(lambda: model.fit(X, y), X, questions=lambda: model.bins_.n_statements)
+    return TimedCall(lambda: model.fit(X, y), X, questions=lambda: model.bins_.n_bits)
 
 
 def piecewise_task(n, d, L, K, depth, shakes):
     """A tree of sparse equations; L cells a feature in the search, K leaves in the truth."""
-    X, y = table_of(n, d, K)
-    model = PiecewiseLinearRegressor(max_bins=L, max_depth=depth, n_shakes=shakes, random_state=0)
+    X, y = simulated_table(n, d, K)
+    model = PiecewiseLinearRegressor(
+        max_bins=L, max_depth=depth, n_perturbations=shakes, random_state=0
+    )
     return TimedCall(lambda: model.fit(X, y), X, questions=lambda: min(L - 1, n - 1) * d)
 
 
 def oblique_task(n, d, K, depth):
     """A tree of sparse sums of curves behind tilted questions; K leaves in the truth, and at most."""
-    X, y = table_of(n, d, K)
+    X, y = simulated_table(n, d, K)
     return TimedCall(
         lambda: ObliqueAdditiveRegressor(max_components=K, max_depth=depth, random_state=0).fit(
             X, y
@@ -125,7 +128,7 @@ def oblique_task(n, d, K, depth):
 
 def proxy_task(n, d, K, depth):
     """The proxy tree of a fitted Bayesian linear model, with K leaves at most."""
-    X, y = table_of(n, d)
+    X, y = simulated_table(n, d)
     model = ProxyTreeRegressor(
         BayesianRidge().fit(X, y), max_leaves=K, max_depth=depth, random_state=0
     )
@@ -172,7 +175,7 @@ DOUBLINGS = {
 }
 
 
-def jobs(quick=False):
+def cost_jobs(quick=False):
     """Every method at its base, then one knob at a time, doubled or halved; memory along the rows only."""
     bases, repeats = (_QUICK_BASE, 2) if quick else (BASE, 3)
     doublings = {"n": (0, 1), "d": (0, 1)} if quick else DOUBLINGS
@@ -193,8 +196,8 @@ def jobs(quick=False):
         )
 
 
-def measure(key):
-    """Seconds and floor, or peak memory, of one key of `jobs`."""
+def measure_cost(key):
+    """Seconds and floor, or peak memory, of one key of `cost_jobs`."""
     knobs = {
         name: value for name, value in key.items() if name not in ("part", "method", "repeats")
     }
@@ -216,7 +219,7 @@ def slope(x, t):
     ) if spare else np.nan
 
 
-def base_of(lines):
+def base_knobs(lines):
     """The knobs where the axes cross, of lines of one method: those of the full table, or of the quick one."""
     method = lines[0]["key"]["method"]
     bases = (BASE[method], _QUICK_BASE[method])
@@ -226,9 +229,9 @@ def base_of(lines):
     )
 
 
-def axis(lines, letter, value):
+def points_along(lines, letter, value):
     """(x, t) along one knob, all others at the base; x are questions for "L"; lines of one method and one part."""
-    base = base_of(lines)
+    base = base_knobs(lines)
     rest = {name: at for name, at in base.items() if name != letter}
     found = sorted(
         (line["questions"] if letter == "L" else line["key"][letter], line[value])
@@ -272,20 +275,22 @@ def slope_cell(points):
 
 def cells_of(seconds, memory):
     """The row of a method from its lines of either part."""
-    at = [line for line in seconds if all(line["key"][k] == v for k, v in base_of(seconds).items())]
+    at = [
+        line for line in seconds if all(line["key"][k] == v for k, v in base_knobs(seconds).items())
+    ]
     fit = [at[0]["seconds"], at[0]["seconds"] / at[0]["pass"]] if at else [None, None]
     held = [line for line in memory if at and line["key"]["n"] == at[0]["key"]["n"]]
     room = [held[0]["peak"] / 1e6, held[0]["peak"] / held[0]["table"]] if held else [None, None]
-    grows = slope_cell(axis(memory, "n", "peak")) if memory else None
+    grows = slope_cell(points_along(memory, "n", "peak")) if memory else None
     return [
         *fit,
         *room,
         grows,
-        *(slope_cell(axis(seconds, letter, "seconds")) for letter in _LETTERS),
+        *(slope_cell(points_along(seconds, letter, "seconds")) for letter in _LETTERS),
     ]
 
 
-def show(lines):
+def show_cost(lines):
     """The lines as a `Grid`: a row a method."""
     rows = []
     cells = []
@@ -302,19 +307,21 @@ def show(lines):
         if seconds:
             rows.append(label)
             cells.append(cells_of(seconds, memory))
-            knobs = (f"{_LETTERS.get(name, name)} = {at}" for name, at in base_of(seconds).items())
+            knobs = (
+                f"{_LETTERS.get(name, name)} = {at}" for name, at in base_knobs(seconds).items()
+            )
             bases.append(f"{label} {', '.join(knobs)}")
     return Grid(_COLUMNS, rows, cells, (*_NOTES, f"Base: {'; '.join(bases)}."), corner="method")
 
 
 TABLES = (
-    Table(
+    BenchmarkTable(
         "cost",
         "Cost of the five methods",
         "cost",
-        jobs,
-        measure,
-        show,
+        cost_jobs,
+        measure_cost,
+        show_cost,
         quick="Quick: 500 rows, slopes in N and d from two points, a small forest and two restarts; no memory.",
     ),
 )

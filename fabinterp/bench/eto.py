@@ -6,15 +6,18 @@
 __all__ = ['METHODS_1', 'TABLE_1', 'REGRESSION', 'BINARY', 'METHODS_2', 'TABLE_2', 'TABLE_3', 'TABLE_4', 'NOISE', 'TEN',
            'N_FOLDS', 'N_SEEDS', 'SLOW', 'SOFT', 'REGRESSORS', 'CLASSIFIERS', 'DAYS', 'FEATURES', 'CASES', 'LOADS',
            'QUICK', 'OWN', 'BESIDE', 'PEERS', 'GROUPS', 'SIZES', 'CASE_NAMES', 'WHY_ERRORS', 'WHY_ALGORITHMS',
-           'WHY_SIZES', 'WHY_CLASSES', 'WHY_LOAD', 'TABLES', 'standardised', 'read', 'table', 'parts', 'shimmed',
-           'linear_tree', 'tuned_tree', 'TunedSVR', 'ours', 'ours_for_classes', 'logistic', 'size', 'size_of_ours',
-           'size_of_tree', 'size_of_linear_tree', 'size_of_svr', 'size_of_line', 'experts_only', 'Method', 'timed',
-           'settings_of', 'number_of', 'rounded', 'told', 'regression_row', 'calibration_error', 'classification_row',
-           'gate_features', 'simulation_row', 'demand', 'demand_parts', 'heating_parts', 'load_row', 'equations',
-           'keys', 'regression_jobs', 'simulation_jobs', 'classification_jobs', 'folds_of_classes', 'load_jobs',
-           'equation_jobs', 'measure', 'figures', 'counts_of', 'folds_note', 'same_folds', 'groups_of', 'beside',
-           'no_worse_note', 'show_errors', 'ratio_note', 'show_algorithms', 'mean_over', 'sizes_of', 'show_sizes',
-           'show_simulation', 'show_classes', 'load_sizes', 'show_load', 'show_equations']
+           'WHY_SIZES', 'WHY_CLASSES', 'WHY_LOAD', 'TABLES', 'standardised', 'load_available', 'standardised_table',
+           'standardised_fold', 'patched_linear_tree', 'linear_tree', 'tuned_tree', 'TunedSVR',
+           'make_piecewise_regressor', 'make_piecewise_classifier', 'logistic', 'equation_sizes', 'size_of_ours',
+           'size_of_tree', 'size_of_linear_tree', 'size_of_svr', 'size_of_line', 'experts_only', 'PiecewiseMethod',
+           'timed_fit', 'settings_of', 'settings_digest', 'round_figures', 'method_record', 'regression_row',
+           'calibration_error', 'classification_row', 'gate_features', 'piecewise_recovery_row', 'demand',
+           'demand_parts', 'heating_parts', 'load_row', 'fit_equations', 'fold_keys', 'regression_jobs',
+           'piecewise_recovery_jobs', 'classification_jobs', 'folds_of_classes', 'load_jobs', 'equation_jobs',
+           'measure_linear_methods', 'stored_figures', 'counts_of', 'folds_note', 'same_folds', 'groups_of',
+           'columns_beside_paper', 'no_worse_note', 'show_test_rmse', 'ratio_note', 'show_algorithms', 'mean_over',
+           'sizes_of', 'show_mean_sizes', 'show_piecewise_recovery', 'show_classes', 'load_sizes', 'show_load',
+           'show_equations']
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-imports
 import time
@@ -38,8 +41,17 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import validate_data
 
-from .runner import Cell, Column, Grid, Missing, Table, over, printed, span
-from .datasets import load, piecewise
+from fabinterp.bench.runner import (
+    Cell,
+    Column,
+    Grid,
+    UnavailableError,
+    BenchmarkTable,
+    mean_and_deviation,
+    parse_figure,
+    least_to_most_text,
+)
+from .datasets import load, simulate_piecewise
 from ..models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from ..rules.core import Columns, condition_texts
 
@@ -115,34 +127,34 @@ def standardised(A):
     return np.where(varies, A - A.mean(axis=0), 0.0) / np.where(varies, A.std(axis=0), 1.0)
 
 
-def read(name):
+def load_available(name):
     """The data set of that name; a blank cell where there is none."""
     try:
         return load(name)
     except FileNotFoundError:
-        raise Missing(f"{name} is not there") from None
+        raise UnavailableError(f"{name} is not there") from None
 
 
 @cache
-def table(name):
+def standardised_table(name):
     """X (n, d) and y (n,); standardised over the whole table for regression, as in the paper."""
-    data = read(name)
+    data = load_available(name)
     return (standardised(data.X), standardised(data.y)) if name in REGRESSION else (data.X, data.y)
 
 
-def parts(name, fold, folds):
+def standardised_fold(name, fold, folds):
     """X, y to learn from and X, y of one of the shuffled folds."""
-    X, y = table(name)
+    X, y = standardised_table(name)
     train, test = list(KFold(folds, shuffle=True, random_state=0).split(X))[fold]
     return X[train], y[train], X[test], y[test]
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-peers
-def shimmed():
+def patched_linear_tree():
     """`linear-tree` 0.3.5 on scikit-learn ≥ 1.7, which took `_validate_data` away (linear-tree's issue #48)."""
     try:
         from lineartree import LinearTreeRegressor
     except ImportError:
-        raise Missing("linear-tree is not installed") from None
+        raise UnavailableError("linear-tree is not installed") from None
 
     class Shimmed(LinearTreeRegressor):
         def _validate_data(self, *args, force_all_finite=True, **kwargs):
@@ -153,7 +165,7 @@ def shimmed():
 
 def linear_tree(seed, **settings):
     """A tree of least squares, `linear-tree`'s, of depth 4."""
-    return shimmed()(LinearRegression(), max_depth=4, **settings)
+    return patched_linear_tree()(LinearRegression(), max_depth=4, **settings)
 
 
 def tuned_tree(seed):
@@ -190,12 +202,12 @@ class TunedSVR(RegressorMixin, BaseEstimator):
         return self.svr_.predict(X)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-ours
-def ours(seed, **settings):
+def make_piecewise_regressor(seed, **settings):
     """`PiecewiseLinearRegressor`, by default with the search over trees."""
     return PiecewiseLinearRegressor(random_state=seed, **settings)
 
 
-def ours_for_classes(seed, **settings):
+def make_piecewise_classifier(seed, **settings):
     """`PiecewiseLinearClassifier`."""
     return PiecewiseLinearClassifier(random_state=seed, **settings)
 
@@ -205,7 +217,7 @@ def logistic(seed):
     return make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-size
-def size(features):
+def equation_sizes(features):
     """Sizes of a model from the number of features in each of its equations."""
     features = np.asarray(features)
     return {
@@ -217,17 +229,19 @@ def size(features):
 
 def size_of_ours(model):
     """Sizes of one of our trees."""
-    return size([np.count_nonzero(leaf.coef) for leaf in model.tree_.leaves if leaf is not None])
+    return equation_sizes(
+        [np.count_nonzero(leaf.coef) for leaf in model.tree_.leaves if leaf is not None]
+    )
 
 
 def size_of_tree(model):
     """Sizes of a tuned tree: a leaf answers a constant."""
-    return size(np.zeros(model.best_estimator_.get_n_leaves(), dtype=int))
+    return equation_sizes(np.zeros(model.best_estimator_.get_n_leaves(), dtype=int))
 
 
 def size_of_linear_tree(model):
     """Sizes of `linear-tree`'s model."""
-    return size([np.count_nonzero(leaf.model.coef_) for leaf in model._leaves.values()])
+    return equation_sizes([np.count_nonzero(leaf.model.coef_) for leaf in model._leaves.values()])
 
 
 def size_of_svr(model):
@@ -237,7 +251,7 @@ def size_of_svr(model):
 
 def size_of_line(model):
     """Sizes of one linear equation."""
-    return size([np.count_nonzero(model.coef_)])
+    return equation_sizes([np.count_nonzero(model.coef_)])
 
 
 def experts_only(model):
@@ -245,7 +259,7 @@ def experts_only(model):
     return {"experts": getattr(model, "n_components_", None)}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-methods
-class Method(NamedTuple):
+class PiecewiseMethod(NamedTuple):
     """How an estimator is made (from a seed), measured and asked."""
 
     make: Callable
@@ -257,24 +271,38 @@ class Method(NamedTuple):
 SLOW = dict(search="em", init="random", n_init=1, max_iter=100)
 SOFT = dict(projection=False, hard_gates=False)
 REGRESSORS = {
-    "structure": Method(ours, size_of_ours),
-    "fab+": Method(partial(ours, penalty=1, **SLOW), size_of_ours, 3),
-    "fab": Method(partial(ours, penalty=1, **SOFT, **SLOW), size_of_ours, 3, "predict_path"),
-    "em": Method(partial(ours, penalty=0, **SOFT, **SLOW), size_of_ours, 3, "predict_path"),
-    "fab+ grown": Method(partial(ours, search="em", init="grow"), size_of_ours, 3),
-    "tree": Method(tuned_tree, size_of_tree),
-    "svr": Method(lambda seed: TunedSVR(random_state=seed), size_of_svr),
-    "linear-tree": Method(linear_tree, size_of_linear_tree),
+    "structure": PiecewiseMethod(make_piecewise_regressor, size_of_ours),
+    "fab+": PiecewiseMethod(partial(make_piecewise_regressor, penalty=1, **SLOW), size_of_ours, 3),
+    "fab": PiecewiseMethod(
+        partial(make_piecewise_regressor, penalty=1, **SOFT, **SLOW),
+        size_of_ours,
+        3,
+        "predict_path",
+    ),
+    "em": PiecewiseMethod(
+        partial(make_piecewise_regressor, penalty=0, **SOFT, **SLOW),
+        size_of_ours,
+        3,
+        "predict_path",
+    ),
+    "fab+ grown": PiecewiseMethod(
+        partial(make_piecewise_regressor, search="em", init="grow"), size_of_ours, 3
+    ),
+    "tree": PiecewiseMethod(tuned_tree, size_of_tree),
+    "svr": PiecewiseMethod(lambda seed: TunedSVR(random_state=seed), size_of_svr),
+    "linear-tree": PiecewiseMethod(linear_tree, size_of_linear_tree),
     # the default asks for 10 % of the rows in a leaf; with our 2 % it is larger, slower and better
-    "linear-tree fine": Method(partial(linear_tree, min_samples_leaf=0.02), size_of_linear_tree, 2),
+    "linear-tree fine": PiecewiseMethod(
+        partial(linear_tree, min_samples_leaf=0.02), size_of_linear_tree, 2
+    ),
 }
 CLASSIFIERS = {
-    "structure": Method(ours_for_classes, experts_only),
-    "logistic": Method(logistic, experts_only),
+    "structure": PiecewiseMethod(make_piecewise_classifier, experts_only),
+    "logistic": PiecewiseMethod(logistic, experts_only),
 }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-fit
-def timed(model, X, y):
+def timed_fit(model, X, y):
     """Fit; seconds on the wall, of the process, the share of tuning, and whether it converged."""
     wall = time.perf_counter()
     cpu = time.process_time()
@@ -295,35 +323,37 @@ def settings_of(model, **more):
         for k, v in model.get_params(deep=False).items()
         if k != "random_state"
     }
-    price = {"penalty": model._price()} if hasattr(model, "_price") else {}
+    price = {"penalty": model._fic_penalty()} if hasattr(model, "_fic_penalty") else {}
     return {"estimator": type(model).__name__} | settings | price | more
 
 
-def number_of(settings):
+def settings_digest(settings):
     """Eight digits that stand for settings: what a line keeps of them."""
     return f"{zlib.crc32(dumps(settings, sort_keys=True).encode()):08x}"
 
 
-def rounded(row):
+def round_figures(row):
     """Six significant digits are enough."""
     return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-regression
-def told(method, folds):
+def method_record(method, folds):
     """What a line says of its method: settings, and of how many folds it is one."""
     return {
         "folds": folds,
-        "settings": number_of(settings_of(method.make(0), **{"asked by": method.predict})),
+        "settings": settings_digest(settings_of(method.make(0), **{"asked by": method.predict})),
     }
 
 
 def regression_row(name, method, fold, folds=N_FOLDS):
     """Errors, sizes and seconds of one fold."""
-    X, y, X_new, y_new = parts(name, fold, folds)
+    X, y, X_new, y_new = standardised_fold(name, fold, folds)
     model = method.make(fold)
-    row = timed(model, X, y)
+    row = timed_fit(model, X, y)
     rmse = root_mean_squared_error(y_new, getattr(model, method.predict)(X_new))
-    return rounded({"rmse": rmse, **method.size(model), **row, **told(method, folds)})
+    return round_figures(
+        {"rmse": rmse, **method.size(model), **row, **method_record(method, folds)}
+    )
 
 
 def calibration_error(y, prob, bins=10):
@@ -334,16 +364,16 @@ def calibration_error(y, prob, bins=10):
 
 def classification_row(name, method, fold, folds):
     """Accuracy, log-loss, calibration, experts and seconds of one fold."""
-    X, y, X_new, y_new = parts(name, fold, folds)
+    X, y, X_new, y_new = standardised_fold(name, fold, folds)
     model = method.make(fold)
-    row = timed(model, X, y)
+    row = timed_fit(model, X, y)
     prob = model.predict_proba(X_new)
     scores = {
         "accuracy": float(np.mean(model.predict(X_new) == y_new)),
         "log_loss": log_loss(y_new, prob),
         "calibration_error": calibration_error(y_new, prob[:, 1]),
     }
-    return rounded({**scores, **method.size(model), **row, **told(method, folds)})
+    return round_figures({**scores, **method.size(model), **row, **method_record(method, folds)})
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-simulation
 def gate_features(tree):
@@ -351,21 +381,21 @@ def gate_features(tree):
     return Counter(split.features for split in tree.splits if split is not None)
 
 
-def simulation_row(name, method, seed, folds=N_SEEDS):
+def piecewise_recovery_row(name, method, seed, folds=N_SEEDS):
     """Whether the number of experts and the features of the gates of the true tree were found."""
-    X, y, truth = piecewise(seed, NOISE[name])
+    X, y, truth = simulate_piecewise(seed, NOISE[name])
     model = method.make(seed)
-    row = timed(model, X, y)
+    row = timed_fit(model, X, y)
     true_experts = int(np.sum(np.bincount(truth.apply(X)) > 0.02 * len(X)))
     found = method.size(model)
-    return rounded(
+    return round_figures(
         {
             "true_experts": true_experts,
             "experts_right": found["experts"] == true_experts,
             "gates_right": gate_features(model.tree_) == gate_features(truth),
             **found,
             **row,
-            **told(method, folds),
+            **method_record(method, folds),
         }
     )
 
@@ -376,7 +406,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 @cache
 def demand():
     """Features (726, 14) in the order of the paper's Table 4, and the rentals of that day."""
-    data = read("bike_rental")
+    data = load_available("bike_rental")
     column = dict(zip(data.feature_names, data.X.T, strict=True))
     lags = [data.y[4 - k : -1 - k] for k in range(5)]
     day = (column["weekday"][5:] - 1) % 7  # the source counts from Sunday
@@ -395,17 +425,20 @@ def demand_parts(fold):
 
 def heating_parts(fold):
     """X, y to learn from and X, y of one of ten shuffled folds: the heating load of a building."""
-    data = read("energy")
+    data = load_available("energy")
     train, test = list(KFold(N_FOLDS, shuffle=True, random_state=0).split(data.X))[fold]
     return data.X[train], data.y[train], data.X[test], data.y[test]
 
 
-FEATURES = {"demand": lambda: tuple(TABLE_4), "heating": lambda: read("energy").feature_names}
+FEATURES = {
+    "demand": lambda: tuple(TABLE_4),
+    "heating": lambda: load_available("energy").feature_names,
+}
 CASES = {"demand": ("bike_rental", 1, demand_parts), "heating": ("energy", N_FOLDS, heating_parts)}
 LOADS = {
     "structure": REGRESSORS["structure"],
     "fab+": REGRESSORS["fab+"]._replace(folds=N_FOLDS),
-    "linear": Method(lambda seed: LinearRegression(), size_of_line),
+    "linear": PiecewiseMethod(lambda seed: LinearRegression(), size_of_line),
     **{name: REGRESSORS[name] for name in ("tree", "svr", "linear-tree")},
 }
 
@@ -418,21 +451,21 @@ def load_row(part, method, fold):
     centre = y.mean()
     unit = y.std()
     model = method.make(fold)
-    row = timed(model, scaler.transform(X), (y - centre) / unit)
+    row = timed_fit(model, scaler.transform(X), (y - centre) / unit)
     said = centre + unit * getattr(model, method.predict)(scaler.transform(X_new))
     rmse = root_mean_squared_error(y_new, said)
-    return rounded(
+    return round_figures(
         {
             "rmse": rmse / unit,
             "relative": 100 * rmse / y_new.mean(),
             **method.size(model),
             **row,
-            **told(method, folds),
+            **method_record(method, folds),
         }
     )
 
 
-def equations(part, method):
+def fit_equations(part, method):
     """The conditions of each expert of a case, and its coefficients in deviations."""
     X, y, _, _ = CASES[part][2](0)
     model = method.make(0).fit(X, y)
@@ -447,7 +480,7 @@ def equations(part, method):
         "features": list(columns.names),
         "coef": np.round(coef * X.std(axis=0) / y.std(), 3).tolist(),
         "rows": [int(rule.support) for rule in model.rules_.rules],
-        **told(method, 1),
+        **method_record(method, 1),
     }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-jobs
@@ -456,7 +489,7 @@ OWN = ("fab+", "fab+ grown", "fab", "em")  # the paper's algorithms as they are
 BESIDE = ("structure", *(name for name in REGRESSORS if name not in ("structure", *OWN)))
 
 
-def keys(part, names, methods, folds_of):
+def fold_keys(part, names, methods, folds_of):
     """Keys fold by fold: all data before the next fold."""
     most = max((folds_of(name, method) for name in names for method in methods), default=0)
     for fold in range(most):
@@ -469,20 +502,22 @@ def keys(part, names, methods, folds_of):
 def regression_jobs(quick=False, methods=BESIDE):
     """Table 1: ten folds of nine tables, fewer where a method is slow."""
     names = QUICK if quick else REGRESSION
-    return keys(
+    return fold_keys(
         "regression", names, methods, lambda name, method: 1 if quick else REGRESSORS[method].folds
     )
 
 
-def simulation_jobs(quick=False):
+def piecewise_recovery_jobs(quick=False):
     """Section 4.1, twenty trees at each of two noises."""
-    return keys("simulation", NOISE, ("structure",), lambda name, method: 2 if quick else N_SEEDS)
+    return fold_keys(
+        "simulation", NOISE, ("structure",), lambda name, method: 2 if quick else N_SEEDS
+    )
 
 
 def classification_jobs(quick=False):
     """Wang's binary tables; five folds, ten of two of them."""
     names = BINARY[1:3] if quick else BINARY
-    return keys(
+    return fold_keys(
         "classification",
         names,
         CLASSIFIERS,
@@ -498,7 +533,7 @@ def folds_of_classes(name):
 def load_jobs(quick=False):
     """Table 3's layout: one forecast in time, and ten folds of the heating loads."""
     for part, (name, folds, _) in CASES.items():
-        yield from keys(
+        yield from fold_keys(
             part,
             (name,),
             LOADS,
@@ -508,24 +543,24 @@ def load_jobs(quick=False):
 
 def equation_jobs(quick=False):
     """Table 4's layout: one fit for each case."""
-    return keys("equations", CASES, ("structure",), lambda name, method: 1)
+    return fold_keys("equations", CASES, ("structure",), lambda name, method: 1)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-measure
-def measure(key):
+def measure_linear_methods(key):
     """The numbers of one job."""
     part, name, method, fold = (key[word] for word in ("part", "data", "method", "fold"))
     if part == "regression":
         return regression_row(name, REGRESSORS[method], fold)
     if part == "simulation":
-        return simulation_row(name, REGRESSORS[method], fold)
+        return piecewise_recovery_row(name, REGRESSORS[method], fold)
     if part == "classification":
         return classification_row(name, CLASSIFIERS[method], fold, folds_of_classes(name))
     if part == "equations":
-        return equations(name, REGRESSORS[method])
+        return fit_equations(name, REGRESSORS[method])
     return load_row(part, LOADS[method], fold)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-lines
-def figures(lines, what, **key):
+def stored_figures(lines, what, **key):
     """What lines with these words in their keys hold under a name, those that hold it."""
     return [
         line[what]
@@ -548,7 +583,9 @@ def counts_of(lines, methods):
 
 def folds_note(lines, methods, word="folds"):
     """A sentence: over how many folds each method's means are."""
-    said = (f"{method} {span(n)}" for method, n in counts_of(lines, methods).items() if n)
+    said = (
+        f"{method} {least_to_most_text(n)}" for method, n in counts_of(lines, methods).items() if n
+    )
     return f"Mean ± deviation over {word}; how many there are: {', '.join(said)}."
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-same
@@ -576,11 +613,13 @@ def groups_of(lines, what, names, groups, better, digits=None):
         for method in methods:
             columns.append(Column(method, "ours" if method == methods[0] else "peer", head, better))
             for name in names:
-                cells[name].append(over(figures(kept, what, data=name, method=method), digits))
+                cells[name].append(
+                    mean_and_deviation(stored_figures(kept, what, data=name, method=method), digits)
+                )
     return columns, cells
 
 
-def beside(paper, measured, cells, typed, methods, names):
+def columns_beside_paper(paper, measured, cells, typed, methods, names):
     """Columns and rows: the paper's method, ours, what else the paper prints, and then the other groups."""
     others = [name for name in methods if name != paper]
     head = measured[0]
@@ -591,7 +630,8 @@ def beside(paper, measured, cells, typed, methods, names):
         *measured[1:],
     ]
     said = {
-        name: dict(zip(methods, map(printed, typed[name].split()), strict=True)) for name in names
+        name: dict(zip(methods, map(parse_figure, typed[name].split()), strict=True))
+        for name in names
     }
     rows = [
         [said[name][paper], cells[name][0], *(said[name][m] for m in others), *cells[name][1:]]
@@ -606,7 +646,7 @@ def no_worse_note(lines, what, ours, peers):
     for peer in peers:
         kept = same_folds(lines, (ours, peer))
         found = {
-            name: [figures(kept, what, data=name, method=method) for method in (ours, peer)]
+            name: [stored_figures(kept, what, data=name, method=method) for method in (ours, peer)]
             for name in dict.fromkeys(line["key"]["data"] for line in kept)
         }
         means = [[np.mean(values) for values in both] for both in found.values() if all(both)]
@@ -626,11 +666,11 @@ GROUPS = {
 }
 
 
-def show_errors(lines):
+def show_test_rmse(lines):
     """Table 1: the printed figures, our default, and peers."""
-    names = [name for name in REGRESSION if figures(lines, "rmse", data=name)]
+    names = [name for name in REGRESSION if stored_figures(lines, "rmse", data=name)]
     measured, cells = groups_of(lines, "rmse", names, GROUPS, "lower", 3)
-    columns, rows = beside("FAB/HMEs+", measured, cells, TABLE_1, METHODS_1, names)
+    columns, rows = columns_beside_paper("FAB/HMEs+", measured, cells, TABLE_1, METHODS_1, names)
     notes = [
         folds_note(lines, BESIDE),
         no_worse_note(lines, "rmse", "structure", PEERS),
@@ -646,8 +686,8 @@ def ratio_note(lines):
     )
     pairs = [
         (
-            np.mean(figures(lines, "rmse", data=name, method="structure")),
-            printed(TABLE_1[name].split()[1]).value,
+            np.mean(stored_figures(lines, "rmse", data=name, method="structure")),
+            parse_figure(TABLE_1[name].split()[1]).value,
         )
         for name in names
     ]
@@ -667,16 +707,16 @@ def show_algorithms(lines):
         for group, own in pairs.items()
         for name, role in ((group, "paper"), *((name, "ours") for name in own))
     ]
-    names = [name for name in REGRESSION if figures(lines, "rmse", data=name)]
+    names = [name for name in REGRESSION if stored_figures(lines, "rmse", data=name)]
     theirs = {
-        name: dict(zip(METHODS_1, map(printed, TABLE_1[name].split()), strict=True))
+        name: dict(zip(METHODS_1, map(parse_figure, TABLE_1[name].split()), strict=True))
         for name in names
     }
     cells = [
         [
             theirs[name][column.name]
             if column.role == "paper"
-            else over(figures(lines, "rmse", data=name, method=column.name), 3)
+            else mean_and_deviation(stored_figures(lines, "rmse", data=name, method=column.name), 3)
             for column in columns
         ]
         for name in names
@@ -696,7 +736,7 @@ def mean_over(lines, what, method):
     """Mean over the tables of the mean over a table's folds; of seconds, the median over the folds."""
     middle = np.median if what == "cpu" else np.mean
     names = dict.fromkeys(line["key"]["data"] for line in lines)
-    values = [figures(lines, what, data=name, method=method) for name in names]
+    values = [stored_figures(lines, what, data=name, method=method) for name in names]
     return float(np.mean([middle(v) for v in values if v])) if any(values) else None
 
 
@@ -710,12 +750,12 @@ def sizes_of(lines, method):
     return said | {"total": said["total"] - said["experts"]}  # intercepts are not counted
 
 
-def show_sizes(lines):
+def show_mean_sizes(lines):
     """Table 2: the average model over the tables."""
     methods = [
         method
         for method in REGRESSORS
-        if method != "svr" and figures(lines, "experts", method=method)
+        if method != "svr" and stored_figures(lines, "experts", method=method)
     ]
     roles = {"structure": "ours", **dict.fromkeys(OWN, "")}
     columns = [
@@ -729,9 +769,9 @@ def show_sizes(lines):
     return Grid(columns, tuple(SIZES), cells, (), "mean over the tables")
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-more
-def show_simulation(lines):
+def show_piecewise_recovery(lines):
     """Section 4.1: in how many of the seeds experts and gates were right."""
-    names = [name for name in NOISE if figures(lines, "cpu", data=name)]
+    names = [name for name in NOISE if stored_figures(lines, "cpu", data=name)]
     columns = [
         Column("experts right"),
         Column("gates right"),
@@ -742,7 +782,7 @@ def show_simulation(lines):
     cells = []
     for name in names:
         right, gates, experts, cpu = (
-            figures(lines, what, data=name)
+            stored_figures(lines, what, data=name)
             for what in ("experts_right", "gates_right", "experts", "cpu")
         )
         cells.append(
@@ -750,7 +790,7 @@ def show_simulation(lines):
                 Cell(sum(right), None, 0),
                 Cell(sum(gates), None, 0),
                 Cell(len(right), None, 0),
-                over(experts, 1),
+                mean_and_deviation(experts, 1),
                 Cell(float(np.median(cpu)), None, 1),
             ]
         )
@@ -759,7 +799,7 @@ def show_simulation(lines):
 
 def show_classes(lines):
     """Classes: accuracy, log-loss and calibration beside a logistic regression on the same folds."""
-    names = [name for name in BINARY if figures(lines, "accuracy", data=name)]
+    names = [name for name in BINARY if stored_figures(lines, "accuracy", data=name)]
     groups = {"accuracy": "higher", "log_loss": "lower", "calibration_error": "lower"}
     columns = [
         Column(method, role, what.replace("_", " "), better)
@@ -771,7 +811,9 @@ def show_classes(lines):
     ]
     cells = [
         [
-            over(figures(lines, what, data=name, method=method), 1 if what == "experts" else 3)
+            mean_and_deviation(
+                stored_figures(lines, what, data=name, method=method), 1 if what == "experts" else 3
+            )
             for what, method in wanted
         ]
         for name in names
@@ -787,8 +829,8 @@ def load_sizes(lines, method):
     own = [line for line in lines if line["key"]["method"] == method]
     sizes = sizes_of(own, method)
     return {
-        "RMSE": over(figures(own, "rmse"), 3),
-        "RMSE in % of the mean": over(figures(own, "relative"), 1),
+        "RMSE": mean_and_deviation(stored_figures(own, "rmse"), 3),
+        "RMSE in % of the mean": mean_and_deviation(stored_figures(own, "relative"), 1),
         **{row: value if value is None else Cell(value, None, 1) for row, value in sizes.items()},
     }
 
@@ -891,74 +933,74 @@ WHY_LOAD = {
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-tables
 TABLES = (
-    Table(
+    BenchmarkTable(
         "eto-1",
         "Eto and others, Table 1: test RMSE",
         "pieces",
         regression_jobs,
-        measure,
-        show_errors,
+        measure_linear_methods,
+        show_test_rmse,
         ("linear-tree",),
         f"Quick: one fold of {' and '.join(QUICK)}.",
         WHY_ERRORS,
     ),
-    Table(
+    BenchmarkTable(
         "eto-1-em",
         "Eto and others, Table 1: the paper's own algorithms, run here",
         "pieces",
         partial(regression_jobs, methods=OWN),
-        measure,
+        measure_linear_methods,
         show_algorithms,
         (),
         f"Quick: one fold of {' and '.join(QUICK)}.",
         WHY_ALGORITHMS,
     ),
-    Table(
+    BenchmarkTable(
         "eto-2",
         "Eto and others, Table 2: sizes, mean over the tables",
         "pieces",
         partial(regression_jobs, methods=tuple(REGRESSORS)),
-        measure,
-        show_sizes,
+        measure_linear_methods,
+        show_mean_sizes,
         ("linear-tree",),
         f"Quick: one fold of {' and '.join(QUICK)}.",
         WHY_SIZES,
     ),
-    Table(
+    BenchmarkTable(
         "eto-3",
         "Eto and others, layout of Table 3: loads",
         "load",
         load_jobs,
-        measure,
+        measure_linear_methods,
         show_load,
         ("linear-tree",),
         "Quick: two folds of the heating loads.",
         WHY_LOAD,
     ),
-    Table(
+    BenchmarkTable(
         "eto-4",
         "Eto and others, layout of Table 4: coefficients of the learnt experts",
         "load",
         equation_jobs,
-        measure,
+        measure_linear_methods,
         show_equations,
     ),
-    Table(
+    BenchmarkTable(
         "eto-simulation",
         "Eto and others, section 4.1: is the true tree found?",
         "pieces",
-        simulation_jobs,
-        measure,
-        show_simulation,
+        piecewise_recovery_jobs,
+        measure_linear_methods,
+        show_piecewise_recovery,
         (),
         "Quick: two seeds each.",
     ),
-    Table(
+    BenchmarkTable(
         "eto-classes",
         "Classes, on the binary tables of Wang and others",
         "pieces",
         classification_jobs,
-        measure,
+        measure_linear_methods,
         show_classes,
         (),
         f"Quick: one fold of {' and '.join(BINARY[1:3])}.",

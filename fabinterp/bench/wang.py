@@ -5,11 +5,12 @@
 # %% auto #0
 __all__ = ['METHODS_3', 'TABLE_3', 'UNITS', 'METHODS_4', 'TABLE_4', 'REGRESSION', 'BINARY', 'FOLDS', 'GATES', 'UNTUNED',
            'METHODS', 'FEW', 'LONG', 'QUICK', 'ROWS', 'SEEDS', 'WHY_REGRESSION', 'WHY_CLASSES', 'WHY_SIZES',
-           'WHY_SIMULATION', 'PEERS', 'TABLES', 'parts', 'PyGAM', 'PyGAMRegressor', 'PyGAMClassifier', 'ours', 'pieces',
-           'ebm', 'pygam', 'used', 'numbers_in', 'size_of_leaves', 'size_of_additive', 'size_of_ebm', 'size_of_pygam',
-           'Method', 'fold_row', 'anatomy', 'scaled', 'gate_errors', 'simulation_row', 'folds_of', 'fold_jobs',
-           'all_jobs', 'simulation_jobs', 'measure', 'names_in', 'show_folds', 'show_regression', 'show_classification',
-           'show_sizes', 'show_simulation', 'show_gates']
+           'WHY_SIMULATION', 'PEERS', 'TABLES', 'stratified_fold', 'PyGAM', 'PyGAMRegressor', 'PyGAMClassifier',
+           'default_oblique', 'default_piecewise', 'make_ebm', 'make_pygam', 'leaf_features', 'numbers_in',
+           'size_of_leaves', 'size_of_additive', 'size_of_ebm', 'size_of_pygam', 'ObliqueMethod', 'fold_row',
+           'nested_features', 'scaled', 'gate_errors', 'oblique_recovery_row', 'n_folds_of_method', 'paper_fold_jobs',
+           'all_jobs', 'oblique_recovery_jobs', 'measure_additive_methods', 'names_in', 'show_beside_paper',
+           'show_regression', 'show_classification', 'show_model_sizes', 'show_oblique_recovery', 'show_gates']
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-imports
 import contextlib
@@ -24,18 +25,31 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from .runner import Cell, Column, Grid, Missing, Table, over
+from fabinterp.bench.runner import (
+    Cell,
+    Column,
+    Grid,
+    UnavailableError,
+    BenchmarkTable,
+    mean_and_deviation,
+)
 from fabinterp.bench.eto import (
-    beside,
+    columns_beside_paper,
     calibration_error,
-    figures,
+    stored_figures,
     folds_note,
     groups_of,
-    keys,
+    fold_keys,
     no_worse_note,
 )
-from .eto import number_of, read, rounded, settings_of, timed
-from .datasets import OBLIQUE_TRUTH, oblique
+from fabinterp.bench.eto import (
+    settings_digest,
+    load_available,
+    round_figures,
+    settings_of,
+    timed_fit,
+)
+from .datasets import OBLIQUE_TRUTH, simulate_oblique
 from ..models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
 from ..models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 
@@ -87,9 +101,9 @@ GATES = {
 }
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-data
-def parts(name, fold):
+def stratified_fold(name, fold):
     """X, y to learn from and X, y of one of the ten folds, stratified for classes."""
-    data = read(name)
+    data = load_available(name)
     cut = (StratifiedKFold if name in BINARY else KFold)(FOLDS, shuffle=True, random_state=0)
     train, test = list(cut.split(data.X, data.y))[fold]
     return data.X[train], data.y[train], data.X[test], data.y[test]
@@ -150,40 +164,40 @@ class PyGAMClassifier(ClassifierMixin, PyGAM):
         return super().predict(X).astype(int)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-make
-def ours(name, seed):
+def default_oblique(name, seed):
     """Curves behind tilted questions, with default settings."""
     return (ObliqueAdditiveClassifier if name in BINARY else ObliqueAdditiveRegressor)(
         random_state=seed
     )
 
 
-def pieces(name, seed):
+def default_piecewise(name, seed):
     """Linear experts and straight questions: room 08b's."""
     return (PiecewiseLinearClassifier if name in BINARY else PiecewiseLinearRegressor)(
         random_state=seed
     )
 
 
-def ebm(name, seed):
+def make_ebm(name, seed):
     """Explainable boosting without interactions."""
     try:
         from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
     except ImportError:
-        raise Missing("interpret is not installed") from None
+        raise UnavailableError("interpret is not installed") from None
     kind = ExplainableBoostingClassifier if name in BINARY else ExplainableBoostingRegressor
     return kind(interactions=0, n_jobs=1, random_state=0)
 
 
-def pygam(name, seed):
+def make_pygam(name, seed):
     """An additive model of P-splines."""
     try:
         import pygam  # noqa: F401
     except ImportError:
-        raise Missing("pygam is not installed") from None
+        raise UnavailableError("pygam is not installed") from None
     return (PyGAMClassifier if name in BINARY else PyGAMRegressor)(tuned=name not in UNTUNED)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-size
-def used(leaf):
+def leaf_features(leaf):
     """The features of a leaf's equation, straight or curved."""
     straight = {
         feature for feature, coef in zip(leaf.features, leaf.coef, strict=True) if np.any(coef)
@@ -203,7 +217,7 @@ def size_of_leaves(model, X):
     """Experts, features of each, features of the gates."""
     leaves = [leaf for leaf in model.tree_.leaves if leaf is not None]
     gates = [len(split.features) for split in model.tree_.splits if split is not None]
-    terms = sum(len(used(leaf)) for leaf in leaves)
+    terms = sum(len(leaf_features(leaf)) for leaf in leaves)
     return {
         "experts": len(leaves),
         "features": terms / len(leaves),
@@ -244,7 +258,7 @@ def size_of_pygam(model, X):
     return size_of_additive(np.column_stack(terms), len(gam.coef_))
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-methods
-class Method(NamedTuple):
+class ObliqueMethod(NamedTuple):
     """How an estimator is made (from the name of the table and a seed) and measured."""
 
     make: Callable
@@ -252,19 +266,19 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "oblique": Method(ours, size_of_leaves),
-    "ebm": Method(ebm, size_of_ebm),
-    "pygam": Method(pygam, size_of_pygam),
-    "piecewise": Method(pieces, size_of_leaves),
+    "oblique": ObliqueMethod(default_oblique, size_of_leaves),
+    "ebm": ObliqueMethod(make_ebm, size_of_ebm),
+    "pygam": ObliqueMethod(make_pygam, size_of_pygam),
+    "piecewise": ObliqueMethod(default_piecewise, size_of_leaves),
 }
 
 
 def fold_row(name, method, fold):
     """Error (of classes: % of wrong labels), sizes and seconds of one fold."""
-    X, y, X_new, y_new = parts(name, fold)
+    X, y, X_new, y_new = stratified_fold(name, fold)
     how = METHODS[method]
     model = how.make(name, fold)
-    times = timed(model, X, y)
+    times = timed_fit(model, X, y)
     times.pop("tuning")
     if name in REGRESSION:
         scores = {"error": root_mean_squared_error(y_new, model.predict(X_new))}
@@ -275,22 +289,22 @@ def fold_row(name, method, fold):
             "log_loss": log_loss(y_new, prob),
             "calibration_error": calibration_error(y_new, prob[:, 1]),
         }
-    return rounded(
+    return round_figures(
         {
             **scores,
             **how.size(model, X),
             **times,
             "folds": FOLDS,
-            "settings": number_of(settings_of(how.make(name, 0))),
+            "settings": settings_digest(settings_of(how.make(name, 0))),
         }
     )
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-simulation
-def anatomy(tree, node=0):
+def nested_features(tree, node=0):
     """Which features stand in gates and experts below a node, comparable with `OBLIQUE_TRUTH`."""
     if tree.splits[node] is None:
-        return used(tree.leaves[node])
-    below = frozenset({anatomy(tree, tree.yes[node]), anatomy(tree, tree.no[node])})
+        return leaf_features(tree.leaves[node])
+    below = frozenset({nested_features(tree, tree.yes[node]), nested_features(tree, tree.no[node])})
     return frozenset(tree.splits[node].features), below
 
 
@@ -313,22 +327,25 @@ def gate_errors(tree):
     }
 
 
-def simulation_row(n, method, seed):
+def oblique_recovery_row(n, method, seed):
     """Whether the paper's tree came back, the error on new rows without noise counted in, the seconds."""
-    X, y = oblique(seed, n)
-    X_new, y_new = oblique(1000 + seed, 5000)
+    X, y = simulate_oblique(seed, n)
+    X_new, y_new = simulate_oblique(1000 + seed, 5000)
     how = METHODS[method]
     model = how.make("", seed)
-    times = timed(model, X, y)
+    times = timed_fit(model, X, y)
     row = {
         "error": root_mean_squared_error(y_new, model.predict(X_new)),
         **how.size(model, X),
         **times,
-        "settings": number_of(settings_of(how.make("", 0))),
+        "settings": settings_digest(settings_of(how.make("", 0))),
     }
     if method == "oblique":
-        row |= {"exact": anatomy(model.tree_) == OBLIQUE_TRUTH, "gates": gate_errors(model.tree_)}
-    return rounded(row)
+        row |= {
+            "exact": nested_features(model.tree_) == OBLIQUE_TRUTH,
+            "gates": gate_errors(model.tree_),
+        }
+    return round_figures(row)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-jobs
 FEW = 3  # folds of a peer
@@ -338,26 +355,28 @@ ROWS = {"5000 rows": 5000, "1500 rows": 1500}
 SEEDS = 20
 
 
-def folds_of(name, method):
+def n_folds_of_method(name, method):
     """How many of the ten folds a method is run on."""
     return FOLDS if method == "oblique" else 1 if (name, method) in LONG else FEW
 
 
-def fold_jobs(quick=False, part="regression"):
+def paper_fold_jobs(quick=False, part="regression"):
     """Table 3 or 4: ten folds for ours, three for a peer, one where a fit takes minutes."""
     names = QUICK[part] if quick else REGRESSION if part == "regression" else BINARY
-    return keys(part, names, METHODS, lambda name, method: 1 if quick else folds_of(name, method))
+    return fold_keys(
+        part, names, METHODS, lambda name, method: 1 if quick else n_folds_of_method(name, method)
+    )
 
 
 def all_jobs(quick=False):
     """Both tables."""
-    yield from fold_jobs(quick)
-    yield from fold_jobs(quick, "classification")
+    yield from paper_fold_jobs(quick)
+    yield from paper_fold_jobs(quick, "classification")
 
 
-def simulation_jobs(quick=False):
+def oblique_recovery_jobs(quick=False):
     """Section 5: twenty seeds for ours, three for a peer."""
-    return keys(
+    return fold_keys(
         "simulation",
         ROWS,
         METHODS,
@@ -365,11 +384,11 @@ def simulation_jobs(quick=False):
     )
 
 
-def measure(key):
+def measure_additive_methods(key):
     """The numbers of one job."""
     part, name, method, fold = (key[word] for word in ("part", "data", "method", "fold"))
     return (
-        simulation_row(ROWS[name], method, fold)
+        oblique_recovery_row(ROWS[name], method, fold)
         if part == "simulation"
         else fold_row(name, method, fold)
     )
@@ -381,12 +400,12 @@ def names_in(lines):
     return [name for name in (*REGRESSION, *BINARY) if name in found]
 
 
-def show_folds(lines, what, typed, methods, head, better, digits=None):
+def show_beside_paper(lines, what, typed, methods, head, better, digits=None):
     """A printed table, ours beside it on ten folds, and ours beside the peers on the folds that all have."""
     names = names_in(lines)
     groups = {head: ("oblique",), f"{head}, on the peers' folds": tuple(METHODS)}
     measured, cells = groups_of(lines, what, names, groups, better, digits)
-    columns, rows = beside("OT-SpAM", measured, cells, typed, methods, names)
+    columns, rows = columns_beside_paper("OT-SpAM", measured, cells, typed, methods, names)
     notes = [
         folds_note(lines, METHODS),
         no_worse_note(lines, "error", "oblique", tuple(METHODS)[1:]),
@@ -398,16 +417,16 @@ def show_folds(lines, what, typed, methods, head, better, digits=None):
 def show_regression(lines):
     """Table 3: the printed figures, ours, peers."""
     lines = [line | {"error": line["error"] / UNITS.get(line["key"]["data"], 1)} for line in lines]
-    return show_folds(lines, "error", TABLE_3, METHODS_3, "RMSE", "lower")
+    return show_beside_paper(lines, "error", TABLE_3, METHODS_3, "RMSE", "lower")
 
 
 def show_classification(lines):
     """Table 4: the percentage of right labels, printed and measured."""
     lines = [line | {"right": 100 - line["error"]} for line in lines]
-    return show_folds(lines, "right", TABLE_4, METHODS_4, "right labels, %", "higher", 1)
+    return show_beside_paper(lines, "right", TABLE_4, METHODS_4, "right labels, %", "higher", 1)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-show-sizes
-def show_sizes(lines):
+def show_model_sizes(lines):
     """Experts, terms of a row's answer and of the whole model, seconds; medians of seconds, means of the rest."""
     names = names_in(lines)
     wanted = [("experts", "oblique", None), ("experts", "piecewise", None)]
@@ -421,7 +440,9 @@ def show_sizes(lines):
     ]
     cells = []
     for name in names:
-        found = [figures(lines, what, data=name, method=method) for what, method, _ in wanted]
+        found = [
+            stored_figures(lines, what, data=name, method=method) for what, method, _ in wanted
+        ]
         middle = [np.median if what == "cpu" else np.mean for what, _, _ in wanted]
         cells.append(
             [Cell(float(m(v)), None, 1) if v else None for m, v in zip(middle, found, strict=True)]
@@ -429,9 +450,9 @@ def show_sizes(lines):
     return Grid(columns, names, cells, [folds_note(lines, METHODS)], "data")
 
 
-def show_simulation(lines):
+def show_oblique_recovery(lines):
     """Section 5: is the tree found, how large is the error, how long does it take."""
-    names = [name for name in ROWS if figures(lines, "error", data=name)]
+    names = [name for name in ROWS if stored_figures(lines, "error", data=name)]
     columns = [
         Column("tree found", "", "oblique"),
         Column("of seeds", "", "oblique"),
@@ -445,15 +466,22 @@ def show_simulation(lines):
     cells = []
     for name in names:
         exact, experts = (
-            figures(lines, what, data=name, method="oblique") for what in ("exact", "experts")
+            stored_figures(lines, what, data=name, method="oblique")
+            for what in ("exact", "experts")
         )
         cells.append(
             [
                 Cell(sum(exact), None, 0),
                 Cell(len(exact), None, 0),
-                over(experts, 1),
-                *(over(figures(lines, "error", data=name, method=method)) for method in METHODS),
-                *(over(figures(lines, "cpu", data=name, method=method)) for method in METHODS),
+                mean_and_deviation(experts, 1),
+                *(
+                    mean_and_deviation(stored_figures(lines, "error", data=name, method=method))
+                    for method in METHODS
+                ),
+                *(
+                    mean_and_deviation(stored_figures(lines, "cpu", data=name, method=method))
+                    for method in METHODS
+                ),
             ]
         )
     return Grid(columns, names, cells, [folds_note(lines, METHODS, "seeds")], "simulation")
@@ -461,7 +489,7 @@ def show_simulation(lines):
 
 def show_gates(lines):
     """Section 5: how far the questions found are from the true ones, the paper's single run and ours."""
-    found = figures(lines, "gates", data="5000 rows", method="oblique")
+    found = stored_figures(lines, "gates", data="5000 rows", method="oblique")
     columns = [
         Column("true"),
         Column("printed"),
@@ -479,7 +507,7 @@ def show_gates(lines):
                     Cell(truth[k], None, 3),
                     Cell(theirs[k], None, 3),
                     Cell(abs(theirs[k] - truth[k]), None, 3),
-                    over(off, 3),
+                    mean_and_deviation(off, 3),
                 ]
             )
     return Grid(
@@ -523,56 +551,56 @@ WHY_SIMULATION = {
 PEERS = ("interpret-core", "pygam")
 _QUICK = "Quick: one fold of {}."
 TABLES = (
-    Table(
+    BenchmarkTable(
         "wang-3",
         "Wang and others, Table 3: test RMSE",
         "planes",
-        fold_jobs,
-        measure,
+        paper_fold_jobs,
+        measure_additive_methods,
         show_regression,
         PEERS,
         _QUICK.format(" and ".join(QUICK["regression"])),
         WHY_REGRESSION,
     ),
-    Table(
+    BenchmarkTable(
         "wang-4",
         "Wang and others, Table 4: test accuracy",
         "planes",
-        partial(fold_jobs, part="classification"),
-        measure,
+        partial(paper_fold_jobs, part="classification"),
+        measure_additive_methods,
         show_classification,
         PEERS,
         _QUICK.format(" and ".join(QUICK["classification"])),
         WHY_CLASSES,
     ),
-    Table(
+    BenchmarkTable(
         "wang-sizes",
         "Sizes and seconds on the tables of Wang and others",
         "planes",
         all_jobs,
-        measure,
-        show_sizes,
+        measure_additive_methods,
+        show_model_sizes,
         PEERS,
         _QUICK.format("four small tables"),
         WHY_SIZES,
     ),
-    Table(
+    BenchmarkTable(
         "wang-sim",
         "Wang and others, section 5: is the true tree found?",
         "planes",
-        simulation_jobs,
-        measure,
-        show_simulation,
+        oblique_recovery_jobs,
+        measure_additive_methods,
+        show_oblique_recovery,
         PEERS,
         "Quick: one seed.",
         WHY_SIMULATION,
     ),
-    Table(
+    BenchmarkTable(
         "wang-gates",
         "Wang and others, section 5: how near are the questions?",
         "planes",
-        simulation_jobs,
-        measure,
+        oblique_recovery_jobs,
+        measure_additive_methods,
         show_gates,
         PEERS,
         "Quick: one seed.",

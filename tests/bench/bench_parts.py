@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.metatree.posterior import empty_state, next_state
-from fabinterp.bench.cost import BASE, TASKS, classes_of, table_of
-from fabinterp.rows.bins import codes, incidence, merge_identical, table_thresholds
-from fabinterp.metatree.conjugate import BetaBernoulli, sums
+from fabinterp.metatree.posterior import empty_state, update_state
+from fabinterp.bench.cost import BASE, TASKS, classes_of, simulated_table
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
+from fabinterp.metatree.conjugate import BetaBernoulli, sufficient_statistics
 from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.fab.foba import foba
 from fabinterp.fab.gates import best_cut
 from fabinterp.metatree.prunings import perfect
-from fabinterp.metatree.representative import Levels
+from fabinterp.metatree.representative import LevelTree
 from fabinterp.rules.core import Columns, read_columns
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
@@ -28,9 +28,9 @@ def test_steps_of_the_mixture(benchmark, L):
 
 
 def test_cells_of_a_table(benchmark):
-    X, _ = table_of(N, D)
+    X, _ = simulated_table(N, D)
     bins = merge_identical(X, table_thresholds(X, 256))
-    benchmark.pedantic(lambda: incidence(codes(X, bins), bins), rounds=10, warmup_rounds=1)
+    benchmark.pedantic(lambda: incidence(bin_codes(X, bins), bins), rounds=10, warmup_rounds=1)
 
 
 def test_best_question(benchmark):
@@ -59,7 +59,7 @@ def test_batch_of_a_meta_tree(benchmark):
     depth = 10
     X = np.random.default_rng(0).integers(0, 2, (N, depth), np.uint8)
     y = np.arange(N) % 2
-    levels = Levels(
+    levels = LevelTree(
         perfect(2, depth),
         tuple(range(depth)),
         np.zeros(depth),
@@ -68,8 +68,11 @@ def test_batch_of_a_meta_tree(benchmark):
     start = empty_state(levels, BetaBernoulli(), 0.5)
 
     def update():
-        return next_state(
-            start, sums(start.family, levels.cells_of_codes(X), levels.skeleton.size, y, None)
+        return update_state(
+            start,
+            sufficient_statistics(
+                start.family, levels.leaves_of_codes(X), levels.topology.size, y, None
+            ),
         )
 
     state = benchmark.pedantic(update, rounds=20, warmup_rounds=1)

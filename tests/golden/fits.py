@@ -46,7 +46,7 @@ from fabinterp import (
 
 # distinct rows; the sample in memory holds 65 536, so blocks are read where rows come in chunks
 N_MANY = 70_000
-QUICK = {"max_rules": 4, "max_components": 5, "n_init": 3, "n_shakes": 10, "random_state": 0}
+QUICK = {"max_rules": 4, "max_components": 5, "n_init": 3, "n_perturbations": 10, "random_state": 0}
 FITS = {}
 NEEDS = {}  # modules that a fit needs beyond the package's own requirements
 
@@ -296,7 +296,9 @@ def rules_of_a_mixed_weighted_table_for_numbers():
 @fit
 def linear_pieces_for_numbers():
     X, y, _ = pieces()
-    return lambda: PiecewiseLinearRegressor(n_shakes=10, random_state=0).fit(X, y), answers_for(X)
+    return lambda: PiecewiseLinearRegressor(n_perturbations=10, random_state=0).fit(
+        X, y
+    ), answers_for(X)
 
 
 @fit
@@ -316,14 +318,14 @@ def linear_pieces_by_em_from_random_starts():
 @fit
 def linear_pieces_of_a_mixed_weighted_table():
     X, y, _, w = mixed_frame()
-    model = PiecewiseLinearRegressor(n_shakes=10, random_state=0)
+    model = PiecewiseLinearRegressor(n_perturbations=10, random_state=0)
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
 
 
 @fit
 def linear_pieces_for_two_classes():
     X, _, y = pieces()
-    return lambda: PiecewiseLinearClassifier(max_depth=3, n_shakes=5, random_state=0).fit(
+    return lambda: PiecewiseLinearClassifier(max_depth=3, n_perturbations=5, random_state=0).fit(
         X, y
     ), answers_for(X)
 
@@ -494,7 +496,7 @@ def near_two_numbers():
 def explanation_of_a_forest():
     X, y = flowers()
     forest = RandomForestClassifier(15, random_state=0).fit(X, y)
-    settings = {"max_rules": 4, "n_init": 3, "n_shakes": 10, "random_state": 0}
+    settings = {"max_rules": 4, "n_init": 3, "n_perturbations": 10, "random_state": 0}
     return lambda: explain(forest, X, y, **settings), lambda found: explanation_record(found, X)
 
 
@@ -535,7 +537,7 @@ def meta_tree_from_files():
 @needs("pyarrow")
 def rules_from_files():
     forest = RandomForestClassifier(5, max_depth=3, random_state=0)
-    settings = QUICK | {"n_init": 1, "n_shakes": 1, "max_iter": 5}
+    settings = QUICK | {"n_init": 1, "n_perturbations": 1, "max_iter": 5}
     return parquet_fit(lambda: RuleMixtureClassifier(forest, **settings), 1)
 
 

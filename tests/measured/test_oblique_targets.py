@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from shared.needs import need_data
 
-from fabinterp.bench.runner import Missing, printed
+from fabinterp.bench.runner import UnavailableError, parse_figure
 from fabinterp.bench.wang import (
     BINARY,
     METHODS_3,
@@ -21,24 +21,26 @@ from fabinterp.bench.wang import (
     TABLE_4,
     UNITS,
     fold_row,
-    simulation_row,
+    oblique_recovery_row,
 )
-from fabinterp.bench.datasets import entry_of
+from fabinterp.bench.datasets import catalogue_entry
 
 pytestmark = pytest.mark.measure
 
 SMALL = 2500
 EBM_IS_SLOW = ("parkinsons", "cod_rna")  # minutes a fit: beside EBM, one fold of these
 SEEDS = range(10)
-ROWS = {name: entry_of(name).rows for name in (*REGRESSION, *BINARY)}
-OURS_4 = {name: printed(row.split()[METHODS_4.index("OT-SpAM")]) for name, row in TABLE_4.items()}
+ROWS = {name: catalogue_entry(name).rows for name in (*REGRESSION, *BINARY)}
+OURS_4 = {
+    name: parse_figure(row.split()[METHODS_4.index("OT-SpAM")]) for name, row in TABLE_4.items()
+}
 
 
 def printed_error(name):
     """(error, the paper's ±) of OT-SpAM, the error of classes in % of wrong labels."""
     if name in BINARY:
         return 100 - OURS_4[name].value, OURS_4[name].spread
-    said = printed(TABLE_3[name].split()[METHODS_3.index("OT-SpAM")])
+    said = parse_figure(TABLE_3[name].split()[METHODS_3.index("OT-SpAM")])
     return said.value * UNITS.get(name, 1), said.spread * UNITS.get(name, 1)
 
 
@@ -61,7 +63,7 @@ def fit(name, method, fold):
     need_data(name)
     try:
         return fold_row(name, method, fold)
-    except Missing as why:
+    except UnavailableError as why:
         pytest.skip(str(why))
 
 
@@ -78,7 +80,7 @@ def mean(name, method, what, most=10):
 @cache
 def recovery(seed):
     """The paper's simulation, one seed."""
-    return simulation_row(5000, "oblique", seed)
+    return oblique_recovery_row(5000, "oblique", seed)
 
 
 # The simulation of section 5

@@ -13,7 +13,7 @@ import pytest
 from shared.needs import need_data
 from sklearn.calibration import CalibratedClassifierCV
 
-from fabinterp.bench.runner import Missing, printed
+from fabinterp.bench.runner import UnavailableError, parse_figure
 from fabinterp.bench.eto import (
     BINARY,
     CLASSIFIERS,
@@ -23,15 +23,16 @@ from fabinterp.bench.eto import (
     REGRESSORS,
     TABLE_1,
     classification_row,
-    parts,
+    standardised_fold,
     regression_row,
-    simulation_row,
+    piecewise_recovery_row,
 )
 
 pytestmark = pytest.mark.measure
 
 PAPER = {
-    name: printed(row.split()[METHODS_1.index("FAB/HMEs+")]).value for name, row in TABLE_1.items()
+    name: parse_figure(row.split()[METHODS_1.index("FAB/HMEs+")]).value
+    for name, row in TABLE_1.items()
 }
 FOLDS = range(2)
 SEEDS = range(6)
@@ -46,7 +47,7 @@ def numbers(name, method, fold):
     need_data(name)
     try:
         return regression_row(name, REGRESSORS[method], fold)
-    except Missing as why:
+    except UnavailableError as why:
         pytest.skip(str(why))
 
 
@@ -103,7 +104,7 @@ def test_all_nine_together():
 @regression
 def test_a_fit_takes_at_most_ten_seconds(name):
     need_data(name)
-    X, y, _, _ = parts(name, 0, 10)
+    X, y, _, _ = standardised_fold(name, 0, 10)
     seconds = []
     for seed in range(3):
         start = time.process_time()  # of one thread, whatever else runs
@@ -141,7 +142,7 @@ def test_smaller_and_no_worse_than_linear_tree():
 )
 def test_the_true_tree_is_found(noise, experts, gates):
     assert noise in NOISE
-    rows = [simulation_row(noise, REGRESSORS["structure"], seed) for seed in SEEDS]
+    rows = [piecewise_recovery_row(noise, REGRESSORS["structure"], seed) for seed in SEEDS]
     right = [sum(row[what] for row in rows) for what in ("experts_right", "gates_right")]
     print(f"\n{noise}: experts right {right[0]}, gates right {right[1]} of {len(rows)}")
     assert right[0] >= experts

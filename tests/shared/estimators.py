@@ -43,9 +43,9 @@ class Setting(NamedTuple):
         return is_classifier(self.estimator)
 
 
-_RULES = {"max_rules": 4, "n_init": 2, "n_shakes": 4, "max_iter": 30, "random_state": 0}
-_LINES = {"max_depth": 2, "max_iter": 10, "n_shakes": 2, "random_state": 0}
-_CURVES = {"max_depth": 1, "max_iter": 4, "n_shakes": 0, "random_state": 0}
+_RULES = {"max_rules": 4, "n_init": 2, "n_perturbations": 4, "max_iter": 30, "random_state": 0}
+_LINES = {"max_depth": 2, "max_iter": 10, "n_perturbations": 2, "random_state": 0}
+_CURVES = {"max_depth": 1, "max_iter": 4, "n_perturbations": 0, "random_state": 0}
 _SMALL = {"max_leaves": 5, "min_samples_leaf": 1, "n_synthetic": 50, "random_state": 0}
 
 SETTINGS = [

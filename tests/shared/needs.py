@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from fabinterp.bench.datasets import is_there
+from fabinterp.bench.datasets import is_available
 
 PROGRAMS = ("chromium", "pandoc")  # no modules of Python
 
@@ -20,5 +20,5 @@ def need(*names):
 
 def need_data(name):
     """Skip where a data set is not there; such tests are of the measured tier."""
-    if not is_there(name):
+    if not is_available(name):
         pytest.skip(f"{name}: FABINTERP_DATA names no folder with {name}.csv.gz")
