@@ -176,7 +176,7 @@ def prepare(frame, target, requested, notify):
 
 # %% ../nbs/cli.ipynb #cli-error
 def prediction_error(answer, y, task):
-    """The share of wrong labels, or the root of the mean squared error: equation (1)."""
+    """The share of wrong labels, or the root of the mean squared error: equation (cli.1)."""
     if task == "classification":
         return float(np.mean(np.asarray(answer, dtype=object) != np.asarray(y, dtype=object)))
     return float(
@@ -185,7 +185,7 @@ def prediction_error(answer, y, task):
 
 
 def score_on_test_rows(forest, rules, y, task):
-    """Errors of the forest's and the rules' answers to test rows, equation (1), and how far the two agree."""
+    """Errors of the forest's and the rules' answers to test rows, equation (cli.1), and how far the two agree."""
     if task == "classification":
         agreed = 1.0 - prediction_error(rules, forest, task)
     else:

@@ -95,7 +95,7 @@ def feature_space(ruleset, Z=None, scales=None, fixed=()):
 
 
 def distance(x, rows, space):
-    """How far rows (n, d) are from x (d,), (n,): (X1); inf where a gap is filled or made, or a held feature moved."""
+    """How far rows (n, d) are from x (d,), (n,): (explorer.1); inf where a gap is filled or made, or a held feature moved."""
     moved = (rows != x) & ~(np.isnan(rows) & np.isnan(x))
     with np.errstate(invalid="ignore"):
         step = np.where(space.labels, 1.0, np.abs(rows - x) / space.scales)
@@ -183,7 +183,7 @@ def make_goal(ruleset, x, to=None, by=None):
 
 # %% ../nbs/explorer.ipynb #exp-parts
 def goal_regions(rule, r, goal):
-    """Where rule r answers otherwise: a list of conditions to add to its own, (X2); None if curves decide."""
+    """Where rule r answers otherwise: a list of conditions to add to its own, (explorer.2); None if curves decide."""
     leaf = rule.leaf
     classes = goal.ruleset.classes
     if classes is None and goal.by is None:
@@ -250,7 +250,7 @@ def nearest_value(e, x, space, columns):
 
 
 def nearest_row(conditions, x, space, columns):
-    """The row nearest to x (d,) that satisfies all conditions: (distance, row), or None if there is none; (X3)."""
+    """The row nearest to x (d,) that satisfies all conditions: (distance, row), or None if there is none; (explorer.3)."""
     merged = extents(conditions, columns)
     if merged is None:
         return None
@@ -279,7 +279,7 @@ def nearest_row(conditions, x, space, columns):
 
 # %% ../nbs/explorer.ipynb #exp-across
 def nearest_row_oblique(slanted, straight, row, x, space, margin):
-    """The row nearest to x within slanted and straight extents, by linear programming (X4); None if there is none.
+    """The row nearest to x within slanted and straight extents, by linear programming (explorer.4); None if there is none.
 
     `row` satisfies the straight ones. Labels, gaps and held features stay as they are in it.
     """
@@ -317,7 +317,7 @@ def nearest_row_oblique(slanted, straight, row, x, space, margin):
 
 
 def solve_nearest_row(sums, ends, row, moving, x, within, space):
-    """The row nearest to x with sums · (row' − row) ≤ ends, of the features `moving`: a linear program (X4)."""
+    """The row nearest to x with sums · (row' − row) ≤ ends, of the features `moving`: a linear program (explorer.4)."""
     from scipy.optimize import linprog
 
     unit = space.scales[moving]
@@ -347,7 +347,7 @@ class Change:
     after: np.ndarray  # (d,)
     rule: int  # that answers afterwards, from 0
     answer: object
-    distance: float  # equation (X1)
+    distance: float  # equation (explorer.1)
     exact: bool  # False: curves were searched place by place, a smaller change may exist
 
     @property
@@ -357,13 +357,13 @@ class Change:
 
 
 def complement_regions(conditions, columns):
-    """Disjoint regions that cover all but that of these conditions: keep the first i, break the next; equation (X5)."""
+    """Disjoint regions that cover all but that of these conditions: keep the first i, break the next; equation (explorer.5)."""
     for i, (split, side) in enumerate(conditions):
         yield conditions[:i] + ((split, not side),)
 
 
 def best_first_search(goal, x, space, parts):
-    """The nearest row to x in any of the parts that is told another answer, or None: best first, equation (X5)."""
+    """The nearest row to x in any of the parts that is told another answer, or None: best first, equation (explorer.5)."""
     ruleset = goal.ruleset
     turn = 0
     heap = []
@@ -462,7 +462,7 @@ def encode_row(ruleset, x):
 
 
 def nearest_change(rules, x, X=None, *, to=None, by=None, fixed=(), scales=None):
-    """The smallest change of a row that gets another answer: a `Change`, or None if there is none; (X1)–(X5).
+    """The smallest change of a row that gets another answer: a `Change`, or None if there is none; (explorer.1)–(explorer.5).
 
     Parameters
     ----------
@@ -556,7 +556,7 @@ def extent_contains(e, x):
 
 # %% ../nbs/explorer.ipynb #exp-sums
 def feature_contributions(leaf, k, x, columns):
-    """What each feature adds to sum k of a leaf for an encoded row (d,): a dict of feature number to number; (X6)."""
+    """What each feature adds to sum k of a leaf for an encoded row (d,): a dict of feature number to number; (explorer.6)."""
     _, coef, curves = leaf.sums[k]
     parts = {}
     for f, c in zip(leaf.features, coef, strict=True):

@@ -57,7 +57,7 @@ from .rows.tables import seed_entropy
 
 # %% ../nbs/reporting.ipynb #rep-wilson
 def wilson(k, n, level=0.95):
-    """The interval (low, high) for a share of which k of n rows were seen: equation (Q2)."""
+    """The interval (low, high) for a share of which k of n rows were seen: equation (reporting.2)."""
     z = ndtri(0.5 + level / 2)
     centre = (k + z**2 / 2) / (n + z**2)
     half = z / (n + z**2) * np.sqrt(k * (n - k) / n + z**2 / 4)
@@ -65,14 +65,14 @@ def wilson(k, n, level=0.95):
 
 # %% ../nbs/reporting.ipynb #rep-boot
 def bootstrap_means(columns, n_resamples, rng):
-    """Means (n_resamples, p) of the columns (n, p) over n rows drawn with repetition: m* of equation (Q3)."""
+    """Means (n_resamples, p) of the columns (n, p) over n rows drawn with repetition: m* of equation (reporting.3)."""
     n = len(columns)
     counts = (np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(n_resamples))
     return np.stack([count @ columns for count in counts]) / n
 
 
 def regression_metrics(means):
-    """RMSE, MAE and R² (3, …) from the means (…, 4): equation (Q3)."""
+    """RMSE, MAE and R² (3, …) from the means (…, 4): equation (reporting.3)."""
     square, size, shift, spread = np.moveaxis(means, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = 1.0 - square / (spread - shift**2)
@@ -80,7 +80,7 @@ def regression_metrics(means):
 
 
 def regression_intervals(y, prediction, level=0.95, rng=None):
-    """Values (3,), lower and upper ends (3,) of RMSE, MAE and R² of the answers `prediction` (n,) to y (n,): (Q3)."""
+    """Values (3,), lower and upper ends (3,) of RMSE, MAE and R² of the answers `prediction` (n,) to y (n,): (reporting.3)."""
     e = prediction - y
     d = y - y.mean()
     columns = np.stack([e**2, np.abs(e), d, d**2], axis=1)
@@ -92,7 +92,7 @@ def regression_intervals(y, prediction, level=0.95, rng=None):
 
 # %% ../nbs/reporting.ipynb #rep-seen
 def is_training_table(rules, Z):
-    """Whether encoded rows Z (n, d) are those that the supports of the rules were counted on (Q4); None: unknown."""
+    """Whether encoded rows Z (n, d) are those that the supports of the rules were counted on (reporting.4); None: unknown."""
     supports = np.array([(rule.support, rule.coverage) for rule in rules.rules])
     if np.isnan(supports).any():
         return None
@@ -175,7 +175,7 @@ class Estimate:
 
 
 def share_estimate(what, hits, rows, level):
-    """The `Estimate` of a share of rows, hits (n,) bool: equation (Q2)."""
+    """The `Estimate` of a share of rows, hits (n,) bool: equation (reporting.2)."""
     return Estimate(
         what, float(np.mean(hits)), *wilson(int(np.sum(hits)), len(hits), level), rows, share=True
     )
@@ -1085,7 +1085,7 @@ def report(
     reference : fitted model, function of X, or None
         What the rules explain; None: what the model itself names, if it does.
     level : float, 0.95
-        Level of the intervals, equations (Q2), (Q3).
+        Level of the intervals, equations (reporting.2), (reporting.3).
     code : text, or None
         How to make the model again; None: written from its settings.
     random_state : int or RandomState

@@ -41,7 +41,7 @@ def cpu_seconds(call, repeats=3, enough=1.0):
 
 
 def pass_seconds(X, least=0.02):
-    """Processor time in which NumPy adds up the numbers of X once: the floor (K1)."""
+    """Processor time in which NumPy adds up the numbers of X once: the floor (bench.21)."""
     n = 1
     spent = 0.0
     while spent < least:
@@ -86,7 +86,7 @@ def classes_of(n, d):
 
 
 def step_task(n, d, L, K):
-    """Steps of the mixture behind the rules: L questions, as many of each feature, drawn parameters (K2)."""
+    """Steps of the mixture behind the rules: L questions, as many of each feature, drawn parameters (bench.22)."""
     rng = np.random.default_rng(0)
     X, y = classes_of(n, d)
     bins = merge_identical(X, [rng.random(L // d) for _ in range(d)])
@@ -209,7 +209,7 @@ def measure_cost(key):
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-slopes
 def slope(x, t):
-    """Slope of log t over log x by least squares, and its standard error (nan from two points): (K3)."""
+    """Slope of log t over log x by least squares, and its standard error (nan from two points): (bench.23)."""
     u = np.log(x) - np.mean(np.log(x))
     v = np.log(t) - np.mean(np.log(t))
     found = u @ v / (u @ u)

@@ -778,24 +778,24 @@ def is_available(name):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic
 def _unit_square_classes(n, rng, flip, is_true):
-    """X (n, 2) uniform in the unit square and y (n,): `is_true(X)`, a share `flip` of it turned over (D3)."""
+    """X (n, 2) uniform in the unit square and y (n,): `is_true(X)`, a share `flip` of it turned over (bench.5)."""
     rng = np.random.default_rng(rng)
     X = rng.random((n, 2))
     return X, (is_true(X) ^ (rng.random(n) < flip)).astype(int)
 
 
 def synthetic2_boundary(x):
-    """r(x): where the classes of Synthetic2 meet (D2)."""
+    """r(x): where the classes of Synthetic2 meet (bench.4)."""
     return 0.25 + 0.5 / (1 + np.exp(-20 * (x - 0.5))) + 0.05 * np.cos(2 * np.pi * x)
 
 
 def synthetic1(n=1000, rng=None, flip=0.1):
-    """X (n, 2), y (n,): a checkerboard of four fields, a tenth of the labels wrong; Hara & Hayashi, (D1)."""
+    """X (n, 2), y (n,): a checkerboard of four fields, a tenth of the labels wrong; Hara & Hayashi, (bench.3)."""
     return _unit_square_classes(n, rng, flip, lambda X: (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5))
 
 
 def synthetic2(n=1000, rng=None, flip=0.1):
-    """X (n, 2), y (n,): above or below a curve, a tenth of the labels wrong; Hara & Hayashi, (D2)."""
+    """X (n, 2), y (n,): above or below a curve, a tenth of the labels wrong; Hara & Hayashi, (bench.4)."""
     return _unit_square_classes(n, rng, flip, lambda X: X[:, 1] > synthetic2_boundary(X[:, 0]))
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
@@ -826,12 +826,12 @@ SYNTHETIC1_TRUTH = _checkerboard()  # the tree that labelled Synthetic1 before t
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-piecewise
 def simulate_piecewise(seed, noise=0.1, n=3000, d=10):
-    """X (n, d), y (n,) and the true `Tree`: a tree of five sparse equations, deviation `noise`; Eto 4.1, (D4)."""
+    """X (n, d), y (n,) and the true `Tree`: a tree of five sparse equations, deviation `noise`; Eto 4.1, (bench.6)."""
     return simulate(seed, noise, n, d)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique-tree
 def _oblique_tree():
-    """The three gates of (D5); a leaf answers the number of its expert."""
+    """The three gates of (bench.7); a leaf answers the number of its expert."""
     gates = (
         Split((8, 9), 0.613, (2.5, -1.6)),
         Split((5, 3), 0.358, (1.5, -0.7)),
@@ -862,7 +862,7 @@ OBLIQUE_TRUTH = (
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique
 def oblique_experts(X):
-    """(n, 4) what each of the four experts says of rows (n, d), without noise (D6)."""
+    """(n, 4) what each of the four experts says of rows (n, d), without noise (bench.8)."""
     x = dict(enumerate(X.T, start=1))  # numbered as in the paper
     return np.column_stack(
         [
@@ -875,7 +875,7 @@ def oblique_experts(X):
 
 
 def simulate_oblique(seed, n=5000, d=15, noise=0.01):
-    """X (n, d) in the unit cube, y (n,): four additive experts behind three tilted questions; Wang 5, (D5), (D6)."""
+    """X (n, d) in the unit cube, y (n,): four additive experts behind three tilted questions; Wang 5, (bench.7), (bench.8)."""
     if d < 15:
         raise ValueError(f"d must be at least 15, got {d}")
     rng = np.random.default_rng(seed)
@@ -904,8 +904,8 @@ def simulate_meta_tree(
     features = tuple(rng.permutation(d)[:depth].tolist() if features is None else features)
     columns = Columns(tuple(f"x{j}" for j in range(d)), (None,) * d)
     levels = LevelTree(perfect(arity, depth), features, np.zeros(depth), columns)
-    splits = sample_pruning(prior_over_prunings(levels.topology, split_prob), rng)  # (D7)
-    shares = rng.dirichlet(np.full(n_classes, float(alpha)), levels.topology.size)  # (D8)
+    splits = sample_pruning(prior_over_prunings(levels.topology, split_prob), rng)  # (bench.9)
+    shares = rng.dirichlet(np.full(n_classes, float(alpha)), levels.topology.size)  # (bench.10)
     tree = build_rules_tree(
         levels,
         0,

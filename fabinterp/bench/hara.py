@@ -105,7 +105,7 @@ LEAVES = (16, 32, 64, 128)
 
 
 def fit_tuned_forest(X, y, numbers, seed):
-    """A random forest of 100 trees, R's number of columns a split; its tree size of least out-of-bag error (U1)."""
+    """A random forest of 100 trees, R's number of columns a split; its tree size of least out-of-bag error (bench.12)."""
     kind = RandomForestRegressor if numbers else RandomForestClassifier
     d = X.shape[1]
     columns = max(1, d // 3 if numbers else int(d**0.5))
@@ -228,7 +228,7 @@ DEPTHS = (2, 3, 4, 6, 8, 10)
 
 
 def permuted_rows(X, n_rows, rng, share=0.5):
-    """New rows (n_rows, d): rows of X, each value exchanged for another row's with probability `share` (U2)."""
+    """New rows (n_rows, d): rows of X, each value exchanged for another row's with probability `share` (bench.13)."""
     n, d = X.shape
     drawn = X[rng.integers(n, size=n_rows)]
     other = X[rng.integers(n, size=(n_rows, d)), np.arange(d)]
@@ -251,7 +251,7 @@ def distilled_trees(teacher, X, rng, depths, n_new=10_000, least=10):
 
 
 def born_again_of_ensemble(model, X, y, rng, n_parts=5):
-    """The tree that repeats an ensemble, its depth of least error on rows that neither has seen (U3)."""
+    """The tree that repeats an ensemble, its depth of least error on rows that neither has seen (bench.14)."""
     part = rng.permutation(len(y)) % n_parts
     losses = np.zeros(len(DEPTHS))
     for k in range(n_parts):
@@ -265,7 +265,7 @@ def born_again_of_ensemble(model, X, y, rng, n_parts=5):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest
 def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
-    """Weights q ≥ 0 (G,) of least Σ (y − members (q·means))² with members q = 1 (U5), by the multipliers of (U6)."""
+    """Weights q ≥ 0 (G,) of least Σ (y − members (q·means))² with members q = 1 (bench.16), by the multipliers of (bench.17)."""
     centre = y.mean()
     spread = y.std() or 1.0
     M = members.astype(float)
@@ -289,7 +289,7 @@ def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
 
 @dataclass(frozen=True)
 class NodeHarvest:
-    """Nodes with weights; a row's answer is the weighted mean over the nodes that hold it (U4)."""
+    """Nodes with weights; a row's answer is the weighted mean over the nodes that hold it (bench.15)."""
 
     rules: RuleSet  # the nodes, in any order; the root last
     weights: tuple[float, ...]
@@ -329,7 +329,7 @@ def node_harvest(model, case, depth=2, least=10):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees
 def prune_conditions(held, code, decay=0.05):
-    """Positions of the conditions that stay: last first, one goes if the rule's error rises by at most `decay` (U7).
+    """Positions of the conditions that stay: last first, one goes if the rule's error rises by at most `decay` (bench.18).
 
     held (c, n): where each condition holds; code (n,): class codes.
     """
@@ -352,7 +352,7 @@ def greedy_list(members, lengths, code, n_classes, least=0.01):
     """Positions of rules and their classes, the most exact rule on the rows still free first, then the default's class.
 
     Ties: more rows, then fewer conditions. It ends when no rule that holds in a share `least` of
-    all rows is more exact than to answer one class in all of them (U8). members (n, R) bool,
+    all rows is more exact than to answer one class in all of them (bench.19). members (n, R) bool,
     lengths (R,), code (n,).
     """
     onehot = np.eye(n_classes, dtype=np.float32)[code]
@@ -424,7 +424,7 @@ def fit_restarts(case, penalty, n_components, n_init):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-boxes
 def certain_boxes(model, settled=1e-3):
-    """(K, d, 2) the box that each soft region has settled: the bounds x > low and x ≤ high of its sure answers (U9)."""
+    """(K, d, 2) the box that each soft region has settled: the bounds x > low and x ≤ high of its sure answers (bench.20)."""
     boxes = np.empty((len(model.weights), len(model.bins.thresholds), 2))
     for j, cuts in enumerate(model.bins.thresholds):
         eta = model.eta[:, model.bins.bit_slice(j)]

@@ -148,7 +148,7 @@ def numeric_cell(cell):
 
 
 def is_worse(ours, theirs, better):
-    """Whether ours is worse by more than rounding to the decimals of the coarser of the two: equation (2)."""
+    """Whether ours is worse by more than rounding to the decimals of the coarser of the two: equation (bench.2)."""
     shown = [cell.digits for cell in (ours, theirs) if cell.digits is not None]
     digits = min(shown) if shown else decimals(max(abs(ours.value), abs(theirs.value)))
     a = round(ours.value, digits)

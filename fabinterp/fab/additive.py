@@ -27,7 +27,7 @@ from .spline import effective_df, gcv
 
 # %% ../../nbs/fab/05_additive.ipynb #add-design
 def additive_design(bases, X):
-    """(n, p) a column of ones, then the spline columns of every feature of X (n, d) (A1), Wang et al. (25)."""
+    """(n, p) a column of ones, then the spline columns of every feature of X (n, d) (fab.99), Wang et al. (25)."""
     return np.hstack(
         [np.ones((len(X), 1)), *(basis.design(x) for basis, x in zip(bases, X.T, strict=True))]
     )
@@ -44,7 +44,7 @@ def _allowed(terms):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveTerms:
-    """Which columns make up a curve, what bending costs, and how curves are chosen and charged (A1), (A4)."""
+    """Which columns make up a curve, what bending costs, and how curves are chosen and charged (fab.99), (fab.102)."""
 
     groups: np.ndarray  # (p,) the feature of every column of the design; -1 for column 0, the ones
     # (p,) what the square of its coefficient costs, times the expert's smoothness; 0 for the ones
@@ -76,7 +76,7 @@ class AdditiveTerms:
 
 # %% ../../nbs/fab/05_additive.ipynb #add-options
 def _foba_options(terms, mass, ridge):
-    """What FoBa is told of prices at this mass, that of (A8) where there are factors, and of bending (A6)."""
+    """What FoBa is told of prices at this mass, that of (fab.106) where there are factors, and of bending (fab.103)."""
     rate = 0.5 * terms.penalty * float(np.log1p(mass))
     ridge = (
         ridge if ridge.any() else None
@@ -98,7 +98,7 @@ _MIN_RESPONSIBILITY = 1e-12  # a responsibility below this counts as none
 
 
 def _expert_moments(X, y, resp, w):
-    """(p + 1, p + 1) Gram matrix of the columns of X and y, over the rows that the expert answers for (A5)."""
+    """(p + 1, p + 1) Gram matrix of the columns of X and y, over the rows that the expert answers for (fab.104)."""
     rows = np.flatnonzero(resp > _MIN_RESPONSIBILITY)
     total = np.zeros((X.shape[1] + 1, X.shape[1] + 1))
     for begin in range(0, len(rows), _CHUNK):
@@ -110,7 +110,7 @@ def _expert_moments(X, y, resp, w):
 
 
 def _penalised_squares(moments, coef, curve_ridge):
-    """(K,) weighted squares of the residuals, and what bending costs, of experts with coefficients (K, p) (A5)."""
+    """(K,) weighted squares of the residuals, and what bending costs, of experts with coefficients (K, p) (fab.104)."""
     signed = np.concatenate(
         [coef, -np.ones((len(coef), 1))], axis=1
     )  # the residual is -(X, y)·(w, -1)
@@ -119,9 +119,9 @@ def _penalised_squares(moments, coef, curve_ridge):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-pursue
 def _pursue(gram, cross, ridge, terms, cost):
-    """Coefficients (p,) by matching pursuit: the curve of the steepest slope, fitted to what is left (A6), (A7).
+    """Coefficients (p,) by matching pursuit: the curve of the steepest slope, fitted to what is left (fab.103), (fab.105).
 
-    cost: of a curve, (d,), in nats. Wang et al., Algorithm 3 with (27)-(29) and (32).
+    cost: of a curve, (d,), in nats. Wang et al., Algorithm 3 with (Wang 27)-(Wang 29) and (Wang 32).
     """
     coef = np.zeros(len(gram))
     coef[0] = cross[0] / gram[0, 0]
@@ -142,7 +142,7 @@ def _pursue(gram, cross, ridge, terms, cost):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-chosen
 def _select_curves(moments, coef, var, curve_ridge, mass, terms):
-    """(p,) curves chosen and fitted at this variance, never worse than those of `coef` (A6), (26)."""
+    """(p,) curves chosen and fitted at this variance, never worse than those of `coef` (fab.103), (Wang 26)."""
     gram = moments[:-1, :-1] / var
     cross = moments[:-1, -1] / var
     ridge = curve_ridge / var
@@ -161,7 +161,7 @@ def _select_curves(moments, coef, var, curve_ridge, mass, terms):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-fisher-variance
 def _fisher_variances(square, mass, floor, charge):
-    """(K,) variances v ≥ floor that minimise N log v + S/v + λD log(1 + N/v), with N > 0 and `charge` λD (A9)."""
+    """(K,) variances v ≥ floor that minimise N log v + S/v + λD log(1 + N/v), with N > 0 and `charge` λD (fab.107)."""
     linear = mass * (mass - charge) - square
     root = np.sqrt(linear**2 + 4 * square * mass**2)
     small = np.divide(
@@ -171,7 +171,7 @@ def _fisher_variances(square, mass, floor, charge):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-alternate
 def _update_variances(expert, square, mass, coef):
-    """(K,) variances that lower FIC's loss most for these coefficients and squares, the old where no mass is (A9)."""
+    """(K,) variances that lower FIC's loss most for these coefficients and squares, the old where no mass is (fab.107)."""
     alive = (mass > 0) | expert.pooled
     if not expert.terms.factors:
         return np.where(alive, _variances(square, mass, expert.floor, expert.pooled), expert.var)
@@ -182,7 +182,7 @@ def _update_variances(expert, square, mass, coef):
 
 
 def _fit_curves_and_variances(expert, moments, mass, curve_ridge, coef):
-    """Coefficients (K, p) from these, curves and variances in turn, until no curve comes or goes (A6), (A9)."""
+    """Coefficients (K, p) from these, curves and variances in turn, until no curve comes or goes (fab.103), (fab.107)."""
     var = expert.var
     for _ in range(MAX_ROUNDS if expert.terms.fitting == "refit" else 1):
         before = coef != 0
@@ -221,27 +221,27 @@ class AdditiveGaussian:
 
     @property
     def const(self):
-        """(K,) what bending costs, in nats (A4)."""
+        """(K,) what bending costs, in nats (fab.102)."""
         return 0.5 * self.smooth * (self.coef**2 @ self.terms.ridge) / self.var
 
     def fisher(self, X):
         """(n, K) Fisher information of the answers, 1/σ², Wang et al.
 
-        (17); None unless `terms.factors`.
+        (Wang 17); None unless `terms.factors`.
         """
         return (
             np.broadcast_to(1 / self.var, (len(X), len(self.var))) if self.terms.factors else None
         )
 
     def log_lik(self, X, y):
-        """(n, K) log density of y under each expert (A2)."""
+        """(n, K) log density of y under each expert (fab.100)."""
         residual = y[:, None] - X @ self.coef.T
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def update(self, X, y, resp, w):
-        """Curves and variances whose FIC, bending included, is never worse (A5)-(A9), Wang et al.
+        """Curves and variances whose FIC, bending included, is never worse (fab.104)-(fab.107), Wang et al.
 
-        (26).
+        (Wang 26).
         """
         (centre,), _ = _weighted_mean(y, w[:, None])  # large offsets must not eat the digits
         mass = w @ resp
@@ -330,7 +330,7 @@ def _halved_step(X, Y, w, theta, contrasts, ridge, step):
 
 
 def _pursue_softmax(X, Y, w, ridge, terms, costs):
-    """Coefficients (p, C) by matching pursuit, one Newton step a curve (A12), Wang et al., Algorithm 3."""
+    """Coefficients (p, C) by matching pursuit, one Newton step a curve (fab.110), Wang et al., Algorithm 3."""
     contrasts = _contrasts(Y.shape[1])
     ridge = ridge + np.maximum(RIDGE * (w @ X**2), 1e-100)
     theta = np.zeros((X.shape[1], contrasts.shape[1]))
@@ -352,7 +352,7 @@ def _pursue_softmax(X, Y, w, ridge, terms, costs):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-softmax
 def _fisher_information(prob):
-    """(...) mean Fisher information of the contrasts at class probabilities (..., C); p(1 - p) for two (A11)."""
+    """(...) mean Fisher information of the contrasts at class probabilities (..., C); p(1 - p) for two (fab.109)."""
     return (1 - (prob**2).sum(axis=-1)) / (2 * (prob.shape[-1] - 1))
 
 
@@ -360,7 +360,7 @@ def _fisher_information(prob):
 class AdditiveSoftmax:
     """K sparse sums of curves as class scores, Wang et al.
 
-    (4), (6), for C classes; column 0 of X holds ones.
+    (Wang 4), (Wang 6), for C classes; column 0 of X holds ones.
 
     A part of a `fab.Model`: it charges `dims`, `const` and `fisher`.
     """
@@ -379,18 +379,18 @@ class AdditiveSoftmax:
 
     @property
     def const(self):
-        """(K,) what bending costs, in nats (A4)."""
+        """(K,) what bending costs, in nats (fab.102)."""
         return self.smooth * ((self.coef**2).sum(axis=2) @ self.terms.ridge)
 
     def fisher(self, X):
         """(n, K) Fisher information of the answers, p(1 - p), Wang et al.
 
-        (17); None unless `terms.factors`.
+        (Wang 17); None unless `terms.factors`.
         """
         return _fisher_information(softmax(X @ self.coef, axis=2)).T if self.terms.factors else None
 
     def log_prob(self, X):
-        """(n, K, C) log probabilities of the classes (A3)."""
+        """(n, K, C) log probabilities of the classes (fab.101)."""
         return log_softmax(X @ self.coef, axis=2).transpose(1, 0, 2)
 
     def log_lik(self, X, y):
@@ -403,7 +403,7 @@ class AdditiveSoftmax:
         )
 
     def update(self, X, y, resp, w):
-        """Curves whose FIC, bending included, is never worse (A11), (A12), Wang et al. (26)."""
+        """Curves whose FIC, bending included, is never worse (fab.109), (fab.110), Wang et al. (26)."""
         coef = self.coef.copy()
         Y = y if y.ndim == 2 else np.eye(self.coef.shape[2])[y]
         for k in np.flatnonzero(w @ resp > 0):
@@ -445,7 +445,7 @@ def _refit_expert(expert, X, Y, weight, k):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-aic
 def _smoothness_by_aic(X, Y, weight, coef, ridge):
-    """The smoothness of least AIC in the quadratic that touches the hill at coefficients (p, C) (A13)."""
+    """The smoothness of least AIC in the quadratic that touches the hill at coefficients (p, C) (fab.111)."""
     contrasts = _contrasts(Y.shape[1])
     base_ridge = np.maximum(RIDGE * (weight @ X**2), 1e-100)
     theta = 2 * coef @ contrasts
@@ -488,7 +488,7 @@ def additive_softmax(X, y, resp, w, n_classes, terms, smooth=0.5):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-covariance
 def _class_covariance(X, weight, coef, ridge):
-    """(C, q, q) covariance of the coefficients (q, C) of each class (A14)."""
+    """(C, q, q) covariance of the coefficients (q, C) of each class (fab.112)."""
     contrasts = _contrasts(coef.shape[1])
     ridge = ridge + np.maximum(RIDGE * (weight @ X**2), 1e-100)
     inverse = np.linalg.inv(_curvature(X, weight, softmax(X @ coef, axis=1), contrasts, ridge))
@@ -497,7 +497,7 @@ def _class_covariance(X, weight, coef, ridge):
 
 
 def coefficient_covariance(expert, X, resp, w):
-    """Covariance of each expert's coefficients, given its curves, variance and responsibilities (A14).
+    """Covariance of each expert's coefficients, given its curves, variance and responsibilities (fab.112).
 
     (K, p, p); for classes (K, C, p, p), each class by itself. Zero off the support, and for experts
     without rows.

@@ -76,7 +76,7 @@ def _exponentials(log_joint, cost):
 
 
 def _responsibilities(log_joint, cost):
-    """Responsibilities ∝ exp(log_joint - cost), and the log of what they were divided by (n,) (13), (35)."""
+    """Responsibilities ∝ exp(log_joint - cost), and the log of what they were divided by (n,) (fab.26; Hara 13), (fab.25; Hara 35)."""
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
     resp /= total[:, None]
@@ -93,25 +93,25 @@ def block_mass(resp, w, blocks=None, fisher=None):
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-fic
 def _fic_price(mass, model, penalty=1.0):
-    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second line of (12)."""
+    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second line of (fab.21; Hara 12)."""
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
 def _lower_bound(resp, log_joint, w):
-    """Σₙ wₙ [Σₖ q log f + H(q)], the first line of (12)."""
+    """Σₙ wₙ [Σₖ q log f + H(q)], the first line of (fab.21; Hara 12)."""
     inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
 
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
-    """The factorized information criterion of responsibilities and model, in nats (12)."""
+    """The factorized information criterion of responsibilities and model, in nats (fab.21; Hara 12)."""
     return _lower_bound(resp, log_joint, w) - _fic_price(
         block_mass(resp, w, model.blocks, fisher), model, penalty
     )
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-row-price
 def _row_price(mass, model, penalty=1.0, fisher=None):
-    """What one more row costs in each component at these masses, (K,) or with Fisher factors (n, K) (34)."""
+    """What one more row costs in each component at these masses, (K,) or with Fisher factors (n, K) (fab.24; Hara 34)."""
     rate = 0.5 * penalty * model.dims / (1 + mass)
     if fisher is not None:
         rate = fisher * rate
@@ -123,7 +123,7 @@ def _e_step_inputs(part, model, resp=None):
     X, y, w = part
     log_joint = model.log_joint(X, y)
     fisher = model.fisher(X)
-    resp = _responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (17)
+    resp = _responsibilities(log_joint, 0.0)[0] if resp is None else resp  # of EM (fab.5)
     return (log_joint, w, fisher), (
         block_mass(resp, w, model.blocks, fisher),
         w.sum(),
@@ -159,7 +159,7 @@ def _normalise_responsibilities(table, state, factor):
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-e-steps
 def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
-    """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)` (33)-(35)."""
+    """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)` (fab.23; Hara 33)-(fab.25; Hara 35)."""
     centre = np.inf
     for _ in range(1000 if max_e_steps is None else max_e_steps):
         old = mass
@@ -179,10 +179,10 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None,
 
 
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
-    """E-steps with the model held, from the masses of the last responsibilities: `(resp, mass, fic)` (33)-(35).
+    """E-steps with the model held, from the masses of the last responsibilities: `(resp, mass, fic)` (fab.23; Hara 33)-(fab.25; Hara 35).
 
     They repeat until no mass moves by more than the share `tol` of the total weight, at most
-    `max_e_steps` times (F5).
+    `max_e_steps` times (fab.28).
     """
     tables = in_memory((log_joint, w, fisher))
     resp, mass, value, _ = _e_steps(
@@ -281,9 +281,9 @@ def fab_steps(
     """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
 
     X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters
-    were drawn: the first masses then come from an E-step of EM (17). `project(model, rows, resp,
+    were drawn: the first masses then come from an E-step of EM (fab.5; Hara 17). `project(model, rows, resp,
     before)`, all but the model `Blocks`, may return responsibilities between the last and the
-    E-step's (F6). `at_once`: see `shrink`.
+    E-step's (fab.31). `at_once`: see `shrink`.
     """
     rows, resp = _as_blocks(X, y, resp, w)
     while True:

@@ -46,7 +46,7 @@ def _deviations(X, y, w, resp, each, centre):
 
 
 def _means(each=True):
-    """A search for the (K,) means of y under the weights, and the masses (E1)."""
+    """A search for the (K,) means of y under the weights, and the masses (fab.91)."""
     total, weight = yield _totals, each
     centre = total / weight  # large offsets must not eat the digits
     shift, mass = yield _deviations, each, centre
@@ -101,7 +101,7 @@ def _expert_squares(X, y, w, resp, mean):
 
 @dataclass(frozen=True, eq=False)
 class ConstantGaussian:
-    """K constants with Gaussian noise, the regression half of (8): mean μ, variance 1/λ, in units of y."""
+    """K constants with Gaussian noise, the regression half of (fab.87; Hara 8): mean μ, variance 1/λ, in units of y."""
 
     mean: np.ndarray  # (K,)
     var: np.ndarray  # (K,)
@@ -113,11 +113,11 @@ class ConstantGaussian:
         return np.full(len(self.mean), 2.0)
 
     def log_lik(self, y):
-        """(n, K) log density of y under each expert (8)."""
+        """(n, K) log density of y under each expert (fab.87; Hara 8)."""
         return -0.5 * (np.log(2 * np.pi * self.var) + (y[:, None] - self.mean) ** 2 / self.var)
 
     def learn(self):
-        """A search for the experts that make y most likely, no variance below the floor (39)."""
+        """A search for the experts that make y most likely, no variance below the floor (fab.89; Hara 39)."""
         mean, mass = yield from _means()
         square = yield _expert_squares, mean
         var = np.divide(square, mass, out=self.var.copy(), where=mass > 0)
@@ -126,7 +126,7 @@ class ConstantGaussian:
         )
 
     def update(self, y, resp, w):
-        """The experts that make y most likely under the responsibilities, no variance below the floor (39)."""
+        """The experts that make y most likely under the responsibilities, no variance below the floor (fab.89; Hara 39)."""
         return fit_by_sums(self.learn(), in_memory((None, y, w)), in_memory(resp))
 
     def keep(self, mask):
@@ -178,7 +178,7 @@ def _class_masses(X, y, w, resp, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Categorical:
-    """K constant class distributions, the classification half of (8)."""
+    """K constant class distributions, the classification half of (fab.87; Hara 8)."""
 
     prob: np.ndarray  # (K, C)
     floor: float = 0.0  # no probability below
@@ -189,18 +189,18 @@ class Categorical:
         return np.full(len(self.prob), self.prob.shape[1] - 1.0)
 
     def log_lik(self, y):
-        """(n, K) log probability of class codes (n,), or its mean under class probabilities (n, C) (8)."""
+        """(n, K) log probability of class codes (n,), or its mean under class probabilities (n, C) (fab.87; Hara 8)."""
         log_prob = np.log(self.prob)
         return y @ log_prob.T if y.ndim == 2 else log_prob.T.take(y, axis=0)
 
     def learn(self):
-        """A search for the experts that make y most likely, no probability below the floor (40)."""
+        """A search for the experts that make y most likely, no probability below the floor (fab.90; Hara 40)."""
         return replace(
             self, prob=_floored_shares((yield _class_masses, self.prob.shape[1]), self.floor)
         )
 
     def update(self, y, resp, w):
-        """The experts that make y most likely under the responsibilities, no probability below the floor (40)."""
+        """The experts that make y most likely under the responsibilities, no probability below the floor (fab.90; Hara 40)."""
         return fit_by_sums(self.learn(), in_memory((None, y, w)), in_memory(resp))
 
     def keep(self, mask):
@@ -221,14 +221,14 @@ def _nonzero_rows(weight):
 
 
 def _weighted_moments(X, y, weight):
-    """Gram matrix (p + 1, p + 1) of the columns of X and y under the row weights, one BLAS call (E3)."""
+    """Gram matrix (p + 1, p + 1) of the columns of X and y under the row weights, one BLAS call (fab.94)."""
     rows = _nonzero_rows(weight)
     table = np.column_stack([X[rows], y[rows]])
     return (table * weight[rows, None]).T @ table
 
 
 def _centred_moments(X, y, w, resp, centre):
-    """(K, p + 1, p + 1) moments about the centre of y, and the masses (E3)."""
+    """(K, p + 1, p + 1) moments about the centre of y, and the masses (fab.94)."""
     weight = resp * w[:, None]
     return np.array([_weighted_moments(X, y - centre, column) for column in weight.T]), weight.sum(
         axis=0
@@ -236,12 +236,12 @@ def _centred_moments(X, y, w, resp, centre):
 
 
 def _residuals(X, y, w, resp, coef):
-    """(K,) weighted squares of what the equations leave (E5)."""
+    """(K,) weighted squares of what the equations leave (fab.96)."""
     return np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - X @ coef.T) ** 2)
 
 
 def _variances(square, mass, floor, pooled):
-    """(K,) variances of weighted sums of squares and masses, no variance below the floor (E5)."""
+    """(K,) variances of weighted sums of squares and masses, no variance below the floor (fab.96)."""
     if pooled:
         square = np.full_like(square, square.sum())
         mass = np.full_like(mass, mass.sum())
@@ -252,14 +252,14 @@ MAX_ROUNDS = 20  # most rounds of support and variance in one M-step; two or thr
 
 
 def _sparse_coefficients(moments, coef, var, price):
-    """(p,) coefficients that FoBa chooses at this variance, from the support of `coef` (E4)."""
+    """(p,) coefficients that FoBa chooses at this variance, from the support of `coef` (fab.95)."""
     return foba(
         moments[:-1, :-1] / var, moments[:-1, -1] / var, price, start=np.flatnonzero(coef)
     ).coef
 
 
 def _fit_supports_and_variances(moments, coef, var, mass, prices, floor, pooled):
-    """Coefficients (K, p) and variances (K,) in turn, (E4) and (E5), until no support changes."""
+    """Coefficients (K, p) and variances (K,) in turn, (fab.95) and (fab.96), until no support changes."""
     alive = np.flatnonzero(mass > 0)
     for _ in range(MAX_ROUNDS):
         before = coef != 0
@@ -276,7 +276,7 @@ def _fit_supports_and_variances(moments, coef, var, mass, prices, floor, pooled)
 # %% ../../nbs/fab/04_experts.ipynb #exp-linear
 @dataclass(frozen=True, eq=False)
 class LinearGaussian:
-    """K sparse linear functions with Gaussian noise (E2), Eto et al.
+    """K sparse linear functions with Gaussian noise (fab.93), Eto et al.
 
     (4); column 0 of X holds ones.
     """
@@ -297,12 +297,12 @@ class LinearGaussian:
         return (self.coef[:, 1:] != 0).sum(axis=1) + (1.0 if self.pooled else 2.0)
 
     def log_lik(self, X, y):
-        """(n, K) log density of y under each expert (E2)."""
+        """(n, K) log density of y under each expert (fab.93)."""
         residual = y[:, None] - X @ self.coef.T
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def learn(self):
-        """A search for supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al. (13)."""
+        """A search for supports, coefficients and variances whose FIC is never worse (fab.95), (fab.96), Eto et al. (13)."""
         centre = (yield from _means(each=False))[0][0] if self.centre is None else self.centre
         moments, mass = yield _centred_moments, centre
         start = self.coef - centre * (np.arange(self.coef.shape[1]) == 0)
@@ -317,7 +317,7 @@ class LinearGaussian:
         )
 
     def update(self, X, y, resp, w):
-        """Supports, coefficients and variances whose FIC is never worse (E4), (E5), Eto et al.
+        """Supports, coefficients and variances whose FIC is never worse (fab.95), (fab.96), Eto et al.
 
         (13).
         """
@@ -368,7 +368,7 @@ def _weighted_rows(X, y, weight, n_classes):
 
 
 def _softmax_statistics(X, y, w, resp, questions, n_classes):
-    """What the rows of each expert k answer its search, a question (F17)."""
+    """What the rows of each expert k answer its search, a question (fab.48)."""
     weight = resp * w[:, None]
     return tuple(
         row_evaluator(*_weighted_rows(X, y, weight[:, k], n_classes))(question)
@@ -378,7 +378,7 @@ def _softmax_statistics(X, y, w, resp, questions, n_classes):
 # %% ../../nbs/fab/04_experts.ipynb #exp-softmax
 @dataclass(frozen=True, eq=False)
 class LinearSoftmax:
-    """K sparse softmax regressions, one support an expert for all classes (E7); column 0 of X holds ones."""
+    """K sparse softmax regressions, one support an expert for all classes (fab.98); column 0 of X holds ones."""
 
     coef: np.ndarray  # (K, p, C), the intercepts first; they sum to zero over the classes
     penalty: float = 1.0  # FIC's λ; 0 is all columns
@@ -402,7 +402,7 @@ class LinearSoftmax:
         )
 
     def learn(self):
-        """A search for supports and coefficients whose FIC is never worse (E7), Eto et al.
+        """A search for supports and coefficients whose FIC is never worse (fab.98), Eto et al.
 
         (13), experts in step.
         """
@@ -438,7 +438,7 @@ class LinearSoftmax:
         return replace(self, coef=coef)
 
     def update(self, X, y, resp, w):
-        """Supports and coefficients whose FIC is never worse (E7), Eto et al. (13)."""
+        """Supports and coefficients whose FIC is never worse (fab.98), Eto et al. (13)."""
         return self.update_sequentially(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):

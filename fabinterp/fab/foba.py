@@ -22,7 +22,7 @@ TOL = 1e-9
 
 
 def _bordered(gram, cross):
-    """(p + m, p + m) the Gram matrix bordered by its m right-hand sides, zero in the corner (F3)."""
+    """(p + m, p + m) the Gram matrix bordered by its m right-hand sides, zero in the corner (fab.35)."""
     p, m = cross.shape
     table = np.zeros((p + m, p + m))
     table[:p, :p] = gram
@@ -32,7 +32,7 @@ def _bordered(gram, cross):
 
 
 def _sweep(table, k, sign):
-    """Bring column k in (sign 1) or take it out (sign -1), in place and in O(p²) (F4)."""
+    """Bring column k in (sign 1) or take it out (sign -1), in place and in O(p²) (fab.36)."""
     column = table[k].copy()
     pivot = column[k]
     scaled = column / pivot
@@ -43,7 +43,7 @@ def _sweep(table, k, sign):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-gains
 def _gains(table, inside, floor):
-    """(p,) what each column outside would gain, and minus what each inside would lose: b² / 2d (F5), (F6)."""
+    """(p,) what each column outside would gain, and minus what each inside would lose: b² / 2d (fab.37), (fab.38)."""
     p = len(inside) - 1
     pivot = table.diagonal()[:p]
     cross = table[:p, p:]
@@ -70,7 +70,7 @@ def _complete(table, inside, floor, columns):
 
 
 def _best_exchange(gain, chosen, size, cost, n_free):
-    """The unit to exchange next: a removal that pays, else the best addition that pays, else None (F9)."""
+    """The unit to exchange next: a removal that pays, else the best addition that pays, else None (fab.39)."""
     removal_gain = np.where(chosen, gain + cost, -np.inf)
     out = removal_gain.argmax()
     if chosen[out] and (removal_gain[out] > TOL * cost[out] or n_free < 0):
@@ -104,7 +104,7 @@ def _members(free, groups):
 
 
 def _group_gains(table, inside, floor, members):
-    """(U,) gains and losses of whole groups, their columns eliminated one by one in copies of their blocks (F8)."""
+    """(U,) gains and losses of whole groups, their columns eliminated one by one in copies of their blocks (fab.41)."""
     (n_groups, size) = members.shape
     p = len(inside) - 1
     targets = np.broadcast_to(np.arange(p, len(table)), (n_groups, len(table) - p))
@@ -123,7 +123,7 @@ def _group_gains(table, inside, floor, members):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-block
 def _sweep_block(table, columns, floor, sign):
-    """`_sweep` of all the columns at once (F15); False, and nothing done, if one is a combination of others."""
+    """`_sweep` of all the columns at once (fab.42); False, and nothing done, if one is a combination of others."""
     rows = table[columns]
     try:
         root = np.linalg.cholesky(sign * rows[:, columns])
@@ -162,7 +162,7 @@ class SparseModel:
 
 
 def _forward_backward(gram, table, inside, floor, members, cost, max_size, removal, exchange):
-    """Exchange units until nothing pays, in place; return which units are in (F9)."""
+    """Exchange units until nothing pays, in place; return which units are in (fab.39)."""
     size = (members >= 0).sum(axis=1)
     chosen = inside[members].any(axis=1)
     n_free = max_size - int(size[chosen].sum())
@@ -228,13 +228,13 @@ def foba(
     max_size=None,
     removal="exact",
 ):
-    """Maximise cross·w - ½ w·gram·w - price · (number of priced coefficients) by forward and backward steps (F9).
+    """Maximise cross·w - ½ w·gram·w - price · (number of priced coefficients) by forward and backward steps (fab.39).
 
     gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand
     sides share one support and a column then costs m prices. `always`: columns in at no price.
     `start`: the support to begin with; the answer is never worse than it, refitted. `groups` (p,):
     columns of one label enter and leave together, and with a `group_price` a whole group costs m of
-    these, however many columns it has, and `price` nothing (F16). `ridge` (p,): a further loss of ½
+    these, however many columns it has, and `price` nothing (fab.43). `ridge` (p,): a further loss of ½
     ridge·w², part of the value. `max_size`: most priced columns. `removal="paper"`: zero without
     refitting (Eto et al., Algorithm 2).
     """
@@ -263,7 +263,7 @@ def foba(
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-subsets
 def _subset_values(gram, cross, subsets):
-    """(s,) ½ cᵀG⁺c of each row of column numbers, by eigenvalues: it shares nothing with the sweeps (F2)."""
+    """(s,) ½ cᵀG⁺c of each row of column numbers, by eigenvalues: it shares nothing with the sweeps (fab.34)."""
     scale = np.sqrt(np.where(gram.diagonal() > 0, gram.diagonal(), 1.0))
     gram = gram / scale[:, None] / scale
     cross = cross / scale[:, None]
@@ -396,13 +396,13 @@ def _contrasts(n_classes):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-curvature
 def _gradient(X, Y, w, theta, contrasts, ridge):
-    """(p, K) gradient at the parameters theta (p, K) of the contrasts, and the class probabilities (n, C) (F12)."""
+    """(p, K) gradient at the parameters theta (p, K) of the contrasts, and the class probabilities (n, C) (fab.46)."""
     prob = _probabilities(X @ theta @ contrasts.T)
     return X.T @ (w[:, None] * ((Y - prob) @ contrasts)) - ridge[:, None] * theta, prob
 
 
 def _curvature(X, w, prob, contrasts, ridge):
-    """(K p, K p) minus the second derivatives, contrast by contrast (F13): K(K + 1)/2 weighted Gram matrices."""
+    """(K p, K p) minus the second derivatives, contrast by contrast (fab.47): K(K + 1)/2 weighted Gram matrices."""
     p = X.shape[1]
     K = contrasts.shape[1]
     blocks = np.empty((K, p, K, p))
@@ -416,7 +416,7 @@ def _curvature(X, w, prob, contrasts, ridge):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-asks
 def row_evaluator(X, Y, w):
-    """Answers questions (function, columns, ...) about these rows (F17)."""
+    """Answers questions (function, columns, ...) about these rows (fab.48)."""
     taken = None
     own = X
 
@@ -432,14 +432,14 @@ def row_evaluator(X, Y, w):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-newton
 def _likelihood(X, Y, w, *factors):
-    """Weighted log-likelihood at the scores X · factors (F10)."""
+    """Weighted log-likelihood at the scores X · factors (fab.44)."""
     for factor in factors:
         X = X @ factor
     return _log_lik(X, Y, w)
 
 
 def _gradient_and_curvature(X, Y, w, theta, contrasts):
-    """Slope (F12) and curvature (F13), without a ridge."""
+    """Slope (fab.46) and curvature (fab.47), without a ridge."""
     none = np.zeros(X.shape[1])
     slope, prob = _gradient(X, Y, w, theta, contrasts, none)
     return slope, _curvature(X, w, prob, contrasts, none)
@@ -483,7 +483,7 @@ def _newton(X, Y, w, theta, contrasts, ridge):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-charge
 def _support_price(used, n_free, price, groups=None, group_price=None):
-    """What the columns that are used (p,) cost, column 0 nothing: n_free prices each, or by groups (F16)."""
+    """What the columns that are used (p,) cost, column 0 nothing: n_free prices each, or by groups (fab.43)."""
     if groups is None:
         return price * n_free * int(used[1:].sum())
     names, size = np.unique(groups[1:], return_counts=True)
@@ -494,7 +494,7 @@ def _support_price(used, n_free, price, groups=None, group_price=None):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-fit-support
 def _proposals(gram, cross, theta, price, groups=None, group_price=None):
-    """What FoBa chooses in the quadratic at theta (F14), then at a quarter and at double the price: (p, K) each."""
+    """What FoBa chooses in the quadratic at theta (fab.49), then at a quarter and at double the price: (p, K) each."""
     (p, K) = theta.shape
     flat = theta.T.ravel()
     used = theta.any(axis=1)
@@ -563,7 +563,7 @@ def _column_squares(X, Y, w):
 
 
 def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=None):
-    """`foba_softmax` from coefficients `start` (p, C) as a search: its questions are those of (F17)."""
+    """`foba_softmax` from coefficients `start` (p, C) as a search: its questions are those of (fab.48)."""
     _check_prices(price, groups, group_price)
     groups = None if groups is None else np.asarray(groups)
     contrasts = _contrasts(start.shape[1])
@@ -580,7 +580,7 @@ def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=No
 
 
 def foba_softmax(X, Y, w, price, start=None, **options):
-    """Sparse softmax regression, one support for all classes: coef (p, C) whose rows sum to zero (F10)-(F14).
+    """Sparse softmax regression, one support for all classes: coef (p, C) whose rows sum to zero (fab.44)-(fab.49).
 
     X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs (C -
     1) prices, in nats. `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood
@@ -593,7 +593,7 @@ def foba_softmax(X, Y, w, price, start=None, **options):
 
 
 def foba_logistic(X, y, w, price, start=None, **options):
-    """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y; coef (p,) are log-odds of y (F11)."""
+    """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y; coef (p,) are log-odds of y (fab.45)."""
     half = None if start is None else 0.5 * np.column_stack([-start, start])
     found = foba_softmax(X, np.column_stack([1 - y, y]), w, price, half, **options)
     return SparseModel(found.support, found.coef[:, 1] - found.coef[:, 0], found.gain)

@@ -17,7 +17,7 @@ from ..rules.core import Split, shortest_number, weighted_sum
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
 class _AxisSplit:
-    """What a cut and a gate share: `code > cell` of a feature, and the answer for a missing value (2)."""
+    """What a cut and a gate share: `code > cell` of a feature, and the answer for a missing value (Eto 2)."""
 
     def answers(self, codes):
         """(n,) bool: yes or no to each row of codes (n, d)."""
@@ -45,7 +45,7 @@ class Cut(_AxisSplit):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-agreement
 def _branch_probability(value, mass, floor):
-    """The probability g in [floor, 1 − floor] that maximises the objective, from |Σ_yes d − Σ_no d| (16), (G4)."""
+    """The probability g in [floor, 1 − floor] that maximises the objective, from |Σ_yes d − Σ_no d| (Eto 16), (fab.69)."""
     return float(np.clip(0.5 + 0.5 * value / mass if mass > 0 else 0.5, floor, 1 - floor))
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-side-sums
@@ -63,13 +63,13 @@ def _histograms(codes, n_known, masses, features):
 
 
 def _sides(table):
-    """Σ_yes − Σ_no of every question, from histograms (F, width + 1) (G6)."""
+    """Σ_yes − Σ_no of every question, from histograms (F, width + 1) (fab.71)."""
     below = np.cumsum(table[:, :-1], axis=1)
     return (below[:, -1:] - 2 * below)[:, :, None] + table[:, -1:, None] * np.array([-1.0, 1.0])
 
 
 def side_sums(codes, n_known, diff=None, features=None):
-    """Σ_yes diff − Σ_no diff of every question `code > cell`, (F, cells, 2): one histogram per feature (G6).
+    """Σ_yes diff − Σ_no diff of every question `code > cell`, (F, cells, 2): one histogram per feature (fab.71).
 
     The last axis answers missing values with no, then with yes; so at the last cell yes means "is
     missing". Features with fewer cells than the widest repeat their last. diff (n,): None counts
@@ -103,7 +103,7 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
 
 
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
-    """The question with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None where none is admissible (15), (G5).
+    """The question with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None where none is admissible (Eto 15), (fab.70).
 
     codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must
     hold at least `min_side_weight` of the weight (n,), by default the number of rows, and never nothing.
@@ -119,7 +119,7 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
 # %% ../../nbs/fab/03_gates.ipynb #gates-bernoulli
 @dataclass(frozen=True)
 class BernoulliGate(_AxisSplit):
-    """A row takes the branch that the question answers with probability `prob`, the other one otherwise (2), (3)."""
+    """A row takes the branch that the question answers with probability `prob`, the other one otherwise (Eto 2), (Eto 3)."""
 
     feature: int
     cell: int  # yes iff code > cell
@@ -134,7 +134,7 @@ class BernoulliGate(_AxisSplit):
     )
 
     def log_prob(self, codes):
-        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (3)."""
+        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Eto 3)."""
         with np.errstate(divide="ignore"):  # a hard gate leaves -inf to the other branch
             agree = np.log(self.prob)
             differ = np.log1p(-self.prob)
@@ -142,11 +142,11 @@ class BernoulliGate(_AxisSplit):
         return np.where(is_yes, agree, differ), np.where(is_yes, differ, agree)
 
     def likelier(self, codes):
-        """(n,) bool: where the yes branch is the likelier one (9)."""
+        """(n,) bool: where the yes branch is the likelier one (Eto 9)."""
         return self.answers(codes) == (self.prob > 0.5)
 
     def hard(self):
-        """The gate that always takes the likelier branch (23)."""
+        """The gate that always takes the likelier branch (Eto 23)."""
         return replace(self, prob=1.0 if self.prob > 0.5 else 0.0)
 
     def fisher(self, codes):
@@ -163,7 +163,7 @@ class BernoulliGate(_AxisSplit):
         )
 
     def best_gate(self, tables, own, total, size, tree):
-        """The best gate by these sums, and whether its branches change places (12), (15).
+        """The best gate by these sums, and whether its branches change places (Eto 12), (Eto 15).
 
         Never worse: its own question stays if no other separates more.
         """
@@ -178,7 +178,7 @@ class BernoulliGate(_AxisSplit):
         return BernoulliGate(cut.feature, cut.cell, cut.missing, prob, cut.n_known), cut.swap
 
     def update(self, codes, diff, mass, tree):
-        """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (12), (15).
+        """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (Eto 12), (Eto 15).
 
         tree: the `GateTree` it is in.
         """
@@ -226,14 +226,14 @@ def stack_fisher(factors, widths, n):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-masses
 def _gate_masses(paths, resp, w):
-    """(G, n) masses yes − no and yes + no of every gate (G3)."""
+    """(G, n) masses yes − no and yes + no of every gate (fab.68)."""
     weight = resp * w[:, None]
     paths = paths.astype(float)
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
 
 
 def _gate_sums(inputs, y, w, resp, tree):
-    """What each gate needs of the rows, to be added (G6)."""
+    """What each gate needs of the rows, to be added (fab.71)."""
     return tuple(
         gate.sums(inputs, diff, mass, tree)
         for gate, diff, mass in zip(tree.gates, *_gate_masses(tree.paths, resp, w), strict=True)
@@ -286,7 +286,7 @@ class GateTree:
         )
 
     def log_path(self, inputs):
-        """(n, E) log probability of every leaf: the sum over its path (8)."""
+        """(n, E) log probability of every leaf: the sum over its path (Eto 8)."""
         out = np.zeros((len(inputs), self.paths.shape[1]), order="F")
         for gate, path in zip(self.gates, self.paths, strict=True):
             yes, no = gate.log_prob(inputs)
@@ -295,14 +295,14 @@ class GateTree:
         return out
 
     def learn(self):
-        """A search for the best question and probability of every gate, branches swapped if it says so (12), (15)."""
+        """A search for the best question and probability of every gate, branches swapped if it says so (Eto 12), (Eto 15)."""
         sums = yield _gate_sums, self
         return _replace_gates(
             self, [gate.best_gate(*own, self) for gate, own in zip(self.gates, sums, strict=True)]
         )
 
     def update(self, inputs, resp, w):
-        """M-step: the best question and probability of every gate, branches swapped if it says so (12), (15), (16)."""
+        """M-step: the best question and probability of every gate, branches swapped if it says so (Eto 12), (Eto 15), (Eto 16)."""
         if self.has_sums:
             return fit_by_sums(self.learn(), in_memory((inputs, None, w)), in_memory(resp))
         return _replace_gates(
@@ -326,7 +326,7 @@ class GateTree:
         )
 
     def hard(self):
-        """The tree whose gates always take the likelier branch (23)."""
+        """The tree whose gates always take the likelier branch (Eto 23)."""
         return replace(self, gates=tuple(gate.hard() for gate in self.gates))
 
     def route(self, inputs):
@@ -380,7 +380,7 @@ _FLOOR = 1e-8  # a gate that has no feature to ask is never surer than this
 
 
 def log_branches(score):
-    """Log probability of yes and of no, (n,) and (n,), at scores bias + coef·u (n,) (1), (L1)."""
+    """Log probability of yes and of no, (n,) and (n,), at scores bias + coef·u (n,) (Eto 1), (fab.77)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
@@ -395,10 +395,10 @@ class _GateObjective:
     ridge: float
 
     def likelihood(self, coef, rows):
-        """Q of coefficients (1 + k,) for rows (1 + k, n), less the prior (21), (L2); its slopes by the scores; P(yes).
+        """Q of coefficients (1 + k,) for rows (1 + k, n), less the prior (Eto 21), (fab.78); its slopes by the scores; P(yes).
 
-        The product of the slopes (n,) with a feature is the derivative by its coefficient (23),
-        (L3).
+        The product of the slopes (n,) with a feature is the derivative by its coefficient (Eto 23),
+        (fab.79).
         """
         score = coef @ rows
         small = np.exp(-np.abs(score))
@@ -410,7 +410,7 @@ class _GateObjective:
         return value, self.weight * (self.target - prob - self.ridge / total * off), prob
 
     def curvature(self, rows, prob):
-        """(1 + k, 1 + k) minus the second derivatives of Q, prior included (16), (L4)."""
+        """(1 + k, 1 + k) minus the second derivatives of Q, prior included (Eto 16), (fab.80)."""
         mean = rows @ self.weight / self.weight.sum()
         gram = (rows * self._bend(prob)) @ rows.T - self.ridge * np.outer(mean, mean)
         gram.flat[:: len(gram) + 1] += (
@@ -426,7 +426,7 @@ class _GateObjective:
         return self.U**2, self.weight @ self.U / self.weight.sum()
 
     def score_test_gains(self, rows, slopes, prob):
-        """(d,) what each feature beside those of rows (1 + k, n) would gain in the quadratic (L6)."""
+        """(d,) what each feature beside those of rows (1 + k, n) would gain in the quadratic (fab.82)."""
         (squares, mean) = self._columns
         bend = self._bend(prob)
         cross = (rows * bend) @ self.U - self.ridge * np.outer(
@@ -452,7 +452,7 @@ class _GateFit:
 
 
 def _newton_gate(objective, features, coef, tol):
-    """The `_GateFit` of features, from coefficients (1 + k,), by Newton's steps, halved until Q rises (22), (L5)."""
+    """The `_GateFit` of features, from coefficients (1 + k,), by Newton's steps, halved until Q rises (Eto 22), (fab.81)."""
     rows = np.vstack([np.ones(len(objective.U)), objective.U[:, list(features)].T])
     now = objective.likelihood(coef, rows)
     for _ in range(50):
@@ -491,7 +491,7 @@ def _add_best_feature(objective, fit, tol, by_gradient):
 
 
 def _drop_worst_feature(objective, fit):
-    """The features but the one missed least in the quadratic at the optimum, and their coefficients (L7)."""
+    """The features but the one missed least in the quadratic at the optimum, and their coefficients (fab.83)."""
     inverse = np.linalg.inv(objective.curvature(fit.rows, fit.prob))
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]
@@ -524,12 +524,12 @@ PRIOR_RIDGE = 0.003
 def logistic_gate(
     U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=(), by_gradient=False
 ):
-    """The best sparse `LogisticGate`, and its Q less prior and price (20)-(24), Algorithm 2, (L2)-(L7).
+    """The best sparse `LogisticGate`, and its Q less prior and price (Eto 20)-(Eto 24), Algorithm 2, (fab.78)-(fab.83).
 
     U (n, d): features within [−1, 1]; one with nan is left out. target (n,) in [0, 1]: the share of
     each row that should go to the yes side; weight (n,). price: nats a feature. start: features
     whose best gate competes as well.
-    by_gradient: choose as (23) says. O(n · d) a feature. For decisions, weighted by what a wrong
+    by_gradient: choose as (Eto 23) says. O(n · d) a feature. For decisions, weighted by what a wrong
     one costs: `cost_weights`.
     """
     heavy = weight > 1e-12 * weight.max(initial=0.0)
@@ -572,7 +572,7 @@ def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-short
 def _round_coefficients(split, X, yes):
-    """The split with as few digits as keep the rows X (n, d) without gaps on their sides, yes (n,) bool (L8)."""
+    """The split with as few digits as keep the rows X (n, d) without gaps on their sides, yes (n,) bool (fab.84)."""
     for digits in range(1, 17):
         coef = [float(f"{c:.{digits}e}") for c in split.coef]
         total = weighted_sum(X, split.features, coef)
@@ -587,7 +587,7 @@ def _round_coefficients(split, X, yes):
 # %% ../../nbs/fab/03_gates.ipynb #gates-slope
 @dataclass(frozen=True)
 class _LinearSplit:
-    """The question bias + coef·u[features] > 0 about features u within [−1, 1] (L1)."""
+    """The question bias + coef·u[features] > 0 about features u within [−1, 1] (fab.77)."""
 
     features: tuple[int, ...] = ()
     coef: tuple[float, ...] = ()
@@ -612,7 +612,7 @@ class _LinearSplit:
         return (flipped if swap else self), swap
 
     def split(self, scale, X=None):
-        """The `rules.Split` it asks in the units of the table; scale: centres (d,) and half-ranges (d,) (L8).
+        """The `rules.Split` it asks in the units of the table; scale: centres (d,) and half-ranges (d,) (fab.84).
 
         The largest coefficient is ±1. X (n, d): rows in these units that shall keep their sides,
         with few digits.
@@ -633,12 +633,12 @@ class _LinearSplit:
 # %% ../../nbs/fab/03_gates.ipynb #gates-logistic-class
 @dataclass(frozen=True)
 class LogisticGate(_LinearSplit):
-    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (1), (L1)."""
+    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (Eto 1), (fab.77)."""
 
     max_features: int = 3
     ridge: float = PRIOR_RIDGE
     penalty: float = 1.0  # FIC's λ
-    factors: bool = False  # are rows counted by their Fisher factors (16)
+    factors: bool = False  # are rows counted by their Fisher factors (Eto 16)
     is_hard: bool = False  # always takes the likelier branch; stays as it is
 
     const: float = 0.0  # minus the log prior, from the rows it was fitted to
@@ -647,7 +647,7 @@ class LogisticGate(_LinearSplit):
     dims = property(lambda self: float(len(self.features)), doc="What is priced: the paper's ‖w‖₀.")
 
     def log_prob(self, U):
-        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (1), (3)."""
+        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Eto 1), (Eto 3)."""
         if not self.is_hard:
             return log_branches(self.score(U))
         yes = self.answers(U)
@@ -658,13 +658,13 @@ class LogisticGate(_LinearSplit):
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """(n,) factors P(yes) P(no) (16), (L9); None where rows count in full."""
+        """(n,) factors P(yes) P(no) (Eto 16), (fab.85); None where rows count in full."""
         return (
             np.exp(sum(log_branches(self.score(U)))) if self.factors and not self.is_hard else None
         )
 
     def fic_terms(self, U, diff, mass):
-        """The terms of FIC that hang on this gate, for masses yes − no and yes + no (n,) (20), (21)."""
+        """The terms of FIC that hang on this gate, for masses yes − no and yes + no (n,) (Eto 20), (Eto 21)."""
         (yes, no) = self.log_prob(U)
         factor = self.fisher(U)
         counted = mass.sum() if factor is None else mass @ factor
@@ -672,7 +672,7 @@ class LogisticGate(_LinearSplit):
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
     def update(self, U, diff, mass, tree):
-        """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (20)-(24).
+        """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (Eto 20)-(Eto 24).
 
         Never worse than it is: then it stays. tree: the `GateTree` it is in.
         """
@@ -695,7 +695,7 @@ class LogisticGate(_LinearSplit):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Weights (n,) of decisions as votes: none above the quantile `share`, and Σ votes² = Σ votes (L10)."""
+    """Weights (n,) of decisions as votes: none above the quantile `share`, and Σ votes² = Σ votes (fab.86)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

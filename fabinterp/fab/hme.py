@@ -49,7 +49,7 @@ def _gate_and_expert_searches(model):
 
 
 def _fit_gates(gates, rows, resp):
-    """The gates after their part of the M-step alone (12)."""
+    """The gates after their part of the M-step alone (Eto 12)."""
     return fit_by_sums(
         gather_coroutines({"gates": gates.learn()}, _gate_and_expert_sums), rows, resp
     )["gates"]
@@ -62,11 +62,11 @@ def _to_experts(part):
 # %% ../../nbs/fab/06_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME:
-    """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (5).
+    """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (Eto 5).
 
     X is a `MixtureInputs` throughout. expert: what has `log_lik(Z, y)`, `update(Z, y, resp, w)`,
     `keep(mask)` and `dims`; it may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the search
-    (K4) of an M-step over blocks.
+    (rows.23) of an M-step over blocks.
     """
 
     gates: GateTree
@@ -74,7 +74,7 @@ class HME:
 
     @property
     def blocks(self):
-        """(G + E, E) what is priced: the leaves below each gate, then each leaf by itself (10)."""
+        """(G + E, E) what is priced: the leaves below each gate, then each leaf by itself (Eto 10)."""
         return np.vstack([self.gates.blocks, np.eye(self.gates.paths.shape[1])])
 
     @property
@@ -98,11 +98,11 @@ class HME:
         )
 
     def log_joint(self, X, y):
-        """(n, E) log probability of the path and of y at its end (5), (7), (8)."""
+        """(n, E) log probability of the path and of y at its end (Eto 5), (Eto 7), (Eto 8)."""
         return self.gates.log_path(X.codes) + self.expert.log_lik(X.Z, y)
 
     def learn(self):
-        """M-step as a search, gates (12) and experts (13) in step: FIC is never worse."""
+        """M-step as a search, gates (Eto 12) and experts (Eto 13) in step: FIC is never worse."""
         return replace(
             self,
             **(
@@ -124,16 +124,16 @@ class HME:
         return fit_by_sums(self.learn(), rows, resp)
 
     def update(self, X, y, resp, w):
-        """M-step, gates (12) and experts (13): FIC is never worse."""
+        """M-step, gates (Eto 12) and experts (Eto 13): FIC is never worse."""
         gates = self.gates.update(X.codes, resp, w)
         return replace(self, gates=gates, expert=self.expert.update(X.Z, y, resp, w))
 
     def keep(self, mask):
-        """The surviving experts; gates with one side left are spliced out (14)."""
+        """The surviving experts; gates with one side left are spliced out (Eto 14)."""
         return replace(self, gates=self.gates.keep(mask), expert=self.expert.keep(mask))
 
     def assign(self, X):
-        """(n,) the expert that predicts: the one with the likeliest path (9)."""
+        """(n,) the expert that predicts: the one with the likeliest path (Eto 9)."""
         return self.gates.log_path(X.codes).argmax(axis=1)
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-start
@@ -236,7 +236,7 @@ def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-project
 def project(model, rows, resp, before):
-    """Responsibilities between `before` and `resp`, each row as near as may be to its gates' (21), (22), Algorithm 3.
+    """Responsibilities between `before` and `resp`, each row as near as may be to its gates' (Eto 21), (Eto 22), Algorithm 3.
 
     A row whose nearest point lies beyond an end takes `resp`. All but the model are `Blocks`.
     """
@@ -261,7 +261,7 @@ def _gate_responsibilities(part, gates):
 
 
 def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
-    """Hard gates, and experts fitted to the rows the gates give them: `(model, resp)`, resp of 0 and 1 (23).
+    """Hard gates, and experts fitted to the rows the gates give them: `(model, resp)`, resp of 0 and 1 (Eto 23).
 
     Experts that get no row, or a smaller share of the weight than `min_weight_fraction`, are dropped. X may be
     `Blocks` of (X, y, w), resp are `Blocks` then.

@@ -20,7 +20,7 @@ def _windows(widths, degree):
 
 
 def _local_splines(windows, degree):
-    """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u (S2), (S3)."""
+    """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u (fab.51), (fab.52)."""
     after = np.cumsum(
         windows[:, degree : 2 * degree], axis=1
     )  # knots at the right of u = 0, the nearest first
@@ -55,7 +55,7 @@ def _raw_splines(breaks, degree, cyclic):
 
 
 def _evaluate(x, breaks, table):
-    """(n, q) the columns whose powers are `table` (m, degree + 1, q), by Horner's rule; constant outside (S4)."""
+    """(n, q) the columns whose powers are `table` (m, degree + 1, q), by Horner's rule; constant outside (fab.53)."""
     k = np.searchsorted(breaks[1:-1], x, side="right")
     u = np.clip((x - breaks[k]) / np.diff(breaks)[k], 0, 1)[:, None]
     columns = table[:, -1].take(k, axis=0)
@@ -66,7 +66,7 @@ def _evaluate(x, breaks, table):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-differences
 def _differences(widths, degree, cyclic):
-    """(rows, M) second differences of the raw coefficients, and (M,) where on the line they stand (S6), (S7)."""
+    """(rows, M) second differences of the raw coefficients, and (M,) where on the line they stand (fab.55), (fab.56)."""
     gaps = np.convolve(
         widths[1:-1], np.ones(degree) / degree, mode="valid"
     )  # from one coefficient to the next
@@ -84,7 +84,7 @@ def _differences(widths, degree, cyclic):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-ridge
 def _ridge(gram, penalty, smooth, right):
-    """(gram + smooth·P)⁻¹ right, (p, …); coefficients on which nothing depends are zero (S5)."""
+    """(gram + smooth·P)⁻¹ right, (p, …); coefficients on which nothing depends are zero (fab.54)."""
     size = gram.diagonal() + smooth * penalty
     scale = np.divide(1, np.sqrt(size), out=np.zeros(len(size)), where=size > 0)
     whole = scale[:, None] * gram * scale + np.diag(scale * scale * smooth * penalty)
@@ -92,7 +92,7 @@ def _ridge(gram, penalty, smooth, right):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-free
 def _curvature_directions(differences):
-    """(M, r) coefficients that the differences map to r orthonormal vectors: as many as bend at all (S9)."""
+    """(M, r) coefficients that the differences map to r orthonormal vectors: as many as bend at all (fab.58)."""
     size = differences.shape[1]
     _, length, directions = np.linalg.svd(
         np.vstack([differences, np.zeros((2, size))]), full_matrices=False
@@ -102,7 +102,7 @@ def _curvature_directions(differences):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-orthonormal
 def _orthonormalise(flat, bends, rows, mass):
-    """Coefficients (M, q) of the columns used, and what they pay (q,) (S10), (S11).
+    """Coefficients (M, q) of the columns used, and what they pay (q,) (fab.59), (fab.60).
 
     flat (M, 0 to 2): what pays nothing, the constant first. bends (M, r): what pays its squared
     length. rows: a function from coefficients (M, p) to their values (v, p) at the v distinct
@@ -122,7 +122,7 @@ def _orthonormalise(flat, bends, rows, mass):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-edf
 def effective_df(gram, penalty, smooth):
-    """How many free coefficients a penalised fit amounts to: tr (gram + smooth·P)⁻¹ gram (S12).
+    """How many free coefficients a penalised fit amounts to: tr (gram + smooth·P)⁻¹ gram (fab.61).
 
     gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. Between the rank of the
     unpenalised columns and that of all.
@@ -131,7 +131,7 @@ def effective_df(gram, penalty, smooth):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-gcv
 def gcv(gram, cross, square, mass, penalty, grid=None):
-    """The smooth of the grid with the least generalised cross-validation score, and all scores (S14).
+    """The smooth of the grid with the least generalised cross-validation score, and all scores (fab.63).
 
     gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are needed.
     The intercept, if any, is a column with penalty 0. grid: by default 28 numbers around the mass,
@@ -182,7 +182,7 @@ def _breaks(values, mass, n_knots, knots, ends):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-spaces
 def _number_space(breaks, degree, cyclic):
-    """Powers of the raw splines, and the coefficients that cost nothing and those that cost their length (S9)."""
+    """Powers of the raw splines, and the coefficients that cost nothing and those that cost their length (fab.58)."""
     powers, widths = _raw_splines(breaks, degree, cyclic)
     differences, places = _differences(widths, degree, cyclic)
     constant = np.ones((len(places), 1))
@@ -191,7 +191,7 @@ def _number_space(breaks, degree, cyclic):
 
 
 def _label_space(values, mass, n_labels):
-    """The same for one step per label: effects of weighted mean zero, which cost their length (S15)."""
+    """The same for one step per label: effects of weighted mean zero, which cost their length (fab.64)."""
     counts = np.bincount(values.astype(int), mass, n_labels)
     return np.eye(n_labels)[:, None, :], np.ones((n_labels, 0)), null_space(counts[None])
 
@@ -240,7 +240,7 @@ def _distinct_shares(x, w):
 # %% ../../nbs/fab/02_spline.ipynb #spl-class
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The q columns that stand for one feature: mean zero and orthonormal over the training rows (S8).
+    """The q columns that stand for one feature: mean zero and orthonormal over the training rows (fab.57).
 
     What is said: on interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
     powers[k, p, j] u^p.
@@ -252,7 +252,7 @@ class Basis:
     T: np.ndarray  # (M, q) raw B-spline coefficients of the columns
     penalty: (
         np.ndarray
-    )  # (q,) ‖D T β‖² = Σ penalty β² (S8): the line first, with 0; a ridge for labels and gaps
+    )  # (q,) ‖D T β‖² = Σ penalty β² (fab.57): the line first, with 0; a ridge for labels and gaps
     missing: np.ndarray  # (q,) what the columns say of a missing value
     powers: np.ndarray  # (m, degree + 1, q)
 
@@ -267,19 +267,19 @@ class Basis:
         return bool(self.missing.any())
 
     def design(self, x):
-        """(n, q) the columns at x (n,): constant outside the breaks, 0 where x is missing and never was (S4)."""
+        """(n, q) the columns at x (n,): constant outside the breaks, 0 where x is missing and never was (fab.53)."""
         x = _wrap(np.asarray(x, dtype=float), self.breaks[0], self.period)
         columns = _evaluate(x, self.breaks, self.powers)
         columns[np.isnan(x)] = self.missing
         return columns
 
     def polynomials(self, beta):
-        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals, and its value for missing ([C]) (S4)."""
+        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals, and its value for missing ([C]) (fab.53)."""
         return self.powers @ beta, self.missing @ beta
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-basis-of
 def _with_gaps(coef, penalty, missing_share):
-    """The same with one column more that tells missing from known, if both occur, and what a nan gets (S16)."""
+    """The same with one column more that tells missing from known, if both occur, and what a nan gets (fab.65)."""
     if missing_share == 0:
         return coef, penalty, np.zeros(len(penalty))
     known = -np.sqrt(missing_share / (1 - missing_share))
@@ -293,7 +293,7 @@ def _with_gaps(coef, penalty, missing_share):
 
 
 def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_labels=None):
-    """The `Basis` of a feature, read from its training rows (S8)–(S16).
+    """The `Basis` of a feature, read from its training rows (fab.57)–(fab.65).
 
     x (n,): numbers, nan where missing. w (n,): row weights, 1 unless given. n_knots: ends included,
     even on the range of x (knots="uniform") or at its quantiles. period: the length after which x

@@ -153,7 +153,7 @@ def _weighted_median(values, weights):
 
 
 def sum_of_trees(ensemble, X):
-    """(n, C) the sum of equation (1) over the leaves that the rows of X (encoded) reach, before the link."""
+    """(n, C) the sum of equation (forests.1) over the leaves that the rows of X (encoded) reach, before the link."""
     step = max(1, 2**20 // len(ensemble.weights))  # rows at a time, to bound the memory of `reach`
     if len(X) > step:
         return np.concatenate(
@@ -223,7 +223,7 @@ def ensemble_tree(ensemble, t):
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-ensemble
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
-    """A trained ensemble, read: the sum of equation (1). `read_ensemble` makes it."""
+    """A trained ensemble, read: the sum of equation (forests.1). `read_ensemble` makes it."""
 
     nodes: Nodes
     output: np.ndarray  # (T,) the column that a tree adds to; -1: its leaves are vectors
@@ -273,7 +273,7 @@ class Ensemble:
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-float32-code
 def float64_threshold(threshold, strict=False):
-    """float64 b* with x > b* iff float32(x) > b (`strict`: iff float32(x) >= b) for every float64 x. Equation (4)."""
+    """float64 b* with x > b* iff float32(x) > b (`strict`: iff float32(x) >= b) for every float64 x. Equation (forests.4)."""
     b = np.asarray(threshold, float)
     with np.errstate(over="ignore"):
         f = b.astype(np.float32)
@@ -375,7 +375,7 @@ def read_forest(model, columns=None):
 
 # %% ../../nbs/forests/00_ensembles.ipynb #ens-ada-code
 def read_adaboost(model, columns=None):
-    """AdaBoost of trees: weighted votes of equation (2), or a weighted median."""
+    """AdaBoost of trees: weighted votes of equation (forests.2), or a weighted median."""
     _check_trees(model, model.estimators_)
     own, named = _fitted_columns(model)
     classes = getattr(model, "classes_", None)
@@ -1108,7 +1108,7 @@ def read_catboost(model, columns=None):
 def code_values(labels, own, named, name):
     """(n_codes,) the number that the model saw for each of the caller's codes, nan if none.
 
-    Equation (6).
+    Equation (forests.6).
     """
     if own is not None:
         known = {label: float(code) for code, label in enumerate(own)}

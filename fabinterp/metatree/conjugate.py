@@ -17,7 +17,7 @@ from scipy.stats import nbinom
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-sums
 def sufficient_statistics(family, at, size, y, w, Z=None):
-    """(size, m) the sums of the rows in each node: `at` (n,) says in which; y (n,), Z (n, p) or None; (C2).
+    """(size, m) the sums of the rows in each node: `at` (n,) says in which; y (n,), Z (n, p) or None; (metatree.2).
 
     w (n,); for classes None is a weight of one each.
     """
@@ -57,7 +57,7 @@ class ClassFamily:
 
 @dataclass(frozen=True)
 class DirichletCategorical(ClassFamily):
-    """y is a class code 0..C-1; the prior counts `alpha[c]` rows of class c (C3)."""
+    """y is a class code 0..C-1; the prior counts `alpha[c]` rows of class c (metatree.3)."""
 
     alpha: tuple[float, ...]
 
@@ -72,7 +72,7 @@ class DirichletCategorical(ClassFamily):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-bernoulli
 @dataclass(frozen=True)
 class BetaBernoulli(ClassFamily):
-    """y is 0 or 1; the prior counts `a` rows of class 1 and `b` rows of class 0 (C3)."""
+    """y is 0 or 1; the prior counts `a` rows of class 1 and `b` rows of class 0 (metatree.3)."""
 
     a: float = 0.5
     b: float = 0.5
@@ -85,7 +85,7 @@ class BetaBernoulli(ClassFamily):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
 @dataclass(frozen=True)
 class GammaPoisson:
-    """y is a count 0, 1, 2, …; the prior counts `rate` rows with `shape` events in all (C4)."""
+    """y is a count 0, 1, 2, …; the prior counts `rate` rows with `shape` events in all (metatree.4)."""
 
     shape: float = 1.0
     rate: float = 1.0
@@ -137,7 +137,7 @@ class GammaPoisson:
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-exponential
 @dataclass(frozen=True)
 class GammaExponential:
-    """y ≥ 0 is a waiting time; the prior counts `shape` waits that took `rate` in all (C5)."""
+    """y ≥ 0 is a waiting time; the prior counts `shape` waits that took `rate` in all (metatree.5)."""
 
     shape: float = 2.0
     rate: float = 1.0
@@ -218,7 +218,7 @@ class StudentPredictive:
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-normal
 @dataclass(frozen=True)
 class NormalGamma(StudentPredictive):
-    """y is a number with unknown mean and variance (C6)-(C7).
+    """y is a number with unknown mean and variance (metatree.6)-(metatree.7).
 
     The prior counts `rows` rows at `centre` and 2·`shape` rows of variance `rate`/`shape`.
     """
@@ -261,7 +261,7 @@ class NormalGamma(StudentPredictive):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-linear
 @dataclass(frozen=True)
 class LinearNormalGamma(StudentPredictive):
-    """y is a line in z with unknown coefficients and variance (C8)-(C9).
+    """y is a line in z with unknown coefficients and variance (metatree.8)-(metatree.9).
 
     `coef` and `precision` (1 + p,): the prior's coefficients, the intercept first, and how many
     rows of unit size vouch for each.
@@ -278,7 +278,7 @@ class LinearNormalGamma(StudentPredictive):
         return np.triu_indices(len(self.coef) + 1)
 
     def statistics(self, y, w, Z):
-        """(n, m) the upper triangle of each row's Gram matrix in (C8), after its weight."""
+        """(n, m) the upper triangle of each row's Gram matrix in (metatree.8), after its weight."""
         one = np.column_stack([np.ones(len(Z)), Z])
         both = np.column_stack([one, y - one @ np.array(self.coef)])
         i, j = self.triangle
@@ -327,7 +327,7 @@ class LinearNormalGamma(StudentPredictive):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-mixture
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """For each of n rows a mixture of predictions of one family (C10); components in one list of length m."""
+    """For each of n rows a mixture of predictions of one family (metatree.10); components in one list of length m."""
 
     family: object
     row: np.ndarray  # (m,) ascending: whose component it is
@@ -427,7 +427,7 @@ def count_quantile(mixture, q, low, high):
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-known
 class Normal:
-    """Normal components of known mean and variance, for `Mixture`: params (m, 2) are these two; (C11)."""
+    """Normal components of known mean and variance, for `Mixture`: params (m, 2) are these two; (metatree.11)."""
 
     discrete = False
 

@@ -95,7 +95,7 @@ def initial_state(estimator, training, trees, at, bag_weights, regressors):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def block_statistics(part, state, regressors, classes):
-    """(S, m) what a block of rows (Z, y, w) adds at the leaves (M1a); ValueError for a y that leaves cannot have."""
+    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.32); ValueError for a y that leaves cannot have."""
     Z, y, w = part
     check_target(state.family, y, classes)
     design = None if regressors is None else regressors.rows(Z)
@@ -111,7 +111,7 @@ def state_from_blocks(state, rows, regressors, classes):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
 def out_of_bag_pit(state, at, bag_weights, training, design):
-    """(m,) the (M2) of rows by the trees of a bag that did not see them, sorted; None if all saw all."""
+    """(m,) the (metatree.33) of rows by the trees of a bag that did not see them, sorted; None if all saw all."""
     oob_weights = out_of_bag_weights(bag_weights)
     rows = np.flatnonzero(oob_weights.any(axis=1))
     if not len(rows):
@@ -124,7 +124,7 @@ def out_of_bag_pit(state, at, bag_weights, training, design):
 
 
 def cross_fitted_pit(estimator, training, seed):
-    """(m,) the (M2) of each fifth of the rows by trees grown from the rest, sorted; None for given trees."""
+    """(m,) the (metatree.33) of each fifth of the rows by trees grown from the rest, sorted; None for given trees."""
     given = isinstance(estimator.estimator, (list, tuple, Tree)) or needs_no_fit(
         estimator.estimator
     )

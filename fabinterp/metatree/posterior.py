@@ -98,7 +98,7 @@ def check_target(family, y, classes):
 
 
 def split_prob_per_node(topology, split_prob):
-    """(S,) the prior g of each node from one number, or from a number a level, the last for all deeper ones; (2)."""
+    """(S,) the prior g of each node from one number, or from a number a level, the last for all deeper ones; (Nakahara 2)."""
     g = np.atleast_1d(np.asarray(split_prob, float))
     if g.ndim != 1 or not len(g) or not np.all((g >= 0) & (g <= 1)):
         raise ValueError(
@@ -174,7 +174,7 @@ def node_weights(family, stats):
 
 
 def update_state(state, at_leaves):
-    """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come; nodes without any are left alone (15)-(16)."""
+    """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come; nodes without any are left alone (Nakahara 15)-(Nakahara 16)."""
     stats = sum_over_subtrees(state.trees.topology, at_leaves)
     log_leaf = state.log_leaf.copy()
     touched = np.flatnonzero(node_weights(state.family, stats))
@@ -206,7 +206,7 @@ def with_prior(state, split_prob):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
 def extend_state(state, split_prob, codes, rows):
-    """The `MetaTreeState` of a tree without end once rows with codes (n, D) and sums (n, m) have come (17)-(19).
+    """The `MetaTreeState` of a tree without end once rows with codes (n, D) and sums (n, m) have come (Nakahara 17)-(Nakahara 19).
 
     A leaf that held one point and now holds two gets what lies below it; the old sums go where the
     old point goes.
@@ -307,7 +307,7 @@ def oob_losses(state, at, oob_weights, y):
 
 
 def forest_losses(state, at, bag_weights, y):
-    """(n,) loss of the whole forest, from that of the out-of-bag trees and of every other one of them (M1)."""
+    """(n,) loss of the whole forest, from that of the out-of-bag trees and of every other one of them (metatree.31)."""
     whole = oob_losses(state, at, out_of_bag_weights(bag_weights), y)
     half = oob_losses(state, at[:, ::2], out_of_bag_weights(bag_weights[:, ::2]), y)
     return whole - (half - whole) * np.mean(bag_weights > 0)

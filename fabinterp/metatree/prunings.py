@@ -114,7 +114,7 @@ def sum_over_subtrees(tree, x):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
 def enumerate_prunings(tree, node=0):
-    """All prunings below a node (1), each as the set of nodes that split; their number explodes with depth."""
+    """All prunings below a node (metatree.13; Nakahara 1), each as the set of nodes that split; their number explodes with depth."""
     yield frozenset()
     first = tree.first[node]
     if first >= 0:
@@ -137,7 +137,7 @@ def pruning_leaves(tree, split, node=0):
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-posterior
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A distribution over the prunings of a `TreeTopology` (5): at each node that is reached, to split or to stop."""
+    """A distribution over the prunings of a `TreeTopology` (metatree.21; Nakahara 5): at each node that is reached, to split or to stop."""
 
     tree: TreeTopology
     log_split: np.ndarray  # (S,) log g, -inf at leaves
@@ -168,7 +168,7 @@ class Posterior:
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-prior
 def prior_over_prunings(tree, split_prob):
-    """The `Posterior` before any rows (2): `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0."""
+    """The `Posterior` before any rows (metatree.14; Nakahara 2): `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0."""
     is_split = np.zeros(tree.size, bool)
     for nodes in tree.inner:
         is_split[nodes] = True
@@ -178,7 +178,7 @@ def prior_over_prunings(tree, split_prob):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-log-prob
 def log_prob(posterior, split, node=0):
-    """Logarithm of p(T) of one pruning by (2) or (5)."""
+    """Logarithm of p(T) of one pruning by (metatree.14; Nakahara 2) or (metatree.21; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
     return sum(posterior.log_split[s] for s in split) + sum(posterior.log_stop[s] for s in stops)
 
@@ -186,7 +186,7 @@ def log_prob(posterior, split, node=0):
 def update_posterior(before, log_leaf):
     """The `Posterior` of the prior `before` once each node, as a leaf, gives its rows evidence `log_leaf` (S,).
 
-    Theorem 1, (9)-(11), in log space.
+    Theorem 1, (metatree.20; Nakahara 9)-(metatree.19; Nakahara 11), in log space.
     """
     tree = before.tree
     log_q = np.array(log_leaf, float)
@@ -200,7 +200,7 @@ def update_posterior(before, log_leaf):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
-    """One row of Proposition 1 (5)-(8), in place: log probability of its y, averaged over all prunings so far.
+    """One row of Proposition 1 (metatree.21; Nakahara 5)-(metatree.24; Nakahara 8), in place: log probability of its y, averaged over all prunings so far.
 
     `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to
     root and `log_predictive` what each of them, as a leaf, gives its y.
@@ -216,7 +216,7 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """The `Posterior` once rows have come to the nodes `touched`: `after` everywhere else (15)-(16).
+    """The `Posterior` once rows have come to the nodes `touched`: `after` everywhere else (metatree.25; Nakahara 15)-(metatree.25; Nakahara 16).
 
     `before` is the prior, `log_leaf` (S,) the evidence of all rows so far; `touched` ascends,
     parents included.

@@ -201,7 +201,7 @@ def binary_splits(levels, d, first, low, high):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-separate
 def topology_from_codes(codes, arity):
-    """`TreeTopology` that stops where rows (n, D) of codes no longer differ (17), each row's leaf, and its level count."""
+    """`TreeTopology` that stops where rows (n, D) of codes no longer differ (Nakahara 17), each row's leaf, and its level count."""
     codes = np.asarray(codes)
     node = np.zeros(len(codes), np.intp)
     inner = []

@@ -99,7 +99,7 @@ class CurveDesign:
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     def table(self, Z):
-        """The `hme.Table` of encoded rows Z (n, d): curves' columns, and features scaled to about [−1, 1] (O1).
+        """The `hme.Table` of encoded rows Z (n, d): curves' columns, and features scaled to about [−1, 1] (models.16).
 
         What may not be asked about is 0 there.
         """
@@ -180,7 +180,7 @@ class _AdditiveLeaves:
 # %% ../../nbs/models/03_oblique.ipynb #obl-numbers
 @dataclass(frozen=True, eq=False)
 class AdditiveGaussianLeaves(_AdditiveLeaves):
-    """Additive Gaussian experts that share one variance, for sets of rows (O2)."""
+    """Additive Gaussian experts that share one variance, for sets of rows (models.17)."""
 
     Z: np.ndarray  # (n, p) ones, the columns of all curves
     y: np.ndarray  # (n,)
@@ -198,7 +198,7 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
         return self.smooth * self.terms.ridge / self.var
 
     def fit(self, rows, price, start=()):
-        """Coefficients (p, 1), log-likelihood and number of parameters of the best sparse sum of curves (O2)."""
+        """Coefficients (p, 1), log-likelihood and number of parameters of the best sparse sum of curves (models.17)."""
         X = self.design(rows)
         weighted = X * (self.w[rows] / self.var)[:, None]
         coef = foba(
@@ -213,7 +213,7 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
         return self.said(coef[:, None], rows)
 
     def log_lik_of_scores(self, scores, rows):
-        """(m,) log density of y at means (m, 1); no row is further off than FAR nats (O3)."""
+        """(m,) log density of y at means (m, 1); no row is further off than FAR nats (models.18)."""
         off = 0.5 * (self.y[rows] - scores[:, 0]) ** 2 / self.var
         return -0.5 * np.log(2 * np.pi * self.var) - np.minimum(off, MAX_ROW_NATS)
 
@@ -232,7 +232,7 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
 # %% ../../nbs/models/03_oblique.ipynb #obl-classes
 @dataclass(frozen=True, eq=False)
 class AdditiveSoftmaxLeaves(_AdditiveLeaves):
-    """Additive logistic or softmax experts, for sets of rows (O4)."""
+    """Additive logistic or softmax experts, for sets of rows (models.19)."""
 
     Z: np.ndarray  # (n, p) ones, the columns of all curves
     y: np.ndarray  # (n,) class codes
@@ -256,7 +256,7 @@ class AdditiveSoftmaxLeaves(_AdditiveLeaves):
         return self.smooth * self.terms.ridge + self.base_ridge
 
     def fit(self, rows, price):
-        """Coefficients (p, 1) of the log-odds, or (p, C), log-likelihood and number of parameters (O4)."""
+        """Coefficients (p, 1) of the log-odds, or (p, C), log-likelihood and number of parameters (models.19)."""
         X = self.design(rows)
         y = self.y[rows]
         w = self.w[rows]
@@ -290,7 +290,7 @@ N_SEARCH_ROWS = 8_000  # rows that the search sees; more are thinned evenly
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
 def make_additive_leaf_experts(design, table, y, w, n_classes, smooth):
-    """The experts of the search; numbers are standardised (O2), (O4)."""
+    """The experts of the search; numbers are standardised (models.17), (models.19)."""
     if n_classes:
         return AdditiveSoftmaxLeaves(table.Z, y, w, design.terms, smooth, n_classes)
     floor = max(variance_floor(y, w), RESOLUTION**2 * float(np.average(y**2, weights=w)))
@@ -310,7 +310,7 @@ def make_oblique_search_problem(
     max_components,
     max_features,
 ):
-    """The `planes.ObliqueGround` of a problem: experts, scaled features and prices (O5)."""
+    """The `planes.ObliqueGround` of a problem: experts, scaled features and prices (models.20)."""
     least = max(min_weight_fraction * w.sum(), min(MIN_ROWS, 0.25 * w.sum()), 1e-9)
     return ObliqueSearchProblem(
         make_additive_leaf_experts(design, table, y, w, n_classes, smooth),
@@ -376,7 +376,7 @@ def make_curves(design, coef, scale):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-leaf-bounds
 def additive_gaussian_leaf(design, coef, y_location_scale, y_seen):
-    """The `Leaf` of a Gaussian expert, kept within the numbers `y_seen` in training (O6)."""
+    """The `Leaf` of a Gaussian expert, kept within the numbers `y_seen` in training (models.21)."""
     location, scale = y_location_scale
     return Leaf(
         location + scale * coef[0],
@@ -387,7 +387,7 @@ def additive_gaussian_leaf(design, coef, y_location_scale, y_seen):
 
 
 def additive_softmax_leaf(design, coef, mass):
-    """The `Leaf` of a softmax expert (p, C); of two classes none is surer than its rows can tell (O6)."""
+    """The `Leaf` of a softmax expert (p, C); of two classes none is surer than its rows can tell (models.21)."""
     if coef.shape[1] == 2:
         bound = float(np.log1p(mass))
         coef = coef[:, 1] - coef[:, 0]
@@ -398,7 +398,7 @@ def additive_softmax_leaf(design, coef, mass):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-tree
 def oblique_split(gates, i, design, training, at):
-    """Gate i as a `rules.Split` in units of the table, with few digits; a later gap goes to the heavier side (O7).
+    """Gate i as a `rules.Split` in units of the table, with few digits; a later gap goes to the heavier side (models.22).
 
     at (n,): the leaf each training row reaches.
     """
@@ -466,7 +466,7 @@ class CurveCovariance:
     cov: np.ndarray  # (q, q) or (C, q, q)
 
     def band(self, x, scale=1.0, z=2.0):
-        """(4, m): x, the curve at x, and the curve less and plus z of its deviations (O8); C > 2: (C, 4, m)."""
+        """(4, m): x, the curve at x, and the curve less and plus z of its deviations (models.23); C > 2: (C, 4, m)."""
         columns = self.basis.design(x)
         value = (columns @ self.beta).T
         half_width = z * np.sqrt(np.einsum("mi,...ij,mj->...m", columns, self.cov, columns))
@@ -480,7 +480,7 @@ class CurveCovariance:
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spreads
 def curve_covariances(design, model, X, w):
-    """For each expert a dict of feature number to `CurveCovariance` (O8)."""
+    """For each expert a dict of feature number to `CurveCovariance` (models.23)."""
     covs = coefficient_covariance(model.expert, X.Z, hard_resp(model, X), w)
     found = [{} for _ in covs]
     for j, basis, own in design.parts():
@@ -665,7 +665,7 @@ class BaseOblique(ObliqueFit):
     """What classifier and regressor share: a fit, and what can be asked of it."""
 
     def terms(self, expert, n_points=101):
-        """The curves of rule number `expert`, counted from 1 as in the texts, each with a pointwise band (O8).
+        """The curves of rule number `expert`, counted from 1 as in the texts, each with a pointwise band (models.23).
 
         A dict of feature name to (4, m) array: places x, the curve there, and two standard
         deviations below and above it; in units of y, or log-odds of the second class. More than two
@@ -764,12 +764,12 @@ class ObliqueAdditiveRegressor(PredictIntervalMixin, RegressorMixin, BaseOblique
         Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
         hard in the end.
     factors : bool, False
-        EM charges by Fisher information, (16) and (17).
+        EM charges by Fisher information, (Wang 16) and (Wang 17).
     penalty : float or None, None
         FIC's λ: larger is smaller trees and fewer curves. None: 1.6 for numbers, 1 for classes and
         for EM.
     min_mass : float, 0.03
-        Least share of the weight in a leaf; in EM the threshold of shrinkage (19), the paper's ε /
+        Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's ε /
         N.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.

@@ -62,7 +62,7 @@ from ..rows.tables import check_parameters, seed_entropy, check_predict_rows, lo
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How a table becomes what the mixture reads (P1): which columns enter equations, in which units, and the cells."""
+    """How a table becomes what the mixture reads (models.10): which columns enter equations, in which units, and the cells."""
 
     used: np.ndarray  # (p,) columns that may enter equations
     centre: np.ndarray  # (p,)
@@ -110,7 +110,7 @@ def column_mask(names, columns, argument):
 
 
 def make_design(training, gaps, split_features, leaf_features, max_bins):
-    """The `Design` of a sample: equations use numbers without `gaps` (d,) that vary, questions all that vary (P1)."""
+    """The `Design` of a sample: equations use numbers without `gaps` (d,) that vary, questions all that vary (models.10)."""
     Z = training.Z
     w = training.w
     columns = training.columns
@@ -130,7 +130,7 @@ def make_design(training, gaps, split_features, leaf_features, max_bins):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
-    """Logarithm of the number of questions that could be asked: thresholds, and sides for missing values (P2)."""
+    """Logarithm of the number of questions that could be asked: thresholds, and sides for missing values (models.11)."""
     gaps = design.bins.missing[list(design.asked)]
     n_cuts = design.n_known[list(design.asked)] - 1
     return float(np.log(max(1, np.sum(n_cuts * (1 + gaps) + gaps))))
@@ -165,7 +165,7 @@ def make_search_problem(design, table, y, w, n_classes, penalty, min_weight_frac
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
 def refine_bins(design, problem, tree, Z, w):
-    """Design, ground and tree with every midpoint of the features that the tree asks about as a cut (P3)."""
+    """Design, ground and tree with every midpoint of the features that the tree asks about as a cut (models.12)."""
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
     for j in features:
@@ -197,7 +197,7 @@ def _recode_cuts(tree, bins, fine):
 
 
 def refine_cuts(design, found, Z, w):
-    """Design, model and FIC once every threshold stands at its best midpoint (P3)."""
+    """Design, model and FIC once every threshold stands at its best midpoint (models.12)."""
     design, problem, tree = refine_bins(design, found.problem, found.tree, Z, w)
     tree = refine_thresholds(problem, tree)
     return design, hme_from_tree(problem, tree), tree.value
@@ -239,20 +239,20 @@ def hme_from_tree(problem, tree):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-leaf
 def unscale_equation(design, coef, location, scale):
-    """Intercept and coefficients (p,) of y = centre + spread · equation (1 + p,) in the units of the table (P4)."""
+    """Intercept and coefficients (p,) of y = centre + spread · equation (1 + p,) in the units of the table (models.13)."""
     slopes = scale * coef[1:] / design.spread
     return location + scale * coef[0] - float(slopes @ design.centre), slopes
 
 
 def linear_gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, kept within the numbers low to high that training rows had (P4)."""
+    """The `Leaf` of a Gaussian expert, kept within the numbers low to high that training rows had (models.13)."""
     value, slopes = unscale_equation(design, coef, *y_location_scale)
     on = np.flatnonzero(coef[1:])
     return Leaf(value, design.used[on], slopes[on], low, high)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-class-leaf
 def linear_softmax_leaf(design, coef, mass):
-    """The `Leaf` of a softmax expert (1 + p, C); of two classes none is surer than its rows can tell (P5)."""
+    """The `Leaf` of a softmax expert (1 + p, C); of two classes none is surer than its rows can tell (models.14)."""
     on = np.flatnonzero(coef[1:].any(axis=1))
     if coef.shape[1] == 2:
         bound = float(np.log1p(mass))
@@ -301,7 +301,7 @@ def _leaf_and_gate_summaries(part, design, gates):
 
 
 def axis_split(gate, bins, summary):
-    """A gate as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (P3).
+    """A gate as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (models.12).
 
     summary: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to the
     heavier side.
@@ -357,7 +357,7 @@ def grow_initial_tree(problem):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-settled
 def finalise_linear_model(estimator, chunked, rows):
-    """Design, model and FIC after the last touches: thresholds at their best midpoints (P3), or hard gates (23)."""
+    """Design, model and FIC after the last touches: thresholds at their best midpoints (models.12), or hard gates (Eto 23)."""
     design = estimator.design_
     model = estimator.model_
     sample = chunked.sample
@@ -466,7 +466,7 @@ DEFAULT_PENALTIES = {
     "regression": 2.6,
     "classes": 1.0,
     "em": 1.0,
-}  # FIC's λ where nobody says: of the search (P2), of EM
+}  # FIC's λ where nobody says: of the search (models.11), of EM
 
 
 def default_tree_perturbations(n_rows, n_classes):
@@ -497,7 +497,7 @@ class PredictIntervalMixin:
     """What a regressor adds: bounds for y, from the noise around each equation."""
 
     def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level`, from the expert's Gaussian noise (P6)."""
+        """(n, 2) bounds between which y lies with probability `level`, from the expert's Gaussian noise (models.15)."""
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}")
         Z = check_predict_rows(self, X)
@@ -640,7 +640,7 @@ class BasePiecewise(ChunkedFitMixin, PiecewiseParameters):
         """A pandas frame of the equations, one row an expert in the order of `rules_`; 0 where a feature is not in."""
         return equation_frame(self.rules_)
 
-    def _expert_nodes(self, Z):  # where in `tree_` the expert of the likeliest path stands (9)
+    def _expert_nodes(self, Z):  # where in `tree_` the expert of the likeliest path stands (Eto 9)
         if self.model_ is None or self.search == "structure" or self.hard_gates:
             return self.tree_.apply(Z)
         leaf = self.model_.gates.nodes()[3]
@@ -667,7 +667,7 @@ def _residual_sums(part, rules):
 
 
 def leaf_std(rules, rows):
-    """(K,) standard deviation of y around each rule's equation in `Blocks` of (Z, y, w), freed of its size (P6)."""
+    """(K,) standard deviation of y around each rule's equation in `Blocks` of (Z, y, w), freed of its size (models.15)."""
     square, mass = rows.sum(_residual_sums, rules)
     free = mass - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
     return np.sqrt(square / np.maximum(free, 1.0))
@@ -720,9 +720,9 @@ class PiecewiseLinearRegressor(PredictIntervalMixin, RegressorMixin, BasePiecewi
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None
         FIC's λ, the one knob: larger is smaller trees. None: 2.6 for the search (1 for
-        classes), 1 for EM (P2); 0 is plain EM.
+        classes), 1 for EM (models.11); 0 is plain EM.
     projection, hard_gates : bool, True, True
-        EM's projection E-step (21)-(22) and hard-gate post-processing (23); without them it is the
+        EM's projection E-step (Eto 21)-(Eto 22) and hard-gate post-processing (Eto 23); without them it is the
         paper's FAB/HMEs.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
@@ -759,7 +759,7 @@ class PiecewiseLinearRegressor(PredictIntervalMixin, RegressorMixin, BasePiecewi
     """
 
     def predict_path(self, X):
-        """(n,) the paper's prediction (9), the likeliest path's equation; it differs from `predict` for soft gates."""
+        """(n,) the paper's prediction (Eto 9), the likeliest path's equation; it differs from `predict` for soft gates."""
         Z = check_predict_rows(self, X)
         return leaf_predictions(self.tree_.leaves, self._expert_nodes(Z), Z, self.columns_)[:, 0]
 
@@ -785,7 +785,7 @@ class PiecewiseLinearClassifier(PredictProbaMixin, ClassifierMixin, BasePiecewis
     """
 
     def predict_path(self, X):
-        """(n,) the paper's prediction (9), the likeliest path's label; it differs from `predict` for soft gates."""
+        """(n,) the paper's prediction (Eto 9), the likeliest path's label; it differs from `predict` for soft gates."""
         Z = check_predict_rows(self, X)
         scores = leaf_predictions(
             self.tree_.leaves,

@@ -83,7 +83,7 @@ from fabinterp.rows.tables import (
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-model
 def _mixture_sums(part, resp):
-    """What (14) needs of a block of rows: responsibility times weight in every cell, in every component, in all."""
+    """What (Hara 14) needs of a block of rows: responsibility times weight in every cell, in every component, in all."""
     S, _, w = part
     q = resp * w[:, None]
     return cell_masses(S, q), q.sum(axis=0), q.sum()
@@ -91,7 +91,7 @@ def _mixture_sums(part, resp):
 
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
-    """K soft regions of the ensemble's questions and what each answers (9).
+    """K soft regions of the ensemble's questions and what each answers (models.2; Hara 9).
 
     Here X is the incidence of cells.
     """
@@ -112,15 +112,15 @@ class RuleMixture:
         """None: the mass of a component is its plain responsibility."""
 
     def log_path(self, X):
-        """(n, K) log p(s | k) + log α_k, what is known of a row before its y (10)."""
+        """(n, K) log p(s | k) + log α_k, what is known of a row before its y (models.4; Hara 10)."""
         return np.log(self.weights) + bit_log_likelihood(X, self.bins, self.eta)
 
     def log_joint(self, X, y):
-        """(n, K) the logarithm of each factor of (9)."""
+        """(n, K) the logarithm of each factor of (models.2; Hara 9)."""
         return self.log_path(X) + self.expert.log_lik(y)
 
     def maximise(self, rows, resp):
-        """M-step (14) over `Blocks` of (X, y, w) and of responsibilities: weighted shares and means."""
+        """M-step (Hara 14) over `Blocks` of (X, y, w) and of responsibilities: weighted shares and means."""
         cells, mass, total = rows.sum(_mixture_sums, resp)
         eta = bit_probs(*bit_masses(self.bins, cells), MIN_WEIGHT_FRACTION)
         return replace(
@@ -128,7 +128,7 @@ class RuleMixture:
         )
 
     def update(self, X, y, resp, w):
-        """M-step (14) on arrays."""
+        """M-step (Hara 14) on arrays."""
         return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
@@ -151,7 +151,7 @@ def random_mixture(bins, y, w, n_components, n_classes, rng):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-map
 def map_predictions(model, X):
-    """(n,) what the most probable region answers: a mean, or a class code (10), (11)."""
+    """(n,) what the most probable region answers: a mean, or a class code (models.4; Hara 10), (models.5; Hara 11)."""
     region = model.log_path(X).argmax(axis=1)
     if isinstance(model.expert, Categorical):
         return model.expert.prob.argmax(axis=1)[region]
@@ -312,7 +312,7 @@ OVERLAP = 0.2  # price of a row in one more box, in units of σ²
 
 
 def residual_variance(cells, target, w):
-    """Mean (half, for classes) squared distance of the targets from a tree with ten leaves: the σ² of (S3)."""
+    """Mean (half, for classes) squared distance of the targets from a tree with ten leaves: the σ² of (models.8)."""
     tree = DecisionTreeRegressor(max_leaf_nodes=10, random_state=0).fit(
         cells.T, target, sample_weight=w
     )
@@ -330,7 +330,7 @@ def search_bins(Z, thresholds):
 
 
 def search_rows(Z, target, w, bins, max_conditions):
-    """The `BinnedRows` of the search with the prices of (S2), (S3); numbers in units of their standard deviation."""
+    """The `BinnedRows` of the search with the prices of (models.7), (models.8); numbers in units of their standard deviation."""
     if target.ndim == 1:
         centre, scale = location_scale(target, w)
         target = np.round((target - centre) / scale, 10)  # so that units do not matter
@@ -378,7 +378,7 @@ def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-regions
 def component_boxes(rows, assigned):
-    """The box nearest to each region of a partition of the rows, -1 for none: most members, fewest others (S4)."""
+    """The box nearest to each region of a partition of the rows, -1 for none: most members, fewest others (models.9)."""
     found = []
     for k in np.unique(assigned):
         gain = np.where(assigned == k, rows.weight, -rows.weight)
@@ -512,7 +512,7 @@ def thresholds_and_counts(ensemble):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sample
 def search_sample(task, rng):
-    """The rows of the search `(Z, predictions, w, at)`: training rows at `at`, and jittered ones for classes (S1).
+    """The rows of the search `(Z, predictions, w, at)`: training rows at `at`, and jittered ones for classes (models.6).
 
     Both kinds have the same total weight.
     """
@@ -816,7 +816,7 @@ class BaseRuleMixture(ChunkedFitMixin, RuleMixtureParameters):
         Z = check_predict_rows(self, X)
         return self.rules_.predict(Z)
 
-    def _posterior(self, X):  # (n,) codes or means (11)
+    def _posterior(self, X):  # (n,) codes or means (models.5)
         Z = check_predict_rows(self, X)
         return map_predictions(self.model_, incidence(bin_codes(Z, self.bins_), self.bins_))
 
@@ -862,7 +862,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
-        The mixture (9), its K, its FIC in nats, FIC after every step, the number of steps.
+        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of steps.
     estimator_, columns_, bins_, classes_
         The fitted ensemble; names and labels of the columns; the ensemble's questions; the labels
         of y, sorted.
@@ -886,7 +886,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         return self.rules_.predict_proba(Z)
 
     def predict_posterior(self, X):
-        """(n,) the paper's prediction: the likeliest class of the likeliest soft region, equations (10)-(11)."""
+        """(n,) the paper's prediction: the likeliest class of the likeliest soft region, equations (models.4; Hara 10)-(models.5; Hara 11)."""
         best = self._posterior(X)
         return self.classes_[best]
 
@@ -932,7 +932,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
-        The mixture (9), its K, its FIC in nats, FIC after every step, the number of steps.
+        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of steps.
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's questions.
 
@@ -950,5 +950,5 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     """
 
     def predict_posterior(self, X):
-        """(n,) the paper's prediction: the mean of the likeliest soft region, equations (10)-(11)."""
+        """(n,) the paper's prediction: the mean of the likeliest soft region, equations (models.4; Hara 10)-(models.5; Hara 11)."""
         return self._posterior(X)

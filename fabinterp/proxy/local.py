@@ -43,7 +43,7 @@ from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """What "near" means in a table: how far each column moves, and where values are redrawn instead; (L2), (L3)."""
+    """What "near" means in a table: how far each column moves, and where values are redrawn instead; (proxy.47), (proxy.48)."""
 
     Z: np.ndarray  # (N, d) the table, encoded
     step: (
@@ -74,7 +74,7 @@ def fit_neighbourhood(Z, columns, scale):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-neighbours
 def draw_neighbours(x, around, n_samples, rng):
-    """Neighbours (m, S, d) of encoded points x (m, d), the same draws for every point; (L2), (L3)."""
+    """Neighbours (m, S, d) of encoded points x (m, d), the same draws for every point; (proxy.47), (proxy.48)."""
     d = x.shape[1]
     step = around.step * rng.standard_normal((n_samples, d))
     anew = rng.random((n_samples, d)) < around.resample_prob
@@ -105,7 +105,7 @@ def fill_gaps_both_ways(Z):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-gains
 def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """How much of the loss a cut after each position takes away, (m, d', S): (L5), or for class shares (L6).
+    """How much of the loss a cut after each position takes away, (m, d', S): (proxy.50), or for class shares (proxy.51).
 
     runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
     (m, S) in the node of the position, and in all nodes before; n, left (m, S): how many rows the
@@ -213,7 +213,7 @@ def heap_node_statistics(target, node, depth):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-prune
 def min_loss_by_size(loss, is_split):
-    """The least loss (m, B) of a pruning with 1, …, B leaves, inf where there is none: (L7).
+    """The least loss (m, B) of a pruning with 1, …, B leaves, inf where there is none: (proxy.52).
 
     Also, per level of nodes, root first, how many of 1, …, B leaves each gives to its lower side,
     (m, K, B).
@@ -241,7 +241,7 @@ def min_loss_by_size(loss, is_split):
 
 
 def splits_of_size(shares, size):
-    """Which inner nodes (m, B − 1) still ask when `size` (m,) leaves are shared out from the root down: (L7)."""
+    """Which inner nodes (m, B − 1) still ask when `size` (m,) leaves are shared out from the root down: (proxy.52)."""
     found = [np.zeros((len(size), 0), bool)]
     table = np.arange(len(size))[:, None]
     size = size[:, None]
@@ -254,7 +254,7 @@ def splits_of_size(shares, size):
 
 
 def prune_heap_trees(loss, is_split, irreducible_loss, n, alpha, max_leaves, numbers):
-    """Which inner nodes (m, B − 1) ask in the pruning that is best under C_α, and its loss (m,): (L8).
+    """Which inner nodes (m, B − 1) ask in the pruning that is best under C_α, and its loss (m,): (proxy.53).
 
     loss (m, 2B − 1), is_split (m, B − 1): of the whole trees; irreducible_loss (m,): Σ σ², what no tree of
     numbers can take away.
@@ -362,7 +362,7 @@ class HeapTrees:
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-fit
 def fit_heap_trees(Z, target, irreducible_loss, max_depth, max_leaves, min_leaf, alpha):
-    """`HeapTrees` of tables Z (m, S, d) for targets (m, S, C), grown and cut back to the best by C_α: (L5) to (L8)."""
+    """`HeapTrees` of tables Z (m, S, d) for targets (m, S, C), grown and cut back to the best by C_α: (proxy.50) to (proxy.53)."""
     ordered, own = fill_gaps_both_ways(Z)
     middle = np.zeros((len(Z), 1, 1))
     numbers = target.shape[2] == 1
@@ -484,7 +484,7 @@ def entropies(shares):
 
 
 def pointwise_loss(target, answer):
-    """What an answer (..., C) loses against what the reference target (..., C): (L9), squares or KL divergences."""
+    """What an answer (..., C) loses against what the reference target (..., C): (proxy.54), squares or KL divergences."""
     if target.shape[-1] == 1:
         return ((target - answer) ** 2)[..., 0]
     with np.errstate(divide="ignore"):
@@ -517,7 +517,7 @@ def surrogate_features(explanation):
 # %% ../../nbs/proxy/04_local.ipynb #loc-sampled
 @dataclass(frozen=True, eq=False, repr=False)
 class DrawExplanations:
-    """The trees that explain L draws of a reference near one point, one each: (L10)."""
+    """The trees that explain L draws of a reference near one point, one each: (proxy.55)."""
 
     heaps: HeapTrees
     answers: np.ndarray  # (L, C) of the trees at the point; C = 1 for numbers
@@ -549,7 +549,7 @@ class DrawExplanations:
 
 
 def explain_draws(explanation):
-    """The `DrawExplanations` trees of the reference's draws, which is asked again when they are first wanted: (L10)."""
+    """The `DrawExplanations` trees of the reference's draws, which is asked again when they are first wanted: (proxy.55)."""
     settings = explanation.settings
     own = explanation.tree_columns
     draws, irreducible_loss = settings.draws(np.vstack([explanation.x, explanation.neighbours]))
@@ -653,7 +653,7 @@ class LocalExplanation:
         What the reference says at x, and what the tree says: a number, or class probabilities.
     loss, local_loss : float
         What the tree loses at x, and on average over the neighbours: squared error, or KL
-        divergence; (L9).
+        divergence; (proxy.54).
     neighbours, said : arrays (S, d) and (S, C)
         The points drawn near x, and what the reference says of them; C = 1 for numbers.
     """
@@ -811,23 +811,23 @@ def explain_local(
     random_state=None,
     n_jobs=None,
 ):
-    """What a model says near a point, as a small tree: equations (L1) to (L10), the paper's (1) to (11).
+    """What a model says near a point, as a small tree: equations (proxy.46) to (proxy.55), the paper's (Afrabandpey 1) to (Afrabandpey 11).
 
     Parameters
     ----------
     reference : a fitted model, a function, or whatever else `as_reference` takes.
     x : the point (d,), or points (m, d), as the model takes them: array, row of a frame, frame.
-    X : table (N, d), which says what is near, (L2), (L3); not needed with a `sampler`.
+    X : table (N, d), which says what is near, (proxy.47), (proxy.48); not needed with a `sampler`.
     n_samples : how many neighbours are drawn for each point.
     scale : standard deviation σ of the neighbours, in standard deviations of each column of X.
     max_depth, max_leaves, min_samples_leaf : bounds on the tree.
-    alpha : the price of a leaf in (L8): what it must take off log σ̂² to be worth having. 0: all
+    alpha : the price of a leaf in (proxy.53): what it must take off log σ̂² to be worth having. 0: all
     that can be grown.
-    variance : whether the reference's variance of y is a part of σ̂², as in the paper's (8): the
+    variance : whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8): the
     tree then says of the
         mean only what stands out from it. By default it says what the mean does, and `sampled` how
         sure that is.
-    sampler : function (x (d,), n, rng) → n rows, encoded or as a frame, in place of (L2), (L3).
+    sampler : function (x (d,), n, rng) → n rows, encoded or as a frame, in place of (proxy.47), (proxy.48).
     n_draws : how many draws of the reference are explained in `sampled`; None: as many as it gives.
     target : name of what is predicted, for reading.
     random_state : seed of the neighbours. All points get the same random numbers: the explanation

@@ -39,7 +39,7 @@ MISSING = -2
 
 @dataclass(frozen=True, eq=False)
 class CandidateTerms:
-    """What an equation may hold (J1): numbers, labels and gaps of the columns, one term each."""
+    """What an equation may hold (proxy.32): numbers, labels and gaps of the columns, one term each."""
 
     columns: Columns
     feature: np.ndarray  # (p,) the column that a term is about
@@ -88,7 +88,7 @@ def location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns):
-    """The `CandidateTerms` of encoded rows Z (n, d): each number, each label (of two the second), each column's gaps (J1)."""
+    """The `CandidateTerms` of encoded rows Z (n, d): each number, each label (of two the second), each column's gaps (proxy.32)."""
     found = []
     gaps = np.isnan(Z).any(axis=0).tolist()
     for j, labels in enumerate(columns.categories):
@@ -106,7 +106,7 @@ def candidate_terms(Z, w, columns):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table, of coef (1 + p, m) and y's unit (J2)."""
+    """Intercepts (m,) and coefficients (m, p) in the units of the table, of coef (1 + p, m) and y's unit (proxy.33)."""
     centre, spread = scale
     slopes = spread * coef[1:] / terms.spread[:, None]
     gap = terms.code == MISSING
@@ -120,7 +120,7 @@ def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line between the ends of a number with gaps (J3)."""
+    """The `rules.Curve` of column j: a step for every label, or a line between the ends of a number with gaps (proxy.34)."""
     own = terms.feature == j
     labels = terms.columns.categories[j]
     at = {
@@ -142,7 +142,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that says the equation coef (1 + p, m); m = 1, or C with link "softmax" (J3)."""
+    """The `rules.Leaf` that says the equation coef (1 + p, m); m = 1, or C with link "softmax" (proxy.34)."""
     value, slopes = coef_in_table_units(terms, coef, scale)
     slopes = slopes.T
     convert = (
@@ -164,7 +164,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection onto few terms; its value is the expected log-likelihood of the rows, in nats (J4)."""
+    """A projection onto few terms; its value is the expected log-likelihood of the rows, in nats (proxy.35)."""
 
     support: tuple[int, ...]  # columns of the design, ascending, without column 0
     coef: np.ndarray  # (1 + p, m) zero off the support; m = 1, or one column a class
@@ -178,7 +178,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """Projection of a mean and a variance onto sparse linear functions with Gaussian noise (J5)-(J7)."""
+    """Projection of a mean and a variance onto sparse linear functions with Gaussian noise (proxy.36)-(proxy.38)."""
 
     gram: np.ndarray  # (1 + p, 1 + p) Σ w z zᵀ
     cross: np.ndarray  # (1 + p,) Σ w z f
@@ -191,20 +191,20 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the reference's mean, and (J6)."""
+        """The `Projection` onto these columns: least squares on the reference's mean, and (proxy.37)."""
         found = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         lack = max(self.square - 2 * found.gain, 0.0) / self.mass
         return self.projection(support, found.coef, lack)
 
     def projection(self, support, coef, lack):
-        """The `Projection` with these coefficients (1 + p,), given the mean square that they lack (J6), (J7)."""
+        """The `Projection` with these coefficients (1 + p,), given the mean square that they lack (proxy.37), (proxy.38)."""
         var = max(self.noise + lack, FLOOR)
         return Projection(
             support, coef[:, None], -0.5 * self.mass * (np.log(2 * np.pi * var) + 1), var
         )
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats, from those of `now`, the variance held (J10)."""
+        """The columns that FoBa chooses at a price in nats, from those of `now`, the variance held (proxy.41)."""
         return foba(
             self.gram, self.cross, price * now.var, start=now.support, max_size=max_terms
         ).support
@@ -212,7 +212,7 @@ class GaussianProblem:
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Projection of class probabilities onto sparse softmax regressions (J8)."""
+    """Projection of class probabilities onto sparse softmax regressions (proxy.39)."""
 
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
@@ -247,7 +247,7 @@ class SoftmaxProblem:
         return Projection(support, coef, _log_lik(Z @ coef[columns], self.shares, self.w))
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats in the quadratic at `now` (F14), (J10)."""
+        """The columns that FoBa chooses at a price in nats in the quadratic at `now` (fab.49), (proxy.41)."""
         contrasts = _contrasts(self.shares.shape[1])
         theta = self._parameters(now)
         p, K = theta.shape
@@ -268,12 +268,12 @@ class SoftmaxProblem:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
-    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (J9)."""
+    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.40)."""
     return projection.value - price * len(projection.support)
 
 
 def projection_path(problem, price, max_terms):
-    """The best projections found onto 0, 1, 2, … terms, up to `max_terms`, or one price below the peak (J10)."""
+    """The best projections found onto 0, 1, 2, … terms, up to `max_terms`, or one price below the peak (proxy.41)."""
     found = [problem.fit(())]
     tiny = problem.rounding * problem.mass
     while (
@@ -296,7 +296,7 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until the worth rises no more (J11)."""
+    """Exchange terms of `now` as FoBa proposes until the worth rises no more (proxy.42)."""
     while now is not None:
         best = now
         now = None
@@ -318,12 +318,12 @@ def exchange_terms(problem, now, price, max_terms):
 
 
 def price_of(problem, penalty):
-    """What a term must gain, in nats: half a logarithm of the rows a coefficient, or log p where that is more (J9)."""
+    """What a term must gain, in nats: half a logarithm of the rows a coefficient, or log p where that is more (proxy.40)."""
     return penalty * float(max(0.5 * problem.n_free * np.log1p(problem.mass), np.log(problem.size)))
 
 
 def select_projection(problem, penalty, max_terms):
-    """The projection that is worth most, its price in nats, and the path it comes from (J9)-(J11)."""
+    """The projection that is worth most, its price in nats, and the path it comes from (proxy.40)-(proxy.42)."""
     price = price_of(problem, penalty)
     found = projection_path(problem, price, max_terms)
     best = exchange_terms(
@@ -336,7 +336,7 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def gaussian_draws(problem, base, crosses, squares, noise):
-    """The problem of every draw and its `Projection` onto the columns of `base`, by one solve (J12).
+    """The problem of every draw and its `Projection` onto the columns of `base`, by one solve (proxy.43).
 
     crosses (1 + p, L), squares (L,), noise (L,) of the draws; the Gram matrix is that of all.
     """
@@ -353,7 +353,7 @@ def gaussian_draws(problem, base, crosses, squares, noise):
 
 
 def softmax_draws(problem, base, draws, n_jobs=None):
-    """The problem of every draw (L, n, C) and its `Projection` onto the columns of `base`, begun from there (J12)."""
+    """The problem of every draw (L, n, C) and its `Projection` onto the columns of `base`, begun from there (proxy.43)."""
     problems = [replace(problem, shares=shares) for shares in draws]
     if len(draws) == 1 and np.array_equal(draws[0], problem.shares):
         return problems, [base]
@@ -363,7 +363,7 @@ def softmax_draws(problem, base, draws, n_jobs=None):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-inclusion
 def term_inclusion(problems, starts, price, max_terms, n_jobs=None):
-    """(p,) the share of draws that choose a term, each for itself, from its projection in `starts` (J13)."""
+    """(p,) the share of draws that choose a term, each for itself, from its projection in `starts` (proxy.44)."""
     settled = Parallel(n_jobs, prefer="threads")(
         delayed(exchange_terms)(problem, start, price, max_terms)
         for problem, start in zip(problems, starts, strict=True)
@@ -626,7 +626,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
         Most terms in the equation; a label of a category is one.
     penalty : float, 1.0
         A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
-        if that is more, for n rows and p terms (J9). 0: all that help.
+        if that is more, for n rows and p terms (proxy.40). 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs, random_state : None, None
@@ -662,7 +662,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
         return self.intercept_draws_[:, None] + self.coef_draws_ @ values.T
 
     def predict_dist(self, X):
-        """The `conjugate.Mixture` predicted for rows X (n, d): normal around the equation of each draw (J14)."""
+        """The `conjugate.Mixture` predicted for rows X (n, d): normal around the equation of each draw (proxy.45)."""
         centre = self.predict_draws(X).T
         n, L = centre.shape
         params = np.column_stack([centre.ravel(), np.tile(self.std_draws_**2, n)])

@@ -54,12 +54,12 @@ from fabinterp.rows.tables import (
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-gaussian
 def mean_log_lik(mean, var, fitted, fitted_var):
-    """(n,) expected log density of y, of mean and variance (n,), under N(fitted, spread): (P4)."""
+    """(n,) expected log density of y, of mean and variance (n,), under N(fitted, spread): (proxy.24)."""
     return -0.5 * np.log(2 * np.pi * fitted_var) - (var + (mean - fitted) ** 2) / (2 * fitted_var)
 
 
 def mean_log_prob(shares, fitted):
-    """(n,) expected log probability of the class, drawn with `shares` (n, C), under `fitted` (n, C): (P5)."""
+    """(n,) expected log probability of the class, drawn with `shares` (n, C), under `fitted` (n, C): (proxy.25)."""
     return np.where(shares > 0, shares * np.log(np.where(shares > 0, fitted, 1.0)), 0.0).sum(axis=1)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-swap
@@ -107,7 +107,7 @@ class ProxyData:
 
     @property
     def scale(self):
-        """The power of two (T7) that trees divide the target by, of its spread and variance; 1 for classes."""
+        """The power of two (rows.7) that trees divide the target by, of its spread and variance; 1 for classes."""
         if self.target.ndim == 2:
             return 1.0
         return power_of_two_scale(self.target, self.w, np.average(self.var, weights=self.w))
@@ -226,7 +226,7 @@ def leaf_sums_per_pruning(path, grown, costs):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-held
 def held_out_log_lik(grown, path, irreducible_loss, rows):
-    """(K,) expected log-likelihood of rows that did not grow the tree, summed by weight, under each pruning: (P8)."""
+    """(K,) expected log-likelihood of rows that did not grow the tree, summed by weight, under each pruning: (proxy.28)."""
     at = grown.apply(rows.Z)
     end = subtree_ends(grown)
 
@@ -264,7 +264,7 @@ def fold_assignment(cv, at, n, rng):
 
 
 def cross_validated_alpha(rows, path, grow_rows, fold, errors=1.0):
-    """The largest α whose held-out score (P8) is within `errors` standard errors of the best; `fold` (n,) as above."""
+    """The largest α whose held-out score (proxy.28) is within `errors` standard errors of the best; `fold` (n,) as above."""
     fold = np.append(fold, np.full(len(rows.w) - rows.n, -1))
     folds = [k for k in np.unique(fold) if k >= 0 and (fold != k)[: rows.n].any()]
     if len(folds) < 2:
@@ -286,7 +286,7 @@ def cross_validated_alpha(rows, path, grow_rows, fold, errors=1.0):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-normal
 def proxy_variance(fitted, mean, var, w):
-    """σ̂² of (P6): the mean of the reference's variance and the squared distance (n,) that the tree leaves."""
+    """σ̂² of (proxy.26): the mean of the reference's variance and the squared distance (n,) that the tree leaves."""
     found = np.average(var + (mean - fitted) ** 2, weights=w)
     return max(found, 1e-12 * float(np.average((mean - mean.mean()) ** 2, weights=w)), 1e-300)
 
@@ -301,7 +301,7 @@ class ProxyDraws:
 
 
 def fit_draw_trees(rows, tree, to_rules_tree, settings, n_jobs):
-    """The `ProxyDraws` of a proxy: the same question put to each draw, (P10); `to_rules_tree` says a `Grown` as a `Tree`."""
+    """The `ProxyDraws` of a proxy: the same question put to each draw, (proxy.30); `to_rules_tree` says a `Grown` as a `Tree`."""
 
     def one(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
@@ -584,15 +584,15 @@ class ProxyTreeClassifier(ClassifierMixin, PredictingProxyTree):
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf in the cost (G8), a share of the log variance; "cv": the largest within
+        The price of a leaf in the cost (proxy.19), a share of the log variance; "cv": the largest within
         one standard error of the best by cross-validation. None: 0.05; with y as the reference
         "cv".
     cv : int, splitter or list of pairs, 5
         Folds, for alpha="cv".
     lookahead : bool or None, None
-        Whether questions are tried out to the end (G6). None: unless y itself is the reference.
+        Whether questions are tried out to the end (proxy.17). None: unless y itself is the reference.
     n_synthetic, synthetic_share : int, float; 2000, 0.3
-        Made-up rows (P7) for which the reference is asked too, and their share of all weight. 0:
+        Made-up rows (proxy.27) for which the reference is asked too, and their share of all weight. 0:
         none.
     n_draws : int or None, None
         So many posterior draws of the reference get a tree each, of the same size.
@@ -652,7 +652,7 @@ class ProxyTreeRegressor(RegressorMixin, PredictingProxyTree):
     fidelity_ : float
         1 − mean squared distance from the reference's mean / its variance over the rows.
     var_ : float
-        σ̂² (P6): the reference's variance and what the tree leaves, averaged over the rows.
+        σ̂² (proxy.26): the reference's variance and what the tree leaves, averaged over the rows.
     leaf_draws_, leaf_vars_ : array (L, b), array (L,); None without `n_draws`
         What each draw puts into the leaves of `tree_`, and its σ² there.
 
@@ -668,7 +668,7 @@ class ProxyTreeRegressor(RegressorMixin, PredictingProxyTree):
     def predict_dist(self, X):
         """The `conjugate.Mixture` predicted for rows X (n, d): mean, variance, cdf, log_density and quantiles of y.
 
-        With draws a mixture of one Gaussian per draw, else a single one: (P9).
+        With draws a mixture of one Gaussian per draw, else a single one: (proxy.29).
         """
         Z = self._encoded(X)
         leaf = np.cumsum(self.array_tree_.feature < 0)[self.array_tree_.apply(Z)] - 1

@@ -90,7 +90,7 @@ def preorder(left, right, root=0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grow
 def one_row_per_class(Z, target, w):
-    """Rows (n, d) with class probabilities (n, C) as rows with one class each: `(Z, class, weight)`, as in (G5)."""
+    """Rows (n, d) with class probabilities (n, C) as rows with one class each: `(Z, class, weight)`, as in (proxy.16)."""
     row, label = np.nonzero(target * w[:, None])
     return Z[row], label, (target * w[:, None])[row, label]
 
@@ -98,7 +98,7 @@ def one_row_per_class(Z, target, w):
 def greedy_tree(
     Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0
 ):
-    """The greedy tree for targets (n,) or class probabilities (n, C) of encoded rows Z (n, d), with gaps: (G3), (G5).
+    """The greedy tree for targets (n,) or class probabilities (n, C) of encoded rows Z (n, d), with gaps: (proxy.14), (proxy.16).
 
     `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split
     first, so many leaves. `seed` breaks ties between columns. Numbers whose variance is below
@@ -231,7 +231,7 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves in which each question was tried out to the end: (G6).
+    """A tree of at most `max_leaves` leaves in which each question was tried out to the end: (proxy.17).
 
     Else as `greedy_tree`.
 
@@ -311,7 +311,7 @@ def prune_at(grown, ends):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-weakest
 def weakest_links(grown):
-    """The price (M,) from which on each inner node is pruned away, inf at leaves, and the nested prunings: (G7).
+    """The price (M,) from which on each inner node is pruned away, inf at leaves, and the nested prunings: (proxy.18).
 
     These are an array (K, 3) of price, leaves and loss, the whole tree first, at price 0.
     """
@@ -349,7 +349,7 @@ def weakest_links(grown):
 def hull(sizes, costs):
     """The corners of the lower convex hull of points (size, cost), sizes falling, and the slope to each from the last.
 
-    Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (G8).
+    Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (proxy.19).
     """
     kept = [0]
     slopes = [0.0]
@@ -367,7 +367,7 @@ def hull(sizes, costs):
 # %% ../../nbs/proxy/01_prune.ipynb #prune-prunings
 @dataclass(frozen=True, eq=False)
 class PruningPath:
-    """The prunings of a tree that are best under C_α for some α, the whole tree first, the root last: (G8)."""
+    """The prunings of a tree that are best under C_α for some α, the whole tree first, the root last: (proxy.19)."""
 
     sizes: np.ndarray  # (K,) leaves
     losses: np.ndarray  # (K,)
@@ -385,7 +385,7 @@ class PruningPath:
 
 
 def pruning_path(grown, irreducible_loss=0.0):
-    """All best `PruningPath` of a tree; `irreducible_loss` is Σ w σ² of the reference, what no tree can take away: (G8)."""
+    """All best `PruningPath` of a tree; `irreducible_loss` is Σ w σ² of the reference, what no tree can take away: (proxy.19)."""
     price, steps = weakest_links(grown)
     total = grown.weight[0]
     if grown.value.ndim == 2:
@@ -398,7 +398,7 @@ def pruning_path(grown, irreducible_loss=0.0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-size
 def best_pruning_of_size(grown, max_leaves):
-    """(M,) bool, the nodes that the pruning of least loss with at most `max_leaves` leaves turns into leaves: (G9)."""
+    """(M,) bool, the nodes that the pruning of least loss with at most `max_leaves` leaves turns into leaves: (proxy.20)."""
     M = len(grown.feature)
     least = [None] * M
     shares = [None] * M
@@ -429,7 +429,7 @@ def best_pruning_of_size(grown, max_leaves):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refit_array_tree(grown, Z, target, w):
-    """The tree of the same questions with the weights, values and losses of other encoded rows: (G1), (G4)."""
+    """The tree of the same questions with the weights, values and losses of other encoded rows: (proxy.12), (proxy.15)."""
     end = subtree_ends(grown)
     at = grown.apply(Z)
     numbers = target.ndim == 1

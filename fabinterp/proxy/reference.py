@@ -49,7 +49,7 @@ from fabinterp.rows.tables import (
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-variance
 def total_variance(draws, noise):
-    """Mean and variance (n,) of y from draws (S, n) and their noise (S,) or (S, n): equation (R3)."""
+    """Mean and variance (n,) of y from draws (S, n) and their noise (S,) or (S, n): equation (proxy.3)."""
     noise = noise if np.ndim(noise) == 2 else np.reshape(noise, (-1, 1))
     mean = draws.mean(axis=0)
     aleatoric = noise.mean(axis=0)
@@ -73,7 +73,7 @@ def as_numbers(found, name):
 
 
 def check_prediction_range(name, mean, var, draws=None):
-    """Refuse means (n,), variances (n,), draws (L, n) whose squares float64 cannot hold (T6)."""
+    """Refuse means (n,), variances (n,), draws (L, n) whose squares float64 cannot hold (rows.6)."""
     reach = float(np.sqrt(np.max(var, initial=0.0)))
     said = [mean] if draws is None else [mean, draws]
     low = min(part.min() for part in said) - reach
@@ -244,7 +244,7 @@ class Reference(_Immutable):
     rowwise = True  # whether rows may be asked a few at a time
 
     def draws(self, X, n_draws=None, rng=None):
-        """(S, n) expected values or (S, n, C) class probabilities of the rows of X, one layer per parameter (R2).
+        """(S, n) expected values or (S, n, C) class probabilities of the rows of X, one layer per parameter (proxy.2).
 
         Without `rng` the same s is the same parameter in every call; with `rng`, a generator or a
         seed, parameters are chosen at random. Fewer draws than there are: spread evenly over all.
@@ -257,7 +257,7 @@ class Reference(_Immutable):
         )
 
     def noise(self, X=None, n_draws=None, rng=None):
-        """(S,) variance of y given the parameter (R2), in the order of `draws`; 0 where the model knows of none.
+        """(S,) variance of y given the parameter (proxy.2), in the order of `draws`; 0 where the model knows of none.
 
         With rows X, (S, n). Where the noise depends on the row, (S,) is its mean over the rows the
         model was fitted to.
@@ -269,7 +269,7 @@ class Reference(_Immutable):
         return found if found.ndim == 2 else np.repeat(found[:, None], len(X), axis=1)
 
     def mean_var(self, X):
-        """Mean (n,) and variance (n,) of y, noise included (R3); for classes mean probabilities (n, C) and None."""
+        """Mean (n,) and variance (n,) of y, noise included (proxy.3); for classes mean probabilities (n, C) and None."""
         X = as_table(X)
         found = apply_in_chunks(self._moments, X) if self.rowwise else self._moments(X)
         return (found[:, 0], found[:, 1]) if self.classes is None else (found, None)
@@ -505,7 +505,7 @@ def ensemble_reference(model):
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-root
 def jittered_cholesky(cov, scale):
-    """Lower triangular L (n, n) with L Lᵀ = cov (R7), up to a small share of the variance `scale` on the diagonal."""
+    """Lower triangular L (n, n) with L Lᵀ = cov (proxy.7), up to a small share of the variance `scale` on the diagonal."""
     for share in (1e-10, 1e-8, 1e-6, 1e-4):
         try:
             return cholesky(cov + share * scale * np.eye(len(cov)), lower=True)
@@ -516,7 +516,7 @@ def jittered_cholesky(cov, scale):
 # %% ../../nbs/proxy/00_reference.ipynb #ref-linear
 @dataclass(frozen=True, eq=False, repr=False)
 class BayesianLinearReference(Reference):
-    """`BayesianRidge` and `ARDRegression`: coefficients from N(coef_, sigma_), noise 1 / alpha_ (R8)."""
+    """`BayesianRidge` and `ARDRegression`: coefficients from N(coef_, sigma_), noise 1 / alpha_ (proxy.8)."""
 
     def _draws(self, X, which):
         model = self.model
@@ -543,7 +543,7 @@ class BayesianLinearReference(Reference):
 # %% ../../nbs/proxy/00_reference.ipynb #ref-gp
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianProcessReference(Reference):
-    """`GaussianProcessRegressor`: functions drawn jointly over the rows of one call, white noise taken out (R9)."""
+    """`GaussianProcessRegressor`: functions drawn jointly over the rows of one call, white noise taken out (proxy.9)."""
 
     def _draws(self, X, which):
         gp = self.model
@@ -577,7 +577,7 @@ class GaussianProcessReference(Reference):
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-laplace
 def latent_gaussian(laplace, Z):
-    """Mean (n,) and covariance (n, n) of the latent function of a two-class process by Laplace's method (R10)."""
+    """Mean (n,) and covariance (n, n) of the latent function of a two-class process by Laplace's method (proxy.10)."""
     cross = laplace.kernel_(laplace.X_train_, Z)
     half = solve_triangular(laplace.L_, laplace.W_sr_[:, None] * cross, lower=True)
     return cross.T @ (laplace.y_train_ - laplace.pi_), laplace.kernel_(Z, Z) - half.T @ half
@@ -720,7 +720,7 @@ class PipelineReference(Reference):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransformedTargetReference(Reference):
-    """`TransformedTargetRegressor`: mean and variance of g(t) for Gaussian t, by quadrature (R11)."""
+    """`TransformedTargetRegressor`: mean and variance of g(t) for Gaussian t, by quadrature (proxy.11)."""
 
     inverse: Any = None  # g, of columns (n, 1)
 

@@ -28,7 +28,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class ComparableSplit:
-    """A split in a form that compares: `about` is what it asks of, the rest is what it says of it; (S1).
+    """A split in a form that compares: `about` is what it asks of, the rest is what it says of it; (proxy.56).
 
     about: (kind, features); kinds are "cut", "set", "plane", "missing". turned: yes and no are
     exchanged.
@@ -42,7 +42,7 @@ class ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """The `ComparableSplit` of a `rules.Split`; a cut between the codes of a category column is the set above it (S1)."""
+    """The `ComparableSplit` of a `rules.Split`; a cut between the codes of a category column is the set above it (proxy.56)."""
     if len(split.features) > 1:
         order = np.argsort(split.features)
         about = ("plane", tuple(np.array(split.features)[order].tolist()))
@@ -69,7 +69,7 @@ def even_points(n_features, n_points=1024):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of the values of a column that two questions about it send different ways; (S4), (S5).
+    """The share of the values of a column that two questions about it send different ways; (proxy.59), (proxy.60).
 
     a, b: `ComparableSplit`s with the same `about`. ranges (d, 2): least and largest value. n_labels: of a
     category column.
@@ -89,7 +89,7 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `ComparableSplit`s are, in [0, 1], and whether a yes of the one is a no of the other; (S1), (S5)."""
+    """How alike two `ComparableSplit`s are, in [0, 1], and whether a yes of the one is a no of the other; (proxy.56), (proxy.60)."""
     if a.about != b.about:
         return 0.0, a.swapped != b.swapped
     apart = disagreeing_share(a, b, ranges, n_labels)
@@ -106,7 +106,7 @@ def children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Σ q S over the places where both trees ask, and Σ q over those where either does, `(shared, asked)`; (S3).
+    """Σ q S over the places where both trees ask, and Σ q over those where either does, `(shared, asked)`; (proxy.58).
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -138,7 +138,7 @@ def n_labels_of(question, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """How differently two trees ask, from 0 (the same questions) to 1 (none in common); the paper's (12) as (S3).
+    """How differently two trees ask, from 0 (the same questions) to 1 (none in common); the paper's (Afrabandpey 12) as (proxy.58).
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     weights : function of a node's depth (the root's is 0) to its weight q > 0; None: every node
     counts the same
     as_printed : the formula as the paper prints it, with q = 1/b for the b leaves of the larger
-    tree; (S2)
+    tree; (proxy.57)
     """
     a = as_tree(tree_a)
     b = as_tree(tree_b)
@@ -192,7 +192,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def disagreement(trees, X):
-    """How differently trees answer the rows of X (n, d), from 0 (alike) to 1; (S7).
+    """How differently trees answer the rows of X (n, d), from 0 (alike) to 1; (proxy.62).
 
     Numbers: the share of the answers' variance, over rows and trees, that is between trees. Labels:
     the share of pairs of trees that disagree, in the mean over rows.
@@ -207,7 +207,7 @@ def disagreement(trees, X):
 # %% ../../nbs/proxy/05_stability.ipynb #stab-result
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
-    """What `instability` found: B trees, their dissimilarities as a matrix (B, B), and those of the printed (12)."""
+    """What `instability` found: B trees, their dissimilarities as a matrix (B, B), and those of the printed (Afrabandpey 12)."""
 
     trees: tuple
     matrix: np.ndarray
@@ -226,19 +226,19 @@ class Instability:
     )
     as_printed = property(
         lambda self: replace(self, matrix=self.printed_matrix),
-        doc="The same with the printed (12).",
+        doc="The same with the printed (Afrabandpey 12).",
     )
 
     @property
     def standard_error(self):
-        """Of the mean, by leaving out one tree at a time, since pairs that share a tree are not independent; (S9)."""
+        """Of the mean, by leaving out one tree at a time, since pairs that share a tree are not independent; (proxy.64)."""
         n = len(self.matrix)
         each = self.matrix.sum(axis=1) - np.diag(self.matrix)
         without = (self.pairs.sum() - each) / ((n - 1) * (n - 2) / 2)
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees answer the rows of X; (S7)."""
+        """How differently the trees answer the rows of X; (proxy.62)."""
         return disagreement(self.trees, X)
 
     def __repr__(self):
@@ -265,7 +265,7 @@ def tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """How much a tree's questions change when its sample does: dissimilarities of bootstrapped trees; (S8).
+    """How much a tree's questions change when its sample does: dissimilarities of bootstrapped trees; (proxy.63).
 
     Parameters
     ----------
@@ -301,13 +301,13 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-normality
 def normality_nodes(n_nodes=32):
-    """Nodes ν (K,) and the logarithms of prior times step (K,): ν − 1 is exponential with mean 29; (B2)."""
+    """Nodes ν (K,) and the logarithms of prior times step (K,): ν − 1 is exponential with mean 29; (proxy.66)."""
     t = np.linspace(-9.0, 7.0, n_nodes)
     return 1.0 + np.exp(t), t - np.exp(t) / 29.0 + np.log((t[1] - t[0]) / 29.0)
 
 
 def fit_student_t(y, nu, floor, n_iter=60):
-    """Centre and scale (K,) of the likeliest t distribution with each normality ν (K,), by reweighting; (B4)."""
+    """Centre and scale (K,) of the likeliest t distribution with each normality ν (K,), by reweighting; (proxy.68)."""
     mu = np.full(len(nu), np.median(y))
     var = np.full(len(nu), max(y.var(), floor**2))
     for _ in range(n_iter):
@@ -318,7 +318,7 @@ def fit_student_t(y, nu, floor, n_iter=60):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-group
 def student_t_log_lik(y, mu, log_sigma, nu, size=8):
-    """Log likelihood (I, J) of y (n,) under t distributions with centres mu (I,) and scales (I, J); (B1)."""
+    """Log likelihood (I, J) of y (n,) under t distributions with centres mu (I,) and scales (I, J); (proxy.65)."""
     n = len(y)
     total = 0.0
     for rows in np.array_split(y, -(-n // 512)):
@@ -333,7 +333,7 @@ def student_t_log_lik(y, mu, log_sigma, nu, size=8):
 
 @dataclass(frozen=True, eq=False)
 class GroupMean:
-    """p(μ, y | ν) of one group at K normalities and I nodes μ = centre + scale·sinh u; (B3)."""
+    """p(μ, y | ν) of one group at K normalities and I nodes μ = centre + scale·sinh u; (proxy.67)."""
 
     u: np.ndarray  # (I,), evenly spaced
     centre: np.ndarray  # (K,)
@@ -353,7 +353,7 @@ class GroupMean:
 
 
 def group_mean(y, nu, centre, spread, n_nodes=64, n_scales=48):
-    """The `GroupMean` of y (n,) for each ν (K,), σ summed out; centre and spread set the priors; (B2), (B3)."""
+    """The `GroupMean` of y (n,) for each ν (K,), σ summed out; centre and spread set the priors; (proxy.66), (proxy.67)."""
     bounds = np.log([spread / 1000, spread * 1000])
     mu, sigma = fit_student_t(y, nu, spread / 1000)
     scale, width = np.sqrt((nu + 3) / len(y) * np.array([sigma**2 / (nu + 1), 1 / (2 * nu)]))
@@ -385,7 +385,7 @@ def density_at(mean, k, log_evidence, at):
 
 
 def difference_density(one, two, k, at):
-    """Density of μ₁ − μ₂ given ν_k at points (D,), on the nodes of both groups, each where they are denser; (B5)."""
+    """Density of μ₁ − μ₂ given ν_k at points (D,), on the nodes of both groups, each where they are denser; (proxy.69)."""
     log_evidence = [logsumexp(mean.log_mass[k]) for mean in (one, two) if mean is not None]
     if two is None:
         return density_at(one, k, log_evidence[0], at)
@@ -410,7 +410,7 @@ def difference_density(one, two, k, at):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-shortest
 def shortest_interval(points, below, level):
-    """The shortest interval that holds `level`, from the distribution function `below` at ascending points; (B6)."""
+    """The shortest interval that holds `level`, from the distribution function `below` at ascending points; (proxy.70)."""
     rising = np.append(True, np.diff(np.maximum.accumulate(below)) > 1e-13)
     quantile = PchipInterpolator(below[rising], points[rising])
     tail = np.linspace(below[rising][0], below[rising][-1] - level, 4001)
@@ -445,7 +445,7 @@ class MeanDifference:
 
 
 def summarize_difference(means, nu, post, level, n_points=401):
-    """The `MeanDifference` of one or two `GroupMean`s, given the posterior of ν (K,); (B5), (B6)."""
+    """The `MeanDifference` of one or two `GroupMean`s, given the posterior of ν (K,); (proxy.69), (proxy.70)."""
     one, two = (*means, None)[:2]
     signed = list(zip((1, -1), means, strict=False))
     centre = sum(sign * post @ mean.centre for sign, mean in signed)
@@ -470,7 +470,7 @@ def summarize_difference(means, nu, post, level, n_points=401):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-test
 def difference_of_means(a, b, *, level=0.95, paired=False):
-    """Kruschke's Bayesian t-test, without sampling: the posterior of the difference of two groups' means; (B1)–(B6).
+    """Kruschke's Bayesian t-test, without sampling: the posterior of the difference of two groups' means; (proxy.65)–(proxy.70).
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class Bins:
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-merge
 def cell_counts(X, thresholds):
-    """Per feature the rows in each of its cells, the missing ones last: sums that add up over blocks of rows (B2a).
+    """Per feature the rows in each of its cells, the missing ones last: sums that add up over blocks of rows (rows.13).
 
     `thresholds`: per feature ascending and distinct.
     """
@@ -118,7 +118,7 @@ def merge_bins(thresholds, counts):
     """`Bins` in which thresholds with nothing but empty cells between them are one, their number kept in `counts`.
 
     The middle one of the group stands for it. A feature gets a cell for missing values if there are
-    any (B2a).
+    any (rows.13).
     """
     kept = []
     multiplicities = []
@@ -134,7 +134,7 @@ def merge_bins(thresholds, counts):
 
 
 def merge_identical(X, thresholds, sample_weight=None):
-    """`Bins` in which thresholds that every row of X answers alike are one, by (B2a); rows of weight 0 are left out."""
+    """`Bins` in which thresholds that every row of X answers alike are one, by (rows.13); rows of weight 0 are left out."""
     X = np.asarray(X, float)
     if sample_weight is not None:
         X = X[np.asarray(sample_weight) > 0]
@@ -190,7 +190,7 @@ class Incidence(csr_matrix):
 
 
 def incidence(codes, bins):
-    """Sparse (n, cells) of ones: one for each row and feature, in the row's cell (B4).
+    """Sparse (n, cells) of ones: one for each row and feature, in the row's cell (rows.15).
 
     A missing value in a feature that has no cell for it gets no one: it says nothing for or against
     any component.
@@ -202,7 +202,7 @@ def incidence(codes, bins):
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-cell-table
 def cell_log_probs(bins, bit_probs):
-    """(cells, K) log-probability of a feature's answers in each of its cells (B5)."""
+    """(cells, K) log-probability of a feature's answers in each of its cells (rows.16)."""
     log_yes = np.log(bit_probs)
     log_no = np.log(1 - bit_probs)
     log_yes *= bins.multiplicity
@@ -221,17 +221,17 @@ def cell_log_probs(bins, bit_probs):
 
 
 def bit_log_likelihood(S, bins, bit_probs):
-    """(n, K) log p(s | k) of every row and component (6), (B5)."""
+    """(n, K) log p(s | k) of every row and component (rows.10; Hara 6), (rows.16)."""
     return S @ cell_log_probs(bins, bit_probs)
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-bit-masses
 def cell_masses(S, resp):
-    """(cells, K) responsibility, times row weights, in every cell; adds up over chunks of rows (B6)."""
+    """(cells, K) responsibility, times row weights, in every cell; adds up over chunks of rows (rows.19)."""
     return S.by_cell @ resp
 
 
 def bit_masses(bins, mass):
-    """(K, L') twice: the responsibility that answers each statement with yes and with no, from the cells' (B6)."""
+    """(K, L') twice: the responsibility that answers each statement with yes and with no, from the cells' (rows.19)."""
     mass = np.ascontiguousarray(mass.T)
     yes = np.empty((len(mass), len(bins.multiplicity)))
     no = np.empty_like(yes)
@@ -250,7 +250,7 @@ def bit_masses(bins, mass):
 
 
 def bit_probs(yes, no, floor):
-    """(K, L') the most likely η within [floor, 1 - floor] (37), (41); one half where nothing is known."""
+    """(K, L') the most likely η within [floor, 1 - floor] (rows.17; Hara 37), (rows.18; Hara 41); one half where nothing is known."""
     total = yes + no
     if total.min(initial=1.0) > 0:
         share = np.divide(yes, total, out=total)

@@ -15,7 +15,7 @@ import numpy as np
 # %% ../../nbs/rows/02_blocks.ipynb #blk-extremes
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """An array whose sum with another is the smaller of both, entry by entry (K2)."""
+    """An array whose sum with another is the smaller of both, entry by entry (rows.21)."""
 
     value: np.ndarray
 
@@ -26,7 +26,7 @@ class Minimum:
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """An array whose sum with another is the larger of both, entry by entry (K2)."""
+    """An array whose sum with another is the larger of both, entry by entry (rows.21)."""
 
     value: np.ndarray
 
@@ -36,7 +36,7 @@ class Maximum:
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-add
 def add(a, b):
-    """The sum of what two blocks returned: tuples item by item, None is nothing (K1)."""
+    """The sum of what two blocks returned: tuples item by item, None is nothing (rows.20)."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, tuple):
@@ -65,7 +65,7 @@ class Blocks:
         return reduce(add, self._stream(function, args))
 
     def run(self, function, *args):
-        """Both in one pass: function(part, *args) returns what stays and what adds (K3)."""
+        """Both in one pass: function(part, *args) returns what stays and what adds (rows.22)."""
         raise NotImplementedError(f"{type(self).__name__} must write run")
 
     def gather(self):
@@ -119,7 +119,7 @@ def in_memory(*parts):
 
 # %% ../../nbs/rows/02_blocks.ipynb #blk-search
 def run_coroutine(search, respond):
-    """What a search finds: a generator that yields questions and is sent what ask(question) answers (K4)."""
+    """What a search finds: a generator that yields questions and is sent what ask(question) answers (rows.23)."""
     answer = None
     while True:
         try:

@@ -47,14 +47,14 @@ _STEP, *_FACTORS = np.array(
 
 
 def splitmix64(h):
-    """Each of the 64-bit integers h (n,) turned into one that looks drawn at random; one to one (C1)."""
+    """Each of the 64-bit integers h (n,) turned into one that looks drawn at random; one to one (rows.24)."""
     for shift, factor in zip((30, 27), _FACTORS, strict=True):
         h = (h ^ (h >> np.uint64(shift))) * factor
     return h ^ (h >> np.uint64(31))
 
 
 def row_hashes(Z, y):
-    """(n,) an integer from 0 to 2⁶⁴ − 1 for each row of Z (n, d) and y (n,), the same for equal rows (C1)."""
+    """(n,) an integer from 0 to 2⁶⁴ − 1 for each row of Z (n, d) and y (n,), the same for equal rows (rows.24)."""
     h = np.zeros(len(y), dtype=np.uint64)
     for column in (*Z.T, y):
         values = column + 0.0  # −0 becomes 0, and codes become floats
@@ -68,7 +68,7 @@ SKETCH_SIZE = 4096  # hashes from which the number of distinct rows is estimated
 
 @dataclass(frozen=True, eq=False)
 class HashSketch:
-    """The smallest different hashes of some rows, at most `SKETCH_SIZE`; of more rows, their sum (C2)."""
+    """The smallest different hashes of some rows, at most `SKETCH_SIZE`; of more rows, their sum (rows.25)."""
 
     hashes: np.ndarray  # ascending
 
@@ -78,7 +78,7 @@ class HashSketch:
 
     @property
     def n_distinct(self):
-        """The number of distinct rows: counted where there are few, else estimated (C2)."""
+        """The number of distinct rows: counted where there are few, else estimated (rows.25)."""
         k = len(self.hashes)
         return k if k < SKETCH_SIZE else (k - 1) * 2.0**64 / float(self.hashes[-1])
 
@@ -128,7 +128,7 @@ def sample_block(part, limit, max_rows):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-draw
 def draw_sample(rows, max_rows):
-    """The `HashSample` sample of `rows`, Blocks of (Z, y, w), the same for any blocks of the same rows (C3)."""
+    """The `HashSample` sample of `rows`, Blocks of (Z, y, w), the same for any blocks of the same rows (rows.26)."""
     last = 2**64 - 1
     limit = min(int(1.2 * max_rows / max(rows.sum(sketch_hashes).n_distinct, 1) * last), last)
     while True:
@@ -242,7 +242,7 @@ def target_range(part):
 
 
 def attach_sample(estimator, rows, given, classes, framed):
-    """The `ChunkedData` of `rows`, Blocks of (Z by `given`, y, w), with the sample drawn and labels in its order (T4)."""
+    """The `ChunkedData` of `rows`, Blocks of (Z by `given`, y, w), with the sample drawn and labels in its order (rows.4)."""
     n, total = rows.sum(rows_and_weight) if rows.n_blocks else (0, 0.0)
     if n == 0:
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")

@@ -70,7 +70,7 @@ def seed_entropy(random_state):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-distinct
 def distinct_rows(Z, y, w):
-    """Rows of positive weight, sorted and each once: `(first, weight)`, positions in Z and their summed weights (T1).
+    """Rows of positive weight, sorted and each once: `(first, weight)`, positions in Z and their summed weights (rows.1).
 
     A row given twice is then the same as a row of weight 2, exactly, and the order of rows does not
     matter.
@@ -84,7 +84,7 @@ def distinct_rows(Z, y, w):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-order
 def label_scores(code, Y, w, n_labels):
-    """A number for each label (k,), by which sets of labels become intervals (T4); Y (n, C) centred, code (n,)."""
+    """A number for each label (k,), by which sets of labels become intervals (rows.4); Y (n, C) centred, code (n,)."""
     mass = np.bincount(code, w, n_labels)
     sums = np.stack([np.bincount(code, w * column, n_labels) for column in Y.T])
     means = np.divide(sums, mass, out=np.zeros(sums.shape), where=mass > 0)
@@ -93,7 +93,7 @@ def label_scores(code, Y, w, n_labels):
 
 
 def sort_labels(columns, Z, Y, w, least=1):
-    """The columns with each list of `least` labels or more sorted by the centred targets Y (n, C) in it; (T4)."""
+    """The columns with each list of `least` labels or more sorted by the centred targets Y (n, C) in it; (rows.4)."""
     lists = list(columns.categories)
     for j, labels in enumerate(lists):
         if not labels or len(labels) < least or labels == (False, True):
@@ -108,7 +108,7 @@ def order_categories(columns, Z, y, w):
     """The columns with each category list sorted by what y does in it, so that sets of labels become intervals.
 
     Two classes or numbers: by mean y, where the best set is an interval (T3; Fisher, 1958). More
-    classes: by the first principal direction of the class shares (T4).
+    classes: by the first principal direction of the class shares (rows.4).
     """
     Y = np.eye(int(y.max()) + 1)[y] if y.dtype.kind in "iu" else y[:, None]
     return sort_labels(columns, Z, Y - np.average(Y, axis=0, weights=w), w)
@@ -118,7 +118,7 @@ _ROUNDING = 1e-14  # a spread that is a smaller share of the largest value is no
 
 
 def centre_and_spread(values, w):
-    """Centre and spread (T5) of numbers (n,), weights (n,), none missing; 0 if it is but rounding."""
+    """Centre and spread (rows.5) of numbers (n,), weights (n,), none missing; 0 if it is but rounding."""
     middle = (len(values) - 1) // 2
     centre = np.partition(values, middle)[
         middle
@@ -128,7 +128,7 @@ def centre_and_spread(values, w):
 
 
 def location_scale(values, w):
-    """Centre and spread of numbers (T5): the median value and the root mean square distance from it, 1 if that is 0."""
+    """Centre and spread of numbers (rows.5): the median value and the root mean square distance from it, 1 if that is 0."""
     known = ~np.isnan(values)
     if not known.any():
         return 0.0, 1.0
@@ -158,7 +158,7 @@ def check_span(name, low, high):
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-scale
 def power_of_two_scale(values, w, var=0.0):
-    """The power of two (T7) for numbers (n,) with w (n,) > 0; `var` is added to their squared spread."""
+    """The power of two (rows.7) for numbers (n,) with w (n,) > 0; `var` is added to their squared spread."""
     told = w > 0
     values = values[told]
     spread = np.hypot(centre_and_spread(values, w[told])[1], np.sqrt(var)) if told.any() else 0.0
@@ -170,7 +170,7 @@ _TREES = (DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor)
 
 
 def fit_at_unit_scale(model, table, y, sample_weight=None):
-    """The model, fitted to a table and y (n,); trees of numbers see y / s and answer in units of y (T7).
+    """The model, fitted to a table and y (n,); trees of numbers see y / s and answer in units of y (rows.7).
 
     Those are scikit-learn's trees and forests of trees. All others learn y as it is: classifiers,
     other models, and trees with parameters in units of y (min_impurity_decrease, ccp_alpha,
@@ -251,7 +251,7 @@ def apply_in_chunks(function, Z, size=8192):
 # %% ../../nbs/rows/00_tables.ipynb #tab-training
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The rows that a fit sees: each distinct row once, sorted, with its weight (T1), labels in the order of (T4)."""
+    """The rows that a fit sees: each distinct row once, sorted, with its weight (rows.1), labels in the order of (rows.4)."""
 
     Z: np.ndarray  # (n, d) encoded by `columns`
     y: np.ndarray  # (n,) numbers or class codes

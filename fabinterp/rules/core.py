@@ -44,7 +44,7 @@ def label_of(value):
 
 @dataclass(frozen=True)
 class Columns:
-    """What the d columns of a table are called, and which of them hold categories: equation (1).
+    """What the d columns of a table are called, and which of them hold categories: equation (rules.1).
 
     `categories[j]` lists the labels of column j in the order of their codes; None: the column holds
     numbers. `missing[j]` tells whether values of column j may be missing; where they may not, no
@@ -108,7 +108,7 @@ def column_labels(column, name):
 
 
 def read_columns(X):
-    """The `Columns` of a data frame (n, d), or of an array (n, d), whose columns are called x0, x1, …: equation (1)."""
+    """The `Columns` of a data frame (n, d), or of an array (n, d), whose columns are called x0, x1, …: equation (rules.1)."""
     if is_frame(X):
         names = tuple(map(str, X.columns))
         labels = tuple(column_labels(X.iloc[:, j], name) for j, name in enumerate(names))
@@ -155,7 +155,7 @@ def encode_column(column, labels, name):
 
 
 def encode(X, columns):
-    """X as one (n, d) float64 matrix, labels as codes, missing and unseen labels as nan: equation (1).
+    """X as one (n, d) float64 matrix, labels as codes, missing and unseen labels as nan: equation (rules.1).
 
     An array is taken as encoded already (no copy if it is float64). A frame must have the names of
     `columns` in order.
@@ -175,7 +175,7 @@ def encode(X, columns):
 
 # %% ../../nbs/rules/00_core.ipynb #decode
 def decode(Z, columns):
-    """A pandas frame again from encoded Z (n, d), codes as labels (dtype category, or bool): equation (1) reversed."""
+    """A pandas frame again from encoded Z (n, d), codes as labels (dtype category, or bool): equation (rules.1) reversed."""
     import pandas as pd
 
     data = {}
@@ -209,7 +209,7 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 
 @dataclass(frozen=True)
 class Split:
-    """A question about a row: is coef·x[features] > threshold?, or is x[feature] one of `categories`? Equation (2).
+    """A question about a row: is coef·x[features] > threshold?, or is x[feature] one of `categories`? Equation (rules.2).
 
     `missing` answers for a row where one of the features is nan. `threshold=inf, missing=True` asks
     “is it missing?”.
@@ -262,7 +262,7 @@ class Split:
 
 # %% ../../nbs/rules/00_core.ipynb #shares
 def stable_softmax(scores):
-    """Class probabilities (n, C) of scores (n, C): equation (4b)."""
+    """Class probabilities (n, C) of scores (n, C): equation (rules.6)."""
     found = np.empty(np.shape(scores))
     for k in range(found.shape[1]):
         with np.errstate(invalid="ignore"):
@@ -280,7 +280,7 @@ def floats(item):
 
 @dataclass(frozen=True)
 class Curve:
-    """A function of one feature: a polynomial on each piece, constant outside the breaks; equation (4c).
+    """A function of one feature: a polynomial on each piece, constant outside the breaks; equation (rules.7).
 
     coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
     breaks[k]) / the piece's length. `missing` is the value for nan. With link "softmax" each of
@@ -360,10 +360,10 @@ def check_curve(curve):
 # %% ../../nbs/rules/00_core.ipynb #leaf
 @dataclass(frozen=True)
 class Leaf:
-    """What a region answers: value + coef·x[features] + the curves, kept within [lower, upper]; equations (4), (4c).
+    """What a region answers: value + coef·x[features] + the curves, kept within [lower, upper]; equations (rules.4), (rules.7).
 
     For classes, `value` holds one probability per class; or the equation is a score, and `link`
-    says of what: "logit" of the second class against the first (4a), "softmax" of each class (4b),
+    says of what: "logit" of the second class against the first (rules.5), "softmax" of each class (rules.6),
     with one number per class in `value`, in each entry of `coef`, and in place of each number of a
     curve.
     """
@@ -459,13 +459,13 @@ def check_equation(leaf):
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
-    """If all conditions hold, the leaf answers; equation (3).
+    """If all conditions hold, the leaf answers; equation (rules.3).
 
     A condition is a Split and the answer it must give.
 
     support: training weight answered by this rule. coverage: share of the weight that satisfies the
     conditions.
-    fidelity: agreement with a reference on the answered rows, equation (11). nan: not measured.
+    fidelity: agreement with a reference on the answered rows, equation (rules.14). nan: not measured.
     """
 
     conditions: tuple[tuple[Split, bool], ...]
@@ -484,7 +484,7 @@ class Rule:
 
 # %% ../../nbs/rules/00_core.ipynb #matching
 def match_conditions(conditions, Z, rows=slice(None)):
-    """Which encoded rows satisfy all conditions, (n,): the product of equation (3)."""
+    """Which encoded rows satisfy all conditions, (n,): the product of equation (rules.3)."""
     matched = np.ones(len(Z) if isinstance(rows, slice) else len(rows), dtype=bool)
     for split, side in conditions:
         matched &= split(Z, rows) == side
@@ -493,7 +493,7 @@ def match_conditions(conditions, Z, rows=slice(None)):
 # %% ../../nbs/rules/00_core.ipynb #extent
 @dataclass(frozen=True)
 class Extent:
-    """What a rule admits of one direction coef·x[features]: equation (5).
+    """What a rule admits of one direction coef·x[features]: equation (rules.8).
 
     Known values in (low, high], among the codes `inside` (None: any) and not among `outside`; and
     missing ones or not.
@@ -527,7 +527,7 @@ def extent_of(split, side):
 def intersect_extents(a, b, n_codes=None):
     """The intersection of two extents of one direction; `n_codes` known: a set of admitted codes.
 
-    Equation (6).
+    Equation (rules.9).
     """
     low = max(a.low, b.low)
     high = min(a.high, b.high)
@@ -583,7 +583,7 @@ def conditions_of(e):
 
 
 def merge_conditions(conditions, columns=None):
-    """The same region in the fewest conditions, one interval or set per direction; None if it is empty. Equation (6).
+    """The same region in the fewest conditions, one interval or set per direction; None if it is empty. Equation (rules.9).
 
     With `columns`, thresholds on the codes of a category column become sets of labels.
     """
@@ -592,7 +592,7 @@ def merge_conditions(conditions, columns=None):
 
 # %% ../../nbs/rules/00_core.ipynb #shortest
 def shortest_number(low, high):
-    """The number with the fewest significant digits in [low, high), nearest the middle among equals; equation (7).
+    """The number with the fewest significant digits in [low, high), nearest the middle among equals; equation (rules.10).
 
     As a threshold it sends every row with x ≤ low one way and every row with x ≥ high the other.
     """
@@ -619,7 +619,7 @@ def splits_to_arrays(splits):
 
 
 def apply_tree(tree, Z):
-    """The leaf each encoded row arrives at, (n,) node numbers, one level of the tree at a time; equation (8)."""
+    """The leaf each encoded row arrives at, (n,) node numbers, one level of the tree at a time; equation (rules.11)."""
     feature, threshold, missing = tree.questions
     node = np.zeros(len(Z), dtype=np.intp)
     rows = np.arange(len(Z))
@@ -647,7 +647,7 @@ def path_conditions(tree):
 
 
 def tree_to_rules(tree):
-    """A tree as disjoint rules, one per leaf that a row can reach, smaller values first; equation (8)."""
+    """A tree as disjoint rules, one per leaf that a row can reach, smaller values first; equation (rules.11)."""
     rules = []
     stack = [0]
     conditions = path_conditions(tree)
@@ -663,7 +663,7 @@ def tree_to_rules(tree):
 def first_match(rules, Z):
     """The number of the first rule each encoded row satisfies, (n,); -1 where there is none.
 
-    Equation (10).
+    Equation (rules.13).
     """
     chosen = np.full(len(Z), -1)
     rows = np.arange(len(Z))
@@ -701,7 +701,7 @@ def count_conditions(ruleset):
 
 
 def overall_fidelity(rules):
-    """The fidelity over all rows: the mean of the rules' fidelity, weighted by their support; equation (11)."""
+    """The fidelity over all rows: the mean of the rules' fidelity, weighted by their support; equation (rules.14)."""
     pairs = [(rule.support, rule.fidelity) for rule in rules if rule.support > 0]
     return sum(s * f for s, f in pairs) / sum(s for s, _ in pairs) if pairs else nan
 
@@ -731,18 +731,18 @@ def leaf_values(leaf, Z, columns):
 
 
 def class_scores(leaf, Z, columns):
-    """The scores of the classes (n, C) by a leaf with a link: (4b), or 0 and the one score of (4a)."""
+    """The scores of the classes (n, C) by a leaf with a link: (rules.6), or 0 and the one score of (rules.5)."""
     scores = leaf_values(leaf, Z, columns)
     return scores if leaf.link == "softmax" else np.hstack([np.zeros_like(scores), scores])
 
 
 def leaf_probabilities(leaf, Z, columns):
-    """The class probabilities (n, C) by a leaf with a link; equations (4a), (4b)."""
+    """The class probabilities (n, C) by a leaf with a link; equations (rules.5), (rules.6)."""
     return stable_softmax(class_scores(leaf, Z, columns))
 
 
 def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs=1):
-    """What the chosen leaves answer, (n, A); equation (4).
+    """What the chosen leaves answer, (n, A); equation (rules.4).
 
     A = 1: numbers; A = C: class probabilities.
 
@@ -776,12 +776,12 @@ def covering_rules(covered, rules):
 
 
 def row_fidelity(answer, reference, variance):
-    """What the fidelity of equation (11) averages over rows: equality of classes, or 1 − squared error / `variance`."""
+    """What the fidelity of equation (rules.14) averages over rows: equality of classes, or 1 − squared error / `variance`."""
     if variance is None:
         return (answer == reference).astype(float)
     if variance > 0:
         return 1.0 - (answer - reference) ** 2 / variance
-    # As in scikit-learn's R²: a constant reference is met, but for rounding (1), or not at all (0).
+    # As in scikit-learn's R²: a constant reference is met, but for rounding (rules.1), or not at all (0).
     return (np.abs(answer - reference) <= _ROUNDING * np.abs(reference)).astype(float)
 
 
@@ -812,7 +812,7 @@ def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
 
 
 def add_measures(ruleset, sums):
-    """The rule set with support, coverage and (given a reference) fidelity of each rule, from `rule_sums` (11)."""
+    """The rule set with support, coverage and (given a reference) fidelity of each rule, from `rule_sums` (rules.14)."""
     (total, support, cover, good) = sums
     unknown = np.full(len(ruleset.rules), nan)
     share = cover / total if total > 0 else unknown
@@ -829,7 +829,7 @@ def add_measures(ruleset, sums):
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
-    """The rule set with support, coverage and (given a reference) fidelity of each rule on X; equation (11)."""
+    """The rule set with support, coverage and (given a reference) fidelity of each rule on X; equation (rules.14)."""
     Z = encode(X, ruleset.columns)
     weight = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight.shape != (len(Z),) or (reference is not None and np.shape(reference) != (len(Z),)):
@@ -1041,7 +1041,7 @@ def answer_text(leaf, columns, classes=None, number=""):
 
 
 def link_texts(leaves, classes):
-    """What the sums of (4a), (4b) mean, for reading below the rules that hold them."""
+    """What the sums of (rules.5), (rules.6) mean, for reading below the rules that hold them."""
     links = {leaf.link for leaf in leaves if leaf is not None}
     notes = []
     if "logit" in links:
@@ -1384,7 +1384,7 @@ def sql_clip(expression, lower, upper):
 
 
 def sql_curve(curve, columns):
-    """A curve in SQL: equation (4c)."""
+    """A curve in SQL: equation (rules.7)."""
     name = sql_identifier(columns.names[curve.feature])
     labels = columns.categories[curve.feature]
     missing = curve.missing
@@ -1429,7 +1429,7 @@ def sql_argmax(scores, labels):
 
 
 def sql_probability(scores, k, widest=inf):
-    """The probability (4b) of class k in SQL; `widest` is how far apart scores can be."""
+    """The probability (rules.6) of class k in SQL; `widest` is how far apart scores can be."""
     most = 700.0 if widest > 700.0 else inf
     terms = ["1.0"]
     for score in scores[:k] + scores[k + 1 :]:
@@ -1495,7 +1495,7 @@ def python_sum(features, coef, columns, start=None):
 
 
 def python_curve(curve, columns):
-    """A curve in Python: a call of the helper, or for labels a look-up; equation (4c)."""
+    """A curve in Python: a call of the helper, or for labels a look-up; equation (rules.7)."""
     f = curve.feature
     labels = columns.categories[curve.feature]
     if labels is None:
@@ -1821,7 +1821,7 @@ def check_nodes(splits, yes, no, leaves):
 
 # %% ../../nbs/rules/00_core.ipynb #class-spoken
 def predict_codes(model, Z):
-    """What rules or a tree answer to encoded rows (n,): numbers (4), or positions in `classes` (4a), (4b)."""
+    """What rules or a tree answer to encoded rows (n,): numbers (rules.4), or positions in `classes` (rules.5), (rules.6)."""
     chosen = model.apply(Z)
     if model.classes is None:
         return leaf_predictions(model.leaves, chosen, Z, model.columns)[:, 0]
@@ -1835,7 +1835,7 @@ class BaseRuleModel:
     """What RuleSet and Tree share: leaves that answer, and a JSON form."""
 
     def predict(self, X):
-        """The answers for X (n, d), a frame or encoded: (n,) numbers or class labels; equations (4), (4a), (4b)."""
+        """The answers for X (n, d), a frame or encoded: (n,) numbers or class labels; equations (rules.4), (rules.5), (rules.6)."""
         codes = predict_codes(self, encode(X, self.columns))
         return codes if self.classes is None else class_array(self.classes)[codes]
 
@@ -1877,7 +1877,7 @@ class BaseRuleModel:
 # %% ../../nbs/rules/00_core.ipynb #class-ruleset
 @dataclass(frozen=True, repr=False)
 class RuleSet(BaseRuleModel):
-    """Rules that answer together: the first match of an ordered list, or the one of disjoint regions; (8), (10)."""
+    """Rules that answer together: the first match of an ordered list, or the one of disjoint regions; (rules.11), (rules.13)."""
 
     rules: tuple[Rule, ...]
     columns: Columns
@@ -1898,7 +1898,7 @@ class RuleSet(BaseRuleModel):
         lambda self: default_rule(self.rules), doc="The rule without conditions, or None."
     )
     fidelity = property(
-        lambda self: overall_fidelity(self.rules), doc="Agreement over all rows: equation (11)."
+        lambda self: overall_fidelity(self.rules), doc="Agreement over all rows: equation (rules.14)."
     )
     n_conditions = property(
         lambda self: count_conditions(self),
@@ -1928,7 +1928,7 @@ class RuleSet(BaseRuleModel):
 # %% ../../nbs/rules/00_core.ipynb #class-tree
 @dataclass(frozen=True, repr=False, eq=False)
 class Tree(BaseRuleModel):
-    """A tree of questions as arrays over its m nodes, the root first; equation (8).
+    """A tree of questions as arrays over its m nodes, the root first; equation (rules.11).
 
     splits[k], yes[k], no[k]: question and children of node k (None, -1, -1 at a leaf); leaves[k]:
     its answer or None.

@@ -17,7 +17,7 @@ import numpy as np
 # %% ../../nbs/search/00_boxes.ipynb #boxes-rows
 @dataclass(frozen=True, eq=False)
 class BinnedRows:
-    """What a search sees: rows as cell numbers, what each should be answered, and the prices (X3).
+    """What a search sees: rows as cell numbers, what each should be answered, and the prices (search.3).
 
     Cells of feature j run from 0 to `n_cells[j] - 1`; the number `n_cells[j]` stands for a missing
     value.
@@ -49,20 +49,20 @@ class BinnedRows:
 
     @cached_property
     def cost(self):
-        """(C, n) expected cost of answering a class (X2)."""
+        """(C, n) expected cost of answering a class (search.2)."""
         return self.weight * (1 - self.target.T)
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-list
 @dataclass(frozen=True, eq=False)
 class BoxList:
-    """An ordered list of K boxes and a default; the first box that holds a row answers it (X1)."""
+    """An ordered list of K boxes and a default; the first box that holds a row answers it (search.1)."""
 
     low: np.ndarray  # (K, d) first admitted cell
     high: np.ndarray  # (K, d) last admitted cell
     gap: np.ndarray  # (K, d) bool: is a missing value admitted
     covered: np.ndarray  # (K, n) bool: which rows lie in which box
     answers: tuple  # K + 1 numbers or classes, the default's last
-    value: float = np.inf  # the objective (X3)
+    value: float = np.inf  # the objective (search.3)
 
     def __len__(self):
         return len(self.low)
@@ -92,7 +92,7 @@ def full_box(rows):
 
 
 def count_bounds(rows, box):
-    """(d,) number of bounds of a box on each feature: 0, 1 or 2; being about missing values alone is one (X3)."""
+    """(d,) number of bounds of a box on each feature: 0, 1 or 2; being about missing values alone is one (search.3)."""
     low, high, gap = box
     bounds = (low > 0).astype(int) + (high < rows.n_cells - 1)
     bounds[low > high] = 1
@@ -100,7 +100,7 @@ def count_bounds(rows, box):
 
 
 def rows_in_box(rows, box, features):
-    """(n,) which rows the box admits, asking about these features only (X1)."""
+    """(n,) which rows the box admits, asking about these features only (search.1)."""
     low, high, gap = box
     covered = np.ones(rows.codes.shape[1], bool)
     for j in features:
@@ -111,14 +111,14 @@ def rows_in_box(rows, box, features):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-loss
 def constant_losses(rows, answer):
-    """(n,) loss of answering every row with one number, or with one class (X2)."""
+    """(n,) loss of answering every row with one number, or with one class (search.2)."""
     if rows.target.ndim == 2:
         return rows.cost[answer]
     return rows.weight * (rows.target - answer) ** 2
 
 
 def best_constant(rows, mask):
-    """The number or class with the smallest loss on the rows in `mask` (X2)."""
+    """The number or class with the smallest loss on the rows in `mask` (search.2)."""
     if rows.target.ndim == 2:
         return int(np.argmin(rows.cost @ mask))
     weight = rows.weight[mask]
@@ -126,7 +126,7 @@ def best_constant(rows, mask):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-objective
 def _list_losses(rows, boxes, first=0):
-    """(n,) loss of every row under the list without its first boxes (X1)."""
+    """(n,) loss of every row under the list without its first boxes (search.1)."""
     loss = constant_losses(rows, boxes.answers[-1])
     for k in range(first, len(boxes))[::-1]:
         loss = np.where(boxes.covered[k], constant_losses(rows, boxes.answers[k]), loss)
@@ -134,7 +134,7 @@ def _list_losses(rows, boxes, first=0):
 
 
 def objective(rows, boxes):
-    """Loss of the list plus the price of its bounds and of rows covered more than once (X3)."""
+    """Loss of the list plus the price of its bounds and of rows covered more than once (search.3)."""
     bounds = sum(
         count_bounds(rows, box).sum() for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)
     )
@@ -147,7 +147,7 @@ def objective(rows, boxes):
 
 
 def refit_answers(rows, boxes):
-    """The same boxes with the best answer for the rows that each of them answers, and the objective (X3)."""
+    """The same boxes with the best answer for the rows that each of them answers, and the objective (search.3)."""
     free = np.ones(len(rows.weight), bool)
     answers = list(boxes.answers)
     for k, covered in enumerate((*boxes.covered, free)):
@@ -160,7 +160,7 @@ def refit_answers(rows, boxes):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-gain
 def row_gains(rows, boxes, k):
-    """(n,) by how much the objective falls if box k takes a row in, the other boxes and all answers held (X4)."""
+    """(n,) by how much the objective falls if box k takes a row in, the other boxes and all answers held (search.4)."""
     before = boxes.covered[:k].any(axis=0)
     later = _list_losses(rows, boxes, k + 1)
     covered = before | boxes.covered[k + 1 :].any(axis=0)
@@ -169,7 +169,7 @@ def row_gains(rows, boxes, k):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-interval
 def _max_sum_intervals(known):
-    """Running sums (d, m + 1) of the cells, and the inner interval of each feature: sum, first and last cell (X5)."""
+    """Running sums (d, m + 1) of the cells, and the inner interval of each feature: sum, first and last cell (search.5)."""
     run = np.zeros((len(known), known.shape[1] + 1))
     np.cumsum(known, axis=1, out=run[:, 1:])
     lowest = np.minimum.accumulate(run[:, :-1], axis=1)
@@ -181,7 +181,7 @@ def _max_sum_intervals(known):
 
 
 def best_intervals(cells, n_cells, has_missing, price):
-    """Per feature the interval of cells with the largest sum less the price of its bounds (X5).
+    """Per feature the interval of cells with the largest sum less the price of its bounds (search.5).
 
     `cells` (d, width) holds the sums per cell, that of missing values at `n_cells`. Returns gain,
     low, high, gap, each (d,).
@@ -213,7 +213,7 @@ def best_intervals(cells, n_cells, has_missing, price):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-histogram
 def histogram(rows, features, covered, gain):
-    """(len(features), width) sum of the gains of the held rows in every cell of these features (X5)."""
+    """(len(features), width) sum of the gains of the held rows in every cell of these features (search.5)."""
     at = np.flatnonzero(covered)
     gain = gain[at]
     d, width = rows.shape
@@ -247,7 +247,7 @@ def _swaps(rows, used, free, others, gain, bounds, least):
 
 
 def best_step(rows, box, covered, gain):
-    """The best change of one interval of a box: add a feature, move one, or swap one where the box is full (X5)."""
+    """The best change of one interval of a box: add a feature, move one, or swap one where the box is full (search.5)."""
     bounds = count_bounds(rows, box)
     used = np.flatnonzero(bounds)
     free = np.flatnonzero(bounds == 0)
@@ -279,7 +279,7 @@ def _set_free(rows, box, j):
 
 
 def improve_box(rows, box, covered, gain, max_steps=12):
-    """A box improved one interval at a time until no change of one interval gains: `(box, covered)` (X5)."""
+    """A box improved one interval at a time until no change of one interval gains: `(box, covered)` (search.5)."""
     for _ in range(max_steps):
         _, j, interval, drop = best_step(rows, box, covered, gain)
         if j is None:
@@ -291,7 +291,7 @@ def improve_box(rows, box, covered, gain, max_steps=12):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-sweep
 def prune_boxes(rows, boxes):
-    """Without the boxes that answer less than `min_support`, or whose loss does not pay for their bounds (X3)."""
+    """Without the boxes that answer less than `min_support`, or whose loss does not pay for their bounds (search.3)."""
     k = 0
     while k < len(boxes):
         answered = rows.weight @ (boxes.covered[k] & ~boxes.covered[:k].any(axis=0))
@@ -313,7 +313,7 @@ def _improve_and_refit(rows, boxes, k, gain=None):
 
 
 def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
-    """Improve every box in turn until the objective settles; given up early while it is above the abandon_above (X3)."""
+    """Improve every box in turn until the objective settles; given up early while it is above the abandon_above (search.3)."""
     # vain: how many boxes were tried on this very list without success
     boxes = refit_answers(rows, boxes)
     n_failed = 0
@@ -334,7 +334,7 @@ def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-starts
 def only_default(rows):
-    """The list without boxes: one answer for all (X1)."""
+    """The list without boxes: one answer for all (search.1)."""
     d, n = rows.codes.shape
     none = np.zeros((0, d), int)
     answers = (best_constant(rows, np.ones(n, bool)),)
@@ -344,7 +344,7 @@ def only_default(rows):
 
 
 def insert_box(rows, boxes, k, box, answer):
-    """The list with one more box before position k (X1)."""
+    """The list with one more box before position k (search.1)."""
     covered = rows_in_box(rows, box, np.flatnonzero(count_bounds(rows, box)))
     sides = (
         np.insert(side, k, new, axis=0)
@@ -356,7 +356,7 @@ def insert_box(rows, boxes, k, box, answer):
 
 
 def drop_least_useful(rows, boxes):
-    """The list without the box that is missed least (X3)."""
+    """The list without the box that is missed least (search.3)."""
     order = np.arange(len(boxes))
     return min(
         (refit_answers(rows, boxes.take(order[order != k])) for k in order),
@@ -365,7 +365,7 @@ def drop_least_useful(rows, boxes):
 
 
 def list_from_boxes(rows, regions, max_rules):
-    """A list of at most `max_rules` answers from boxes, the smallest first, each within `max_conditions` (X3)."""
+    """A list of at most `max_rules` answers from boxes, the smallest first, each within `max_conditions` (search.3)."""
     boxes = only_default(rows)
     for box in regions:
         bounds = count_bounds(rows, box)
@@ -435,7 +435,7 @@ def _freed(rows, boxes, k, rng):
 
 
 def perturb_list(rows, boxes, rng, max_rules):
-    """A list like this one with one box added, grown anew, dropped, moved, or set free in one feature (X6)."""
+    """A list like this one with one box added, grown anew, dropped, moved, or set free in one feature (search.6)."""
     draw = rng.random()
     size = len(boxes)
     if size == 0 or draw < 0.45:
@@ -451,7 +451,7 @@ def perturb_list(rows, boxes, rng, max_rules):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-search
 def anneal(rows, boxes, rng, max_rules, n_perturbations=120, temperature=0.02, callback=None):
-    """Shake, sweep, and keep what is better, or at first a little worse: the best list met (X6)."""
+    """Shake, sweep, and keep what is better, or at first a little worse: the best list met (search.6)."""
     best = boxes
     for turn in range(n_perturbations):
         slack = temperature * (1 - turn / n_perturbations)
@@ -467,7 +467,7 @@ def anneal(rows, boxes, rng, max_rules, n_perturbations=120, temperature=0.02, c
 
 
 def search_box_lists(rows, starts, rng, max_rules, n_chains=4, n_perturbations=120, callback=None):
-    """The best list of at most `max_rules` answers, from the best `n_chains` starts after a sweep of each (X6)."""
+    """The best list of at most `max_rules` answers, from the best `n_chains` starts after a sweep of each (search.6)."""
     if max_rules < 2 or not len(rows.n_cells):
         return only_default(rows)
     swept = sorted(

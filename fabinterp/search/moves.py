@@ -32,7 +32,7 @@ def _take_rows(table, rows):
 # %% ../../nbs/search/01_moves.ipynb #moves-gaussian
 @dataclass(frozen=True, eq=False)
 class GaussianLeaves:
-    """Linear Gaussian experts that share one variance, for sets of rows (V3)."""
+    """Linear Gaussian experts that share one variance, for sets of rows (search.9)."""
 
     A: np.ndarray  # (n, p + 1) ones, standardised features, y
     w: np.ndarray  # (n,)
@@ -52,7 +52,7 @@ class GaussianLeaves:
         return bool((self.w == 1).all())
 
     def fit(self, rows, price, start=()):
-        """Coefficients (p, 1), log-likelihood and number of parameters of the best sparse equation (V3)."""
+        """Coefficients (p, 1), log-likelihood and number of parameters of the best sparse equation (search.9)."""
         moments = self.moments(rows)
         return self.said(moments, foba(*self.quadratic(moments), price, start=start).coef)
 
@@ -63,7 +63,7 @@ class GaussianLeaves:
         return [self.said(*pair) for pair in zip(moments, coefs, strict=True)]
 
     def quadratic(self, moments):
-        """Gram matrices and right-hand sides of the log-likelihood, in nats (V3)."""
+        """Gram matrices and right-hand sides of the log-likelihood, in nats (search.9)."""
         return moments[..., :-1, :-1] / self.var, moments[..., :-1, -1] / self.var
 
     def said(self, moments, coef):
@@ -84,14 +84,14 @@ class GaussianLeaves:
         return -0.5 * (np.log(2 * np.pi * self.var) + self.residual(coef, rows) ** 2 / self.var)
 
     def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood around an equation (V7)."""
+        """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood around an equation (search.13)."""
         rate = self.w[rows] / self.var
         return _take_rows(self.A, rows)[:, :-1], rate, (rate * self.residual(coef, rows))[:, None]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-logistic
 @dataclass(frozen=True, eq=False)
 class LogisticLeaves:
-    """Linear logistic experts for two classes, for sets of rows (V4)."""
+    """Linear logistic experts for two classes, for sets of rows (search.10)."""
 
     A: np.ndarray  # (n, p) ones, standardised features
     y: np.ndarray  # (n,) 0 or 1
@@ -100,7 +100,7 @@ class LogisticLeaves:
     exact = False
 
     def fit(self, rows, price):
-        """Coefficients (p, 1) of the log-odds, log-likelihood and number of parameters (V4)."""
+        """Coefficients (p, 1) of the log-odds, log-likelihood and number of parameters (search.10)."""
         found = foba_logistic(_take_rows(self.A, rows), self.y[rows], self.w[rows], price)
         size = len(found.support)
         return found.coef[:, None], found.gain + price * size, size + 1
@@ -110,7 +110,7 @@ class LogisticLeaves:
         return log_expit((2 * self.y[rows] - 1) * (_take_rows(self.A, rows) @ coef[:, 0]))
 
     def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood around the equation (V7)."""
+        """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood around the equation (search.13)."""
         A = _take_rows(self.A, rows)
         w = self.w[rows]
         prob = expit(A @ coef[:, 0])
@@ -119,7 +119,7 @@ class LogisticLeaves:
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxLeaves:
-    """Linear softmax experts for C classes, for sets of rows (V4)."""
+    """Linear softmax experts for C classes, for sets of rows (search.10)."""
 
     A: np.ndarray  # (n, p) ones, standardised features
     Y: np.ndarray  # (n, C) one-hot
@@ -132,7 +132,7 @@ class SoftmaxLeaves:
         return self.Y.shape[1] - 1
 
     def fit(self, rows, price):
-        """Coefficients (p, C), log-likelihood and number of parameters (V4)."""
+        """Coefficients (p, C), log-likelihood and number of parameters (search.10)."""
         found = foba_softmax(
             _take_rows(self.A, rows), _take_rows(self.Y, rows), self.w[rows], price
         )
@@ -144,7 +144,7 @@ class SoftmaxLeaves:
         return (log_softmax(_take_rows(self.A, rows) @ coef, axis=1) * self.Y[rows]).sum(axis=1)
 
     def slopes(self, coef, rows):
-        """Design (m, p), Böhning's bound of the curvature (m,) and slopes (m, C) around the equations (V7)."""
+        """Design (m, p), Böhning's bound of the curvature (m,) and slopes (m, C) around the equations (search.13)."""
         A = _take_rows(self.A, rows)
         w = self.w[rows]
         return A, 0.5 * w, w[:, None] * (self.Y[rows] - softmax(A @ coef, axis=1))
@@ -152,7 +152,7 @@ class SoftmaxLeaves:
 # %% ../../nbs/search/01_moves.ipynb #moves-trees
 @dataclass(frozen=True, eq=False)
 class LeafNode:
-    """A leaf: the rows it holds, its equation, and what it adds to FIC (V1)."""
+    """A leaf: the rows it holds, its equation, and what it adds to FIC (search.7)."""
 
     rows: np.ndarray  # (m,) positions, ascending
     coef: np.ndarray
@@ -172,7 +172,7 @@ class LeafNode:
 
 @dataclass(frozen=True, eq=False)
 class InternalNode:
-    """A question with a tree on either side, and what they add to FIC together (V1)."""
+    """A question with a tree on either side, and what they add to FIC together (search.7)."""
 
     rows: np.ndarray
     cut: Cut
@@ -205,7 +205,7 @@ def _row_set_key(rows):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-prices
 class _LeafPenalties:
-    """What leaves cost on a `SearchProblem` (V2)."""
+    """What leaves cost on a `SearchProblem` (search.8)."""
 
     @cached_property
     def plain(self):
@@ -217,16 +217,16 @@ class _LeafPenalties:
         return float(len(rows) if self.plain else self.w[rows].sum())
 
     def rate(self, rows):
-        """What one parameter costs for these rows (V2)."""
+        """What one parameter costs for these rows (search.8)."""
         return 0.5 * self.penalty * np.log1p(self.mass(rows))
 
     @property
     def choice(self):
-        """What each parameter of a column costs more, for the column was chosen (V2)."""
+        """What each parameter of a column costs more, for the column was chosen (search.8)."""
         return self.penalty * self.log_columns / self.experts.n_free
 
     def penalised_fit(self, rows, coef, log_lik, dims):
-        """Coefficients, dims and value of a leaf: the log-likelihood less parameters and choices (V2)."""
+        """Coefficients, dims and value of a leaf: the log-likelihood less parameters and choices (search.8)."""
         return (
             coef,
             dims,
@@ -238,7 +238,7 @@ class _AxisCandidates:
     """What a `SearchProblem` knows about its questions, cells of a feature."""
 
     def split_penalty(self, rows, cut):
-        """What a question costs: threshold and branch, and having been chosen (V2)."""
+        """What a question costs: threshold and branch, and having been chosen (search.8)."""
         return 2 * self.rate(rows) + self.penalty * self.log_cuts
 
     def tuned(self, node):
@@ -250,7 +250,7 @@ class _AxisCandidates:
         return _score_axis_candidates(self, leaf)
 
     def part(self, rows, diff, features=None):
-        """The question that parts rows best by diff (m,), log-likelihood of yes less no, and its swap (V11) or None."""
+        """The question that parts rows best by diff (m,), log-likelihood of yes less no, and its swap (search.17) or None."""
         features = self.features if features is None else features
         found = best_cut(
             _take_rows(self.codes, rows),
@@ -311,13 +311,13 @@ class SearchProblem(_LeafPenalties, _AxisCandidates):
             self.leaf_cache[key] = self.penalised_fit(rows, *fit)
 
     def fitted(self, rows, **start):
-        """Coefficients, dims and value of the rows' own equation (V2)."""
+        """Coefficients, dims and value of the rows' own equation (search.8)."""
         return self.penalised_fit(
             rows, *self.experts.fit(rows, self.rate(rows) + self.choice, **start)
         )
 
     def node(self, rows, cut, yes, no):
-        """A question over two trees, less what the question costs (V2)."""
+        """A question over two trees, less what the question costs (search.8)."""
         return InternalNode(
             rows, cut, yes, no, yes.value + no.value - self.split_penalty(rows, cut)
         )
@@ -337,7 +337,7 @@ MAX_VARIANCE_DRIFT = 0.02  # share by which the pooled variance may be off befor
 
 
 def pooled_variance(problem, tree):
-    """The variance that the leaves of a tree leave, the one that makes y most likely (V5)."""
+    """The variance that the leaves of a tree leave, the one that makes y most likely (search.11)."""
     experts = problem.experts
     square = sum(
         float(problem.w[leaf.rows] @ experts.residual(leaf.coef, leaf.rows) ** 2)
@@ -347,7 +347,7 @@ def pooled_variance(problem, tree):
 
 
 def update_variance(problem, tree, drift=MAX_VARIANCE_DRIFT):
-    """Ground and tree at the variance that the leaves leave, where it is another one; FIC is never worse (V5)."""
+    """Ground and tree at the variance that the leaves leave, where it is another one; FIC is never worse (search.11)."""
     var = pooled_variance(problem, tree) if problem.experts.exact else None
     if var is None or abs(var - problem.experts.var) <= drift * problem.experts.var:
         return problem, tree
@@ -372,7 +372,7 @@ N_QUANTILE_CUTS = 31  # questions a feature that a first look sees
 
 
 def candidate_cuts(problem, rows):
-    """Questions at the quantiles of each feature within the rows, a list of `Cut` (V6)."""
+    """Questions at the quantiles of each feature within the rows, a list of `Cut` (search.12)."""
     codes = _take_rows(problem.codes, rows)
     w = problem.w[rows]
     return [cut for j in problem.features for cut in _candidates_of(problem, j, codes[:, j], w)]
@@ -405,7 +405,7 @@ def _candidates_of(problem, j, code, w):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
 def _half_gains(sums, n_columns, n_slopes):
-    """(Q,) ½ gᵀH⁻¹g for each row of sums: the upper triangle of H, then the slopes g, one after the other (V8)."""
+    """(Q,) ½ gᵀH⁻¹g for each row of sums: the upper triangle of H, then the slopes g, one after the other (search.14)."""
     upper = np.triu_indices(n_columns)
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
@@ -422,7 +422,7 @@ N_COLUMNS = 10  # columns of the equations that it compares them by
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """(Q,) what each question would gain if both sides took one Newton step from the leaf's equation (V8)."""
+    """(Q,) what each question would gain if both sides took one Newton step from the leaf's equation (search.14)."""
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // N_SCREEN]
     X, curvature, slopes = problem.experts.slopes(leaf.coef, rows)
     columns = _columns(X, curvature, slopes, leaf.coef)
@@ -453,14 +453,14 @@ def _cut_indicators(cuts, codes):
 
 
 def _columns(X, curvature, slopes, coef):
-    """The columns by which questions are compared: ones, and the N_COLUMNS that FoBa likes best (V8)."""
+    """The columns by which questions are compared: ones, and the N_COLUMNS that FoBa likes best (search.14)."""
     gram = X.T @ (X * curvature[:, None])
     found = foba(gram, X.T @ slopes + gram @ coef, 0.1, max_size=N_COLUMNS)
     return [0, *found.support]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trial
 def approximate_leaf_value(problem, rows, near):
-    """What the rows are worth as a leaf: exactly, or by one Newton step from the equation `near` (V9)."""
+    """What the rows are worth as a leaf: exactly, or by one Newton step from the equation `near` (search.15)."""
     experts = problem.experts
     if experts.exact:
         return problem.leaf(rows).value
@@ -513,7 +513,7 @@ def _score_axis_candidates(problem, leaf):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
 def grow_greedily(problem, rows, depth):
-    """The tree that asks the best first question of each leaf, `depth` deep, less what does not pay (V10)."""
+    """The tree that asks the best first question of each leaf, `depth` deep, less what does not pay (search.16)."""
     leaf = problem.leaf(rows)
     options = best_candidates(problem, leaf) if depth else []
     if not options:
@@ -529,7 +529,7 @@ def best_tree(*trees):
 
 
 def limit_depth(problem, tree, depth):
-    """The best of the trees that are cut back to `depth` (V10)."""
+    """The best of the trees that are cut back to `depth` (search.16)."""
     if tree.depth <= depth:
         return tree
     leaf = problem.leaf(tree.rows)
@@ -552,7 +552,7 @@ def rows_at_nodes(problem, tree, rows):
 
 
 def refit_on_rows(problem, tree, rows):
-    """The questions of a tree put to other rows, equations fitted anew; questions that do not pay are dropped (V10)."""
+    """The questions of a tree put to other rows, equations fitted anew; questions that do not pay are dropped (search.16)."""
     problem.learn(rows_at_nodes(problem, tree, rows))
     return _refit_on_rows(problem, tree, rows)
 
@@ -591,7 +591,7 @@ def row_log_lik(problem, tree, rows):
 
 
 def resplit(problem, node, features=None):
-    """The fork with the question that its two sides, as they are, would choose; None if it is the same (V11)."""
+    """The fork with the question that its two sides, as they are, would choose; None if it is the same (search.17)."""
     rows = node.rows
     yes, no = (row_log_lik(problem, side, rows) for side in (node.yes, node.no))
     found = problem.part(
@@ -610,7 +610,7 @@ def resplit(problem, node, features=None):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-hoist
 def promote(problem, node, cut):
-    """A question asked first, the old tree copied under both of its sides; None if one is too light (V12)."""
+    """A question asked first, the old tree copied under both of its sides; None if one is too light (search.18)."""
     sides = problem.sides(node.rows, cut)
     if sides is None:
         return None
@@ -631,7 +631,7 @@ def neighbouring_trees(problem, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-improve
 def improve_tree(problem, tree, depth):
-    """The tree that moves lead to, none of which betters it further; at most `depth` deep (V13)."""
+    """The tree that moves lead to, none of which betters it further; at most `depth` deep (search.19)."""
     key = id(tree), depth
     if key not in problem.optimum_cache:
         found = (
@@ -674,7 +674,7 @@ def _hill_climb(problem, node, depth):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trim
 def prune_to_size(problem, tree):
-    """The tree without the forks that are missed least, until it has no more leaves than it may (V13a)."""
+    """The tree without the forks that are missed least, until it has no more leaves than it may (search.20)."""
     while tree.n_leaves > problem.max_leaves:
         node = min(
             tree.internal_nodes(), key=lambda node: node.value - problem.leaf(node.rows).value
@@ -695,7 +695,7 @@ def _collapse_node(problem, tree, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-shake
 def perturb_tree(problem, tree, depth, rng):
-    """The tree with one random part regrown from a random good question and improved, if that betters it (V14)."""
+    """The tree with one random part regrown from a random good question and improved, if that betters it (search.21)."""
     if isinstance(tree, InternalNode) and rng.random() > 0.8 / tree.n_leaves:
         down = rng.random() < tree.yes.n_leaves / tree.n_leaves
         part = tree.yes if down else tree.no
@@ -723,7 +723,7 @@ def _perturbed_tree(problem, tree, depth, rng):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-steps
 def search_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after every round and every shake; FIC is `tree.value` and never falls (V15)."""
+    """Yield `(problem, tree)` after every round and every shake; FIC is `tree.value` and never falls (search.22)."""
     rows = np.arange(len(problem.w), dtype=np.int32)
     tree = problem.leaf(rows)
     for _ in range(5):  # the variance of one equation
@@ -762,7 +762,7 @@ def search_steps(problem, n_perturbations, rng):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-sharpen
 def refine_thresholds(problem, tree):
-    """The tree with every threshold moved to where its two sides would put it, if that is better (V11).
+    """The tree with every threshold moved to where its two sides would put it, if that is better (search.17).
 
     For a ground of finer cells than those of the search: each question keeps its feature. The
     tree's cuts must be told in the cells of this ground.

@@ -19,7 +19,7 @@ from .moves import SearchProblem, LeafNode, refit_on_rows, best_tree, resplit
 
 # %% ../../nbs/search/02_planes.ipynb #planes-shift
 def best_shift(score, slope, diff):
-    """The t that maximises Σ diff over the rows where score + t·slope > 0, and that sum (N2).
+    """The t that maximises Σ diff over the rows where score + t·slope > 0, and that sum (search.24).
 
     score, slope, diff: (n,). Of all best t the middle of their widest interval; None where no
     answer hangs on t.
@@ -45,7 +45,7 @@ _TURNS = 4  # rounds of exact line searches, one for each coefficient
 
 
 def line_search_plane(U, diff, gate):
-    """The gate after exact line searches, bias and coefficients in turn, and the sum of diff over its yes rows (N3)."""
+    """The gate after exact line searches, bias and coefficients in turn, and the sum of diff over its yes rows (search.25)."""
     rows = np.column_stack([np.ones(len(U)), U[:, list(gate.features)]])
     coef = np.array([gate.bias, *gate.coef])
     coef /= np.abs(coef[1:]).max()
@@ -70,7 +70,7 @@ def line_search_plane(U, diff, gate):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-best
 def candidate_planes(U, diff, max_features):
-    """Hard gates of one to `max_features` features that part rows by diff (n,), each with its sum (N1)."""
+    """Hard gates of one to `max_features` features that part rows by diff (n,), each with its sum (search.23)."""
     weight = np.abs(diff)
     if not weight.any():
         return []
@@ -100,7 +100,7 @@ class LeafSubsample:
         return self.experts.score_derivatives(self.X @ coef + self.offset, self.rows)
 
     def step(self, coef, share):
-        """Coefficients after one Newton step for rows that count with their shares (m,) (N4)."""
+        """Coefficients after one Newton step for rows that count with their shares (m,) (search.26)."""
         curvature, slopes = self.score_derivatives(coef)
         H = (self.X * (share * curvature)[:, None]).T @ self.X
         H.flat[:: len(H) + 1] += self.ridge
@@ -143,7 +143,7 @@ N_SEED_CUTS = 2  # questions, of different features, from which planes are drawn
 
 
 def cut_gains(view, x, cuts):
-    """(Q,) what each question x > cut would gain if both sides took one Newton step from the leaf's equation (N5).
+    """(Q,) what each question x > cut would gain if both sides took one Newton step from the leaf's equation (search.27).
 
     x (m,): a feature of the rows that `view` holds; cuts (Q,) ascending.
     """
@@ -167,7 +167,7 @@ MAX_ROW_NATS = 10.0
 
 
 def expert_log_ratio(view, U, yes, price, max_features):
-    """(m,) by how many nats a row is likelier under the first of two experts that EM parts softly (N6).
+    """(m,) by how many nats a row is likelier under the first of two experts that EM parts softly (search.28).
 
     U (m, d): features of the rows within [−1, 1]; yes (m,) bool: a first question's answers. price:
     nats a feature.
@@ -185,7 +185,7 @@ def expert_log_ratio(view, U, yes, price, max_features):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-look
 class _PlaneCandidates:
-    """How an `ObliqueSearchProblem` finds planes for a leaf (N5), (N6)."""
+    """How an `ObliqueSearchProblem` finds planes for a leaf (search.27), (search.28)."""
 
     def named(self, gate):
         """The gate in the columns of `bin_codes`, where it was drawn among `features` alone."""
@@ -200,7 +200,7 @@ class _PlaneCandidates:
         return [self.named(gate) for _, gate in sorted(found, key=lambda pair: -pair[0])]
 
     def score_candidates(self, leaf):
-        """The planes that are worth trying in a leaf, each with what its two sides are worth exactly (N5), (N6)."""
+        """The planes that are worth trying in a leaf, each with what its two sides are worth exactly (search.27), (search.28)."""
         view = subsample_leaf(self.experts, leaf)
         tried = {}
         U = self.codes[view.rows][:, list(self.features)]
@@ -224,7 +224,7 @@ class _PlaneCandidates:
         ]
 
     def seed_cuts(self, view, U, scale):
-        """The (feature, cut) pairs that promise most, one a feature, from quantiles of the rows looked at (N5)."""
+        """The (feature, cut) pairs that promise most, one a feature, from quantiles of the rows looked at (search.27)."""
         least = self.min_side_weight / scale
         found = []
         for j, x in enumerate(U.T):
@@ -245,7 +245,7 @@ class _PlaneCandidates:
 # %% ../../nbs/search/02_planes.ipynb #planes-ground
 @dataclass(eq=False)
 class ObliqueSearchProblem(_PlaneCandidates, SearchProblem):
-    """A `moves.Ground` whose questions are planes, `gates.LogisticGate`s that do not doubt (N1).
+    """A `moves.Ground` whose questions are planes, `gates.LogisticGate`s that do not doubt (search.23).
 
     `bin_codes` (n, d) holds features scaled to about [−1, 1], `log_cuts` the log of how many may be
     asked about.
@@ -257,12 +257,12 @@ class ObliqueSearchProblem(_PlaneCandidates, SearchProblem):
     lazy_promotion: bool = True
 
     def split_penalty(self, rows, cut):
-        """What a plane costs: its coefficients and branch, and the choice of its features (N7)."""
+        """What a plane costs: its coefficients and branch, and the choice of its features (search.29)."""
         k = len(cut.features)
         return self.penalty * (0.5 * np.log1p(self.mass(rows)) * (k + 1) + k * self.log_cuts)
 
     def part(self, rows, diff, features=None):
-        """The plane that parts rows best by diff (m,), the weighted log-likelihood of yes less no; or None (N1)."""
+        """The plane that parts rows best by diff (m,), the weighted log-likelihood of yes less no; or None (search.23)."""
         U = self.codes[rows][:, list(self.features)]
         far = MAX_ROW_NATS * self.w[rows]
         found = self.ranked_planes(
@@ -272,7 +272,7 @@ class ObliqueSearchProblem(_PlaneCandidates, SearchProblem):
         return (fit[0], False) if fit else None
 
     def tuned(self, node):
-        """A tree fresh from `promote`: what a side need not ask twice goes, then the plane is turned to fit (N8)."""
+        """A tree fresh from `promote`: what a side need not ask twice goes, then the plane is turned to fit (search.30)."""
         sides = [
             side
             if isinstance(side, LeafNode)

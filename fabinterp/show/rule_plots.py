@@ -64,7 +64,7 @@ def drawable(e, columns):
 
 
 def column_features(ruleset, max_features=inf):
-    """The numbers of the features that get a column: those most rules ask about, in order of appearance; eq. (1)."""
+    """The numbers of the features that get a column: those most rules ask about, in order of appearance; eq. (show.1)."""
     counts = {}
     for rule in ruleset.rules:
         for e in extents(rule.conditions, ruleset.columns) or ():
@@ -76,7 +76,7 @@ def column_features(ruleset, max_features=inf):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-scale
 def feature_limits(ruleset, feature, Z=None):
-    """The ends (low, high) of a feature's scale, from encoded rows Z (n, d) and the thresholds; equation (2)."""
+    """The ends (low, high) of a feature's scale, from encoded rows Z (n, d) and the thresholds; equation (show.2)."""
     labels = ruleset.columns.categories[feature]
     if labels is not None:
         return -0.5, max(len(labels), 1) - 0.5
@@ -292,7 +292,7 @@ def shows_missing(ruleset, features):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-cell
 def bars_of(e, columns, ends):
-    """The admitted parts of a column's scale as pairs (from, to) between 0 and 1: equation (2)."""
+    """The admitted parts of a column's scale as pairs (from, to) between 0 and 1: equation (show.2)."""
     low, high = ends
     if e.empty:
         return []
@@ -430,12 +430,12 @@ def draw_row(ax, r, ruleset, layout, ends, colour):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-rules
 def plot_rules(rules, X=None, ax=None, *, width=6.4):
-    """Draw rules as a table: one row per rule, in order; per feature a bar for the values it admits, equation (1).
+    """Draw rules as a table: one row per rule, in order; per feature a bar for the values it admits, equation (show.1).
 
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
-    X : the training table (n, d), for the ends of the scales (2); without it they follow from the
+    X : the training table (n, d), for the ends of the scales (show.2); without it they follow from the
     thresholds.
     ax : matplotlib axes to draw in, `layout_rules(rules, display_width).height` inches high; None makes a
     figure.
@@ -480,7 +480,7 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-edges
 def cell_edges(ruleset, feature, ends, steps=400):
-    """The edges of the cells along one feature, ascending: the thresholds and the ends; equation (4)."""
+    """The edges of the cells along one feature, ascending: the thresholds and the ends; equation (show.4)."""
     low, high = ends
     if ruleset.columns.categories[feature] is not None:
         return np.arange(low, high + 0.75)
@@ -507,7 +507,7 @@ def cell_centres(ruleset, features, across, up, rest):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-told
 def predict_or_nan(ruleset, Z):
-    """What encoded rows Z (n, d) are told: class numbers or numbers (n,), nan where no rule matches; equation (3)."""
+    """What encoded rows Z (n, d) are told: class numbers or numbers (n,), nan where no rule matches; equation (show.3)."""
     answer = np.full(len(Z), np.nan)
     rows = ruleset.apply(Z) >= 0
     if rows.any():
@@ -532,7 +532,7 @@ def median_row(Z, columns):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plane
 def plane_loss(ruleset, Z, pair, answers):
-    """How far the colours under the rows of Z are from their answers (n,) in the plane of a pair; equation (5)."""
+    """How far the colours under the rows of Z are from their answers (n,) in the plane of a pair; equation (show.5)."""
     flat = np.tile(median_row(Z, ruleset.columns), (len(Z), 1))
     flat[:, pair] = Z[:, pair]
     found = predict_or_nan(ruleset, flat)
@@ -544,7 +544,7 @@ def plane_loss(ruleset, Z, pair, answers):
 
 
 def best_plane(ruleset, Z, n_rows=1000, n_features=12):
-    """The pair of features whose plane is truest to the rows, among those most rules ask about; equation (5)."""
+    """The pair of features whose plane is truest to the rows, among those most rules ask about; equation (show.5)."""
     d = len(ruleset.columns.names)
     used = sorted({f for leaf in ruleset.leaves for f in leaf.used})
     straight = sorted({f for leaf in ruleset.leaves for f in leaf.features})
@@ -560,7 +560,7 @@ def best_plane(ruleset, Z, n_rows=1000, n_features=12):
 
 
 def select_plane(ruleset, Z, features=None):
-    """The numbers of two features: those named or numbered, else those of the truest plane (5)."""
+    """The numbers of two features: those named or numbered, else those of the truest plane (show.5)."""
     names = ruleset.columns.names
     if len(names) < 2:
         raise ValueError(f"X must have two columns or more, got {len(names)}")
@@ -662,7 +662,7 @@ def draw_legend(ax, ruleset, span):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-draw-regions
 def draw_regions(ax, ruleset, features, across, up, rest, span):
-    """Cells coloured by who answers (3), outlines of all regions, numbers of the rules."""
+    """Cells coloured by who answers (show.3), outlines of all regions, numbers of the rules."""
     from matplotlib.collections import LineCollection
 
     Z = cell_centres(ruleset, features, across, up, rest)
@@ -719,7 +719,7 @@ def draw_thresholds(ax, cuts, features, ruleset):
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-regions
 def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
-    """Draw two features: the rows, the rules' regions coloured by the first rule that matches (3), their outlines.
+    """Draw two features: the rows, the rules' regions coloured by the first rule that matches (show.3), their outlines.
 
     Parameters
     ----------
@@ -727,7 +727,7 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
     X : table (n, d), a frame or encoded; the features not shown are fixed at their median (most
     frequent label).
     y : labels or numbers (n,) that colour the rows.
-    features : two columns by name or number; None: those whose plane is truest to the rows (5).
+    features : two columns by name or number; None: those whose plane is truest to the rows (show.5).
     cuts : thresholds of an ensemble, one array for each of the two features or for every column;
     thin lines.
     ax : matplotlib axes; None makes a figure.
@@ -769,7 +769,7 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
 # %% ../../nbs/show/00_rule_plots.ipynb #show-term
 @dataclass(frozen=True)
 class Term:
-    """What one feature adds to an equation, over its own range: equation (6)."""
+    """What one feature adds to an equation, over its own range: equation (show.6)."""
 
     feature: int
     ends: tuple[float, float]  # of its range, in its units; of codes if it holds labels
@@ -818,7 +818,7 @@ def term_of(ruleset, feature, slope, curve, rows):
 
 
 def equation_terms(ruleset, r, k=0, Z=None):
-    """The constant and the terms of rule number r (from 0), sum number k, the largest term first: equation (6)."""
+    """The constant and the terms of rule number r (from 0), sum number k, the largest term first: equation (show.6)."""
     leaf = ruleset.rules[r].leaf
     d = len(ruleset.columns.names)
     rows = np.empty((0, d)) if Z is None else Z[ruleset.apply(Z) == r]
@@ -844,7 +844,7 @@ def places_of(terms, steps=240):
 
 
 def stacks(values):
-    """The stacks S⁺ and S⁻, each (T + 1, m) from zero on, of the values (T, m) of T terms: equation (7)."""
+    """The stacks S⁺ and S⁻, each (T + 1, m) from zero on, of the values (T, m) of T terms: equation (show.7)."""
     ground = np.zeros((1, values.shape[1]))
     return tuple(
         np.vstack([ground, np.cumsum(side(values, 0.0), axis=0)])
@@ -1126,7 +1126,7 @@ def plot_terms(
     max_terms=8,
     width=None,
 ):
-    """Draw what each feature adds to the equation of a rule: stacked areas (7), lines, or each term by itself (6).
+    """Draw what each feature adds to the equation of a rule: stacked areas (show.7), lines, or each term by itself (show.6).
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def tidy_layout(children, sizes, gap=0.1):
     """Places (m,) across, so that no two of one level overlap and each node stands over the middle of its children.
 
     `children`: per node those below it; the root is the first, every other node comes after its
-    parent. `sizes`: how much room across each node needs. Equation (S1).
+    parent. `sizes`: how much room across each node needs. Equation (show.8).
     """
     offset = np.zeros(len(sizes))
     outlines = {}
@@ -510,7 +510,7 @@ _GAP = 0.1  # inches between neighbours, and between the picture and the edge of
 
 
 def layered_layout(boxes, children, sides, layout):
-    """The `TreeLayout` of boxes, growing "down" or to the "right": equations (S1), (S2)."""
+    """The `TreeLayout` of boxes, growing "down" or to the "right": equations (show.8), (show.9)."""
     down = layout == "down"
     wide = np.array([b.width for b in boxes])
     high = np.array([b.height for b in boxes])
@@ -559,7 +559,7 @@ def layered_layout(boxes, children, sides, layout):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-outline
 def outline_layout(boxes, children, sides):
-    """The `TreeLayout` of boxes one below the other, each level a step further to the right: equation (S3)."""
+    """The `TreeLayout` of boxes one below the other, each level a step further to the right: equation (show.10)."""
     word = [text_width(side, 7) for side in sides]
     step = max(word) + 0.2
     left = [_GAP] * len(boxes)
@@ -1459,7 +1459,7 @@ class TreeSample:
 
 
 def summarize_trees(trees):
-    """The `TreeSample` of trees that share their columns: equation (S6)."""
+    """The `TreeSample` of trees that share their columns: equation (show.13)."""
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
         raise ValueError("trees must be of the same columns")
@@ -1506,7 +1506,7 @@ def trees_in(model):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
 def threshold_density(cuts, low, high, steps=120):
-    """Where cuts (m,) lie on a scale: places (steps,) between 0 and 1, and heights (steps,) of at most 1; (S7)."""
+    """Where cuts (m,) lie on a scale: places (steps,) between 0 and 1, and heights (steps,) of at most 1; (show.14)."""
     u = np.linspace(0, 1, steps)
     at = (cuts - low) / (high - low)
     spread = np.subtract(*np.quantile(at, (0.75, 0.25))) / 1.34
