@@ -1026,7 +1026,8 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
     X, y : table (n, d) and its answers (n,), which colour the rows.
     row : where to begin.
     to, by, fixed : which change is looked for: see `nearest_change`.
-    max_features : how many features get a control, those of most rules; the others stay as in the row.
+    max_features : how many features get a control, those of most rules; the others stay as in the
+    row.
     frames : rows to store as still pictures, for readers without a kernel.
 
     Returns

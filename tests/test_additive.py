@@ -26,15 +26,15 @@ from fabinterp.fab.additive import (
     tune_gaussian_smoothness,
     tune_softmax_smoothness,
 )
-from fabinterp.rows.bins import bin_codes as cells_of
-from fabinterp.rows.bins import merge_identical, table_thresholds
-from fabinterp.rows.blocks import in_memory
-from fabinterp.fab.experts import linear_gaussian, linear_softmax
 from fabinterp.fab.engine import fab, fic
+from fabinterp.fab.experts import linear_gaussian, linear_softmax
 from fabinterp.fab.foba import RIDGE
 from fabinterp.fab.gates import full_tree_paths
 from fabinterp.fab.hme import MixtureInputs, start_from_resp
 from fabinterp.fab.spline import fit_basis
+from fabinterp.rows.bins import bin_codes as cells_of
+from fabinterp.rows.bins import merge_identical, table_thresholds
+from fabinterp.rows.blocks import in_memory
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)

@@ -23,11 +23,11 @@ from threadpoolctl import threadpool_info
 
 from fabinterp.bench import runner as bench
 from fabinterp.bench.runner import (
+    BenchmarkTable,
     Cell,
     Column,
     Grid,
     UnavailableError,
-    BenchmarkTable,
     mean_and_deviation,
     parse_figure,
     read_lines,

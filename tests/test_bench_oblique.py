@@ -10,13 +10,14 @@ from shared.needs import need, need_data
 from sklearn.base import clone
 
 from fabinterp.bench import wang as bench_oblique
+from fabinterp.bench.datasets import OBLIQUE_TRUTH, Dataset
 from fabinterp.bench.runner import (
     UnavailableError,
+    key_text,
     parse_figure,
     read_lines,
     render,
     run_table,
-    key_text,
 )
 from fabinterp.bench.wang import (
     BINARY,
@@ -29,17 +30,16 @@ from fabinterp.bench.wang import (
     TABLE_4,
     TABLES,
     PyGAMClassifier,
-    nested_features,
-    make_ebm,
     fold_row,
     gate_errors,
-    measure_additive_methods,
-    stratified_fold,
+    make_ebm,
     make_pygam,
+    measure_additive_methods,
+    nested_features,
     settings_of,
     size_of_additive,
+    stratified_fold,
 )
-from fabinterp.bench.datasets import OBLIQUE_TRUTH, Dataset
 from fabinterp.rules.core import Columns, Leaf, Split, Tree
 
 STORED = Path(__file__).parents[1] / "nbs" / "results"

@@ -12,14 +12,6 @@ from hypothesis import strategies as st
 from shared.needs import need, need_data
 
 from fabinterp.bench import eto as bench_pieces
-from fabinterp.bench.runner import (
-    UnavailableError,
-    parse_figure,
-    read_lines,
-    render,
-    run_table,
-    key_text,
-)
 from fabinterp.bench.eto import (
     CLASSIFIERS,
     LOADS,
@@ -33,12 +25,20 @@ from fabinterp.bench.eto import (
     calibration_error,
     demand,
     demand_parts,
+    equation_sizes,
     measure_linear_methods,
     round_figures,
     same_folds,
     settings_of,
-    equation_sizes,
     sizes_of,
+)
+from fabinterp.bench.runner import (
+    UnavailableError,
+    key_text,
+    parse_figure,
+    read_lines,
+    render,
+    run_table,
 )
 
 STORED = Path(__file__).parents[1] / "nbs" / "results"

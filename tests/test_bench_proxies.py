@@ -12,12 +12,12 @@ from fabinterp.bench import afrabandpey as room
 from fabinterp.bench.runner import (
     UnavailableError,
     is_worse,
+    key_text,
     latest,
-    to_strict_json,
     read_lines,
     render,
     run_table,
-    key_text,
+    to_strict_json,
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.bench import hara as rooms
-from fabinterp.bench.runner import UnavailableError, latest, read_lines, render, key_text
+from fabinterp.bench.datasets import synthetic1
 from fabinterp.bench.hara import (
     FOLDS,
     MAX_COMPONENTS,
@@ -27,35 +27,35 @@ from fabinterp.bench.hara import (
     EnsembleCase,
     NodeHarvest,
     born_again_of_ensemble,
+    certain_boxes,
+    distilled_trees,
     distinct_paths,
+    fit_intrees,
+    fit_restarts,
     greedy_list,
     harvest_weights,
     imodels_rule_holds,
-    prune_conditions,
-    fit_intrees,
-    quantile_levels,
     list_jobs,
-    measure_forest_methods,
     measure_em,
     measure_fab,
+    measure_forest_methods,
     measure_peer,
     measure_rule_method,
     mixture_jobs,
     needed_conditions,
     node_harvest,
-    fit_restarts,
+    permuted_rows,
+    prune_conditions,
+    quantile_levels,
+    rule_text_jobs,
+    rule_texts_record,
     rules_met,
     rules_of_tree,
-    rule_text_jobs,
-    certain_boxes,
     shorten_ruleset,
-    permuted_rows,
     soft_rules,
-    distilled_trees,
-    rule_texts_record,
     tree_paths,
 )
-from fabinterp.bench.datasets import synthetic1
+from fabinterp.bench.runner import UnavailableError, key_text, latest, read_lines, render
 from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.rules.core import (
     Columns,
@@ -63,8 +63,8 @@ from fabinterp.rules.core import (
     Rule,
     RuleSet,
     Split,
-    merge_conditions,
     match_conditions,
+    merge_conditions,
 )
 
 RESULTS = Path(__file__).parents[1] / "nbs" / "results"

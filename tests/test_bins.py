@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabinterp.rows.bins import (
+    bin_codes,
+    bit_log_likelihood,
     bit_masses,
     bit_probs,
-    cell_masses,
     cell_log_probs,
-    bin_codes,
+    cell_masses,
     incidence,
-    bit_log_likelihood,
     merge_identical,
     table_thresholds,
 )

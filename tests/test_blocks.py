@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from fabinterp.rows.blocks import (
     Blocks,
     InMemory,
-    Minimum,
     Maximum,
+    Minimum,
     add,
     in_memory,
     slice_into_blocks,

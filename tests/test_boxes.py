@@ -9,28 +9,28 @@ from hypothesis import strategies as st
 from shared.effort import examples
 
 from fabinterp.search.boxes import (
-    BoxList,
     BinnedRows,
-    rows_in_box,
+    BoxList,
     anneal,
-    count_bounds,
     best_constant,
     best_intervals,
-    improve_box,
-    row_gains,
+    constant_losses,
+    count_bounds,
+    drop_least_useful,
+    full_box,
     histogram,
+    improve_box,
     insert_box,
     list_from_boxes,
-    constant_losses,
     objective,
     only_default,
+    perturb_list,
     prune_boxes,
     refit_answers,
+    row_gains,
+    rows_in_box,
     search_box_lists,
-    perturb_list,
     sweep,
-    full_box,
-    drop_least_useful,
 )
 
 seeds = st.integers(0, 2**32 - 1)

@@ -22,16 +22,16 @@ from fabinterp.rows.chunks import (
     OnDisk,
     Scratch,
     block_rows,
+    build_chunked_data,
     code_mappings,
     draw_sample,
     make_hash_sample,
-    sketch_hashes,
     read_chunks,
-    build_chunked_data,
-    recode_rows,
     rechunk,
-    row_hashes,
+    recode_rows,
     report_progress,
+    row_hashes,
+    sketch_hashes,
 )
 from fabinterp.rules.core import Columns
 

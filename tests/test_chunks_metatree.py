@@ -15,21 +15,21 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeRegressor
 
-from fabinterp.rows import chunks
-from fabinterp.metatree.posterior import (
-    leaf_statistics,
-    empty_state,
-    reset_state,
-    choose_regressors,
-    update_state,
-)
-from fabinterp.rows.blocks import in_memory
-from fabinterp.rows.chunks import ChunkedData, split_training_data
 from fabinterp.metatree.conjugate import DirichletCategorical, NormalGamma
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor, state_from_blocks
+from fabinterp.metatree.posterior import (
+    choose_regressors,
+    empty_state,
+    leaf_statistics,
+    reset_state,
+    update_state,
+)
 from fabinterp.metatree.representative import LevelTree, perfect
-from fabinterp.rules.core import read_columns
+from fabinterp.rows import chunks
+from fabinterp.rows.blocks import in_memory
+from fabinterp.rows.chunks import ChunkedData, split_training_data
 from fabinterp.rows.tables import TrainingData
+from fabinterp.rules.core import read_columns
 
 
 def table(seed, n=300):

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from shared.effort import examples
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.rows import chunks
-from fabinterp.rows.blocks import InMemory, in_memory, fit_by_sums, gather_coroutines
-from fabinterp.rows.chunks import split_training_data
+from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
 from fabinterp.fab.experts import (
     Categorical,
     ConstantGaussian,
@@ -27,10 +25,12 @@ from fabinterp.fab.experts import (
     linear_gaussian_search,
     variance_floor,
 )
-from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
 from fabinterp.fab.foba import foba_softmax, foba_softmax_search
 from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, full_tree_paths
 from fabinterp.fab.hme import HME, MixtureInputs, harden, project, random_start, start_from_tree
+from fabinterp.rows import chunks
+from fabinterp.rows.blocks import InMemory, fit_by_sums, gather_coroutines, in_memory
+from fabinterp.rows.chunks import split_training_data
 from fabinterp.rows.tables import build_training_data
 
 seeds = st.integers(0, 10**6)

@@ -16,36 +16,36 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+from fabinterp.fab.engine import fab
+from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.models.rule_mixture import (
+    RuleMixtureClassifier,
+    RuleMixtureRegressor,
+    coverage,
+    fit_rule_set,
+    map_predictions,
+    random_mixture,
+    round_cuts,
+    training_error,
+)
 from fabinterp.rows import chunks
 from fabinterp.rows.bins import (
-    cell_counts,
     bin_codes,
+    cell_counts,
     incidence,
     merge_bins,
     merge_identical,
     neighbouring_values,
 )
 from fabinterp.rows.blocks import add, in_memory
-from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
-from fabinterp.fab.engine import fab
 from fabinterp.rules.core import (
     Leaf,
     Rule,
     RuleSet,
     Split,
-    predict_codes,
     measure_ruleset_in_blocks,
+    predict_codes,
     read_columns,
-)
-from fabinterp.models.rule_mixture import (
-    RuleMixtureClassifier,
-    RuleMixtureRegressor,
-    fit_rule_set,
-    coverage,
-    map_predictions,
-    random_mixture,
-    round_cuts,
-    training_error,
 )
 
 QUICK = {

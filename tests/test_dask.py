@@ -17,14 +17,16 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
 
-from fabinterp.rows.blocks import Maximum  # noqa: E402
-from fabinterp.rows.chunks import FAN_IN, OnDask, is_dask, read_dask, build_chunked_data  # noqa: E402
-from fabinterp.proxy.local import explain_local  # noqa: E402
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor  # noqa: E402
 
 # noqa: E402
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor  # noqa: E402
+from fabinterp.proxy.local import explain_local  # noqa: E402
+from fabinterp.rows.blocks import Maximum  # noqa: E402
+
+# noqa: E402
+from fabinterp.rows.chunks import FAN_IN, OnDask, build_chunked_data, is_dask, read_dask
 
 N = 200_000
 D = 6

@@ -22,17 +22,17 @@ from fabinterp.bench import datasets
 from fabinterp.bench.datasets import (
     OBLIQUE_REGIONS,
     SYNTHETIC1_TRUTH,
-    synthetic2_boundary,
     catalogue,
     catalogue_entry,
     is_available,
     load,
+    oblique_experts,
     simulate_meta_tree,
     simulate_oblique,
-    oblique_experts,
     simulate_piecewise,
     synthetic1,
     synthetic2,
+    synthetic2_boundary,
 )
 
 seeds = st.integers(0, 2**32 - 1)

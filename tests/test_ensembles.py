@@ -44,17 +44,17 @@ from threadpoolctl import threadpool_limits
 from fabinterp.forests.ensembles import (
     READERS,
     Ensemble,
+    apply_nodes,
     category_sets,
     code_values,
-    ensemble_thresholds,
     concatenate_nodes,
-    make_nodes,
+    ensemble_thresholds,
+    flatten_tree,
     float64_threshold,
-    apply_nodes,
+    make_nodes,
     read_ensemble,
     recode_column,
     sum_of_trees,
-    flatten_tree,
 )
 from fabinterp.rules.core import Columns, encode, read_columns
 

@@ -27,11 +27,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.explanation import Explanation, explain, ensure_every_class, split_positions
+from fabinterp.explanation import Explanation, ensure_every_class, explain, split_positions
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet
-from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-1, 1, (200, 3)), columns=["a", "b", "c"])

@@ -14,13 +14,13 @@ from sklearn.datasets import load_iris
 from fabinterp import explorer
 from fabinterp.explorer import (
     Panel,
-    explain_row,
     distance,
+    explain_row,
     explore,
-    static_slider,
+    feature_space,
     make_goal,
     nearest_change,
-    feature_space,
+    static_slider,
 )
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
 from fabinterp.show.rule_plots import as_ruleset

@@ -10,17 +10,6 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from fabinterp.rows.bins import (
-    bit_masses,
-    bit_probs,
-    cell_masses,
-    bin_codes,
-    incidence,
-    bit_log_likelihood,
-    merge_identical,
-)
-from fabinterp.rows.blocks import InMemory, in_memory
-from fabinterp.fab.experts import categorical, constant_gaussian
 from fabinterp.fab.engine import (
     MIN_WEIGHT_FRACTION,
     BaseFAB,
@@ -33,6 +22,17 @@ from fabinterp.fab.engine import (
     fic,
     shrink,
 )
+from fabinterp.fab.experts import categorical, constant_gaussian
+from fabinterp.rows.bins import (
+    bin_codes,
+    bit_log_likelihood,
+    bit_masses,
+    bit_probs,
+    cell_masses,
+    incidence,
+    merge_identical,
+)
+from fabinterp.rows.blocks import InMemory, in_memory
 
 seeds = st.integers(0, 2**32 - 1)
 CUTS = ([], [3], [7, 7, 40], [1, 2, 20, 33])  # where blocks end; one of them may be empty

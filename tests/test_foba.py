@@ -12,11 +12,11 @@ from shared.effort import examples
 from fabinterp.fab.foba import (
     RIDGE,
     TOL,
+    best_subset,
     foba,
     foba_logistic,
     foba_many,
     foba_softmax,
-    best_subset,
 )
 
 seeds = st.integers(0, 2**32 - 1)

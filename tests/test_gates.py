@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 from shared.effort import examples
 
-from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.fab.gates import (
     PRIOR_RIDGE,
     BernoulliGate,
@@ -18,15 +17,16 @@ from fabinterp.fab.gates import (
     GateTree,
     LogisticGate,
     best_cut,
+    cost_weights,
+    full_tree_paths,
     gate_path,
     gates_from_rules_tree,
     log_branches,
     logistic_gate,
     side_sums,
     stack_fisher,
-    full_tree_paths,
-    cost_weights,
 )
+from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, Tree
 
 seeds = st.integers(0, 2**32 - 1)

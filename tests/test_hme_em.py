@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from shared.effort import examples
 
-from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
-from fabinterp.rows.blocks import in_memory
-from fabinterp.fab.experts import LinearGaussian, linear_gaussian
 from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, block_mass, e_step, fab, fab_steps, fic
+from fabinterp.fab.experts import LinearGaussian, linear_gaussian
 from fabinterp.fab.gates import (
     BernoulliGate,
     GateTree,
     LogisticGate,
-    gates_from_rules_tree,
     full_tree_paths,
+    gates_from_rules_tree,
 )
 from fabinterp.fab.hme import (
     HME,
@@ -30,6 +28,8 @@ from fabinterp.fab.hme import (
     start_from_resp,
     start_from_tree,
 )
+from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
+from fabinterp.rows.blocks import in_memory
 
 seeds = st.integers(0, 2**32 - 1)
 KINDS = ["plain", "collinear", "wide", "gaps", "few"]

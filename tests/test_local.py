@@ -23,11 +23,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from fabinterp.proxy.local import (
     LocalExplanation,
     LocalExplanations,
+    draw_neighbours,
     explain_local,
     fit_heap_trees_parallel,
-    pointwise_loss,
-    draw_neighbours,
     fit_neighbourhood,
+    pointwise_loss,
 )
 from fabinterp.proxy.prune import greedy_tree, prune_at, pruning_path
 from fabinterp.rules.core import RuleSet, Tree, read_columns

@@ -26,7 +26,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.metatree.posterior import empty_state, update_state, one_standard_error_rule
 from fabinterp.metatree.conjugate import (
     BetaBernoulli,
     DirichletCategorical,
@@ -35,7 +34,8 @@ from fabinterp.metatree.conjugate import (
     sufficient_statistics,
 )
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.metatree.prunings import pruning_leaves, log_prob, enumerate_prunings
+from fabinterp.metatree.posterior import empty_state, one_standard_error_rule, update_state
+from fabinterp.metatree.prunings import enumerate_prunings, log_prob, pruning_leaves
 from fabinterp.metatree.representative import LevelTree, perfect
 from fabinterp.rules.core import Columns, Leaf, RuleSet, Split, Tree, read_columns
 

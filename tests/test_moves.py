@@ -9,38 +9,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 
-from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.fab.engine import fic
 from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
+from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
     MIN_GAIN,
-    InternalNode,
     GaussianLeaves,
-    SearchProblem,
-    LogisticLeaves,
-    SoftmaxLeaves,
+    InternalNode,
     LeafNode,
-    _columns,
+    LogisticLeaves,
+    SearchProblem,
+    SoftmaxLeaves,
     _best_neighbour,
-    refit_on_rows,
+    _columns,
+    approximate_leaf_value,
+    best_candidates,
     best_tree,
     candidate_cuts,
     grow_greedily,
-    promote,
     improve_tree,
-    pooled_variance,
     limit_depth,
     neighbouring_trees,
-    resplit,
-    update_variance,
     newton_split_gains,
-    search_steps,
     perturb_tree,
-    refine_thresholds,
-    approximate_leaf_value,
-    best_candidates,
+    pooled_variance,
+    promote,
     prune_to_size,
+    refine_thresholds,
+    refit_on_rows,
+    resplit,
+    search_steps,
+    update_variance,
 )
 
 seeds = st.integers(0, 2**32 - 1)

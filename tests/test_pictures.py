@@ -18,12 +18,15 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.show import tree_plots as pictures
-from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
-from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.fab.engine import Step, fab_steps
+from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
+from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
+from fabinterp.rules.core import Columns, Leaf, Split, Tree, read_columns
+from fabinterp.show import tree_plots as pictures
 from fabinterp.show.tree_plots import (
     plot_meta_tree,
     plot_trace,
@@ -33,9 +36,6 @@ from fabinterp.show.tree_plots import (
     replay,
     tidy_layout,
 )
-from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.rules.core import Columns, Leaf, Split, Tree, read_columns
-from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
 
 
 @pytest.fixture(autouse=True)

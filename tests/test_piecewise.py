@@ -24,8 +24,8 @@ from fabinterp.models.piecewise import (
     column_mask,
     default_tree_perturbations,
 )
-from fabinterp.rules.core import Columns, RuleSet, Tree
 from fabinterp.rows.tables import location_scale
+from fabinterp.rules.core import Columns, RuleSet, Tree
 
 QUICK = {"max_depth": 2, "max_iter": 20, "random_state": 0}
 KINDS = ["numbers", "two", "three"]

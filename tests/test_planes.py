@@ -13,28 +13,28 @@ from scipy.special import comb, expit
 from shared.effort import examples
 
 from fabinterp.fab.engine import fic
-from fabinterp.fab.gates import LogisticGate, gate_path, logistic_gate, cost_weights
+from fabinterp.fab.gates import LogisticGate, cost_weights, gate_path, logistic_gate
 from fabinterp.search.moves import (
     GaussianLeaves,
-    LogisticLeaves,
     LeafNode,
-    refit_on_rows,
-    promote,
+    LogisticLeaves,
     neighbouring_trees,
+    promote,
+    refit_on_rows,
     resplit,
     search_steps,
 )
 from fabinterp.search.planes import (
     MAX_ROW_NATS,
     N_SEED_CUTS,
-    N_SUBSAMPLE_ROWS,
     N_SUBSAMPLE_COLUMNS,
-    ObliqueSearchProblem,
+    N_SUBSAMPLE_ROWS,
     LeafSubsample,
+    ObliqueSearchProblem,
     best_shift,
+    candidate_planes,
     cut_gains,
     expert_log_ratio,
-    candidate_planes,
     line_search_plane,
     subsample_leaf,
 )

@@ -28,11 +28,11 @@ from fabinterp.proxy.projection import (
     ProxyLinearClassifier,
     ProxyLinearRegressor,
     SoftmaxProblem,
-    select_projection,
-    coef_in_table_units,
-    projection_path,
     candidate_terms,
+    coef_in_table_units,
     penalized_log_lik,
+    projection_path,
+    select_projection,
 )
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet, encode, read_columns

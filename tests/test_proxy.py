@@ -22,17 +22,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fabinterp.proxy.proxy_trees import (
+    GrowthSettings,
+    ProxyData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
-    ProxyData,
-    GrowthSettings,
     held_out_log_lik,
-    synthetic_table,
     mean_log_lik,
     mean_log_prob,
     synthetic_cells,
+    synthetic_table,
 )
 from fabinterp.proxy.prune import (
+    array_to_rules_tree,
     best_pruning_of_size,
     greedy_tree,
     look_ahead,
@@ -40,7 +41,6 @@ from fabinterp.proxy.prune import (
     prune_at,
     pruning_path,
     shorten_tree_thresholds,
-    array_to_rules_tree,
 )
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import RuleSet, read_columns

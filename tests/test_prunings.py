@@ -14,20 +14,20 @@ from fabinterp.metatree.conjugate import (
 )
 from fabinterp.metatree.prunings import (
     average_over_prunings,
-    sample_pruning,
-    pruning_leaves,
-    map_pruning,
+    build_topology,
+    enumerate_prunings,
     log_prob,
+    map_pruning,
     path_to,
     perfect,
     prior_over_prunings,
-    enumerate_prunings,
-    update_posterior_at,
+    pruning_leaves,
+    sample_pruning,
     sequential_step,
-    build_topology,
     stopping_weights,
     sum_over_subtrees,
     update_posterior,
+    update_posterior_at,
 )
 
 

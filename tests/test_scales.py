@@ -21,15 +21,15 @@ from fabinterp import (
     explain,
     explain_local,
 )
-from fabinterp.rules.core import Leaf, Rule, RuleSet, read_columns
 from fabinterp.rows.tables import (
     LARGEST,
     LEAST,
+    centre_and_spread,
     check_span,
     fit_at_unit_scale,
     power_of_two_scale,
-    centre_and_spread,
 )
+from fabinterp.rules.core import Leaf, Rule, RuleSet, read_columns
 
 QUICK = dict(n_init=1, max_components=3, max_rules=5, n_perturbations=5, random_state=0)
 FOREST = RandomForestRegressor(8, max_depth=4, random_state=0)

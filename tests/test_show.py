@@ -17,7 +17,6 @@ from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.show import rule_plots as show
 from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
 from fabinterp.rules.core import (
     Columns,
@@ -26,10 +25,11 @@ from fabinterp.rules.core import (
     Rule,
     RuleSet,
     Split,
+    display_width,
     extents,
     read_columns,
-    display_width,
 )
+from fabinterp.show import rule_plots as show
 from fabinterp.show.rule_plots import layout_rules, plot_regions, plot_rules, plot_terms
 
 

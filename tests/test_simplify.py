@@ -31,8 +31,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.rows.bins import bin_codes, incidence, merge_identical
-from fabinterp.rows.blocks import in_memory
 from fabinterp.forests.ensembles import ensemble_thresholds
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
@@ -43,6 +41,8 @@ from fabinterp.models.rule_mixture import (
     round_cuts,
     well_scaled,
 )
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical
+from fabinterp.rows.blocks import in_memory
 
 QUICK = {"max_rules": 4, "n_init": 2, "n_perturbations": 4, "max_iter": 30, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")

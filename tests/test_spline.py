@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 from shared.effort import examples
 
-from fabinterp.fab.spline import _differences, _raw_splines, fit_basis, effective_df, gcv
+from fabinterp.fab.spline import _differences, _raw_splines, effective_df, fit_basis, gcv
 
 seeds = st.integers(0, 2**32 - 1)
 KINDS = ("normal", "ties", "two", "constant", "huge", "tiny", "far", "heavy", "few", "empty")

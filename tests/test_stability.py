@@ -17,19 +17,19 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.piecewise import PiecewiseLinearRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeRegressor
-from fabinterp.rules.core import Columns, Leaf, Split, Tree
 from fabinterp.proxy.stability import (
     Instability,
     as_tree,
+    column_ranges,
+    comparable_split,
     difference_of_means,
     disagreement,
     dissimilarity,
     group_mean,
     instability,
-    comparable_split,
-    column_ranges,
     shortest_interval,
 )
+from fabinterp.rules.core import Columns, Leaf, Split, Tree
 
 LABELS = ("black", "blue", "green", "red", "white")
 COLUMNS = Columns(("age", "colour", "size"), (None, LABELS, None))

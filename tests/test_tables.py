@@ -11,19 +11,19 @@ from shared.effort import examples
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
-from fabinterp.rules.core import Columns, encode
 from fabinterp.rows.tables import (
     apply_in_chunks,
-    check_parameters,
-    distinct_rows,
-    check_rows,
-    seed_entropy,
-    order_categories,
     build_training_data,
-    check_predict_rows,
     check_fit_target,
+    check_parameters,
+    check_predict_rows,
+    check_rows,
+    distinct_rows,
     location_scale,
+    order_categories,
+    seed_entropy,
 )
+from fabinterp.rules.core import Columns, encode
 
 seeds = st.integers(0, 10**6)
 

@@ -52,9 +52,9 @@ class BenchmarkTable:
     """A table of a paper: what to measure, and how the figures are laid out.
 
     `jobs(quick)` yields keys, dicts of JSON scalars, in the order of measuring; `measure(key)`
-    returns numbers, is determined by the key alone, and may raise `UnavailableError`; `show(lines)` lays out
-    those lines that hold figures, in the order of the jobs, and must bear that some are not there
-    yet.
+    returns numbers, is determined by the key alone, and may raise `UnavailableError`; `show(lines)`
+    lays out those lines that hold figures, in the order of the jobs, and must bear that some are
+    not there yet.
     """
 
     name: str  # what the command is told: "hara-2"
@@ -375,7 +375,10 @@ def inline_html(text):
 
 
 def cell_html(cell, is_text, sign, sign_width):
-    """One cell; `is_text`: of a column of texts. Behind figures there is `sign_width` for a sign."""
+    """One cell; `is_text`: of a column of texts.
+
+    Behind figures there is `sign_width` for a sign.
+    """
     if is_text or isinstance(cell, str):
         return f'<td class="{"said" * is_text}">{html.escape(format_cell(cell))}</td>'
     value, _, spread = format_cell(cell).partition(" ± ")
@@ -808,7 +811,10 @@ _TABLE_MODULES = {
 
 
 class BenchmarkTables(Mapping):
-    """Every `BenchmarkTable` by its name. A room is imported when one of its tables is asked for."""
+    """Every `BenchmarkTable` by its name.
+
+    A room is imported when one of its tables is asked for.
+    """
 
     def room(self, prefix):
         """The tables of one room by their names."""

@@ -121,7 +121,8 @@ def _penalised_squares(moments, coef, curve_ridge):
 def _pursue(gram, cross, ridge, terms, cost):
     """Coefficients (p,) by matching pursuit: the curve of the steepest slope, fitted to what is left (fab.103), (fab.105).
 
-    cost: of a curve, (d,), in nats. Wang et al., Algorithm 3 with (Wang 27)-(Wang 29) and (Wang 32).
+    cost: of a curve, (d,), in nats. Wang et al., Algorithm 3 with (Wang 27)-(Wang 29) and (Wang
+    32).
     """
     coef = np.zeros(len(gram))
     coef[0] = cross[0] / gram[0, 0]
@@ -403,7 +404,10 @@ class AdditiveSoftmax:
         )
 
     def update(self, X, y, resp, w):
-        """Curves whose FIC, bending included, is never worse (fab.109), (fab.110), Wang et al. (26)."""
+        """Curves whose FIC, bending included, is never worse (fab.109), (fab.110), Wang et al.
+
+        (26).
+        """
         coef = self.coef.copy()
         Y = y if y.ndim == 2 else np.eye(self.coef.shape[2])[y]
         for k in np.flatnonzero(w @ resp > 0):

@@ -281,9 +281,9 @@ def fab_steps(
     """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
 
     X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters
-    were drawn: the first masses then come from an E-step of EM (fab.5; Hara 17). `project(model, rows, resp,
-    before)`, all but the model `Blocks`, may return responsibilities between the last and the
-    E-step's (fab.31). `at_once`: see `shrink`.
+    were drawn: the first masses then come from an E-step of EM (fab.5; Hara 17). `project(model,
+    rows, resp, before)`, all but the model `Blocks`, may return responsibilities between the last
+    and the E-step's (fab.31). `at_once`: see `shrink`.
     """
     rows, resp = _as_blocks(X, y, resp, w)
     while True:

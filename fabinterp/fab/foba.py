@@ -234,9 +234,9 @@ def foba(
     sides share one support and a column then costs m prices. `always`: columns in at no price.
     `start`: the support to begin with; the answer is never worse than it, refitted. `groups` (p,):
     columns of one label enter and leave together, and with a `group_price` a whole group costs m of
-    these, however many columns it has, and `price` nothing (fab.43). `ridge` (p,): a further loss of ½
-    ridge·w², part of the value. `max_size`: most priced columns. `removal="paper"`: zero without
-    refitting (Eto et al., Algorithm 2).
+    these, however many columns it has, and `price` nothing (fab.43). `ridge` (p,): a further loss
+    of ½ ridge·w², part of the value. `max_size`: most priced columns. `removal="paper"`: zero
+    without refitting (Eto et al., Algorithm 2).
     """
     _check_prices(price, groups, group_price, removal)
     p = len(gram)

@@ -106,8 +106,8 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
     """The question with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None where none is admissible (Eto 15), (fab.70).
 
     codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must
-    hold at least `min_side_weight` of the weight (n,), by default the number of rows, and never nothing.
-    Ties go to the first feature, then the first cell. O(n · number of features).
+    hold at least `min_side_weight` of the weight (n,), by default the number of rows, and never
+    nothing. Ties go to the first feature, then the first cell. O(n · number of features).
     """
     features = range(codes.shape[1]) if features is None else features
     tables = _histograms(codes, n_known, (diff, weight), features)
@@ -529,8 +529,8 @@ def logistic_gate(
     U (n, d): features within [−1, 1]; one with nan is left out. target (n,) in [0, 1]: the share of
     each row that should go to the yes side; weight (n,). price: nats a feature. start: features
     whose best gate competes as well.
-    by_gradient: choose as (Eto 23) says. O(n · d) a feature. For decisions, weighted by what a wrong
-    one costs: `cost_weights`.
+    by_gradient: choose as (Eto 23) says. O(n · d) a feature. For decisions, weighted by what a
+    wrong one costs: `cost_weights`.
     """
     heavy = weight > 1e-12 * weight.max(initial=0.0)
     if not heavy.any():

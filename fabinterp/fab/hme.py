@@ -263,8 +263,8 @@ def _gate_responsibilities(part, gates):
 def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
     """Hard gates, and experts fitted to the rows the gates give them: `(model, resp)`, resp of 0 and 1 (Eto 23).
 
-    Experts that get no row, or a smaller share of the weight than `min_weight_fraction`, are dropped. X may be
-    `Blocks` of (X, y, w), resp are `Blocks` then.
+    Experts that get no row, or a smaller share of the weight than `min_weight_fraction`, are
+    dropped. X may be `Blocks` of (X, y, w), resp are `Blocks` then.
     """
     rows = X if isinstance(X, Blocks) else in_memory((X, y, w))
     hard = replace(model, gates=model.gates.hard())

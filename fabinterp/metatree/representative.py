@@ -37,7 +37,8 @@ class BinaryTrees:
     starts: np.ndarray  # (T,) the trees' first nodes
     columns: Columns
     source: object  # an `Ensemble`, or the `rules.Tree`s themselves
-    sklearn_trees: tuple = ()  # scikit-learn's own arrays of the same trees, which find leaves quickest
+    # scikit-learn's own arrays of the same trees, which find leaves quickest
+    sklearn_trees: tuple = ()
 
     def leaves(self, Z):
         """(n, T) where in the skeleton each encoded row ends in each tree."""

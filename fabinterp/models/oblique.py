@@ -769,8 +769,8 @@ class ObliqueAdditiveRegressor(PredictIntervalMixin, RegressorMixin, BaseOblique
         FIC's λ: larger is smaller trees and fewer curves. None: 1.6 for numbers, 1 for classes and
         for EM.
     min_mass : float, 0.03
-        Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's ε /
-        N.
+        Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
+        ε / N.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_shakes : int, 2

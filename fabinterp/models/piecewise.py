@@ -303,8 +303,8 @@ def _leaf_and_gate_summaries(part, design, gates):
 def axis_split(gate, bins, summary):
     """A gate as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (models.12).
 
-    summary: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to the
-    heavier side.
+    summary: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to
+    the heavier side.
     """
     split = gate.split(bins.thresholds)
     (low, high, twice, total, gaps) = summary
@@ -722,8 +722,8 @@ class PiecewiseLinearRegressor(PredictIntervalMixin, RegressorMixin, BasePiecewi
         FIC's λ, the one knob: larger is smaller trees. None: 2.6 for the search (1 for
         classes), 1 for EM (models.11); 0 is plain EM.
     projection, hard_gates : bool, True, True
-        EM's projection E-step (Eto 21)-(Eto 22) and hard-gate post-processing (Eto 23); without them it is the
-        paper's FAB/HMEs.
+        EM's projection E-step (Eto 21)-(Eto 22) and hard-gate post-processing (Eto 23); without
+        them it is the paper's FAB/HMEs.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_shakes : int or None, None

@@ -862,7 +862,8 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
-        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of steps.
+        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of
+        steps.
     estimator_, columns_, bins_, classes_
         The fitted ensemble; names and labels of the columns; the ensemble's questions; the labels
         of y, sorted.
@@ -932,7 +933,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
-        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of steps.
+        The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of
+        steps.
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's questions.
 

@@ -256,8 +256,8 @@ def splits_of_size(shares, size):
 def prune_heap_trees(loss, is_split, irreducible_loss, n, alpha, max_leaves, numbers):
     """Which inner nodes (m, B − 1) ask in the pruning that is best under C_α, and its loss (m,): (proxy.53).
 
-    loss (m, 2B − 1), is_split (m, B − 1): of the whole trees; irreducible_loss (m,): Σ σ², what no tree of
-    numbers can take away.
+    loss (m, 2B − 1), is_split (m, B − 1): of the whole trees; irreducible_loss (m,): Σ σ², what no
+    tree of numbers can take away.
     """
     least, shares = min_loss_by_size(loss, is_split)
     if numbers:
@@ -821,13 +821,14 @@ def explain_local(
     n_samples : how many neighbours are drawn for each point.
     scale : standard deviation σ of the neighbours, in standard deviations of each column of X.
     max_depth, max_leaves, min_samples_leaf : bounds on the tree.
-    alpha : the price of a leaf in (proxy.53): what it must take off log σ̂² to be worth having. 0: all
-    that can be grown.
-    variance : whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8): the
-    tree then says of the
+    alpha : the price of a leaf in (proxy.53): what it must take off log σ̂² to be worth having. 0:
+    all that can be grown.
+    variance : whether the reference's variance of y is a part of σ̂², as in the paper's
+    (Afrabandpey 8): the tree then says of the
         mean only what stands out from it. By default it says what the mean does, and `sampled` how
         sure that is.
-    sampler : function (x (d,), n, rng) → n rows, encoded or as a frame, in place of (proxy.47), (proxy.48).
+    sampler : function (x (d,), n, rng) → n rows, encoded or as a frame, in place of (proxy.47),
+    (proxy.48).
     n_draws : how many draws of the reference are explained in `sampled`; None: as many as it gives.
     target : name of what is predicted, for reading.
     random_state : seed of the neighbours. All points get the same random numbers: the explanation

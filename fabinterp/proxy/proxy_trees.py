@@ -584,16 +584,17 @@ class ProxyTreeClassifier(ClassifierMixin, PredictingProxyTree):
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf in the cost (proxy.19), a share of the log variance; "cv": the largest within
-        one standard error of the best by cross-validation. None: 0.05; with y as the reference
-        "cv".
+        The price of a leaf in the cost (proxy.19), a share of the log variance; "cv": the largest
+        within one standard error of the best by cross-validation. None: 0.05; with y as the
+        reference "cv".
     cv : int, splitter or list of pairs, 5
         Folds, for alpha="cv".
     lookahead : bool or None, None
-        Whether questions are tried out to the end (proxy.17). None: unless y itself is the reference.
+        Whether questions are tried out to the end (proxy.17). None: unless y itself is the
+        reference.
     n_synthetic, synthetic_share : int, float; 2000, 0.3
-        Made-up rows (proxy.27) for which the reference is asked too, and their share of all weight. 0:
-        none.
+        Made-up rows (proxy.27) for which the reference is asked too, and their share of all weight.
+        0: none.
     n_draws : int or None, None
         So many posterior draws of the reference get a tree each, of the same size.
     n_jobs, random_state : None, None

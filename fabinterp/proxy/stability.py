@@ -71,8 +71,8 @@ def even_points(n_features, n_points=1024):
 def disagreeing_share(a, b, ranges, n_labels=0):
     """The share of the values of a column that two questions about it send different ways; (proxy.59), (proxy.60).
 
-    a, b: `ComparableSplit`s with the same `about`. ranges (d, 2): least and largest value. n_labels: of a
-    category column.
+    a, b: `ComparableSplit`s with the same `about`. ranges (d, 2): least and largest value.
+    n_labels: of a category column.
     """
     kind, features = a.about
     if kind == "missing":

@@ -564,7 +564,8 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     source: a function without arguments that returns chunks (X, y) or (X, y, weights), or an
     iterable of them, frames or arrays of any length; a tuple of arrays, memory-mapped for example;
     or a Parquet file or folder, of which `target` and `sample_weight` name columns. scratch: the
-    folder for files; None: that of `tempfile`. Sets on the estimator what `build_training_data` does.
+    folder for files; None: that of `tempfile`. Sets on the estimator what `build_training_data`
+    does.
     """
     reading = ChunkSchema(estimator)
     verbose = getattr(estimator, "verbose", 0)

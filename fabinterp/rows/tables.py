@@ -42,8 +42,8 @@ def check_parameters(estimator, at_least, one_of, may_be_none=()):
     """Refuse parameters out of range; ValueError names the argument, what is allowed and what was given.
 
     `at_least` maps names to least values, `one_of` names to allowed words; numbers in `may_be_none`
-    may be None. `min_weight_fraction` and `n_jobs`, where the estimator has them, are a share below 1 and a
-    number of threads.
+    may be None. `min_weight_fraction` and `n_jobs`, where the estimator has them, are a share below
+    1 and a number of threads.
     """
     for name, allowed in one_of.items():
         check_choice(name, getattr(estimator, name), allowed)

@@ -363,9 +363,9 @@ class Leaf:
     """What a region answers: value + coef·x[features] + the curves, kept within [lower, upper]; equations (rules.4), (rules.7).
 
     For classes, `value` holds one probability per class; or the equation is a score, and `link`
-    says of what: "logit" of the second class against the first (rules.5), "softmax" of each class (rules.6),
-    with one number per class in `value`, in each entry of `coef`, and in place of each number of a
-    curve.
+    says of what: "logit" of the second class against the first (rules.5), "softmax" of each class
+    (rules.6), with one number per class in `value`, in each entry of `coef`, and in place of each
+    number of a curve.
     """
 
     value: float | tuple[float, ...]
@@ -465,7 +465,8 @@ class Rule:
 
     support: training weight answered by this rule. coverage: share of the weight that satisfies the
     conditions.
-    fidelity: agreement with a reference on the answered rows, equation (rules.14). nan: not measured.
+    fidelity: agreement with a reference on the answered rows, equation (rules.14). nan: not
+    measured.
     """
 
     conditions: tuple[tuple[Split, bool], ...]
@@ -746,8 +747,8 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
 
     A = 1: numbers; A = C: class probabilities.
 
-    `evaluate` answers for a leaf with an equation; with `class_scores` the largest entry of each row is
-    that of its label.
+    `evaluate` answers for a leaf with an equation; with `class_scores` the largest entry of each
+    row is that of its label.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
@@ -781,7 +782,8 @@ def row_fidelity(answer, reference, variance):
         return (answer == reference).astype(float)
     if variance > 0:
         return 1.0 - (answer - reference) ** 2 / variance
-    # As in scikit-learn's R²: a constant reference is met, but for rounding (rules.1), or not at all (0).
+    # As in scikit-learn's R²: a constant reference is met, but for rounding (rules.1), or not at
+    # all (0).
     return (np.abs(answer - reference) <= _ROUNDING * np.abs(reference)).astype(float)
 
 
@@ -1898,7 +1900,8 @@ class RuleSet(BaseRuleModel):
         lambda self: default_rule(self.rules), doc="The rule without conditions, or None."
     )
     fidelity = property(
-        lambda self: overall_fidelity(self.rules), doc="Agreement over all rows: equation (rules.14)."
+        lambda self: overall_fidelity(self.rules),
+        doc="Agreement over all rows: equation (rules.14).",
     )
     n_conditions = property(
         lambda self: count_conditions(self),

@@ -435,10 +435,10 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
-    X : the training table (n, d), for the ends of the scales (show.2); without it they follow from the
-    thresholds.
-    ax : matplotlib axes to draw in, `layout_rules(rules, display_width).height` inches high; None makes a
-    figure.
+    X : the training table (n, d), for the ends of the scales (show.2); without it they follow from
+    the thresholds.
+    ax : matplotlib axes to draw in, `layout_rules(rules, display_width).height` inches high; None
+    makes a figure.
     width : inches, if `ax` is None. Text keeps its size; a narrower picture says more in words.
 
     Returns
@@ -727,7 +727,8 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None):
     X : table (n, d), a frame or encoded; the features not shown are fixed at their median (most
     frequent label).
     y : labels or numbers (n,) that colour the rows.
-    features : two columns by name or number; None: those whose plane is truest to the rows (show.5).
+    features : two columns by name or number; None: those whose plane is truest to the rows
+    (show.5).
     cuts : thresholds of an ensemble, one array for each of the two features or for every column;
     thin lines.
     ax : matplotlib axes; None makes a figure.

@@ -444,8 +444,8 @@ def collapsed_nodes(sketch, max_depth=None):
 def node_boxes(sketch, collapsed, max_width, picture="below", split_prob=None):
     """The boxes to draw, from the top; per box the places of its children, and the word on the way to it.
 
-    `collapsed` (m,) bool: nodes below which nothing is drawn. `max_width` (m,) inches: how wide their texts
-    may be. `split_prob` (m,): what is said of each question, if anything.
+    `collapsed` (m,) bool: nodes below which nothing is drawn. `max_width` (m,) inches: how wide
+    their texts may be. `split_prob` (m,): what is said of each question, if anything.
     """
     tree = sketch.tree
     words = {0: ""}

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.metatree.posterior import empty_state, update_state
 from fabinterp.bench.cost import BASE, TASKS, classes_of, simulated_table
-from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
-from fabinterp.metatree.conjugate import BetaBernoulli, sufficient_statistics
-from fabinterp.forests.ensembles import read_ensemble
 from fabinterp.fab.foba import foba
 from fabinterp.fab.gates import best_cut
+from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.metatree.conjugate import BetaBernoulli, sufficient_statistics
+from fabinterp.metatree.posterior import empty_state, update_state
 from fabinterp.metatree.prunings import perfect
 from fabinterp.metatree.representative import LevelTree
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, read_columns
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)

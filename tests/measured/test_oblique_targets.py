@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from shared.needs import need_data
 
+from fabinterp.bench.datasets import catalogue_entry
 from fabinterp.bench.runner import UnavailableError, parse_figure
 from fabinterp.bench.wang import (
     BINARY,
@@ -23,7 +24,6 @@ from fabinterp.bench.wang import (
     fold_row,
     oblique_recovery_row,
 )
-from fabinterp.bench.datasets import catalogue_entry
 
 pytestmark = pytest.mark.measure
 

@@ -13,7 +13,6 @@ import pytest
 from shared.needs import need_data
 from sklearn.calibration import CalibratedClassifierCV
 
-from fabinterp.bench.runner import UnavailableError, parse_figure
 from fabinterp.bench.eto import (
     BINARY,
     CLASSIFIERS,
@@ -23,10 +22,11 @@ from fabinterp.bench.eto import (
     REGRESSORS,
     TABLE_1,
     classification_row,
-    standardised_fold,
-    regression_row,
     piecewise_recovery_row,
+    regression_row,
+    standardised_fold,
 )
+from fabinterp.bench.runner import UnavailableError, parse_figure
 
 pytestmark = pytest.mark.measure
 

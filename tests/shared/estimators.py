@@ -14,9 +14,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 
 
 class Setting(NamedTuple):

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabinterp.bench.runner import latest, read_lines
 from fabinterp.bench.afrabandpey import DATA
+from fabinterp.bench.runner import latest, read_lines
 
 RESULTS = Path(__file__).resolve().parents[2] / "nbs" / "results"
 LINES = list(latest(read_lines(RESULTS / "proxy.jsonl")).values())
