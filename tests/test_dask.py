@@ -17,15 +17,11 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
 
-from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor  # noqa: E402
-
-# noqa: E402
+from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor  # noqa: E402
-from fabinterp.proxy.local import explain_local  # noqa: E402
-from fabinterp.rows.blocks import Maximum  # noqa: E402
-
-# noqa: E402
+from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
+from fabinterp.proxy.local import explain_local
+from fabinterp.rows.blocks import Maximum
 from fabinterp.rows.chunks import FAN_IN, OnDask, build_chunked_data, is_dask, read_dask
 
 N = 200_000

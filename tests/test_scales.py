@@ -43,7 +43,9 @@ REGRESSORS = {
     "oblique": lambda: ObliqueAdditiveRegressor(max_depth=2, random_state=0),
     "oblique by EM": lambda: ObliqueAdditiveRegressor(1, search="em", max_iter=10, random_state=0),
     "proxy tree": lambda: ProxyTreeRegressor(random_state=0),
-    "proxy tree of leaves": lambda: ProxyTreeRegressor(max_leaves=5, lookahead=True),
+    "proxy tree of leaves": lambda: ProxyTreeRegressor(
+        max_leaves=5, lookahead=True, random_state=0
+    ),
     "proxy tree of a forest": lambda: ProxyTreeRegressor(
         FOREST, max_leaves=5, n_draws=3, n_synthetic=50, random_state=0
     ),
@@ -244,8 +246,8 @@ def test_draws_of_a_reference_go_with_the_unit(k):
     s = 2.0**k
     draws = y + np.random.default_rng(1).normal(size=(4, len(y)))
     with within():
-        one = ProxyTreeRegressor(draws, max_leaves=4, n_draws=4).fit(X)
-        other = ProxyTreeRegressor(s * draws, max_leaves=4, n_draws=4).fit(X)
+        one = ProxyTreeRegressor(draws, max_leaves=4, n_draws=4, random_state=0).fit(X)
+        other = ProxyTreeRegressor(s * draws, max_leaves=4, n_draws=4, random_state=0).fit(X)
         flat = ProxyLinearRegressor(draws).fit(X)
         moved = ProxyLinearRegressor(s * draws).fit(X)
     np.testing.assert_array_equal(other.leaf_draws_ / s, one.leaf_draws_)
@@ -349,7 +351,7 @@ def test_scale_of_a_constant_keeps_its_rounding_pure():
     X = np.arange(9.0)[:, None]
     for size in (1e-100, 1.0, 1e100):
         y = size * np.array([0.1 + 0.2, *[0.3] * 8])
-        assert fit_at_unit_scale(DecisionTreeRegressor(), X, y).get_n_leaves() == 1
+        assert fit_at_unit_scale(DecisionTreeRegressor(random_state=0), X, y).get_n_leaves() == 1
 
 
 @pytest.mark.parametrize(
