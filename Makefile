@@ -4,7 +4,7 @@ BIN := .venv/bin
 NB ?= $(shell find nbs -name '*.ipynb' -not -path '*/.*' -not -path '*/_*' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test slow measure export run lint docs dist clean
+.PHONY: demo test slow measure export run format lint docs dist clean
 
 demo: .venv/.run          ## train a forest, print its rules, write fabinterp-demo.html
 	@$(BIN)/fabinterp demo
@@ -27,7 +27,11 @@ export: .venv/.dev        ## notebooks to modules, notebooks cleaned, README wri
 run: .venv/.dev           ## execute notebooks and keep their outputs; NB=nbs/fab/01_foba.ipynb for one
 	@$(BIN)/python tests/frame/notebooks.py run $(NB)
 
-lint: .venv/.dev
+format: .venv/.dev        ## notebooks and tests laid out by ruff
+	@$(BIN)/ruff check --select I --fix --quiet tests nbs setup.py
+	@$(BIN)/ruff format fabinterp tests setup.py nbs
+
+lint: .venv/.dev          ## the layout, and what ruff finds
 	@$(BIN)/ruff check fabinterp tests setup.py nbs
 	@$(BIN)/ruff format --check fabinterp tests setup.py nbs
 

@@ -5,84 +5,46 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from graphlib import TopologicalSorter
 
 import nbformat
 import pytest
-from frame import ROOT, committed_files, copy_tree, notebooks, readme, settings
+from frame import NBS, ROOT, committed_files, copy_tree, notebooks, page_stem, readme, settings
+from shared.notebooks import code_cells
 
 PACKAGE = ROOT / "fabinterp"
-MODULES = sorted(path for path in PACKAGE.glob("*.py") if not path.name.startswith("_"))
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if not path.name.startswith("_"))
 
-# What a module of this package may import from it; DESIGN's arrows, and no others. None: anything.
-ARROWS = {
+# Which chapters the modules of a chapter may import from, beside their own. None: all of them.
+CHAPTERS = {
     "rules": "",
-    "blocks": "",
-    "chunks": "rules tables blocks",
-    "fab": "blocks",
-    "foba": "blocks",
-    "spline": "",
-    "bins": "rules",
-    "tables": "rules",
-    "ensembles": "rules bins",
-    "boxes": "rules bins",
-    "gates": "rules blocks foba",
-    "experts": "blocks foba spline",
-    "additive": "foba spline experts",
-    "simplify": "rules bins tables blocks chunks fab experts ensembles boxes",
-    "moves": "rules bins gates experts foba fab",
-    "hme": "rules bins blocks fab gates experts",
-    "piecewise": "rules bins tables blocks chunks fab gates experts moves hme",
-    "planes": "foba gates moves",
-    "oblique": "rules tables blocks fab foba spline gates experts additive hme moves piecewise planes",
-    "conjugate": "",
-    "prunings": "",
-    "representative": "rules tables blocks chunks ensembles prunings",
-    "belief": "rules tables blocks conjugate prunings representative",
-    "metatree": "rules tables blocks chunks conjugate prunings representative belief",
-    "reference": "rules tables",
-    "prune": "rules ensembles",
-    "proxy": "rules tables conjugate reference prune",
-    "projection": "rules tables conjugate foba reference",
-    "local": "rules tables reference prune",
-    "stability": "rules tables ensembles",
-    "explanation": "rules tables ensembles simplify reference proxy",
-    "show": "rules",
-    "pictures": "rules fab show",
-    "explorer": "rules tables show",
-    "reporting": "rules tables ensembles simplify reference show pictures",
-    "cli": None,
-    "datasets": None,
+    "rows": "rules",
+    "forests": "rules rows",
+    "fab": "rules rows",
+    "search": "rules rows fab",
+    "models": "rules rows forests fab search",
+    "metatree": "rules rows forests fab",
+    "proxy": "rules rows forests fab",
+    "show": "rules rows",
     "bench": None,
-    "bench_rules": None,
-    "bench_pieces": None,
-    "bench_oblique": None,
-    "bench_proxies": None,
-    "bench_metatrees": None,
-    "bench_cost": None,
-    "bench_beyond": None,
 }
-EAGER = {
-    "numpy",
-    "scipy",
-    "sklearn",
-    "joblib",
-    "threadpoolctl",
-}  # the last two come with scikit-learn
+FRONT = set(CHAPTERS) - {"bench"}  # what the modules on top, which are no chapter, may import
+EAGER = set("numpy scipy sklearn joblib threadpoolctl".split())  # scikit-learn brings the last two
 # Imported inside functions only
-LAZY = {
-    "matplotlib",
-    "ipywidgets",
-    "IPython",
-    "pandas",
-    "xgboost",
-    "lightgbm",
-    "catboost",
-    "stochtree",
-}
+LAZY = set("matplotlib ipywidgets IPython pandas xgboost lightgbm catboost stochtree".split())
 LAZY |= {"dask", "distributed", "pyarrow"}
 LAZY |= {"lime", "interpret", "lineartree", "pygam", "imodels", "bayesml"}  # the peers
 
 named = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+
+
+def dotted(path):
+    """Return the name of a module within the package: `fab.foba`, or `cli` on top."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+each_module = pytest.mark.parametrize("path", MODULES, ids=dotted)
 
 
 def python(code, *arguments, timeout=240, **env):
@@ -115,11 +77,11 @@ def holds_imports_only(cell):
 
 
 def contents(folder):
-    """Return the bytes of a folder's modules and notebooks by name."""
+    """Return the bytes of the modules and notebooks below a folder by name."""
     return {
-        path.name: path.read_bytes()
-        for path in folder.iterdir()
-        if path.suffix in {".py", ".ipynb"}
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.suffix in {".py", ".ipynb"} and ".ipynb_checkpoints" not in path.parts
     }
 
 
@@ -137,14 +99,37 @@ def test_export_and_clean_change_nothing(tmp_path):
         assert not changed, f"run `make export`: it changes {folder}/ {', '.join(changed)}"
 
 
+def exports_to(path):
+    """Return the module that a notebook is the source of, or None."""
+    found = [re.match(r"#\| *default_exp +([\w.]+)", cell["source"]) for cell in code_cells(path)]
+    return next((match[1] for match in found if match), None)
+
+
 def test_every_module_has_its_notebook():
-    exported = {
-        match[1]
-        for path in notebooks()
-        for cell in nbformat.read(path, 4).cells
-        if (match := re.match(r"#\| *default_exp +(\w+)", cell.source))
-    }
-    assert {path.stem for path in MODULES} == exported
+    exported = [module for path in notebooks() if (module := exports_to(path))]
+    assert sorted(exported) == sorted(map(dotted, MODULES))
+
+
+@named
+def test_a_page_bears_the_name_of_its_module(path):
+    module = exports_to(path)
+    chapter = path.relative_to(NBS).parent
+    if chapter.name:
+        assert re.match(r"\d\d_", path.stem), "two digits order the pages of a chapter"
+    if module:
+        assert module == ".".join([*chapter.parts, page_stem(path)])
+
+
+def test_names_of_pages_are_unique():
+    stems = [page_stem(path) for path in notebooks()]
+    assert sorted(set(stems)) == sorted(stems)
+
+
+def test_no_module_bears_the_name_of_a_public_one():
+    import fabinterp
+
+    names = {path.stem for path in MODULES} | set(CHAPTERS)
+    assert not names & set(fabinterp.__all__)
 
 
 def test_readme_is_the_index():
@@ -183,8 +168,6 @@ def test_notebook_is_clean_and_told_in_prose(path):
         "fewer prose cells than export cells"
     )
     for cell in exported:
-        lines = [line for line in cell.source.splitlines() if not line.startswith("#|")]
-        assert len(lines) <= 60, f"{cell.id} exports {len(lines)} lines: at most 60"
         imports = [
             node
             for node in ast.parse(cell.source).body
@@ -199,56 +182,114 @@ def test_notebook_is_clean_and_told_in_prose(path):
 
 
 def imports_of(path):
-    """Yield (module or package, is it ours, is it at the top) for every import of a file."""
+    """Yield (module or package, is it ours, is it at the top) for every import of a file.
+
+    A module of ours is named from the package on, `fab.foba`.
+    """
     tree = ast.parse(path.read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     inside = {id(node) for function in functions for node in ast.walk(function)}
+    package = ["fabinterp", *path.relative_to(PACKAGE).parent.parts]
     for node in ast.walk(tree):
         top = id(node) not in inside
-        if isinstance(node, ast.ImportFrom):
-            name = node.module or ""
-            if node.level or name == "fabinterp":
-                own = [name] if node.level and name else [alias.name for alias in node.names]
-                yield from ((part.split(".")[0], True, top) for part in own)
-            elif name.startswith("fabinterp."):
-                yield name.split(".")[1], True, top
-            else:
-                yield name.split(".")[0], False, top
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                first, *rest = alias.name.split(".")
-                yield (
-                    (rest[0], True, top)
-                    if first == "fabinterp" and rest
-                    else (first, first == "fabinterp", top)
-                )
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            names = [".".join([*base, *([node.module] if node.module else [])])]
+        else:
+            continue
+        for name in names:
+            first, _, rest = name.partition(".")
+            yield (rest, True, top) if first == "fabinterp" else (first, False, top)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def chapter_of(module):
+    """Return the chapter of a module, or the module itself where it stands on top."""
+    return module.split(".")[0]
+
+
+def chapters_of(path):
+    """Return the chapters that a module may import from."""
+    chapter = chapter_of(dotted(path))
+    if chapter not in CHAPTERS:
+        return FRONT
+    if CHAPTERS[chapter] is None:
+        return set(CHAPTERS)
+    return {chapter, *CHAPTERS[chapter].split()}
+
+
+@each_module
 def test_arrows(path):
-    assert path.stem in ARROWS, (
-        f"{path.stem} is a new room: give it its arrows, here and in CONTRIBUTING.md"
-    )
-    allowed = None if ARROWS[path.stem] is None else set(ARROWS[path.stem].split())
+    allowed = chapters_of(path)
     for name, ours, top in imports_of(path):
-        if ours:
-            assert allowed is None or name in allowed, (
-                f"{path.stem} → {name} is no arrow of this house"
-            )
-        elif name not in sys.stdlib_module_names:
+        if ours and name:
+            measures = dotted(path) == "cli" and not top  # `fabinterp reproduce` loads what it runs
+            allowed_here = allowed | ({"bench"} if measures else set())
+            chapter = chapter_of(name)
+            assert chapter in allowed_here, f"{dotted(path)} → {name} is no arrow of this house"
+        elif not ours and name not in sys.stdlib_module_names:
             where = "at the top" if top else "in a function"
-            assert name in (EAGER if top else EAGER | LAZY), f"{path.stem} imports {name} {where}"
+            assert name in (EAGER if top else EAGER | LAZY), (
+                f"{dotted(path)} imports {name} {where}"
+            )
+
+
+def test_no_circle():
+    graph = {
+        dotted(path): {name for name, ours, top in imports_of(path) if ours and name and top}
+        for path in MODULES
+    }
+    list(TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+def test_arrows_between_chapters_are_few():
+    arrows = {
+        (chapter_of(dotted(path)), chapter_of(name))
+        for path in MODULES
+        for name, ours, _ in imports_of(path)
+        if ours and name
+    }
+    assert len({(one, other) for one, other in arrows if one != other}) <= 60
 
 
 def test_contributing_tells_the_same_arrows():
-    rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
-    words = re.compile(r"`(\w+)`").findall
-    told = {
-        name: None if "anything" in to else set(words(to))
-        for names, to in rows
-        for name in words(names)
-    }
-    assert told == {name: None if to is None else set(to.split()) for name, to in ARROWS.items()}
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `(\w+)/` \| .*? \| (.*?) \|$", text, re.M)
+    told = {name: None if "all" in to else set(re.findall(r"`(\w+)`", to)) for name, to in rows}
+    assert told == {name: None if to is None else set(to.split()) for name, to in CHAPTERS.items()}
+
+
+def defined_in(path):
+    """Return the names of the functions and classes at the top of a module."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, kinds)}
+
+
+def test_a_name_means_one_thing():
+    """A public function or class stands in one module only; some twenty private names may repeat."""
+    count = Counter(name for path in MODULES for name in defined_in(path))
+    twice = {name for name, times in count.items() if times > 1}
+    assert not {name for name in twice if not name.startswith("_")}
+    assert len(twice) <= 20
+
+
+def packs(path):
+    """Return how many assignments of a module pack several values into one line, and its lines."""
+    text = path.read_text()
+    found = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    ]
+    return len(found), len(text.splitlines())
+
+
+def test_one_statement_a_line():
+    found, lines = map(sum, zip(*map(packs, MODULES)))
+    assert found <= 6 * lines / 1000, "`a, b = x, y` is for values that belong together"
 
 
 # The package
@@ -289,16 +330,16 @@ for name in sys.argv[1:]:
 @pytest.fixture(scope="module")
 def loaded_by():
     """The modules that are loaded after each module of the package was imported, by its name."""
-    names = [f"fabinterp.{path.stem}" for path in MODULES]
+    names = [f"fabinterp.{dotted(path)}" for path in MODULES]
     lines = [line.split() for line in python(IMPORTS, *names).splitlines()]
     return {name: set(loaded) for name, *loaded in lines}
 
 
 @pytest.mark.xdist_group("imports")
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@each_module
 def test_no_module_loads_what_only_pictures_and_frames_need(path, loaded_by):
-    loaded = loaded_by[f"fabinterp.{path.stem}"]
-    assert f"fabinterp.{path.stem}" in loaded
+    loaded = loaded_by[f"fabinterp.{dotted(path)}"]
+    assert f"fabinterp.{dotted(path)}" in loaded
     assert (
         not LAZY - {"pandas", "pyarrow"} & loaded
     )  # scikit-learn itself loads pandas where it is installed
