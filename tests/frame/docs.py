@@ -214,13 +214,11 @@ def link_problems(built, out):
             parts = urlsplit(local)
             if parts.scheme or parts.netloc:
                 continue
-            target = posixpath.normpath(
-                posixpath.join(posixpath.dirname(name), unquote(parts.path))
-            )
-            target = target if parts.path else name
-            place = (
-                "" if local != link else unquote(parts.fragment)
-            )  # nbdev links private names to no place
+            from_root = local != link  # as nbdev links, private names to no place
+            base = "" if from_root else posixpath.dirname(name)
+            path = posixpath.join(base, unquote(parts.path))
+            target = posixpath.normpath(path) if parts.path else name
+            place = "" if from_root else unquote(parts.fragment)
             missing = target not in built and not (out / target).is_file()
             if missing or (place and target in built and place not in built[target].places):
                 problems.append(f"{name}: dead link {link}")
