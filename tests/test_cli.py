@@ -276,7 +276,8 @@ class Page(HTMLParser):
 def page(tmp_path_factory):
     """A page about a hostile table."""
     folder = tmp_path_factory.mktemp("page")
-    frame = flowers().rename(columns={"length": "<script>alert(1)</script> $x^", "kind": 'a"b<i>'})
+    hostile = {"price": "<script>alert(1)</script> $x^", "length": "<i>$", "kind": 'a"b<i>'}
+    frame = flowers().rename(columns=hostile)
     frame["colour"] = frame.colour.replace("red", "<b>red & 名</b>")
     frame.to_csv(folder / "a&b.csv", index=False)
     out = folder / "rules.html"
