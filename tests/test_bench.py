@@ -19,6 +19,7 @@ from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.machine import slowness
 from threadpoolctl import threadpool_info
 
 from fabinterp.bench import runner as bench
@@ -114,7 +115,7 @@ def started(folder, sleep=0.0):
 
 def lines_within(file, n, seconds=60):
     """Wait until a file has n lines."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + seconds * slowness()
     while not file.exists() or file.read_bytes().count(b"\n") < n:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -123,6 +124,7 @@ def lines_within(file, n, seconds=60):
 # The run
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_gives_the_same_table(tmp_path):
     whole = run_table(TABLE, tmp_path / "whole", verbose=0)
     file = tmp_path / "killed" / "toy.jsonl"
@@ -141,10 +143,11 @@ def test_killed_and_started_again_gives_the_same_table(tmp_path):
     assert run_table(TABLE, file.parent, verbose=0) == whole
 
 
+@pytest.mark.slow
 def test_two_processes_at_one_file_do_no_harm(tmp_path):
     running = [started(tmp_path, sleep=0.02) for _ in range(2)]
     for process in running:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60 * slowness())
         assert process.returncode == 0, err
     rows = (tmp_path / "toy.jsonl").read_text().splitlines()
     assert all(json.loads(row)["key"] for row in rows) and len(rows) <= 2 * len(TABLE.keys())

@@ -236,6 +236,7 @@ def test_intervals_of_a_sample_hold_for_the_rest():
         assert len(model.pit_) <= 1000
 
 
+@pytest.mark.slow
 def test_200_000_rows_in_memory_and_streamed():
     rng = np.random.default_rng(0)
     n = 200_000

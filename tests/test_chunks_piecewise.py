@@ -306,6 +306,7 @@ def large(n, d, seed=0):
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:FIC still rises")
 @pytest.mark.parametrize("task", ["numbers", "two"])
 def test_streamed_is_in_memory(task):

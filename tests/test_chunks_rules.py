@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.blocks import LABELS, cut, mixed, rows_at
-from shared.effort import examples
+from shared.effort import case, examples
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -316,7 +316,14 @@ def same_fit(a, b, X):
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
-@pytest.mark.parametrize("changed", [{}, {"target": "ensemble"}, {"select": "fic", "penalty": 0.0}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        case({"target": "ensemble"}, quick=False),
+        case({"select": "fic", "penalty": 0.0}, quick=False),
+    ],
+)
 @examples(2)
 @given(seed=st.integers(0, 10**6), size=st.integers(20, 250))
 def test_blocks_of_any_size_give_the_rules_of_one_block(kind, changed, seed, size):
@@ -428,6 +435,7 @@ def test_questions_answers_and_measures_are_those_of_all_rows(kind):
     assert model.fidelity_ == pytest.approx(measured.fidelity)
 
 
+@pytest.mark.slow
 def test_200_000_rows_in_memory_and_streamed():
     rng = np.random.default_rng(0)
     n = 200_000

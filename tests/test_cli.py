@@ -18,6 +18,7 @@ from browser.serve import chromium
 from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.machine import slowness
 from shared.needs import need
 
 from fabinterp import cli
@@ -220,6 +221,7 @@ def test_classification_out_as_json_reproduces_the_printed_errors(capsys, tmp_pa
     assert sum(rule.support for rule in rules.rules) == len(train)
 
 
+@pytest.mark.slow
 def test_regression_out_as_sql_answers_like_the_rules(capsys, tmp_path, table):
     out = tmp_path / "rules.sql"
     words = (
@@ -326,6 +328,7 @@ def test_the_page_in_a_browser(page, tmp_path):
     assert len(set(grounds[1::2])) == 3 and grounds[0] != grounds[2] == grounds[4]
 
 
+@pytest.mark.slow
 def test_the_same_again(capsys, tmp_path, table):
     files = [tmp_path / "a.html", tmp_path / "b.html"]
     texts = [
@@ -417,17 +420,18 @@ def test_interrupted_and_a_closed_pipe(capsys, monkeypatch):
     monkeypatch.setattr(cli, "run_command", stop)
     assert cli.main([]) == 130
     assert capsys.readouterr().err == "fabinterp: interrupted\n"
-    code = "import sys; from fabinterp import cli; cli.run = lambda _: cli.signal(); sys.exit(cli.main([]))"
+    code = "import sys; from fabinterp import cli; cli.run_command = lambda _: cli.signal(); sys.exit(cli.main([]))"
     code = code.replace(
         "cli.signal()", "(print('ready', flush=True), __import__('time').sleep(60))"
     )
     running = process(code)
     assert running.stdout.readline() == "ready\n"
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=60 * slowness())
     assert running.returncode == 130 and err == "fabinterp: interrupted\n"
 
 
+@pytest.mark.slow
 def test_demo_without_pandas(tmp_path):
     code = """
 import sys
@@ -440,7 +444,7 @@ from fabinterp.cli import main
 sys.exit(main(["demo", "--random-state", "1"]))
 """
     running = process(code, cwd=tmp_path)
-    out, err = running.communicate(timeout=120)
+    out, err = running.communicate(timeout=120 * slowness())
     assert running.returncode == 0, err
     assert (
         "rules for diagnosis" in out
@@ -459,7 +463,7 @@ sys.exit(main(["demo", "--random-state", "1"]))
 
     steps = html.unescape(re.search(r"In Python:</p><pre>(.*?)</pre>", page, re.S)[1])
     running = process(steps + "\nprint((model.predict(X_test) != y_test).mean())")
-    out, err = running.communicate(timeout=120)
+    out, err = running.communicate(timeout=120 * slowness())
     assert running.returncode == 0, err
     assert f"{float(out.splitlines()[-1]):.3g}" == f"{numbers['error of the rules']:.3g}"
 

@@ -27,6 +27,7 @@ from fabinterp.rows.chunks import FAN_IN, OnDask, build_chunked_data, is_dask, r
 N = 200_000
 D = 6
 N_BLOCKS = 4
+FEW = 20_000  # rows at the keyboard
 
 
 class Numbers(RegressorMixin, BaseEstimator):
@@ -40,6 +41,9 @@ class Numbers(RegressorMixin, BaseEstimator):
 
 class Words(ClassifierMixin, Numbers):
     pass
+
+
+with_cluster = pytest.mark.xdist_group("cluster")  # one is enough
 
 
 @pytest.fixture(scope="module")
@@ -89,20 +93,22 @@ def words_of(X, noise):
     return np.where(numbers_of(X, 2 * noise) > 0.5, "yes", "no")
 
 
-def in_memory(target):
-    X, noise = (np.concatenate(part) for part in zip(*map(block, range(N_BLOCKS)), strict=True))
+def in_memory(target, n=N):
+    parts = (block(b, n // N_BLOCKS) for b in range(N_BLOCKS))
+    X, noise = (np.concatenate(part) for part in zip(*parts, strict=True))
     return X, target(X, noise)
 
 
-def on_dask(target):
+def on_dask(target, n=N):
     X = []
     y = []
+    size = n // N_BLOCKS
     for b in range(N_BLOCKS):
-        drawn = dask.delayed(block, nout=2)(b)
-        X.append(da.from_delayed(drawn[0], (N // N_BLOCKS, D), float))
+        drawn = dask.delayed(block, nout=2)(b, size)
+        X.append(da.from_delayed(drawn[0], (size, D), float))
         y.append(
             da.from_delayed(
-                dask.delayed(target)(*drawn), (N // N_BLOCKS,), target(np.zeros((1, D)), 0.0).dtype
+                dask.delayed(target)(*drawn), (size,), target(np.zeros((1, D)), 0.0).dtype
             )
         )
     return da.concatenate(X), da.concatenate(y)
@@ -275,6 +281,7 @@ def kept_and_sent(part, other):
     return part + other, (part, None, Maximum(part))
 
 
+@with_cluster
 def test_three_verbs_without_and_with_a_cluster(no_client, client):
     for scheduler in ("threads", "distributed"):
         with dask.config.set(scheduler=scheduler if scheduler == "threads" else client):
@@ -291,6 +298,7 @@ def test_three_verbs_without_and_with_a_cluster(no_client, client):
             )
 
 
+@with_cluster
 def test_sums_do_not_depend_on_who_was_first(client):
     parts = OnDask([dask.delayed(block)(b, 100 + 50 * (b % 3)) for b in range(20)])
     found = {parts.sum(first_column).tobytes() for _ in range(3)}
@@ -311,6 +319,8 @@ def first_column(part):
 # ------------------------------------------------------------------ a cluster
 
 
+@with_cluster
+@pytest.mark.slow
 def test_rows_of_a_cluster_are_the_rows_in_memory(client):
     for kind, target in ((Numbers, numbers_of), (Words, words_of)):
         whole = build_chunked_data(kind(), *in_memory(target))
@@ -385,6 +395,18 @@ FITS = {  # a model, its target, and in which pass a worker dies
 }
 
 
+@with_cluster
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_cluster_finds_the_model_of_few_rows_in_memory(client, monkeypatch):
+    monkeypatch.setattr("fabinterp.rows.chunks.N_SAMPLE", FEW // 3)
+    make, target, _ = FITS["meta-tree for classes"]
+    one = make().fit(*in_memory(target, FEW))
+    other = make().fit(*on_dask(target, FEW))
+    assert_same_model(one, other, target)
+
+
+@with_cluster
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_cluster_finds_the_model_in_memory(client, name, monkeypatch):
@@ -399,6 +421,11 @@ def test_a_cluster_finds_the_model_in_memory(client, name, monkeypatch):
             and killing.passes > at
             and killing.killed not in killing.pids()
         )
+    assert_same_model(one, other, target)
+
+
+def assert_same_model(one, other, target):
+    """Compare two models of the same rows: bound, what they say as text, and answers to new rows."""
     bound = "fic_" if hasattr(one, "fic_") else "log_evidence_"
     assert getattr(other, bound) == pytest.approx(getattr(one, bound), rel=1e-10)
     if isinstance(one, MetaTreeRegressor):
@@ -421,6 +448,7 @@ def test_a_cluster_finds_the_model_in_memory(client, name, monkeypatch):
 # ------------------------------------------------------------------ through joblib
 
 
+@with_cluster
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_restarts_on_the_backend_of_joblib(client):
     X, noise = block(0, 1000)
@@ -432,6 +460,7 @@ def test_restarts_on_the_backend_of_joblib(client):
     assert one.fic_ == other.fic_ and one.rules_ == other.rules_
 
 
+@with_cluster
 def test_local_explanations_on_the_backend_of_joblib(client):
     X, noise = block(0, 400)
     model = forest(RandomForestRegressor, numbers_of)

@@ -353,6 +353,7 @@ def test_bart():
     )
 
 
+@pytest.mark.slow
 @examples(8)
 @given(st.integers(1, 12), st.integers(0, 1000))
 def test_never_more_rules_than_allowed(max_rules, seed):

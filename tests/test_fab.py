@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
+from shared.effort import case
 from sklearn.exceptions import ConvergenceWarning
 
 from fabinterp.fab.engine import (
@@ -101,7 +102,9 @@ def problem(seed, task, weighted):
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("penalty, n_problems", [(1.0, 200), (0.0, 50), (0.5, 50), (2.0, 50)])
+@pytest.mark.parametrize(
+    "penalty, n_problems", [case(1.0, 200, quick=False), (1.0, 50), (0.0, 50), (0.5, 50), (2.0, 50)]
+)
 def test_fic_never_falls(task, weighted, penalty, n_problems):
     n_plain = 0
     n_rising = 0

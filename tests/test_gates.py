@@ -403,6 +403,7 @@ def test_a_logistic_gate_is_the_best_of_its_features(seed, ridge, most):
     assert value == pytest.approx(fitted - gate.const - price * gate.dims, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_of_all_supports_of_three_in_six_the_best_is_found():
     """Greedy cannot beat brute force; where features matter it equals it nearly always."""
     n_equal = 0

@@ -423,6 +423,7 @@ def test_a_gain_below_rise_is_none():
     assert perturb_tree(patient, tree, 3, rng) is tree
 
 
+@pytest.mark.slow
 @few
 @given(seeds, tasks, st.integers(1, 5))
 def test_the_search_keeps_to_so_many_leaves(seed, task, most):
@@ -524,6 +525,7 @@ def test_sharpened_is_never_worse(seed, kind, task):
     }
 
 
+@pytest.mark.slow
 @few
 @given(seeds, kinds, tasks)
 def test_one_seed_one_tree(seed, kind, task):

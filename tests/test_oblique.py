@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.doors import by_python, by_sql
-from shared.effort import examples
+from shared.effort import case, examples
 from shared.tables import any_table, wide_frame
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -26,7 +26,7 @@ KINDS = ["numbers", "two", "three"]
 SEARCHES = ["structure", "em"]
 QUICK = {"max_depth": 2, "n_perturbations": 1, "max_iter": 20, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
-kinds = pytest.mark.parametrize("kind", KINDS)
+kinds = pytest.mark.parametrize("kind", [case(kind, quick=kind != "three") for kind in KINDS])
 searches = pytest.mark.parametrize("search", SEARCHES)
 PARTING = [
     ("numbers", "structure"),
@@ -34,12 +34,14 @@ PARTING = [
     ("three", "structure"),
     ("numbers", "em"),
 ]
+QUICK_CASES = [("numbers", "em"), ("two", "structure")]
+CASES = [
+    case(*each, quick=each in QUICK_CASES) for each in [*PARTING, ("two", "em")]
+]  # EM of more classes is slow
 parting = pytest.mark.parametrize(
-    "kind,search", PARTING
+    "kind,search", CASES[:-1]
 )  # where the tables below make a tree of more than one leaf
-cases = pytest.mark.parametrize(
-    "kind,search", [*PARTING, ("two", "em")]
-)  # EM of more classes is slow
+cases = pytest.mark.parametrize("kind,search", CASES)
 
 
 def quick(kind, **changed):
@@ -170,6 +172,7 @@ def gates_and_experts(model):
     return gates, sorted(sorted(rule.leaf.used) for rule in model.rules_.rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_simulated_tree_is_recovered(seed):
     """Wang et al., section 5, with 2000 rows; features are counted from 0 here."""
@@ -218,6 +221,7 @@ def test_fic_never_falls_during_the_search(kind):
     assert (np.diff(model.trace_) >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "two"])
 @pytest.mark.parametrize("factors", [False, True])
 def test_fic_never_falls_during_em_but_where_experts_go(kind, factors, monkeypatch):
@@ -264,6 +268,7 @@ def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, searc
         assert max(asked, default=0) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "two"])
 def test_no_leaf_is_lighter_than_min_mass(kind):
     X, y = table(kind)
@@ -272,6 +277,7 @@ def test_no_leaf_is_lighter_than_min_mass(kind):
         assert min(rule.support for rule in model.rules_.rules) >= 30 - 1e-9
 
 
+@pytest.mark.slow
 @kinds
 def test_a_larger_penalty_never_gives_more_experts(kind):
     X, y = table(kind, n=200)

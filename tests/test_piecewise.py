@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from shared.doors import by_python
-from shared.effort import examples
+from shared.effort import case, examples
 from shared.tables import any_table, wide_frame
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -31,7 +31,7 @@ QUICK = {"max_depth": 2, "max_iter": 20, "random_state": 0}
 KINDS = ["numbers", "two", "three"]
 SEARCHES = ["structure", "em"]
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
-kinds = pytest.mark.parametrize("kind", KINDS)
+kinds = pytest.mark.parametrize("kind", [case(kind, quick=kind != "three") for kind in KINDS])
 searches = pytest.mark.parametrize("search", SEARCHES)
 
 
@@ -207,6 +207,7 @@ def test_depth_zero_of_classes_solves_the_score_equations(search):
     assert np.abs(np.column_stack([np.ones(400), X[:, [1, 3]]]).T @ rest).max() < 0.01 * 400**0.5
 
 
+@pytest.mark.slow
 @kinds
 def test_a_larger_penalty_never_gives_more_experts(kind):
     X, y = table(kind, n=200)

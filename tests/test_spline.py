@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 from shared.effort import examples
+from shared.machine import slowness
 
 from fabinterp.fab.spline import _differences, _raw_splines, effective_df, fit_basis, gcv
 
@@ -678,6 +679,7 @@ def test_a_basis_travels_and_rows_with_weight_zero_do_not_count():
         basis.degree = 2
 
 
+@pytest.mark.slow
 def test_design_is_fast():
     X = np.random.default_rng(0).normal(size=(20_000, 8))
     bases = [fit_basis(x) for x in X.T]
@@ -686,4 +688,4 @@ def test_design_is_fast():
         began = time.process_time()
         np.hstack([basis.design(x) for basis, x in zip(bases, X.T)])
         seconds.append(time.process_time() - began)
-    assert min(seconds) < 0.06
+    assert min(seconds) < 0.06 * slowness(time.process_time)

@@ -1,5 +1,6 @@
 """How many examples a property is given: all of them in the slow tier, a few at the keyboard."""
 
+import pytest
 from hypothesis import settings
 
 QUICK = "quick"
@@ -19,3 +20,8 @@ def examples(n):
     """
     quick = settings.get_current_profile_name() == QUICK
     return settings(max_examples=min(n, FEW) if quick else n)
+
+
+def case(*values, quick=True):
+    """Return one case of a parametrized test, of the slow tier unless it is quick."""
+    return pytest.param(*values, marks=[] if quick else pytest.mark.slow)
