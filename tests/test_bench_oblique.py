@@ -133,7 +133,7 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
             if line["key"]["data"] == name and line["key"]["method"] in ("oblique", "piecewise")
         ]
         today = {
-            method: bench_oblique.number_of(settings_of(METHODS[method].make(name, 0)))
+            method: bench_oblique.settings_digest(settings_of(METHODS[method].make(name, 0)))
             for method in ("oblique", "piecewise")
         }
         assert {(line["key"]["method"], line["settings"]) for line in lines} == set(today.items())
@@ -144,7 +144,7 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
 
 @pytest.mark.parametrize("name", ["stock", "titanic"])
 def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
-    monkeypatch.setattr(bench_oblique, "read", toy)
+    monkeypatch.setattr(bench_oblique, "load_available", toy)
     tests = [stratified_fold(name, fold)[2] for fold in range(10)]
     rows = np.concatenate(tests)
     assert sorted(map(tuple, rows)) == sorted(map(tuple, toy(name).X))
@@ -161,7 +161,7 @@ def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
 def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
     if method == "pygam":
         need("pygam")
-    monkeypatch.setattr(bench_oblique, "read", toy)
+    monkeypatch.setattr(bench_oblique, "load_available", toy)
     key = {"part": "regression", "data": name, "method": method, "fold": 1}
     rows = [measure_additive_methods(key) for _ in range(2)]
     for row in rows:
@@ -186,7 +186,7 @@ def test_a_fold_is_measured_as_it_is_stored():
 @pytest.mark.measure
 def test_ebm_is_measured(monkeypatch):
     need("interpret")
-    monkeypatch.setattr(bench_oblique, "read", toy)
+    monkeypatch.setattr(bench_oblique, "load_available", toy)
     row = fold_row("stock", "ebm", 0)
     assert row["experts"] == 1 and row["terms"] == 3 and row["error"] < 0.6
 
@@ -200,7 +200,7 @@ def test_a_peer_that_is_not_installed_is_told(monkeypatch, make, module):
 
 def test_a_missing_peer_is_a_blank_and_the_others_stand(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygam", None)
-    monkeypatch.setattr(bench_oblique, "read", toy)
+    monkeypatch.setattr(bench_oblique, "load_available", toy)
     wanted = [
         {"part": "regression", "data": "stock", "method": m, "fold": 0}
         for m in ("oblique", "pygam")
