@@ -1,4 +1,4 @@
-"""The room that measures meta-trees: its jobs, what a job finds, and what stands in its tables."""
+"""The page that measures meta-trees: its jobs, what a job finds, and what stands in its tables."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from shared.needs import need, need_data
 
-from fabinterp.bench import nakahara as room
+from fabinterp.bench import nakahara
 from fabinterp.bench.runner import (
     UnavailableError,
     is_worse,
@@ -20,10 +20,10 @@ from fabinterp.bench.runner import (
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
-TABLES = {table.name: table for table in room.TABLES}
+TABLES = {table.name: table for table in nakahara.TABLES}
 LINES = latest(read_lines(RESULTS / "metatree.jsonl"))
 
-every_table = pytest.mark.parametrize("table", room.TABLES, ids=lambda table: table.name)
+every_table = pytest.mark.parametrize("table", nakahara.TABLES, ids=lambda table: table.name)
 
 
 def stored(name):
@@ -42,13 +42,13 @@ def test_jobs_are_the_same_each_time_and_quick_ones_are_some_of_them(table):
 
 
 def test_all_data_come_before_the_next_fold():
-    for part in room.FOLDS:
-        at = [key["fold"] for key in room.depth_fold_jobs(False, part)]
-        assert at == sorted(at) and len(set(at)) == room.FOLDS[part]
+    for part in nakahara.FOLDS:
+        at = [key["fold"] for key in nakahara.depth_fold_jobs(False, part)]
+        assert at == sorted(at) and len(set(at)) == nakahara.FOLDS[part]
 
 
 def test_everything_is_measured_and_nothing_else_is_stored():
-    assert set().union(*(table.keys() for table in room.TABLES)) == set(LINES)
+    assert set().union(*(table.keys() for table in nakahara.TABLES)) == set(LINES)
 
 
 # What a job finds
@@ -57,11 +57,11 @@ def test_everything_is_measured_and_nothing_else_is_stored():
 @pytest.mark.parametrize("kind", ["int64", "uint8"])
 @pytest.mark.parametrize("depth, n_features", [(1, 1), (3, 5), (4, 2)])
 def test_rows_one_by_one_and_all_at_once_say_the_same(kind, depth, n_features):
-    X, y, levels = room.coin_levels(40, depth, n_features, kind, 7)
-    start = room.empty_state(levels, room.BetaBernoulli(), 0.5)
-    state = room.batch_update(start, levels, X, y)
+    X, y, levels = nakahara.coin_levels(40, depth, n_features, kind, 7)
+    start = nakahara.empty_state(levels, nakahara.BetaBernoulli(), 0.5)
+    state = nakahara.batch_update(start, levels, X, y)
     assert np.allclose(
-        np.exp(room.sequential_update(start, levels, X, y)),
+        np.exp(nakahara.sequential_update(start, levels, X, y)),
         state.posterior.split_prob,
         rtol=0,
         atol=1e-12,
@@ -71,7 +71,7 @@ def test_rows_one_by_one_and_all_at_once_say_the_same(kind, depth, n_features):
 @pytest.mark.measure
 def test_bayesml_says_the_same():
     need("bayesml")
-    found = room.measure_speed(30, 3, 4, 2, True, "int64")
+    found = nakahara.measure_speed(30, 3, 4, 2, True, "int64")
     assert found["max_difference"] < 1e-12
     ways = {"update", "predict", "rows"}
     assert ways | {f"bayesml_{way}" for way in ways} | {"partial_fit"} < set(found)
@@ -79,7 +79,7 @@ def test_bayesml_says_the_same():
 
 
 def test_the_coins_of_a_test_are_those_of_its_number():
-    one, two, other = (room.coin_levels(20, 3, 5, "int64", r) for r in (0, 0, 1))
+    one, two, other = (nakahara.coin_levels(20, 3, 5, "int64", r) for r in (0, 0, 1))
     assert (
         (one[0] == two[0]).all() and (one[1] == two[1]).all() and one[2].features == two[2].features
     )
@@ -104,14 +104,16 @@ def test_the_coins_of_a_test_are_those_of_its_number():
 def test_a_fold_finds_what_is_stored(key):
     need_data(key["data"])
     line = LINES[key_text(key)]
-    for name, value in json.loads(json.dumps(to_strict_json(room.measure_metatrees(key)))).items():
+    for name, value in json.loads(
+        json.dumps(to_strict_json(nakahara.measure_metatrees(key)))
+    ).items():
         if "seconds" not in name:
             assert value == pytest.approx(line[name], rel=1e-9), name
 
 
 def test_weights_that_are_alike_amount_to_as_many_trees():
-    assert room.effective_number_of_trees(np.zeros(7)) == pytest.approx(7)
-    assert room.effective_number_of_trees(np.array([0.0, -800.0])) == pytest.approx(1)
+    assert nakahara.effective_number_of_trees(np.zeros(7)) == pytest.approx(7)
+    assert nakahara.effective_number_of_trees(np.array([0.0, -800.0])) == pytest.approx(1)
 
 
 # What is not there
@@ -120,13 +122,13 @@ def test_weights_that_are_alike_amount_to_as_many_trees():
 def test_data_that_are_not_there_make_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
     with pytest.raises(UnavailableError, match="banana"):
-        room.measure_metatrees({"part": "single", "data": "banana", "depth": 5, "fold": 0})
+        nakahara.measure_metatrees({"part": "single", "data": "banana", "depth": 5, "fold": 0})
 
 
 def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
-    monkeypatch.setattr(room, "is_installed", lambda package: False)
+    monkeypatch.setattr(nakahara, "is_installed", lambda package: False)
     jobs = [{"part": "table1", "n": 50, "depth": 5, "features": 5, "codes": "int64"}]
-    monkeypatch.setattr(room, "N_TESTS", {"table1": 3})
+    monkeypatch.setattr(nakahara, "N_TESTS", {"table1": 3})
     table = TABLES["nakahara-1"]
     grid = run_table(
         type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0
@@ -135,7 +137,7 @@ def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
         assert (cell is None) == (column.role == "peer")
     assert any("bayesml was not installed" in note for note in grid.notes)
     line = json.loads((tmp_path / "metatree.jsonl").read_text())
-    assert room.show_grid([line]).cells[0][1] is None
+    assert nakahara.show_grid([line]).cells[0][1] is None
 
 
 # Tables
@@ -161,7 +163,7 @@ def test_tables_are_rendered_with_the_stamp_of_their_lines(table):
 
 
 def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
-    grid = room.show_table(stored("nakahara-1"))
+    grid = nakahara.show_table(stored("nakahara-1"))
     raw = {
         line["key"]["n"]: line
         for row in (RESULTS / "metatree.jsonl").read_text().splitlines()
@@ -174,7 +176,7 @@ def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
             raw[n][name]["mean"] for name in names if name
         ]
     assert [cells[1].value for cells in grid.cells] == [1.67, 3.29, 6.72]
-    assert [(cells[4].value, cells[4].spread) for cells in grid.cells] == [
+    assert [(cells[4].value, cells[4].deviation) for cells in grid.cells] == [
         (1.78, 0.41),
         (1.89, 0.23),
         (1.90, 0.22),
@@ -183,7 +185,7 @@ def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
 
 @pytest.mark.parametrize("name", ["nakahara-single", "nakahara-forests"])
 def test_folds_are_averaged_as_on_the_page_of_the_method(name):
-    grid = room.show_fold_losses(stored(name))
+    grid = nakahara.show_fold_losses(stored(name))
     at = {column.name: i for i, column in enumerate(grid.columns) if column.group in ("loss", "")}
     for row, cells in zip(grid.rows, grid.cells, strict=True):
         data, depth, *more = row.split(", ")
@@ -196,7 +198,7 @@ def test_folds_are_averaged_as_on_the_page_of_the_method(name):
             and line["key"]["depth"] == depth
             and line["key"]["part"] == part
         ]
-        assert len(own) == room.FOLDS[part]
+        assert len(own) == nakahara.FOLDS[part]
         unit = own[0].get("sd", 1.0)
         before, after = (np.mean([line[of] for line in own]) for of in ("base_loss", "loss"))
         assert cells[at["scikit-learn's"]].value == pytest.approx(before / unit)

@@ -67,7 +67,7 @@ def test_a_row_has_a_figure_and_a_deviation_for_each_method(typed, methods):
     for row in typed.values():
         figures = list(map(parse_figure, row.split()))
         assert len(figures) == len(methods) and all(
-            f.spread is not None and f.spread < f.value for f in figures
+            f.deviation is not None and f.deviation < f.value for f in figures
         )
 
 

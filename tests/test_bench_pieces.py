@@ -65,7 +65,7 @@ def test_a_row_of_table_1_has_a_figure_and_a_deviation_for_each_method():
     for row in TABLE_1.values():
         figures = list(map(parse_figure, row.split()))
         assert len(figures) == len(METHODS_1) and all(
-            f.spread is not None and f.digits == 2 for f in figures
+            f.deviation is not None and f.digits == 2 for f in figures
         )
 
 

@@ -1,4 +1,4 @@
-"""The room that measures proxies: its jobs, what a job finds, and what stands in its tables."""
+"""The page that measures proxies: its jobs, what a job finds, and what stands in its tables."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from shared.needs import need, need_data
 
-from fabinterp.bench import afrabandpey as room
+from fabinterp.bench import afrabandpey
 from fabinterp.bench.runner import (
     UnavailableError,
     is_worse,
@@ -21,7 +21,7 @@ from fabinterp.bench.runner import (
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
-TABLES = {table.name: table for table in room.TABLES}
+TABLES = {table.name: table for table in afrabandpey.TABLES}
 LINES = latest(read_lines(RESULTS / "proxy.jsonl")) | latest(read_lines(RESULTS / "local.jsonl"))
 TIMES = {"reference_seconds", "seconds", "ms", "ms_alone"}
 
@@ -37,7 +37,7 @@ def needs_data(test):
     return pytest.mark.measure(pytest.mark.usefixtures("auto_risk")(test))
 
 
-every_table = pytest.mark.parametrize("table", room.TABLES, ids=lambda table: table.name)
+every_table = pytest.mark.parametrize("table", afrabandpey.TABLES, ids=lambda table: table.name)
 
 
 def without_times(found):
@@ -80,13 +80,15 @@ def test_everything_is_measured(name):
 
 def test_a_data_set_is_cut_into_three_quarters_and_one(monkeypatch):
     X = np.arange(40.0).reshape(20, 2)
-    monkeypatch.setattr(room, "load_or_skip", lambda name: type("", (), {"X": X, "y": X[:, 0]}))
-    A, a, B, b = room.train_test_rows("any", 3)
+    monkeypatch.setattr(
+        afrabandpey, "load_or_skip", lambda name: type("", (), {"X": X, "y": X[:, 0]})
+    )
+    A, a, B, b = afrabandpey.train_test_rows("any", 3)
     assert len(A) == 15 and len(B) == 5 and sorted([*a, *b]) == X[:, 0].tolist()
     assert (A[:, 0] == a).all() and (B[:, 0] == b).all()
     assert all(
         (one == two).all()
-        for one, two in zip(room.train_test_rows("any", 3), (A, a, B, b), strict=True)
+        for one, two in zip(afrabandpey.train_test_rows("any", 3), (A, a, B, b), strict=True)
     )
 
 
@@ -115,7 +117,7 @@ def test_a_job_finds_what_is_stored(key):
     if key["part"] == "fidelity":
         need("lime")
     assert same(
-        without_times(json.loads(json.dumps(to_strict_json(room.measure_proxies(key))))),
+        without_times(json.loads(json.dumps(to_strict_json(afrabandpey.measure_proxies(key))))),
         LINES[key_text(key)],
     )
 
@@ -131,17 +133,17 @@ def same(found, line):
 
 @needs_data
 def test_the_born_again_tree_repeats_the_forest():
-    X, y, X_test, _ = room.train_test_rows("auto_risk", 0)
-    forest = room.fit_third_forest(X, y, 0)
-    tree = room.born_again_of_forest(forest, X, y, 0)
-    assert tree.get_depth() in room.DEPTHS
+    X, y, X_test, _ = afrabandpey.train_test_rows("auto_risk", 0)
+    forest = afrabandpey.fit_third_forest(X, y, 0)
+    tree = afrabandpey.born_again_of_forest(forest, X, y, 0)
+    assert tree.get_depth() in afrabandpey.DEPTHS
     said = forest.predict(X_test)
-    assert room.rmse(tree.predict(X_test), said) < 0.7 * said.std()
+    assert afrabandpey.rmse(tree.predict(X_test), said) < 0.7 * said.std()
 
 
 def test_a_reference_is_asked_about_a_table_once():
     asked = []
-    reference = room.cached_reference(lambda X: asked.append(len(X)) or X[:, 0])
+    reference = afrabandpey.cached_reference(lambda X: asked.append(len(X)) or X[:, 0])
     X = np.arange(6.0).reshape(3, 2)
     assert (reference.mean_var(X)[0] == reference.mean_var(X.copy())[0]).all()
     assert len(asked) <= 2 and (reference.mean_var(X + 1)[0] == X[:, 0] + 1).all()
@@ -155,12 +157,12 @@ def test_lime_s_equation_is_read_as_it_is_meant():
     tabular = pytest.importorskip("lime.lime_tabular", reason="lime is not installed")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
-    for how in room.LIMES.values():
+    for how in afrabandpey.LIMES.values():
         explainer = tabular.LimeTabularExplainer(X, mode="regression", random_state=0, **how)
         found = explainer.explain_instance(
             X[3], lambda Z: Z[:, 0] ** 2 + Z[:, 1], num_features=2, num_samples=100
         )
-        assert room.lime_answers(explainer, found, X[3], X[3:4])[0] == pytest.approx(
+        assert afrabandpey.lime_answers(explainer, found, X[3], X[3:4])[0] == pytest.approx(
             found.local_pred[0]
         )
 
@@ -171,7 +173,7 @@ def test_lime_s_equation_is_read_as_it_is_meant():
 def test_data_that_are_not_there_make_a_blank(monkeypatch, tmp_path):
     monkeypatch.setenv("FABINTERP_DATA", str(tmp_path))
     with pytest.raises(UnavailableError, match="baseball"):  # the one table that nobody else keeps
-        room.measure_proxies({"part": "stability", "data": "baseball", "method": "data"})
+        afrabandpey.measure_proxies({"part": "stability", "data": "baseball", "method": "data"})
 
 
 @needs_data
@@ -197,9 +199,11 @@ def test_without_lime_its_cells_are_blank(monkeypatch):
     need("stochtree")
     for name in ("lime", "lime.lime_tabular"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(room, "TREES", {"tree": {}, "tree, at most 3 leaves": {"max_leaves": 3}})
+    monkeypatch.setattr(
+        afrabandpey, "TREES", {"tree": {}, "tree, at most 3 leaves": {"max_leaves": 3}}
+    )
     key = {"part": "fidelity", "data": "auto_risk", "split": 0}
-    grid = room.show_local([{"key": key, **room.measure_proxies(key)}])
+    grid = afrabandpey.show_local([{"key": key, **afrabandpey.measure_proxies(key)}])
     for column, cell in zip(grid.columns, grid.cells[0], strict=True):
         assert (cell is None) == (column.role == "peer" or column.group == "a tree per draw")
     assert any("lime was not installed" in note for note in grid.notes)
@@ -224,10 +228,10 @@ def test_tables_are_rendered_with_the_stamp_of_their_lines(name):
 
 
 def test_figure_4_shows_the_means_of_the_lines():
-    grid = room.show_errors_by_size(stored("afrabandpey-fig4"))
+    grid = afrabandpey.show_errors_by_size(stored("afrabandpey-fig4"))
     by_row = dict(zip(grid.rows, grid.cells, strict=True))
     raw = [json.loads(row) for row in (RESULTS / "proxy.jsonl").read_text().splitlines()]
-    for name in room.DATA:
+    for name in afrabandpey.DATA:
         own = [
             line
             for line in raw
@@ -235,7 +239,7 @@ def test_figure_4_shows_the_means_of_the_lines():
             and line["key"]["data"] == name
             and line["key"]["part"] == "sizes"
         ]
-        for i, b in enumerate(room.SIZES):
+        for i, b in enumerate(afrabandpey.SIZES):
             means = [
                 np.mean([line[method][i] for line in own]) for method in ("data", "paper", "proxy")
             ]
@@ -245,16 +249,16 @@ def test_figure_4_shows_the_means_of_the_lines():
 @pytest.mark.slow
 def test_figure_5_asks_whether_the_means_differ():
     lines = [line for line in stored("afrabandpey-fig5") if line["key"]["data"] == "auto_mpg"]
-    few = room.show_differences(lines[:2])
+    few = afrabandpey.show_differences(lines[:2])
     assert set(few.cells[0]) == {None}
-    grid = room.show_differences(lines)
-    assert len(grid.rows) == len(room.SIZES)
+    grid = afrabandpey.show_differences(lines)
+    assert len(grid.rows) == len(afrabandpey.SIZES)
     said = dict(zip([(c.group, c.name) for c in grid.columns], grid.cells[0], strict=True))
     assert said["paired by split", "credibly"] == "worse"  # two leaves
 
 
 def test_table_4_shows_the_means_of_the_lines():
-    grid = room.show_local(stored("afrabandpey-4"))
+    grid = afrabandpey.show_local(stored("afrabandpey-4"))
     raw = [json.loads(row) for row in (RESULTS / "local.jsonl").read_text().splitlines()]
     for name, cells in zip(grid.rows, grid.cells, strict=True):
         for column, cell in zip(grid.columns, cells, strict=True):
@@ -262,7 +266,7 @@ def test_table_4_shows_the_means_of_the_lines():
             method = next(
                 (
                     m
-                    for m in (*room.TREES, *room.LIMES, "tree, plain normal")
+                    for m in (*afrabandpey.TREES, *afrabandpey.LIMES, "tree, plain normal")
                     if m.replace(", highest weights", "") == column.name
                 ),
                 None,
@@ -273,7 +277,7 @@ def test_table_4_shows_the_means_of_the_lines():
                     for line in raw
                     if line["key"]["part"] == "fidelity" and line["key"]["data"] == name
                 ]
-                assert (cell.value, cell.spread) == pytest.approx(
+                assert (cell.value, cell.deviation) == pytest.approx(
                     (np.mean(values), np.std(values, ddof=1))
                 )
 

@@ -15,7 +15,7 @@ from shared.needs import need
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.bench import hara as rooms
+from fabinterp.bench import hara
 from fabinterp.bench.datasets import synthetic1
 from fabinterp.bench.hara import (
     FOLDS,
@@ -345,7 +345,7 @@ def test_in_trees_says_an_ordered_list_of_short_rules(seed, numbers):
 def test_born_again_chooses_among_its_depths_and_repeats_the_teacher(numbers):
     case = case_of(3, numbers, n=150)
     tree = born_again_of_ensemble(case.model, case.X, case.y, np.random.default_rng(0))
-    assert tree.get_depth() <= max(rooms.DEPTHS)
+    assert tree.get_depth() <= max(hara.DEPTHS)
     said = tree.predict(case.X)
     taught = case.model.predict(case.X)
     assert (
@@ -460,7 +460,7 @@ def test_a_peer_that_is_not_there_is_a_blank(monkeypatch):
         measure_peer("FIGS", case_of(0))
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(UnavailableError, match="xgboost is not installed"):
-        rooms.fit_xgboost(np.zeros((4, 1)), np.array([0, 1, 0, 1]), False, 0)
+        hara.fit_xgboost(np.zeros((4, 1)), np.array([0, 1, 0, 1]), False, 0)
 
 
 # Jobs and tables
@@ -480,12 +480,12 @@ def test_jobs_are_the_same_each_time_and_go_fold_by_fold(jobs, quick):
 @pytest.fixture
 def small(monkeypatch):
     """Sixty rows a data set, forests of one size, and none in the cache."""
-    monkeypatch.setattr(rooms, "N_TRAIN", dict.fromkeys(ORDER, 60))
-    monkeypatch.setattr(rooms, "NODE_SIZES", (10,))
-    monkeypatch.setattr(rooms, "LEAVES", (16,))
-    rooms.ensemble_case.cache_clear()
+    monkeypatch.setattr(hara, "N_TRAIN", dict.fromkeys(ORDER, 60))
+    monkeypatch.setattr(hara, "NODE_SIZES", (10,))
+    monkeypatch.setattr(hara, "LEAVES", (16,))
+    hara.ensemble_case.cache_clear()
     yield
-    rooms.ensemble_case.cache_clear()
+    hara.ensemble_case.cache_clear()
 
 
 @pytest.mark.measure
@@ -496,7 +496,7 @@ def test_a_job_is_determined_by_its_key(method, small):
     need("imodels")
     key = {"part": "lists", "data": "synthetic2", "ensemble": "forest", "method": method, "fold": 1}
     first = measure_forest_methods(key)
-    rooms.ensemble_case.cache_clear()
+    hara.ensemble_case.cache_clear()
     again = measure_forest_methods(key)
     for found in (first, again):
         found.pop("seconds", None)
@@ -521,7 +521,7 @@ def test_a_job_of_random_starts_is_determined_by_its_key(method, small):
 
 
 def test_the_rows_are_the_papers(small):
-    case = rooms.ensemble_case("synthetic1", 2, "forest")
+    case = hara.ensemble_case("synthetic1", 2, "forest")
     X, y = synthetic1(120, np.random.default_rng(2))
     assert np.array_equal(np.vstack([case.X, case.X_new]), X)
     assert np.array_equal(np.append(case.y, case.y_new), y)
@@ -543,7 +543,7 @@ def test_a_table_that_is_not_there_is_a_blank(monkeypatch, tmp_path):
 
 
 def test_what_is_told_is_what_was_measured(small):
-    case = rooms.ensemble_case("synthetic1", 0, "forest")
+    case = hara.ensemble_case("synthetic1", 0, "forest")
     for name in ("BATrees", "inTrees", "DTree2", "Node Harvest"):
         found = rule_texts_record(name, case, 2)
         rules = RuleSet.from_dict(json.loads(json.dumps(found["said"])))
@@ -588,7 +588,7 @@ def test_a_cell_is_the_mean_over_the_repetitions():
         j for j, c in enumerate(grid.columns) if (c.name, c.group) == ("inTrees", "test error")
     )
     cell = grid.cells[grid.rows.index("Energy")][column]
-    assert cell.value == pytest.approx(np.mean(wanted)) and cell.spread == pytest.approx(
+    assert cell.value == pytest.approx(np.mean(wanted)) and cell.deviation == pytest.approx(
         np.std(wanted, ddof=1)
     )
 
@@ -601,10 +601,8 @@ def test_every_shortfall_has_a_reason():
 
 
 def test_the_printed_figures_stand_under_their_data():
-    assert rooms.paper_cell(rooms.SECONDS, "FAB", "energy").value == 0.03
-    assert rooms.paper_cell(rooms.COVERING, "Node Harvest", "spambase") == (12.4, 1.76, 1)
+    assert hara.paper_cell(hara.SECONDS, "FAB", "energy").value == 0.03
+    assert hara.paper_cell(hara.COVERING, "Node Harvest", "spambase") == (12.4, 1.76, 1)
     assert all(
-        len(row) == len(ORDER)
-        for table in (rooms.SECONDS, rooms.COVERING)
-        for row in table.values()
+        len(row) == len(ORDER) for table in (hara.SECONDS, hara.COVERING) for row in table.values()
     )

@@ -336,12 +336,12 @@ class LocalCase:
     seed: int
     var_y: float
     reference_mse: float
-    predictions: np.ndarray  # (m,) what the model says at the points
+    predictions: np.ndarray  # (m,) of the model at the points
     fresh: np.ndarray
-    said: np.ndarray  # (m, S) what it says at the neighbours
+    neighbour_predictions: np.ndarray  # (m, S)
 
     centre = property(lambda self: self.X.mean(axis=0), doc="(d,)")
-    spread = property(
+    scale = property(
         lambda self: np.where(self.X.std(axis=0) > 0, self.X.std(axis=0), 1.0), doc="(d,)"
     )
 
@@ -357,11 +357,11 @@ def local_case(name, split):
     X, points, y, y_points = train_test_tenth(name, split)
     model = fit_bart(X, y, split, first=10, thrown=100, kept=50, every=1)
     mean = TimedFunction(lambda Z: model.predict(Z, type="mean", terms="y_hat"))
-    spread = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    scale = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     predictions = mean(points)
     rng = np.random.default_rng([7, split])
-    fresh = points[:, None] + spread * rng.standard_normal((len(points), _N_FRESH, X.shape[1]))
-    said = mean(fresh.reshape(-1, X.shape[1])).reshape(len(points), _N_FRESH)
+    fresh = points[:, None] + scale * rng.standard_normal((len(points), _N_FRESH, X.shape[1]))
+    neighbour_predictions = mean(fresh.reshape(-1, X.shape[1])).reshape(len(points), _N_FRESH)
     return LocalCase(
         X,
         points,
@@ -371,7 +371,7 @@ def local_case(name, split):
         float(np.mean((predictions - y_points) ** 2)),
         predictions,
         fresh,
-        said,
+        neighbour_predictions,
     )
 
 
@@ -379,8 +379,10 @@ def explanation_losses(case, answer_of):
     """Squared loss at the points, and on average over their fresh neighbours; and the answers (m,) at the points."""
     here = np.array([answer(x[None])[0] for answer, x in zip(answer_of, case.points, strict=True)])
     near = [
-        np.mean((answer(Z) - said) ** 2)
-        for answer, Z, said in zip(answer_of, case.fresh, case.said, strict=True)
+        np.mean((answer(Z) - predictions) ** 2)
+        for answer, Z, predictions in zip(
+            answer_of, case.fresh, case.neighbour_predictions, strict=True
+        )
     ]
     return {
         "loss": float(np.mean((here - case.predictions) ** 2)),
@@ -411,11 +413,11 @@ def gaussian_sampler(spread, scale):
 
 def ridge_answers(explanation, case):
     """LIME's ridge on our neighbours: two features of highest weight times value, α = 0.01, then 1; all count alike."""
-    columns = (explanation.neighbours - case.centre) / case.spread
+    columns = (explanation.neighbours - case.centre) / case.scale
     weights = Ridge(alpha=0.01).fit(columns, explanation.said[:, 0]).coef_
-    used = np.argsort(-np.abs(weights * (explanation.x - case.centre) / case.spread))[:2]
+    used = np.argsort(-np.abs(weights * (explanation.x - case.centre) / case.scale))[:2]
     line = Ridge(alpha=1.0).fit(columns[:, used], explanation.said[:, 0])
-    return lambda Z: line.predict(((Z - case.centre) / case.spread)[:, used])
+    return lambda Z: line.predict(((Z - case.centre) / case.scale)[:, used])
 
 
 def measure_local_trees(case):
@@ -430,7 +432,7 @@ def measure_local_trees(case):
     explain(points[:2])  # whatever happens only once
     for method, how in {
         **TREES,
-        "tree, plain normal": {"sampler": gaussian_sampler(case.spread, 0.7)},
+        "tree, plain normal": {"sampler": gaussian_sampler(case.scale, 0.7)},
     }.items():
         many, seconds = time_without_predictions(lambda h=how: explain(points, **h), mean)
         line, here = explanation_losses(case, [e.tree.predict for e in many])

@@ -65,7 +65,7 @@ _WANG = "Wang"
 _PROXY = "Afrabandpey"
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-hara
-_HARA = (
+_HARA_TABLES = (
     CatalogueEntry(
         "spambase",
         "binary",
@@ -121,7 +121,7 @@ _HARA = (
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-eto
 _MANUAL = "Rasmussen, Neal, Hinton et al. (1996), The DELVE manual, University of Toronto"
-_ETO = (
+_ETO_TABLES = (
     CatalogueEntry(
         "abalone",
         "regression",
@@ -239,7 +239,7 @@ _ETO = (
 )
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-proxy
-_PROXY = (
+_PROXY_TABLES = (
     CatalogueEntry(
         "bodyfat",
         "regression",
@@ -610,7 +610,14 @@ _SKLEARN_TABLES = tuple(
 )
 _CATALOGUE = {
     entry.name: entry
-    for part in (_HARA, _ETO, _PROXY, _WANG_NUMBERS, _WANG_CLASSES, _SKLEARN_TABLES)
+    for part in (
+        _HARA_TABLES,
+        _ETO_TABLES,
+        _PROXY_TABLES,
+        _WANG_NUMBERS,
+        _WANG_CLASSES,
+        _SKLEARN_TABLES,
+    )
     for entry in part
 }
 
@@ -719,10 +726,10 @@ def _load_cached(name, folder):
     path = _file_of(name, folder)
     origin = ""
     if path:
-        (X, y, names) = _from_file(path)
+        X, y, names = _from_file(path)
         where = path.name
     elif entry in _SKLEARN_TABLES:
-        (X, y, names) = _from_sklearn(name)
+        X, y, names = _from_sklearn(name)
         where = "scikit-learn's copy"
     elif entry.openml:
         where = f"OpenML's data set {entry.openml.number}"
@@ -790,12 +797,12 @@ def synthetic2_boundary(x):
 
 
 def synthetic1(n=1000, rng=None, flip=0.1):
-    """X (n, 2), y (n,): a checkerboard of four fields, a tenth of the labels wrong; Hara & Hayashi, (bench.3)."""
+    """X (n, 2), y (n,): a checkerboard of four fields, a tenth of the labels wrong (bench.3)."""
     return _unit_square_classes(n, rng, flip, lambda X: (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5))
 
 
 def synthetic2(n=1000, rng=None, flip=0.1):
-    """X (n, 2), y (n,): above or below a curve, a tenth of the labels wrong; Hara & Hayashi, (bench.4)."""
+    """X (n, 2), y (n,): above or below a curve, a tenth of the labels wrong (bench.4)."""
     return _unit_square_classes(n, rng, flip, lambda X: X[:, 1] > synthetic2_boundary(X[:, 0]))
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
@@ -887,7 +894,9 @@ def simulate_oblique(seed, n=5000, d=15, noise=0.01):
 def simulate_meta_tree(
     seed, n=1000, depth=3, d=5, arity=2, split_prob=0.5, n_classes=2, alpha=0.5, features=None
 ):
-    """X (n, d) codes, y (n,) class codes and the true `Tree`, a pruning drawn from its prior; Nakahara (1)-(4), (D7).
+    """X (n, d) codes, y (n,) class codes and the true `Tree`, a pruning drawn from its prior.
+
+    This is (bench.9) and (bench.10), the model of Nakahara and Matsushima (Nakahara 1 to 4).
 
     The representative tree asks the columns `features`, one a level; None draws `depth` of the d
     columns. Leaves hold class shares from a symmetric Dirichlet of `alpha`.

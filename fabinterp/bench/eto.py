@@ -357,7 +357,7 @@ def regression_row(name, method, fold, folds=N_FOLDS):
 
 
 def calibration_error(y, prob, bins=10):
-    """Mean distance between the probability said and the frequency seen, over bins of equally many rows."""
+    """Mean distance of predicted probability and frequency, over bins of equally many rows."""
     groups = np.array_split(np.argsort(prob, kind="stable"), bins)
     return float(sum(abs(y[g].mean() - prob[g].mean()) * len(g) for g in groups if len(g)) / len(y))
 

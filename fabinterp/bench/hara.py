@@ -918,7 +918,7 @@ def show_em(lines):
         boxes = mean_of(lines, "boxes_error", digits, part="mixture", data=data, method="FAB")
         cells.append([fab["error"], em["error"], boxes, *at_each, fab["rules"], em["rules"]])
     notes = (
-        "Errors of (10)-(11): the share of wrong labels, Energy: the mean squared error. EM: at each K the start "
+        "Errors of (models.4), (models.5): the share of wrong labels, Energy: the mean squared error. EM: at each K the start "
         "of least training error; in the column without a number also the K of least training error. FAB's boxes: "
         "if the printed boxes answer, as the authors' script has it.",
         _SAMPLE,

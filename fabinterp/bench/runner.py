@@ -75,14 +75,15 @@ class BenchmarkTable:
 
     def command(self, quick=False):
         """What makes the table."""
-        return f"fabinterp reproduce {self.name}{' --quick' * quick}"
+        option = " --quick" if quick else ""
+        return f"fabinterp reproduce {self.name}{option}"
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-cell
 class Cell(NamedTuple):
     """A figure: its value, what stands after ±, and how many decimals are shown (None: three significant digits)."""
 
     value: float
-    spread: float | None = None
+    deviation: float | None = None
     digits: int | None = None
 
 
@@ -134,10 +135,11 @@ def format_cell(cell):
     """What a cell shows, without signs."""
     if cell is None or isinstance(cell, str):
         return "–" if cell is None else cell
-    value, spread, digits = as_cell(cell)
-    if spread is None or math.isnan(value):
+    value, deviation, digits = as_cell(cell)
+    if deviation is None or math.isnan(value):
         return number_text(value, digits)
-    return f"{number_text(value, digits)} ± {number_text(spread, decimals(value) if digits is None else digits)}"
+    places = decimals(value) if digits is None else digits
+    return f"{number_text(value, digits)} ± {number_text(deviation, places)}"
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-worse
 def numeric_cell(cell):
@@ -218,8 +220,8 @@ def shortfalls_of(grid):
                         other,
                         ours,
                         theirs,
-                        theirs.spread is not None
-                        and abs(ours.value - theirs.value) <= theirs.spread,
+                        theirs.deviation is not None
+                        and abs(ours.value - theirs.value) <= theirs.deviation,
                     )
                     for other, theirs in others
                     if other.group == mine.group and is_worse(ours, theirs, mine.better)
@@ -255,7 +257,8 @@ def shortfall_reasons(grid):
     """The shortfalls row by row in words, each with the reason that was given for the row."""
     rows = {}
     for s in grid.shortfalls():
-        than = f"{s.other.label} {format_cell(s.than)}{' (within its ±)' * s.within}"
+        within = " (within its ±)" if s.within else ""
+        than = f"{s.other.label} {format_cell(s.than)}{within}"
         rows.setdefault(s.row, {}).setdefault((s.ours, s.value), []).append(than)
     lines = []
     for row, found in rows.items():
@@ -342,7 +345,9 @@ def grid_text(grid, wide=None):
         if blocks[-1] and max(map(len, wider.splitlines())) > wide:
             blocks.append([])
         blocks[-1].append(j)
-    parts = [grid.title] + [block_text(grid, places, texts) for places in blocks] * bool(grid.rows)
+    parts = [grid.title]
+    if grid.rows:
+        parts += [block_text(grid, places, texts) for places in blocks]
     tail = [legend_of(grid), *shortfall_reasons(grid), *grid.notes, grid.stamp]
     parts.append(
         "\n".join(textwrap.fill(line, wide, subsequent_indent="  ") for line in tail if line)
@@ -380,10 +385,13 @@ def cell_html(cell, is_text, sign, sign_width):
     Behind figures there is `sign_width` for a sign.
     """
     if is_text or isinstance(cell, str):
-        return f'<td class="{"said" * is_text}">{html.escape(format_cell(cell))}</td>'
-    value, _, spread = format_cell(cell).partition(" ± ")
+        kind = "said" if is_text else ""
+        return f'<td class="{kind}">{html.escape(format_cell(cell))}</td>'
+    value, _, deviation = format_cell(cell).partition(" ± ")
     mark = f'<sup style="width:{sign_width / 2}em">{sign}</sup>' if sign_width else ""
-    return f'<td class="{"worse" * bool(sign)}">{value}{f"<i> ± {spread}</i>" * bool(spread)}{mark}</td>'
+    kind = "worse" if sign else ""
+    after = f"<i> ± {deviation}</i>" if deviation else ""
+    return f'<td class="{kind}">{value}{after}{mark}</td>'
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-html
 def head_html(grid):
@@ -398,7 +406,7 @@ def head_html(grid):
         top = f"<tr><td></td>{cells}</tr>"
     names = ""
     for j, column in enumerate(grid.columns):
-        kind = f' class="{"ours" * (column.role == "ours")}"'
+        kind = ' class="ours"' if column.role == "ours" else ' class=""'
         if is_text_column(grid, j):  # long texts wrap, but not every word
             longest = max(len(format_cell(row[j])) for row in grid.cells)
             kind = f' class="said" style="min-width:{min(longest, 28) / 1.8:.1f}em"'
@@ -433,8 +441,9 @@ def grid_html(grid):
     n = len(grid.shortfalls())
     if n:
         lines = "".join(f"<li>{inline_html(line)}</li>" for line in shortfall_reasons(grid))
+        comparisons = "comparison" if n == 1 else "comparisons"
         parts.append(
-            f"<details><summary>{n} comparison{'s' * (n > 1)} in which ours is worse</summary>"
+            f"<details><summary>{n} {comparisons} in which ours is worse</summary>"
             f"<ul>{lines}</ul></details>"
         )
     return f'{_STYLE}<div class="fab-grid">{"".join(parts)}</div>'
@@ -669,7 +678,7 @@ class Progress:
         self.start = time.monotonic()
         self.before = done
         self.job = ""
-        self.said = -math.inf
+        self.last_printed = -math.inf
         self.line = ""
         self.live = stream.isatty()
         self.ended = threading.Event()
@@ -707,12 +716,14 @@ class Progress:
         self.done = done
         if self.live:
             self.draw()
-        elif time.monotonic() - self.said > _PAUSE:
-            self.say()
+        elif time.monotonic() - self.last_printed > _PAUSE:
+            self.print_line()
 
-    def say(self):
+    def print_line(self):
         """A line in a log; not the same twice."""
-        before, self.said, self.line = self.line, time.monotonic(), self.text()
+        before = self.line
+        self.line = self.text()
+        self.last_printed = time.monotonic()
         if self.line != before:
             print(self.line, file=self.stream, flush=True)
 
@@ -726,12 +737,12 @@ class Progress:
         if self.live:
             self.clock.join()
             print("\r\033[K", end="", file=self.stream)
-        self.say()
+        self.print_line()
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-run
 def lines_file(table, out, quick=False):
     """Where the figures of a table are kept."""
-    return Path(out) / f"{table.study}{'-quick' * quick}.jsonl"
+    return Path(out) / (f"{table.study}-quick.jsonl" if quick else f"{table.study}.jsonl")
 
 
 def measure_line(table, key):
@@ -799,40 +810,30 @@ def render(table, out="results", quick=False):
     )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-tables
-_TABLE_MODULES = {
-    "hara": "bench_rules",
-    "eto": "bench_pieces",
-    "wang": "bench_oblique",
-    "afrabandpey": "bench_proxies",
-    "nakahara": "bench_metatrees",
-    "cost": "bench_cost",
-    "beyond": "bench_beyond",
-}  # first word → room
+# the first words of the names of tables
+_TABLE_MODULES = ("hara", "eto", "wang", "afrabandpey", "nakahara", "cost", "beyond")
 
 
 class BenchmarkTables(Mapping):
     """Every `BenchmarkTable` by its name.
 
-    A room is imported when one of its tables is asked for.
+    A module is imported when one of its tables is asked for.
     """
 
-    def room(self, prefix):
-        """The tables of one room by their names."""
-        return {
-            table.name: table
-            for table in import_module(f"fabinterp.{_TABLE_MODULES[prefix]}").TABLES
-        }
+    def module_tables(self, word):
+        """The tables of one module by their names."""
+        return {table.name: table for table in import_module(f"fabinterp.bench.{word}").TABLES}
 
     def __getitem__(self, name):
         word = str(name).partition("-")[0]
-        found = self.room(word).get(name) if word in _TABLE_MODULES else None
+        found = self.module_tables(word).get(name) if word in _TABLE_MODULES else None
         if found is None:
             raise KeyError(name)
         return found
 
     def __iter__(self):
         for word in _TABLE_MODULES:
-            yield from self.room(word)
+            yield from self.module_tables(word)
 
     def __len__(self):
         return sum(1 for _ in self)

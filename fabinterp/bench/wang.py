@@ -172,7 +172,7 @@ def default_oblique(name, seed):
 
 
 def default_piecewise(name, seed):
-    """Linear experts and straight questions: room 08b's."""
+    """Linear experts behind questions about one feature each, with default settings."""
     return (PiecewiseLinearClassifier if name in BINARY else PiecewiseLinearRegressor)(
         random_state=seed
     )
