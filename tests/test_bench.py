@@ -105,7 +105,10 @@ def counted(measure=measure, **changes):
 
 def started(folder, sleep=0.0):
     """A process that measures the table."""
-    code = "import sys, test_bench; from fabinterp.bench.runner import run_table; run_table(test_bench.TABLE, sys.argv[1])"
+    code = (
+        "import sys, test_bench; from fabinterp.bench.runner import run_table; "
+        "run_table(test_bench.TABLE, sys.argv[1])"
+    )
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     env = {**os.environ, "PYTHONPATH": path, "TEST_BENCH_SLEEP": str(sleep)}
     return subprocess.Popen(

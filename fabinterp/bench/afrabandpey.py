@@ -166,7 +166,10 @@ def count_tree_leaves(tree):
 
 
 def measure_tree_sizes(name, label, seed):
-    """Test errors and fidelities of trees of each size, fitted to the data and to a reference; and the reference's."""
+    """Test errors and fidelities of trees of each size, fitted to the data and to a reference.
+
+    The reference's own test error comes with them.
+    """
     X, y, X_test, y_test = train_test_rows(name, seed)
     start = time.process_time()
     reference = cached_reference(REFERENCES[label](X, y, seed))
@@ -227,14 +230,17 @@ DEPTHS = (3, 4, 5, 6)  # of which cross-validation chooses
 
 
 def fit_third_forest(X, y, seed):
-    """A random forest of 200 trees; a node of six rows or more is split by one of a third of the features."""
+    """A random forest of 200 trees.
+
+    A node of six rows or more is split by one of a third of the features.
+    """
     return RandomForestRegressor(
         200, max_features=1 / 3, min_samples_split=LEAST + 1, random_state=seed
     ).fit(X, y)
 
 
 def imitating_trees(forest, X, depths, rng):
-    """Trees of each depth, fitted to what a forest says of the rows and of ten thousand made-up ones."""
+    """Trees of each depth, fitted to a forest's predictions for the rows and 10 000 synthetic ones."""
     cells = synthetic_cells(rng, np.ones(len(X)), X.shape[1], 10_000)
     Z = np.vstack([X, synthetic_table(X, cells)])
     said = forest.predict(Z)
@@ -376,7 +382,10 @@ def local_case(name, split):
 
 
 def explanation_losses(case, answer_of):
-    """Squared loss at the points, and on average over their fresh neighbours; and the answers (m,) at the points."""
+    """Squared loss at the points, and on average over their fresh neighbours.
+
+    The answers (m,) at the points come with them.
+    """
     here = np.array([answer(x[None])[0] for answer, x in zip(answer_of, case.points, strict=True)])
     near = [
         np.mean((answer(Z) - predictions) ** 2)
@@ -859,7 +868,10 @@ PAPER_FEATURES = {
 
 
 def show_local(lines):
-    """Table 4: losses of local explanations, their time and features; and what a tree per draw costs."""
+    """Table 4: losses of local explanations, their time and features.
+
+    What a tree per draw costs stands beside them.
+    """
     ours = ("tree", "tree, at most 3 leaves", "tree, plain normal")
     columns = [
         Column(

@@ -36,7 +36,10 @@ FILE = 65_536  # rows in a file of the generated table
 
 
 def generate_file(i, n, d):
-    """Rows of file number i: X (n, d), a number, a class; one of four sparse lines a row, by two questions."""
+    """Rows of file number i: X (n, d), a number, a class.
+
+    One of four sparse lines a row, by two questions.
+    """
     rng = np.random.default_rng([17, d, i])
     X = rng.normal(size=(n, d))
     left = np.where(X[:, 1] > 0.5, 2 * X[:, 2] - X[:, 3], 1 - X[:, 4])
@@ -91,7 +94,10 @@ def fit_in_chunks(model, files, column, scratch):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-dask
 def fit_on_dask(model, files, column, n_workers, d):
-    """Fit on so many processes of one thread; processor seconds of all, of the client, and seconds by the clock."""
+    """Fit on so many processes of one thread.
+
+    Processor seconds of all, of the client, and seconds by the clock.
+    """
     try:
         import dask
         import dask.array as da

@@ -116,7 +116,10 @@ def piecewise_task(n, d, L, K, depth, shakes):
 
 
 def oblique_task(n, d, K, depth):
-    """A tree of sparse sums of curves behind tilted questions; K leaves in the truth, and at most."""
+    """A tree of sparse sums of curves behind tilted questions.
+
+    K leaves in the truth, and at most.
+    """
     X, y = simulated_table(n, d, K)
     return TimedCall(
         lambda: ObliqueAdditiveRegressor(max_components=K, max_depth=depth, random_state=0).fit(
@@ -176,7 +179,10 @@ DOUBLINGS = {
 
 
 def cost_jobs(quick=False):
-    """Every method at its base, then one knob at a time, doubled or halved; memory along the rows only."""
+    """Every method at its base, then one parameter at a time, doubled or halved.
+
+    Memory is measured along the rows only.
+    """
     bases, repeats = (_QUICK_BASE, 2) if quick else (BASE, 3)
     doublings = {"n": (0, 1), "d": (0, 1)} if quick else DOUBLINGS
     for letter, steps in doublings.items():
@@ -220,7 +226,10 @@ def slope(x, t):
 
 
 def base_knobs(lines):
-    """The knobs where the axes cross, of lines of one method: those of the full table, or of the quick one."""
+    """The parameters where the axes cross, of lines of one method.
+
+    They are those of the full table, or of the quick one.
+    """
     method = lines[0]["key"]["method"]
     bases = (BASE[method], _QUICK_BASE[method])
     return next(
@@ -230,7 +239,10 @@ def base_knobs(lines):
 
 
 def points_along(lines, letter, value):
-    """(x, t) along one knob, all others at the base; x are questions for "L"; lines of one method and one part."""
+    """(x, t) along one parameter, all others at the base, of lines of one method and one part.
+
+    For "L" x is the number of questions.
+    """
     base = base_knobs(lines)
     rest = {name: at for name, at in base.items() if name != letter}
     found = sorted(

@@ -688,7 +688,10 @@ def _from_sklearn(name):
 
 
 def _from_openml(entry):
-    """X, y and names of OpenML's copy, categories as codes in its order; rows with gaps are left out."""
+    """X, y and names of OpenML's copy, categories as codes in its order.
+
+    Rows with gaps are left out.
+    """
     found = fetch_openml(
         data_id=entry.openml.number, as_frame=False, parser="liac-arff", cache=True
     )
@@ -765,7 +768,9 @@ def _load_cached(name, folder):
 
 
 def load(name):
-    """The `Dataset` of that name, from the folder FABINTERP_DATA names, scikit-learn, or OpenML, and then kept.
+    """The `Dataset` of that name, read once and then kept.
+
+    It comes from the folder that FABINTERP_DATA names, from scikit-learn, or from OpenML.
 
     ValueError for a name that `catalogue()` has not, FileNotFoundError for a table that is in none
     of the places.
@@ -774,7 +779,10 @@ def load(name):
 
 
 def is_available(name):
-    """Whether `load` needs no net: the table is in the folder, in scikit-learn, or was fetched before."""
+    """Whether `load` needs no net.
+
+    The table is then in the folder, in scikit-learn, or was fetched before.
+    """
     entry = catalogue_entry(name)
     if entry in _SKLEARN_TABLES or _file_of(name, os.environ.get("FABINTERP_DATA", "")):
         return True
@@ -833,7 +841,10 @@ SYNTHETIC1_TRUTH = _checkerboard()  # the tree that labelled Synthetic1 before t
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-piecewise
 def simulate_piecewise(seed, noise=0.1, n=3000, d=10):
-    """X (n, d), y (n,) and the true `Tree`: a tree of five sparse equations, deviation `noise`; Eto 4.1, (bench.6)."""
+    """X (n, d), y (n,) and the true `Tree`, a tree of five sparse equations (bench.6).
+
+    Section 4.1 of Eto and others; `noise` is the deviation of y around the equations.
+    """
     return simulate(seed, noise, n, d)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique-tree
@@ -882,7 +893,10 @@ def oblique_experts(X):
 
 
 def simulate_oblique(seed, n=5000, d=15, noise=0.01):
-    """X (n, d) in the unit cube, y (n,): four additive experts behind three tilted questions; Wang 5, (bench.7), (bench.8)."""
+    """X (n, d) in the unit cube, y (n,): four additive experts behind three tilted questions.
+
+    Section 5 of Wang and others, (bench.7) and (bench.8).
+    """
     if d < 15:
         raise ValueError(f"d must be at least 15, got {d}")
     rng = np.random.default_rng(seed)

@@ -316,7 +316,10 @@ def timed_fit(model, X, y):
 
 
 def settings_of(model, **more):
-    """What an estimator was made with, its seed apart, as JSON has it; λ as a number where it was left to us."""
+    """What an estimator was made with, its seed apart, as JSON has it.
+
+    The penalty is a number, also where it was left to the estimator.
+    """
     simple = (int, float, str, bool, type(None))
     settings = {
         k: v if isinstance(v, simple) and v == v else " ".join(repr(v).split())
@@ -733,7 +736,10 @@ SIZES = {
 
 
 def mean_over(lines, what, method):
-    """Mean over the tables of the mean over a table's folds; of seconds, the median over the folds."""
+    """Mean over the tables of the mean over a table's folds.
+
+    Of seconds, the median over the folds.
+    """
     middle = np.median if what == "cpu" else np.mean
     names = dict.fromkeys(line["key"]["data"] for line in lines)
     values = [stored_figures(lines, what, data=name, method=method) for name in names]

@@ -81,7 +81,10 @@ TITLES = {
 
 
 def draw_train_test(data, fold):
-    """Training rows, their y, as many test rows and theirs, and the names of the columns; a draw of its own a fold."""
+    """Training rows, their y, as many test rows and theirs, and the names of the columns.
+
+    A draw of its own a fold.
+    """
     n = N_TRAIN[data]
     rng = np.random.default_rng(fold)
     if data.startswith("synthetic"):
@@ -105,7 +108,10 @@ LEAVES = (16, 32, 64, 128)
 
 
 def fit_tuned_forest(X, y, numbers, seed):
-    """A random forest of 100 trees, R's number of columns a split; its tree size of least out-of-bag error (bench.12)."""
+    """A random forest of 100 trees whose size of trees errs least out of bag (bench.12).
+
+    A split looks at as many columns as R's `randomForest` does.
+    """
     kind = RandomForestRegressor if numbers else RandomForestClassifier
     d = X.shape[1]
     columns = max(1, d // 3 if numbers else int(d**0.5))
@@ -169,7 +175,10 @@ def ensemble_case(data, fold, ensemble):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-shortened
 def shorten_ruleset(rules, X):
-    """The same rules with the shortest thresholds that keep every row of X (n, d) on its side; empty rules go."""
+    """The same rules with the shortest thresholds that keep every row of X (n, d) on its side.
+
+    Rules that hold no row are left out.
+    """
     values = [np.unique(x) for x in X.T]
 
     def said(split):
@@ -265,7 +274,10 @@ def born_again_of_ensemble(model, X, y, rng, n_parts=5):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest
 def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
-    """Weights q ≥ 0 (G,) of least Σ (y − members (q·means))² with members q = 1 (bench.16), by the multipliers of (bench.17)."""
+    """Weights q ≥ 0 (G,) of least Σ (y − members (q·means))² with members q = 1 (bench.16).
+
+    They are found by the multipliers of (bench.17).
+    """
     centre = y.mean()
     spread = y.std() or 1.0
     M = members.astype(float)
@@ -289,7 +301,10 @@ def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
 
 @dataclass(frozen=True)
 class NodeHarvest:
-    """Nodes with weights; a row's answer is the weighted mean over the nodes that hold it (bench.15)."""
+    """Nodes with weights.
+
+    A row's answer is the weighted mean over the nodes that hold it (bench.15).
+    """
 
     rules: RuleSet  # the nodes, in any order; the root last
     weights: tuple[float, ...]
@@ -329,7 +344,9 @@ def node_harvest(model, case, depth=2, least=10):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees
 def prune_conditions(held, code, decay=0.05):
-    """Positions of the conditions that stay: last first, one goes if the rule's error rises by at most `decay` (bench.18).
+    """Positions of the conditions that stay (bench.18).
+
+    Last first, one goes if the rule's error rises by at most `decay`.
 
     held (c, n): where each condition holds; code (n,): class codes.
     """
@@ -349,7 +366,9 @@ def prune_conditions(held, code, decay=0.05):
 
 
 def greedy_list(members, lengths, code, n_classes, least=0.01):
-    """Positions of rules and their classes, the most exact rule on the rows still free first, then the default's class.
+    """Positions of rules and their classes, then the default's class.
+
+    The most exact rule on the rows still free comes first.
 
     Ties: more rows, then fewer conditions. It ends when no rule that holds in a share `least` of
     all rows is more exact than to answer one class in all of them (bench.19). members (n, R) bool,
@@ -424,7 +443,10 @@ def fit_restarts(case, penalty, n_components, n_init):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-boxes
 def certain_boxes(model, settled=1e-3):
-    """(K, d, 2) the box that each soft region has settled: the bounds x > low and x ≤ high of its sure answers (bench.20)."""
+    """(K, d, 2) the box of each soft region (bench.20).
+
+    Its bounds x > low and x ≤ high are the conditions that the region is sure of.
+    """
     boxes = np.empty((len(model.weights), len(model.bins.thresholds), 2))
     for j, cuts in enumerate(model.bins.thresholds):
         eta = model.eta[:, model.bins.bit_slice(j)]
@@ -445,7 +467,10 @@ def needed_conditions(conditions, X):
 
 
 def soft_rules(model, columns, X, classes):
-    """The settled boxes as they are printed, with what each region answers; they overlap, and they do not predict."""
+    """The settled boxes as they are printed, with what each region answers.
+
+    They overlap, and they do not predict.
+    """
     rules = []
     for k, box in enumerate(certain_boxes(model)):
         extents = [Extent((j,), low=low, high=high) for j, (low, high) in enumerate(box)]
@@ -499,7 +524,10 @@ def measure_fab(case, n_init):
 
 
 def measure_em(case, n_init):
-    """EM for K = 1 … 10: seconds of a start summed over all K; training and test error of the best start at each K."""
+    """EM for K = 1 … 10: seconds of a start summed over all K.
+
+    Training and test error of the best start at each K.
+    """
     seconds = np.zeros(n_init)
     train = []
     test = []
@@ -623,7 +651,10 @@ RULE_METHODS = {
 
 
 def measure_rule_method(name, case):
-    """The figures of a method that says rules: how many, on how many a row falls, and the error of what they say."""
+    """The figures of a method that prints rules.
+
+    How many rules it has, how many a row meets, and the error of what they predict.
+    """
     begin = time.process_time()
     said = RULE_METHODS[name](case)
     taken = time.process_time() - begin
@@ -811,7 +842,10 @@ def select_lines(lines, **wanted):
 
 
 def mean_of(lines, figure, digits=None, **wanted):
-    """Mean and standard deviation of a figure over the folds, as a cell; lists of figures are strung together."""
+    """Mean and standard deviation of a figure over the folds, as a cell.
+
+    Lists of figures are strung together.
+    """
     found = [line[figure] for line in select_lines(lines, **wanted) if figure in line]
     return mean_and_deviation(
         np.concatenate([np.atleast_1d(values) for values in found]) if found else [], digits
@@ -918,7 +952,8 @@ def show_em(lines):
         boxes = mean_of(lines, "boxes_error", digits, part="mixture", data=data, method="FAB")
         cells.append([fab["error"], em["error"], boxes, *at_each, fab["rules"], em["rules"]])
     notes = (
-        "Errors of (models.4), (models.5): the share of wrong labels, Energy: the mean squared error. EM: at each K the start "
+        "Errors of (models.4), (models.5): the share of wrong labels, Energy: the mean squared error. "
+        "EM: at each K the start "
         "of least training error; in the column without a number also the K of least training error. FAB's boxes: "
         "if the printed boxes answer, as the authors' script has it.",
         _SAMPLE,

@@ -218,7 +218,10 @@ def effective_number_of_trees(log_q):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-accuracy
 def measure_fold_accuracy(part, name, depth, fold, n_trees=None):
-    """One fold of one data set: losses, intervals, and what the fit chose; `part` "single", "forest" or "linear"."""
+    """One fold of one data set: losses, intervals, and what the fit chose.
+
+    `part` "single", "forest" or "linear".
+    """
     try:
         data = load(name)
     except FileNotFoundError as why:
@@ -366,7 +369,10 @@ _MARKS = (
 
 
 def speed_targets_met(rows):
-    """In how many rows with so many table rows each of our marks is met; rows: pairs of n and times faster."""
+    """In how many rows with so many table rows each of our marks is met.
+
+    Rows: pairs of n and times faster.
+    """
     told = []
     for name, times, low, high in _MARKS:
         found = [faster[name] >= times for n, faster in rows if low <= n <= high and name in faster]
@@ -417,7 +423,10 @@ def show_grid(lines):
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show-folds
 def show_fold_losses(lines):
-    """Losses over folds: of what was grown, and of the average over its prunings; and how often intervals held y."""
+    """Losses over folds: of what was grown, and of the average over its prunings.
+
+    And how often intervals held y.
+    """
     columns = [
         Column("scikit-learn's", "peer", "loss", "lower"),
         Column("averaged", "ours", "loss", "lower"),

@@ -88,7 +88,10 @@ class Cell(NamedTuple):
 
 
 def parse_figure(text):
-    """A figure as a paper prints it, such as "0.21 ± 0.03", "0.21 (0.03)" or "1.2e-3"; its decimals are kept."""
+    """A figure as a paper prints it: "0.21 ± 0.03", "0.21 (0.03)" or "1.2e-3".
+
+    Its decimals are kept.
+    """
     numbers = [
         Decimal(number) for number in findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", text)
     ]
@@ -150,7 +153,7 @@ def numeric_cell(cell):
 
 
 def is_worse(ours, theirs, better):
-    """Whether ours is worse by more than rounding to the decimals of the coarser of the two: equation (bench.2)."""
+    """Whether ours is worse by more than rounding to the coarser of the two (bench.2)."""
     shown = [cell.digits for cell in (ours, theirs) if cell.digits is not None]
     digits = min(shown) if shown else decimals(max(abs(ours.value), abs(theirs.value)))
     a = round(ours.value, digits)
@@ -230,7 +233,10 @@ def shortfalls_of(grid):
 
 
 def shortfall_signs(grid):
-    """The signs by (row, column): † worse than the paper's figure, ‡ than another's; in brackets within its ±."""
+    """The signs by (row, column): † worse than the paper's figure, ‡ than another's.
+
+    A sign stands in brackets where ours is within the other's ±.
+    """
     signs = {}
     for sign, roles in (("†", ("paper",)), ("‡", ("printed", "peer"))):
         clear = {}
@@ -451,7 +457,10 @@ def grid_html(grid):
 # %% ../../nbs/bench/00_runner.ipynb #bench-grid
 @dataclass(frozen=True, repr=False)
 class Grid:
-    """Rows of figures under columns; a cell is a number, a `Cell`, a text, or None where there is nothing."""
+    """Rows of figures under columns.
+
+    A cell is a number, a `Cell`, a text, or None where there is nothing.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[str, ...]
@@ -668,7 +677,10 @@ _PAUSE = 30.0  # seconds between two lines of progress in a log
 
 
 class Progress:
-    """How far a run is, on a stream: one line redrawn each second on a terminal, a line now and then in a log."""
+    """How far a run is, on a stream.
+
+    On a terminal one line is redrawn each second; in a log there is a line now and then.
+    """
 
     def __init__(self, name, n, done, stream):
         self.name = name

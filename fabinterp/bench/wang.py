@@ -427,7 +427,10 @@ def show_classification(lines):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-show-sizes
 def show_model_sizes(lines):
-    """Experts, terms of a row's answer and of the whole model, seconds; medians of seconds, means of the rest."""
+    """Experts, terms of a row's answer and of the whole model, seconds.
+
+    Medians of seconds, means of the rest.
+    """
     names = names_in(lines)
     wanted = [("experts", "oblique", None), ("experts", "piecewise", None)]
     for what in ("features", "terms", "cpu"):
