@@ -1,9 +1,9 @@
 """The five fits at one size each, beside the pass over the data that is the floor; not in the default run.
 
-    pytest tests/bench/bench_*.py --benchmark-autosave           keeps what was measured in
-    .benchmarks pytest tests/bench/bench_*.py --benchmark-compare --benchmark-compare-fail=min:20%
-    fails if one got slower
+    pytest tests/bench/bench_*.py --benchmark-autosave
+    pytest tests/bench/bench_*.py --benchmark-compare --benchmark-compare-fail=min:20%
 
+The first keeps what was measured in `.benchmarks`, the second fails if one got slower.
 Needs pytest-benchmark (in the extra `bench`). Processor time, so that other programs hardly count.
 """
 

@@ -1,4 +1,4 @@
-"""The promised accuracy, size and speed of oblique-treed additive models, on part of what `bench_oblique` measures.
+"""The promised accuracy, size and speed of oblique-treed additive models, on part of what `bench.wang` measures.
 
 Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there
 is skipped by name. The bounds are those promised, without room; all ten folds of tables up to SMALL
