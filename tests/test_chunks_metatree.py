@@ -111,7 +111,7 @@ def test_blocks_of_any_size_give_the_posterior_of_one_block(kind, changed, seed,
     same_fit(once, fit_cut(cls(**changed), X, y, w, size, rng), X)
     roots = slice(once.state_.trees.topology.n_trees)
     np.testing.assert_allclose(
-        once.state_.mass[roots], w.sum(), rtol=1e-12
+        once.state_.total_weight[roots], w.sum(), rtol=1e-12
     )  # every row in every tree
 
 
@@ -180,7 +180,7 @@ def test_sums_at_the_leaves_add_up_over_blocks(seed):
         found = state_from_blocks(once, rows, None, LABELS if target is y else None)
         np.testing.assert_allclose(found.stats, once.stats, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found.log_evidence, once.log_evidence, rtol=1e-10)
-        assert not reset_state(once).stats.any() and reset_state(once).posterior is once.before
+        assert not reset_state(once).stats.any() and reset_state(once).posterior is once.prior
 
 
 def test_frames_with_labels_in_blocks():

@@ -70,7 +70,7 @@ def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
     every = list(enumerate_prunings(topology))
     joint = np.array(
         [
-            log_prob(state.before, T) + sum(state.log_leaf[s] for s in pruning_leaves(topology, T))
+            log_prob(state.prior, T) + sum(state.log_leaf[s] for s in pruning_leaves(topology, T))
             for T in every
         ]
     )
@@ -86,7 +86,7 @@ def test_fitted_model_is_the_sum_over_all_prunings(M, depth):
             node = np.where(np.isin(node, list(ends)), node, topology.parent[node])
         answer += p * share[node]
     assert np.allclose(model.predict_proba(X), answer, rtol=1e-12)
-    assert model.split_prob == g and np.isclose(state.before.split_prob[0], 0.7)
+    assert model.split_prob == g and np.isclose(state.prior.split_prob[0], 0.7)
 
 
 def test_without_end_is_the_perfect_tree_for_rows_that_were_seen():
@@ -201,7 +201,7 @@ def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
         model.partial_fit(later[i : i + 1], y[40 + i : 41 + i])
     assert (
         model.log_evidence_ < before
-        and model.state_.mass[0] == 60
+        and model.state_.total_weight[0] == 60
         and model.predict_proba(frame).shape == (60, 3)
     )
     with pytest.raises(
@@ -243,7 +243,9 @@ def test_rules_and_tree_predict_what_predict_says(seed):
         assert np.array_equal(told.predict(other), said)
     if kind == "classes":
         assert np.array_equal(model.to_tree().predict_proba(other), model.predict_proba(other))
-    assert np.isclose(sum(rule.support for rule in model.rules_.rules), model.state_.mass[0])
+    assert np.isclose(
+        sum(rule.support for rule in model.rules_.rules), model.state_.total_weight[0]
+    )
     assert model.map_tree_.n_leaves <= model.to_tree().n_leaves
 
 
@@ -302,7 +304,7 @@ def test_trees_of_many_kinds():
         state = pickle.dumps(fitted)
         for given_model in (model, fitted):
             again = MetaTreeClassifier(given_model, random_state=0).fit(X, y)
-            assert again.predict_proba(X).shape == (150, 3) and again.state_.mass[0] == 150
+            assert again.predict_proba(X).shape == (150, 3) and again.state_.total_weight[0] == 150
         assert pickle.dumps(fitted) == state
     number = MetaTreeRegressor(GradientBoostingRegressor(n_estimators=5, random_state=0)).fit(X, t)
     assert number.state_.trees.topology.n_trees == 5 and number.predict(X).std() > 0.5
@@ -580,7 +582,7 @@ def test_a_million_rows():
         empty_state(levels, family, 0.5),
         sufficient_statistics(family, levels.leaves_of_codes(X), 63, y, None),
     )
-    assert np.isfinite(state.log_evidence[0]) and state.mass[0] == 10**6
+    assert np.isfinite(state.log_evidence[0]) and state.total_weight[0] == 10**6
     t = rng.poisson(3, 10**5) + X[: 10**5, 0]
     model = MetaTreeRegressor([0, 1, 2], leaf=GammaPoisson()).fit(X[: 10**5], t)
     assert np.isfinite(model.log_evidence_) and model.posterior_.split_prob[0] > 0.999

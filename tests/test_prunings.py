@@ -183,8 +183,8 @@ def test_ragged_forests_are_their_trees_one_by_one(seed):
         assert all(
             whole.parent[c] == p
             for p in where
-            if whole.first[p] >= 0
-            for c in (whole.first[p], whole.first[p] + 1)
+            if whole.first_child[p] >= 0
+            for c in (whole.first_child[p], whole.first_child[p] + 1)
         )
 
 

@@ -48,8 +48,8 @@ def sequential_update(start, levels, X, y):
     """Proposition 1 over all rows: the split probabilities' logarithms after the last."""
     at = levels.leaves_of_codes(X)
     tree = levels.topology
-    split = start.before.log_split.copy()
-    stop = start.before.log_stop.copy()
+    split = start.prior.log_split.copy()
+    stop = start.prior.log_stop.copy()
     stats = start.stats.copy()
     for leaf, value in zip(at.tolist(), y.tolist(), strict=True):
         path = path_to(tree, leaf)
@@ -244,7 +244,7 @@ def measure_fold_accuracy(part, name, depth, fold, n_trees=None):
         "base_seconds": alone,
         "n_nodes": trees.size,
         "leaves": float(model.posterior_.leaf_prob.sum()) / trees.n_trees,
-        "split_prob": float(model.state_.before.split_prob[0]),
+        "split_prob": float(model.state_.prior.split_prob[0]),
         "evidence_effective": effective_number_of_trees(model.tree_log_evidence_),
     }
     found |= model_and_base_losses(model, model.estimator_, X[test], y[test])

@@ -17,7 +17,9 @@ from scipy.stats import nbinom
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-sums
 def sufficient_statistics(family, at, size, y, w, Z=None):
-    """(size, m) the sums of the rows in each node: `at` (n,) says in which; y (n,), Z (n, p) or None; (metatree.2).
+    """(size, m) sufficient statistics of the rows in each node (metatree.2).
+
+    `at` (n,) holds the node of each row; y (n,), Z (n, p) or None.
 
     w (n,); for classes None is a weight of one each.
     """
@@ -29,7 +31,10 @@ def sufficient_statistics(family, at, size, y, w, Z=None):
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-classes
 class ClassFamily:
-    """What families of class codes 0..C-1 share; `alpha` (C,) is how many rows of each class the prior counts."""
+    """What families of class codes 0..C-1 share.
+
+    `alpha` (C,) is how many rows of each class the prior counts.
+    """
 
     discrete = True
 
@@ -85,7 +90,7 @@ class BetaBernoulli(ClassFamily):
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
 @dataclass(frozen=True)
 class GammaPoisson:
-    """y is a count 0, 1, 2, …; the prior counts `rate` rows with `shape` events in all (metatree.4)."""
+    """y is a count 0, 1, 2, …; the prior counts `rate` rows with `shape` events (metatree.4)."""
 
     shape: float = 1.0
     rate: float = 1.0
@@ -137,7 +142,7 @@ class GammaPoisson:
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-exponential
 @dataclass(frozen=True)
 class GammaExponential:
-    """y ≥ 0 is a waiting time; the prior counts `shape` waits that took `rate` in all (metatree.5)."""
+    """y ≥ 0 is a waiting time; the prior counts `shape` waits of `rate` in all (metatree.5)."""
 
     shape: float = 2.0
     rate: float = 1.0
@@ -184,7 +189,10 @@ class GammaExponential:
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-student
 class StudentPredictive:
-    """Student's t: what families with an unknown variance predict; `_located` gives df, centre and scale (n,)."""
+    """Student's t: what families with an unknown variance predict.
+
+    A family gives degrees of freedom, centre and scale (n,) in `_location_scale`.
+    """
 
     discrete = False
 
@@ -220,11 +228,12 @@ class StudentPredictive:
 class NormalGamma(StudentPredictive):
     """y is a number with unknown mean and variance (metatree.6)-(metatree.7).
 
-    The prior counts `rows` rows at `centre` and 2·`shape` rows of variance `rate`/`shape`.
+    The prior counts `n_prior_rows` rows at `centre` and 2·`shape` rows of variance
+    `rate`/`shape`.
     """
 
     centre: float = 0.0
-    rows: float = 1.0
+    n_prior_rows: float = 1.0
     shape: float = 1.0
     rate: float = 1.0
 
@@ -235,14 +244,15 @@ class NormalGamma(StudentPredictive):
 
     def _posterior_parameters(self, stats):
         n, u, q = stats.T
-        rows = self.rows + n
+        rows = self.n_prior_rows + n
         rate = self.rate + np.maximum(q - u * u / rows, 0.0) / 2
         return rows, self.centre + u / rows, self.shape + n / 2, rate
 
     def log_evidence(self, stats):
         """(S,) log density of the rows behind `stats` (S, 3)."""
         rows, _, shape, rate = self._posterior_parameters(stats)
-        prior = self.shape * np.log(self.rate) - gammaln(self.shape) + np.log(self.rows) / 2
+        prior = self.shape * np.log(self.rate) - gammaln(self.shape)
+        prior += np.log(self.n_prior_rows) / 2
         return (
             prior
             + gammaln(shape)
@@ -307,7 +317,10 @@ class LinearNormalGamma(StudentPredictive):
         )
 
     def posterior(self, stats):
-        """(S, 2 + q + q²) degrees of freedom, squared scale, the q = 1 + p coefficients, and the inverse of L."""
+        """(S, 2 + q + q²) parameters of the prediction, with q = 1 + p.
+
+        Degrees of freedom, squared scale, the q coefficients, and the inverse of L.
+        """
         L = self._factor(stats)
         q = len(self.coef)
         shape = self.shape + stats[:, 0] / 2
@@ -321,8 +334,8 @@ class LinearNormalGamma(StudentPredictive):
         q = len(self.coef)
         one = np.column_stack([np.ones(len(Z)), Z])
         centre = np.einsum("ij,ij->i", one, params[:, 2 : 2 + q])
-        spread = np.einsum("ijk,ik->ij", params[:, 2 + q :].reshape(-1, q, q), one)
-        return params[:, 0], centre, np.sqrt(params[:, 1] * (1 + (spread**2).sum(axis=1)))
+        whitened = np.einsum("ijk,ik->ij", params[:, 2 + q :].reshape(-1, q, q), one)
+        return params[:, 0], centre, np.sqrt(params[:, 1] * (1 + (whitened**2).sum(axis=1)))
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-mixture
 @dataclass(frozen=True, eq=False)

@@ -68,50 +68,63 @@ def leaf_family(estimator, training, strength, regressors):
 
 
 def initial_state(estimator, training, trees, at, bag_weights, regressors):
-    """The `State` after the first rows; prior and g, where not given, are those of least out-of-bag loss."""
+    """The `MetaTreeState` after the first rows.
+
+    Prior and g, where not given, are those of least out-of-bag loss.
+    """
     bagged = bag_weights is not None and isinstance(estimator.leaf, str) and regressors is None
     strengths = STRENGTHS if bagged else (estimator._default_strength,)
-    strengths = strengths if estimator.prior is None else (estimator.prior,)
-    starts = (
-        (SPLIT_PROBS if bagged else (0.5,))
-        if estimator.split_prob is None
-        else (estimator.split_prob,)
-    )
+    if estimator.prior is not None:
+        strengths = (estimator.prior,)
+    split_probs = SPLIT_PROBS if bagged else (0.5,)
+    if estimator.split_prob is not None:
+        split_probs = (estimator.split_prob,)
     families = [leaf_family(estimator, training, strength, regressors) for strength in strengths]
     check_target(families[0], training.y, training.classes)
     w = training.w if bag_weights is None else bag_weights
-    design = None if regressors is None else regressors.rows(training.Z)
+    design = None if regressors is None else regressors.design_matrix(training.Z)
     held = leaf_statistics(families[0], trees.topology.size, at, training.y, w, design)
     best = 0
     losses = []
-    for family in families if len(families) * len(starts) > 1 else ():
-        state = update_state(empty_state(trees, family, starts[0]), held.copy())
-        losses += [forest_losses(with_prior(state, g), at, bag_weights, training.y) for g in starts]
+    for family in families if len(families) * len(split_probs) > 1 else ():
+        state = update_state(empty_state(trees, family, split_probs[0]), held.copy())
+        losses += [
+            forest_losses(with_prior(state, g), at, bag_weights, training.y) for g in split_probs
+        ]
     if losses:
         best = one_standard_error_rule(np.array(losses), training.w)
-    return update_state(
-        empty_state(trees, families[best // len(starts)], starts[best % len(starts)]), held
-    )
+    family = families[best // len(split_probs)]
+    split_prob = split_probs[best % len(split_probs)]
+    return update_state(empty_state(trees, family, split_prob), held)
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def block_statistics(part, state, regressors, classes):
-    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.32); ValueError for a y that leaves cannot have."""
+    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.32).
+
+    ValueError for a y that leaves cannot have.
+    """
     Z, y, w = part
     check_target(state.family, y, classes)
-    design = None if regressors is None else regressors.rows(Z)
+    design = None if regressors is None else regressors.design_matrix(Z)
     return leaf_statistics(
         state.family, state.trees.topology.size, state.trees.leaves(Z), y, w, design
     )
 
 
 def state_from_blocks(state, rows, regressors, classes):
-    """The `State` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`; each row is in all trees."""
+    """The `MetaTreeState` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`.
+
+    Each row is in all trees.
+    """
     nothing = reset_state(state)
     return update_state(nothing, rows.sum(block_statistics, nothing, regressors, classes))
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
 def out_of_bag_pit(state, at, bag_weights, training, design):
-    """(m,) the (metatree.33) of rows by the trees of a bag that did not see them, sorted; None if all saw all."""
+    """(m,) sorted levels u of (metatree.33), by the trees of a bag that did not see the row.
+
+    None if all saw all.
+    """
     oob_weights = out_of_bag_weights(bag_weights)
     rows = np.flatnonzero(oob_weights.any(axis=1))
     if not len(rows):
@@ -124,7 +137,10 @@ def out_of_bag_pit(state, at, bag_weights, training, design):
 
 
 def cross_fitted_pit(estimator, training, seed):
-    """(m,) the (metatree.33) of each fifth of the rows by trees grown from the rest, sorted; None for given trees."""
+    """(m,) sorted levels u of (metatree.33), each fifth of the rows by trees of the rest.
+
+    None for given trees.
+    """
     given = isinstance(estimator.estimator, (list, tuple, Tree)) or needs_no_fit(
         estimator.estimator
     )
@@ -140,21 +156,16 @@ def cross_fitted_pit(estimator, training, seed):
             calibrate=False,
             regressors=estimator.regressors_,
         )
-        at = other.state_.trees.leaves(training.Z[held])
         Z = training.Z[held]
+        at = other.state_.trees.leaves(Z)
         shares = np.broadcast_to(other.tree_weights_, at.shape)
-        mix = predictive_mixture(
-            other.state_,
-            at,
-            shares,
-            None if other.regressors_ is None else other.regressors_.rows(Z),
-        )
+        mix = predictive_mixture(other.state_, at, shares, other._design(Z))
         found.append(np.abs(2 * mix.cdf(training.y[held]) - 1))
     return np.sort(np.concatenate(found))
 
 
 def subset_training(training, kept):
-    """The `Training` rows that are kept (n,) bool."""
+    """The `TrainingData` rows that are kept (n,) bool."""
     return replace(
         training, Z=training.Z[kept], y=training.y[kept], w=training.w[kept], at=training.at[kept]
     )
@@ -233,7 +244,7 @@ class BaseMetaTree(ChunkedFitMixin, MetaTreeParameters):
         return self
 
     def _design(self, Z):
-        return None if self.regressors_ is None else self.regressors_.rows(Z)
+        return None if self.regressors_ is None else self.regressors_.design_matrix(Z)
 
     def _update(self, X, y, sample_weight):
         Z = check_predict_rows(self, X)
@@ -270,7 +281,7 @@ class BaseMetaTree(ChunkedFitMixin, MetaTreeParameters):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
 class MetaTreeEvidence(BaseMetaTree):
-    """What may be asked of a fitted meta-tree, or of a forest of them."""
+    """Evidence, weights and importances of a fitted meta-tree, or of a forest of them."""
 
     @property
     def tree_weights_(self):
@@ -297,21 +308,24 @@ class MetaTreeEvidence(BaseMetaTree):
 
     @property
     def posterior_(self):
-        """The `enumerate_prunings.Posterior` of all trees."""
+        """The `prunings.Posterior` of all trees."""
         return self._state().posterior
 
     @property
     def feature_importances_(self):
-        """(d,) share of the questions that a training row is asked, on average over all prunings, about each column."""
+        """(d,) each column's share of the splits that a training row passes (metatree.34).
+
+        On average over all prunings.
+        """
         state = self._state()
         topology = state.trees.topology
         g = state.posterior
-        asked = np.exp(g.log_reach + g.log_split) * state.mass
+        passed = np.exp(g.log_reach + g.log_split) * state.total_weight
         feature = state.trees.feature
         known = feature >= 0
         found = np.bincount(
             feature[known],
-            (asked * self.tree_weights_[topology.tree_index])[known],
+            (passed * self.tree_weights_[topology.tree_index])[known],
             len(self.columns_.names),
         )
         return found / found.sum() if found.sum() > 0 else found
@@ -337,7 +351,10 @@ class PredictingMetaTree(MetaTreeEvidence):
         return apply_in_chunks(average_of, Z)
 
     def predict_dist(self, X):
-        """The `conjugate.Mixture` predicted for rows X (n, d): mean, variance, cdf, log_density and quantiles of y."""
+        """The `Mixture` predicted for rows X (n, d).
+
+        It has mean, variance, cdf, log_density and quantiles of y.
+        """
         self._state()
         return self._dist(check_predict_rows(self, X))
 
@@ -351,25 +368,27 @@ class PredictingMetaTree(MetaTreeEvidence):
 def averaged_rules(state, regressors, columns, classes):
     """The rules of a single meta-tree's average, with support and coverage of the rows so far."""
     table = in_original_units(state, regressors, state.table)
-    place = {}
+    node_of = {}
 
     def leaf(node):
         made = prediction_leaf(table[node], regressors)
-        place[id(made)] = node
+        node_of[id(made)] = node
         return made
 
-    tree = build_rules_tree(state.trees, 0, state.trees.topology.first >= 0, leaf, columns, classes)
+    tree = build_rules_tree(
+        state.trees, 0, state.trees.topology.first_child >= 0, leaf, columns, classes
+    )
     rules = tree.rules()
-    total = float(state.mass[0])
+    total = float(state.total_weight[0])
     agree = node_fidelity(state, table)
-    nodes = [place[id(rule.leaf)] for rule in rules.rules]
+    nodes = [node_of[id(rule.leaf)] for rule in rules.rules]
     return replace(
         rules,
         rules=tuple(
             replace(
                 rule,
-                support=state.mass[node],
-                coverage=state.mass[node] / total,
+                support=state.total_weight[node],
+                coverage=state.total_weight[node] / total,
                 fidelity=agree[node],
             )
             for rule, node in zip(rules.rules, nodes, strict=True)
@@ -381,7 +400,7 @@ def node_fidelity(state, table):
     """(S,) how well a node's answer agrees with its rows, as `rules` measures it; nan where the sums do not tell."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if table.ndim == 2 and hasattr(state.family, "n_classes"):
-            return state.stats[np.arange(len(table)), table.argmax(axis=1)] / state.mass
+            return state.stats[np.arange(len(table)), table.argmax(axis=1)] / state.total_weight
         if not isinstance(state.family, NormalGamma):
             return np.full(len(table), np.nan)
         (n, u, q) = state.stats.T
@@ -391,7 +410,7 @@ def node_fidelity(state, table):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-said
 class ExportableMetaTree(PredictingMetaTree):
-    """The trees that a fitted meta-tree can be said as."""
+    """The trees that a fitted meta-tree can be written as."""
 
     def _rules_tree(self, t, split, table):
         state = self._state()
@@ -405,38 +424,48 @@ class ExportableMetaTree(PredictingMetaTree):
         )
 
     def _leaf_predictions(self):
-        """(S, …) what each node answers when it is a leaf."""
+        """(S, …) what each node predicts when it is a leaf."""
         state = self._state()
         if self.regressors_ is not None:
             return self.regressors_.unscale(state.params[:, 2 : 3 + len(self.regressors_.used)])
         return state.family.mean(state.params)
 
     def to_tree(self, t=None):
-        """The `rules.Tree` that predicts what meta-tree t does: all questions, each leaf averaged over all prunings."""
+        """The `rules.Tree` that predicts what meta-tree t does.
+
+        It has all splits, and in each leaf the average over all prunings.
+        """
         state = self._state()
         n_trees = state.trees.topology.n_trees
         if t is None and n_trees > 1:
             raise ValueError(f"t must name one of the {n_trees} meta-trees, got None")
         return self._rules_tree(
             t or 0,
-            state.trees.topology.first >= 0,
+            state.trees.topology.first_child >= 0,
             in_original_units(state, self.regressors_, state.table),
         )
 
     @property
     def rules_(self):
-        """The rules of `to_tree()`, with support and coverage in training; they predict exactly what `predict` does."""
+        """The rules of `to_tree()`; they predict exactly what `predict` does.
+
+        Each with its support and coverage in training.
+        """
         state = self._state()
         if state.trees.topology.n_trees > 1:
             raise AttributeError(
-                f"a forest of {state.trees.topology.n_trees} meta-trees has no rules_, its answer is "
-                "an average over trees; see map_tree_, to_tree(t), or a RuleMixture of it"
+                f"a forest of {state.trees.topology.n_trees} meta-trees has no rules_, "
+                "its answer is an average over trees; "
+                "see map_tree_, to_tree(t), or a RuleMixture of it"
             )
         return averaged_rules(state, self.regressors_, self.columns_, self._classes())
 
     @property
     def map_tree_(self):
-        """The single most probable pruning, of the most probable tree, as a `rules.Tree`; not what predicts."""
+        """The most probable pruning, of the most probable tree, as a `rules.Tree`.
+
+        It is not what predicts.
+        """
         state = self._state()
         split, log_prob = map_pruning(state.posterior)
         return self._rules_tree(
@@ -444,7 +473,10 @@ class ExportableMetaTree(PredictingMetaTree):
         )
 
     def sample_trees(self, n_samples=1, random_state=None):
-        """Prunings drawn from the posterior, a list of `rules.Tree`; of a forest, trees by `tree_weights_` first."""
+        """Prunings drawn from the posterior, a list of `rules.Tree`.
+
+        Of a forest, trees are drawn by `tree_weights_` first.
+        """
         state = self._state()
         rng = np.random.default_rng(seed_entropy(random_state))
         found = []
@@ -480,7 +512,10 @@ class BaseMetaTreeClassifier(ExportableMetaTree):
         return class_codes(seen, self.classes_)[codes]
 
     def predict_proba(self, X):
-        """(n, C) class probabilities, averaged over all prunings, of rows X (n, d), in the order of `classes_`."""
+        """(n, C) class probabilities of rows X (n, d), averaged over all prunings.
+
+        In the order of `classes_`.
+        """
         return self._average_prediction(X)
 
     def predict(self, X):
@@ -495,7 +530,8 @@ def class_codes(seen, classes):
     new = [label for label in seen.tolist() if label not in place]
     if new:
         raise ValueError(
-            f"y must hold the classes of the first call, {format_names(place)}, got {format_names(new)}"
+            f"y must hold the classes of the first call, {format_names(place)}, "
+            f"got {format_names(new)}"
         )
     return np.array([place[label] for label in seen.tolist()])
 
@@ -556,9 +592,9 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTreeClassifier):
         None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn. An
         unfitted tree or forest is cloned and fitted; a fitted one (of any library that `ensembles`
         reads) or a `rules.Tree`, or a list of them, is used as it is. A list of columns of codes 0,
-        1, 2, … asks one of them a level.
+        1, 2, … splits on one of them a level.
     n_trees, max_depth : int, int or None; 1, 10
-        Trees, and the most questions on a path, where they are grown here. None: no limit; with a
+        Trees, and the most splits on a path, where they are grown here. None: no limit; with a
         list of columns, as deep as it takes to tell the rows apart.
     leaf : "categorical", "bernoulli" or a family of `conjugate`, "categorical"
         The model in the leaves.
@@ -587,7 +623,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTreeClassifier):
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
         Evidence of all rows, by each tree, the trees' weights, and how many trees those amount to.
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; shares of questions; sums, prior and posterior; names; the
+        The distribution over prunings; shares of splits; sums, prior and posterior; names; the
         fitted model.
 
     Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of

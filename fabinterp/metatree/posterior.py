@@ -48,7 +48,10 @@ FAMILIES = {
 
 
 def named_family(leaf, strength, y, w, n_classes, p):
-    """The leaf family by name, with a prior worth `strength` rows in the units of y (n,); `p` columns of a line."""
+    """The leaf family by name, with a prior worth `strength` rows in the units of y (n,).
+
+    `n_classes` classes, or a line of `p` columns, where the family has these.
+    """
     if leaf == "categorical":
         return DirichletCategorical((strength,) * n_classes)
     if leaf == "bernoulli":
@@ -58,8 +61,8 @@ def named_family(leaf, strength, y, w, n_classes, p):
         return GammaPoisson(strength * max(mean, 1e-9), strength)
     if leaf == "exponential":
         return GammaExponential(1 + strength, strength * max(mean, 1e-300))
-    spread = float(np.average((y - mean) ** 2, weights=w)) or 1.0
-    noise = spread * min(strength, MAX_NOISE_SHARE)
+    variance = float(np.average((y - mean) ** 2, weights=w)) or 1.0
+    noise = variance * min(strength, MAX_NOISE_SHARE)
     if leaf == "normal":
         return NormalGamma(mean, strength, 1.0, noise)
     return LinearNormalGamma((mean, *(0.0,) * p), (strength,) * (1 + p), 1.0, noise)
@@ -89,16 +92,21 @@ def check_target(family, y, classes):
             raise ValueError(
                 f"leaf must be a family of {len(classes)} classes, got one of {family.n_classes}"
             )
-    elif isinstance(family, GammaPoisson) and (np.any(y < 0) or np.any(y != np.floor(y))):
-        raise ValueError(
-            f"y must hold counts 0, 1, 2, … for leaf='poisson', got {y[(y < 0) | (y != np.floor(y))][0]}"
-        )
+    elif isinstance(family, GammaPoisson):
+        no_count = (y < 0) | (y != np.floor(y))
+        if no_count.any():
+            raise ValueError(
+                f"y must hold counts 0, 1, 2, … for leaf='poisson', got {y[no_count][0]}"
+            )
     elif isinstance(family, GammaExponential) and np.any(y < 0):
         raise ValueError(f"y must not be negative for leaf='exponential', got {y.min()}")
 
 
 def split_prob_per_node(topology, split_prob):
-    """(S,) the prior g of each node from one number, or from a number a level, the last for all deeper ones; (Nakahara 2)."""
+    """(S,) the prior g of each node (metatree.14; Nakahara 2).
+
+    `split_prob` is one number, or a number a level, the last for all deeper ones.
+    """
     g = np.atleast_1d(np.asarray(split_prob, float))
     if g.ndim != 1 or not len(g) or not np.all((g >= 0) & (g <= 1)):
         raise ValueError(
@@ -110,7 +118,10 @@ def split_prob_per_node(topology, split_prob):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-collect
 def leaf_statistics(family, size, at, y, w, Z=None):
-    """(size, m) the sums of rows that end at `at` (n, T), at those leaves; w (n,) or, for each tree, (n, T)."""
+    """(size, m) the sums of rows at the leaves `at` (n, T) where they end.
+
+    w is (n,) or, if each tree has weights of its own, (n, T).
+    """
     total = 0.0
     step = max(1, 2**18 // at.shape[1])
     for i in range(0, len(y), step):
@@ -125,11 +136,11 @@ def leaf_statistics(family, size, at, y, w, Z=None):
 # %% ../../nbs/metatree/03_posterior.ipynb #be-state
 @dataclass(frozen=True, eq=False)
 class MetaTreeState:
-    """What is known after some rows: additive sums, the prior, and what follows from both."""
+    """A meta-tree after some rows: additive sums, the prior, and what follows from both."""
 
     trees: BinaryTrees | LevelTree
     family: object
-    before: Posterior  # the prior over prunings
+    prior: Posterior  # over prunings
     stats: np.ndarray  # (S, m) sums of all rows below each node, never a posterior's parameters
     log_leaf: np.ndarray  # (S,) evidence of those rows, were the node a leaf
     posterior: Posterior
@@ -141,7 +152,7 @@ class MetaTreeState:
 
     @cached_property
     def table(self):
-        """(S, …) the prediction at each leaf averaged over all prunings: class shares, means, or lines."""
+        """(S, …) class shares, means, or lines at each leaf, averaged over all prunings."""
         lines = isinstance(self.family, LinearNormalGamma)
         q = len(self.family.coef) if lines else 0
         return average_over_prunings(
@@ -149,7 +160,7 @@ class MetaTreeState:
         )
 
     @property
-    def mass(self):
+    def total_weight(self):
         """(S,) weight of the rows below each node."""
         return node_weights(self.family, self.stats)
 
@@ -161,11 +172,11 @@ class MetaTreeState:
 # %% ../../nbs/metatree/03_posterior.ipynb #be-next
 def empty_state(trees, family, split_prob):
     """The `MetaTreeState` before any rows."""
-    before = prior_over_prunings(trees.topology, split_prob_per_node(trees.topology, split_prob))
+    prior = prior_over_prunings(trees.topology, split_prob_per_node(trees.topology, split_prob))
     nobody = np.zeros(0, int)
     design = np.zeros((0, len(family.coef) - 1)) if isinstance(family, LinearNormalGamma) else None
     stats = sufficient_statistics(family, nobody, trees.topology.size, nobody, np.zeros(0), design)
-    return MetaTreeState(trees, family, before, stats, np.zeros(trees.topology.size), before)
+    return MetaTreeState(trees, family, prior, stats, np.zeros(trees.topology.size), prior)
 
 
 def node_weights(family, stats):
@@ -174,17 +185,20 @@ def node_weights(family, stats):
 
 
 def update_state(state, at_leaves):
-    """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come; nodes without any are left alone (Nakahara 15)-(Nakahara 16)."""
+    """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come.
+
+    Nodes without new rows are left alone (metatree.25; Nakahara 15, 16).
+    """
     stats = sum_over_subtrees(state.trees.topology, at_leaves)
     log_leaf = state.log_leaf.copy()
     touched = np.flatnonzero(node_weights(state.family, stats))
     stats = stats + state.stats
     log_leaf[touched] = state.family.log_evidence(stats[touched])
     if 16 * len(touched) < len(stats):
-        after = update_posterior_at(state.before, state.posterior, log_leaf, touched)
+        after = update_posterior_at(state.prior, state.posterior, log_leaf, touched)
     else:
-        after = update_posterior(state.before, log_leaf)
-    return MetaTreeState(state.trees, state.family, state.before, stats, log_leaf, after)
+        after = update_posterior(state.prior, log_leaf)
+    return MetaTreeState(state.trees, state.family, state.prior, stats, log_leaf, after)
 
 
 def reset_state(state):
@@ -193,20 +207,21 @@ def reset_state(state):
         state,
         stats=np.zeros_like(state.stats),
         log_leaf=np.zeros_like(state.log_leaf),
-        posterior=state.before,
+        posterior=state.prior,
     )
 
 
 def with_prior(state, split_prob):
     """The `MetaTreeState` of the same rows had g been another."""
-    before = prior_over_prunings(
-        state.trees.topology, split_prob_per_node(state.trees.topology, split_prob)
-    )
-    return replace(state, before=before, posterior=update_posterior(before, state.log_leaf))
+    topology = state.trees.topology
+    prior = prior_over_prunings(topology, split_prob_per_node(topology, split_prob))
+    return replace(state, prior=prior, posterior=update_posterior(prior, state.log_leaf))
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
 def extend_state(state, split_prob, codes, rows):
-    """The `MetaTreeState` of a tree without end once rows with codes (n, D) and sums (n, m) have come (Nakahara 17)-(Nakahara 19).
+    """The `MetaTreeState` of a tree without end once more rows have come (metatree.27).
+
+    The rows have codes (n, D) and sums (n, m).
 
     A leaf that held one point and now holds two gets what lies below it; the old sums go where the
     old point goes.
@@ -224,15 +239,18 @@ def extend_state(state, split_prob, codes, rows):
 # %% ../../nbs/metatree/03_posterior.ipynb #be-lines
 @dataclass(frozen=True)
 class Regressors:
-    """The columns that equations in leaves use, and their units; the design is (x - centre) / spread."""
+    """The columns that equations in leaves use, with location and scale.
+
+    The design is (x - centre) / scale.
+    """
 
     used: tuple[int, ...]
     centre: np.ndarray
-    spread: np.ndarray
+    scale: np.ndarray
 
-    def rows(self, Z):
+    def design_matrix(self, Z):
         """(n, p) the design of encoded rows; ValueError where a column has a gap."""
-        found = (Z[:, list(self.used)] - self.centre) / self.spread
+        found = (Z[:, list(self.used)] - self.centre) / self.scale
         if np.isnan(found).any():
             raise ValueError(
                 "X must hold numbers in the columns that equations use, got missing values"
@@ -241,12 +259,15 @@ class Regressors:
 
     def unscale(self, coef):
         """(S, 1 + p) coefficients of the design (S, 1 + p) as coefficients of x."""
-        slopes = coef[:, 1:] / self.spread
+        slopes = coef[:, 1:] / self.scale
         return np.column_stack([coef[:, 0] - slopes @ self.centre, slopes])
 
 
 def choose_regressors(chunked, names):
-    """The `Regressors` of a table: columns of numbers that vary and have no gaps, among those named; units of its sample."""
+    """The `Regressors` of a table: columns of numbers that vary and have no gaps.
+
+    Of those `names` if given; location and scale are those of the table's sample.
+    """
     training = chunked.sample
     gaps = chunked.gaps()
     Z = training.Z
@@ -263,12 +284,18 @@ def choose_regressors(chunked, names):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-answer
 def in_original_units(state, regressors, values):
-    """(S, …) what nodes answer in the units of the table: class shares, numbers, or equations of x."""
+    """(S, …) predictions of the nodes in the units of the table.
+
+    Class shares, numbers, or equations of x.
+    """
     return values if regressors is None else regressors.unscale(values)
 
 
 def predict_nodes(table, at, regressors, Z):
-    """(n, …) the answers of the nodes `at` (n,) to encoded rows; sums run from left to right, as in `rules`."""
+    """(n, …) predictions for encoded rows by their nodes `at` (n,).
+
+    Sums run from left to right, as in `rules`.
+    """
     if regressors is None:
         return table.take(at, axis=0)
     total = table[at, 0]
@@ -278,7 +305,7 @@ def predict_nodes(table, at, regressors, Z):
 
 
 def prediction_leaf(row, regressors):
-    """One row of a table of answers as a `rules.Leaf`."""
+    """One row of a table of predictions as a `rules.Leaf`."""
     if regressors is None:
         return Leaf(tuple(row.tolist()) if row.ndim else float(row))
     return Leaf(float(row[0]), regressors.used, tuple(row[1:].tolist()))
@@ -289,13 +316,19 @@ SPLIT_PROBS = (0.99, 0.9, 0.5)
 
 
 def out_of_bag_weights(bag_weights):
-    """(n, T) equal weights of the trees that did not see each row, 0 for the rest; rows seen by all have none."""
+    """(n, T) equal weights of the trees that did not see each row, 0 for the rest.
+
+    Rows seen by all have none.
+    """
     out = bag_weights == 0
     return out / np.maximum(out.sum(axis=1, keepdims=True), 1)
 
 
 def oob_losses(state, at, oob_weights, y):
-    """(n,) loss, log loss or squared error, of each row's average over the trees that did not see it; 0 if all did."""
+    """(n,) log loss or squared error of each row's average over the trees that did not see it.
+
+    0 where all saw it.
+    """
     table = state.table
     has_oob = oob_weights.any(axis=1)
     found = np.zeros((len(y), *table.shape[1:]))
@@ -307,14 +340,20 @@ def oob_losses(state, at, oob_weights, y):
 
 
 def forest_losses(state, at, bag_weights, y):
-    """(n,) loss of the whole forest, from that of the out-of-bag trees and of every other one of them (metatree.31)."""
+    """(n,) loss of the whole forest, extrapolated by (metatree.31).
+
+    From that of the out-of-bag trees and that of every other one of them.
+    """
     whole = oob_losses(state, at, out_of_bag_weights(bag_weights), y)
     half = oob_losses(state, at[:, ::2], out_of_bag_weights(bag_weights[:, ::2]), y)
     return whole - (half - whole) * np.mean(bag_weights > 0)
 
 
 def one_standard_error_rule(losses, w):
-    """The first of the candidates whose losses (k, n) are within one standard error of the least; w (n,)."""
+    """The first candidate whose loss is within one standard error of the least.
+
+    Losses (k, n) of k candidates, w (n,).
+    """
     losses = losses * 2.0 ** -np.frexp(np.abs(losses).max())[1]  # of size 1: their squares fit in
     means = losses @ w / w.sum()
     apart = losses - losses[means.argmin()]
@@ -323,7 +362,10 @@ def one_standard_error_rule(losses, w):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-mixture
 def predictive_mixture(state, at, shares, design=None):
-    """The `Mixture` that a forest predicts for rows with leaves `at` (n, T), trees weighted by `shares` (n, T)."""
+    """The `Mixture` that a forest predicts for rows with leaves `at` (n, T).
+
+    `shares` (n, T) are the weights of the trees; `design` (n, p) what lines are evaluated at.
+    """
     row, node, weight = stopping_weights(state.posterior, at.ravel())
     weight = weight * shares.ravel()[row]
     on = weight > 1e-12

@@ -18,13 +18,16 @@ import numpy as np
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-skeleton
 @dataclass(frozen=True, eq=False)
 class TreeTopology:
-    """Representative trees, level by level: first the roots, then the `arity` children of each inner node in turn."""
+    """Representative trees, their nodes numbered level by level.
+
+    First come the roots, then the `arity` children of each inner node in turn.
+    """
 
     arity: int
     starts: np.ndarray  # (D + 2,) where each level begins, and the end
     inner: tuple  # per level the positions of the nodes with children, an array or a slice
 
-    depth = property(lambda self: len(self.starts) - 2, doc="D, questions on the longest path.")
+    depth = property(lambda self: len(self.starts) - 2, doc="D, splits on the longest path.")
     size = property(lambda self: int(self.starts[-1]), doc="S, nodes of all trees.")
     n_trees = property(lambda self: int(self.starts[1]), doc="T.")
 
@@ -56,7 +59,7 @@ class TreeTopology:
         return found
 
     @cached_property
-    def first(self):
+    def first_child(self):
         """(S,) the first of each node's children, its siblings follow; -1 at leaves."""
         found = np.full(self.size, -1)
         for d, nodes in enumerate(self.inner):
@@ -65,24 +68,31 @@ class TreeTopology:
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-make
 def build_topology(children, roots=(0,)):
-    """The `TreeTopology` of trees given by `children` (m, M), -1 at leaves, and `order` (S,): the nodes it lists."""
+    """The `TreeTopology` of trees given as lists of children, and the order of their nodes.
+
+    `children` (m, M) is -1 at leaves; `order` (S,) holds the node that stands at each position.
+    """
     children = np.asarray(children)
     level = np.asarray(roots)
     order = []
     inner = []
     start = 0
     while len(level):
-        asks = np.flatnonzero(children[level, 0] >= 0)
+        is_inner = np.flatnonzero(children[level, 0] >= 0)
         order.append(level)
-        inner.append(slice(start, start + len(level)) if len(asks) == len(level) else start + asks)
+        all_inner = len(is_inner) == len(level)
+        inner.append(slice(start, start + len(level)) if all_inner else start + is_inner)
         start += len(level)
-        level = children[level[asks]].ravel()
+        level = children[level[is_inner]].ravel()
     starts = np.cumsum([0, *map(len, order)])
     return TreeTopology(children.shape[1], starts, tuple(inner[:-1])), np.concatenate(order)
 
 
 def perfect(arity, depth):
-    """The `TreeTopology` of one tree in which every path asks `depth` questions: child m of node s is M s + 1 + m."""
+    """The `TreeTopology` of one tree with `depth` splits on every path.
+
+    Child m of node s is M s + 1 + m.
+    """
     starts = np.concatenate([[0], np.cumsum(arity ** np.arange(depth + 1))])
     return TreeTopology(
         arity, starts, tuple(slice(a, b) for a, b in zip(starts[:-2], starts[1:-1], strict=True))
@@ -107,16 +117,22 @@ def sum_children(tree, x, d):
 
 
 def sum_over_subtrees(tree, x):
-    """Add to every node of x (S, …) what lies below it, in place: counts of the leaves become counts of all."""
+    """Add to every node of x (S, …) what lies below it, in place (metatree.12).
+
+    Counts of the leaves become counts of all nodes.
+    """
     for d in reversed(range(tree.depth)):
         x[tree.inner[d]] += sum_children(tree, x, d)
     return x
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
 def enumerate_prunings(tree, node=0):
-    """All prunings below a node (metatree.13; Nakahara 1), each as the set of nodes that split; their number explodes with depth."""
+    """All prunings below a node (metatree.13; Nakahara 1), each as the set of nodes that split.
+
+    Their number explodes with depth.
+    """
     yield frozenset()
-    first = tree.first[node]
+    first = tree.first_child[node]
     if first >= 0:
         for parts in product(
             *(tuple(enumerate_prunings(tree, first + m)) for m in range(tree.arity))
@@ -131,20 +147,22 @@ def pruning_leaves(tree, split, node=0):
     return [
         leaf
         for m in range(tree.arity)
-        for leaf in pruning_leaves(tree, split, tree.first[node] + m)
+        for leaf in pruning_leaves(tree, split, tree.first_child[node] + m)
     ]
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-posterior
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A distribution over the prunings of a `TreeTopology` (metatree.21; Nakahara 5): at each node that is reached, to split or to stop."""
+    """A distribution over the prunings of a `TreeTopology` (metatree.21; Nakahara 5).
+
+    At each node that is reached it gives the probabilities to split and to stop.
+    """
 
     tree: TreeTopology
     log_split: np.ndarray  # (S,) log g, -inf at leaves
     log_stop: np.ndarray  # (S,) log (1 - g)
-    log_q: (
-        np.ndarray
-    )  # (S,) log evidence of the rows below each node, averaged over all that may be there
+    # (S,) log evidence of the rows below each node, averaged over all that may be there
+    log_q: np.ndarray
 
     @cached_property
     def log_reach(self):
@@ -168,7 +186,10 @@ class Posterior:
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-prior
 def prior_over_prunings(tree, split_prob):
-    """The `Posterior` before any rows (metatree.14; Nakahara 2): `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0."""
+    """The `Posterior` before any rows (metatree.14; Nakahara 2).
+
+    `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0.
+    """
     is_split = np.zeros(tree.size, bool)
     for nodes in tree.inner:
         is_split[nodes] = True
@@ -178,15 +199,16 @@ def prior_over_prunings(tree, split_prob):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-log-prob
 def log_prob(posterior, split, node=0):
-    """Logarithm of p(T) of one pruning by (metatree.14; Nakahara 2) or (metatree.21; Nakahara 5)."""
+    """Logarithm of p(T) of one pruning by (metatree.14; Nakahara 2), (metatree.21; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
     return sum(posterior.log_split[s] for s in split) + sum(posterior.log_stop[s] for s in stops)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-weigh
 def update_posterior(before, log_leaf):
-    """The `Posterior` of the prior `before` once each node, as a leaf, gives its rows evidence `log_leaf` (S,).
+    """The `Posterior` after rows, by Theorem 1 (metatree.19), (metatree.20), in log space.
 
-    Theorem 1, (metatree.20; Nakahara 9)-(metatree.19; Nakahara 11), in log space.
+    `before` is the prior and `log_leaf` (S,) the evidence of each node's rows, were it a leaf.
+
     """
     tree = before.tree
     log_q = np.array(log_leaf, float)
@@ -200,7 +222,9 @@ def update_posterior(before, log_leaf):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
-    """One row of Proposition 1 (metatree.21; Nakahara 5)-(metatree.24; Nakahara 8), in place: log probability of its y, averaged over all prunings so far.
+    """One row of Proposition 1, in place (metatree.21)-(metatree.24; Nakahara 5-8).
+
+    Returns the log probability of its y, averaged over all prunings so far.
 
     `log_split`, `log_stop` (S,) are the posterior before the row, `path` its nodes from leaf to
     root and `log_predictive` what each of them, as a leaf, gives its y.
@@ -216,7 +240,9 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """The `Posterior` once rows have come to the nodes `touched`: `after` everywhere else (metatree.25; Nakahara 15)-(metatree.25; Nakahara 16).
+    """The `Posterior` once rows have come to the nodes `touched`, by Corollary 1 (metatree.25).
+
+    Everywhere else it is `after`.
 
     `before` is the prior, `log_leaf` (S,) the evidence of all rows so far; `touched` ascends,
     parents included.
@@ -229,8 +255,10 @@ def update_posterior_at(before, after, log_leaf, touched):
     log_q[touched] = log_leaf[touched]
     levels = np.split(touched, np.searchsorted(touched, tree.starts[1:-1]))
     for nodes in reversed(levels):
-        nodes = nodes[tree.first[nodes] >= 0]
-        split = before.log_split[nodes] + log_q[tree.first[nodes][:, None] + children].sum(axis=1)
+        nodes = nodes[tree.first_child[nodes] >= 0]
+        split = before.log_split[nodes] + log_q[tree.first_child[nodes][:, None] + children].sum(
+            axis=1
+        )
         stop = before.log_stop[nodes] + log_leaf[nodes]
         total = np.logaddexp(split, stop)
         log_q[nodes] = total
@@ -240,7 +268,10 @@ def update_posterior_at(before, after, log_leaf, touched):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-average
 def average_over_prunings(posterior, values):
-    """(S, …) per node the average of `values` (S, …) over where the path to it may stop; at leaves, the prediction."""
+    """(S, …) the average of `values` (S, …) over where the path to each node may stop.
+
+    At leaves this is the prediction (metatree.28).
+    """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     found = weight * values
     for d, nodes in enumerate(posterior.tree.inner):
@@ -249,7 +280,10 @@ def average_over_prunings(posterior, values):
 
 
 def stopping_weights(posterior, at):
-    """The nodes where the path of each row to its leaf `at` (n,) may stop: row (m,), node (m,), weight (m,)."""
+    """The nodes where the path of each row to its leaf `at` (n,) may stop.
+
+    Returns row (m,), node (m,) and weight (m,), in the order of the rows.
+    """
     row = np.arange(len(at))
     node = np.asarray(at)
     rows = []
@@ -270,7 +304,10 @@ def stopping_weights(posterior, at):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-likeliest
 def reachable_splits(tree, split):
-    """(S,) bool: nodes that split and are not cut off, where `split` (S,) says what each would do if reached."""
+    """(S,) bool: the nodes that split and are not cut off.
+
+    `split` (S,) bool is what each node would do if it were reached.
+    """
     found = np.zeros(tree.size, bool)
     open_ = np.zeros(tree.size, bool)
     open_[: tree.n_trees] = True
@@ -281,7 +318,10 @@ def reachable_splits(tree, split):
 
 
 def map_pruning(posterior):
-    """The most probable pruning of each tree: (S,) bool, the nodes that split, and (T,) its log probability."""
+    """The most probable pruning of each tree (metatree.29).
+
+    Returns (S,) bool, the nodes that split, and (T,) its log probability.
+    """
     tree = posterior.tree
     best = posterior.log_stop.copy()
     split = np.zeros(tree.size, bool)

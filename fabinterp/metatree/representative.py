@@ -30,10 +30,10 @@ from ..rows.tables import apply_in_chunks, fit_at_unit_scale
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees
 @dataclass(frozen=True, eq=False)
 class BinaryTrees:
-    """Representative trees that ask yes/no questions; `LevelTree` is the other kind."""
+    """Representative trees with two children at a split; `LevelTree` is the other kind."""
 
     topology: TreeTopology
-    place: np.ndarray  # (m,) where each node of the trees stands in the skeleton
+    node_positions: np.ndarray  # (m,) where each node of the trees stands in the topology
     starts: np.ndarray  # (T,) the trees' first nodes
     columns: Columns
     source: object  # an `Ensemble`, or the `rules.Tree`s themselves
@@ -41,7 +41,7 @@ class BinaryTrees:
     sklearn_trees: tuple = ()
 
     def leaves(self, Z):
-        """(n, T) where in the skeleton each encoded row ends in each tree."""
+        """(n, T) where in the topology each encoded row ends in each tree."""
         if self.sklearn_trees:
             with np.errstate(over="ignore"):
                 narrow = np.ascontiguousarray(Z, np.float32)
@@ -52,15 +52,16 @@ class BinaryTrees:
             found = np.stack([tree.apply(Z) for tree in self.source], axis=1) + self.starts
         else:
             found = apply_in_chunks(lambda rows: apply_nodes(self.source.nodes, rows), Z)
-        return self.place[found]
+        return self.node_positions[found]
 
     def tree(self, t):
-        """The representative tree t, and where in the skeleton its nodes stand."""
+        """The representative tree t, and where in the topology its nodes stand."""
         tree = self.source[t] if isinstance(self.source, tuple) else ensemble_tree(self.source, t)
-        return tree, self.place[self.starts[t] : self.starts[t] + len(tree.splits)]
+        start = self.starts[t]
+        return tree, self.node_positions[start : start + len(tree.splits)]
 
-    def questions(self, t):
-        """The question and the children (no, yes) at each inner node of tree t, by place in the skeleton."""
+    def node_splits(self, t):
+        """{node: (split, child for no, child for yes)} of tree t, by position in the topology."""
         tree, at = self.tree(t)
         return {
             int(at[i]): (split, int(at[tree.no[i]]), int(at[tree.yes[i]]))
@@ -70,17 +71,17 @@ class BinaryTrees:
 
     @cached_property
     def feature(self):
-        """(S,) the column asked about, -1 at leaves and where a question is about several."""
+        """(S,) the column split on, -1 at leaves and where a split is on several."""
         found = np.full(self.topology.size, -1)
         if isinstance(self.source, tuple):
-            asked = [
+            split_columns = [
                 s.features[0] if s is not None and len(s.features) == 1 else -1
                 for tree in self.source
                 for s in tree.splits
             ]
-            found[self.place] = asked
+            found[self.node_positions] = split_columns
         else:
-            found[self.place] = self.source.nodes.feature
+            found[self.node_positions] = self.source.nodes.feature
         return found
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees-of
@@ -100,10 +101,10 @@ def binary_trees(parts, columns, source, fast=()):
 def ensemble_trees(ensemble, fast=()):
     """`BinaryTrees` of a trained ensemble as `ensembles.read_ensemble` gives it."""
     nodes = ensemble.nodes
-    asks = nodes.feature >= 0
+    is_inner = nodes.feature >= 0
     ends = [*nodes.roots[1:], len(nodes.feature)]
     parts = [
-        tuple(np.where(asks[a:b], side[a:b] - a, -1) for side in (nodes.no, nodes.yes))
+        tuple(np.where(is_inner[a:b], side[a:b] - a, -1) for side in (nodes.no, nodes.yes))
         for a, b in zip(nodes.roots, ends, strict=True)
     ]
     return binary_trees(parts, ensemble.columns, ensemble, fast)
@@ -111,33 +112,35 @@ def ensemble_trees(ensemble, fast=()):
 # %% ../../nbs/metatree/02_representative.ipynb #rep-levels
 @dataclass(frozen=True, eq=False)
 class LevelTree:
-    """A representative tree that asks one column of codes 0..M-1 a level: node s of level d has a child for each."""
+    """A representative tree that splits on one column of codes 0..M-1 a level.
+
+    Each node of a level has a child for each code.
+    """
 
     topology: TreeTopology
     features: tuple[int, ...]  # (D,)
-    fill: np.ndarray  # (D,) the code that stands for a gap
+    fill_value: np.ndarray  # (D,) the code that stands for a gap
     columns: Columns
-    points: np.ndarray | None = (
-        None  # (m, D) the codes at leaves that hold one point only: there is more below them
-    )
+    # (m, D) the codes at leaves that hold one point only: there is more below them
+    points: np.ndarray | None = None
     point_leaves: np.ndarray | None = None  # (m,) the leaves where they are
 
     def codes(self, Z):
-        """(n, D) the codes asked for; gaps filled, others moved to the nearest code."""
+        """(n, D) the codes split on; gaps filled, others moved to the nearest code."""
         x = Z[:, list(self.features)]
-        x = np.where(np.isnan(x), self.fill, x)
+        x = np.where(np.isnan(x), self.fill_value, x)
         return np.clip(np.ceil(x - 0.5), 0, self.topology.arity - 1).astype(np.intp)
 
     def leaves(self, Z):
-        """(n, 1) where in the skeleton each encoded row ends."""
-        return self.cells(self.codes(Z))[:, None]
+        """(n, 1) where in the topology each encoded row ends."""
+        return self.leaves_of(self.codes(Z))[:, None]
 
-    def cells(self, codes):
+    def leaves_of(self, codes):
         """(n,) the leaf of each row of codes (n, D)."""
         if self.points is None:
             power = self.topology.arity ** np.arange(codes.shape[1])[::-1]
             return self.topology.starts[-2] + codes @ power
-        first = self.topology.first
+        first = self.topology.first_child
         node = np.zeros(len(codes), np.intp)
         for column in codes.T:
             deeper = first[node] >= 0
@@ -158,36 +161,44 @@ class LevelTree:
         return found
 
     def leaves_of_codes(self, X):
-        """(n,) the same for a whole table of codes (n, d), integers, none missing or too large: one matrix product."""
+        """(n,) the leaf of each row of a whole table of codes (n, d), by one matrix product.
+
+        The codes are integers, none missing or too large.
+        """
         first = int(self.topology.starts[-2])
         return first + (X.astype(self.weights.dtype) @ self.weights).astype(np.intp)
 
     @cached_property
     def feature(self):
-        """(S,) the column asked about, -1 at leaves."""
+        """(S,) the column split on, -1 at leaves."""
         found = np.full(self.topology.size, -1)
         for nodes, feature in zip(self.topology.inner, self.features, strict=False):
             found[nodes] = feature
         return found
 
-    def questions(self, t):
-        """Question and children at each inner node; more than two children are told apart by several questions."""
+    def node_splits(self, t):
+        """{node: (split, child for no, child for yes)} of all inner nodes.
+
+        More than two children are told apart by several splits, nested.
+        """
+        first = self.topology.first_child
         return {
-            int(node): binary_splits(
-                self, d, int(self.topology.first[node]), 0, self.topology.arity
-            )
+            int(node): binary_splits(self, d, int(first[node]), 0, self.topology.arity)
             for d, nodes in enumerate(self.topology.inner)
             for node in np.arange(self.topology.size)[nodes]
         }
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-halves
 def binary_splits(levels, d, first, low, high):
-    """Child `first + low` if that is all, else a question that parts codes low..high-1 of level d, and both parts."""
+    """Child `first + low` if that is all, else a split of codes low..high-1 and both its sides.
+
+    The split is on the column of level d; the sides, no first, are of the same form.
+    """
     if high - low == 1:
         return first + low
     middle = (low + high) // 2
     j = levels.features[d]
-    gap = bool(levels.fill[d] >= middle)
+    gap = bool(levels.fill_value[d] >= middle)
     labels = levels.columns.categories[j]
     split = Split((j,), middle - 0.5, missing=gap)
     if labels is not None:
@@ -202,7 +213,11 @@ def binary_splits(levels, d, first, low, high):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-separate
 def topology_from_codes(codes, arity):
-    """`TreeTopology` that stops where rows (n, D) of codes no longer differ (Nakahara 17), each row's leaf, and its level count."""
+    """A `TreeTopology` that stops where codes no longer differ, and each row's leaf in it.
+
+    Rows (n, D) of codes; below a node that holds one point nothing is built (metatree.26; Nakahara
+    17).
+    """
     codes = np.asarray(codes)
     node = np.zeros(len(codes), np.intp)
     inner = []
@@ -235,10 +250,11 @@ def arity_of(Z, features, columns):
     for j in features:
         labels = columns.categories[j]
         x = Z[:, j][~np.isnan(Z[:, j])]
-        if labels is None and (np.any(x < 0) or np.any(x != np.floor(x)) or np.any(x > 1000)):
+        no_code = (x < 0) | (x != np.floor(x)) | (x > 1000)
+        if labels is None and no_code.any():
             raise ValueError(
                 f"estimator must name columns of labels or of codes 0, 1, 2, …, "
-                f"got {format_names([columns.names[j]])} with {x[(x < 0) | (x != np.floor(x)) | (x > 1000)][0]}"
+                f"got {format_names([columns.names[j]])} with {x[no_code][0]}"
             )
         most = max(most, int(x.max(initial=0)) + 1 if labels is None else len(labels))
     return most
@@ -251,7 +267,7 @@ def _most_codes(part, features, columns):
 
 @dataclass(frozen=True, eq=False)
 class DistinctCodes:
-    """Different rows of codes (m, D), sorted; of more rows, their sum."""
+    """Distinct rows of codes (m, D), sorted; those of more rows are a sum."""
 
     codes: np.ndarray
 
@@ -266,7 +282,9 @@ def _points(part, levels):
 
 
 def build_level_tree(chunked, features, max_depth):
-    """`LevelTree` over these columns: perfect to `max_depth`, or, if None, as deep as the rows differ (Corollary 2).
+    """`LevelTree` over these columns: perfect to `max_depth`, or as deep as the rows differ.
+
+    The latter if `max_depth` is None (Corollary 2).
 
     `chunked`: the rows, a `chunks.Chunked`; a gap is filled with the code that is commonest in
     their sample.
@@ -302,7 +320,8 @@ def positions(names, columns):
     unknown = [name for name in names if isinstance(name, bool) or name not in place]
     if unknown or not names or len({place[name] for name in names}) < len(names):
         raise ValueError(
-            f"estimator must list columns of X once each, {format_names(columns.names)}, got {list(names)[:5]}"
+            f"estimator must list columns of X once each, {format_names(columns.names)}, "
+            f"got {list(names)[:5]}"
         )
     return [place[name] for name in names]
 
@@ -338,7 +357,10 @@ def default_model(estimator, seed):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-short
 def shorten_ensemble_thresholds(ensemble, Z):
-    """The `Ensemble` with thresholds on numbers of the fewest digits that part the rows Z (n, d) alike."""
+    """The `Ensemble` with thresholds on numbers of the fewest digits.
+
+    They part the rows Z (n, d) as the old ones do.
+    """
     nodes = ensemble.nodes
     threshold = ensemble.nodes.threshold.copy()
     waiting = [(int(root), np.arange(len(Z))) for root in nodes.roots]
@@ -361,14 +383,20 @@ def shorten_ensemble_thresholds(ensemble, Z):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-bags
 def repeated_rows(model, w):
-    """Rows to fit a model to and their weights: a bag draws from rows given once each, if weights are whole numbers."""
+    """The rows that a model is fitted to, and their weights or None.
+
+    A bag draws from rows given once each, if weights are whole numbers.
+    """
     if getattr(model, "bootstrap", False) and np.all(w == np.floor(w)):
         return np.repeat(np.arange(len(w)), w.astype(int)), None
     return np.arange(len(w)), None if (w == 1).all() else w
 
 
 def bag_sample_weights(model, rows, w):
-    """(n, T) the weight of each row in each tree of a bagged forest, in sum that of all; None where all see all."""
+    """(n, T) the weight of each row in each tree of a bagged forest; None where all see all.
+
+    Each tree's weights sum to that of all rows.
+    """
     if not getattr(model, "bootstrap", False) or not hasattr(model, "estimators_samples_"):
         return None
     counts = [np.bincount(rows[drawn], minlength=len(w)) for drawn in model.estimators_samples_]
@@ -387,20 +415,19 @@ def given_trees(model):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-representative
 def representative_trees(estimator, chunked, seed):
-    """`BinaryTrees` or `LevelTree` for the `ChunkedData` rows, the fitted scikit-learn model or None, and its bootstrap (n, T).
+    """The representative trees for `ChunkedData` rows, the model behind them, and its bootstrap.
+
+    `BinaryTrees` or `LevelTree`; the fitted scikit-learn model or None; weights (n, T) or None.
 
     What is grown is grown from the rows of the sample, and the bootstrap is of those.
     """
     training = chunked.sample
     model = estimator.estimator
     columns = training.columns
-    said = given_trees(model)
-    if said is not None:
-        return (
-            binary_trees([(tree.no, tree.yes) for tree in said], said[0].columns, said),
-            None,
-            None,
-        )
+    given = given_trees(model)
+    if given is not None:
+        parts = [(tree.no, tree.yes) for tree in given]
+        return binary_trees(parts, given[0].columns, given), None, None
     if isinstance(model, (list, tuple)):
         return build_level_tree(chunked, positions(model, columns), estimator.max_depth), None, None
     model = model.estimator if isinstance(model, FrozenEstimator) else model
@@ -417,9 +444,8 @@ def representative_trees(estimator, chunked, seed):
     bag_weights = bag_sample_weights(model, rows, training.w) if fit_here else None
     if fit_here and hasattr(model, "tree_"):
         return ensemble_trees(shorten_ensemble_thresholds(ensemble, training.Z)), model, bag_weights
-    same = fit_here or all(
-        labels is None for labels in columns.categories
-    )  # the model reads the columns as we do
+    # whether the model reads the columns as we do
+    same = fit_here or all(labels is None for labels in columns.categories)
     members = getattr(model, "estimators_", [model])
     plain = same and ensemble.link == "mean" and not hasattr(model, "estimators_features_")
     fast = tuple(member.tree_ for member in members) if plain else ()
@@ -427,8 +453,11 @@ def representative_trees(estimator, chunked, seed):
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-say
 def build_rules_tree(trees, t, split, leaf, columns, classes):
-    """The `rules.Tree` of tree t with the questions of `split` (S,) bool; `leaf(node)` answers elsewhere."""
-    questions = trees.questions(t)
+    """The `rules.Tree` of tree t that splits at the nodes of `split` (S,) bool.
+
+    Elsewhere it has the leaf that `leaf(node)` returns.
+    """
+    node_splits = trees.node_splits(t)
     splits = []
     yes = []
     no = []
@@ -438,35 +467,39 @@ def build_rules_tree(trees, t, split, leaf, columns, classes):
         item, above, side = waiting.pop()
         if above is not None:
             (no, yes)[side][above] = len(splits)
-        asked = item if isinstance(item, tuple) else questions[item] if split[item] else None
-        splits.append(asked[0] if asked else None)
-        leaves.append(None if asked else leaf(item))
+        entry = item if isinstance(item, tuple) else node_splits[item] if split[item] else None
+        splits.append(entry[0] if entry else None)
+        leaves.append(None if entry else leaf(item))
         yes.append(-1)
         no.append(-1)
-        if asked:
+        if entry:
             here = len(splits) - 1
-            waiting += [(asked[2], here, 1), (asked[1], here, 0)]
+            waiting += [(entry[2], here, 1), (entry[1], here, 0)]
     return Tree(splits, yes, no, leaves, columns, classes)
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-recode
 def recode_to_columns(chunked, columns):
-    """The `ChunkedData` rows in the codes of other `Columns` of the same names, those of a given tree."""
+    """The `ChunkedData` rows in the codes of a given tree.
+
+    These are other `Columns` of the same names.
+    """
     training = chunked.sample
     own = chunked.sample.columns
     if len(own.names) != len(columns.names) or (training.framed and own.names != columns.names):
         raise ValueError(
-            f"estimator must ask about the columns of X, {format_names(own.names)}, got {format_names(columns.names)}"
+            f"estimator must ask about the columns of X, {format_names(own.names)}, "
+            f"got {format_names(columns.names)}"
         )
     for name, ours, theirs in zip(columns.names, own.categories, columns.categories, strict=True):
         if ours is not None and theirs is None:
             raise ValueError(
                 f"estimator must know the labels of column {format_names([name])}, got numbers"
             )
-    asked = [
+    categories = [
         None if ours is None else theirs
         for ours, theirs in zip(own.categories, columns.categories, strict=True)
     ]
-    tables = code_mappings(own, replace(columns, categories=tuple(asked)))
+    tables = code_mappings(own, replace(columns, categories=tuple(categories)))
     sample = replace(training, Z=recode_rows(training.Z, tables), columns=columns)
     if chunked.whole:
         return split_training_data(sample)

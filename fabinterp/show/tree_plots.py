@@ -1011,7 +1011,7 @@ def available_size(ax, width):
 def node_probabilities(model, t, tree):
     """Per node of the tree said of meta-tree t (m,): the chance that it is reached, and that it asks its question."""
     state = model.state_
-    questions = state.trees.questions(t)
+    questions = state.trees.node_splits(t)
     posterior = state.posterior
     reach = np.exp(posterior.log_reach)
     split_prob = np.exp(posterior.log_reach + posterior.log_split)
