@@ -75,7 +75,7 @@ class Subject:
     def of(self, at):
         """The subject on the rows at positions `at`: draws made for a table know no other rows."""
         given = isinstance(self.reference, FixedDraws)
-        return replace(self, reference=self.reference.part(at)) if given else self
+        return replace(self, reference=self.reference.subset(at)) if given else self
 
 
 def subject_of(model, X, method, classes, seed):

@@ -144,8 +144,8 @@ def test_random_state_may_be_a_generator_or_nothing():
 def test_losses_are_those_of_the_tree_by_brute_force(seed, depth, alpha):
     e = explain_local(FOREST, X[seed % len(X)], X, max_depth=depth, alpha=alpha, random_state=seed)
     assert e.prediction == pytest.approx(FOREST.predict(e.x[None])[0])
-    assert e.answer == pytest.approx(e.tree.predict(e.x[None])[0])
-    assert e.loss == pytest.approx((e.answer - e.prediction) ** 2)
+    assert e.surrogate_prediction == pytest.approx(e.tree.predict(e.x[None])[0])
+    assert e.loss == pytest.approx((e.surrogate_prediction - e.prediction) ** 2)
     said = FOREST.predict(e.neighbours)
     assert e.local_loss == pytest.approx(
         np.mean((said - e.tree.predict(e.neighbours)) ** 2), rel=1e-9, abs=1e-9
@@ -165,13 +165,15 @@ def test_classes(model):
         here = model.predict_proba(e.x[None])[0]
         near = model.predict_proba(e.neighbours)
         assert np.allclose(e.prediction, here) and np.allclose(
-            e.answer, e.tree.predict_proba(e.x[None])[0]
+            e.surrogate_prediction, e.tree.predict_proba(e.x[None])[0]
         )
         q = e.tree.predict_proba(e.neighbours)
         assert e.local_loss == pytest.approx(
             np.mean((xlogy(near, near) - xlogy(near, q)).sum(axis=1)), abs=1e-9
         )
-        assert e.loss == pytest.approx((xlogy(here, here) - xlogy(here, e.answer)).sum(), abs=1e-9)
+        assert e.loss == pytest.approx(
+            (xlogy(here, here) - xlogy(here, e.surrogate_prediction)).sum(), abs=1e-9
+        )
         assert e.classes == (0, 1, 2) and 0 <= e.fidelity <= 1
         same = e.tree.predict(e.neighbours) == model.classes_[near.argmax(axis=1)]
         assert e.fidelity == pytest.approx(same.mean())
@@ -199,12 +201,12 @@ def test_scale_to_zero_is_the_constant_answer_at_x():
     e = explain_local(FOREST, X[7], X, scale=0.0, random_state=0)
     assert (
         e.n_leaves == 1
-        and e.answer == pytest.approx(e.prediction)
+        and e.surrogate_prediction == pytest.approx(e.prediction)
         and e.loss == pytest.approx(0, abs=1e-18)
     )
     frame, _ = mixed()
     small = explain_local(mixed_model, frame.iloc[5], frame, scale=1e-6, random_state=0)
-    assert small.answer == pytest.approx(mixed_model(frame.iloc[[5]])[0], abs=1e-4)
+    assert small.surrogate_prediction == pytest.approx(mixed_model(frame.iloc[[5]])[0], abs=1e-4)
 
 
 def test_the_tree_of_a_tree_is_the_tree():
@@ -234,7 +236,7 @@ def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
         assert heaps.total[i] == pytest.approx(leaves, rel=1e-6, abs=1e-7)
         mine = heaps.grown(i, [True] * 3)
         assert mine.loss[mine.feature < 0].sum() == pytest.approx(heaps.total[i], abs=1e-9)
-        said = mine.answers(Z[i])
+        said = mine.leaf_values(Z[i])
         again = (target[i] - said[:, None]) ** 2 if C == 1 else -xlogy(target[i], said)
         assert again.sum() == pytest.approx(heaps.total[i])
 
@@ -256,7 +258,7 @@ def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
     for i in range(3):
         grown = greedy_tree(Z[i], target[i, :, 0] if C == 1 else target[i], max_depth=3, min_leaf=3)
         every = pruning_path(grown, spread)
-        best = prune_at(grown, every.ends(every.at(alpha)))
+        best = prune_at(grown, every.leaf_mask(every.index_of(alpha)))
         loss = best.loss[best.feature < 0].sum()
         size = best.n_leaves
 
@@ -322,7 +324,7 @@ def test_gaps_go_to_either_side(low):
     )
     tree = heaps.grown(0, [True])
     assert tree.missing_left[0] == low and heaps.total[0] == pytest.approx(0, abs=1e-12)
-    assert np.allclose(tree.answers(z[0]), target[0, :, 0])
+    assert np.allclose(tree.leaf_values(z[0]), target[0, :, 0])
     assert heaps.apply(np.array([[np.nan]]), [True])[0] == (1 if low else 2)
 
 
@@ -339,7 +341,7 @@ def test_a_gap_may_be_the_question():
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9, -1e-9])
 def test_a_constant_reference_has_one_leaf(value):
     e = explain_local(lambda Z: np.full(len(Z), value), X[0], X, alpha=0.0, random_state=0)
-    assert e.n_leaves == 1 and e.answer == value and e.loss == 0 and e.features == ()
+    assert e.n_leaves == 1 and e.surrogate_prediction == value and e.loss == 0 and e.features == ()
 
 
 def curved(Z):
@@ -352,7 +354,9 @@ def curved(Z):
 def test_units_do_not_matter(shift, factor):
     plain = explain_local(curved, X[2], X, random_state=0)
     moved = explain_local(lambda Z: shift + factor * curved(Z), X[2], X, random_state=0)
-    assert moved.answer == pytest.approx(shift + factor * plain.answer, rel=1e-6)
+    assert moved.surrogate_prediction == pytest.approx(
+        shift + factor * plain.surrogate_prediction, rel=1e-6
+    )
     if abs(shift) < 1e3 * factor:
         assert moved.features == plain.features and moved.n_leaves == plain.n_leaves
 
@@ -399,9 +403,9 @@ def test_frames_are_asked_as_they_were_given():
     for e in many[:10]:
         rows = e.settings.table(e.neighbours)
         assert list(rows.dtypes) == [*frame.dtypes[:2], frame.dtypes["rooms"], *frame.dtypes[3:]]
-        assert np.allclose(mixed_model(rows), e.said[:, 0])
+        assert np.allclose(mixed_model(rows), e.neighbour_predictions[:, 0])
         assert e.local_loss == pytest.approx(
-            np.mean((e.tree.predict(rows) - e.said[:, 0]) ** 2), abs=1e-9
+            np.mean((e.tree.predict(rows) - e.neighbour_predictions[:, 0]) ** 2), abs=1e-9
         )
         assert e.tree.predict(frame.iloc[:3]).shape == (3,)
     assert any("colour" in e.features for e in many) and any(
@@ -426,7 +430,7 @@ def test_a_gap_at_the_point():
     frame, y = mixed()
     at = int(np.flatnonzero(frame["gaps"].isna())[0])
     e = explain_local(mixed_model, frame.iloc[at], frame, n_samples=800, random_state=0)
-    assert "gaps is missing" in str(e) and e.answer == pytest.approx(
+    assert "gaps is missing" in str(e) and e.surrogate_prediction == pytest.approx(
         e.tree.predict(frame.iloc[[at]])[0]
     )
     model = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=0).fit(
@@ -451,7 +455,9 @@ def test_sampler():
     e = explain_local(
         mixed_model, frame.iloc[0], frame, sampler=lambda x, n, rng: frame.sample(n, random_state=1)
     )
-    assert np.allclose(e.said[:, 0], mixed_model(frame.sample(200, random_state=1)))
+    assert np.allclose(
+        e.neighbour_predictions[:, 0], mixed_model(frame.sample(200, random_state=1))
+    )
 
 
 # How sure
@@ -468,10 +474,12 @@ def test_draws():
     for k in (0, 11):
         member = FOREST.estimators_[k]
         alone = explain_local(member, X[0], X, random_state=0)
-        assert alone.tree == s.tree(k) and alone.answer == pytest.approx(s.answers[k, 0])
+        assert alone.tree == s.tree(k) and alone.surrogate_prediction == pytest.approx(
+            s.tree_predictions[k, 0]
+        )
         assert s.predictions[k, 0] == pytest.approx(member.predict(X[:1])[0])
     ((low, high),) = s.interval(0.5)
-    assert low <= np.median(s.answers) <= high
+    assert low <= np.median(s.tree_predictions) <= high
     assert "20 draws" in str(e)
     assert np.isclose(
         s.inclusion[2],
@@ -513,11 +521,11 @@ def test_doubt_makes_the_tree_smaller():
 def test_draws_of_a_process_and_of_classes():
     process = GaussianProcessRegressor(alpha=1.0, optimizer=None).fit(10 * X[:60], Y[:60])
     e = explain_local(process, 10 * X[0], 10 * X, n_samples=50, n_draws=7, random_state=0)
-    assert e.draw_explanations.answers.shape == (7, 1) and "7 draws" in str(e)
+    assert e.draw_explanations.tree_predictions.shape == (7, 1) and "7 draws" in str(e)
     s = explain_local(IRIS_FOREST, IRIS[70], IRIS, random_state=0).draw_explanations
     assert (
-        s.answers.shape == (20, 3)
-        and np.allclose(s.answers.sum(axis=1), 1)
+        s.tree_predictions.shape == (20, 3)
+        and np.allclose(s.tree_predictions.sum(axis=1), 1)
         and s.interval().shape == (3, 2)
     )
 
@@ -529,7 +537,7 @@ def test_a_point_reference_claims_no_doubt():
         and len(e.draw_explanations) == 1
         and e.draw_explanations.tree(0) == e.tree
     )
-    assert e.draw_explanations.answers[0, 0] == pytest.approx(e.answer)
+    assert e.draw_explanations.tree_predictions[0, 0] == pytest.approx(e.surrogate_prediction)
 
 
 def test_bart():
@@ -597,7 +605,9 @@ def test_one_column():
 @pytest.mark.parametrize("n_samples", [1, 2, 9])
 def test_few_neighbours(n_samples):
     e = explain_local(FOREST, X[0], X, n_samples=n_samples, random_state=0)
-    assert e.n_leaves == 1 and e.answer == pytest.approx(FOREST.predict(e.neighbours).mean())
+    assert e.n_leaves == 1 and e.surrogate_prediction == pytest.approx(
+        FOREST.predict(e.neighbours).mean()
+    )
     assert np.isfinite([e.loss, e.local_loss]).all() and str(e)
 
 

@@ -216,7 +216,7 @@ def test_draws_of_classes_are_projected_on_the_same_terms(C):
     D = np.column_stack([np.ones(60), X])
     units = model.terms_.design(X)
     assert (
-        np.allclose(units[:, 1:], (X - model.terms_.centre) / model.terms_.spread)
+        np.allclose(units[:, 1:], (X - model.terms_.centre) / model.terms_.scale)
         and units.shape == D.shape
     )
     said = model.predict_draws(X)

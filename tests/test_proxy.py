@@ -149,7 +149,7 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
     assert ahead.n_leaves <= most and leaf_loss(ahead) <= leaf_loss(small) * (1 + 1e-6) + 1e-9
     for tree in (small, ahead):
         assert preorder(tree.left, tree.right) == list(range(len(tree.feature)))
-        answer = tree.answers(Z)
+        answer = tree.leaf_values(Z)
         found = (
             w @ (target - answer) ** 2
             if not n_classes
@@ -199,13 +199,13 @@ def test_prunings_are_the_best_of_all(seed, n_classes, spread):
 
     path = pruning_path(grown, spread)
     for alpha in np.exp(rng.uniform(-7, 1, 30)):
-        tree = prune_at(grown, path.ends(path.at(alpha)))
-        assert tree.n_leaves == path.sizes[path.at(alpha)]
-        assert np.isclose(leaf_loss(tree), path.losses[path.at(alpha)], atol=1e-9)
+        tree = prune_at(grown, path.leaf_mask(path.index_of(alpha)))
+        assert tree.n_leaves == path.sizes[path.index_of(alpha)]
+        assert np.isclose(leaf_loss(tree), path.losses[path.index_of(alpha)], atol=1e-9)
         mine = cost(leaf_loss(tree)) + alpha * tree.n_leaves
         assert mine <= min(cost(loss) + alpha * size for size, loss in every) + 1e-7
-    assert prune_at(grown, path.ends(path.at(0.0))).n_leaves == grown.n_leaves
-    assert prune_at(grown, path.ends(path.at(1e12))).n_leaves == 1
+    assert prune_at(grown, path.leaf_mask(path.index_of(0.0))).n_leaves == grown.n_leaves
+    assert prune_at(grown, path.leaf_mask(path.index_of(1e12))).n_leaves == 1
     assert (
         (np.diff(path.sizes) < 0).all() and (np.diff(path.alphas) > 0).all() and path.alphas[0] == 0
     )
@@ -226,7 +226,7 @@ def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_class
     path = pruning_path(grown, spread)
     scores = held_out_log_lik(grown, path, spread, out)
     for i, score in enumerate(scores):
-        tree = prune_at(grown, path.ends(i))
+        tree = prune_at(grown, path.leaf_mask(i))
         if n_classes:
             leaf = tree.apply(out.Z)
             shares = (tree.value * tree.weight[:, None] + tree.value[0]) / (
@@ -235,7 +235,7 @@ def test_held_out_score_is_the_mean_log_likelihood_of_each_pruning(seed, n_class
             expected = w[40:] @ mean_log_prob(out.target, shares[leaf])
         else:
             left = (leaf_loss(tree) + spread) / w[:40].sum()
-            expected = w[40:] @ mean_log_lik(out.target, out.var, tree.answers(out.Z), left)
+            expected = w[40:] @ mean_log_lik(out.target, out.var, tree.leaf_values(out.Z), left)
         assert np.isclose(score, expected)
 
 
@@ -249,7 +249,7 @@ def test_short_thresholds_part_the_rows_alike(seed):
     assert np.array_equal(short.apply(Z), grown.apply(Z))
     columns = read_columns(Z)
     tree = array_to_rules_tree(short, columns)
-    assert np.array_equal(tree.predict(Z), short.answers(Z))
+    assert np.array_equal(tree.predict(Z), short.leaf_values(Z))
     digits = [
         len(repr(float(t)).replace("-", "").strip("0."))
         for t in short.threshold[short.feature >= 0]

@@ -267,7 +267,10 @@ def test_local_explanation_goes_with_the_unit(k):
         other = explain_local(lambda Z: s * line(Z), X[:3], X, random_state=0)
     for near, moved in zip(one, other, strict=True):
         assert moved.tree.splits == near.tree.splits
-        assert moved.answer / s == near.answer and moved.loss / s / s == near.loss
+        assert (
+            moved.surrogate_prediction / s == near.surrogate_prediction
+            and moved.loss / s / s == near.loss
+        )
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e154])

@@ -633,7 +633,7 @@ def test_what_difference_of_means_refuses():
 
 
 def test_question_of_names_what_is_asked():
-    assert comparable_split(Split((0,), 4, (-2.0,)), COLUMNS).pivot == -2
+    assert comparable_split(Split((0,), 4, (-2.0,)), COLUMNS).threshold == -2
     assert comparable_split(Split((0,), 4, (-2.0,)), COLUMNS).swapped
     assert comparable_split(Split((1,), categories=(0, 3)), COLUMNS).labels == {"black", "red"}
     assert comparable_split(Split((1,), 2.5), COLUMNS).labels == {"red", "white"}

@@ -423,9 +423,9 @@ def gaussian_sampler(spread, scale):
 def ridge_answers(explanation, case):
     """LIME's ridge on our neighbours: two features of highest weight times value, α = 0.01, then 1; all count alike."""
     columns = (explanation.neighbours - case.centre) / case.scale
-    weights = Ridge(alpha=0.01).fit(columns, explanation.said[:, 0]).coef_
+    weights = Ridge(alpha=0.01).fit(columns, explanation.neighbour_predictions[:, 0]).coef_
     used = np.argsort(-np.abs(weights * (explanation.x - case.centre) / case.scale))[:2]
-    line = Ridge(alpha=1.0).fit(columns[:, used], explanation.said[:, 0])
+    line = Ridge(alpha=1.0).fit(columns[:, used], explanation.neighbour_predictions[:, 0])
     return lambda Z: line.predict(((Z - case.centre) / case.scale)[:, used])
 
 
@@ -455,7 +455,7 @@ def measure_local_trees(case):
         found[method] = line | repeatability(
             *([set(e.features) for e in part] for part in (many, again)),
             here,
-            np.array([e.answer for e in again]),
+            np.array([e.surrogate_prediction for e in again]),
         )
         if method == "tree":
             one = [

@@ -43,12 +43,11 @@ class CandidateTerms:
 
     columns: Columns
     feature: np.ndarray  # (p,) the column that a term is about
-    code: (
-        np.ndarray
-    )  # (p,) NUMBER: its number; MISSING: 1 where it is missing; else 1 where it is that label
+    # (p,) NUMBER: its number; MISSING: 1 where it is missing; else 1 where it is that label
+    code: np.ndarray
     centre: np.ndarray  # (p,)
-    spread: np.ndarray  # (p,)
-    ends: np.ndarray  # (p, 2) where a number with gaps stops to count; infinite for all others
+    scale: np.ndarray  # (p,)
+    clip_range: np.ndarray  # (p, 2) of a number with gaps; infinite for all others
 
     @cached_property
     def names(self):
@@ -64,15 +63,15 @@ class CandidateTerms:
     def values(self, Z):
         """(n, p) the terms of encoded rows Z (n, d) in the units of the table; 0 for a number that is missing."""
         x = Z[:, self.feature]
-        numbers = np.where(np.isnan(x), 0.0, np.clip(x, *self.ends.T))
+        numbers = np.where(np.isnan(x), 0.0, np.clip(x, *self.clip_range.T))
         return np.where(self.code == NUMBER, numbers, self._indicators(x))
 
     def design(self, Z):
-        """(n, 1 + p) ones, then the terms in units of their spread, a number that is missing as its centre."""
+        """(n, 1 + p) ones, then the terms in units of their scale; a missing number is 0."""
         x = Z[:, self.feature]
         known = np.where(np.isnan(x), self.centre, x)
         scaled = np.where(
-            self.code == NUMBER, (known - self.centre) / self.spread, self._indicators(x)
+            self.code == NUMBER, (known - self.centre) / self.scale, self._indicators(x)
         )
         return np.hstack([np.ones((len(Z), 1)), scaled])
 
@@ -81,14 +80,20 @@ class CandidateTerms:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms-of
 def location_and_scale_of_known(x, w):
-    """Centre and spread of the known numbers of x (n,); a row given twice is the same as a row of weight 2."""
+    """Centre and scale of the known numbers of x (n,), with weights w (n,).
+
+    A row given twice is the same as a row of weight 2.
+    """
     known = ~np.isnan(x)
     values, at = np.unique(x[known], return_inverse=True)
     return location_scale(values, np.bincount(at, w[known], len(values)))
 
 
 def candidate_terms(Z, w, columns):
-    """The `CandidateTerms` of encoded rows Z (n, d): each number, each label (of two the second), each column's gaps (proxy.32)."""
+    """The `CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.32).
+
+    Each number, each label (of two the second), and each column's gaps.
+    """
     found = []
     gaps = np.isnan(Z).any(axis=0).tolist()
     for j, labels in enumerate(columns.categories):
@@ -106,21 +111,26 @@ def candidate_terms(Z, w, columns):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table, of coef (1 + p, m) and y's unit (proxy.33)."""
-    centre, spread = scale
-    slopes = spread * coef[1:] / terms.spread[:, None]
+    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.33).
+
+    Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
+    """
+    location, y_scale = scale
+    slopes = y_scale * coef[1:] / terms.scale[:, None]
     gap = terms.code == MISSING
-    for k in np.flatnonzero(
-        gap
-    ):  # a missing number stood at its centre: what it says there is now the gap's to say
+    # A missing number stood at its centre: the value there becomes a part of its gap's coefficient.
+    for k in np.flatnonzero(gap):
         own = (terms.feature == terms.feature[k]) & (terms.code == NUMBER)
         slopes[k] += terms.centre[own] @ slopes[own]
     number = terms.code == NUMBER
-    return centre + spread * coef[0] - terms.centre[number] @ slopes[number], slopes.T
+    return location + y_scale * coef[0] - terms.centre[number] @ slopes[number], slopes.T
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line between the ends of a number with gaps (proxy.34)."""
+    """The `rules.Curve` of column j: a step for every label, or a line (proxy.34).
+
+    The line of a number with gaps ends where the known values do.
+    """
     own = terms.feature == j
     labels = terms.columns.categories[j]
     at = {
@@ -131,10 +141,9 @@ def column_curve(terms, j, slopes, convert):
     if labels is not None:
         steps = tuple((at.get(code, nothing),) for code in range(len(labels)))
         return Curve(j, np.arange(len(labels) + 1) - 0.5, steps, at.get(MISSING, nothing))
-    low, high = terms.ends[own & (terms.code == NUMBER)][0]
-    if not low < high or not np.isfinite(
-        high - low
-    ):  # one value, or none: nothing to draw a line between
+    low, high = terms.clip_range[own & (terms.code == NUMBER)][0]
+    # One value, or none: there is nothing to draw a line between.
+    if not low < high or not np.isfinite(high - low):
         low = low if np.isfinite(low) else 0.0
         high = low + max(1.0, abs(low))
     slope = np.array(at[NUMBER])
@@ -142,7 +151,10 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that says the equation coef (1 + p, m); m = 1, or C with link "softmax" (proxy.34)."""
+    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.34).
+
+    m = 1, or C with link "softmax".
+    """
     value, slopes = coef_in_table_units(terms, coef, scale)
     slopes = slopes.T
     convert = (
@@ -164,7 +176,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection onto few terms; its value is the expected log-likelihood of the rows, in nats (proxy.35)."""
+    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.35)."""
 
     support: tuple[int, ...]  # columns of the design, ascending, without column 0
     coef: np.ndarray  # (1 + p, m) zero off the support; m = 1, or one column a class
@@ -178,12 +190,15 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """Projection of a mean and a variance onto sparse linear functions with Gaussian noise (proxy.36)-(proxy.38)."""
+    """Projection of a mean and a variance onto sparse linear functions (proxy.36)-(proxy.38).
+
+    With Gaussian noise.
+    """
 
     gram: np.ndarray  # (1 + p, 1 + p) Σ w z zᵀ
     cross: np.ndarray  # (1 + p,) Σ w z f
     square: float  # Σ w f²
-    mass: float  # Σ w
+    total_weight: float  # Σ w
     noise: float  # mean variance of the reference
 
     n_free = 1  # coefficients a term
@@ -191,20 +206,22 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the reference's mean, and (proxy.37)."""
+        """The `Projection` onto these columns: least squares on the mean, and (proxy.37)."""
         found = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
-        lack = max(self.square - 2 * found.gain, 0.0) / self.mass
+        lack = max(self.square - 2 * found.gain, 0.0) / self.total_weight
         return self.projection(support, found.coef, lack)
 
     def projection(self, support, coef, lack):
-        """The `Projection` with these coefficients (1 + p,), given the mean square that they lack (proxy.37), (proxy.38)."""
+        """The `Projection` with coefficients (1 + p,) that lack this mean square (proxy.38)."""
         var = max(self.noise + lack, FLOOR)
-        return Projection(
-            support, coef[:, None], -0.5 * self.mass * (np.log(2 * np.pi * var) + 1), var
-        )
+        value = -0.5 * self.total_weight * (np.log(2 * np.pi * var) + 1)
+        return Projection(support, coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats, from those of `now`, the variance held (proxy.41)."""
+        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.41).
+
+        The variance is held.
+        """
         return foba(
             self.gram, self.cross, price * now.var, start=now.support, max_size=max_terms
         ).support
@@ -220,7 +237,7 @@ class SoftmaxProblem:
 
     rounding = 1e-6  # nats a unit of weight, with what the slight ridge is owed
     size = property(lambda self: max(self.Z.shape[1] - 1, 1))
-    mass = property(lambda self: float(self.w.sum()))
+    total_weight = property(lambda self: float(self.w.sum()))
     n_free = property(lambda self: self.shares.shape[1] - 1)
 
     @cached_property
@@ -232,22 +249,24 @@ class SoftmaxProblem:
         return 2 * now.coef @ _contrasts(self.shares.shape[1])
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns, by Newton's steps from the coefficients of `start`."""
+        """The `Projection` onto these columns, by Newton's steps from that of `start`."""
         p = self.Z.shape[1]
         C = self.shares.shape[1]
         columns = np.array([0, *support])
         contrasts = _contrasts(C)
         theta = np.zeros((p, C - 1)) if start is None else self._parameters(start)
         Z = self.Z[:, columns]
-        theta = _newton(
-            Z, self.shares, self.w, theta[columns], contrasts, self.base_ridge[columns]
-        )[0]
+        ridge = self.base_ridge[columns]
+        theta = _newton(Z, self.shares, self.w, theta[columns], contrasts, ridge)[0]
         coef = np.zeros((p, C))
         coef[columns] = theta @ contrasts.T
         return Projection(support, coef, _log_lik(Z @ coef[columns], self.shares, self.w))
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats in the quadratic at `now` (fab.49), (proxy.41)."""
+        """The columns that FoBa chooses at a price in nats (proxy.41).
+
+        In the quadratic that touches at `now` (fab.49).
+        """
         contrasts = _contrasts(self.shares.shape[1])
         theta = self._parameters(now)
         p, K = theta.shape
@@ -273,9 +292,12 @@ def penalized_log_lik(projection, price):
 
 
 def projection_path(problem, price, max_terms):
-    """The best projections found onto 0, 1, 2, … terms, up to `max_terms`, or one price below the peak (proxy.41)."""
+    """The best projections found onto 0, 1, 2, … terms (proxy.41).
+
+    Up to `max_terms`, or one price below the peak.
+    """
     found = [problem.fit(())]
-    tiny = problem.rounding * problem.mass
+    tiny = problem.rounding * problem.total_weight
     while (
         len(found) <= max_terms
         and penalized_log_lik(found[-1], price)
@@ -296,21 +318,21 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until the worth rises no more (proxy.42)."""
+    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.42)."""
     while now is not None:
         best = now
         now = None
-        for share, room in (
+        for share, most in (
             (1.0, max_terms),
             (0.25, min(max_terms, len(best.support) + 1)),
             (2.0, max_terms),
         ):
-            trial = problem.propose(best, share * price, room)
+            trial = problem.propose(best, share * price, most)
             if trial != best.support:
                 trial = problem.fit(trial, best)
                 if (
                     penalized_log_lik(trial, price)
-                    > penalized_log_lik(best, price) + problem.rounding * problem.mass
+                    > penalized_log_lik(best, price) + problem.rounding * problem.total_weight
                 ):
                     now = trial
                     break
@@ -318,12 +340,17 @@ def exchange_terms(problem, now, price, max_terms):
 
 
 def price_of(problem, penalty):
-    """What a term must gain, in nats: half a logarithm of the rows a coefficient, or log p where that is more (proxy.40)."""
-    return penalty * float(max(0.5 * problem.n_free * np.log1p(problem.mass), np.log(problem.size)))
+    """What a term must gain, in nats (proxy.40).
+
+    Half a logarithm of the rows a coefficient, or log p where that is more.
+    """
+    return penalty * float(
+        max(0.5 * problem.n_free * np.log1p(problem.total_weight), np.log(problem.size))
+    )
 
 
 def select_projection(problem, penalty, max_terms):
-    """The projection that is worth most, its price in nats, and the path it comes from (proxy.40)-(proxy.42)."""
+    """The projection of largest FIC, its price in nats, and its path (proxy.40)-(proxy.42)."""
     price = price_of(problem, penalty)
     found = projection_path(problem, price, max_terms)
     best = exchange_terms(
@@ -336,16 +363,17 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def gaussian_draws(problem, base, crosses, squares, noise):
-    """The problem of every draw and its `Projection` onto the columns of `base`, by one solve (proxy.43).
+    """The problem of every draw and its `Projection` onto the columns of `base` (proxy.43).
 
-    crosses (1 + p, L), squares (L,), noise (L,) of the draws; the Gram matrix is that of all.
+    By one solve. crosses (1 + p, L), squares (L,), noise (L,) of the draws; the Gram matrix is that
+    of all.
     """
     problems = [
         replace(problem, cross=c, square=s, noise=v)
         for c, s, v in zip(crosses.T, squares, noise, strict=True)
     ]
     coefs = foba(problem.gram, crosses, 0.0, always=(0, *base.support), max_size=0).coef
-    lack = np.maximum(squares - (crosses * coefs).sum(axis=0), 0.0) / problem.mass
+    lack = np.maximum(squares - (crosses * coefs).sum(axis=0), 0.0) / problem.total_weight
     return problems, [
         one.projection(base.support, coef, left)
         for one, coef, left in zip(problems, coefs.T, lack, strict=True)
@@ -353,7 +381,10 @@ def gaussian_draws(problem, base, crosses, squares, noise):
 
 
 def softmax_draws(problem, base, draws, n_jobs=None):
-    """The problem of every draw (L, n, C) and its `Projection` onto the columns of `base`, begun from there (proxy.43)."""
+    """The problem of every draw (L, n, C) and its `Projection`, begun at `base` (proxy.43).
+
+    Onto the columns of `base`.
+    """
     problems = [replace(problem, shares=shares) for shares in draws]
     if len(draws) == 1 and np.array_equal(draws[0], problem.shares):
         return problems, [base]
@@ -363,18 +394,21 @@ def softmax_draws(problem, base, draws, n_jobs=None):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-inclusion
 def term_inclusion(problems, starts, price, max_terms, n_jobs=None):
-    """(p,) the share of draws that choose a term, each for itself, from its projection in `starts` (proxy.44)."""
-    settled = Parallel(n_jobs, prefer="threads")(
+    """(p,) the share of draws that choose a term, each for itself (proxy.44).
+
+    Each begins at its projection in `starts`.
+    """
+    final = Parallel(n_jobs, prefer="threads")(
         delayed(exchange_terms)(problem, start, price, max_terms)
         for problem, start in zip(problems, starts, strict=True)
     )
-    chosen_by = [[k in one.support for k in range(1, len(one.coef))] for one in settled]
+    chosen_by = [[k in one.support for k in range(1, len(one.coef))] for one in final]
     return np.mean(np.array(chosen_by, float), axis=0)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told
 @dataclass(frozen=True, eq=False)
 class ProjectionData:
-    """What a fit hears: the rows of positive weight, and what the reference says of them."""
+    """What a fit sees: rows of positive weight, and what the reference predicts for them."""
 
     Z: np.ndarray  # (n, d) encoded
     w: np.ndarray  # (n,)
@@ -387,7 +421,10 @@ class ProjectionData:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told-of
 def read_projection_data(estimator, X, y, sample_weight):
-    """The `ProjectionData` of X (n, d) frame or array; sets n_features_in_, columns_, classes_, reference_ on the estimator."""
+    """The `ProjectionData` of X (n, d) frame or array.
+
+    Sets n_features_in_, columns_, classes_, reference_ on the estimator.
+    """
     Z, columns, framed = check_fit_rows(estimator, X)
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     if not w.any():
@@ -403,28 +440,31 @@ def read_projection_data(estimator, X, y, sample_weight):
         draws = mean[None]
         noise = np.zeros((1, len(Z)))
     else:
-        asked = X if framed else Z
+        table = X if framed else Z
         estimator.reference_ = resolve_reference(
-            estimator, asked, y, sample_weight, seed, estimator.n_draws
+            estimator, table, y, sample_weight, seed, estimator.n_draws
         )
         classes = estimator.reference_.classes
-        (mean, var) = estimator.reference_.mean_var(asked)
-        draws = estimator.reference_.draws(asked)
-        noise = estimator.reference_.noise(asked)
+        mean, var = estimator.reference_.mean_var(table)
+        draws = estimator.reference_.draws(table)
+        noise = estimator.reference_.noise(table)
     if classes is not None:
         estimator.classes_ = classes
         var = np.zeros(len(Z))
-    told = ProjectionData(
+    data = ProjectionData(
         Z[on], w[on], columns, classes, mean[on], var[on], draws[:, on], noise[:, on]
     )
     if classes is None:
         name = "y" if estimator.reference is None else "reference"
-        check_prediction_range(name, told.mean, told.var, told.draws)
-    return told
+        check_prediction_range(name, data.mean, data.var, data.draws)
+    return data
 
 
 def target_as_prediction(estimator, Z, y, on):
-    """The target as its own reference: y as numbers and None, or as shares (n, C) and the classes."""
+    """The target as its own reference: y and None, or shares (n, C) and the classes.
+
+    y as numbers; shares are 0 and 1.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} without a reference requires y to be passed, "
@@ -466,10 +506,13 @@ class ProxyLinearParameters(BaseEstimator):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-frames
 class ProxyLinearFrames(ProxyLinearParameters):
-    """What the two tell of themselves as tables."""
+    """The path and the equation as tables."""
 
     def path_frame(self):
-        """A pandas frame of `path_`: size, terms in and out, nats gained a row, FIC in nats, and which was chosen."""
+        """A pandas frame of `path_`, a row a size.
+
+        Size, terms in and out, nats gained a row, FIC in nats, and which was chosen.
+        """
         import pandas as pd
 
         names = np.array(self.terms_.names, object)
@@ -482,7 +525,7 @@ class ProxyLinearFrames(ProxyLinearParameters):
                     "size": len(now),
                     "in": ", ".join(sorted(now - before)),
                     "out": ", ".join(sorted(before - now)),
-                    "gained": (one.value - self.path_[0].value) / self.mass_,
+                    "gained": (one.value - self.path_[0].value) / self.total_weight_,
                     "fic": penalized_log_lik(one, self.price_),
                     "chosen": one is self.projection_,
                 }
@@ -491,9 +534,9 @@ class ProxyLinearFrames(ProxyLinearParameters):
         return pd.DataFrame(rows)
 
     def coef_frame(self, level=0.9):
-        """A pandas frame of the equation: a row a term, its coefficient, and what the draws say of it.
+        """A pandas frame of the equation: a row a term, its coefficient, and its draws.
 
-        mean and sd of the draws' coefficients, bounds that hold the share `level` of them, and
+        Of the draws' coefficients mean and sd, bounds that hold the share `level` of them, and
         `inclusion_`.
         """
         import pandas as pd
@@ -502,13 +545,11 @@ class ProxyLinearFrames(ProxyLinearParameters):
         draws = self.coef_draws_.reshape(len(self.coef_draws_), -1)
         low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         names = list(self.terms_.names)
-        index = (
-            pd.Index(names, name="term")
-            if len(coef) == 1
-            else pd.MultiIndex.from_product(
-                [self.classes_.tolist(), names], names=["class", "term"]
-            )
-        )
+        if len(coef) == 1:
+            index = pd.Index(names, name="term")
+        else:
+            labels = self.classes_.tolist()
+            index = pd.MultiIndex.from_product([labels, names], names=["class", "term"])
         return pd.DataFrame(
             {
                 "coef": coef.ravel(),
@@ -537,10 +578,10 @@ class BaseProxyLinear(ProxyLinearFrames):
         design = self.terms_.design(data.Z)
         max_terms = min(len(self.terms_.names), max(len(data.w) - 2, 0))
         max_terms = max_terms if self.max_features is None else min(max_terms, self.max_features)
-        leaf, answer = self._project(data, design, max_terms)
+        leaf, prediction = self._project(data, design, max_terms)
         classes = None if data.classes is None else tuple(data.classes.tolist())
         rules = RuleSet((Rule((), leaf),), data.columns, classes)
-        self.rules_ = rules.measure(data.Z, answer, data.w)
+        self.rules_ = rules.measure(data.Z, prediction, data.w)
         self.fidelity_ = self.rules_.rules[0].fidelity
         return self
 
@@ -557,26 +598,32 @@ class BaseProxyLinear(ProxyLinearFrames):
         return self.terms_.values(Z)
 
     def predict(self, X):
-        """(n,) what `rules_` answers for rows X (n, d), frame or array."""
+        """(n,) what `rules_` predicts for rows X (n, d), frame or array."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict(Z)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
 def gaussian_problem(data, design, scale):
-    """The `GaussianProblem` in units of the reference, and cross (1 + p, L), square and noise (L,) of its draws."""
-    (centre, spread) = scale
+    """The `GaussianProblem` in units of the reference, and cross, square and noise of its draws.
+
+    `scale` is the reference's location and scale; cross (1 + p, L), square and noise (L,).
+    """
+    location, unit = scale
     w = data.w
     weighted = design.T * data.w
-    f = (data.mean - centre) / spread
-    draws = (data.draws - centre) / spread
-    noise = np.average(data.noise, axis=1, weights=w) / spread**2
-    var = float(np.average(data.var, weights=w)) / spread**2
+    f = (data.mean - location) / unit
+    draws = (data.draws - location) / unit
+    noise = np.average(data.noise, axis=1, weights=w) / unit**2
+    var = float(np.average(data.var, weights=w)) / unit**2
     problem = GaussianProblem(weighted @ design, weighted @ f, float(w @ f**2), float(w.sum()), var)
     return problem, weighted @ draws.T, draws**2 @ w, noise
 
 
 def variance_beyond_draws(data, scale):
-    """Variance that the reference has and its draws have not, in its unit squared; 0 but for rounding and for pairs."""
+    """Variance that the reference has and its draws have not, in its unit squared.
+
+    0 but for rounding and for pairs of mean and variance.
+    """
     apart = np.average(data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w)
     return max(-apart, 0.0) / scale[1] ** 2
 
@@ -590,22 +637,14 @@ class BaseProxyLinearRegressor(BaseProxyLinear):
         best, price, found = select_projection(problem, self.penalty, max_terms)
         problems, starts = gaussian_draws(problem, best, crosses, squares, noise)
         at = found.index(best)
-        shift = problem.mass * float(np.log(scale[1]))
-        told_path = [
-            replace(one, value=one.value - shift, var=one.var * scale[1] ** 2) for one in found
-        ]
-        self.mass_ = problem.mass
-        self._store_path(
-            told_path[at],
-            price,
-            told_path,
-            term_inclusion(problems, starts, price, max_terms, self.n_jobs),
-        )
+        shift = problem.total_weight * float(np.log(scale[1]))
+        path = [replace(one, value=one.value - shift, var=one.var * scale[1] ** 2) for one in found]
+        self.total_weight_ = problem.total_weight
+        inclusion = term_inclusion(problems, starts, price, max_terms, self.n_jobs)
+        self._store_path(path[at], price, path, inclusion)
         self.std_ = float(np.sqrt(self.projection_.var))
-        self.std_draws_ = (
-            np.sqrt(np.array([one.var for one in starts]) + variance_beyond_draws(data, scale))
-            * scale[1]
-        )
+        var_draws = np.array([one.var for one in starts]) + variance_beyond_draws(data, scale)
+        self.std_draws_ = np.sqrt(var_draws) * scale[1]
         (self.intercept_,), (self.coef_,) = coef_in_table_units(self.terms_, best.coef, scale)
         equations = [coef_in_table_units(self.terms_, one.coef, scale) for one in starts]
         self.intercept_draws_ = np.array([value for (value,), _ in equations])
@@ -614,7 +653,7 @@ class BaseProxyLinearRegressor(BaseProxyLinear):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-regressor
 class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
-    """A sparse linear equation that answers as nearly as possible as a reference model does.
+    """A sparse linear equation that predicts as nearly as possible what a reference predicts.
 
     Parameters
     ----------
@@ -657,12 +696,12 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
     """
 
     def predict_draws(self, X):
-        """(L, n) what the equation of each draw answers."""
+        """(L, n) predictions by the equation of each draw."""
         values = self._values(X)
         return self.intercept_draws_[:, None] + self.coef_draws_ @ values.T
 
     def predict_dist(self, X):
-        """The `conjugate.Mixture` predicted for rows X (n, d): normal around the equation of each draw (proxy.45)."""
+        """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.45)."""
         centre = self.predict_draws(X).T
         n, L = centre.shape
         params = np.column_stack([centre.ravel(), np.tile(self.std_draws_**2, n)])
@@ -670,7 +709,10 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-odds
 def log_odds(coef):
-    """(1 + p, m) of coef (1 + p, C): for two classes the log-odds of the second, else as they are."""
+    """(1 + p, m) of coef (1 + p, C): for two classes the log-odds of the second.
+
+    Else as they are.
+    """
     return coef[:, 1:] - coef[:, :1] if coef.shape[1] == 2 else coef
 
 
@@ -683,7 +725,7 @@ def logistic_leaf(terms, coef):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-classifier
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
-    """A sparse logistic (or softmax) equation whose class probabilities are as near as possible to a reference's.
+    """A sparse logistic or softmax equation, its probabilities nearest to those of a reference's.
 
     Parameters
     ----------
@@ -708,14 +750,13 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     """
 
     def _project(self, data, design, max_terms):
-        self.mass_ = float(data.w.sum())
+        self.total_weight_ = float(data.w.sum())
         problem = SoftmaxProblem(design, data.mean, data.w)
         if len(data.classes) > 1:
             best, price, found = select_projection(problem, self.penalty, max_terms)
             problems, starts = softmax_draws(problem, best, data.draws, self.n_jobs)
-            self._store_path(
-                best, price, found, term_inclusion(problems, starts, price, max_terms, self.n_jobs)
-            )
+            inclusion = term_inclusion(problems, starts, price, max_terms, self.n_jobs)
+            self._store_path(best, price, found, inclusion)
         else:  # nothing is in doubt
             best = Projection((), np.zeros((design.shape[1], 1)), 0.0)
             starts = [best] * len(data.draws)
@@ -738,7 +779,6 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         scores = np.moveaxis(self.intercept_draws_[..., None] + self.coef_draws_ @ values.T, 1, 2)
         L, n, m = scores.shape
         if len(self.classes_) < 3:
-            scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)[
-                :, :, : len(self.classes_)
-            ]
+            scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)
+            scores = scores[:, :, : len(self.classes_)]
         return stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1)

@@ -15,20 +15,18 @@ from heapq import heappop, heappush
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.forests.ensembles import (
-    Ensemble,
-    make_nodes,
-    float64_threshold,
-    ensemble_tree as said_tree,
-)
+from ..forests.ensembles import Ensemble, ensemble_tree, float64_threshold, make_nodes
 from ..rules.core import shortest_number
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grown
 @dataclass(frozen=True, eq=False)
 class ArrayTree:
-    """A tree of M nodes as arrays, in pre-order: a node, all that is left of it, all that is right of it."""
+    """A tree of M nodes as arrays, in pre-order.
 
-    feature: np.ndarray  # (M,) the column asked about, -1 at leaves
+    A node, then all that is left of it, then all that is right of it.
+    """
+
+    feature: np.ndarray  # (M,) the column split on, -1 at leaves
     threshold: np.ndarray  # (M,) left iff x <= threshold, on float64
     left: np.ndarray  # (M,) -1 at leaves
     right: np.ndarray  # (M,)
@@ -42,7 +40,7 @@ class ArrayTree:
     )
 
     def apply(self, Z):
-        """The leaf each encoded row arrives at, (n,) node numbers."""
+        """(n,) the leaf that each encoded row reaches, as the number of its node."""
         node = np.zeros(len(Z), np.intp)
         rows = np.arange(len(Z))
         while len(rows := rows[self.feature[node[rows]] >= 0]):
@@ -52,15 +50,18 @@ class ArrayTree:
             node[rows] = np.where(left, self.left[at], self.right[at])
         return node
 
-    def answers(self, Z):
-        """The values (n,) or (n, C) of the leaves at which encoded rows arrive."""
+    def leaf_values(self, Z):
+        """(n,) or (n, C) the values of the leaves that encoded rows reach."""
         return self.value[self.apply(Z)]
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-select
 def subset_nodes(grown, nodes, ends=None):
-    """The `ArrayTree` of some of the nodes, in the order given; those in `ends` (M,) bool become leaves."""
-    place = np.full(len(grown.feature), -1)
-    place[nodes] = np.arange(len(nodes))
+    """The `ArrayTree` of some of the nodes, in the order given.
+
+    Those in `ends` (M,) bool become leaves.
+    """
+    position = np.full(len(grown.feature), -1)
+    position[nodes] = np.arange(len(nodes))
     fields = {name: getattr(grown, name)[nodes] for name in grown.__dataclass_fields__}
     leaf = fields["feature"] < 0 if ends is None else ends[nodes] | (fields["feature"] < 0)
     return ArrayTree(
@@ -68,8 +69,8 @@ def subset_nodes(grown, nodes, ends=None):
         | dict(
             feature=np.where(leaf, -1, fields["feature"]),
             threshold=np.where(leaf, np.nan, fields["threshold"]),
-            left=np.where(leaf, -1, place[fields["left"]]),
-            right=np.where(leaf, -1, place[fields["right"]]),
+            left=np.where(leaf, -1, position[fields["left"]]),
+            right=np.where(leaf, -1, position[fields["right"]]),
             missing_left=fields["missing_left"] & ~leaf,
         )
     )
@@ -90,7 +91,10 @@ def preorder(left, right, root=0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grow
 def one_row_per_class(Z, target, w):
-    """Rows (n, d) with class probabilities (n, C) as rows with one class each: `(Z, class, weight)`, as in (proxy.16)."""
+    """Rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.16).
+
+    Returns `(Z, class, weight)`.
+    """
     row, label = np.nonzero(target * w[:, None])
     return Z[row], label, (target * w[:, None])[row, label]
 
@@ -98,7 +102,9 @@ def one_row_per_class(Z, target, w):
 def greedy_tree(
     Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0
 ):
-    """The greedy tree for targets (n,) or class probabilities (n, C) of encoded rows Z (n, d), with gaps: (proxy.14), (proxy.16).
+    """The greedy tree for targets (n,) or class probabilities (n, C): (proxy.14), (proxy.16).
+
+    Rows Z (n, d) are encoded, gaps are nan.
 
     `w` (n,) weighs the rows; a leaf keeps a weight of at least `min_leaf`. `max_leaves`: best split
     first, so many leaves. `seed` breaks ties between columns. Numbers whose variance is below
@@ -142,15 +148,13 @@ def greedy_tree(
         value,
         np.maximum(loss, 0.0),
     )
-    return (
-        found
-        if max_leaves is None
-        else subset_nodes(found, np.array(preorder(found.left, found.right)))
-    )
+    if max_leaves is None:
+        return found
+    return subset_nodes(found, np.array(preorder(found.left, found.right)))
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-trace
 def size_losses(grown, max_leaves):
-    """(most,) the loss of the tree with 1, 2, … leaves when the node that gains most splits next."""
+    """(max_leaves,) loss of the tree with 1, 2, … leaves if the node that gains most splits next."""
     left = grown.left.tolist()
     right = grown.right.tolist()
     loss = grown.loss.tolist()
@@ -170,7 +174,9 @@ def size_losses(grown, max_leaves):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-stumps
 def stumps(Z, target, w, table_weights, min_leaf, min_table_weight, seed, scale=1.0):
-    """The best question about each column that leaves `min_table_weight` of the weight `table_weights` on both sides: (column, `ArrayTree`).
+    """The best split on each column, as (column, `ArrayTree`), those of least loss first.
+
+    Both sides hold at least `min_table_weight` of the weights `table_weights` (n,).
 
     Beyond the first and last thresholds that do so the column is taken as constant.
     """
@@ -197,7 +203,7 @@ def stumps(Z, target, w, table_weights, min_leaf, min_table_weight, seed, scale=
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-joined
 def join_subtrees(j, stump, left, right):
-    """The tree that asks what the stump does of column j and goes on with `left` and `right`."""
+    """The tree with the stump's split, on column j, and the subtrees `left` and `right`."""
     at = {"left": 1, "right": 1 + len(left.feature)}
     fields = {}
     for name in ArrayTree.__dataclass_fields__:
@@ -212,9 +218,7 @@ def join_subtrees(j, stump, left, right):
     return ArrayTree(**fields)
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-look
-_SAVING = (
-    0.05  # the share of the loss that a question must save to be asked in place of the greedy one
-)
+_SAVING = 0.05  # the share of the loss that a split must save to replace the greedy one
 _TRIED = 20  # columns, those that gain most on their own
 
 
@@ -231,20 +235,18 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves in which each question was tried out to the end: (proxy.17).
+    """A tree of at most `max_leaves` leaves whose splits were tried out to the end (proxy.17).
 
-    Else as `greedy_tree`.
-
-    `table_weights` (n,) are weights of which every leaf keeps at least `min_table_weight`.
+    `table_weights` (n,) are weights of which every leaf keeps at least `min_table_weight`; else as
+    `greedy_tree`.
     """
     w = np.ones(len(Z)) if w is None else np.asarray(w, float)
     table_weights = w if table_weights is None else table_weights
     below = None if max_depth is None else max_depth - 1
     rest = dict(min_leaf=min_leaf, max_depth=below, seed=seed, scale=scale)
-    asks = max_leaves > 1 and max_depth != 0
-    tries = (
-        stumps(Z, target, w, table_weights, min_leaf, min_table_weight, seed, scale) if asks else []
-    )
+    tries = []
+    if max_leaves > 1 and max_depth != 0:
+        tries = stumps(Z, target, w, table_weights, min_leaf, min_table_weight, seed, scale)
     if not tries:
         return greedy_tree(Z, target, w, max_leaves=1, scale=scale)
     least = np.inf
@@ -262,26 +264,26 @@ def look_ahead(
             least = losses[size] * (1 - _SAVING if found is None else 1.0)
             found = (j, stump, side, size + 1)
     j, stump, side, size = found
-    return join_subtrees(
-        j,
-        stump,
-        *(
-            look_ahead(
-                Z[rows],
-                target[rows],
-                w[rows],
-                max_leaves=most,
-                table_weights=table_weights[rows],
-                min_table_weight=min_table_weight,
-                **rest,
-            )
-            for rows, most in ((side, size), (~side, max_leaves - size))
-        ),
-    )
+    below = [
+        look_ahead(
+            Z[rows],
+            target[rows],
+            w[rows],
+            max_leaves=most,
+            table_weights=table_weights[rows],
+            min_table_weight=min_table_weight,
+            **rest,
+        )
+        for rows, most in ((side, size), (~side, max_leaves - size))
+    ]
+    return join_subtrees(j, stump, *below)
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-below
 def subtree_ends(grown):
-    """The position after the last node below each node, (M,): node k and all below it are k, …, end[k] − 1."""
+    """(M,) the position after the last node below each node.
+
+    Node k and all below it are k, …, end[k] − 1.
+    """
     end = [k + 1 for k in range(len(grown.feature))]
     right = grown.right.tolist()
     for k in reversed(range(len(end))):
@@ -311,9 +313,11 @@ def prune_at(grown, ends):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-weakest
 def weakest_links(grown):
-    """The price (M,) from which on each inner node is pruned away, inf at leaves, and the nested prunings: (proxy.18).
+    """The price from which on each node is pruned, and the nested prunings (proxy.18).
 
-    These are an array (K, 3) of price, leaves and loss, the whole tree first, at price 0.
+    The price is (M,), inf at leaves.
+
+    The prunings are an array (K, 3) of price, leaves and loss, the whole tree first, at price 0.
     """
     M = len(grown.feature)
     end = subtree_ends(grown)
@@ -347,7 +351,9 @@ def weakest_links(grown):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-hull
 def hull(sizes, costs):
-    """The corners of the lower convex hull of points (size, cost), sizes falling, and the slope to each from the last.
+    """The corners of the lower convex hull of points (size, cost), and the slope to each.
+
+    Sizes fall; a slope is that from the corner before.
 
     Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (proxy.19).
     """
@@ -367,7 +373,10 @@ def hull(sizes, costs):
 # %% ../../nbs/proxy/01_prune.ipynb #prune-prunings
 @dataclass(frozen=True, eq=False)
 class PruningPath:
-    """The prunings of a tree that are best under C_α for some α, the whole tree first, the root last: (proxy.19)."""
+    """The prunings of a tree that are best under C_α for some α (proxy.19).
+
+    The whole tree first, the root last.
+    """
 
     sizes: np.ndarray  # (K,) leaves
     losses: np.ndarray  # (K,)
@@ -375,17 +384,20 @@ class PruningPath:
     prices: np.ndarray  # (K,) the same in units of the loss, for weakest links
     price: np.ndarray  # (M,) from which price on each node is pruned away
 
-    def at(self, alpha):
+    def index_of(self, alpha):
         """The position of the pruning that is best under C_α."""
         return int(np.searchsorted(self.alphas, alpha, side="right")) - 1
 
-    def ends(self, i):
+    def leaf_mask(self, i):
         """(M,) bool, the nodes that pruning i turns into leaves, or that lie below them."""
         return self.price <= self.prices[i]
 
 
 def pruning_path(grown, irreducible_loss=0.0):
-    """All best `PruningPath` of a tree; `irreducible_loss` is Σ w σ² of the reference, what no tree can take away: (proxy.19)."""
+    """The `PruningPath` of a tree (proxy.19).
+
+    `irreducible_loss` is Σ w σ² of the reference, what no tree can take away.
+    """
     price, steps = weakest_links(grown)
     total = grown.weight[0]
     if grown.value.ndim == 2:
@@ -398,7 +410,10 @@ def pruning_path(grown, irreducible_loss=0.0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-size
 def best_pruning_of_size(grown, max_leaves):
-    """(M,) bool, the nodes that the pruning of least loss with at most `max_leaves` leaves turns into leaves: (proxy.20)."""
+    """(M,) bool, the leaves of the best pruning with at most `max_leaves` leaves (proxy.20).
+
+    That of least loss; nodes below its leaves are False.
+    """
     M = len(grown.feature)
     least = [None] * M
     shares = [None] * M
@@ -429,7 +444,10 @@ def best_pruning_of_size(grown, max_leaves):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refit_array_tree(grown, Z, target, w):
-    """The tree of the same questions with the weights, values and losses of other encoded rows: (proxy.12), (proxy.15)."""
+    """The tree of the same splits, refitted to other encoded rows (proxy.12), (proxy.15).
+
+    Weights, values and losses are those of the new rows.
+    """
     end = subtree_ends(grown)
     at = grown.apply(Z)
     numbers = target.ndim == 1
@@ -451,7 +469,10 @@ def refit_array_tree(grown, Z, target, w):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-support
 def enforce_min_weight(grown, Z, target, w, table_weights, min_table_weight):
-    """The tree without questions that leave less than `min_table_weight` of the weights `table_weights` (n,) on a side; refitted."""
+    """The tree without splits that leave too few rows of the table on a side, refitted.
+
+    Too few is less than `min_table_weight` of the weights `table_weights` (n,).
+    """
     held = sum_over_leaves(
         grown, np.bincount(grown.apply(Z), table_weights, len(grown.feature)), subtree_ends(grown)
     )
@@ -471,7 +492,10 @@ def enforce_min_weight(grown, Z, target, w, table_weights, min_table_weight):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-short
 def shorten_tree_thresholds(grown, Z, numeric=None):
-    """The tree with thresholds of the fewest digits that part the encoded rows Z (n, d) alike, on `numeric` columns."""
+    """The tree with thresholds of the fewest digits, on the columns `numeric` (d,) bool.
+
+    They part the encoded rows Z (n, d) as the old ones do; None: all columns.
+    """
     threshold = grown.threshold.copy()
     waiting = [(0, np.arange(len(Z)))]
     while waiting:
@@ -489,7 +513,10 @@ def shorten_tree_thresholds(grown, Z, numeric=None):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-say
 def array_to_rules_tree(grown, columns, classes=None, target="y"):
-    """The `rules.Tree` of the same answers: yes is right, thresholds on codes of labels become sets of them."""
+    """The `rules.Tree` with the same predictions; yes is right.
+
+    Thresholds on codes of labels become sets of them.
+    """
     nodes = make_nodes(
         grown.feature, grown.threshold, grown.right, grown.left, grown.value, ~grown.missing_left
     )
@@ -497,4 +524,4 @@ def array_to_rules_tree(grown, columns, classes=None, target="y"):
     whole = Ensemble(
         nodes, np.array([-1]), np.ones(1), np.zeros(nodes.value.shape[1]), "mean", columns, labels
     )
-    return replace(said_tree(whole, 0), target=target)
+    return replace(ensemble_tree(whole, 0), target=target)

@@ -28,34 +28,38 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class ComparableSplit:
-    """A split in a form that compares: `about` is what it asks of, the rest is what it says of it; (proxy.56).
+    """A split in a form that compares (proxy.56): two of the same `subject` may be alike.
 
-    about: (kind, features); kinds are "cut", "set", "plane", "missing". turned: yes and no are
+    subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
     """
 
-    about: tuple
-    pivot: float = 0.0
+    subject: tuple
+    threshold: float = 0.0
     coef: tuple[float, ...] = ()
     labels: frozenset = frozenset()
     swapped: bool = False
 
 
 def comparable_split(split, columns):
-    """The `ComparableSplit` of a `rules.Split`; a cut between the codes of a category column is the set above it (proxy.56)."""
+    """The `ComparableSplit` of a `rules.Split` (proxy.56).
+
+    A cut between the codes of a category column is the set above it.
+    """
     if len(split.features) > 1:
         order = np.argsort(split.features)
-        about = ("plane", tuple(np.array(split.features)[order].tolist()))
-        return ComparableSplit(about, split.threshold, tuple(np.array(split.coef)[order].tolist()))
-    pivot = split.threshold / split.coef[0]
+        subject = ("plane", tuple(np.array(split.features)[order].tolist()))
+        coef = tuple(np.array(split.coef)[order].tolist())
+        return ComparableSplit(subject, split.threshold, coef)
+    threshold = split.threshold / split.coef[0]
     named = columns.categories[split.features[0]]
-    if np.isinf(pivot):
-        return ComparableSplit(("missing", split.features), swapped=pivot < 0)
+    if np.isinf(threshold):
+        return ComparableSplit(("missing", split.features), swapped=threshold < 0)
     codes = split.categories
     if codes is None and named is not None:
         codes = [code for code in range(len(named)) if code * split.coef[0] > split.threshold]
     if codes is None:
-        return ComparableSplit(("cut", split.features), pivot, swapped=split.coef[0] < 0)
+        return ComparableSplit(("cut", split.features), threshold, swapped=split.coef[0] < 0)
     labels = frozenset(
         codes if named is None else (named[code] for code in codes if code < len(named))
     )
@@ -69,12 +73,12 @@ def even_points(n_features, n_points=1024):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of the values of a column that two questions about it send different ways; (proxy.59), (proxy.60).
+    """The share of a column's values that two splits send different ways (proxy.59).
 
-    a, b: `ComparableSplit`s with the same `about`. ranges (d, 2): least and largest value.
+    a, b: `ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
     n_labels: of a category column.
     """
-    kind, features = a.about
+    kind, features = a.subject
     if kind == "missing":
         return 0.0
     if kind == "set":
@@ -82,36 +86,42 @@ def disagreeing_share(a, b, ranges, n_labels=0):
     box = ranges[list(features)]
     if kind == "plane":
         Z = box[:, 0] + even_points(len(box)) * (box[:, 1] - box[:, 0])
-        return float(np.mean((Z @ a.coef > a.pivot) != (Z @ b.coef > b.pivot)))
+        return float(np.mean((Z @ a.coef > a.threshold) != (Z @ b.coef > b.threshold)))
     low, high = box[0]
-    gap = abs(np.clip(a.pivot, low, high) - np.clip(b.pivot, low, high))
+    gap = abs(np.clip(a.threshold, low, high) - np.clip(b.threshold, low, high))
     return float(gap / (high - low)) if high > low else 0.0
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `ComparableSplit`s are, in [0, 1], and whether a yes of the one is a no of the other; (proxy.56), (proxy.60)."""
-    if a.about != b.about:
+    """How alike two `ComparableSplit`s are, in [0, 1] (proxy.56), (proxy.60).
+
+    Also whether a yes of the one is a no of the other.
+    """
+    if a.subject != b.subject:
         return 0.0, a.swapped != b.swapped
     apart = disagreeing_share(a, b, ranges, n_labels)
-    if a.about[0] in ("set", "plane"):
+    if a.subject[0] in ("set", "plane"):
         return abs(1.0 - 2.0 * apart), apart > 0.5
     return 1.0 - apart, a.swapped != b.swapped
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-overlap
 def children_of(tree, node):
-    """The children of a node on its yes and on its no side; (None, None) at a leaf and where there is no node."""
+    """The children of a node on its yes and on its no side.
+
+    (None, None) at a leaf and where there is no node.
+    """
     if node is None or tree.splits[node] is None:
         return None, None
     return int(tree.yes[node]), int(tree.no[node])
 
 
 def overlap(a, b, ranges, weights=None):
-    """Σ q S over the places where both trees ask, and Σ q over those where either does, `(shared, asked)`; (proxy.58).
+    """Sums of (proxy.58): Σ q S where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
     shared = 0.0
-    asked = 0.0
+    compared = 0.0
     stack = [(0, 0, 0)]
     while stack:
         i, j, depth = stack.pop()
@@ -120,7 +130,7 @@ def overlap(a, b, ranges, weights=None):
         if below_a == below_b == (None, None):
             continue
         q = 1.0 if weights is None else weights(depth)
-        asked += q
+        compared += q
         if None not in below_a + below_b:
             one = comparable_split(a.splits[i], a.columns)
             two = comparable_split(b.splits[j], b.columns)
@@ -128,26 +138,31 @@ def overlap(a, b, ranges, weights=None):
             shared += q * alike
             below_b = below_b[::-1] if crossed else below_b
         stack += [(k, m, depth + 1) for k, m in zip(below_a, below_b, strict=True)]
-    return shared, asked
+    return shared, compared
 
 
-def n_labels_of(question, a, b):
-    """How many labels the column of a question has in the two trees' tables together; 0: it holds numbers."""
-    labels = [tree.columns.categories[question.about[1][0]] or () for tree in (a, b)]
+def n_labels_of(split, a, b):
+    """How many labels a split's column has in the two trees' tables together.
+
+    0 for a column of numbers; `split` is a `ComparableSplit`.
+    """
+    labels = [tree.columns.categories[split.subject[1][0]] or () for tree in (a, b)]
     return len(set().union(*labels))
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """How differently two trees ask, from 0 (the same questions) to 1 (none in common); the paper's (Afrabandpey 12) as (proxy.58).
+    """How differently two trees split, from 0 (the same) to 1 (nothing in common): (proxy.58).
+
+    The paper's (Afrabandpey 12), mended.
 
     Parameters
     ----------
     tree_a, tree_b : rules.Tree, or a fitted model that has one tree, about the same columns
     ranges : (d, 2) array, the least and the largest value of each column, see `column_ranges`
     weights : function of a node's depth (the root's is 0) to its weight q > 0; None: every node
-    counts the same
+        counts the same
     as_printed : the formula as the paper prints it, with q = 1/b for the b leaves of the larger
-    tree; (proxy.57)
+        tree; (proxy.57)
     """
     a = as_tree(tree_a)
     b = as_tree(tree_b)
@@ -162,14 +177,17 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
         raise ValueError(
             "weights must be None with as_printed=True, whose weights are 1/b, got a function"
         )
-    shared, asked = overlap(a, b, ranges, weights)
+    shared, compared = overlap(a, b, ranges, weights)
     if as_printed:
         return 1.0 - shared / max(a.n_leaves, b.n_leaves)
-    return 1.0 - shared / asked if asked > 0 else 0.0
+    return 1.0 - shared / compared if compared > 0 else 0.0
 
 
 def column_ranges(X):
-    """(d, 2) the least and the largest known value of each column of X (n, d), a frame or an array; 0 if none is."""
+    """(d, 2) the least and the largest known value of each column of X (n, d).
+
+    X is a frame or an array; 0 where no value is known.
+    """
     Z = encode(X, read_columns(X))
     known = np.isfinite(Z)
     low = np.where(known, Z, np.inf).min(axis=0, initial=np.inf)
@@ -178,7 +196,10 @@ def column_ranges(X):
 
 
 def as_tree(model):
-    """The `rules.Tree` of a fitted model: itself, its `tree_`, `map_tree_` or `to_tree()`, or a library's one tree."""
+    """The `rules.Tree` of a fitted model, or a library's one tree.
+
+    Itself, its `tree_`, `map_tree_` or `to_tree()`.
+    """
     named = (model, getattr(model, "tree_", None), getattr(model, "map_tree_", None))
     tree = next((found for found in named if isinstance(found, Tree)), None)
     if tree is None and hasattr(model, "to_tree"):
@@ -192,22 +213,28 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def disagreement(trees, X):
-    """How differently trees answer the rows of X (n, d), from 0 (alike) to 1; (proxy.62).
+    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.62).
 
-    Numbers: the share of the answers' variance, over rows and trees, that is between trees. Labels:
+    Numbers: the share of the predictions' variance, over rows and trees, that is between trees. Labels:
     the share of pairs of trees that disagree, in the mean over rows.
     """
-    answers = np.array([as_tree(tree).predict(X) for tree in trees])
+    predictions = np.array([as_tree(tree).predict(X) for tree in trees])
     if as_tree(trees[0]).classes is not None:
-        unequal = [np.mean(answers[k] != answers[:k], axis=1).sum() for k in range(1, len(answers))]
-        return float(sum(unequal) / (len(answers) * (len(answers) - 1) / 2))
-    total = answers.var()
-    return float(answers.var(axis=0).mean() / total) if total > 0 else 0.0
+        unequal = [
+            np.mean(predictions[k] != predictions[:k], axis=1).sum()
+            for k in range(1, len(predictions))
+        ]
+        return float(sum(unequal) / (len(predictions) * (len(predictions) - 1) / 2))
+    total = predictions.var()
+    return float(predictions.var(axis=0).mean() / total) if total > 0 else 0.0
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-result
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
-    """What `instability` found: B trees, their dissimilarities as a matrix (B, B), and those of the printed (Afrabandpey 12)."""
+    """What `instability` found: B trees and their dissimilarities, a matrix (B, B).
+
+    Also those of the printed (Afrabandpey 12).
+    """
 
     trees: tuple
     matrix: np.ndarray
@@ -231,14 +258,17 @@ class Instability:
 
     @property
     def standard_error(self):
-        """Of the mean, by leaving out one tree at a time, since pairs that share a tree are not independent; (proxy.64)."""
+        """Of the mean, by leaving out one tree at a time (proxy.64).
+
+        Pairs that share a tree are not independent.
+        """
         n = len(self.matrix)
         each = self.matrix.sum(axis=1) - np.diag(self.matrix)
         without = (self.pairs.sum() - each) / ((n - 1) * (n - 2) / 2)
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees answer the rows of X; (proxy.62)."""
+        """How differently the trees predict the rows of X (proxy.62)."""
         return disagreement(self.trees, X)
 
     def __repr__(self):
@@ -248,14 +278,16 @@ class Instability:
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-instability
 def tree_on_bootstrap(fit, X, y, seed):
-    """The tree that `fit` makes of a bootstrap sample of the rows; open `random_state`s of an estimator are seeded."""
+    """The tree that `fit` makes of a bootstrap sample of the rows.
+
+    `random_state`s of an estimator that are None are set to `seed`.
+    """
     sample = resample(X, random_state=seed) if y is None else resample(X, y, random_state=seed)
     X, y = (sample, None) if y is None else sample
     if not hasattr(fit, "fit"):
         return as_tree(fit(X, y))
-    model = deepcopy(
-        fit
-    )  # clone would unfit a fitted model inside, such as the reference of a proxy
+    # A clone would unfit a fitted model inside, such as the reference of a proxy.
+    model = deepcopy(fit)
     open_seeds = [
         name
         for name, value in model.get_params().items()
@@ -265,7 +297,9 @@ def tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """How much a tree's questions change when its sample does: dissimilarities of bootstrapped trees; (proxy.63).
+    """How much a tree's splits change when its sample does (proxy.63).
+
+    Dissimilarities of the trees of bootstrap samples.
 
     Parameters
     ----------
@@ -278,7 +312,7 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
     Returns
     -------
     Instability : mean, std, pairs, matrix (B, B), trees; `as_printed`: with the paper's own
-    normalisation
+        normalisation
     """
     check_at_least("n_bootstrap", n_bootstrap, 2)
     if not hasattr(fit, "fit") and not callable(fit):
@@ -301,13 +335,19 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-normality
 def normality_nodes(n_nodes=32):
-    """Nodes ν (K,) and the logarithms of prior times step (K,): ν − 1 is exponential with mean 29; (proxy.66)."""
+    """Nodes ν (K,) and the logarithms of prior times step (K,) (proxy.66).
+
+    ν − 1 is exponential with mean 29.
+    """
     t = np.linspace(-9.0, 7.0, n_nodes)
     return 1.0 + np.exp(t), t - np.exp(t) / 29.0 + np.log((t[1] - t[0]) / 29.0)
 
 
 def fit_student_t(y, nu, floor, n_iter=60):
-    """Centre and scale (K,) of the likeliest t distribution with each normality ν (K,), by reweighting; (proxy.68)."""
+    """Centre and scale (K,) of the likeliest t distribution, by reweighting (proxy.68).
+
+    One for each normality ν (K,); `floor` is the least scale.
+    """
     mu = np.full(len(nu), np.median(y))
     var = np.full(len(nu), max(y.var(), floor**2))
     for _ in range(n_iter):
@@ -318,7 +358,10 @@ def fit_student_t(y, nu, floor, n_iter=60):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-group
 def student_t_log_lik(y, mu, log_sigma, nu, size=8):
-    """Log likelihood (I, J) of y (n,) under t distributions with centres mu (I,) and scales (I, J); (proxy.65)."""
+    """(I, J) log likelihood of y (n,) under t distributions (proxy.65).
+
+    Centres mu (I,) and logarithms of scales (I, J).
+    """
     n = len(y)
     total = 0.0
     for rows in np.array_split(y, -(-n // 512)):
@@ -333,7 +376,7 @@ def student_t_log_lik(y, mu, log_sigma, nu, size=8):
 
 @dataclass(frozen=True, eq=False)
 class GroupMean:
-    """p(μ, y | ν) of one group at K normalities and I nodes μ = centre + scale·sinh u; (proxy.67)."""
+    """p(μ, y | ν) of one group at K values ν and I nodes μ = centre + scale·sinh u (proxy.67)."""
 
     u: np.ndarray  # (I,), evenly spaced
     centre: np.ndarray  # (K,)
@@ -352,10 +395,13 @@ class GroupMean:
         )
 
 
-def group_mean(y, nu, centre, spread, n_nodes=64, n_scales=48):
-    """The `GroupMean` of y (n,) for each ν (K,), σ summed out; centre and spread set the priors; (proxy.66), (proxy.67)."""
-    bounds = np.log([spread / 1000, spread * 1000])
-    mu, sigma = fit_student_t(y, nu, spread / 1000)
+def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
+    """The `GroupMean` of y (n,) for each ν (K,), σ summed out (proxy.66), (proxy.67).
+
+    centre and s, of all numbers together, set the priors.
+    """
+    bounds = np.log([s / 1000, s * 1000])
+    mu, sigma = fit_student_t(y, nu, s / 1000)
     scale, width = np.sqrt((nu + 3) / len(y) * np.array([sigma**2 / (nu + 1), 1 / (2 * nu)]))
     u = np.linspace(-10.0, 10.0, n_nodes)
     log_density = np.empty((len(nu), n_nodes))
@@ -369,11 +415,11 @@ def group_mean(y, nu, centre, spread, n_nodes=64, n_scales=48):
         log_density[k] = logsumexp(
             student_t_log_lik(y, mu[k] + at, log_sigma, nu[k]) + log_step, axis=1
         )
-    log_density -= np.log(spread * (1000 - 1 / 1000))
-    away = (mu[:, None] + scale[:, None] * np.sinh(u) - centre) / (1000 * spread)
-    return GroupMean(
-        u, mu, scale, log_density - away**2 / 2 - np.log(1000 * spread * np.sqrt(2 * np.pi))
-    )
+    log_density -= np.log(s * (1000 - 1 / 1000))
+    away = (mu[:, None] + scale[:, None] * np.sinh(u) - centre) / (1000 * s)
+    log_density -= away**2 / 2
+    log_density -= np.log(1000 * s * np.sqrt(2 * np.pi))
+    return GroupMean(u, mu, scale, log_density)
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-mixed
 def density_at(mean, k, log_evidence, at):
@@ -385,7 +431,10 @@ def density_at(mean, k, log_evidence, at):
 
 
 def difference_density(one, two, k, at):
-    """Density of μ₁ − μ₂ given ν_k at points (D,), on the nodes of both groups, each where they are denser; (proxy.69)."""
+    """Density of μ₁ − μ₂ given ν_k at points (D,) (proxy.69).
+
+    On the nodes of both groups, each where they are denser.
+    """
     log_evidence = [logsumexp(mean.log_mass[k]) for mean in (one, two) if mean is not None]
     if two is None:
         return density_at(one, k, log_evidence[0], at)
@@ -401,16 +450,16 @@ def difference_density(one, two, k, at):
             (mean.scale[k] ** 2 + (m - mean.centre[k]) ** 2) ** 2
             for mean, m in ((here, mu), (there, other))
         ]
-        total = (
-            total
-            + (density_at(there, k, z_there, other) * gaps[1] / (gaps[0] + gaps[1]))
-            @ mass[mass > 1e-12]
-        )
+        density = density_at(there, k, z_there, other) * gaps[1] / (gaps[0] + gaps[1])
+        total = total + density @ mass[mass > 1e-12]
     return total
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-shortest
 def shortest_interval(points, below, level):
-    """The shortest interval that holds `level`, from the distribution function `below` at ascending points; (proxy.70)."""
+    """The shortest interval that holds the probability `level` (proxy.70).
+
+    From the distribution function `below` at ascending points.
+    """
     rising = np.append(True, np.diff(np.maximum.accumulate(below)) > 1e-13)
     quantile = PchipInterpolator(below[rising], points[rising])
     tail = np.linspace(below[rising][0], below[rising][-1] - level, 4001)
@@ -422,7 +471,10 @@ def shortest_interval(points, below, level):
 # %% ../../nbs/proxy/05_stability.ipynb #stab-difference
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanDifference:
-    """The posterior of μ₁ − μ₂: its mean, highest density interval and P(μ₁ > μ₂), and its density at `points`."""
+    """The posterior of μ₁ − μ₂: its mean, highest density interval and P(μ₁ > μ₂).
+
+    And its density at `points`.
+    """
 
     mean: float
     low: float
@@ -439,13 +491,17 @@ class MeanDifference:
 
     def __repr__(self):
         return (
-            f"<MeanDifference {self.mean:.4g}, {100 * self.level:g} % in [{self.low:.4g}, {self.high:.4g}], "
+            f"<MeanDifference {self.mean:.4g}, "
+            f"{100 * self.level:g} % in [{self.low:.4g}, {self.high:.4g}], "
             f"P(> 0) = {self.probability:.3f}>"
         )
 
 
 def summarize_difference(means, nu, post, level, n_points=401):
-    """The `MeanDifference` of one or two `GroupMean`s, given the posterior of ν (K,); (proxy.69), (proxy.70)."""
+    """The `MeanDifference` of one or two `GroupMean`s (proxy.69), (proxy.70).
+
+    `post` (K,) is the posterior of ν (K,).
+    """
     one, two = (*means, None)[:2]
     signed = list(zip((1, -1), means, strict=False))
     centre = sum(sign * post @ mean.centre for sign, mean in signed)
@@ -470,7 +526,9 @@ def summarize_difference(means, nu, post, level, n_points=401):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-test
 def difference_of_means(a, b, *, level=0.95, paired=False):
-    """Kruschke's Bayesian t-test, without sampling: the posterior of the difference of two groups' means; (proxy.65)–(proxy.70).
+    """Kruschke's Bayesian t-test, without sampling (proxy.65)–(proxy.70).
+
+    The posterior of the difference of two groups' means.
 
     Parameters
     ----------
@@ -481,7 +539,7 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
     Returns
     -------
     MeanDifference : mean, low, high, probability (of a positive difference), credible; points,
-    density to draw it
+        density to draw it
     """
     a = check_group("a", a)
     b = check_group("b", b)
@@ -491,13 +549,12 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
         raise ValueError(f"a and b must have equal lengths if paired, got {len(a)} and {len(b)}")
     groups = [a - b] if paired else [a, b]
     pooled = np.concatenate(groups)
-    spread = pooled.std(ddof=1)
-    if spread <= 1e-12 * np.abs(np.concatenate([a, b])).max():
-        raise ValueError(
-            f"a and b must hold values that differ{' by differing amounts' * paired}, got constants"
-        )
+    s = pooled.std(ddof=1)
+    if s <= 1e-12 * np.abs(np.concatenate([a, b])).max():
+        how = " by differing amounts" if paired else ""
+        raise ValueError(f"a and b must hold values that differ{how}, got constants")
     nu, log_weight = normality_nodes()
-    means = [group_mean(y, nu, pooled.mean(), spread) for y in groups]
+    means = [group_mean(y, nu, pooled.mean(), s) for y in groups]
     log_post = log_weight + sum(logsumexp(mean.log_mass, axis=1) for mean in means)
     return summarize_difference(means, nu, np.exp(log_post - logsumexp(log_post)), level)
 

@@ -76,4 +76,4 @@ def test_batch_of_a_meta_tree(benchmark):
         )
 
     state = benchmark.pedantic(update, rounds=20, warmup_rounds=1)
-    assert state.mass[0] == N
+    assert state.total_weight[0] == N

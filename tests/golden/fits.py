@@ -144,10 +144,8 @@ def local_record(found):
     """All that local explanations say."""
     record = {}
     for k, one in enumerate(found):
-        numbers = {
-            name: plain(getattr(one, name))
-            for name in ("prediction", "answer", "loss", "local_loss")
-        }
+        numbers = {name: plain(getattr(one, name)) for name in ("prediction", "loss", "local_loss")}
+        numbers["answer"] = plain(one.surrogate_prediction)
         record |= prefixed(f"point {k}", {"text": str(one)} | numbers)
         record |= prefixed(f"point {k} tree", spoken(one.tree))
         record |= prefixed(f"point {k} rules", spoken(one.rules))
