@@ -397,7 +397,10 @@ def averaged_rules(state, regressors, columns, classes):
 
 
 def node_fidelity(state, table):
-    """(S,) how well a node's answer agrees with its rows, as `rules` measures it; nan where the sums do not tell."""
+    """(S,) how well a node's value agrees with its rows, as `rules` measures it.
+
+    nan where the sums do not hold what is needed.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         if table.ndim == 2 and hasattr(state.family, "n_classes"):
             return state.stats[np.arange(len(table)), table.argmax(axis=1)] / state.total_weight

@@ -39,7 +39,10 @@ MISSING = -2
 
 @dataclass(frozen=True, eq=False)
 class CandidateTerms:
-    """What an equation may hold (proxy.32): numbers, labels and gaps of the columns, one term each."""
+    """What an equation may hold (proxy.32), one term each.
+
+    Numbers, labels and gaps of the columns.
+    """
 
     columns: Columns
     feature: np.ndarray  # (p,) the column that a term is about
@@ -61,7 +64,10 @@ class CandidateTerms:
         return tuple(texts)
 
     def values(self, Z):
-        """(n, p) the terms of encoded rows Z (n, d) in the units of the table; 0 for a number that is missing."""
+        """(n, p) the terms of encoded rows Z (n, d) in the units of the table.
+
+        0 for a number that is missing.
+        """
         x = Z[:, self.feature]
         numbers = np.where(np.isnan(x), 0.0, np.clip(x, *self.clip_range.T))
         return np.where(self.code == NUMBER, numbers, self._indicators(x))

@@ -82,7 +82,10 @@ def synthetic_cells(rng, w, d, n_synthetic, share=0.3):
 
 
 def synthetic_table(X, cells):
-    """The table whose cell (i, j) is that of row cells[i, j] and column j of X, a frame or an array."""
+    """The table whose cell (i, j) is that of row cells[i, j] and column j of X.
+
+    X is a frame or an array.
+    """
     if not is_frame(X):
         return np.asarray(X)[cells, np.arange(cells.shape[1])]
     import pandas as pd
@@ -502,8 +505,9 @@ class BaseProxyTree(ProxyParameters):
     """What classifier and regressor share: a table and a reference in, the closest tree out."""
 
     def fit(self, X, y=None, sample_weight=None):
-        """Fit to X (n, d) array or frame, row weights (n,); a weight of 2 is the same as a row given twice.
+        """Fit to X (n, d) array or frame, with row weights (n,).
 
+        A weight of 2 is the same as a row given twice.
         y (n,) is needed where it is the reference itself, or where the reference is to be fitted to
         it.
         """

@@ -154,7 +154,10 @@ def greedy_tree(
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-trace
 def size_losses(grown, max_leaves):
-    """(max_leaves,) loss of the tree with 1, 2, … leaves if the node that gains most splits next."""
+    """(max_leaves,) losses of the trees with 1, 2, … leaves.
+
+    The node that gains most splits next.
+    """
     left = grown.left.tolist()
     right = grown.right.tolist()
     loss = grown.loss.tolist()

@@ -215,8 +215,8 @@ def as_tree(model):
 def disagreement(trees, X):
     """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.62).
 
-    Numbers: the share of the predictions' variance, over rows and trees, that is between trees. Labels:
-    the share of pairs of trees that disagree, in the mean over rows.
+    Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
+    Labels: the share of pairs of trees that disagree, in the mean over rows.
     """
     predictions = np.array([as_tree(tree).predict(X) for tree in trees])
     if as_tree(trees[0]).classes is not None:
