@@ -8,13 +8,13 @@ from scipy import stats as law
 from scipy.integrate import quad
 from shared.effort import examples
 
+from fabinterp.fab.distributions import Mixture
 from fabinterp.metatree.conjugate import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,
     GammaPoisson,
     LinearNormalGamma,
-    Mixture,
     NormalGamma,
     sufficient_statistics,
 )

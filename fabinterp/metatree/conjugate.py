@@ -4,15 +4,14 @@
 
 # %% auto #0
 __all__ = ['sufficient_statistics', 'ClassFamily', 'DirichletCategorical', 'BetaBernoulli', 'GammaPoisson', 'GammaExponential',
-           'StudentPredictive', 'NormalGamma', 'LinearNormalGamma', 'Mixture', 'solve_quantile', 'count_quantile',
-           'Normal']
+           'StudentPredictive', 'NormalGamma', 'LinearNormalGamma']
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-imports
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betainc, betaln, gammaln, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import betainc, betaln, gammaln, stdtr, stdtrit
 from scipy.stats import nbinom
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-sums
@@ -336,130 +335,3 @@ class LinearNormalGamma(StudentPredictive):
         centre = np.einsum("ij,ij->i", one, params[:, 2 : 2 + q])
         whitened = np.einsum("ijk,ik->ij", params[:, 2 + q :].reshape(-1, q, q), one)
         return params[:, 0], centre, np.sqrt(params[:, 1] * (1 + (whitened**2).sum(axis=1)))
-
-# %% ../../nbs/metatree/00_conjugate.ipynb #conj-mixture
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """For each of n rows a mixture of predictions of one family (metatree.10); components in one list of length m."""
-
-    family: object
-    row: np.ndarray  # (m,) ascending: whose component it is
-    weight: np.ndarray  # (m,) they sum to one in each row
-    params: np.ndarray  # (m, k) as from `family.posterior`
-    n: int
-    Z: np.ndarray | None = None  # (m, p) what lines are evaluated at
-
-    def of(self, rows):
-        """The mixture of some of the rows, `rows` (n,) bool."""
-        on = rows[self.row]
-        place = np.cumsum(rows) - 1
-        Z = None if self.Z is None else self.Z[on]
-        return Mixture(
-            self.family, place[self.row[on]], self.weight[on], self.params[on], int(rows.sum()), Z
-        )
-
-    def _average(self, values):
-        return np.bincount(self.row, self.weight * values, self.n)
-
-    def mean(self):
-        """(n,) expected y, or (n, C) class probabilities."""
-        values = self.family.mean(self.params, self.Z)
-        return (
-            self._average(values)
-            if values.ndim == 1
-            else np.stack([self._average(v) for v in values.T], axis=1)
-        )
-
-    def variance(self):
-        """(n,) of y: mean of the variances and variance of the means."""
-        centre = self.family.mean(self.params, self.Z)
-        apart = centre - self._average(centre)[self.row]
-        return self._average(self.family.variance(self.params, self.Z) + apart**2)
-
-    def log_density(self, y):
-        """(n,) log density or probability at y (n,)."""
-        logs = self.family.log_density(np.asarray(y)[self.row], self.params, self.Z)
-        peak = np.full(self.n, -np.inf)
-        np.maximum.at(peak, self.row, logs)
-        return peak + np.log(self._average(np.exp(logs - peak[self.row])))
-
-    def cdf(self, y):
-        """(n,) probability of at most y (n,)."""
-        return self._average(self.family.cdf(np.asarray(y, float)[self.row], self.params, self.Z))
-
-    def quantile(self, q):
-        """(n,) the least y with a probability of at least q, 0 < q < 1, of not being exceeded."""
-        if not 0 < q < 1:
-            raise ValueError(f"q must lie between 0 and 1, got {q!r}")
-        bounds = self.family.quantile(q, self.params, self.Z)
-        low = np.full(self.n, np.inf)
-        high = np.full(self.n, -np.inf)
-        np.minimum.at(low, self.row, bounds)
-        np.maximum.at(high, self.row, bounds)
-        return (count_quantile if self.family.discrete else solve_quantile)(self, q, low, high)
-
-# %% ../../nbs/metatree/00_conjugate.ipynb #conj-quantile
-def solve_quantile(mixture, q, low, high, tol=1e-13):
-    """(n,) where the distribution function is q, between `low` and `high` (n,): Newton, kept in its bracket.
-
-    A step must be less than half of the one before; else the bracket is halved instead. Rows that
-    are done leave.
-    """
-    found = np.empty(len(low))
-    rows = np.arange(len(low))
-    x = (low + high) / 2
-    last = high - low
-    width = high - low  # of the bracket, in whatever unit y has
-    for _ in range(200):
-        miss = mixture.cdf(x) - q
-        low = np.where(miss <= 0, x, low)
-        high = np.where(miss >= 0, x, high)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            step = miss / np.exp(mixture.log_density(x))
-            fast = (x - step >= low) & (x - step <= high) & (2 * np.abs(step) <= last)
-        new = np.where(fast, x - step, (low + high) / 2)
-        last = np.abs(new - x)
-        found[rows] = x = new
-        open_ = last > tol * (width + np.abs(x))
-        if not open_.any():
-            break
-        if open_.mean() < 0.8:
-            mixture = mixture.of(open_)
-            rows, x, low, high, last, width = (v[open_] for v in (rows, x, low, high, last, width))
-    return found
-
-
-def count_quantile(mixture, q, low, high):
-    """(n,) the least integer at which the distribution function is at least q, between `low` and `high` (n,)."""
-    while np.any(low < high):
-        middle = np.floor((low + high) / 2)
-        enough = mixture.cdf(middle) >= q
-        low = np.where(enough, low, np.minimum(middle + 1, high))
-        high = np.where(enough, middle, high)
-    return high
-
-# %% ../../nbs/metatree/00_conjugate.ipynb #conj-known
-class Normal:
-    """Normal components of known mean and variance, for `Mixture`: params (m, 2) are these two; (metatree.11)."""
-
-    discrete = False
-
-    def mean(self, params, Z=None):
-        """(m,) expected y."""
-        return params[:, 0]
-
-    def variance(self, params, Z=None):
-        """(m,) variance of y."""
-        return params[:, 1]
-
-    def log_density(self, y, params, Z=None):
-        """(m,) log density at y (m,)."""
-        return -0.5 * (np.log(2 * np.pi * params[:, 1]) + (y - params[:, 0]) ** 2 / params[:, 1])
-
-    def cdf(self, y, params, Z=None):
-        """(m,) probability of at most y (m,)."""
-        return ndtr((y - params[:, 0]) / np.sqrt(params[:, 1]))
-
-    def quantile(self, q, params, Z=None):
-        """(m,) the q-quantiles."""
-        return params[:, 0] + np.sqrt(params[:, 1]) * ndtri(q)

@@ -16,13 +16,13 @@ from functools import cached_property
 import numpy as np
 from sklearn.base import is_classifier
 
+from ..fab.distributions import Mixture
 from fabinterp.metatree.conjugate import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,
     GammaPoisson,
     LinearNormalGamma,
-    Mixture,
     NormalGamma,
     sufficient_statistics,
 )

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight
 
-from ..metatree.conjugate import Mixture, Normal
+from ..fab.distributions import Mixture, Normal
 from ..fab.foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _gradient, foba
 from .reference import check_prediction_range, resolve_reference
 from ..rules.core import Columns, Curve, Leaf, Rule, RuleSet, stable_softmax

@@ -19,7 +19,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import _check_sample_weight
 
-from ..metatree.conjugate import Mixture, Normal
+from ..fab.distributions import Mixture, Normal
 from fabinterp.proxy.prune import (
     best_pruning_of_size,
     subtree_ends,
