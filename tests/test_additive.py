@@ -38,7 +38,7 @@ from fabinterp.rows.blocks import in_memory
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)
-OPTIONS = [dict(zip(("count", "fitting", "factors"), each, strict=True))
+OPTIONS = [dict(zip(("count", "fitting", "fisher_factors"), each, strict=True))
            for each in product(("features", "parameters"), ("refit", "pursuit"), (False, True))]  # fmt: skip
 every_option = pytest.mark.parametrize(
     "options", OPTIONS, ids=lambda o: "-".join(map(str, o.values()))
@@ -101,7 +101,7 @@ def test_an_expert_is_a_sum_of_curves(seed):
         total = np.full(len(y), expert.coef[k, 0])
         for j, (basis, column) in enumerate(zip(bases, x.T, strict=True)):
             curve = basis.design(column) @ expert.coef[k, terms.groups == j]
-            assert curve.any() == terms.used(expert.coef)[k, j]
+            assert curve.any() == terms.active_curves(expert.coef)[k, j]
             total += curve
         np.testing.assert_allclose(
             expert.log_lik(Z, y)[:, k], norm(total, np.sqrt(expert.var[k])).logpdf(y)
@@ -128,7 +128,7 @@ def test_classes_are_said_by_scores(seed, n_classes):
 def test_what_is_counted():
     terms = AdditiveTerms(np.array([-1, 0, 0, 0, 2, 2]), np.zeros(6))
     coef = np.array([[1.0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [1, 1, 0, 1, 0, 2]])
-    np.testing.assert_array_equal(terms.used(coef), [[0, 0, 0], [1, 0, 0], [1, 0, 1]])
+    np.testing.assert_array_equal(terms.active_curves(coef), [[0, 0, 0], [1, 0, 0], [1, 0, 1]])
     one = np.ones(3)
     smooth = np.zeros(3)
     by_columns = replace(terms, count="parameters")
@@ -150,7 +150,7 @@ def test_bad_options_are_named(wrong):
 
 
 def test_pooled_and_factors_do_not_go_together():
-    _, _, _, Z, y, resp, w, terms = problem(0, factors=True)
+    _, _, _, Z, y, resp, w, terms = problem(0, fisher_factors=True)
     with pytest.raises(ValueError, match="pooled must be False"):
         additive_gaussian(Z, y, resp, w, terms, pooled=True)
 
@@ -205,7 +205,9 @@ def test_an_update_is_never_worse(options, seed):
 @quick
 @given(seeds, st.sampled_from(["features", "parameters"]), st.booleans(), st.booleans())
 def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
-    rng, _, _, Z, y, resp, w, terms = problem(seed, count=count, factors=factors and not pooled)
+    rng, _, _, Z, y, resp, w, terms = problem(
+        seed, count=count, fisher_factors=factors and not pooled
+    )
     expert = additive_gaussian(Z, y, resp, w, terms, pooled=pooled)
     top = charged(expert, Z, y, resp, w)
     for _ in range(20):
@@ -215,11 +217,14 @@ def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
         if not factors or pooled:
             assert charged(other, Z, y, resp, w) <= top + 1e-7 * (1 + abs(top))
     for k in range(len(expert.var)):  # a curve less, the others and the variance refitted
-        for j in np.flatnonzero(terms.used(expert.coef)[k]):
+        for j in np.flatnonzero(terms.active_curves(expert.coef)[k]):
             coef = expert.coef.copy()
             coef[k, terms.groups == j] = 0
             same = replace(
-                terms, groups=np.where(coef[k] != 0, terms.groups, -1), penalty=0.0, factors=False
+                terms,
+                groups=np.where(coef[k] != 0, terms.groups, -1),
+                penalty=0.0,
+                fisher_factors=False,
             )
             if not pooled and not factors and (coef[k, 1:] != 0).any():
                 on = np.r_[0, np.flatnonzero(coef[k, 1:]) + 1]
@@ -404,7 +409,7 @@ class Flat:
 @quick
 @given(seeds, st.integers(2, 4))
 def test_factors_are_second_derivatives(seed, n_classes):
-    rng, _, _, Z, y, resp, w, terms = problem(seed, factors=True)
+    rng, _, _, Z, y, resp, w, terms = problem(seed, fisher_factors=True)
     numbers = additive_gaussian(Z, y, resp, w, terms)
     codes = labelled(rng, y, n_classes)
     classes = additive_softmax(Z, codes, resp, w, n_classes, terms)

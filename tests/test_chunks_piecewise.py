@@ -110,7 +110,7 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
         whole = gates.update(codes, resp, w) if learner is gates else learner.update(*args)
         close(
             whole,
-            fit_by_sums(learner.learn(), rows, share),
+            fit_by_sums(learner.update_search(), rows, share),
             1e-6 if isinstance(learner, LinearSoftmax) else 1e-9,
         )
 
@@ -146,7 +146,7 @@ def test_searches_in_step_share_their_passes():
             return super().sum(function, *args)
 
     expert = LinearSoftmax(np.zeros((4, 5, 3)))
-    found = fit_by_sums(expert.learn(), Counted([(Z, y, w)]), in_memory(resp))
+    found = fit_by_sums(expert.update_search(), Counted([(Z, y, w)]), in_memory(resp))
     n_together = len(asked)
     alone = []
     for k in range(4):

@@ -441,7 +441,7 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
         tuple(rng.normal(size=len(features)) * 5),
         rng.normal(),
         penalty=penalty,
-        factors=factors,
+        fisher_factors=factors,
     )
     tree = GateTree((gate,), full_tree_paths(1))
     for _ in range(2):
@@ -450,7 +450,10 @@ def test_the_oblique_m_step_is_never_worse(seed, factors, penalty):
         assert better.fic_terms(U, -diff if swapped else diff, mass) >= before - 1e-9 * (
             1 + abs(before)
         )
-        assert max(better.coef, key=abs, default=1) >= 0 and (better.penalty, better.factors) == (
+        assert max(better.coef, key=abs, default=1) >= 0 and (
+            better.penalty,
+            better.fisher_factors,
+        ) == (
             penalty,
             factors,
         )
@@ -547,7 +550,7 @@ def test_the_split_says_what_the_gate_answers(seed, offset, scale):
     U = (X - centre) / half
     features = tuple(rng.permutation(d).tolist())
     gate = LogisticGate(
-        features, tuple(rng.normal(size=d) * 10), rng.normal() * 5, gap=rng.normal()
+        features, tuple(rng.normal(size=d) * 10), rng.normal() * 5, missing_score=rng.normal()
     )
     split = gate.split((centre, half), X)
     assert split.features == features and max(map(abs, split.coef)) == 1.0
@@ -561,7 +564,7 @@ def test_the_split_says_what_the_gate_answers(seed, offset, scale):
         assert np.array_equal(split(X), gate.answers(U))
         assert np.array_equal(gate.split((centre, half))(X)[sure], gate.answers(U)[sure])
     X[0] = np.nan
-    assert split(X)[0] == (gate.gap > 0) == gate.answers((X - centre) / half)[0]
+    assert split(X)[0] == (gate.missing_score > 0) == gate.answers((X - centre) / half)[0]
 
 
 def test_a_short_split_is_short():
@@ -578,7 +581,7 @@ def test_a_short_split_is_short():
 def test_fisher_factors_are_second_derivatives(seed):
     rng = np.random.default_rng(seed)
     gate = LogisticGate(
-        (0, 1), tuple(rng.normal(size=2) * 3), rng.normal(), factors=True, const=0.25
+        (0, 1), tuple(rng.normal(size=2) * 3), rng.normal(), fisher_factors=True, const=0.25
     )
     U = rng.uniform(-1, 1, (20, 2))
     h = 1e-4

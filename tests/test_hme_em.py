@@ -212,9 +212,9 @@ def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
     paths = full_tree_paths(depth)
     w = rng.integers(0, 3, n) + rng.random(n)
     resp = rng.dirichlet(np.full(paths.shape[1], 3.0), n)
-    gates = GateTree((LogisticGate(penalty=penalty, factors=factors),) * len(paths), paths).update(
-        U, resp, w
-    )
+    gates = GateTree(
+        (LogisticGate(penalty=penalty, fisher_factors=factors),) * len(paths), paths
+    ).update(U, resp, w)
     return HME(gates, linear_gaussian(table.Z, y, resp, w, penalty)), table, y, w, resp
 
 
@@ -248,7 +248,7 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
 
     gates = GateTree(
         (
-            LogisticGate((0, 1), (3.0, -4.0), const=0.25, factors=True),
+            LogisticGate((0, 1), (3.0, -4.0), const=0.25, fisher_factors=True),
             BernoulliGate(0, 0, False, 0.7, 2),
         ),
         np.array([[1, 1, -1], [1, -1, 0]], np.int8),

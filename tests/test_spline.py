@@ -244,7 +244,7 @@ def test_penalty_is_the_squared_second_difference(seed, kind, options):
     basis = fit_basis(x, w, **options)
     beta = rng.normal(size=basis.n_columns)
     _, differences = raw(basis)
-    bend = np.sum((differences @ basis.T @ beta) ** 2)
+    bend = np.sum((differences @ basis.transform @ beta) ** 2)
     assert np.isclose(bend, basis.penalty @ beta**2, rtol=1e-6, atol=1e-12)
     assert np.all(np.diff(basis.penalty) >= 0) and np.all(basis.penalty[:1] == 0)
 
@@ -316,10 +316,13 @@ def test_what_the_rows_cannot_see_is_as_smooth_as_possible(seed, options):
     k = np.searchsorted(basis.breaks[1:-1], x, side="right")
     u = (x - basis.breaks[k]) / np.diff(basis.breaks)[k]
     values = np.einsum("npj,np->nj", powers[k], u[:, None] ** np.arange(options["degree"] + 1))
-    assert np.allclose(values @ basis.T, basis.design(x), atol=1e-6)
+    assert np.allclose(values @ basis.transform, basis.design(x), atol=1e-6)
     unseen = null_space(values, rcond=1e-9)
-    steep = np.abs(differences @ basis.T).max(initial=1)
-    assert np.abs((differences @ unseen).T @ (differences @ basis.T)).max(initial=0) < 1e-6 * steep
+    steep = np.abs(differences @ basis.transform).max(initial=1)
+    assert (
+        np.abs((differences @ unseen).T @ (differences @ basis.transform)).max(initial=0)
+        < 1e-6 * steep
+    )
 
 
 def kernel(basis, at):
@@ -394,7 +397,7 @@ def test_periodic_columns_wrap(seed, options, period, shift):
     _, differences = raw(basis, True)
     beta = rng.normal(size=basis.n_columns)
     assert np.isclose(
-        np.sum((differences @ basis.T @ beta) ** 2), basis.penalty @ beta**2, rtol=1e-6
+        np.sum((differences @ basis.transform @ beta) ** 2), basis.penalty @ beta**2, rtol=1e-6
     )
     coef, _ = basis.polynomials(beta)
     inside = _values(coef, basis.breaks, at)
@@ -448,7 +451,7 @@ def test_labels_have_a_step_each_and_a_ridge(seed, n_labels):
     assert np.allclose(gram, np.eye(basis.n_columns), atol=1e-9)
     beta = rng.normal(size=basis.n_columns)
     smooth = np.arange(basis.n_columns) < basis.n_columns - basis.has_missing_column
-    effects = basis.T[:, smooth] @ beta[smooth]
+    effects = basis.transform[:, smooth] @ beta[smooth]
     assert np.isclose(np.sum(effects**2), basis.penalty[smooth] @ beta[smooth] ** 2)  # a ridge
     unseen = np.setdiff1d(np.arange(n_labels), seen)
     assert np.allclose(effects[unseen], 0, atol=1e-9)  # the mean effect
@@ -469,7 +472,7 @@ def test_penalised_labels_are_shrunken_means():
     saddle = np.block(
         [[np.diag(counts + 4.0), counts[:, None]], [counts[None, :], np.zeros((1, 1))]]
     )
-    assert np.allclose(basis.T @ beta, np.linalg.solve(saddle, np.append(sums, 0))[:5])
+    assert np.allclose(basis.transform @ beta, np.linalg.solve(saddle, np.append(sums, 0))[:5])
 
 
 # Degrees of freedom and GCV
@@ -663,9 +666,9 @@ def test_quantile_knots_follow_the_rows_and_merge_at_ties():
 
 def test_the_sign_of_a_column_is_settled():
     basis = fit_basis(np.random.default_rng(0).exponential(size=200), n_knots=9)
-    assert np.all(np.diff(basis.T[:, 0]) > 0)  # the line rises
+    assert np.all(np.diff(basis.transform[:, 0]) > 0)  # the line rises
     assert np.all(
-        basis.T[np.abs(basis.T).argmax(axis=0), np.arange(basis.n_columns)] > 0
+        basis.transform[np.abs(basis.transform).argmax(axis=0), np.arange(basis.n_columns)] > 0
     )  # the largest is positive
 
 

@@ -27,10 +27,12 @@ from .spline import effective_df, gcv
 
 # %% ../../nbs/fab/05_additive.ipynb #add-design
 def additive_design(bases, X):
-    """(n, p) a column of ones, then the spline columns of every feature of X (n, d) (fab.99), Wang et al. (25)."""
-    return np.hstack(
-        [np.ones((len(X), 1)), *(basis.design(x) for basis, x in zip(bases, X.T, strict=True))]
-    )
+    """(n, p) a column of ones, then the spline columns of every feature of X (n, d).
+
+    (fab.99; Wang 25).
+    """
+    columns = [basis.design(x) for basis, x in zip(bases, X.T, strict=True)]
+    return np.hstack([np.ones((len(X), 1)), *columns])
 
 # %% ../../nbs/fab/05_additive.ipynb #add-terms
 def _allowed(terms):
@@ -44,7 +46,10 @@ def _allowed(terms):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveTerms:
-    """Which columns make up a curve, what bending costs, and how curves are chosen and charged (fab.99), (fab.102)."""
+    """Which columns make up a curve, what bending costs, and how curves are chosen and charged.
+
+    (fab.99), (fab.102).
+    """
 
     groups: np.ndarray  # (p,) the feature of every column of the design; -1 for column 0, the ones
     # (p,) what the square of its coefficient costs, times the expert's smoothness; 0 for the ones
@@ -52,7 +57,7 @@ class AdditiveTerms:
     penalty: float = 1.0  # FIC's λ; 0 is all curves
     count: str = "features"  # what is priced: curves, as Wang et al. have it, or "parameters"
     fitting: str = "refit"  # FoBa with all curves refitted; "pursuit" is Wang et al., Algorithm 3
-    factors: bool = False  # charge by Fisher information, Wang et al. (17)
+    fisher_factors: bool = False  # charge by Fisher information (Wang 17)
     __post_init__ = _allowed
 
     @classmethod
@@ -62,25 +67,27 @@ class AdditiveTerms:
         ridge = np.concatenate([[0.0], *(basis.penalty for basis in bases)])
         return cls(np.r_[-1, np.repeat(np.arange(len(bases)), sizes)], ridge, **options)
 
-    def used(self, coef):
+    def active_curves(self, coef):
         """(K, d) whose curves are not zero, of coefficients (K, p) or (K, p, C)."""
         on = coef != 0 if coef.ndim == 2 else coef.any(axis=2)
         return on @ (self.groups[:, None] == np.arange(self.groups.max(initial=-1) + 1))
 
     def n_priced(self, coef):
         """(K,) what is priced: the number of curves, or of their columns."""
-        used = self.used(coef)
+        used = self.active_curves(coef)
         if self.count == "features":
             return used.sum(axis=1).astype(float)
         return used @ np.bincount(self.groups[1:], minlength=used.shape[1]).astype(float)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-options
 def _foba_options(terms, mass, ridge):
-    """What FoBa is told of prices at this mass, that of (fab.106) where there are factors, and of bending (fab.103)."""
+    """FoBa's keywords for prices at this mass, and for bending (fab.103).
+
+    The mass is that of (fab.106) where there are factors.
+    """
     rate = 0.5 * terms.penalty * float(np.log1p(mass))
-    ridge = (
-        ridge if ridge.any() else None
-    )  # lines then take the linear experts' way, digit by digit
+    # without a ridge lines take the linear experts' way, digit by digit
+    ridge = ridge if ridge.any() else None
     if terms.count == "parameters":
         return {"price": rate, "groups": terms.groups, "ridge": ridge}
     return {"price": 0.0, "groups": terms.groups, "group_price": rate, "ridge": ridge}
@@ -98,7 +105,10 @@ _MIN_RESPONSIBILITY = 1e-12  # a responsibility below this counts as none
 
 
 def _expert_moments(X, y, resp, w):
-    """(p + 1, p + 1) Gram matrix of the columns of X and y, over the rows that the expert answers for (fab.104)."""
+    """(p + 1, p + 1) Gram matrix of the columns of X and y (fab.104).
+
+    Over the rows that the expert answers for.
+    """
     rows = np.flatnonzero(resp > _MIN_RESPONSIBILITY)
     total = np.zeros((X.shape[1] + 1, X.shape[1] + 1))
     for begin in range(0, len(rows), _CHUNK):
@@ -110,19 +120,21 @@ def _expert_moments(X, y, resp, w):
 
 
 def _penalised_squares(moments, coef, curve_ridge):
-    """(K,) weighted squares of the residuals, and what bending costs, of experts with coefficients (K, p) (fab.104)."""
-    signed = np.concatenate(
-        [coef, -np.ones((len(coef), 1))], axis=1
-    )  # the residual is -(X, y)·(w, -1)
+    """(K,) weighted squares of the residuals and what bending costs, together (fab.104).
+
+    coef (K, p).
+    """
+    # the residual is -(X, y)·(w, -1)
+    signed = np.concatenate([coef, -np.ones((len(coef), 1))], axis=1)
     square = ((moments @ signed[:, :, None])[:, :, 0] * signed).sum(axis=1)
     return np.maximum(square, 0.0) + (curve_ridge * coef**2).sum(axis=1)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-pursue
 def _pursue(gram, cross, ridge, terms, cost):
-    """Coefficients (p,) by matching pursuit: the curve of the steepest slope, fitted to what is left (fab.103), (fab.105).
+    """Coefficients (p,) by matching pursuit (fab.103), (fab.105).
 
-    cost: of a curve, (d,), in nats. Wang et al., Algorithm 3 with (Wang 27)-(Wang 29) and (Wang
-    32).
+    The curve of the steepest slope is fitted to what is left. cost: of a curve, (d,), in nats.
+    Algorithm 3 of Wang et al. with (Wang 27)-(Wang 29) and (Wang 32).
     """
     coef = np.zeros(len(gram))
     coef[0] = cross[0] / gram[0, 0]
@@ -131,9 +143,8 @@ def _pursue(gram, cross, ridge, terms, cost):
     while waiting:
         best = max(waiting, key=lambda j: np.linalg.norm(left[terms.groups == j]))
         own = np.r_[0, np.flatnonzero(terms.groups == best)]
-        step = np.linalg.lstsq(gram[np.ix_(own, own)] + np.diag(ridge[own]), left[own], rcond=None)[
-            0
-        ]
+        penalised = gram[np.ix_(own, own)] + np.diag(ridge[own])
+        step = np.linalg.lstsq(penalised, left[own], rcond=None)[0]
         if 0.5 * step @ left[own] <= cost[best]:
             break
         coef[own] += step
@@ -143,11 +154,14 @@ def _pursue(gram, cross, ridge, terms, cost):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-chosen
 def _select_curves(moments, coef, var, curve_ridge, mass, terms):
-    """(p,) curves chosen and fitted at this variance, never worse than those of `coef` (fab.103), (Wang 26)."""
+    """(p,) curves chosen and fitted at this variance, never worse than those of `coef`.
+
+    (fab.103; Wang 26).
+    """
     gram = moments[:-1, :-1] / var
     cross = moments[:-1, -1] / var
     ridge = curve_ridge / var
-    mass = mass / var if terms.factors else mass
+    mass = mass / var if terms.fisher_factors else mass
     if terms.fitting == "refit":
         return foba(
             gram, cross, start=np.flatnonzero(coef), **_foba_options(terms, mass, ridge)
@@ -155,14 +169,19 @@ def _select_curves(moments, coef, var, curve_ridge, mass, terms):
     costs = _costs(terms, mass)
 
     def value(w):
-        return cross @ w - 0.5 * w @ (gram @ w + ridge * w) - costs @ terms.used(w[None])[0]
+        return (
+            cross @ w - 0.5 * w @ (gram @ w + ridge * w) - costs @ terms.active_curves(w[None])[0]
+        )
 
     pursued = _pursue(gram, cross, ridge, terms, costs)
     return pursued if value(pursued) > value(coef) else coef
 
 # %% ../../nbs/fab/05_additive.ipynb #add-fisher-variance
 def _fisher_variances(square, mass, floor, charge):
-    """(K,) variances v ≥ floor that minimise N log v + S/v + λD log(1 + N/v), with N > 0 and `charge` λD (fab.107)."""
+    """(K,) variances v ≥ floor that minimise N log v + S/v + λD log(1 + N/v) (fab.107).
+
+    N > 0; `charge` is λD.
+    """
     linear = mass * (mass - charge) - square
     root = np.sqrt(linear**2 + 4 * square * mass**2)
     small = np.divide(
@@ -172,9 +191,12 @@ def _fisher_variances(square, mass, floor, charge):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-alternate
 def _update_variances(expert, square, mass, coef):
-    """(K,) variances that lower FIC's loss most for these coefficients and squares, the old where no mass is (fab.107)."""
+    """(K,) variances that lower FIC's loss most for these coefficients and squares (fab.107).
+
+    The old one where no mass is.
+    """
     alive = (mass > 0) | expert.pooled
-    if not expert.terms.factors:
+    if not expert.terms.fisher_factors:
         return np.where(alive, _variances(square, mass, expert.floor, expert.pooled), expert.var)
     var = expert.var.copy()
     charge = expert.terms.penalty * expert.priced_dims(coef)
@@ -183,7 +205,10 @@ def _update_variances(expert, square, mass, coef):
 
 
 def _fit_curves_and_variances(expert, moments, mass, curve_ridge, coef):
-    """Coefficients (K, p) from these, curves and variances in turn, until no curve comes or goes (fab.103), (fab.107)."""
+    """Coefficients (K, p) from these: curves and variances in turn, until no curve comes or goes.
+
+    (fab.103), (fab.107).
+    """
     var = expert.var
     for _ in range(MAX_ROUNDS if expert.terms.fitting == "refit" else 1):
         before = coef != 0
@@ -200,9 +225,9 @@ def _fit_curves_and_variances(expert, moments, mass, curve_ridge, coef):
 # %% ../../nbs/fab/05_additive.ipynb #add-gaussian
 @dataclass(frozen=True, eq=False)
 class AdditiveGaussian:
-    """K sparse sums of curves with Gaussian noise, Wang et al. (4), (5); column 0 of X holds ones.
+    """K sparse sums of curves with Gaussian noise (Wang 4), (Wang 5); column 0 of X holds ones.
 
-    A part of a `fab.Model`: it charges `dims`, `const` and `fisher`.
+    A part of an `engine.Model`: it charges `dims`, `const` and `fisher`.
     """
 
     coef: np.ndarray  # (K, p), the intercept first
@@ -210,15 +235,17 @@ class AdditiveGaussian:
     smooth: np.ndarray  # (K,) what bending costs is this times `terms.ridge`
     terms: AdditiveTerms
     floor: float = 0.0  # no variance below
-    pooled: bool = False  # one variance for all experts; not with `terms.factors`
+    pooled: bool = False  # one variance for all experts; not with `terms.fisher_factors`
 
     dims = property(lambda self: self.priced_dims(self.coef), doc="(K,) what FIC prices.")
 
     def priced_dims(self, coef):
-        """(K,) curves of coefficients (K, p); or their columns, the intercept, and a variance unless pooled."""
-        return self.terms.n_priced(coef) + (
-            0.0 if self.terms.count == "features" else 2.0 - self.pooled
-        )
+        """(K,) curves of coefficients (K, p).
+
+        Or, where parameters are counted, their columns, the intercept, and a variance unless pooled.
+        """
+        always = 0.0 if self.terms.count == "features" else 2.0 - self.pooled
+        return self.terms.n_priced(coef) + always
 
     @property
     def const(self):
@@ -226,13 +253,13 @@ class AdditiveGaussian:
         return 0.5 * self.smooth * (self.coef**2 @ self.terms.ridge) / self.var
 
     def fisher(self, X):
-        """(n, K) Fisher information of the answers, 1/σ², Wang et al.
+        """(n, K) Fisher information of the answers, 1/σ² (Wang 17).
 
-        (Wang 17); None unless `terms.factors`.
+        None unless `terms.fisher_factors`.
         """
-        return (
-            np.broadcast_to(1 / self.var, (len(X), len(self.var))) if self.terms.factors else None
-        )
+        if not self.terms.fisher_factors:
+            return None
+        return np.broadcast_to(1 / self.var, (len(X), len(self.var)))
 
     def log_lik(self, X, y):
         """(n, K) log density of y under each expert (fab.100)."""
@@ -240,9 +267,9 @@ class AdditiveGaussian:
         return -0.5 * (np.log(2 * np.pi * self.var) + residual**2 / self.var)
 
     def update(self, X, y, resp, w):
-        """Curves and variances whose FIC, bending included, is never worse (fab.104)-(fab.107), Wang et al.
+        """Curves and variances whose FIC, bending included, is never worse.
 
-        (Wang 26).
+        (fab.104)-(fab.107); (Wang 26).
         """
         (centre,), _ = _weighted_mean(y, w[:, None])  # large offsets must not eat the digits
         mass = w @ resp
@@ -252,9 +279,8 @@ class AdditiveGaussian:
             self, moments, mass, curve_ridge, self.coef - centre * (np.arange(X.shape[1]) == 0)
         )
         coef[:, 0] += centre
-        square = np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - X @ coef.T) ** 2) + (
-            curve_ridge * coef**2
-        ).sum(axis=1)
+        square = np.einsum("nk,nk->k", resp * w[:, None], (y[:, None] - X @ coef.T) ** 2)
+        square += (curve_ridge * coef**2).sum(axis=1)
         return replace(self, coef=coef, var=_update_variances(self, square, mass, coef))
 
     def keep(self, mask):
@@ -263,9 +289,9 @@ class AdditiveGaussian:
 
 # %% ../../nbs/fab/05_additive.ipynb #add-gcv
 def tune_gaussian_smoothness(expert, X, y, resp, w):
-    """The experts with the smoothness of each chosen by generalised cross-validation for its curves, then updated.
+    """The experts with the smoothness of each chosen by generalised cross-validation, then updated.
 
-    No M-step: what bending costs changes, so FIC may fall.
+    (fab.108). No M-step: what bending costs changes, so FIC may fall.
     """
     (centre,), _ = _weighted_mean(y, w[:, None])
     mass = w @ resp
@@ -297,16 +323,14 @@ def additive_gaussian(X, y, resp, w, terms, smooth=0.5, pooled=False):
 
     smooth: a number, one an expert, or "gcv", which chooses once: see `tune_gaussian_smoothness`.
     """
-    if pooled and terms.factors:
-        raise ValueError("pooled must be False where terms.factors is True, got True")
+    if pooled and terms.fisher_factors:
+        raise ValueError("pooled must be False where terms.fisher_factors is True, got True")
     constant = constant_gaussian(y, resp, w)
     coef = np.zeros((resp.shape[1], X.shape[1]))
     coef[:, 0] = constant.mean
-    var = (
-        constant.var
-        if not pooled
-        else np.full(len(coef), np.average(constant.var, weights=w @ resp))
-    )
+    var = constant.var
+    if pooled:
+        var = np.full(len(coef), np.average(var, weights=w @ resp))
     first = _first_smooth(smooth, len(coef))
     expert = AdditiveGaussian(coef, var, first, terms, constant.floor, pooled).update(X, y, resp, w)
     return tune_gaussian_smoothness(expert, X, y, resp, w) if isinstance(smooth, str) else expert
@@ -316,9 +340,8 @@ def _halved_step(X, Y, w, theta, contrasts, ridge, step):
     """Theta (p, K) after the step, halved until it gains, and what it gains, ridge included."""
 
     def value(theta):
-        return _log_lik(X @ theta @ contrasts.T, Y, w) - 0.5 * float(
-            ridge @ (theta * theta).sum(axis=1)
-        )
+        loss = 0.5 * float(ridge @ (theta * theta).sum(axis=1))
+        return _log_lik(X @ theta @ contrasts.T, Y, w) - loss
 
     now = value(theta)
     gain = 0.0
@@ -331,7 +354,10 @@ def _halved_step(X, Y, w, theta, contrasts, ridge, step):
 
 
 def _pursue_softmax(X, Y, w, ridge, terms, costs):
-    """Coefficients (p, C) by matching pursuit, one Newton step a curve (fab.110), Wang et al., Algorithm 3."""
+    """Coefficients (p, C) by matching pursuit, one Newton step a curve (fab.110).
+
+    Algorithm 3 of Wang et al.
+    """
     contrasts = _contrasts(Y.shape[1])
     ridge = ridge + np.maximum(RIDGE * (w @ X**2), 1e-100)
     theta = np.zeros((X.shape[1], contrasts.shape[1]))
@@ -353,17 +379,18 @@ def _pursue_softmax(X, Y, w, ridge, terms, costs):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-softmax
 def _fisher_information(prob):
-    """(...) mean Fisher information of the contrasts at class probabilities (..., C); p(1 - p) for two (fab.109)."""
+    """(...) mean Fisher information of the contrasts at class probabilities (..., C) (fab.109).
+
+    p(1 - p) for two classes.
+    """
     return (1 - (prob**2).sum(axis=-1)) / (2 * (prob.shape[-1] - 1))
 
 
 @dataclass(frozen=True, eq=False)
 class AdditiveSoftmax:
-    """K sparse sums of curves as class scores, Wang et al.
+    """K sparse sums of curves as scores of C classes (Wang 4), (Wang 6); column 0 of X holds ones.
 
-    (Wang 4), (Wang 6), for C classes; column 0 of X holds ones.
-
-    A part of a `fab.Model`: it charges `dims`, `const` and `fisher`.
+    A part of an `engine.Model`: it charges `dims`, `const` and `fisher`.
     """
 
     coef: np.ndarray  # (K, p, C), the intercepts first; they sum to zero over the classes
@@ -384,18 +411,20 @@ class AdditiveSoftmax:
         return self.smooth * ((self.coef**2).sum(axis=2) @ self.terms.ridge)
 
     def fisher(self, X):
-        """(n, K) Fisher information of the answers, p(1 - p), Wang et al.
+        """(n, K) Fisher information of the answers, p(1 - p) (Wang 17).
 
-        (Wang 17); None unless `terms.factors`.
+        None unless `terms.fisher_factors`.
         """
-        return _fisher_information(softmax(X @ self.coef, axis=2)).T if self.terms.factors else None
+        if not self.terms.fisher_factors:
+            return None
+        return _fisher_information(softmax(X @ self.coef, axis=2)).T
 
     def log_prob(self, X):
         """(n, K, C) log probabilities of the classes (fab.101)."""
         return log_softmax(X @ self.coef, axis=2).transpose(1, 0, 2)
 
     def log_lik(self, X, y):
-        """(n, K) log probability of class codes (n,), or its mean under class probabilities (n, C)."""
+        """(n, K) log probability of class codes (n,), or its mean under probabilities (n, C)."""
         log_prob = self.log_prob(X)
         return (
             np.einsum("nc,nkc->nk", y, log_prob)
@@ -404,10 +433,7 @@ class AdditiveSoftmax:
         )
 
     def update(self, X, y, resp, w):
-        """Curves whose FIC, bending included, is never worse (fab.109), (fab.110), Wang et al.
-
-        (26).
-        """
+        """Curves whose FIC, bending included, is never worse (fab.109), (fab.110), (Wang 26)."""
         coef = self.coef.copy()
         Y = y if y.ndim == 2 else np.eye(self.coef.shape[2])[y]
         for k in np.flatnonzero(w @ resp > 0):
@@ -430,7 +456,7 @@ def _refit_expert(expert, X, Y, weight, k):
     def mass(coef):
         return (
             weight @ _fisher_information(softmax(X @ coef, axis=1))
-            if terms.factors
+            if terms.fisher_factors
             else weight.sum()
         )
 
@@ -441,7 +467,7 @@ def _refit_expert(expert, X, Y, weight, k):
 
     if terms.fitting == "refit":
         new = foba_softmax(X, Y, weight, start=old, **_foba_options(terms, mass(old), ridge)).coef
-        if not terms.factors:
+        if not terms.fisher_factors:
             return new  # the same prices before and after
     else:
         new = _pursue_softmax(X, Y, weight, ridge, terms, _costs(terms, mass(old)))
@@ -449,7 +475,10 @@ def _refit_expert(expert, X, Y, weight, k):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-aic
 def _smoothness_by_aic(X, Y, weight, coef, ridge):
-    """The smoothness of least AIC in the quadratic that touches the hill at coefficients (p, C) (fab.111)."""
+    """The smoothness of least AIC in the quadratic that touches the likelihood at `coef` (fab.111).
+
+    coef (p, C).
+    """
     contrasts = _contrasts(Y.shape[1])
     base_ridge = np.maximum(RIDGE * (weight @ X**2), 1e-100)
     theta = 2 * coef @ contrasts

@@ -27,11 +27,10 @@ MIN_WEIGHT_FRACTION = 1e-8
 
 
 class Model(Protocol):
-    """What the engine asks of a mixture. Models are frozen: state in, state out."""
+    """What the engine needs of a mixture. Models are frozen: state in, state out."""
 
-    blocks: (
-        np.ndarray | None
-    )  # (B, K) which components live in which priced block; None: each is its own
+    # (B, K) which components live in which priced block; None: each is its own
+    blocks: np.ndarray | None
     dims: np.ndarray  # (B,) number of priced parameters
     const: np.ndarray | float  # (B,) prices that do not grow with the block's mass
 
@@ -76,7 +75,10 @@ def _exponentials(log_joint, cost):
 
 
 def _responsibilities(log_joint, cost):
-    """Responsibilities ∝ exp(log_joint - cost), and the log of what they were divided by (n,) (fab.26; Hara 13), (fab.25; Hara 35)."""
+    """Responsibilities ∝ exp(log_joint - cost), and the log of what they were divided by, (n,).
+
+    The E-step at a given price (fab.25; Hara 35), (fab.26; Hara 13).
+    """
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
     resp /= total[:, None]
@@ -93,25 +95,31 @@ def block_mass(resp, w, blocks=None, fisher=None):
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-fic
 def _fic_price(mass, model, penalty=1.0):
-    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second line of (fab.21; Hara 12)."""
+    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.22)."""
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
 def _lower_bound(resp, log_joint, w):
-    """Σₙ wₙ [Σₖ q log f + H(q)], the first line of (fab.21; Hara 12)."""
+    """Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.22)."""
     inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
 
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
-    """The factorized information criterion of responsibilities and model, in nats (fab.21; Hara 12)."""
+    """The factorized information criterion of responsibilities and model, in nats.
+
+    (fab.22), for a flat mixture (fab.21; Hara 12).
+    """
     return _lower_bound(resp, log_joint, w) - _fic_price(
         block_mass(resp, w, model.blocks, fisher), model, penalty
     )
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-row-price
 def _row_price(mass, model, penalty=1.0, fisher=None):
-    """What one more row costs in each component at these masses, (K,) or with Fisher factors (n, K) (fab.24; Hara 34)."""
+    """What one more row costs in each component at these masses (fab.24; Hara 34).
+
+    (K,), or with Fisher factors (n, K).
+    """
     rate = 0.5 * penalty * model.dims / (1 + mass)
     if fisher is not None:
         rate = fisher * rate
@@ -119,7 +127,10 @@ def _row_price(mass, model, penalty=1.0, fisher=None):
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-tables
 def _e_step_inputs(part, model, resp=None):
-    """What an E-step needs of a block of rows; masses of the last responsibilities, weight, are there factors."""
+    """What an E-step needs of a block of rows, and what adds up over the blocks.
+
+    That is the masses of the last responsibilities, the weight, and whether there are factors.
+    """
     X, y, w = part
     log_joint = model.log_joint(X, y)
     fisher = model.fisher(X)
@@ -159,7 +170,10 @@ def _normalise_responsibilities(table, state, factor):
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-e-steps
 def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
-    """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)` (fab.23; Hara 33)-(fab.25; Hara 35)."""
+    """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)`.
+
+    (fab.23; Hara 33)-(fab.25; Hara 35).
+    """
     centre = np.inf
     for _ in range(1000 if max_e_steps is None else max_e_steps):
         old = mass
@@ -179,10 +193,10 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None,
 
 
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
-    """E-steps with the model held, from the masses of the last responsibilities: `(resp, mass, fic)` (fab.23; Hara 33)-(fab.25; Hara 35).
+    """E-steps with the model held, from the masses of the last responsibilities.
 
-    They repeat until no mass moves by more than the share `tol` of the total weight, at most
-    `max_e_steps` times (fab.28).
+    `(resp, mass, fic)` (fab.23; Hara 33)-(fab.25; Hara 35). They repeat until no mass moves by more
+    than the share `tol` of the total weight, at most `max_e_steps` times (fab.28).
     """
     tables = in_memory((log_joint, w, fisher))
     resp, mass, value, _ = _e_steps(
@@ -208,9 +222,10 @@ def _renormalise(resp, share, mask):
 
 
 def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None):
-    """Model and responsibilities without the components that hold less than `min_weight_fraction` of the weight.
+    """Model and responsibilities without the components that hold too little of the weight.
 
-    `at_once`: how many may go together, the smallest first; None: all.
+    min_weight_fraction: the share below which a component goes. at_once: how many may go
+    together, the smallest first; None: all.
     """
     share = w @ resp / w.sum()
     mask = surviving_mask(share, min_weight_fraction, at_once)
@@ -278,9 +293,9 @@ def fab_steps(
     project=None,
     at_once=None,
 ):
-    """Yield a `Step` per iteration, for ever: E-steps, shrink, and before the next one an M-step (Algorithm 1).
+    """Yield a `Step` per iteration, for ever: E-steps, shrink, before the next one an M-step.
 
-    X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters
+    Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters
     were drawn: the first masses then come from an E-step of EM (fab.5; Hara 17). `project(model,
     rows, resp, before)`, all but the model `Blocks`, may return responsibilities between the last
     and the E-step's (fab.31). `at_once`: see `shrink`.
@@ -318,9 +333,9 @@ def _weight(part):
 
 
 def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback=None, **options):
-    """Run `fab_steps` until a step gains no more than `tol` nats per unit of weight; `(last Step, trace of FIC)`.
+    """Run `fab_steps` until a step gains no more than `tol` nats per unit of weight.
 
-    `callback(step)` is called after every step. Other keywords go to `fab_steps`.
+    Returns the last `Step` and the trace of FIC. `callback(step)` is called after every step. Other keywords go to `fab_steps`.
     """
     total = X.sum(_weight) if isinstance(X, Blocks) else len(y) if w is None else w.sum()
     trace = []
@@ -334,11 +349,12 @@ def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-base
 class BaseFAB(BaseEstimator):
-    """The one shell: validate, restart `n_init` times, keep the best (`model_, fic_, trace_, n_components_, n_iter_`).
+    """Base of the mixtures: validate, restart `n_init` times, keep the best.
 
-    A subclass has the parameters `penalty, max_iter, tol, min_mass, n_init, n_jobs, verbose,
-    random_state` and writes `_start`; it may write `_check` and `_score` anew. `verbose` 1 tells of
-    restarts, 2 of steps too.
+    A subclass has the parameters `penalty, max_iter, tol, min_weight_fraction, n_init, n_jobs,
+    verbose, random_state` and writes `_start`; it may write `_check` and `_score` anew. `verbose`
+    1 prints a line per restart, 2 one per step too. Fitted: `model_, fic_, trace_, n_components_,
+    n_iter_`.
     """
 
     _max_e_steps = None  # E-steps per M-step; None: until they settle
@@ -347,15 +363,16 @@ class BaseFAB(BaseEstimator):
         X, y = validate_data(self, X, y, dtype=float, y_numeric=True)
         return X, y, _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
 
-    def _start(
-        self, rows, rng
-    ):  # first model and responsibilities (`Blocks`, or None) of a restart
+    def _start(self, rows, rng):
+        """First model and responsibilities (`Blocks`, or None) of a restart."""
         raise NotImplementedError(f"{type(self).__name__} must write _start")
 
-    def _score(self, rows, step):  # how good a finished restart is; the largest wins
+    def _score(self, rows, step):
+        """How good a finished restart is; the largest wins."""
         return step.fic
 
-    def _options(self):  # of `fab_steps`
+    def _options(self):
+        """Keywords of `fab_steps`."""
         return {
             "penalty": self.penalty,
             "min_weight_fraction": self.min_weight_fraction,
@@ -382,9 +399,8 @@ class BaseFAB(BaseEstimator):
         """Fit to X (n, d), y (n,) and row weights (n,)."""
         return self._fit_restarts(in_memory(self._check(X, y, sample_weight)))
 
-    def _fit_restarts(
-        self, rows
-    ):  # `Blocks` of (X, y, w); a subclass that prepares more than `_check` can return calls this
+    def _fit_restarts(self, rows):
+        """Fit to `Blocks` of (X, y, w); for subclasses that prepare more than `_check` can return."""
         entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(self._restart)(rows, f"restart {i + 1}/{self.n_init}", seed)

@@ -43,7 +43,10 @@ def _sweep(table, k, sign):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-gains
 def _gains(table, inside, floor):
-    """(p,) what each column outside would gain, and minus what each inside would lose: b² / 2d (fab.37), (fab.38)."""
+    """(p,) what each column outside would gain, and minus what each inside would lose.
+
+    b² / 2d in either case (fab.37), (fab.38).
+    """
     p = len(inside) - 1
     pivot = table.diagonal()[:p]
     cross = table[:p, p:]
@@ -52,7 +55,10 @@ def _gains(table, inside, floor):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-exchange
 def _exchange(table, inside, floor, columns):
-    """Take the columns out if any is in, else bring in those that are no combination of others; in place."""
+    """Take the columns out if any is in, else bring in those that are no combination of others.
+
+    In place.
+    """
     columns = columns.tolist()
     leaving = any(inside[k] for k in columns)
     for k in columns:
@@ -70,7 +76,10 @@ def _complete(table, inside, floor, columns):
 
 
 def _best_exchange(gain, chosen, size, cost, n_free):
-    """The unit to exchange next: a removal that pays, else the best addition that pays, else None (fab.39)."""
+    """The unit to exchange next (fab.39).
+
+    A removal that pays, else the best addition that pays, else None.
+    """
     removal_gain = np.where(chosen, gain + cost, -np.inf)
     out = removal_gain.argmax()
     if chosen[out] and (removal_gain[out] > TOL * cost[out] or n_free < 0):
@@ -83,7 +92,10 @@ def _best_exchange(gain, chosen, size, cost, n_free):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-zeroing
 def _zeroing(gram, table, inside, members):
-    """(U,) minus the loss of setting coefficients to zero with the others left as they are, Algorithm 2 line 13."""
+    """(U,) minus the loss of setting coefficients to zero with the others left as they are.
+
+    (fab.40); Algorithm 2 of Eto et al., line 13.
+    """
     p = len(gram)
     coef = np.where(inside[:p, None], table[:p, p:], 0.0)
     if members.shape[1] == 1:
@@ -93,7 +105,7 @@ def _zeroing(gram, table, inside, members):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-groups
 def _members(free, groups):
-    """(U, s) the free columns that enter and leave together, one row each; shorter rows are padded with -1."""
+    """(U, s) the free columns that enter and leave together, one row each, padded with -1."""
     if groups is None:
         return free[:, None]
     labels = np.unique(np.asarray(groups)[free], return_inverse=True)[1]
@@ -104,7 +116,10 @@ def _members(free, groups):
 
 
 def _group_gains(table, inside, floor, members):
-    """(U,) gains and losses of whole groups, their columns eliminated one by one in copies of their blocks (fab.41)."""
+    """(U,) gains and losses of whole groups (fab.41).
+
+    Their columns are eliminated one by one, in copies of their blocks of the table.
+    """
     (n_groups, size) = members.shape
     p = len(inside) - 1
     targets = np.broadcast_to(np.arange(p, len(table)), (n_groups, len(table) - p))
@@ -123,7 +138,10 @@ def _group_gains(table, inside, floor, members):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-block
 def _sweep_block(table, columns, floor, sign):
-    """`_sweep` of all the columns at once (fab.42); False, and nothing done, if one is a combination of others."""
+    """`_sweep` of all the columns at once (fab.42).
+
+    False, and nothing done, if one of them is a combination of others.
+    """
     rows = table[columns]
     try:
         root = np.linalg.cholesky(sign * rows[:, columns])
@@ -228,7 +246,9 @@ def foba(
     max_size=None,
     removal="exact",
 ):
-    """Maximise cross·w - ½ w·gram·w - price · (number of priced coefficients) by forward and backward steps (fab.39).
+    """A sparse linear model by forward and backward steps (fab.39).
+
+    Maximises cross·w - ½ w·gram·w - price · (number of priced coefficients).
 
     gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand
     sides share one support and a column then costs m prices. `always`: columns in at no price.
@@ -236,7 +256,8 @@ def foba(
     columns of one label enter and leave together, and with a `group_price` a whole group costs m of
     these, however many columns it has, and `price` nothing (fab.43). `ridge` (p,): a further loss
     of ½ ridge·w², part of the value. `max_size`: most priced columns. `removal="paper"`: zero
-    without refitting (Eto et al., Algorithm 2).
+    without refitting (Eto et al., Algorithm 2). Raises ValueError for a price below 0, another
+    `removal`, or a `group_price` without groups.
     """
     _check_prices(price, groups, group_price, removal)
     p = len(gram)
@@ -252,18 +273,21 @@ def foba(
     price, units = (price, size) if group_price is None else (group_price, np.ones(len(size), int))
     price = price * wide.shape[1]
     if len(members):
-        units = units[
-            _forward_backward(
-                gram, table, inside, floor, members, price * units, limit, removal, exchange
-            )
-        ]
+        costs = price * units
+        chosen = _forward_backward(
+            gram, table, inside, floor, members, costs, limit, removal, exchange
+        )
+        units = units[chosen]
     coef = np.where(inside[:p, None], table[:p, p:], 0.0).reshape(cross.shape)
     gain = -0.5 * table[p:, p:].trace() - price * int(units.sum())
     return SparseModel(tuple(np.flatnonzero(inside & free).tolist()), coef, float(gain))
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-subsets
 def _subset_values(gram, cross, subsets):
-    """(s,) ½ cᵀG⁺c of each row of column numbers, by eigenvalues: it shares nothing with the sweeps (fab.34)."""
+    """(s,) ½ cᵀG⁺c of each row of column numbers (fab.34).
+
+    By eigenvalues: it shares nothing with the sweeps.
+    """
     scale = np.sqrt(np.where(gram.diagonal() > 0, gram.diagonal(), 1.0))
     gram = gram / scale[:, None] / scale
     cross = cross / scale[:, None]
@@ -345,7 +369,7 @@ def foba_many(grams, crosses, prices):
     at = np.arange(B)
     _sweep_many(tables, np.zeros(B, int), np.ones(B))
     inside[:, 0] = True
-    for _ in range(20 * p):  # as in `_settle`
+    for _ in range(20 * p):  # as in `_forward_backward`
         k, pays = _best_exchange_many(tables, inside, floor, price)
         coefs[at] = np.where(inside, tables[:, :p, p], 0.0)
         gains[at] = -0.5 * tables[:, p, p] - price[:, 0] * (inside.sum(axis=1) - 1)
@@ -361,9 +385,8 @@ def foba_many(grams, crosses, prices):
     return coefs, gains
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-loglik
-RIDGE = (
-    1e-6  # of each column's weighted square: keeps coefficients finite when classes are separable
-)
+# of each column's weighted square: keeps coefficients finite when classes are separable
+RIDGE = 1e-6
 
 
 # classes: fewer are summed class by class, many times faster than row by row, and to the same digit
@@ -391,18 +414,27 @@ def _probabilities(scores):
 
 
 def _contrasts(n_classes):
-    """(C, C - 1) orthogonal contrasts, of length 1/√2: for two classes the one parameter is their log-odds."""
+    """(C, C - 1) orthogonal contrasts, of length 1/√2.
+
+    For two classes the one parameter is their log-odds.
+    """
     return helmert(n_classes).T / -np.sqrt(2)
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-curvature
 def _gradient(X, Y, w, theta, contrasts, ridge):
-    """(p, K) gradient at the parameters theta (p, K) of the contrasts, and the class probabilities (n, C) (fab.46)."""
+    """(p, K) gradient at the parameters theta (p, K) of the contrasts (fab.46).
+
+    And the class probabilities (n, C).
+    """
     prob = _probabilities(X @ theta @ contrasts.T)
     return X.T @ (w[:, None] * ((Y - prob) @ contrasts)) - ridge[:, None] * theta, prob
 
 
 def _curvature(X, w, prob, contrasts, ridge):
-    """(K p, K p) minus the second derivatives, contrast by contrast (fab.47): K(K + 1)/2 weighted Gram matrices."""
+    """(K p, K p) minus the second derivatives, contrast by contrast (fab.47).
+
+    K(K + 1)/2 weighted Gram matrices.
+    """
     p = X.shape[1]
     K = contrasts.shape[1]
     blocks = np.empty((K, p, K, p))
@@ -452,7 +484,10 @@ def _quadratic_at(columns, theta, contrasts, ridge):
 
 
 def _maximise_likelihood(theta, contrasts, ridge, columns=None):
-    """A search for the most likely parameters (p, K), by Newton's steps halved until they rise, and their value."""
+    """A search for the most likely parameters (p, K), and their value.
+
+    Newton's steps, halved until they rise.
+    """
 
     def value(theta):
         fit = yield _likelihood, columns, theta, contrasts.T
@@ -483,7 +518,10 @@ def _newton(X, Y, w, theta, contrasts, ridge):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-charge
 def _support_price(used, n_free, price, groups=None, group_price=None):
-    """What the columns that are used (p,) cost, column 0 nothing: n_free prices each, or by groups (fab.43)."""
+    """What the columns that are used (p,) cost: n_free prices each, or by groups (fab.43).
+
+    Column 0 costs nothing.
+    """
     if groups is None:
         return price * n_free * int(used[1:].sum())
     names, size = np.unique(groups[1:], return_counts=True)
@@ -494,36 +532,37 @@ def _support_price(used, n_free, price, groups=None, group_price=None):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-fit-support
 def _proposals(gram, cross, theta, price, groups=None, group_price=None):
-    """What FoBa chooses in the quadratic at theta (fab.49), then at a quarter and at double the price: (p, K) each."""
+    """(p, K) what FoBa chooses in the quadratic at theta (fab.49).
+
+    Then what it chooses at a quarter of the price and at double the price.
+    """
     (p, K) = theta.shape
     flat = theta.T.ravel()
     used = theta.any(axis=1)
     labels = np.arange(p) if groups is None else groups
     labels = None if groups is None and K == 1 else np.tile(labels, K)
     size = K * int(used[1:].sum())
-    widest = (
-        K if groups is None else K * np.unique(groups[1:], return_counts=True)[1].max(initial=1)
-    )
-    for share, most in ((1, None), (0.25, size + widest), (2, None)):
+    widest = 1 if groups is None else np.unique(groups[1:], return_counts=True)[1].max(initial=1)
+    for share, most in ((1, None), (0.25, size + K * widest), (2, None)):
         whole = None if group_price is None else share * K * group_price
-        yield (
-            foba(
-                gram,
-                cross,
-                share * price,
-                start=np.flatnonzero(flat),
-                always=p * np.arange(K),
-                groups=labels,
-                group_price=whole,
-                max_size=most,
-            )
-            .coef.reshape(K, p)
-            .T
+        found = foba(
+            gram,
+            cross,
+            share * price,
+            start=np.flatnonzero(flat),
+            always=p * np.arange(K),
+            groups=labels,
+            group_price=whole,
+            max_size=most,
         )
+        yield found.coef.reshape(K, p).T
 
 
 def _fit_support(theta, contrasts, ridge, price, groups=None, group_price=None):
-    """A search for parameters (p, K) refitted on their own support, groups whole, and value less price."""
+    """A search for parameters (p, K) refitted on their own support, and value less price.
+
+    Groups come whole.
+    """
     used = theta.any(axis=1)
     if groups is not None:
         used[1:] = np.isin(groups[1:], groups[1:][used[1:]])
@@ -547,7 +586,10 @@ def _evaluate_softmax(coef, ridge, *prices):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-softmax
 def _improving_proposal(theta, value, contrasts, ridge, *prices):
-    """A search for the first proposal worth more once its support is refitted: (theta, value), or None."""
+    """A search for the first proposal worth more once its support is refitted.
+
+    (theta, value), or None.
+    """
     slope, gram = yield from _quadratic_at(None, theta, contrasts, ridge)
     for trial in _proposals(gram, slope.T.ravel() + gram @ theta.T.ravel(), theta, *prices):
         if (trial.any(axis=1) != theta.any(axis=1)).any():
@@ -563,7 +605,7 @@ def _column_squares(X, Y, w):
 
 
 def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=None):
-    """`foba_softmax` from coefficients `start` (p, C) as a search: its questions are those of (fab.48)."""
+    """`foba_softmax` from coefficients `start` (p, C) as a search, with questions as in (fab.48)."""
     _check_prices(price, groups, group_price)
     groups = None if groups is None else np.asarray(groups)
     contrasts = _contrasts(start.shape[1])
@@ -580,20 +622,24 @@ def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=No
 
 
 def foba_softmax(X, Y, w, price, start=None, **options):
-    """Sparse softmax regression, one support for all classes: coef (p, C) whose rows sum to zero (fab.44)-(fab.49).
+    """Sparse softmax regression, one support for all classes (fab.44)-(fab.49).
 
-    X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs (C -
-    1) prices, in nats. `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood
-    less price is never worse than theirs. `groups`, `group_price`: as for `foba`, a group costs (C
-    - 1) of these. `ridge` (p,): a loss of ridge·Σ_c coef², half as much for log-odds. `gain` is the
-      log-likelihood less price and ridge; RIDGE acts in the fit only.
+    X (n, p) with ones in column 0; Y (n, C) one-hot or shares; w (n,) weights; a column costs C - 1
+    prices, in nats. `start`: coefficients (p, C) of the incumbent; the answer's log-likelihood less
+    price is never worse than theirs. `groups`, `group_price`: as for `foba`; a group costs C - 1 of
+    these. `ridge` (p,): a loss of ridge·Σ_c coef², half as much for log-odds. Returns a
+    `SparseModel`: `coef` (p, C) whose rows sum to zero; `gain` is the log-likelihood less price and
+    ridge. RIDGE acts in the fit only.
     """
     start = np.zeros((X.shape[1], Y.shape[1])) if start is None else start
     return run_coroutine(foba_softmax_search(price, start, **options), row_evaluator(X, Y, w))
 
 
 def foba_logistic(X, y, w, price, start=None, **options):
-    """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y; coef (p,) are log-odds of y (fab.45)."""
+    """Sparse logistic regression: `foba_softmax` of y in [0, 1] (n,) and 1 - y.
+
+    `coef` (p,) are log-odds of y (fab.45).
+    """
     half = None if start is None else 0.5 * np.column_stack([-start, start])
     found = foba_softmax(X, np.column_stack([1 - y, y]), w, price, half, **options)
     return SparseModel(found.support, found.coef[:, 1] - found.coef[:, 0], found.gain)

@@ -17,7 +17,7 @@ from ..rules.core import Split, shortest_number, weighted_sum
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
 class _AxisSplit:
-    """What a cut and a gate share: `code > cell` of a feature, and the answer for a missing value (Eto 2)."""
+    """What a cut and a gate share: `code > cell` of a feature, and where missing values go (Eto 2)."""
 
     def answers(self, codes):
         """(n,) bool: yes or no to each row of codes (n, d)."""
@@ -26,7 +26,7 @@ class _AxisSplit:
         return yes if self.missing else yes & (code < self.n_known)
 
     def split(self, thresholds):
-        """The `rules.Split` it asks in the units of the table; thresholds as in `bins.Bins`, per feature."""
+        """The `rules.Split` in the units of the table; thresholds as in `bins.Bins`, per feature."""
         cuts = thresholds[self.feature]
         threshold = cuts[self.cell] if self.cell < len(cuts) else np.inf
         return Split((self.feature,), threshold, missing=self.missing)
@@ -34,7 +34,10 @@ class _AxisSplit:
 
 @dataclass(frozen=True)
 class Cut(_AxisSplit):
-    """The best question: `value` = |Σ_yes d − Σ_no d|; `swap` if the sum is negative, so that yes speaks for no."""
+    """The best split: `value` = |Σ_yes d − Σ_no d|; `swap` if the sum is negative.
+
+    Then the rows that answer yes belong to the no side.
+    """
 
     feature: int
     cell: int  # yes iff code > cell
@@ -45,12 +48,18 @@ class Cut(_AxisSplit):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-agreement
 def _branch_probability(value, mass, floor):
-    """The probability g in [floor, 1 − floor] that maximises the objective, from |Σ_yes d − Σ_no d| (Eto 16), (fab.69)."""
+    """The probability g in [floor, 1 − floor] that maximises the objective (fab.69; Eto 16).
+
+    value: |Σ_yes d − Σ_no d|; mass: N_β.
+    """
     return float(np.clip(0.5 + 0.5 * value / mass if mass > 0 else 0.5, floor, 1 - floor))
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-side-sums
 def _histograms(codes, n_known, masses, features):
-    """(m, F, width + 1) each mass, or number of rows, in the cells of each feature; missing values come last."""
+    """(m, F, width + 1) each mass, or number of rows, in the cells of each feature.
+
+    Missing values come last.
+    """
     width = max((int(n_known[j]) for j in features), default=0)
     table = np.zeros((len(masses), len(features), width + 1))
     for row, j in enumerate(features):
@@ -69,25 +78,24 @@ def _sides(table):
 
 
 def side_sums(codes, n_known, diff=None, features=None):
-    """Σ_yes diff − Σ_no diff of every question `code > cell`, (F, cells, 2): one histogram per feature (fab.71).
+    """(F, cells, 2) Σ_yes diff − Σ_no diff of every split `code > cell` (fab.71).
 
-    The last axis answers missing values with no, then with yes; so at the last cell yes means "is
-    missing". Features with fewer cells than the widest repeat their last. diff (n,): None counts
-    rows.
+    One histogram per feature. The last axis answers missing values with no, then with yes; so at
+    the last cell yes means "is missing". Features with fewer cells than the widest repeat their
+    last. diff (n,): None counts rows.
     """
-    return _sides(
-        _histograms(
-            codes, n_known, [diff], range(codes.shape[1]) if features is None else features
-        )[0]
-    )
+    features = range(codes.shape[1]) if features is None else features
+    return _sides(_histograms(codes, n_known, [diff], features)[0])
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-best-cut
 def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, features):
-    """`best_cut` from histograms of diff and of weight, the weight, and the sum of |diff|: all of them add."""
+    """`best_cut` from histograms of diff and of weight, the weight, and the sum of |diff|.
+
+    All of them add up over blocks of rows.
+    """
     sums, sides = map(_sides, tables)
-    least = max(
-        min_side_weight, 1e-12 * total, np.finfo(float).tiny
-    )  # sums of differences carry rounding
+    # sums of differences carry rounding
+    least = max(min_side_weight, 1e-12 * total, np.finfo(float).tiny)
     worth = np.where(total - np.abs(sides) >= 2 * least, np.abs(sums), -np.inf)
     top = worth.max(initial=-np.inf)
     if top == -np.inf:
@@ -103,9 +111,9 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
 
 
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
-    """The question with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None where none is admissible (Eto 15), (fab.70).
+    """The split with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None if none is admissible.
 
-    codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must
+    (fab.70; Eto 15). codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must
     hold at least `min_side_weight` of the weight (n,), by default the number of rows, and never
     nothing. Ties go to the first feature, then the first cell. O(n · number of features).
     """
@@ -119,7 +127,10 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
 # %% ../../nbs/fab/03_gates.ipynb #gates-bernoulli
 @dataclass(frozen=True)
 class BernoulliGate(_AxisSplit):
-    """A row takes the branch that the question answers with probability `prob`, the other one otherwise (Eto 2), (Eto 3)."""
+    """A row takes the branch of its answer with probability `prob`, the other one otherwise.
+
+    (fab.66; Eto 2, 3).
+    """
 
     feature: int
     cell: int  # yes iff code > cell
@@ -152,8 +163,11 @@ class BernoulliGate(_AxisSplit):
     def fisher(self, codes):
         """None: no factors."""
 
-    def sums(self, codes, diff, mass, tree):
-        """What `best` needs of rows, to be added: histograms (2, d, cells), and sums of ±diff, mass, |diff|."""
+    def histogram_sums(self, codes, diff, mass, tree):
+        """What `best_gate` needs of rows, to be added (fab.76).
+
+        Histograms (2, d, cells), and sums of ±diff, mass, |diff|.
+        """
         tables = _histograms(codes, tree.n_known, (diff, mass), range(codes.shape[1]))
         return (
             tables,
@@ -165,24 +179,23 @@ class BernoulliGate(_AxisSplit):
     def best_gate(self, tables, own, total, size, tree):
         """The best gate by these sums, and whether its branches change places (Eto 12), (Eto 15).
 
-        Never worse: its own question stays if no other separates more.
+        Never worse: its own split stays if no other separates more.
         """
         cut = _best_cut_from_histograms(
             tables, total, size, tree.n_known, 0.0, range(len(tree.n_known))
         )
         if cut is None or abs(own) >= (1 - 1e-12) * cut.value:
-            return replace(self, prob=_branch_probability(abs(own), total, tree.floor)), bool(
-                own < 0
-            )
+            prob = _branch_probability(abs(own), total, tree.floor)
+            return replace(self, prob=prob), bool(own < 0)
         prob = _branch_probability(cut.value, total, tree.floor)
         return BernoulliGate(cut.feature, cut.cell, cut.missing, prob, cut.n_known), cut.swap
 
     def update(self, codes, diff, mass, tree):
-        """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (Eto 12), (Eto 15).
+        """The best gate for masses yes − no and yes + no (n,) (Eto 12), (Eto 15).
 
-        tree: the `GateTree` it is in.
+        And whether its branches change places. tree: the `GateTree` it is in.
         """
-        return self.best_gate(*self.sums(codes, diff, mass, tree), tree)
+        return self.best_gate(*self.histogram_sums(codes, diff, mass, tree), tree)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-symmetric
 def full_tree_paths(depth):
@@ -235,7 +248,7 @@ def _gate_masses(paths, resp, w):
 def _gate_sums(inputs, y, w, resp, tree):
     """What each gate needs of the rows, to be added (fab.71)."""
     return tuple(
-        gate.sums(inputs, diff, mass, tree)
+        gate.histogram_sums(inputs, diff, mass, tree)
         for gate, diff, mass in zip(tree.gates, *_gate_masses(tree.paths, resp, w), strict=True)
     )
 
@@ -257,7 +270,10 @@ def _leaf_reached(paths, answers, n):
 # %% ../../nbs/fab/03_gates.ipynb #gates-tree
 @dataclass(frozen=True, eq=False)
 class GateTree:
-    """A tree of gates as a matrix: paths[i, j] is 1 or −1 if leaf j lies on gate i's yes or no side, 0 elsewhere."""
+    """A tree of gates as a matrix.
+
+    paths[i, j] is 1 or −1 if leaf j lies on gate i's yes or no side, 0 elsewhere.
+    """
 
     gates: tuple
     paths: np.ndarray  # (G, E) int8
@@ -272,11 +288,12 @@ class GateTree:
         lambda self: np.array([gate.dims for gate in self.gates], float), doc="(G,) what is priced."
     )
     const = property(
-        lambda self: np.array([gate.const for gate in self.gates], float), doc="(G,) mass or none."
+        lambda self: np.array([gate.const for gate in self.gates], float),
+        doc="(G,) prices that do not grow with the mass.",
     )
     has_sums = property(
-        lambda self: all(hasattr(gate, "sums") for gate in self.gates),
-        doc="Do sums over rows teach them?",
+        lambda self: all(hasattr(gate, "histogram_sums") for gate in self.gates),
+        doc="Do sums over rows suffice for the M-step?",
     )
 
     def fisher(self, inputs):
@@ -294,36 +311,33 @@ class GateTree:
                 out[:, j] += yes if path[j] > 0 else no
         return out
 
-    def learn(self):
-        """A search for the best question and probability of every gate, branches swapped if it says so (Eto 12), (Eto 15)."""
+    def update_search(self):
+        """The M-step as a search (fab.48): the best split and probability of every gate.
+
+        Branches change places where that is better (Eto 12), (Eto 15).
+        """
         sums = yield _gate_sums, self
         return _replace_gates(
             self, [gate.best_gate(*own, self) for gate, own in zip(self.gates, sums, strict=True)]
         )
 
     def update(self, inputs, resp, w):
-        """M-step: the best question and probability of every gate, branches swapped if it says so (Eto 12), (Eto 15), (Eto 16)."""
+        """M-step: the best split and probability of every gate (Eto 12), (Eto 15), (Eto 16).
+
+        Branches change places where that is better.
+        """
         if self.has_sums:
-            return fit_by_sums(self.learn(), in_memory((inputs, None, w)), in_memory(resp))
-        return _replace_gates(
-            self,
-            [
-                gate.update(inputs, diff, mass, self)
-                for gate, diff, mass in zip(
-                    self.gates, *_gate_masses(self.paths, resp, w), strict=True
-                )
-            ],
-        )
+            return fit_by_sums(self.update_search(), in_memory((inputs, None, w)), in_memory(resp))
+        masses = zip(self.gates, *_gate_masses(self.paths, resp, w), strict=True)
+        fits = [gate.update(inputs, diff, mass, self) for gate, diff, mass in masses]
+        return _replace_gates(self, fits)
 
     def keep(self, mask):
         """The tree of the surviving leaves (E,); a gate with nothing left on one side is spliced out."""
         paths = self.paths[:, mask]
-        asks = (paths > 0).any(axis=1) & (paths < 0).any(axis=1)
-        return replace(
-            self,
-            gates=tuple(g for g, ask in zip(self.gates, asks, strict=True) if ask),
-            paths=paths[asks],
-        )
+        needed = (paths > 0).any(axis=1) & (paths < 0).any(axis=1)
+        gates = tuple(gate for gate, stays in zip(self.gates, needed, strict=True) if stays)
+        return replace(self, gates=gates, paths=paths[needed])
 
     def hard(self):
         """The tree whose gates always take the likelier branch (Eto 23)."""
@@ -336,12 +350,15 @@ class GateTree:
         )
 
     def nodes(self):
-        """The tree as a `rules.Tree` wants it: (gate, yes, no, leaf), each (G + E,), root first, −1 where none."""
+        """The tree as a `rules.Tree` needs it: (gate, yes, no, leaf), each (G + E,).
+
+        The root comes first; −1 stands where there is none.
+        """
         return _tree_arrays(self.paths, [gate.swapped for gate in self.gates])
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-convert
 def _gate_of(split, thresholds):
-    """The hard gate that asks what a `rules.Split` asks, at the cut nearest to its threshold."""
+    """The hard gate of a `rules.Split`, at the cut nearest to its threshold."""
     if len(split.features) > 1 or split.coef != (1.0,) or split.categories is not None:
         raise ValueError(
             f"tree must ask about one feature and a threshold at every node, got {split}"
@@ -376,18 +393,18 @@ def gates_from_rules_tree(tree, thresholds, floor=0.0):
     return GateTree(gates, paths[np.ix_(inner, np.flatnonzero(tree.yes < 0))], floor, n_known)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-log-branches
-_FLOOR = 1e-8  # a gate that has no feature to ask is never surer than this
+_FLOOR = 1e-8  # a gate without a feature is never surer than this
 
 
 def log_branches(score):
-    """Log probability of yes and of no, (n,) and (n,), at scores bias + coef·u (n,) (Eto 1), (fab.77)."""
+    """Log probability of yes and of no, (n,) and (n,), at scores (n,) (fab.77; Wang 1)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-ballot
 @dataclass(frozen=True, eq=False)
 class _GateObjective:
-    """What the rows want of a gate, and the weight of the prior on its score."""
+    """The objective of a gate (fab.78): targets and weights of its rows, and a prior on its score."""
 
     U: np.ndarray  # (n, d) features
     target: np.ndarray  # (n,) the share that should go to the yes side
@@ -395,10 +412,10 @@ class _GateObjective:
     ridge: float
 
     def likelihood(self, coef, rows):
-        """Q of coefficients (1 + k,) for rows (1 + k, n), less the prior (Eto 21), (fab.78); its slopes by the scores; P(yes).
+        """Q of coefficients (1 + k,) for rows (1 + k, n), less the prior (fab.78; Wang 21).
 
-        The product of the slopes (n,) with a feature is the derivative by its coefficient (Eto 23),
-        (fab.79).
+        And its slopes (n,) by the scores, and P(yes) (n,). The product of the slopes with a feature
+        is the derivative by its coefficient (fab.79; Wang 23).
         """
         score = coef @ rows
         small = np.exp(-np.abs(score))
@@ -410,29 +427,28 @@ class _GateObjective:
         return value, self.weight * (self.target - prob - self.ridge / total * off), prob
 
     def curvature(self, rows, prob):
-        """(1 + k, 1 + k) minus the second derivatives of Q, prior included (Eto 16), (fab.80)."""
+        """(1 + k, 1 + k) minus the second derivatives of Q, prior included (fab.80; Wang 16)."""
         mean = rows @ self.weight / self.weight.sum()
-        gram = (rows * self._bend(prob)) @ rows.T - self.ridge * np.outer(mean, mean)
-        gram.flat[:: len(gram) + 1] += (
-            1e-12 * self.weight.sum()
-        )  # so that it can be solved, come what may
+        gram = (rows * self._curvature_weights(prob)) @ rows.T - self.ridge * np.outer(mean, mean)
+        gram.flat[:: len(gram) + 1] += 1e-12 * self.weight.sum()  # so that it can be solved
         return gram
 
-    def _bend(self, prob):
+    def _curvature_weights(self, prob):
         return self.weight * (prob * (1 - prob) + self.ridge / self.weight.sum())
 
     @cached_property
-    def _columns(self):  # the squares of U, and its means
+    def _columns(self):
+        """The squares of U, and its means."""
         return self.U**2, self.weight @ self.U / self.weight.sum()
 
     def score_test_gains(self, rows, slopes, prob):
-        """(d,) what each feature beside those of rows (1 + k, n) would gain in the quadratic (fab.82)."""
+        """(d,) what each feature beside those of rows (1 + k, n) would gain (fab.82)."""
         (squares, mean) = self._columns
-        bend = self._bend(prob)
-        cross = (rows * bend) @ self.U - self.ridge * np.outer(
+        curvature = self._curvature_weights(prob)
+        cross = (rows * curvature) @ self.U - self.ridge * np.outer(
             rows @ self.weight / self.weight.sum(), mean
         )
-        own = bend @ squares - self.ridge * mean**2
+        own = curvature @ squares - self.ridge * mean**2
         left = own - (cross * np.linalg.solve(self.curvature(rows, prob), cross)).sum(axis=0)
         return np.divide(
             (slopes @ self.U) ** 2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own
@@ -452,7 +468,10 @@ class _GateFit:
 
 
 def _newton_gate(objective, features, coef, tol):
-    """The `_GateFit` of features, from coefficients (1 + k,), by Newton's steps, halved until Q rises (Eto 22), (fab.81)."""
+    """The `_GateFit` of features, from coefficients (1 + k,) (fab.81; Wang 22).
+
+    Newton's steps, halved until Q rises.
+    """
     rows = np.vstack([np.ones(len(objective.U)), objective.U[:, list(features)].T])
     now = objective.likelihood(coef, rows)
     for _ in range(50):
@@ -474,24 +493,27 @@ def _newton_gate(objective, features, coef, tol):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-greedy
 def _add_best_feature(objective, fit, tol, by_gradient):
-    """With the feature that promises most as well, or None where none promises anything (Algorithm 2, lines 4-6)."""
-    worth = (
-        np.abs(fit.slopes @ objective.U)
-        if by_gradient
-        else objective.score_test_gains(fit.rows, fit.slopes, fit.prob)
-    )
-    worth[list(fit.features)] = 0.0
-    worth = np.nan_to_num(worth, nan=0.0)  # a feature with gaps in these rows is not asked about
-    j = int(worth.argmax())
-    return (
-        _newton_gate(objective, (*fit.features, j), np.append(fit.coef, 0.0), tol)
-        if worth[j] > 0
-        else None
-    )
+    """The fit with the most promising feature as well, None where none promises anything.
+
+    Algorithm 2 of Wang et al., lines 4-6.
+    """
+    if by_gradient:
+        gain = np.abs(fit.slopes @ objective.U)
+    else:
+        gain = objective.score_test_gains(fit.rows, fit.slopes, fit.prob)
+    gain[list(fit.features)] = 0.0
+    gain = np.nan_to_num(gain, nan=0.0)  # a feature with gaps in these rows is left out
+    j = int(gain.argmax())
+    if not gain[j] > 0:
+        return None
+    return _newton_gate(objective, (*fit.features, j), np.append(fit.coef, 0.0), tol)
 
 
 def _drop_worst_feature(objective, fit):
-    """The features but the one missed least in the quadratic at the optimum, and their coefficients (fab.83)."""
+    """The features but the one missed least in the quadratic at the optimum (fab.83).
+
+    And their coefficients.
+    """
     inverse = np.linalg.inv(objective.curvature(fit.rows, fit.prob))
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]
@@ -499,7 +521,10 @@ def _drop_worst_feature(objective, fit):
 
 
 def _greedy_fits(objective, max_features, tol, by_gradient):
-    """Fits of no feature, of more and more, one beyond the limit, and of fewer again, by features (Algorithm 2)."""
+    """Fits of no feature, of more and more, one beyond the limit, and of fewer again.
+
+    A dict by features; Algorithm 2 of Wang et al.
+    """
     share = np.clip(
         objective.weight @ objective.target / objective.weight.sum(), _FLOOR, 1 - _FLOOR
     )
@@ -524,13 +549,13 @@ PRIOR_RIDGE = 0.003
 def logistic_gate(
     U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=(), by_gradient=False
 ):
-    """The best sparse `LogisticGate`, and its Q less prior and price (Eto 20)-(Eto 24), Algorithm 2, (fab.78)-(fab.83).
+    """The best sparse `LogisticGate`, and its Q less prior and price (fab.78)-(fab.83).
 
-    U (n, d): features within [−1, 1]; one with nan is left out. target (n,) in [0, 1]: the share of
-    each row that should go to the yes side; weight (n,). price: nats a feature. start: features
-    whose best gate competes as well.
-    by_gradient: choose as (Eto 23) says. O(n · d) a feature. For decisions, weighted by what a
-    wrong one costs: `cost_weights`.
+    (Wang 20)-(Wang 24) and their Algorithm 2. U (n, d): features within [−1, 1]; one with nan is
+    left out. target (n,) in [0, 1]: the share of each row that should go to the yes side; weight
+    (n,). price: nats a feature. start: features whose best gate competes as well. by_gradient:
+    choose by the gradient, as (Wang 23) does. O(n · d) a feature. For decisions, weighted by what
+    a wrong one costs: `cost_weights`.
     """
     heavy = weight > 1e-12 * weight.max(initial=0.0)
     if not heavy.any():
@@ -542,37 +567,46 @@ def logistic_gate(
     objective = _GateObjective(U, target, weight, ridge)
     tol = 1e-2 * price + 1e-6
     fits = _greedy_fits(objective, max_features, tol, by_gradient)
-    gap = fits[frozenset()].coef
+    intercept = fits[frozenset()].coef
     own = frozenset(start)
     if own not in fits and len(own) <= max_features and np.isfinite(U[:, list(own)]).all():
-        fits[own] = _newton_gate(objective, tuple(start), np.append(gap, np.zeros(len(start))), tol)
+        first = np.append(intercept, np.zeros(len(start)))
+        fits[own] = _newton_gate(objective, tuple(start), first, tol)
     best = max(fits.values(), key=lambda fit: fit.value - price * len(fit.features))
     best = _newton_gate(objective, best.features, best.coef, 1e-9 if best.features else np.inf)
     bias, *coef = best.coef.tolist()
     score = best.coef @ best.rows
     const = 0.5 * ridge * float(np.cov(score, aweights=weight, ddof=0))
+    missing_score = float(intercept[0])
     gate = LogisticGate(
-        best.features, tuple(coef), bias, float(gap[0]), max_features, ridge, const=const
+        best.features, tuple(coef), bias, missing_score, max_features, ridge, const=const
     )
     return gate, best.value - price * len(coef)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-path
 def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
-    """The best gate for each set of features that Algorithm 2 passes, a list of `LogisticGate`; none asks nothing."""
+    """The best gate for each set of features that Algorithm 2 passes, a list of `LogisticGate`.
+
+    All have features.
+    """
     objective = _GateObjective(U, target, weight, ridge)
     fits = _greedy_fits(objective, max_features, 1e-2, False)
-    gap = float(fits[frozenset()].coef[0])
-    return [
-        LogisticGate(
-            fit.features, tuple(fit.coef[1:].tolist()), float(fit.coef[0]), gap, max_features, ridge
-        )
-        for fit in fits.values()
-        if fit.features
-    ]
+    missing_score = float(fits[frozenset()].coef[0])
+    gates = []
+    for fit in fits.values():
+        bias, *coef = fit.coef.tolist()
+        if fit.features:
+            gates.append(
+                LogisticGate(fit.features, tuple(coef), bias, missing_score, max_features, ridge)
+            )
+    return gates
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-short
 def _round_coefficients(split, X, yes):
-    """The split with as few digits as keep the rows X (n, d) without gaps on their sides, yes (n,) bool (fab.84)."""
+    """The split with as few digits as keep the rows X (n, d) on their sides, yes (n,) bool (fab.84).
+
+    The rows have no gaps.
+    """
     for digits in range(1, 17):
         coef = [float(f"{c:.{digits}e}") for c in split.coef]
         total = weighted_sum(X, split.features, coef)
@@ -587,17 +621,17 @@ def _round_coefficients(split, X, yes):
 # %% ../../nbs/fab/03_gates.ipynb #gates-slope
 @dataclass(frozen=True)
 class _LinearSplit:
-    """The question bias + coef·u[features] > 0 about features u within [−1, 1] (fab.77)."""
+    """The split bias + coef·u[features] > 0 of features u within [−1, 1] (fab.77)."""
 
     features: tuple[int, ...] = ()
     coef: tuple[float, ...] = ()
     bias: float = 0.0
-    gap: float = 0.0  # the score of a row in which one of the features is missing
+    missing_score: float = 0.0  # of a row in which one of the features is missing
 
     def score(self, U):
         """(n,) bias + coef·u, the log-odds of yes; U (n, d)."""
         score = weighted_sum(U, self.features, self.coef, np.full(len(U), self.bias))
-        return np.where(np.isnan(score), self.gap, score)
+        return np.where(np.isnan(score), self.missing_score, score)
 
     def answers(self, U):
         """(n,) bool: yes or no, where yes is the likelier branch."""
@@ -606,15 +640,18 @@ class _LinearSplit:
     likelier = answers
 
     def oriented(self):
-        """The same with its heaviest coefficient positive, and whether yes and no have changed places for it."""
+        """The same with its heaviest coefficient positive, and whether yes and no changed places."""
         swap = max(self.coef, key=abs, default=0.0) < 0
-        flipped = replace(self, coef=tuple(-c for c in self.coef), bias=-self.bias, gap=-self.gap)
-        return (flipped if swap else self), swap
+        if not swap:
+            return self, swap
+        coef = tuple(-c for c in self.coef)
+        flipped = replace(self, coef=coef, bias=-self.bias, missing_score=-self.missing_score)
+        return flipped, swap
 
     def split(self, scale, X=None):
-        """The `rules.Split` it asks in the units of the table; scale: centres (d,) and half-ranges (d,) (fab.84).
+        """The `rules.Split` in the units of the table (fab.84).
 
-        The largest coefficient is ±1. X (n, d): rows in these units that shall keep their sides,
+        scale: centres (d,) and half-ranges (d,). The largest coefficient is ±1. X (n, d): rows in these units that shall keep their sides,
         with few digits.
         """
         if not self.features:
@@ -623,7 +660,10 @@ class _LinearSplit:
         coef = np.array(self.coef) / half
         top = np.abs(coef).max()
         split = Split(
-            self.features, (coef @ centre - self.bias) / top, coef / top, missing=self.gap > 0
+            self.features,
+            (coef @ centre - self.bias) / top,
+            coef / top,
+            missing=self.missing_score > 0,
         )
         if X is None:
             return split
@@ -633,12 +673,12 @@ class _LinearSplit:
 # %% ../../nbs/fab/03_gates.ipynb #gates-logistic-class
 @dataclass(frozen=True)
 class LogisticGate(_LinearSplit):
-    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (Eto 1), (fab.77)."""
+    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (fab.77; Wang 1)."""
 
     max_features: int = 3
     ridge: float = PRIOR_RIDGE
     penalty: float = 1.0  # FIC's λ
-    factors: bool = False  # are rows counted by their Fisher factors (Eto 16)
+    fisher_factors: bool = False  # are rows counted by their Fisher factors (Wang 16)
     is_hard: bool = False  # always takes the likelier branch; stays as it is
 
     const: float = 0.0  # minus the log prior, from the rows it was fitted to
@@ -647,24 +687,30 @@ class LogisticGate(_LinearSplit):
     dims = property(lambda self: float(len(self.features)), doc="What is priced: the paper's ‖w‖₀.")
 
     def log_prob(self, U):
-        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Eto 1), (Eto 3)."""
+        """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Wang 1)."""
         if not self.is_hard:
             return log_branches(self.score(U))
         yes = self.answers(U)
         return np.where(yes, 0.0, -np.inf), np.where(yes, -np.inf, 0.0)
 
     def hard(self):
-        """The gate that always takes the likelier branch; the length of its coefficients has no prior any more."""
+        """The gate that always takes the likelier branch.
+
+        The length of its coefficients has no prior any more.
+        """
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """(n,) factors P(yes) P(no) (Eto 16), (fab.85); None where rows count in full."""
-        return (
-            np.exp(sum(log_branches(self.score(U)))) if self.factors and not self.is_hard else None
-        )
+        """(n,) factors P(yes) P(no) (fab.85; Wang 16); None where rows count in full."""
+        if self.is_hard or not self.fisher_factors:
+            return None
+        return np.exp(sum(log_branches(self.score(U))))
 
     def fic_terms(self, U, diff, mass):
-        """The terms of FIC that hang on this gate, for masses yes − no and yes + no (n,) (Eto 20), (Eto 21)."""
+        """The terms of FIC that hang on this gate, for masses yes − no and yes + no (n,).
+
+        (Wang 20), (Wang 21).
+        """
         (yes, no) = self.log_prob(U)
         factor = self.fisher(U)
         counted = mass.sum() if factor is None else mass @ factor
@@ -672,9 +718,10 @@ class LogisticGate(_LinearSplit):
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
     def update(self, U, diff, mass, tree):
-        """The best gate for masses yes − no and yes + no (n,), and whether its branches change places (Eto 20)-(Eto 24).
+        """The best gate for masses yes − no and yes + no (n,) (Wang 20)-(Wang 24).
 
-        Never worse than it is: then it stays. tree: the `GateTree` it is in.
+        And whether its branches change places. Never worse than it is: then it stays. tree: the
+        `GateTree` it is in.
         """
         if self.is_hard or not mass.sum() > 0:
             return self, False
@@ -690,12 +737,12 @@ class LogisticGate(_LinearSplit):
             ridge=self.ridge,
             start=self.features,
         )
-        gate = replace(gate, penalty=self.penalty, factors=self.factors)
+        gate = replace(gate, penalty=self.penalty, fisher_factors=self.fisher_factors)
         return max((gate, self), key=lambda g: g.fic_terms(U, diff, mass)).oriented()
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Weights (n,) of decisions as votes: none above the quantile `share`, and Σ votes² = Σ votes (fab.86)."""
+    """Weights (n,) of decisions: none above the quantile `share`, and Σ v² = Σ v (fab.86)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

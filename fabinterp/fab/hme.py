@@ -27,16 +27,15 @@ from ..rules.core import Columns, Leaf, Split, Tree
 # %% ../../nbs/fab/06_hme.ipynb #hme-table
 @dataclass(frozen=True, eq=False)
 class MixtureInputs:
-    """A table as the mixture reads it: equations in Z, questions in codes."""
+    """A table as the mixture reads it: equations in Z, splits in codes."""
 
     Z: np.ndarray  # (n, 1 + p) standardised features, after a column of ones
-    codes: (
-        np.ndarray
-    )  # (n, d) cells as from `bins.codes`, Fortran order; or whatever the gates read
+    # (n, d) cells as from `bins.bin_codes`, Fortran order; or whatever the gates read
+    codes: np.ndarray
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-of-parts
 def _gate_and_expert_sums(X, y, w, resp, questions):
-    """What rows answer the gates, who ask about codes, and the experts, who ask about equations."""
+    """The sums that gates, which read codes, and experts, which read Z, need of the rows."""
     inputs = {"gates": X.codes, "expert": X.Z}
     return tuple(
         function(inputs[part], y, w, resp, *args) for part, (function, *args) in questions.items()
@@ -44,15 +43,14 @@ def _gate_and_expert_sums(X, y, w, resp, questions):
 
 
 def _gate_and_expert_searches(model):
-    """What gates and experts ask of the rows."""
-    return {"gates": model.gates.learn(), "expert": model.expert.learn()}
+    """The M-steps of gates and experts, as searches."""
+    return {"gates": model.gates.update_search(), "expert": model.expert.update_search()}
 
 
 def _fit_gates(gates, rows, resp):
     """The gates after their part of the M-step alone (Eto 12)."""
-    return fit_by_sums(
-        gather_coroutines({"gates": gates.learn()}, _gate_and_expert_sums), rows, resp
-    )["gates"]
+    search = gather_coroutines({"gates": gates.update_search()}, _gate_and_expert_sums)
+    return fit_by_sums(search, rows, resp)["gates"]
 
 
 def _to_experts(part):
@@ -62,11 +60,11 @@ def _to_experts(part):
 # %% ../../nbs/fab/06_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME:
-    """A hierarchical mixture of experts, a `fab.Model`: the gates say who may answer, the experts answer (Eto 5).
+    """A hierarchical mixture of experts, an `engine.Model` (fab.116; Eto 5).
 
     X is a `MixtureInputs` throughout. expert: what has `log_lik(Z, y)`, `update(Z, y, resp, w)`,
-    `keep(mask)` and `dims`; it may have `const` (E,), `fisher(Z)` (n, E), and `learn()`, the search
-    (rows.23) of an M-step over blocks.
+    `keep(mask)` and `dims`; it may have `const` (E,), `fisher(Z)` (n, E), and `update_search()`,
+    the search (rows.23) of an M-step over blocks.
     """
 
     gates: GateTree
@@ -101,27 +99,25 @@ class HME:
         """(n, E) log probability of the path and of y at its end (Eto 5), (Eto 7), (Eto 8)."""
         return self.gates.log_path(X.codes) + self.expert.log_lik(X.Z, y)
 
-    def learn(self):
+    def update_search(self):
         """M-step as a search, gates (Eto 12) and experts (Eto 13) in step: FIC is never worse."""
-        return replace(
-            self,
-            **(
-                yield from gather_coroutines(_gate_and_expert_searches(self), _gate_and_expert_sums)
-            ),
-        )
+        searches = _gate_and_expert_searches(self)
+        parts = yield from gather_coroutines(searches, _gate_and_expert_sums)
+        return replace(self, **parts)
 
     def maximise(self, rows, resp):
-        """M-step on `Blocks` of (X, y, w) and of responsibilities; gates or experts without sums need one block."""
-        if not (self.gates.has_sums and hasattr(self.expert, "learn")):
-            return self.update(*rows.single_block[:2], resp.single_block, rows.single_block[2])
+        """M-step on `Blocks` of (X, y, w) and of responsibilities.
+
+        Gates or experts without sums need one block.
+        """
+        if not (self.gates.has_sums and hasattr(self.expert, "update_search")):
+            X, y, w = rows.single_block
+            return self.update(X, y, resp.single_block, w)
         if isinstance(rows, InMemory) and hasattr(self.expert, "update_sequentially"):
             gates = _fit_gates(self.gates, rows, resp)
-            return replace(
-                self,
-                gates=gates,
-                expert=self.expert.update_sequentially(rows.map(_to_experts), resp),
-            )
-        return fit_by_sums(self.learn(), rows, resp)
+            expert = self.expert.update_sequentially(rows.map(_to_experts), resp)
+            return replace(self, gates=gates, expert=expert)
+        return fit_by_sums(self.update_search(), rows, resp)
 
     def update(self, X, y, resp, w):
         """M-step, gates (Eto 12) and experts (Eto 13): FIC is never worse."""
@@ -143,19 +139,18 @@ def _width(part):
 
 
 def start_from_resp(rows, resp, paths, n_known, penalty=1.0, n_classes=None):
-    """First model and responsibilities: one M-step from responsibilities (n, E) over a tree of that shape.
+    """First model and responsibilities: one M-step from responsibilities (n, E) over a tree.
 
     rows: `Blocks` of (X, y, w), y (n,) numbers or, given n_classes, class codes; resp: `Blocks`
-    too.
+    too. paths (E - 1, E): the shape of the tree.
     """
     shape = paths.shape[1], int(rows.sum(_width).value)
     blank = BernoulliGate(0, 0, False, 0.5, int(n_known[0]))
     gates = GateTree((blank,) * len(paths), paths, MIN_WEIGHT_FRACTION, np.asarray(n_known))
     if n_classes is not None:
-        return HME(gates, LinearSoftmax(np.zeros((*shape, n_classes)), penalty)).maximise(
-            rows, resp
-        ), resp
-    searches = {"gates": gates.learn(), "expert": linear_gaussian_search(*shape, penalty)}
+        expert = LinearSoftmax(np.zeros((*shape, n_classes)), penalty)
+        return HME(gates, expert).maximise(rows, resp), resp
+    searches = {"gates": gates.update_search(), "expert": linear_gaussian_search(*shape, penalty)}
     return HME(**fit_by_sums(gather_coroutines(searches, _gate_and_expert_sums), rows, resp)), resp
 
 
@@ -165,16 +160,13 @@ def _random_responsibilities(part, rng, n_experts):
 
 
 def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
-    """First model and responsibilities: random shares over a symmetric tree, 32 experts at depth 5."""
+    """First model and responsibilities: random shares over a symmetric tree.
+
+    32 experts at depth 5.
+    """
     paths = full_tree_paths(depth)
-    return start_from_resp(
-        rows,
-        rows.map(_random_responsibilities, rng, paths.shape[1]),
-        paths,
-        n_known,
-        penalty,
-        n_classes,
-    )
+    resp = rows.map(_random_responsibilities, rng, paths.shape[1])
+    return start_from_resp(rows, resp, paths, n_known, penalty, n_classes)
 
 
 def _leaf_shares(part, gates, soft):
@@ -184,10 +176,12 @@ def _leaf_shares(part, gates, soft):
 
 
 def start_from_tree(rows, gates, n_known, soft=0.1, penalty=1.0, n_classes=None):
-    """First model and responsibilities from a `GateTree`: its leaves, a share `soft` of each row spread over all."""
-    return start_from_resp(
-        rows, rows.map(_leaf_shares, gates, soft), gates.paths, n_known, penalty, n_classes
-    )
+    """First model and responsibilities from a `GateTree`: its leaves, softened.
+
+    A share `soft` of each row is spread over all leaves.
+    """
+    resp = rows.map(_leaf_shares, gates, soft)
+    return start_from_resp(rows, resp, gates.paths, n_known, penalty, n_classes)
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-simulate
 def _random_splits(X, n_leaves, rng):
@@ -213,12 +207,13 @@ def _random_splits(X, n_leaves, rng):
 
 
 def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
-    """X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, with noise of that standard deviation (4.1).
+    """X (n, d) in the unit cube, y (n,) and the true `rules.Tree`, as in section 4.1 of Eto et al.
 
     A random tree for every seed: thresholds U(.25, .75), equations of two to four features,
-    coefficients U(0, 1).
+    coefficients U(0, 1). noise: its standard deviation. Raises ValueError for n, d, n_leaves that
+    leave no room for 5 % of the rows a leaf and four features.
     """
-    if not (n >= 100 and d >= 4 and 1 <= n_leaves <= 8):  # what 5 % a leaf and four features need
+    if not (n >= 100 and d >= 4 and 1 <= n_leaves <= 8):
         raise ValueError(
             f"n, d, n_leaves must be at least 100, at least 4, 1 to 8, got {n}, {d}, {n_leaves}"
         )
@@ -236,9 +231,10 @@ def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-project
 def project(model, rows, resp, before):
-    """Responsibilities between `before` and `resp`, each row as near as may be to its gates' (Eto 21), (Eto 22), Algorithm 3.
+    """Responsibilities between `before` and `resp`, each row as near as may be to its gates'.
 
-    A row whose nearest point lies beyond an end takes `resp`. All but the model are `Blocks`.
+    (fab.124; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end takes
+    `resp`. All but the model are `Blocks`.
     """
     return resp.map(_project_block, before, rows, _fit_gates(model.gates, rows, resp))
 
@@ -261,10 +257,11 @@ def _gate_responsibilities(part, gates):
 
 
 def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
-    """Hard gates, and experts fitted to the rows the gates give them: `(model, resp)`, resp of 0 and 1 (Eto 23).
+    """Hard gates, and experts fitted to the rows the gates give them (fab.74; Eto 23).
 
-    Experts that get no row, or a smaller share of the weight than `min_weight_fraction`, are
-    dropped. X may be `Blocks` of (X, y, w), resp are `Blocks` then.
+    Returns model and responsibilities of 0 and 1. Experts that get no row, or a smaller share of
+    the weight than `min_weight_fraction`, are dropped. X may be `Blocks` of (X, y, w), the
+    responsibilities are `Blocks` then.
     """
     rows = X if isinstance(X, Blocks) else in_memory((X, y, w))
     hard = replace(model, gates=model.gates.hard())
@@ -275,6 +272,5 @@ def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
             break
         hard = hard.keep(mask)  # rows of the dropped go where the spliced tree sends them
     better = hard.maximise(rows, resp)
-    return replace(better, gates=better.gates.hard()), resp if isinstance(
-        X, Blocks
-    ) else resp.single_block
+    better = replace(better, gates=better.gates.hard())
+    return better, resp if isinstance(X, Blocks) else resp.single_block

@@ -14,19 +14,22 @@ from scipy.linalg import null_space, pinvh
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-local
 def _windows(widths, degree):
-    """(m, 2·degree + 1) the widths of each interval and of `degree` neighbours a side, its own taken as 1."""
+    """(m, 2·degree + 1) the widths of each interval and of `degree` neighbours a side.
+
+    In units of its own.
+    """
     windows = sliding_window_view(widths, 2 * degree + 1)
     return windows / windows[:, degree, None]
 
 
 def _local_splines(windows, degree):
-    """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u (fab.51), (fab.52)."""
-    after = np.cumsum(
-        windows[:, degree : 2 * degree], axis=1
-    )  # knots at the right of u = 0, the nearest first
-    before = (
-        np.cumsum(windows[:, degree:0:-1], axis=1) - 1
-    )  # and at the left, u = 0 itself included
+    """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u.
+
+    (fab.51), (fab.52).
+    """
+    # knots at the right of u = 0, the nearest first; and at the left, u = 0 itself included
+    after = np.cumsum(windows[:, degree : 2 * degree], axis=1)
+    before = np.cumsum(windows[:, degree:0:-1], axis=1) - 1
     splines = np.zeros((len(windows), degree + 1, degree + 1))
     splines[:, 0, 0] = 1
     for j in range(1, degree + 1):
@@ -43,7 +46,10 @@ def _local_splines(windows, degree):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-table
 def _raw_splines(breaks, degree, cyclic):
-    """Powers (m, degree + 1, M) of all raw B-splines on each interval, and the padded widths (m + 2·degree,)."""
+    """Powers (m, degree + 1, M) of all raw B-splines on each interval.
+
+    And the padded widths (m + 2·degree,).
+    """
     widths = np.diff(breaks)
     m = len(widths)
     widths = np.pad(widths / widths.max(), degree, mode="wrap" if cyclic else "edge")
@@ -55,7 +61,10 @@ def _raw_splines(breaks, degree, cyclic):
 
 
 def _evaluate(x, breaks, table):
-    """(n, q) the columns whose powers are `table` (m, degree + 1, q), by Horner's rule; constant outside (fab.53)."""
+    """(n, q) the columns whose powers are `table` (m, degree + 1, q), constant outside (fab.53).
+
+    By Horner's rule.
+    """
     k = np.searchsorted(breaks[1:-1], x, side="right")
     u = np.clip((x - breaks[k]) / np.diff(breaks)[k], 0, 1)[:, None]
     columns = table[:, -1].take(k, axis=0)
@@ -66,10 +75,12 @@ def _evaluate(x, breaks, table):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-differences
 def _differences(widths, degree, cyclic):
-    """(rows, M) second differences of the raw coefficients, and (M,) where on the line they stand (fab.55), (fab.56)."""
-    gaps = np.convolve(
-        widths[1:-1], np.ones(degree) / degree, mode="valid"
-    )  # from one coefficient to the next
+    """(rows, M) second differences of the raw coefficients (fab.55), (fab.56).
+
+    And (M,) where on the line the coefficients stand.
+    """
+    # from one coefficient to the next
+    gaps = np.convolve(widths[1:-1], np.ones(degree) / degree, mode="valid")
     size = len(gaps) + 1
     if cyclic:
         size = len(widths) - 2 * degree
@@ -92,7 +103,10 @@ def _ridge(gram, penalty, smooth, right):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-free
 def _curvature_directions(differences):
-    """(M, r) coefficients that the differences map to r orthonormal vectors: as many as bend at all (fab.58)."""
+    """(M, r) coefficients that the differences map to r orthonormal vectors (fab.58).
+
+    As many as bend at all.
+    """
     size = differences.shape[1]
     _, length, directions = np.linalg.svd(
         np.vstack([differences, np.zeros((2, size))]), full_matrices=False
@@ -131,11 +145,11 @@ def effective_df(gram, penalty, smooth):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-gcv
 def gcv(gram, cross, square, mass, penalty, grid=None):
-    """The smooth of the grid with the least generalised cross-validation score, and all scores (fab.63).
+    """The strength of the grid with the least generalised cross-validation score, and all scores.
 
-    gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are needed.
-    The intercept, if any, is a column with penalty 0. grid: by default 28 numbers around the mass,
-    three to a decade.
+    (fab.63). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are
+    needed. The intercept, if any, is a column with penalty 0. grid: by default 28 numbers around
+    the mass, three to a decade.
     """
     grid = mass * np.logspace(-7, 2, 28) if grid is None else np.asarray(grid, dtype=float)
     scores = np.full(len(grid), np.inf)
@@ -155,7 +169,10 @@ def _wrap(x, start, period):
 
 
 def _start(known, period):
-    """Where to cut the circle open: at a multiple of the period, or of its half if that leaves the values whole."""
+    """Where to cut the circle open.
+
+    At a multiple of the period, or of its half if that leaves the values whole.
+    """
     if not len(known):
         return 0.0
     low = known.min()
@@ -165,7 +182,10 @@ def _start(known, period):
 
 
 def _breaks(values, mass, n_knots, knots, ends):
-    """(m + 1,) ascending: `n_knots` from end to end, evenly or at quantiles; knots that (nearly) coincide are one."""
+    """(m + 1,) ascending: `n_knots` from end to end, evenly or at quantiles.
+
+    Knots that (nearly) coincide are one.
+    """
     left, right = ends
     if left == right:  # a constant: no column will use them
         return np.array([left - max(abs(left), 1) / 2, right + max(abs(right), 1) / 2])
@@ -173,16 +193,18 @@ def _breaks(values, mass, n_knots, knots, ends):
     if knots == "quantile":
         below = np.cumsum(mass)
         ranks = np.arange(1, n_knots - 1) / (n_knots - 1) * below[-1]
-        inner = values[
-            np.searchsorted(below, (1 - 1e-12) * ranks)
-        ]  # the least value with so much at or below it
+        # the least value with so much at or below it
+        inner = values[np.searchsorted(below, (1 - 1e-12) * ranks)]
     least = 1e-6 * (right - left)
     inner = inner[(np.diff(inner, prepend=left) > least) & (right - inner > least)]
     return np.concatenate([[left], inner, [right]])
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-spaces
 def _number_space(breaks, degree, cyclic):
-    """Powers of the raw splines, and the coefficients that cost nothing and those that cost their length (fab.58)."""
+    """Powers of the raw splines, coefficients that cost nothing, those that cost their length.
+
+    (fab.58).
+    """
     powers, widths = _raw_splines(breaks, degree, cyclic)
     differences, places = _differences(widths, degree, cyclic)
     constant = np.ones((len(places), 1))
@@ -197,7 +219,7 @@ def _label_space(values, mass, n_labels):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-check
 def _check(x, w, n_knots, degree, knots, period, n_labels):
-    """Refuse, in one line, what is no feature and no setting."""
+    """Raise ValueError for what is no feature or no setting."""
     finite = x[~np.isnan(x)]
     rules = [
         (
@@ -226,7 +248,10 @@ def _check(x, w, n_knots, degree, knots, period, n_labels):
 
 
 def _distinct_shares(x, w):
-    """The distinct known values (v,), their shares of the weight (v,), and that of the missing, 0 if all are."""
+    """The distinct known values (v,), their shares of the weight (v,), and that of the missing.
+
+    The last is 0 if all are missing.
+    """
     x = x[w > 0]
     w = w[w > 0] / w.sum()
     known = ~np.isnan(x)
@@ -240,20 +265,19 @@ def _distinct_shares(x, w):
 # %% ../../nbs/fab/02_spline.ipynb #spl-class
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The q columns that stand for one feature: mean zero and orthonormal over the training rows (fab.57).
+    """The q columns that stand for one feature, mean zero and orthonormal over the training rows.
 
-    What is said: on interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
+    (fab.57). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
     powers[k, p, j] u^p.
     """
 
     breaks: np.ndarray  # (m + 1,) ends of the intervals, ascending, in units of x
     degree: int  # of the pieces; 0 for labels
     period: float | None  # in units of x
-    T: np.ndarray  # (M, q) raw B-spline coefficients of the columns
-    penalty: (
-        np.ndarray
-    )  # (q,) ‖D T β‖² = Σ penalty β² (fab.57): the line first, with 0; a ridge for labels and gaps
-    missing: np.ndarray  # (q,) what the columns say of a missing value
+    transform: np.ndarray  # (M, q) raw B-spline coefficients of the columns, T
+    # (q,) ‖D T β‖² = Σ penalty β² (fab.57): the line first, with 0; a ridge for labels and gaps
+    penalty: np.ndarray
+    missing: np.ndarray  # (q,) values of the columns where x is missing
     powers: np.ndarray  # (m, degree + 1, q)
 
     @property
@@ -267,19 +291,28 @@ class Basis:
         return bool(self.missing.any())
 
     def design(self, x):
-        """(n, q) the columns at x (n,): constant outside the breaks, 0 where x is missing and never was (fab.53)."""
+        """(n, q) the columns at x (n,) (fab.53).
+
+        Constant outside the breaks; 0 where x is missing and never was in training.
+        """
         x = _wrap(np.asarray(x, dtype=float), self.breaks[0], self.period)
         columns = _evaluate(x, self.breaks, self.powers)
         columns[np.isnan(x)] = self.missing
         return columns
 
     def polynomials(self, beta):
-        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals, and its value for missing ([C]) (fab.53)."""
+        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals (fab.53).
+
+        And its value ([C]) where x is missing.
+        """
         return self.powers @ beta, self.missing @ beta
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-basis-of
 def _with_gaps(coef, penalty, missing_share):
-    """The same with one column more that tells missing from known, if both occur, and what a nan gets (fab.65)."""
+    """The same with one column more that tells missing from known, if both occur (fab.65).
+
+    And what a nan gets, (q,).
+    """
     if missing_share == 0:
         return coef, penalty, np.zeros(len(penalty))
     known = -np.sqrt(missing_share / (1 - missing_share))
@@ -298,7 +331,7 @@ def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n
     x (n,): numbers, nan where missing. w (n,): row weights, 1 unless given. n_knots: ends included,
     even on the range of x (knots="uniform") or at its quantiles. period: the length after which x
     repeats itself. n_labels: x holds the codes 0 … n_labels − 1 of a category, a step each. Raises
-    ValueError for what these words do not allow.
+    ValueError for what is none of these.
     """
     x = np.asarray(x, dtype=float)
     w = np.ones(x.shape) if w is None else np.asarray(w, dtype=float)
@@ -311,13 +344,12 @@ def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n
         breaks = np.arange(n_labels + 1) - 0.5
         powers, flat, bends = _label_space(values, mass, n_labels)
     else:
-        ends = (
-            (start, start + period)
-            if period
-            else (values[0], values[-1])
-            if len(values)
-            else (0.0, 0.0)
-        )
+        if period:
+            ends = (start, start + period)
+        elif len(values):
+            ends = (values[0], values[-1])
+        else:
+            ends = (0.0, 0.0)
         breaks = _breaks(values, mass, n_knots, knots, ends)
         powers, flat, bends = _number_space(breaks, degree, period is not None)
     coef = np.zeros((len(flat), 0))

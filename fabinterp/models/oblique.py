@@ -170,7 +170,7 @@ class _AdditiveLeaves:
 
     def said(self, coef, rows):
         """What `fit` returns of an equation: coefficients, log-likelihood, number of parameters."""
-        units = 1 + self.terms.used(coef.T if coef.shape[1] == 1 else coef[None]).sum()
+        units = 1 + self.terms.active_curves(coef.T if coef.shape[1] == 1 else coef[None]).sum()
         return coef, float(self.w[rows] @ self.log_lik(coef, rows)), int(self.n_free * units)
 
     def fit_many(self, sets, prices):
@@ -408,12 +408,12 @@ def oblique_split(gates, i, design, training, at):
     w = training.w[rows]
     yes = gate.answers((Z - design.centre) / design.half_range)
     heavier = 1.0 if 2 * w @ yes > w.sum() else -1.0
-    return replace(gate, gap=heavier).split((design.centre, design.half_range), Z)
+    return replace(gate, missing_score=heavier).split((design.centre, design.half_range), Z)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-em
 def blank_gate(penalty, max_features, factors):
     """A gate that asks nothing yet."""
-    return LogisticGate(max_features=max_features, penalty=penalty, factors=factors)
+    return LogisticGate(max_features=max_features, penalty=penalty, fisher_factors=factors)
 
 
 def random_oblique_start(X, y, w, rng, depth, design, n_classes, smooth, gate):
@@ -626,7 +626,9 @@ class ObliqueFit(ObliqueParameters):
 
     def _start(self, rows, rng):
         X, y, w = rows.single_block
-        design = replace(self.design_, terms=replace(self.design_.terms, factors=self.factors))
+        design = replace(
+            self.design_, terms=replace(self.design_.terms, fisher_factors=self.factors)
+        )
         gate = blank_gate(self._fic_penalty(), self.max_gate_features, self.factors)
         start = random_oblique_start(
             X, y, w, rng, self.max_depth, design, self._n_classes(), self._bend(), gate

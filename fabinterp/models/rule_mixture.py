@@ -124,7 +124,10 @@ class RuleMixture:
         cells, mass, total = rows.sum(_mixture_sums, resp)
         eta = bit_probs(*bit_masses(self.bins, cells), MIN_WEIGHT_FRACTION)
         return replace(
-            self, weights=mass / total, eta=eta, expert=fit_by_sums(self.expert.learn(), rows, resp)
+            self,
+            weights=mass / total,
+            eta=eta,
+            expert=fit_by_sums(self.expert.update_search(), rows, resp),
         )
 
     def update(self, X, y, resp, w):
