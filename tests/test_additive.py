@@ -285,16 +285,18 @@ def pursuit_by_rows(Z, y, weight, var, ridge, groups, cost):
         return -0.5 * (weight @ (y - Z @ coef) ** 2 + ridge @ coef**2) / var
 
     while waiting:
-        residual = y - Z @ coef  # (29)
+        residual = y - Z @ coef  # (Wang 29)
         best = max(
             waiting, key=lambda j: np.linalg.norm(Z[:, groups == j].T @ (residual * weight))
-        )  # (27)
+        )  # (Wang 27)
         own = np.r_[0, np.flatnonzero(groups == best)]
         G = Z[:, own]
         H = np.diag(weight)
         trial = coef.copy()
-        trial[own] += np.linalg.solve(G.T @ H @ G + np.diag(ridge[own]), G.T @ H @ residual)  # (28)
-        if value(trial) - value(coef) <= cost:  # (32)
+        trial[own] += np.linalg.solve(
+            G.T @ H @ G + np.diag(ridge[own]), G.T @ H @ residual
+        )  # (Wang 28)
+        if value(trial) - value(coef) <= cost:  # (Wang 32)
             break
         coef = trial
         waiting.remove(best)
@@ -319,7 +321,7 @@ def test_pursuit_on_gram_matrices_is_that_on_rows(seed):
 @quick
 @given(seeds)
 def test_pursuit_of_two_classes_takes_working_residuals(seed):
-    """One curve, by (30) and (31) with the weights q μ(1 − μ) that make (28) Newton's step."""
+    """One curve, by (Wang 30), (Wang 31) with weights q μ(1 − μ): (Wang 28) is Newton's step then."""
     rng, _, _, Z, y, resp, w, terms = problem(seed, fitting="pursuit")
     weight = w * resp[:, 0] + 0.01
     codes = labelled(rng, y, 2)
@@ -328,18 +330,18 @@ def test_pursuit_of_two_classes_takes_working_residuals(seed):
     share = weight @ codes / weight.sum()
     if not 0.1 < share < 0.9:
         return
-    score = np.full(len(y), np.log(share / (1 - share)))  # (31)
+    score = np.full(len(y), np.log(share / (1 - share)))  # (Wang 31)
     mean = np.full(len(y), share)
-    residual = (codes - mean) / (mean * (1 - mean))  # (30)
+    residual = (codes - mean) / (mean * (1 - mean))  # (Wang 30)
     H = weight * mean * (1 - mean)
     norms = [
         np.linalg.norm(Z[:, groups == j].T @ (H * residual)) for j in range(groups.max() + 1)
-    ]  # (27)
+    ]  # (Wang 27)
     own = np.r_[0, np.flatnonzero(groups == np.argmax(norms))]
     G = Z[:, own]
     step = np.linalg.solve(
         (G * H[:, None]).T @ G + np.diag(ridge[own]), G.T @ (H * residual)
-    )  # (28)
+    )  # (Wang 28)
 
     def value(score, step):
         return weight @ (codes * score - np.logaddexp(0, score)) - 0.5 * ridge[own] @ step**2

@@ -41,7 +41,7 @@ CUTS = ([], [3], [7, 7, 40], [1, 2, 20, 33])  # where blocks end; one of them ma
 
 @dataclass(frozen=True, eq=False)
 class RegionMixture:
-    """The mixture of Hara and Hayashi from the package's own parts, (9).
+    """The mixture of Hara and Hayashi from the package's own parts, (Hara 9).
 
     Here X is the incidence matrix.
     """

@@ -94,7 +94,7 @@ def test_best_cut_is_the_best_of_all(seed, weighted, min_side_weight):
 @examples(60)
 @given(seeds)
 def test_the_objective_needs_no_search_over_g(seed):
-    """The gate found beats every question with every g of a grid, (15)."""
+    """The gate found beats every question with every g of a grid (Eto 15)."""
     rng = np.random.default_rng(seed)
     _, _, cells, n_known = table(rng, n=15)
     q = rng.dirichlet([0.4, 0.4], 15)
@@ -349,7 +349,7 @@ def ballot(rng, n=None, d=None, hard=None):
 
 
 def likelihood(theta, Z, target, weight, ridge):
-    """Q less the prior, written out row by row (21)."""
+    """Q less the prior, written out row by row (Wang 21)."""
     score = theta[0] + Z @ theta[1:]
     yes, no = log_branches(score)
     spread = np.average((score - np.average(score, weights=weight)) ** 2, weights=weight)
@@ -398,7 +398,7 @@ def test_a_logistic_gate_is_the_best_of_its_features(seed, ridge, most):
     )
     assert value >= by_optimiser(U, (), target, weight, ridge) - 1e-5
     slope = slope_of(theta, U[:, list(gate.features)], target, weight, ridge)
-    assert np.abs(slope).max() < 1e-3 * (1 + weight.sum())  # (23) at rest
+    assert np.abs(slope).max() < 1e-3 * (1 + weight.sum())  # (Wang 23) at rest
     fitted = weight @ (target * gate.log_prob(U)[0] + (1 - target) * gate.log_prob(U)[1])
     assert value == pytest.approx(fitted - gate.const - price * gate.dims, abs=1e-8)
 
@@ -586,7 +586,7 @@ def test_fisher_factors_are_second_derivatives(seed):
     U = rng.uniform(-1, 1, (20, 2))
     h = 1e-4
     score = gate.score(U)
-    for side in (0, 1):  # (16): the same for both branches
+    for side in (0, 1):  # (Wang 16): the same for both branches
         second = (
             log_branches(score + h)[side]
             - 2 * log_branches(score)[side]

@@ -141,7 +141,7 @@ def test_the_projection_is_the_nearest_point(seed):
     moved = np.abs(got - new).max(axis=1) > 1e-12
     assert (
         np.abs(((prior - got) * step).sum(axis=1)[moved]).max(initial=0) < 1e-9
-    )  # at a right angle, (21)
+    )  # at a right angle, (Eto 21)
     short = ((prior - old) * step).sum(axis=1) <= 0
     beyond = ((prior - new) * step).sum(axis=1) >= 0
     assert np.array_equal(moved, ~(short | beyond))  # Algorithm 3: only between the ends
@@ -163,7 +163,7 @@ def test_the_parts_add_up():
     residual = y[:, None] - table.Z @ model.expert.coef.T
     density = np.exp(-0.5 * residual**2 / model.expert.var) / np.sqrt(2 * np.pi * model.expert.var)
     psi = np.exp(model.gates.log_path(table.codes))
-    np.testing.assert_allclose(np.exp(log_joint), psi * density, rtol=1e-9)  # (5)
+    np.testing.assert_allclose(np.exp(log_joint), psi * density, rtol=1e-9)  # (Eto 5)
     assert np.array_equal(model.blocks[:3], model.gates.paths != 0) and np.array_equal(
         model.blocks[3:], np.eye(4)
     )
@@ -175,8 +175,8 @@ def test_the_parts_add_up():
     cost += model.dims[3:] / 2 / (1 + w @ resp)
     expected = np.exp(log_joint - cost - logsumexp(log_joint - cost, axis=1, keepdims=True))
     got, _, _ = e_step(log_joint, block_mass(resp, w, model.blocks), model, w, max_e_steps=1)
-    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-15)  # (11)
-    assert np.array_equal(model.assign(table), psi.argmax(axis=1))  # (9)
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-15)  # (Eto 11)
+    assert np.array_equal(model.assign(table), psi.argmax(axis=1))  # (Eto 9)
 
 
 @examples(40)

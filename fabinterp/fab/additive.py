@@ -242,7 +242,7 @@ class AdditiveGaussian:
     def priced_dims(self, coef):
         """(K,) curves of coefficients (K, p).
 
-        Or, where parameters are counted, their columns, the intercept, and a variance unless pooled.
+        Where parameters are counted: their columns, the intercept, a variance unless pooled.
         """
         always = 0.0 if self.terms.count == "features" else 2.0 - self.pooled
         return self.terms.n_priced(coef) + always
@@ -530,10 +530,10 @@ def _class_covariance(X, weight, coef, ridge):
 
 
 def coefficient_covariance(expert, X, resp, w):
-    """Covariance of each expert's coefficients, given its curves, variance and responsibilities (fab.112).
+    """Covariance of each expert's coefficients (fab.112).
 
-    (K, p, p); for classes (K, C, p, p), each class by itself. Zero off the support, and for experts
-    without rows.
+    Given its curves, variance and responsibilities. (K, p, p); for classes (K, C, p, p), each class
+    by itself. Zero off the support, and for experts without rows.
     """
     out = np.zeros((len(expert.coef), *expert.coef.shape[2:], X.shape[1], X.shape[1]))
     for k in np.flatnonzero(w @ resp > 0):

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 # %% ../../nbs/fab/07_distributions.ipynb #dist-mixture
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """For each of n rows a mixture of predictions of one family (fab.126); m components in one list.
+    """For each of n rows a mixture of predictions of one family (fab.126), m components in all.
 
     `family` gives `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`, and
     says by `discrete` whether y is an integer.
@@ -118,7 +118,7 @@ def count_quantile(mixture, q, low, high):
 
 # %% ../../nbs/fab/07_distributions.ipynb #dist-normal
 class Normal:
-    """Normal components for `Mixture`: params (m, 2) are mean and variance, both known (fab.127)."""
+    """Normal components for `Mixture`: params (m, 2) are known means and variances (fab.127)."""
 
     discrete = False
 

@@ -247,7 +247,7 @@ class Step:
 
 
 def _m_step(model, rows, resp):
-    """The M-step: by sums over blocks where the model has them, else on the one block of all rows."""
+    """The M-step: by sums over blocks where the model has them, else on all rows at once."""
     if hasattr(model, "maximise"):
         return model.maximise(rows, resp)
     X, y, w = rows.single_block
@@ -295,10 +295,10 @@ def fab_steps(
 ):
     """Yield a `Step` per iteration, for ever: E-steps, shrink, before the next one an M-step.
 
-    Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp` None means that only parameters
-    were drawn: the first masses then come from an E-step of EM (fab.5; Hara 17). `project(model,
-    rows, resp, before)`, all but the model `Blocks`, may return responsibilities between the last
-    and the E-step's (fab.31). `at_once`: see `shrink`.
+    Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp`
+    None means that there are only drawn parameters: the first masses then come from an E-step of
+    EM (fab.5; Hara 17). `project(model, rows, resp, before)`, all but the model `Blocks`, may
+    return responsibilities between the last and the E-step's (fab.31). `at_once`: see `shrink`.
     """
     rows, resp = _as_blocks(X, y, resp, w)
     while True:
@@ -335,7 +335,8 @@ def _weight(part):
 def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback=None, **options):
     """Run `fab_steps` until a step gains no more than `tol` nats per unit of weight.
 
-    Returns the last `Step` and the trace of FIC. `callback(step)` is called after every step. Other keywords go to `fab_steps`.
+    Returns the last `Step` and the trace of FIC. `callback(step)` is called after every step. Other
+    keywords go to `fab_steps`.
     """
     total = X.sum(_weight) if isinstance(X, Blocks) else len(y) if w is None else w.sum()
     trace = []
@@ -400,7 +401,7 @@ class BaseFAB(BaseEstimator):
         return self._fit_restarts(in_memory(self._check(X, y, sample_weight)))
 
     def _fit_restarts(self, rows):
-        """Fit to `Blocks` of (X, y, w); for subclasses that prepare more than `_check` can return."""
+        """Fit to `Blocks` of (X, y, w): for subclasses that prepare more than `_check` returns."""
         entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
         runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(self._restart)(rows, f"restart {i + 1}/{self.n_init}", seed)

@@ -264,7 +264,7 @@ def _residuals(X, y, w, resp, coef):
 
 
 def _variances(square, mass, floor, pooled):
-    """(K,) variances of weighted sums of squares and masses, no variance below the floor (fab.96)."""
+    """(K,) variances from weighted sums of squares and masses, none below the floor (fab.96)."""
     if pooled:
         square = np.full_like(square, square.sum())
         mass = np.full_like(mass, mass.sum())
@@ -282,7 +282,7 @@ def _sparse_coefficients(moments, coef, var, price):
 
 
 def _fit_supports_and_variances(moments, coef, var, mass, prices, floor, pooled):
-    """Coefficients (K, p) and variances (K,) in turn, (fab.95) and (fab.96), until no support changes."""
+    """Coefficients (K, p), variances (K,) in turn until no support changes (fab.95), (fab.96)."""
     alive = np.flatnonzero(mass > 0)
     for _ in range(MAX_ROUNDS):
         before = coef != 0

@@ -22,7 +22,7 @@ TOL = 1e-9
 
 
 def _bordered(gram, cross):
-    """(p + m, p + m) the Gram matrix bordered by its m right-hand sides, zero in the corner (fab.35)."""
+    """(p + m, p + m) the Gram matrix bordered by m right-hand sides, 0 in the corner (fab.35)."""
     p, m = cross.shape
     table = np.zeros((p + m, p + m))
     table[:p, :p] = gram
@@ -215,7 +215,7 @@ def _check_prices(price, groups=None, group_price=None, removal="exact"):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-foba
 def _initial_state(gram, cross, always, start, groups, exchange):
-    """Table, who is inside, floors, units and the free columns of a search that begins at `start`."""
+    """Table, who is inside, floors, units and free columns of a search that begins at `start`."""
     p = len(gram)
     table = _bordered(gram, cross)
     inside, free, begin = np.zeros((3, p + 1), bool)  # the last place is that of padding
@@ -352,9 +352,9 @@ def _best_exchange_many(tables, inside, floor, price):
 
 
 def foba_many(grams, crosses, prices):
-    """`foba` of B problems at once, column 0 always in: grams (B, p, p), crosses (B, p), prices (B,).
+    """`foba` of B problems at once, column 0 always in: coefficients (B, p) and gains (B,).
 
-    Coefficients (B, p) and gains (B,).
+    grams (B, p, p), crosses (B, p), prices (B,).
     """
     B, p = crosses.shape
     tables = np.zeros((B, p + 1, p + 1))
@@ -448,11 +448,11 @@ def _curvature(X, w, prob, contrasts, ridge):
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-asks
 def row_evaluator(X, Y, w):
-    """Answers questions (function, columns, ...) about these rows (fab.48)."""
+    """A function from questions (function, columns, ...) to their sums over these rows (fab.48)."""
     taken = None
     own = X
 
-    def ask(question):
+    def evaluate(question):
         nonlocal taken, own
         function, columns, *args = question
         if columns is not taken:
@@ -460,7 +460,7 @@ def row_evaluator(X, Y, w):
             own = X if columns is None else X[:, columns]
         return function(own, Y, w, *args)
 
-    return ask
+    return evaluate
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-newton
 def _likelihood(X, Y, w, *factors):
@@ -605,7 +605,7 @@ def _column_squares(X, Y, w):
 
 
 def foba_softmax_search(price, start, *, groups=None, group_price=None, ridge=None):
-    """`foba_softmax` from coefficients `start` (p, C) as a search, with questions as in (fab.48)."""
+    """`foba_softmax` from coefficients `start` (p, C), as a search with questions (fab.48)."""
     _check_prices(price, groups, group_price)
     groups = None if groups is None else np.asarray(groups)
     contrasts = _contrasts(start.shape[1])

@@ -17,7 +17,7 @@ from ..rules.core import Split, shortest_number, weighted_sum
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
 class _AxisSplit:
-    """What a cut and a gate share: `code > cell` of a feature, and where missing values go (Eto 2)."""
+    """What cuts and gates share: `code > cell` of a feature, where missing values go (Eto 2)."""
 
     def answers(self, codes):
         """(n,) bool: yes or no to each row of codes (n, d)."""
@@ -26,7 +26,7 @@ class _AxisSplit:
         return yes if self.missing else yes & (code < self.n_known)
 
     def split(self, thresholds):
-        """The `rules.Split` in the units of the table; thresholds as in `bins.Bins`, per feature."""
+        """The `rules.Split` in the units of the table; thresholds per feature as in `bins.Bins`."""
         cuts = thresholds[self.feature]
         threshold = cuts[self.cell] if self.cell < len(cuts) else np.inf
         return Split((self.feature,), threshold, missing=self.missing)
@@ -113,9 +113,10 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
     """The split with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None if none is admissible.
 
-    (fab.70; Eto 15). codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff: (n,). Each side must
-    hold at least `min_side_weight` of the weight (n,), by default the number of rows, and never
-    nothing. Ties go to the first feature, then the first cell. O(n · number of features).
+    (fab.70; Eto 15). codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff:
+    (n,). Each side must hold at least `min_side_weight` of the weight (n,), by default the number
+    of rows, and never nothing. Ties go to the first feature, then the first cell. O(n · number of
+    features).
     """
     features = range(codes.shape[1]) if features is None else features
     tables = _histograms(codes, n_known, (diff, weight), features)
@@ -199,7 +200,7 @@ class BernoulliGate(_AxisSplit):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-symmetric
 def full_tree_paths(depth):
-    """(2^depth − 1, 2^depth) path matrix of the full binary tree, gates breadth first, yes branches first."""
+    """(2^depth − 1, 2^depth) path matrix of the full tree, breadth first, yes branches first."""
     paths = np.zeros((2**depth - 1, 2**depth), np.int8)
     for level in range(depth):
         width = 2 ** (depth - level - 1)
@@ -227,7 +228,7 @@ def _tree_arrays(paths, turned):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-stacked
 def stack_fisher(factors, widths, n):
-    """Fisher factors (n, width) or (n,) side by side, ones in place of None; None where nobody has any."""
+    """Fisher factors (n, width) or (n,) side by side, ones for None; None where all are None."""
     if all(factor is None for factor in factors):
         return None
     return np.column_stack(
@@ -333,7 +334,7 @@ class GateTree:
         return _replace_gates(self, fits)
 
     def keep(self, mask):
-        """The tree of the surviving leaves (E,); a gate with nothing left on one side is spliced out."""
+        """The tree of the surviving leaves (E,); a gate with one side empty is spliced out."""
         paths = self.paths[:, mask]
         needed = (paths > 0).any(axis=1) & (paths < 0).any(axis=1)
         gates = tuple(gate for gate, stays in zip(self.gates, needed, strict=True) if stays)
@@ -361,7 +362,7 @@ def _gate_of(split, thresholds):
     """The hard gate of a `rules.Split`, at the cut nearest to its threshold."""
     if len(split.features) > 1 or split.coef != (1.0,) or split.categories is not None:
         raise ValueError(
-            f"tree must ask about one feature and a threshold at every node, got {split}"
+            f"tree must split on one feature and a threshold at every node, got {split}"
         )
     (feature,) = split.features
     cuts = np.asarray(thresholds[feature])
@@ -404,7 +405,7 @@ def log_branches(score):
 # %% ../../nbs/fab/03_gates.ipynb #gates-ballot
 @dataclass(frozen=True, eq=False)
 class _GateObjective:
-    """The objective of a gate (fab.78): targets and weights of its rows, and a prior on its score."""
+    """The objective of a gate (fab.78): targets and weights of rows, and a prior on the score."""
 
     U: np.ndarray  # (n, d) features
     target: np.ndarray  # (n,) the share that should go to the yes side
@@ -603,9 +604,9 @@ def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-short
 def _round_coefficients(split, X, yes):
-    """The split with as few digits as keep the rows X (n, d) on their sides, yes (n,) bool (fab.84).
+    """The split with as few digits as keep the rows on their sides (fab.84).
 
-    The rows have no gaps.
+    X (n, d) without gaps; yes (n,) bool, their sides.
     """
     for digits in range(1, 17):
         coef = [float(f"{c:.{digits}e}") for c in split.coef]
@@ -640,7 +641,7 @@ class _LinearSplit:
     likelier = answers
 
     def oriented(self):
-        """The same with its heaviest coefficient positive, and whether yes and no changed places."""
+        """The same, heaviest coefficient positive, and whether yes and no changed places."""
         swap = max(self.coef, key=abs, default=0.0) < 0
         if not swap:
             return self, swap
@@ -651,8 +652,8 @@ class _LinearSplit:
     def split(self, scale, X=None):
         """The `rules.Split` in the units of the table (fab.84).
 
-        scale: centres (d,) and half-ranges (d,). The largest coefficient is ±1. X (n, d): rows in these units that shall keep their sides,
-        with few digits.
+        scale: centres (d,) and half-ranges (d,). The largest coefficient is ±1. X (n, d): rows in
+        these units that shall keep their sides, with few digits.
         """
         if not self.features:
             return Split((0,), -np.inf if self.bias > 0 else np.inf, missing=self.bias > 0)

@@ -72,7 +72,7 @@ class HME:
 
     @property
     def blocks(self):
-        """(G + E, E) what is priced: the leaves below each gate, then each leaf by itself (Eto 10)."""
+        """(G + E, E) what is priced: the leaves below each gate, then each leaf alone (Eto 10)."""
         return np.vstack([self.gates.blocks, np.eye(self.gates.paths.shape[1])])
 
     @property

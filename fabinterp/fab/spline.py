@@ -95,7 +95,7 @@ def _differences(widths, degree, cyclic):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-ridge
 def _ridge(gram, penalty, smooth, right):
-    """(gram + smooth·P)⁻¹ right, (p, …); coefficients on which nothing depends are zero (fab.54)."""
+    """(p, …) (gram + smooth·P)⁻¹ right; coefficients on which nothing depends are 0 (fab.54)."""
     size = gram.diagonal() + smooth * penalty
     scale = np.divide(1, np.sqrt(size), out=np.zeros(len(size)), where=size > 0)
     whole = scale[:, None] * gram * scale + np.diag(scale * scale * smooth * penalty)
@@ -213,7 +213,7 @@ def _number_space(breaks, degree, cyclic):
 
 
 def _label_space(values, mass, n_labels):
-    """The same for one step per label: effects of weighted mean zero, which cost their length (fab.64)."""
+    """The same for a step per label: effects of weighted mean 0, at the cost of length (fab.64)."""
     counts = np.bincount(values.astype(int), mass, n_labels)
     return np.eye(n_labels)[:, None, :], np.ones((n_labels, 0)), null_space(counts[None])
 
