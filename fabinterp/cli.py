@@ -36,7 +36,7 @@ from sklearn.model_selection import train_test_split
 from . import __version__
 from .bench.runner import TABLES, find_table
 from .bench.runner import run_table as measure_table
-from .forests.ensembles import read_ensemble
+from .forests.reading import read_ensemble
 from fabinterp.rules.core import (
     Columns,
     answer_text,

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .forests.ensembles import Ensemble, read_ensemble
+from .forests.arrays import Ensemble
+from .forests.reading import read_ensemble
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from .proxy.reference import FixedDraws, Reference, as_reference, as_table
 from .rules.core import RuleSet, encode, is_frame, read_columns

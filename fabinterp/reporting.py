@@ -37,7 +37,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from .forests.ensembles import read_ensemble
+from .forests.reading import read_ensemble
 from .show.tree_plots import plot_meta_tree, plot_trace, plot_tree, plot_uncertainty
 from .proxy.reference import FixedDraws, as_table
 from fabinterp.rules.core import (

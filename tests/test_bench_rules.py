@@ -56,7 +56,7 @@ from fabinterp.bench.hara import (
     tree_paths,
 )
 from fabinterp.bench.runner import UnavailableError, key_text, latest, read_lines, render
-from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.forests.reading import read_ensemble
 from fabinterp.rules.core import (
     Columns,
     Leaf,

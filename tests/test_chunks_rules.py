@@ -17,7 +17,7 @@ from sklearn.ensemble import (
 )
 
 from fabinterp.fab.engine import fab
-from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,

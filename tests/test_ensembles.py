@@ -41,20 +41,22 @@ from sklearn.tree import (
 )
 from threadpoolctl import threadpool_limits
 
-from fabinterp.forests.ensembles import (
-    READERS,
+from fabinterp.forests.arrays import (
     Ensemble,
     apply_nodes,
-    category_sets,
-    code_values,
     concatenate_nodes,
-    ensemble_thresholds,
     flatten_tree,
     float64_threshold,
     make_nodes,
+    sum_of_trees,
+)
+from fabinterp.forests.reading import (
+    READERS,
+    category_sets,
+    code_values,
+    ensemble_thresholds,
     read_ensemble,
     recode_column,
-    sum_of_trees,
 )
 from fabinterp.rules.core import Columns, encode, read_columns
 
@@ -713,7 +715,7 @@ for name in ("xgboost", "lightgbm", "catboost", "pandas"):
     sys.modules[name] = None
 import json
 import numpy as np
-from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.forests.reading import read_ensemble
 folder = sys.argv[1]
 X = np.load(folder + "/X.npy")
 said = {}
@@ -755,7 +757,10 @@ def test_files_are_read_without_the_libraries(tmp_path):
 
 
 def test_importing_the_module_imports_no_library():
-    program = "import sys, fabinterp.forests.ensembles; print([m for m in ('xgboost', 'lightgbm', 'catboost') if m in sys.modules])"
+    program = (
+        "import sys, fabinterp.forests.reading;"
+        "print([m for m in ('xgboost', 'lightgbm', 'catboost') if m in sys.modules])"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

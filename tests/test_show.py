@@ -17,7 +17,7 @@ from shared.effort import examples
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.rules.core import (
     Columns,
     Curve,

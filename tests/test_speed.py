@@ -14,7 +14,7 @@ from scipy.special import logsumexp, xlogy
 from sklearn.ensemble import RandomForestClassifier
 
 from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, fab
-from fabinterp.forests.ensembles import ensemble_thresholds, read_ensemble
+from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import random_mixture
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rules.core import read_columns

@@ -39,7 +39,7 @@ from fabinterp.bench.runner import (
 )
 from ..rows.bins import bin_codes, incidence, merge_identical, shortest_threshold
 from .datasets import catalogue_entry, is_available, load, synthetic1, synthetic2
-from ..forests.ensembles import ensemble_thresholds, read_ensemble
+from ..forests.reading import ensemble_thresholds, read_ensemble
 from ..fab.engine import fab
 from fabinterp.rules.core import (
     Columns,

@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..rows.blocks import Maximum
 from ..rows.chunks import code_mappings, recode_block, recode_rows, split_training_data
-from ..forests.ensembles import apply_nodes, read_ensemble, recode_ensemble, ensemble_tree
+from ..forests.arrays import apply_nodes, ensemble_tree
+from ..forests.reading import read_ensemble, recode_ensemble
 from .prunings import TreeTopology, perfect, build_topology
 from ..rules.core import Columns, Split, Tree, format_names, shortest_number
 from ..rows.tables import apply_in_chunks, fit_at_unit_scale

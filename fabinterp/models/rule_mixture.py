@@ -50,12 +50,8 @@ from fabinterp.search.boxes import (
     full_box,
 )
 from ..rows.chunks import ChunkedFitMixin, code_mappings, recode_rows
-from fabinterp.forests.ensembles import (
-    Ensemble,
-    ensemble_thresholds,
-    read_ensemble,
-    recode_ensemble,
-)
+from ..forests.arrays import Ensemble
+from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..fab.engine import MIN_WEIGHT_FRACTION, BaseFAB
 from fabinterp.rules.core import (

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ..forests.ensembles import Ensemble, ensemble_tree, float64_threshold, make_nodes
+from ..forests.arrays import Ensemble, ensemble_tree, float64_threshold, make_nodes
 from ..rules.core import shortest_number
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grown

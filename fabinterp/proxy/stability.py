@@ -21,7 +21,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import qmc
 from sklearn.utils import resample
 
-from ..forests.ensembles import read_ensemble
+from ..forests.reading import read_ensemble
 from ..rules.core import Tree, encode, read_columns
 from ..rows.tables import check_at_least, seed_entropy
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from fabinterp.bench.cost import BASE, TASKS, classes_of, simulated_table
 from fabinterp.fab.foba import foba
 from fabinterp.fab.gates import best_cut
-from fabinterp.forests.ensembles import read_ensemble
+from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.conjugate import BetaBernoulli, sufficient_statistics
 from fabinterp.metatree.posterior import empty_state, update_state
 from fabinterp.metatree.prunings import perfect
