@@ -557,7 +557,7 @@ def extent_contains(e, x):
 # %% ../nbs/explorer.ipynb #exp-sums
 def feature_contributions(leaf, k, x, columns):
     """What each feature adds to sum k of a leaf for an encoded row (d,): a dict of feature number to number; (explorer.6)."""
-    _, coef, curves = leaf.sums[k]
+    _, coef, curves = leaf.equations[k]
     parts = {}
     for f, c in zip(leaf.features, coef, strict=True):
         parts[f] = parts.get(f, 0.0) + c * x[f]
@@ -568,10 +568,10 @@ def feature_contributions(leaf, k, x, columns):
 
 def sum_line(leaf, k, x, columns):
     """Sum k of a leaf with the numbers of a row put in, for reading: 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3."""
-    text = f"{leaf.sums[k][0]:.4g}"
+    text = f"{leaf.equations[k][0]:.4g}"
     for f, part in feature_contributions(leaf, k, x, columns).items():
         text += f" {'-' if part < 0 else '+'} {abs(part):.4g} ({printable_name(columns.names[f])} {value_text(x, f, columns)})"
-    total = leaf.sums[k][0] + sum(feature_contributions(leaf, k, x, columns).values())
+    total = leaf.equations[k][0] + sum(feature_contributions(leaf, k, x, columns).values())
     kept = float(leaf_values(leaf, x[None], columns)[0, k])
     return f"{text} = {total:.4g}" + (
         f", kept at {kept:.4g}" if f"{kept:.4g}" != f"{total:.4g}" else ""
@@ -916,7 +916,7 @@ def most_used_features(ruleset, max_features=8):
     counts = {}
     for rule in ruleset.rules:
         merged = extents(rule.conditions, ruleset.columns) or ()
-        for f in {f for e in merged for f in e.features} | set(rule.leaf.used):
+        for f in {f for e in merged for f in e.features} | set(rule.leaf.used_features):
             counts[f] = counts.get(f, 0) + 1
     return sorted(counts, key=lambda f: (-counts[f], f))[:max_features]
 

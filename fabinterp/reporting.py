@@ -473,7 +473,7 @@ def themed_figure_html(draw, caption, widths=(_WIDE, _NARROW)):
 # %% ../nbs/reporting.ipynb #rep-which
 def rule_features(rule):
     """The numbers of the features that a rule asks about or adds up."""
-    return {f for split, _ in rule.conditions for f in split.features} | set(rule.leaf.used)
+    return {f for split, _ in rule.conditions for f in split.features} | set(rule.leaf.used_features)
 
 
 def axes_drawer(draw, height):

@@ -56,7 +56,7 @@ def test_the_sum_does_not_depend_on_the_cuts(seed, cuts):
 def test_what_stays_meets_its_rows(seed, cuts):
     part = table_of(seed)
     rows = cut_at(part, cuts)
-    doubled, total = rows.run(lambda part: (2 * part[0], float(part[1].sum())))
+    doubled, total = rows.map_and_sum(lambda part: (2 * part[0], float(part[1].sum())))
     assert total == part[1].sum()
     assert np.array_equal(np.concatenate(doubled.gather()), 2 * part[0])
     halves = doubled.map(lambda two, part, factor: two / factor - part[0], rows, 2.0)

@@ -195,7 +195,7 @@ def test_the_sample_is_the_rows_with_the_smallest_hashes_for_any_blocks(seed):
     low = np.sort(np.argsort(row_hashes(keys[:, :2], keys[:, 2]))[:most])
     got, weight = sorted_rows(InMemory([(found.Z, found.y, found.w)]))
     assert np.array_equal(got, keys[low]) and np.array_equal(weight, mass[low])
-    assert found.cut == (len(keys) > most) or len(found.w) == most
+    assert found.truncated == (len(keys) > most) or len(found.w) == most
 
 
 def test_a_poor_estimate_is_corrected():
@@ -203,7 +203,7 @@ def test_a_poor_estimate_is_corrected():
     rows = InMemory([(rng.normal(size=(5000, 1)), np.zeros(5000), np.ones(5000))])
     with mock.patch.object(HashSketch, "n_distinct", 500_000):
         found = draw_sample(rows, 1000)
-    assert len(found.w) == 1000 and found.cut
+    assert len(found.w) == 1000 and found.truncated
 
 
 def test_sums_of_samples_are_samples():
@@ -235,7 +235,7 @@ def test_chunks_are_the_table(seed, most):
         found = read_chunks(other, lambda: cut(cuts(rng, len(y)), X, y, w))
     assert (
         same(whole.sample, found.sample)
-        and whole.whole == found.whole
+        and whole.sample_is_complete == found.sample_is_complete
         and whole.total == found.total
     )
     assert one.columns_ == other.columns_ == found.sample.columns and one._framed == other._framed
@@ -247,7 +247,7 @@ def test_chunks_are_the_table(seed, most):
     for a, b in zip(sorted_rows(whole.rows), sorted_rows(found.rows), strict=True):
         assert np.array_equal(a, b)
     assert all(len(part[2]) and (part[2] > 0).all() for part in found.rows.gather())
-    assert len(whole.sample.y) <= most and (whole.whole or len(whole.sample.y) == most)
+    assert len(whole.sample.y) <= most and (whole.sample_is_complete or len(whole.sample.y) == most)
 
 
 @given(seeds)
@@ -292,7 +292,7 @@ def test_large_tables_in_memory_go_in_slices():
     X = np.random.default_rng(0).normal(size=(70_000, 2))
     found = build_chunked_data(Numbers(), X, X[:, 0])
     assert [len(part[2]) for part in found.rows.gather()] == [65_536, 4464]
-    assert len(found.sample.y) == 65_536 and not found.whole and found.n == found.total == 70_000
+    assert len(found.sample.y) == 65_536 and not found.sample_is_complete and found.n == found.total == 70_000
     again = read_chunks(Numbers(), (X, X[:, 0]))
     assert same(again.sample, found.sample) and isinstance(again.rows, OnDisk)
 
@@ -506,7 +506,7 @@ def test_a_pass_holds_one_block_in_memory():
     rows = OnDisk((Heavy(i) for i in range(20)), Scratch())
     Heavy.most = Heavy.alive = 0
     twice = rows.map(doubled)
-    again, total = rows.run(doubled_and_value, 3)
+    again, total = rows.map_and_sum(doubled_and_value, 3)
     assert total == 3 * 190 and again.sum(value_of) == 380
     assert Heavy.most <= 4, "the part, what becomes of it, and those of the block before"
     assert rows.map(doubled, twice).sum(value_of) == 4 * 190
@@ -520,7 +520,7 @@ def test_files_go_with_the_object_and_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError):
         rows.map(one_over)
     with pytest.raises(ZeroDivisionError):
-        rows.run(one_over)
+        rows.map_and_sum(one_over)
     assert len(list(tmp_path.glob("*/*"))) == 2
     del rows
     gc.collect()
@@ -543,7 +543,7 @@ def test_fit_chunks_leaves_nothing_behind(tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 2))
     with mock.patch.object(chunks, "N_SAMPLE", 100):
         model = Numbers().fit_chunks((X, X[:, 0]), scratch=tmp_path)
-        assert model.mass_ == 300 and not model.chunked_.whole and not list(tmp_path.iterdir())
+        assert model.mass_ == 300 and not model.chunked_.sample_is_complete and not list(tmp_path.iterdir())
         with pytest.raises(TypeError):
             Failing().fit_chunks((X, X[:, 0]), scratch=tmp_path)
         with pytest.raises(ValueError, match="chunk 2") as caught:
@@ -557,7 +557,7 @@ def test_fit_takes_arrays_and_frames():
     _, X, y, w = table(2, n=200)
     one = Words().fit(X, y, w)
     assert (
-        one.chunked_.whole and one.mass_ == w.sum() and one.columns_ == one.chunked_.sample.columns
+        one.chunked_.sample_is_complete and one.mass_ == w.sum() and one.columns_ == one.chunked_.sample.columns
     )
     assert same(
         one.chunked_.sample, Words().fit_chunks(lambda: cut([0, 60, 200], X, y, w)).chunked_.sample

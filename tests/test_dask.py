@@ -160,7 +160,7 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
     other = Numbers()
     whole = build_chunked_data(one, table.drop(columns=gone), table.price, table.copies)
     found = build_chunked_data(other, parts.drop(columns=gone), parts.price, parts.copies)
-    assert same(whole.sample, found.sample) and not found.whole and whole.total == found.total
+    assert same(whole.sample, found.sample) and not found.sample_is_complete and whole.total == found.total
     assert one.columns_ == other.columns_ and list(other.feature_names_in_) == [
         "size",
         "colour",
@@ -183,7 +183,7 @@ def test_small_collections_are_fitted_in_memory(no_client):
     whole = build_chunked_data(Numbers(), table[["size", "yes"]], table.price)
     found = build_chunked_data(Numbers(), parts[["size", "yes"]], parts.price)
     assert (
-        found.whole
+        found.sample_is_complete
         and same(whole.sample, found.sample)
         and found.rows.single_block[0] is found.sample.Z
     )
@@ -289,7 +289,7 @@ def test_three_verbs_without_and_with_a_cluster(no_client, client):
             twice = numbers.map(times, 2)
             assert twice.gather() == [2 * i for i in range(numbers.n_blocks)]
             assert numbers.map(times, 3, twice).gather() == [5 * i for i in range(numbers.n_blocks)]
-            stays, (total, nothing, most) = numbers.run(kept_and_sent, twice)
+            stays, (total, nothing, most) = numbers.map_and_sum(kept_and_sent, twice)
             assert stays.gather() == [3 * i for i in range(numbers.n_blocks)]
             assert (total, nothing, most.value) == (
                 sum(range(numbers.n_blocks)),
@@ -326,7 +326,7 @@ def test_rows_of_a_cluster_are_the_rows_in_memory(client):
         whole = build_chunked_data(kind(), *in_memory(target))
         found = read_dask(kind(), *on_dask(target))
         assert same(whole.sample, found.sample) and found.n == whole.n == N and found.total == N
-        assert len(found.sample.y) == 65_536 and not found.whole
+        assert len(found.sample.y) == 65_536 and not found.sample_is_complete
 
 
 class Killing:

@@ -77,7 +77,7 @@ def asked_of(model):
 
 def summed_of(model):
     """Names of the features that have curves."""
-    return {model.columns_.names[f] for rule in model.rules_.rules for f in rule.leaf.used}
+    return {model.columns_.names[f] for rule in model.rules_.rules for f in rule.leaf.used_features}
 
 
 # ------------------------------------------------------------------ what is shown is what predicts
@@ -169,7 +169,7 @@ def test_frames_and_arrays_of_a_model_with_questions_and_curves(kind, search):
 def gates_and_experts(model):
     """The features of each gate, root first, and of each leaf."""
     gates = [frozenset(split.features) for split in model.tree_.splits if split is not None]
-    return gates, sorted(sorted(rule.leaf.used) for rule in model.rules_.rules)
+    return gates, sorted(sorted(rule.leaf.used_features) for rule in model.rules_.rules)
 
 
 @pytest.mark.slow
@@ -364,7 +364,7 @@ def test_terms_are_the_curves_of_the_leaves_within_their_bands(kind, search):
     for fitted in (model, pickle.loads(pickle.dumps(model))):
         for k, rule in enumerate(fitted.rules_.rules, 1):
             terms = fitted.terms(k, n_points=30)
-            assert set(terms) == {names[f] for f in rule.leaf.used}
+            assert set(terms) == {names[f] for f in rule.leaf.used_features}
             for curve in rule.leaf.curves:
                 told = terms[names[curve.feature]]
                 assert told.shape == ((3,) if kind == "three" else ()) + (
@@ -484,7 +484,7 @@ def same_tree(plain, moved, X, there):
     assert len(plain.rules_.rules) > 1
     assert np.array_equal(plain.rules_.apply(X), moved.rules_.apply(there))
     for ours, theirs in zip(plain.rules_.rules, moved.rules_.rules, strict=True):
-        assert ours.leaf.used == theirs.leaf.used
+        assert ours.leaf.used_features == theirs.leaf.used_features
 
 
 @parting
@@ -686,7 +686,7 @@ def test_string_labels_and_small_or_useless_tables(kind, search):
         said = model.predict(rows)
         assert said.shape == told.shape and np.array_equal(said, model.rules_.predict(rows)), name
         assert np.isfinite(model.fic_) and np.isfinite(model.trace_).all(), name
-        assert len(model.terms(1)) == len(model.rules_.rules[0].leaf.used), name
+        assert len(model.terms(1)) == len(model.rules_.rules[0].leaf.used_features), name
         if name in ("nothing varies", "all gaps", "two equal rows", "the same row"):
             assert model.n_components_ == 1 and len(np.unique(said)) == 1, name
     assert summed_of(quick(kind, search=search).fit(*tables["constant"])) <= {"x0", "x1", "x2"}

@@ -291,7 +291,7 @@ def test_probabilities_by_their_definition(leaf, seed):
                     ),
                     leaf.upper,
                 )
-                for v, coef in leaf.equations
+                for v, coef in leaf.linear_parts
             ]
             wide = [Decimal(s - max(g)).exp() for s in g]
             assert np.allclose(p, [float(e / sum(wide)) for e in wide], rtol=1e-9, atol=1e-300)
@@ -647,7 +647,7 @@ def test_curves_of_classes_by_their_definition(leaf, seed):
     Z = encode(moderate(random_table(seed)), COLUMNS)
     Z = Z[~np.isnan(Z[:, list(leaf.features)]).any(axis=1)]
     found = R.leaf_values(leaf, Z, COLUMNS)
-    for k, (value, coef, parts) in enumerate(leaf.sums):
+    for k, (value, coef, parts) in enumerate(leaf.equations):
         linear = value + Z[:, leaf.features] @ np.array(coef)
         bent = sum(
             np.array([float(exactly(curve, x)) for x in Z[:, curve.feature].tolist()])

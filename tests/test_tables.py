@@ -109,9 +109,9 @@ def test_weights_are_repetitions_and_order_does_not_matter(seed, cls, framed):
     one = cls().fit(X, y, w).rows_
     two = cls().fit(turned, y[at]).rows_
     assert same(one, two)
-    assert one.w.sum() == w.sum() and len(np.unique(one.at)) == len(one.at)
-    told = encode(X, one.columns)[one.at] if framed else X[one.at]
-    assert np.array_equal(told, one.Z, equal_nan=True) and np.array_equal(y[one.at], one.target)
+    assert one.w.sum() == w.sum() and len(np.unique(one.first_positions)) == len(one.first_positions)
+    told = encode(X, one.columns)[one.first_positions] if framed else X[one.first_positions]
+    assert np.array_equal(told, one.Z, equal_nan=True) and np.array_equal(y[one.first_positions], one.target)
 
 
 @pytest.mark.parametrize("framed", [True, False])
@@ -126,7 +126,7 @@ def test_what_the_estimator_remembers(framed):
         and hasattr(model, "feature_names_in_") == framed == model.rows_.framed
     )
     assert np.array_equal(
-        check_predict_rows(model, X)[model.rows_.at], model.rows_.Z, equal_nan=True
+        check_predict_rows(model, X)[model.rows_.first_positions], model.rows_.Z, equal_nan=True
     )
     assert not hasattr(Numbers().fit(X, rng.normal(size=60)), "classes_")
 

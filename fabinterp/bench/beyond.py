@@ -236,7 +236,7 @@ class MeteredBlocks(InMemory):
         found = list(self._stream(function, args))
         return self._weigh(function, args, _total(found), found)
 
-    def run(self, function, *args):
+    def map_and_sum(self, function, *args):
         """As in memory; what stays is not sent."""
         kept, found = zip(*self._stream(function, args), strict=True)
         return MeteredBlocks(kept, self.passes), self._weigh(function, args, _total(found), found)

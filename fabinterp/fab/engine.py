@@ -179,7 +179,7 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None,
         old = mass
         cost = _row_price(mass, model, penalty)
         if factors or np.abs(cost - centre).max() > MAX_PRICE_DRIFT:
-            state, mass = tables.run(_recompute_exponentials, mass, model, penalty)
+            state, mass = tables.map_and_sum(_recompute_exponentials, mass, model, penalty)
             centre = cost
             factor = np.ones(len(cost))
         else:
@@ -187,7 +187,7 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None,
             mass = tables.sum(_mass_at, state, factor, model.blocks)
         if np.abs(mass - old).max() <= tol * total:
             break
-    resp, (fit, weight) = tables.run(_normalise_responsibilities, state, factor)
+    resp, (fit, weight) = tables.map_and_sum(_normalise_responsibilities, state, factor)
     tangent = 0.5 * penalty * model.dims @ (mass / (1 + old))
     return resp, mass, float(fit + tangent) - _fic_price(mass, model, penalty), weight
 
@@ -268,7 +268,7 @@ def _fic_from_tables(tables, resp, model, penalty):
 
 def fic_from_blocks(rows, resp, model, penalty=1.0):
     """`fic` of `Blocks` of (X, y, w) and of responsibilities."""
-    tables, _ = rows.run(_e_step_inputs, model, resp)
+    tables, _ = rows.map_and_sum(_e_step_inputs, model, resp)
     return _fic_from_tables(tables, resp, model, penalty)[0]
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-steps
@@ -303,7 +303,7 @@ def fab_steps(
     rows, resp = _as_blocks(X, y, resp, w)
     while True:
         before = resp
-        tables, (mass, total, factors) = rows.run(_e_step_inputs, model, resp)
+        tables, (mass, total, factors) = rows.map_and_sum(_e_step_inputs, model, resp)
         resp, mass, value, weight = _e_steps(
             tables, mass, model, total, factors.value, penalty, max_e_steps
         )

@@ -266,7 +266,7 @@ def harden(model, X, y=None, w=None, min_weight_fraction=0.0):
     rows = X if isinstance(X, Blocks) else in_memory((X, y, w))
     hard = replace(model, gates=model.gates.hard())
     while True:
-        resp, (mass, total) = rows.run(_gate_responsibilities, hard.gates)
+        resp, (mass, total) = rows.map_and_sum(_gate_responsibilities, hard.gates)
         mask = surviving_mask(mass / total, min_weight_fraction)
         if mask.all():
             break

@@ -167,7 +167,7 @@ def cross_fitted_pit(estimator, training, seed):
 def subset_training(training, kept):
     """The `TrainingData` rows that are kept (n,) bool."""
     return replace(
-        training, Z=training.Z[kept], y=training.y[kept], w=training.w[kept], at=training.at[kept]
+        training, Z=training.Z[kept], y=training.y[kept], w=training.w[kept], first_positions=training.first_positions[kept]
     )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-base-parameters
@@ -233,7 +233,7 @@ class BaseMetaTree(ChunkedFitMixin, MetaTreeParameters):
         state = initial_state(self, training, trees, at, bag_weights, self.regressors_)
         self.state_ = (
             state
-            if chunked.whole
+            if chunked.sample_is_complete
             else state_from_blocks(state, chunked.rows, self.regressors_, training.classes)
         )
         self.pit_ = None

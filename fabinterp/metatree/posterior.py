@@ -269,7 +269,7 @@ def choose_regressors(chunked, names):
     Of those `names` if given; location and scale are those of the table's sample.
     """
     training = chunked.sample
-    gaps = chunked.gaps()
+    gaps = chunked.columns_with_missing()
     Z = training.Z
     w = training.w
     columns = training.columns

@@ -502,6 +502,6 @@ def recode_to_columns(chunked, columns):
     ]
     tables = code_mappings(own, replace(columns, categories=tuple(categories)))
     sample = replace(training, Z=recode_rows(training.Z, tables), columns=columns)
-    if chunked.whole:
+    if chunked.sample_is_complete:
         return split_training_data(sample)
     return replace(chunked, sample=sample, rows=chunked.rows.map(recode_block, tables))

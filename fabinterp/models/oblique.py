@@ -686,7 +686,7 @@ class BaseOblique(ObliqueFit):
                 curve_grid(spread.basis, n_points), self.y_location_scale_[1]
             )
             for j, spread in spreads.items()
-            if j in leaf.used
+            if j in leaf.used_features
         }
 
     def _expert_of(self, rule):  # which expert of the model answers for a rule

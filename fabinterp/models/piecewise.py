@@ -384,7 +384,7 @@ def initial_gates(estimator, chunked, rows, y_location_scale):
     if estimator.search != "em" or estimator.init != "grow":
         return None
     sample = chunked.sample
-    one = chunked.whole and isinstance(rows, InMemory) and len(rows.parts) == 1
+    one = chunked.sample_is_complete and isinstance(rows, InMemory) and len(rows.parts) == 1
     part = (
         rows.single_block
         if one
@@ -569,13 +569,13 @@ class PiecewiseParameters(EquationTreeEstimator):
 def require_in_memory(chunked):
     """The `Chunked` rows in one block, for a search that needs all of them at once; ValueError if not in memory."""
     sample = chunked.sample
-    if not chunked.whole:
+    if not chunked.sample_is_complete:
         if not isinstance(chunked.rows, InMemory):
             raise ValueError(
                 f"search must be 'em' for {chunked.n} rows that are not in memory, got 'structure'"
             )
         Z, y, w = (np.concatenate(columns) for columns in zip(*chunked.rows.gather(), strict=True))
-        sample = replace(sample, Z=Z, y=y, w=w, at=np.arange(len(y)))
+        sample = replace(sample, Z=Z, y=y, w=w, first_positions=np.arange(len(y)))
     return replace(chunked, sample=sample, rows=in_memory((sample.Z, sample.y, sample.w)))
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-base
@@ -593,7 +593,7 @@ class BasePiecewise(ChunkedFitMixin, PiecewiseParameters):
         sample = chunked.sample
         rows = chunked.rows
         self.design_ = make_design(
-            sample, chunked.gaps(), self.split_features, self.leaf_features, self.max_bins
+            sample, chunked.columns_with_missing(), self.split_features, self.leaf_features, self.max_bins
         )
         several = sample.classes is None or len(sample.classes) > 1
         self.tree_ = fit_linear_tree(self, chunked) if several else fit_single_class(self, sample)
@@ -676,7 +676,7 @@ def leaf_std(rules, rows):
 def score_equations(leaf, classes):
     """The (value, coef) of each score of a leaf; where it holds shares, their log-odds or logarithms."""
     if classes is None or leaf.link:
-        return leaf.equations
+        return leaf.linear_parts
     logs = np.log(np.maximum(leaf.value, np.finfo(float).tiny))
     return (
         ((float(logs[1] - logs[0]), ()),) if len(logs) == 2 else tuple((float(v), ()) for v in logs)

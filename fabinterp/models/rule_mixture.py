@@ -655,7 +655,7 @@ def make_task(estimator, chunked, seed):
         check_span("estimator", sample_predictions.min(), sample_predictions.max())
     predictions = (
         in_memory(sample_predictions)
-        if chunked.whole
+        if chunked.sample_is_complete
         else chunked.rows.map(_block_predictions, ensemble, rows.classes)
     )
     return Task(
@@ -780,7 +780,7 @@ class BaseRuleMixture(ChunkedFitMixin, RuleMixtureParameters):
         del self._initial_targets
         S = (
             rows.single_block[0]
-            if chunked.whole
+            if chunked.sample_is_complete
             else incidence(bin_codes(task.Z, self.bins_), self.bins_)
         )
         conditions, seen = search_conditions(

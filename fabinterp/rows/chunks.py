@@ -99,24 +99,24 @@ class HashSample:
     Z: np.ndarray  # (m, d)
     y: np.ndarray  # (m,)
     w: np.ndarray  # (m,)
-    most: int
-    cut: bool = False  # whether rows were left out
+    max_rows: int
+    truncated: bool = False  # whether rows were left out
 
     def __add__(self, other):
         """Those of both."""
         both = [np.concatenate(pair) for pair in zip(self.rows, other.rows, strict=True)]
-        return make_hash_sample(*both, self.most, self.cut or other.cut)
+        return make_hash_sample(*both, self.max_rows, self.truncated or other.truncated)
 
     rows = property(lambda self: (self.hashes, self.Z, self.y, self.w))
 
 
-def make_hash_sample(hashes, Z, y, w, most, cut=False):
+def make_hash_sample(hashes, Z, y, w, max_rows, truncated=False):
     """The `HashSample` of rows with these hashes."""
     hashes, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    w = np.bincount(group, w, len(hashes))[:most]
-    cut = cut or len(hashes) > most
-    first = first[:most]
-    return HashSample(hashes[:most], Z[first], y[first], w, most, cut)
+    w = np.bincount(group, w, len(hashes))[:max_rows]
+    truncated = truncated or len(hashes) > max_rows
+    first = first[:max_rows]
+    return HashSample(hashes[:max_rows], Z[first], y[first], w, max_rows, truncated)
 
 
 def sample_block(part, limit, max_rows):
@@ -134,7 +134,7 @@ def draw_sample(rows, max_rows):
     while True:
         found = rows.sum(sample_block, np.uint64(limit), max_rows)
         if limit == last or len(found.w) == max_rows:
-            return replace(found, cut=found.cut or limit < last)
+            return replace(found, truncated=found.truncated or limit < last)
         limit = min(2 * limit, last)  # the estimate was too large by a fifth
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-recode
@@ -170,7 +170,7 @@ def recode_block(part, tables, classes=None):
     return recode_rows(Z, tables), y, w
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-chunked
-def _gaps(part):
+def _has_missing(part):
     """(d,) bool: which columns of a block of rows (Z, y, w) have gaps."""
     return np.isnan(part[0]).any(axis=0)
 
@@ -190,13 +190,13 @@ class ChunkedData:
     total: float  # their weight
 
     @property
-    def whole(self):
+    def sample_is_complete(self):
         """Whether the sample holds every row, so that what needs all of them at once can have them."""
         return self.n == len(self.sample.y)
 
-    def gaps(self):
+    def columns_with_missing(self):
         """(d,) bool: the columns that have a gap in some row, by a pass over all of them."""
-        return self.rows.sum(_gaps)
+        return self.rows.sum(_has_missing)
 
     def close(self):
         """Remove the files of the rows now, if there are any; else they go when nothing refers to them any more."""
@@ -226,7 +226,14 @@ def split_training_data(training):
     low = np.flatnonzero(hashes <= np.partition(hashes, N_SAMPLE - 1)[N_SAMPLE - 1])
     columns = order_categories(training.original_columns, Z[low], y[low], w[low])
     Z = recode_rows(Z, code_mappings(training.original_columns, columns))
-    sample = replace(training, Z=Z[low], y=y[low], w=w[low], columns=columns, at=training.at[low])
+    sample = replace(
+        training,
+        Z=Z[low],
+        y=y[low],
+        w=w[low],
+        columns=columns,
+        first_positions=training.first_positions[low],
+    )
     return ChunkedData(sample, slice_into_blocks((Z, y, w), block_rows(Z.shape[1])), n, total)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
@@ -262,7 +269,7 @@ def attach_sample(estimator, rows, given, classes, framed):
         estimator.classes_ = classes
     estimator.columns_ = columns
     estimator._framed = framed
-    if not found.cut:
+    if not found.truncated:
         return split_training_data(sample)
     if any(table is not None for table in tables):
         rows = rows.map(recode_block, tables)
@@ -328,7 +335,7 @@ class OnDisk(Blocks):
         """The `OnDisk` of what function(part, *args) returns."""
         return OnDisk(self._stream(function, args), self.scratch, self.verbose)
 
-    def run(self, function, *args):
+    def map_and_sum(self, function, *args):
         """What stays, and the sum of what adds, in one pass."""
         total = None
 
@@ -446,7 +453,7 @@ class ChunkSchema:
         self.missing = np.logical_or(self.missing, found.missing)
         return Columns(self.names, [labels for _, labels in self.kinds])
 
-    def part(self, X, y, w):
+    def encode(self, X, y, w):
         """The rows (Z, y, w) of a chunk, those of positive weight; labels by the codes of `columns_of`, y as labels."""
         X = X if is_frame(X) else check_rows(X, None, self.estimator)
         Z = check_rows(X, self.columns_of(X), self.estimator)
@@ -536,7 +543,7 @@ def encode_chunks(reading, chunks):
     for number, chunk in enumerate(chunks, 1):
         try:
             for piece in split_chunk(chunk):
-                yield reading.part(*piece)
+                yield reading.encode(*piece)
         except ValueError as error:
             raise ValueError(f"chunk {number}: {error}") from None
 
@@ -682,7 +689,7 @@ class OnDask(Blocks):
         """The sum of what function(part, *args) returns, added on the workers, neighbouring blocks first."""
         return self.dask.compute(self._added(self._calls(function, args)))[0]
 
-    def run(self, function, *args):
+    def map_and_sum(self, function, *args):
         """What stays, and the sum of what adds, in one pass."""
         kept = self._calls(function, args, run_on_parts)
         *kept, total = self.dask.persist(*kept, self._added(kept))

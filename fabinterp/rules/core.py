@@ -36,7 +36,10 @@ import numpy as np
 
 # %% ../../nbs/rules/00_core.ipynb #label-of
 def label_of(value):
-    """A category or class label as plain Python: str, bool, int and finite float stay, anything else is spelled out."""
+    """A category or class label as plain Python.
+
+    Text, truth values, integers and finite floats stay; anything else is spelled out as text.
+    """
     value = value.item() if isinstance(value, np.generic) else value
     plain = isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value))
     return value if plain else str(value)
@@ -44,11 +47,11 @@ def label_of(value):
 
 @dataclass(frozen=True)
 class Columns:
-    """What the d columns of a table are called, and which of them hold categories: equation (rules.1).
+    """The names of the d columns of a table, and which of them hold categories.
 
-    `categories[j]` lists the labels of column j in the order of their codes; None: the column holds
-    numbers. `missing[j]` tells whether values of column j may be missing; where they may not, no
-    text speaks of it.
+    They are what equation (rules.1) needs. `categories[j]` lists the labels of column j in the order of their codes; None: the column holds
+    numbers. `missing[j]` is whether values of column j may be missing; where they may not, no
+    text mentions it.
     """
 
     names: tuple[str, ...]
@@ -66,13 +69,15 @@ class Columns:
                     f"{name} must have one entry per name ({len(names)}), got {len(value)}"
                 )
         if len(set(names)) < len(names):
-            raise ValueError(
-                f"names must differ, got {format_names(n for n in names if names.count(n) > 1)} twice"
-            )
+            repeated = format_names(n for n in names if names.count(n) > 1)
+            raise ValueError(f"names must differ, got {repeated} twice")
 
 # %% ../../nbs/rules/00_core.ipynb #read-columns
 def format_names(names, max_names=5):
-    """Names or labels for an error message: at most five, text quoted and cut to 60 characters, on one line."""
+    """Names or labels for an error message, on one line.
+
+    At most `max_names` of them; text is quoted and cut to 60 characters.
+    """
     names = list(dict.fromkeys(names))
     shown = ", ".join(
         repr(n[:59] + "…" if isinstance(n, str) and len(n) > 60 else n) for n in names[:max_names]
@@ -94,7 +99,8 @@ def column_labels(column, name):
         return (False, True) if kind == "b" else None
     if kind in "mMc":
         raise ValueError(
-            f"X must hold numbers or categories, got column {format_names([name])} of dtype {column.dtype}"
+            f"X must hold numbers or categories, "
+            f"got column {format_names([name])} of dtype {column.dtype}"
         )
     try:
         labels = {label_of(v) for v in column.dropna().unique()}
@@ -108,7 +114,10 @@ def column_labels(column, name):
 
 
 def read_columns(X):
-    """The `Columns` of a data frame (n, d), or of an array (n, d), whose columns are called x0, x1, …: equation (rules.1)."""
+    """The `Columns` of a data frame or an array (n, d): equation (rules.1).
+
+    The columns of an array are called x0, x1, ….
+    """
     if is_frame(X):
         names = tuple(map(str, X.columns))
         labels = tuple(column_labels(X.iloc[:, j], name) for j, name in enumerate(names))
@@ -124,7 +133,10 @@ def read_columns(X):
 
 # %% ../../nbs/rules/00_core.ipynb #encode
 def check_names(given, expected):
-    """Refuse column names that differ from the expected ones, or come in another order; ValueError says how."""
+    """Refuse column names that differ from the expected ones, or come in another order.
+
+    ValueError names the columns.
+    """
     extra = [n for n in given if n not in set(expected)]
     lacking = [n for n in expected if n not in set(given)]
     if extra or lacking:
@@ -134,12 +146,16 @@ def check_names(given, expected):
         raise ValueError(f"X has {' and '.join(parts)}; expected {format_names(expected)}")
     if given != expected:
         raise ValueError(
-            f"X has columns {format_names(given)} in another order or twice; expected {format_names(expected)}"
+            f"X has columns {format_names(given)} in another order or twice; "
+            f"expected {format_names(expected)}"
         )
 
 
 def encode_column(column, labels, name):
-    """One column of a frame as (n,) float64: its numbers, or the codes of its labels; missing and unseen are nan."""
+    """One column of a frame as (n,) float64: its numbers, or the codes of its labels.
+
+    What is missing, or a label not in `labels`, is nan. ValueError for what is no number.
+    """
     if labels is not None:
         code_of = {label: float(code) for code, label in enumerate(labels)}
         codes, seen = column.factorize()
@@ -155,9 +171,9 @@ def encode_column(column, labels, name):
 
 
 def encode(X, columns):
-    """X as one (n, d) float64 matrix, labels as codes, missing and unseen labels as nan: equation (rules.1).
+    """X as one (n, d) float64 matrix: equation (rules.1).
 
-    An array is taken as encoded already (no copy if it is float64). A frame must have the names of
+    Labels become codes, missing values and unseen labels nan. An array is taken as encoded already (no copy if it is float64). A frame must have the names of
     `columns` in order.
     """
     if not is_frame(X):
@@ -175,7 +191,10 @@ def encode(X, columns):
 
 # %% ../../nbs/rules/00_core.ipynb #decode
 def decode(Z, columns):
-    """A pandas frame again from encoded Z (n, d), codes as labels (dtype category, or bool): equation (rules.1) reversed."""
+    """A pandas frame from encoded Z (n, d): equation (rules.1) reversed.
+
+    Codes become labels, of dtype category, or bool where these are False and True.
+    """
     import pandas as pd
 
     data = {}
@@ -183,22 +202,19 @@ def decode(Z, columns):
         data[name] = Z[:, j]
         if labels is not None:
             codes = np.where(np.isnan(Z[:, j]), -1, Z[:, j]).astype(int)
-            truth = (
-                len(labels) == 2
-                and labels[0] is False
-                and labels[1] is True
-                and codes.min(initial=0) >= 0
-            )
-            data[name] = (
-                codes.astype(bool)
-                if truth
-                else pd.Categorical.from_codes(codes, categories=list(labels))
-            )
+            is_bool = len(labels) == 2 and labels[0] is False and labels[1] is True
+            if is_bool and codes.min(initial=0) >= 0:
+                data[name] = codes.astype(bool)
+            else:
+                data[name] = pd.Categorical.from_codes(codes, categories=list(labels))
     return pd.DataFrame(data)
 
 # %% ../../nbs/rules/00_core.ipynb #split
 def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
-    """The sum start + coef·z[features] of encoded rows, (n,), from left to right so that every export rounds alike."""
+    """The sum start + coef·z[features] of encoded rows, (n,).
+
+    It is added from left to right, so that every export rounds alike.
+    """
     total = start
     with np.errstate(over="ignore", invalid="ignore"):
         for f, c in zip(features, coef, strict=True):
@@ -209,7 +225,9 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 
 @dataclass(frozen=True)
 class Split:
-    """A question about a row: is coef·x[features] > threshold?, or is x[feature] one of `categories`? Equation (rules.2).
+    """A question about a row: equation (rules.2).
+
+    Is coef·x[features] > threshold? Or: is x[feature] one of `categories`?
 
     `missing` answers for a row where one of the features is nan. `threshold=inf, missing=True` asks
     “is it missing?”.
@@ -224,7 +242,8 @@ class Split:
     def __post_init__(self):
         if len(self.features) != len(self.coef) or not self.features:
             raise ValueError(
-                f"coef must have one number per feature, got {self.coef} for features {self.features}"
+                f"coef must have one number per feature, "
+                f"got {self.coef} for features {self.features}"
             )
         if isnan(self.threshold) or not all(map(isfinite, self.coef)):
             raise ValueError(
@@ -253,9 +272,8 @@ class Split:
         """The answers (n,) for encoded rows X (n, d)."""
         z = weighted_sum(X, self.features, self.coef, rows=rows)
         if self.categories is None:
-            b = np.float64(
-                self.threshold
-            )  # a Python float would be rounded to float32 beside float32 rows
+            # a Python float would be rounded to float32 beside float32 rows
+            b = np.float64(self.threshold)
             return ~(z <= b) if self.missing else z > b
         answer = np.isin(z, self.categories)
         return answer | np.isnan(z) if self.missing else answer
@@ -273,14 +291,16 @@ def stable_softmax(scores):
 # %% ../../nbs/rules/00_core.ipynb #curve
 def floats(item):
     """A number, or a nest of them, as plain floats in tuples."""
-    return (
-        tuple(map(floats, item)) if np.iterable(item) and not isinstance(item, str) else float(item)
-    )
+    if np.iterable(item) and not isinstance(item, str):
+        return tuple(map(floats, item))
+    return float(item)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A function of one feature: a polynomial on each piece, constant outside the breaks; equation (rules.7).
+    """A function of one feature: equation (rules.7).
+
+    It is a polynomial on each piece, and constant outside the breaks.
 
     coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
     breaks[k]) / the piece's length. `missing` is the value for nan. With link "softmax" each of
@@ -336,7 +356,10 @@ class Curve:
 
 # %% ../../nbs/rules/00_core.ipynb #curve-checks
 def check_curve(curve):
-    """Refuse a curve whose breaks do not ascend, or whose numbers do not fit each other or are no numbers."""
+    """Refuse a curve with breaks that do not ascend.
+
+    Or with numbers that do not fit each other or are not finite.
+    """
     breaks = curve.breaks
     coef = curve.coef
     missing = curve.missing
@@ -360,10 +383,12 @@ def check_curve(curve):
 # %% ../../nbs/rules/00_core.ipynb #leaf
 @dataclass(frozen=True)
 class Leaf:
-    """What a region answers: value + coef·x[features] + the curves, kept within [lower, upper]; equations (rules.4), (rules.7).
+    """What a region predicts: equations (rules.4), (rules.7).
+
+    For numbers: value + coef·x[features] + the curves, kept within [lower, upper].
 
     For classes, `value` holds one probability per class; or the equation is a score, and `link`
-    says of what: "logit" of the second class against the first (rules.5), "softmax" of each class
+    tells of what: "logit" of the second class against the first (rules.5), "softmax" of each class
     (rules.6), with one number per class in `value`, in each entry of `coef`, and in place of each
     number of a curve.
     """
@@ -396,24 +421,24 @@ class Leaf:
 
     @property
     def constant(self):
-        """The number a leaf without an equation answers."""
+        """The number that a leaf without an equation predicts."""
         return min(max(self.value, self.lower), self.upper)
 
-    used = property(
+    used_features = property(
         lambda self: self.features + tuple(curve.feature for curve in self.curves),
         doc="The features that the equation reads, those of the linear part first.",
     )
     has_equation = property(
         lambda self: bool(self.features or self.curves),
-        doc="Whether the answer depends on the row: there is a linear part, or a curve.",
+        doc="Whether the prediction depends on the row: there is a linear part, or a curve.",
     )
-    equations = property(
-        lambda self: tuple((value, coef) for value, coef, _ in self.sums),
-        doc="The linear part (value, coef) of each equation: one, or with softmax one per class.",
+    linear_parts = property(
+        lambda self: tuple((value, coef) for value, coef, _ in self.equations),
+        doc="The (value, coef) of each equation: one, or with softmax one per class.",
     )
 
     @property
-    def sums(self):
+    def equations(self):
         """The (value, coef, curves) of each equation: one, or with softmax one per class."""
         if self.link != "softmax":
             return ((self.value, self.coef, self.curves),)
@@ -430,16 +455,15 @@ def check_equation(leaf):
     if leaf.link not in (None, "logit", "softmax"):
         raise ValueError(f"link must be None, 'logit' or 'softmax', got {leaf.link!r}")
     if leaf.link and many != isinstance(value, tuple):
-        raise ValueError(
-            f"value must hold one number{' per class' * many} with link {leaf.link!r}, got {value}"
-        )
+        wanted = "one number per class" if many else "one number"
+        raise ValueError(f"value must hold {wanted} with link {leaf.link!r}, got {value}")
     if leaf.has_equation and isinstance(value, tuple) and not many:
         raise ValueError(
             "features and curves must be empty for a leaf that holds class probabilities"
         )
     shape = (len(value),) if many else ()
     if len(leaf.features) != len(leaf.coef) or any(np.shape(c) != shape for c in leaf.coef):
-        wanted = "one number per feature" + " and class" * many
+        wanted = "one number per feature and class" if many else "one number per feature"
         raise ValueError(f"coef must have {wanted}, got {leaf.coef} for features {leaf.features}")
     curved = {curve.feature for curve in leaf.curves}
     n_classes = len(value) if many else 0
@@ -450,23 +474,20 @@ def check_equation(leaf):
         )
     if not leaf.lower <= leaf.upper:
         raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
-    if not all(
-        all(map(isfinite, item if isinstance(item, tuple) else (item,)))
-        for item in (value, *leaf.coef)
-    ):
+    if not all(np.isfinite(item).all() for item in (value, *leaf.coef)):
         raise ValueError(f"value and coef must be finite, got {value} and {leaf.coef}")
 
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
-    """If all conditions hold, the leaf answers; equation (rules.3).
+    """If all conditions hold, the leaf predicts; equation (rules.3).
 
     A condition is a Split and the answer it must give.
 
-    support: training weight answered by this rule. coverage: share of the weight that satisfies the
-    conditions.
-    fidelity: agreement with a reference on the answered rows, equation (rules.14). nan: not
-    measured.
+    support: the training weight of the rows that this rule predicts.
+    coverage: the share of the weight that satisfies the conditions.
+    fidelity: agreement with a reference on the rows that it predicts, equation (rules.14).
+    Each is nan where it was not measured.
     """
 
     conditions: tuple[tuple[Split, bool], ...]
@@ -547,7 +568,10 @@ def intersect_extents(a, b, n_codes=None):
 
 # %% ../../nbs/rules/00_core.ipynb #merge
 def extents(conditions, columns=None):
-    """Conditions as one `Extent` per direction, in order of appearance; None if no row can satisfy them."""
+    """Conditions as one `Extent` per direction, in order of appearance.
+
+    None if no row can satisfy them.
+    """
     found = {}
     for split, side in conditions:
         one = extent_of(split, side)
@@ -565,7 +589,7 @@ def extents(conditions, columns=None):
 
 
 def conditions_of(e):
-    """The fewest conditions that say an `Extent`."""
+    """The fewest conditions that describe an `Extent`."""
     split = Split(e.features, inf, e.coef, missing=True)
     if e.empty:
         return ((split, True),)
@@ -584,18 +608,20 @@ def conditions_of(e):
 
 
 def merge_conditions(conditions, columns=None):
-    """The same region in the fewest conditions, one interval or set per direction; None if it is empty. Equation (rules.9).
+    """The same region in the fewest conditions: equation (rules.9).
 
-    With `columns`, thresholds on the codes of a category column become sets of labels.
+    One interval or set per direction; None if the region is empty. With `columns`, thresholds on
+    the codes of a category column become sets of labels.
     """
     merged = extents(conditions, columns)
     return None if merged is None else tuple(c for e in merged for c in conditions_of(e))
 
 # %% ../../nbs/rules/00_core.ipynb #shortest
 def shortest_number(low, high):
-    """The number with the fewest significant digits in [low, high), nearest the middle among equals; equation (rules.10).
+    """The number with the fewest significant digits in [low, high); equation (rules.10).
 
-    As a threshold it sends every row with x ≤ low one way and every row with x ≥ high the other.
+    Among equals the one nearest to the middle. As a threshold it sends every row with x ≤ low one
+    way and every row with x ≥ high the other. ValueError unless low < high, both finite.
     """
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"low must be less than high, both finite, got {low} and {high}")
@@ -610,18 +636,24 @@ def shortest_number(low, high):
 
 # %% ../../nbs/rules/00_core.ipynb #descend
 def splits_to_arrays(splits):
-    """The splits of a tree as arrays: feature (−1: not of the plain kind x > t), threshold, answer if missing."""
-    walls = [
+    """The splits of a tree as arrays: feature, threshold, answer if missing.
+
+    A feature of −1 stands for a leaf, and for a split that is not of the plain kind x > t.
+    """
+    plain = [
         s if s is not None and s.categories is None and s.coef == (1.0,) else None for s in splits
     ]
-    feature = np.array([s.features[0] if s else -1 for s in walls])
-    threshold = np.array([s.threshold if s else nan for s in walls])
-    return feature, threshold, np.array([bool(s and s.missing) for s in walls])
+    feature = np.array([s.features[0] if s else -1 for s in plain])
+    threshold = np.array([s.threshold if s else nan for s in plain])
+    return feature, threshold, np.array([bool(s and s.missing) for s in plain])
 
 
 def apply_tree(tree, Z):
-    """The leaf each encoded row arrives at, (n,) node numbers, one level of the tree at a time; equation (rules.11)."""
-    feature, threshold, missing = tree.questions
+    """The leaf that each encoded row reaches, (n,) node numbers; equation (rules.11).
+
+    All rows go down together, one level of the tree at a time.
+    """
+    feature, threshold, missing = tree.split_arrays
     node = np.zeros(len(Z), dtype=np.intp)
     rows = np.arange(len(Z))
     while len(rows := rows[tree.yes[node[rows]] >= 0]):
@@ -648,7 +680,10 @@ def path_conditions(tree):
 
 
 def tree_to_rules(tree):
-    """A tree as disjoint rules, one per leaf that a row can reach, smaller values first; equation (rules.11)."""
+    """A tree as disjoint rules: equation (rules.11).
+
+    One rule per leaf that a row can reach, smaller values first.
+    """
     rules = []
     stack = [0]
     conditions = path_conditions(tree)
@@ -697,42 +732,55 @@ def default_rule(rules):
 
 
 def count_conditions(ruleset):
-    """How many conditions a reader meets, over all rules: one per direction, however many intervals met in it."""
+    """How many conditions a reader meets, over all rules.
+
+    One per direction, however many conditions were merged in it.
+    """
     return sum(len(extents(rule.conditions, ruleset.columns) or ()) for rule in ruleset.rules)
 
 
 def overall_fidelity(rules):
-    """The fidelity over all rows: the mean of the rules' fidelity, weighted by their support; equation (rules.14)."""
+    """The fidelity over all rows: equation (rules.14).
+
+    It is the mean of the rules' fidelity, weighted by their support.
+    """
     pairs = [(rule.support, rule.fidelity) for rule in rules if rule.support > 0]
     return sum(s * f for s, f in pairs) / sum(s for s, _ in pairs) if pairs else nan
 
 # %% ../../nbs/rules/00_core.ipynb #answering
 def class_array(classes):
-    """Class labels as an array (C,); of objects where their types differ, so that none is changed."""
+    """Class labels as an array (C,), of objects where their types differ: none is changed."""
     same = len({type(c) for c in classes}) <= 1
     return np.array(classes) if same else np.array(classes, dtype=object)
 
 
 def leaf_values(leaf, Z, columns):
-    """The numbers of a leaf's equations for encoded rows Z, (n, E), one column each; ValueError for no number."""
+    """The values of a leaf's equations for encoded rows Z, (n, E), one column each.
+
+    ValueError where a value is not a number.
+    """
     sums = [
         weighted_sum(Z, leaf.features, coef, np.full(len(Z), value))
-        for value, coef in leaf.equations
+        for value, coef in leaf.linear_parts
     ]
     total = np.stack(sums, axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         for curve in leaf.curves:
             total = total + curve(Z[:, curve.feature]).reshape(total.shape)
     if np.isnan(total).any():
-        used = format_names(columns.names[f] for f in leaf.features or leaf.used)
+        used = format_names(columns.names[f] for f in leaf.features or leaf.used_features)
         raise ValueError(
-            f"X must hold numbers where the equation of {used} answers, got missing values or an overflow"
+            f"X must hold numbers where the equation of {used} answers, "
+            f"got missing values or an overflow"
         )
     return np.clip(total, leaf.lower, leaf.upper)
 
 
 def class_scores(leaf, Z, columns):
-    """The scores of the classes (n, C) by a leaf with a link: (rules.6), or 0 and the one score of (rules.5)."""
+    """The scores of the classes (n, C) by a leaf with a link.
+
+    Those of (rules.6), or 0 and the one score of (rules.5).
+    """
     scores = leaf_values(leaf, Z, columns)
     return scores if leaf.link == "softmax" else np.hstack([np.zeros_like(scores), scores])
 
@@ -743,18 +791,18 @@ def leaf_probabilities(leaf, Z, columns):
 
 
 def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs=1):
-    """What the chosen leaves answer, (n, A); equation (rules.4).
+    """What the chosen leaves predict, (n, n_outputs); equation (rules.4).
 
-    A = 1: numbers; A = C: class probabilities.
-
-    `evaluate` answers for a leaf with an equation; with `class_scores` the largest entry of each
-    row is that of its label.
+    One output: numbers; C outputs: class probabilities. `evaluate(leaf, Z, columns)` computes
+    those of a leaf with an equation; with `class_scores` the largest entry of each row is that of
+    its label. ValueError if `chosen` is negative, for a row that satisfies no rule.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
         rows = np.flatnonzero(chosen < 0)
         raise ValueError(
-            f"X must satisfy a rule in every row, got none for {len(rows)} rows, first row {rows[0]}"
+            f"X must satisfy a rule in every row, "
+            f"got none for {len(rows)} rows, first row {rows[0]}"
         )
     constants = np.full((len(leaves), n_outputs), nan)
     for r, leaf in enumerate(leaves):
@@ -768,7 +816,10 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
 
 # %% ../../nbs/rules/00_core.ipynb #measuring
 def covering_rules(covered, rules):
-    """Which rules cover each row, from `covered` (n, R): the default covers a row only where no other rule does."""
+    """Which rules cover each row (n, R), from those whose conditions it satisfies (n, R).
+
+    The default covers a row only where no other rule does.
+    """
     covered = covered.copy()
     for r, rule in enumerate(rules):
         if not rule.conditions:
@@ -777,13 +828,15 @@ def covering_rules(covered, rules):
 
 
 def row_fidelity(answer, reference, variance):
-    """What the fidelity of equation (rules.14) averages over rows: equality of classes, or 1 − squared error / `variance`."""
+    """What the fidelity of equation (rules.14) averages over rows, (n,).
+
+    Equality of classes (`variance` is None), or 1 − squared error / `variance`.
+    """
     if variance is None:
         return (answer == reference).astype(float)
     if variance > 0:
         return 1.0 - (answer - reference) ** 2 / variance
-    # As in scikit-learn's R²: a constant reference is met, but for rounding (rules.1), or not at
-    # all (0).
+    # As in scikit-learn's R²: a constant reference is met (1), but for rounding, or not at all (0).
     return (np.abs(answer - reference) <= _ROUNDING * np.abs(reference)).astype(float)
 
 
@@ -796,26 +849,27 @@ def variance_beyond_rounding(mean, square):
 
 
 def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
-    """Sums over encoded rows that add up over blocks of them: weight, and each rule's support, cover and agreement.
+    """Sums over encoded rows, which add up over blocks of them.
 
-    `variance` is that of the reference over all rows, None for classes; without a reference there
-    is no agreement.
+    They are the weight, and each rule's support, cover and agreement. `variance` is that of the
+    reference over all rows, None for classes; without a reference there is no agreement.
     """
     chosen = ruleset.apply(Z)
     cover = covering_rules(ruleset.matches(Z), ruleset.rules)
     n_rules = len(ruleset.rules)
     support = np.bincount(chosen[chosen >= 0], weight[chosen >= 0], n_rules)
-    good = (
-        None
-        if reference is None
-        else np.bincount(chosen, weight * row_fidelity(answer, reference, variance), n_rules)
-    )
+    good = None
+    if reference is not None:
+        good = np.bincount(chosen, weight * row_fidelity(answer, reference, variance), n_rules)
     return weight.sum(), support, weight @ cover, good
 
 
 def add_measures(ruleset, sums):
-    """The rule set with support, coverage and (given a reference) fidelity of each rule, from `rule_sums` (rules.14)."""
-    (total, support, cover, good) = sums
+    """The rule set with the measures of each rule, from `rule_sums`; equation (rules.14).
+
+    Support, coverage and, where there was a reference, fidelity.
+    """
+    total, support, cover, good = sums
     unknown = np.full(len(ruleset.rules), nan)
     share = cover / total if total > 0 else unknown
     fidelity = (
@@ -831,7 +885,11 @@ def add_measures(ruleset, sums):
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
-    """The rule set with support, coverage and (given a reference) fidelity of each rule on X; equation (rules.14)."""
+    """The rule set with the measures of each rule on X (n, d); equation (rules.14).
+
+    Support, coverage and, with a `reference` (n,) of predictions, fidelity. ValueError for a
+    `reference` or `sample_weight` of another length than X.
+    """
     Z = encode(X, ruleset.columns)
     weight = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight.shape != (len(Z),) or (reference is not None and np.shape(reference) != (len(Z),)):
@@ -855,9 +913,8 @@ def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
 def _moment(part, reference, centre, power):
     """Sum of weight · (reference - centre)^power over a block of rows, and of the weight."""
     _, y, weight = part
-    return (
-        ((y if reference is None else reference) - centre) ** power * weight
-    ).sum(), weight.sum()
+    target = y if reference is None else reference
+    return ((target - centre) ** power * weight).sum(), weight.sum()
 
 
 def _block_sums(part, reference, ruleset, variance):
@@ -868,7 +925,10 @@ def _block_sums(part, reference, ruleset, variance):
 
 
 def measure_ruleset_in_blocks(ruleset, rows, reference=None):
-    """`measure_ruleset` on `Blocks` of encoded rows (Z, y, weight); y, or `Blocks` of a `reference`, holds class positions."""
+    """`measure_ruleset` on `Blocks` of encoded rows (Z, y, weight).
+
+    The reference is y, or `Blocks` of a `reference`; classes are given by their positions.
+    """
     variance = None
     if ruleset.classes is None:
         total, weight = rows.sum(_moment, reference, 0.0, 1)
@@ -885,7 +945,10 @@ def format_float(number):
 
 
 def printable_name(text):
-    """A name on one line: what does not print becomes its escape; right-to-left text is isolated from the rest."""
+    """A name on one line: what does not print becomes its escape.
+
+    Right-to-left text is isolated from the rest.
+    """
     text = "".join(
         c if c.isprintable() or c == "\u200d" else c.encode("unicode_escape").decode()
         for c in str(text)
@@ -927,14 +990,17 @@ def split_labels(e, columns):
 
 
 def is_categorical(e, columns):
-    """Whether an extent speaks of one column of categories."""
+    """Whether an extent is about one column of categories."""
     return (
         len(e.features) == 1 and e.coef == (1.0,) and columns.categories[e.features[0]] is not None
     )
 
 
 def set_text(name, admitted, rejected):
-    """A set for reading: colour is red; colour ∈ {red, blue}; or what is left out, if less than half as long."""
+    """A set for reading: colour is red; colour ∈ {red, blue}.
+
+    Or what is left out, if that is less than half as long.
+    """
     if len(admitted) == 1:
         return f"{name} is {label_text(admitted[0])}"
     if 2 * len(rejected) < len(admitted):
@@ -971,7 +1037,7 @@ def extent_text(e, columns):
 
 
 def condition_texts(conditions, columns):
-    """The merged conditions for reading, a list of phrases; ["never"] if no row can satisfy them."""
+    """The merged conditions for reading, as phrases; ["never"] if no row can satisfy them."""
     merged = extents(conditions, columns)
     if merged is None:
         return ["never"]
@@ -996,7 +1062,10 @@ def curve_name(curve, columns, number=""):
 
 
 def equation_text(value, features, coef, columns, curves=(), number=""):
-    """An equation for reading, to four digits, without terms that are zero: 1.2 + 0.5·age - 2·bmi + s1(dose)."""
+    """An equation for reading, to four digits: 1.2 + 0.5·age - 2·bmi + s1(dose).
+
+    Terms that are zero are left out.
+    """
     terms = [(f, c) for f, c in zip(features, coef, strict=True) if c]
     named = [curve_name(curve, columns, number) for curve in curves if not curve.is_zero]
     if not terms and not named:
@@ -1009,14 +1078,18 @@ def equation_text(value, features, coef, columns, curves=(), number=""):
 
 
 def answer_phrases(leaf, columns, classes=None, number=""):
-    """What a leaf answers for reading, in phrases: one, or with softmax a beginning and one for each class."""
+    """What a leaf predicts, for reading, in phrases.
+
+    One phrase, or with softmax a beginning and one for each class.
+    """
     if not leaf.has_equation and classes is None:
         return [f"{leaf.constant:.4g}"]
     if not leaf.has_equation:
         best = int(np.argmax(leaf.value))
         return [f"{label_text(classes[best])} ({leaf.value[best]:.3g})"]
     equations = [
-        equation_text(v, leaf.features, c, columns, curves, number) for v, c, curves in leaf.sums
+        equation_text(v, leaf.features, c, columns, curves, number)
+        for v, c, curves in leaf.equations
     ]
     bounds = bounds_text(leaf)
     if classes is None:
@@ -1034,7 +1107,9 @@ def answer_phrases(leaf, columns, classes=None, number=""):
 
 
 def answer_text(leaf, columns, classes=None, number=""):
-    """What a leaf answers for reading, to four digits: 0.83, red (0.98), 2 + 0.5·age, yes if 2 + age > 0, else no.
+    """What a leaf predicts, for reading, to four digits.
+
+    0.83; red (0.98); 2 + 0.5·age; yes if 2 + age > 0, else no.
 
     `number` is that of the rule, by which its curves are called.
     """
@@ -1043,7 +1118,7 @@ def answer_text(leaf, columns, classes=None, number=""):
 
 
 def link_texts(leaves, classes):
-    """What the sums of (rules.5), (rules.6) mean, for reading below the rules that hold them."""
+    """Notes on what the sums of (rules.5), (rules.6) mean, for below the rules that hold them."""
     links = {leaf.link for leaf in leaves if leaf is not None}
     notes = []
     if "logit" in links:
@@ -1063,7 +1138,10 @@ def format_distinct(numbers, least=4):
 
 
 def curve_text(curve, columns):
-    """The values of a curve for reading: 0 → -1.2, 0.2 → 0.4 (straight between, constant outside); red → -1.2."""
+    """The values of a curve for reading.
+
+    0 → -1.2, 0.2 → 0.4 (straight between, constant outside); of labels: red → -1.2, blue → 0.4.
+    """
     labels = columns.categories[curve.feature]
     at = format_distinct(curve.breaks)
     after = ""
@@ -1082,24 +1160,30 @@ def curve_text(curve, columns):
             f" ({'straight' if len(curve.coef[0]) == 2 else 'curved'} between, constant outside)"
         )
     texts = [f"{place} → {value + 0.0:.4g}" for place, value in values]
-    texts += [f"missing → {curve.missing + 0.0:.4g}"] * columns.missing[curve.feature]
+    if columns.missing[curve.feature]:
+        texts.append(f"missing → {curve.missing + 0.0:.4g}")
     return ", ".join(texts) + after
 
 
 def named_curves(leaf, model, number=""):
-    """The curves of a leaf of a RuleSet or Tree, those of each class in turn: triples of name, curve, and its text."""
+    """The curves of a leaf of a RuleSet or Tree: triples of name, curve, and its text.
+
+    Those of each class in turn; curves that are zero are left out.
+    """
     found = []
     for curve in leaf.curves if leaf is not None else ():
         parts = [curve.part(k) for k in range(curve.n_classes)] or [curve]
         for k, part in enumerate(parts):
             name = curve_name(curve, model.columns, number)
-            name += f" of {label_text(model.classes[k])}" if curve.n_classes else ""
-            found += [(name, part, curve_text(part, model.columns))] if not part.is_zero else []
+            if curve.n_classes:
+                name += f" of {label_text(model.classes[k])}"
+            if not part.is_zero:
+                found.append((name, part, curve_text(part, model.columns)))
     return found
 
 
 def curve_texts(leaves, model):
-    """The lines on the curves of numbered leaves {number: leaf}, for reading below the rules that name them."""
+    """The lines on the curves of numbered leaves {number: leaf}, for below the rules."""
     return [
         f"{name}: {text}"
         for number, leaf in leaves.items()
@@ -1135,25 +1219,23 @@ def ruleset_text(ruleset, max_width=72):
         condition = rule_text(rule, ruleset.columns)
         head = "else if" if ruleset.ordered and r else "if"
         lines.append((head if condition else "otherwise" if r else "always", condition, rule))
-    heads = max((len(h) for h, said, _ in lines if said), default=0)
-    wide = max(
-        (display_width(said) for _, said, _ in lines if display_width(said) <= max_width), default=0
-    )
+    heads = max((len(head) for head, condition, _ in lines if condition), default=0)
+    widths = [display_width(condition) for _, condition, _ in lines]
+    wide = max((width for width in widths if width <= max_width), default=0)
     shown = [
         answer_text(rule.leaf, ruleset.columns, ruleset.classes, r)
         for r, (_, _, rule) in enumerate(lines, 1)
     ]
-    tail = max((display_width(s) for s in shown if display_width(s) <= max_width), default=0)
+    tails = [display_width(answer) for answer in shown]
+    tail = max((width for width in tails if width <= max_width), default=0)
     text = []
     for (head, condition, rule), answer in zip(lines, shown, strict=True):
-        front = (
-            f"{head:<{heads}} {condition}{' ' * (wide - display_width(condition))}"
-            if condition
-            else f"{head:<{heads + 1 + wide}}"
-        )
-        text.append(
-            f"{front}  then {answer}{' ' * (tail - display_width(answer))}{measure_text(rule)}".rstrip()
-        )
+        if condition:
+            front = f"{head:<{heads}} {condition}{' ' * (wide - display_width(condition))}"
+        else:
+            front = f"{head:<{heads + 1 + wide}}"
+        after = " " * (tail - display_width(answer)) + measure_text(rule)
+        text.append(f"{front}  then {answer}{after}".rstrip())
     leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
     return "\n".join(
         text + curve_texts(leaves, ruleset) + link_texts(leaves.values(), ruleset.classes)
@@ -1171,14 +1253,10 @@ def tree_text(tree):
         if tree.leaves[k] is not None:
             leaves[len(leaves) + 1] = tree.leaves[k]
             answer = answer_text(tree.leaves[k], tree.columns, tree.classes, len(leaves))
-        lines.append(
-            front
-            + (
-                f"{condition}: {answer}"
-                if condition and answer
-                else condition or answer or printable_name(tree.target)
-            )
-        )
+        if condition and answer:
+            lines.append(f"{front}{condition}: {answer}")
+        else:
+            lines.append(front + (condition or answer or printable_name(tree.target)))
         for child, side, mark, bar in (
             (tree.yes[k], True, "└─ ", "   "),
             (tree.no[k], False, "├─ ", "│  "),
@@ -1220,15 +1298,13 @@ def number_html(name, value):
     """A measured number of a rule, with a bar if it is a coverage; nothing if it is nan."""
     if isnan(value):
         return ""
-    return (
-        f"{value:.6g}"
-        if name == "support"
-        else f"{value:.3g}" + bar_html(value) * (name == "coverage")
-    )
+    if name == "support":
+        return f"{value:.6g}"
+    return f"{value:.3g}{bar_html(value) if name == 'coverage' else ''}"
 
 
 def answer_html(leaf, model, number=""):
-    """What a leaf of a RuleSet or Tree answers, escaped; the sum of each class on a line of its own."""
+    """What a leaf of a RuleSet or Tree predicts, escaped; the sum of each class on its own line."""
     first, *rest = map(html.escape, answer_phrases(leaf, model.columns, model.classes, number))
     if not rest:
         return f"<b>{first}</b>"
@@ -1236,7 +1312,10 @@ def answer_html(leaf, model, number=""):
 
 
 def curve_html(curve, columns):
-    """A curve of a number as a line of 60 points in the colour of the text, over a faint line at zero."""
+    """A curve of a number as a line of 60 points, over a faint line at zero.
+
+    It has the colour of the text; nothing for the curve of a category column.
+    """
     if columns.categories[curve.feature] is not None:
         return ""
     x = np.linspace(curve.breaks[0], curve.breaks[-1], 60)
@@ -1260,7 +1339,10 @@ def curves_html(leaves, model):
 
 # %% ../../nbs/rules/00_core.ipynb #html-of
 def ruleset_html(ruleset):
-    """A rule set as an HTML table without scripts, every name escaped; readable on light and dark grounds."""
+    """A rule set as an HTML table without scripts, every name escaped.
+
+    It is readable on light and dark backgrounds.
+    """
     known = [
         n
         for n in ("support", "coverage", "fidelity")
@@ -1273,13 +1355,10 @@ def ruleset_html(ruleset):
     rows = []
     for r, rule in enumerate(ruleset.rules):
         conditions = [html.escape(s) for s in condition_texts(rule.conditions, ruleset.columns)]
-        first = (
-            ("else if" if ruleset.ordered and r else "if")
-            if conditions
-            else "otherwise"
-            if r
-            else "always"
-        )
+        if conditions:
+            first = "else if" if ruleset.ordered and r else "if"
+        else:
+            first = "otherwise" if r else "always"
         answer = answer_html(rule.leaf, ruleset, r + 1)
         numbers = [number_html(name, getattr(rule, name)) for name in known]
         rows.append(row_html([faint(first), faint(" and ").join(conditions), answer, *numbers]))
@@ -1307,13 +1386,12 @@ def tree_html(tree, open_levels=4):
             continue
         if tree.leaves[k] is not None:
             leaves[len(leaves) + 1] = tree.leaves[k]
-            parts.append(
-                f"<li>{html.escape(condition)}: {answer_html(tree.leaves[k], tree, len(leaves))}</li>"
-            )
+            answer = answer_html(tree.leaves[k], tree, len(leaves))
+            parts.append(f"<li>{html.escape(condition)}: {answer}</li>")
             continue
-        parts.append(
-            f"<li><details{' open' * (level < open_levels)}><summary>{html.escape(condition)}</summary><ul {bare}>"
-        )
+        details = "<details open>" if level < open_levels else "<details>"
+        summary = f"<summary>{html.escape(condition)}</summary>"
+        parts.append(f"<li>{details}{summary}<ul {bare}>")
         stack.append((-1, level, ""))
         for child, side in ((tree.yes[k], True), (tree.no[k], False)):
             phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
@@ -1326,7 +1404,10 @@ def tree_html(tree, open_levels=4):
 
 # %% ../../nbs/rules/00_core.ipynb #sql-words
 def sql_identifier(name):
-    """An SQL identifier in double quotes, embedded quotes doubled; ValueError for the NUL character."""
+    """An SQL identifier in double quotes, embedded quotes doubled.
+
+    ValueError for the NUL character.
+    """
     if "\0" in name:
         raise ValueError(
             f"a name in SQL must not hold the NUL character, got {format_names([name])}"
@@ -1392,7 +1473,8 @@ def sql_curve(curve, columns):
     missing = curve.missing
     if labels is not None:
         values = zip(map(sql_label, labels), curve(np.arange(len(labels))).tolist(), strict=True)
-        return f"CASE {name} {' '.join(f'WHEN {label} THEN {v!r}' for label, v in values)} ELSE {missing!r} END"
+        cases = " ".join(f"WHEN {label} THEN {value!r}" for label, value in values)
+        return f"CASE {name} {cases} ELSE {missing!r} END"
     first, last = curve([curve.breaks[0], curve.breaks[-1]]).tolist()
     cases = [
         f"WHEN {name} IS NULL THEN {missing!r}",
@@ -1408,14 +1490,14 @@ def sql_curve(curve, columns):
 
 
 def sql_scores(leaf, columns):
-    """The equations of a leaf in SQL; with logit 0 before the one, as the score of the first class."""
+    """The equations of a leaf in SQL; with logit 0 before the one, the score of the first class."""
     sums = [
         " + ".join(
             [sql_sum(leaf.features, coef, columns, value), *(sql_curve(c, columns) for c in curves)]
         )
-        for value, coef, curves in leaf.sums
+        for value, coef, curves in leaf.equations
     ]
-    clipped = [sql_clip(said, leaf.lower, leaf.upper) for said in sums]
+    clipped = [sql_clip(equation, leaf.lower, leaf.upper) for equation in sums]
     return ["0.0", *clipped] if leaf.link == "logit" else clipped
 
 
@@ -1443,16 +1525,14 @@ def sql_probability(scores, k, widest=inf):
 
 # %% ../../nbs/rules/00_core.ipynb #sql-of
 def sql_answer(leaf, ruleset, shown=None):
-    """What a leaf answers in SQL: a number, a label, or the probability of class number `shown`."""
+    """What a leaf predicts in SQL: a number, a label, or with `shown` that class's probability."""
     classes = ruleset.classes
     if classes is None:
         return sql_scores(leaf, ruleset.columns)[0] if leaf.has_equation else repr(leaf.constant)
     if not leaf.has_equation:
-        return (
-            sql_label(classes[int(np.argmax(leaf.value))])
-            if shown is None
-            else repr(leaf.value[shown])
-        )
+        if shown is None:
+            return sql_label(classes[int(np.argmax(leaf.value))])
+        return repr(leaf.value[shown])
     scores = sql_scores(leaf, ruleset.columns)
     if shown is None:
         return sql_argmax(scores, list(map(sql_label, classes)))
@@ -1476,9 +1556,10 @@ def sql_case(ruleset, shown=None):
 
 
 def ruleset_sql(ruleset, table, keep=(), proba=False):
-    """A SELECT of the prediction for each row of `table`, in standard SQL, with the columns `keep` before it.
+    """A SELECT of the prediction for each row of `table`, in standard SQL.
 
-    Classification gives the label, and with `proba` one column p_<label> per class too.
+    The columns `keep` stand before it. Classification gives the label, and with `proba` one column
+    p_<label> per class too.
     """
     selected = [sql_identifier(name) for name in keep] + [
         f"{sql_case(ruleset)} AS {sql_identifier(ruleset.target)}"
@@ -1525,7 +1606,7 @@ def python_condition(e, columns):
 
 
 def python_inputs(ruleset):
-    """The lines that read the features from the row: x3 for a number or a code, label3 for a label."""
+    """The lines that read the features of the row: x3 for a number or a code, label3 for a label."""
     columns = ruleset.columns
     lines = []
     extents_seen = [
@@ -1544,14 +1625,11 @@ def python_inputs(ruleset):
     for f in sorted(summed):
         labels = columns.categories[f]
         value = f"row[{columns.names[f]!r}]"
-        codes = (
-            None if labels is None else {label: float(code) for code, label in enumerate(labels)}
-        )
-        lines.append(
-            f"x{f} = number({value})"
-            if labels is None
-            else f'x{f} = {codes!r}.get({value}, float("nan"))'
-        )
+        if labels is None:
+            lines.append(f"x{f} = number({value})")
+        else:
+            codes = {label: float(code) for code, label in enumerate(labels)}
+            lines.append(f'x{f} = {codes!r}.get({value}, float("nan"))')
     return lines
 
 # %% ../../nbs/rules/00_core.ipynb #python-helpers
@@ -1590,16 +1668,14 @@ PYTHON_HELPERS = {
 
 # %% ../../nbs/rules/00_core.ipynb #python-of
 def python_answer(leaf, ruleset, proba):
-    """What a leaf answers in Python."""
+    """What a leaf predicts, as a Python expression."""
     classes = ruleset.classes
     if not leaf.has_equation and classes is None:
         return repr(leaf.constant)
     if not leaf.has_equation:
-        return repr(
-            dict(zip(classes, leaf.value, strict=True))
-            if proba
-            else classes[int(np.argmax(leaf.value))]
-        )
+        if proba:
+            return repr(dict(zip(classes, leaf.value, strict=True)))
+        return repr(classes[int(np.argmax(leaf.value))])
     bounds = ", ".join(
         repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper)
     )
@@ -1611,14 +1687,15 @@ def python_answer(leaf, ruleset, proba):
                 *(python_curve(c, columns) for c in curves),
             ]
         )
-        for value, coef, curves in leaf.sums
+        for value, coef, curves in leaf.equations
     ]
-    scores = (["0.0"] if leaf.link == "logit" else []) + [
-        f"within({said}, {bounds})" for said in sums
-    ]
+    scores = [f"within({equation}, {bounds})" for equation in sums]
     if classes is None:
         return scores[0]
-    return f"{'shares' if proba else 'largest'}({{{', '.join(map('{!r}: {}'.format, classes, scores))}}})"
+    if leaf.link == "logit":
+        scores = ["0.0", *scores]
+    by_class = ", ".join(map("{!r}: {}".format, classes, scores))
+    return f"{'shares' if proba else 'largest'}({{{by_class}}})"
 
 
 def ruleset_python(ruleset, name="predict", proba=False):
@@ -1642,7 +1719,10 @@ def ruleset_python(ruleset, name="predict", proba=False):
     body = "\n".join([*lines, last, ""])
     for call, source in PYTHON_HELPERS.items():
         body = source + "\n" + body if call in body else body
-    docstring = "The answer of the rules for one row, a dict of feature name to value; None or nan is missing."
+    docstring = (
+        "The answer of the rules for one row, a dict of feature name to value; "
+        "None or nan is missing."
+    )
     return f'def {name}(row):\n    """{docstring}"""\n{body}'
 
 # %% ../../nbs/rules/00_core.ipynb #json-words
@@ -1666,12 +1746,12 @@ def parts_to_json(item):
     if isinstance(item, tuple):
         return [parts_to_json(i) for i in item]
     if isinstance(item, (Split, Curve, Leaf, Rule, Columns)):
-        names = [
-            name
-            for name in item.__dataclass_fields__
-            if name not in ("link", "curves") or getattr(item, name)
-        ]
-        return {name: parts_to_json(getattr(item, name)) for name in names}
+        entries = {name: getattr(item, name) for name in item.__dataclass_fields__}
+        return {
+            name: parts_to_json(value)
+            for name, value in entries.items()
+            if value or name not in ("link", "curves")
+        }
     return item
 
 
@@ -1731,7 +1811,10 @@ def model_to_dict(model):
 
 
 def constructor_arguments(d, kind):
-    """The arguments that rebuild a RuleSet or Tree from its dict; ValueError for another format, version or kind."""
+    """The arguments that rebuild a RuleSet or Tree from its dict.
+
+    ValueError for another format, version or kind.
+    """
     wanted = JSON_HEADER | {"kind": kind}
     found = {name: d.get(name) for name in wanted} if isinstance(d, dict) else type(d).__name__
     if found != wanted:
@@ -1784,9 +1867,10 @@ def check_features(features, columns):
 def check_leaf(leaf, columns, classes):
     """Refuse a leaf that does not fit the columns or the classes."""
     n_classes = 0 if classes is None else len(classes)
-    n_values = (
-        len(leaf.value) if isinstance(leaf.value, tuple) else 2 if leaf.link == "logit" else 0
-    )
+    if isinstance(leaf.value, tuple):
+        n_values = len(leaf.value)
+    else:
+        n_values = 2 if leaf.link == "logit" else 0
     if n_values and not n_classes:
         raise ValueError("classes must be given where leaves hold class probabilities, got None")
     if n_values != n_classes:
@@ -1794,7 +1878,7 @@ def check_leaf(leaf, columns, classes):
         raise ValueError(
             f"a leaf must hold one {what} per class ({n_classes}), got value {leaf.value}"
         )
-    check_features(leaf.used, columns)
+    check_features(leaf.used_features, columns)
 
 
 def check_rules(rules, columns, classes):
@@ -1818,12 +1902,15 @@ def check_nodes(splits, yes, no, leaves):
     for child in (yes, no):
         if np.any((child >= 0) != inner) or np.any(child >= m):
             raise ValueError("yes and no must name a node for every split, and be -1 elsewhere")
-    if any((leaf is None) != asks for leaf, asks in zip(leaves, inner, strict=True)):
+    if any((leaf is None) != has_split for leaf, has_split in zip(leaves, inner, strict=True)):
         raise ValueError("leaves must hold a Leaf exactly where there is no split")
 
 # %% ../../nbs/rules/00_core.ipynb #class-spoken
 def predict_codes(model, Z):
-    """What rules or a tree answer to encoded rows (n,): numbers (rules.4), or positions in `classes` (rules.5), (rules.6)."""
+    """What rules or a tree predict for encoded rows, (n,).
+
+    Numbers (rules.4), or positions in `classes` (rules.5), (rules.6).
+    """
     chosen = model.apply(Z)
     if model.classes is None:
         return leaf_predictions(model.leaves, chosen, Z, model.columns)[:, 0]
@@ -1834,10 +1921,13 @@ def predict_codes(model, Z):
 
 
 class BaseRuleModel:
-    """What RuleSet and Tree share: leaves that answer, and a JSON form."""
+    """What RuleSet and Tree share: leaves that predict, and a JSON form."""
 
     def predict(self, X):
-        """The answers for X (n, d), a frame or encoded: (n,) numbers or class labels; equations (rules.4), (rules.5), (rules.6)."""
+        """Predictions for X (n, d), a frame or encoded: (n,) numbers or class labels.
+
+        Equations (rules.4), (rules.5), (rules.6).
+        """
         codes = predict_codes(self, encode(X, self.columns))
         return codes if self.classes is None else class_array(self.classes)[codes]
 
@@ -1879,7 +1969,10 @@ class BaseRuleModel:
 # %% ../../nbs/rules/00_core.ipynb #class-ruleset
 @dataclass(frozen=True, repr=False)
 class RuleSet(BaseRuleModel):
-    """Rules that answer together: the first match of an ordered list, or the one of disjoint regions; (rules.11), (rules.13)."""
+    """Rules that predict together: equations (rules.11), (rules.13).
+
+    The first match of an ordered list, or the one match among disjoint regions.
+    """
 
     rules: tuple[Rule, ...]
     columns: Columns
@@ -1913,11 +2006,14 @@ class RuleSet(BaseRuleModel):
         return match_rules(self.rules, encode(X, self.columns))
 
     def apply(self, X):
-        """The number of the rule that answers each row, (n,); -1 where none does."""
+        """The number of the rule that predicts each row, (n,); -1 where none does."""
         return first_match(self.rules, encode(X, self.columns))
 
     def overlap(self, X):
-        """The mean number of rules that cover a row; the default covers it only where no other rule does."""
+        """The mean number of rules that cover a row.
+
+        The default covers it only where no other rule does.
+        """
         return float(covering_rules(self.matches(X), self.rules).sum(axis=1).mean())
 
     measure = measure_ruleset
@@ -1933,8 +2029,8 @@ class RuleSet(BaseRuleModel):
 class Tree(BaseRuleModel):
     """A tree of questions as arrays over its m nodes, the root first; equation (rules.11).
 
-    splits[k], yes[k], no[k]: question and children of node k (None, -1, -1 at a leaf); leaves[k]:
-    its answer or None.
+    splits[k], yes[k], no[k]: split and children of node k (None, -1, -1 at a leaf);
+    leaves[k]: its `Leaf` or None.
     """
 
     splits: tuple[Split | None, ...]
@@ -1970,18 +2066,18 @@ class Tree(BaseRuleModel):
         return hash((self.splits, self.leaves, self.columns))
 
     @cached_property
-    def questions(self):
+    def split_arrays(self):
         """The splits as arrays, for `apply_tree`."""
         return splits_to_arrays(self.splits)
 
     n_leaves = property(lambda self: int(np.sum(self.yes < 0)), doc="How many leaves there are.")
     depth = property(
         lambda self: max(map(len, path_conditions(self))),
-        doc="How many questions the longest path asks.",
+        doc="How many splits the longest path has.",
     )
 
     def apply(self, X):
-        """The leaf each row arrives at, (n,) node numbers."""
+        """The leaf that each row reaches, (n,) node numbers."""
         return apply_tree(self, encode(X, self.columns))
 
     def decision_path(self, X):

@@ -491,7 +491,7 @@ def cell_edges(ruleset, feature, ends, steps=400):
     slanted = any(
         feature in e.features and (len(e.features) > 1 or e.coef != (1.0,)) for e in merged
     )
-    if slanted or any(feature in leaf.used for leaf in ruleset.leaves):
+    if slanted or any(feature in leaf.used_features for leaf in ruleset.leaves):
         marks += np.linspace(low, high, steps + 1).tolist()
     return np.unique([low, high] + [b for b in marks if low < b < high])
 
@@ -546,7 +546,7 @@ def plane_loss(ruleset, Z, pair, answers):
 def best_plane(ruleset, Z, n_rows=1000, n_features=12):
     """The pair of features whose plane is truest to the rows, among those most rules ask about; equation (show.5)."""
     d = len(ruleset.columns.names)
-    used = sorted({f for leaf in ruleset.leaves for f in leaf.used})
+    used = sorted({f for leaf in ruleset.leaves for f in leaf.used_features})
     straight = sorted({f for leaf in ruleset.leaves for f in leaf.features})
     pool = column_features(ruleset, n_features) + tuple(used)
     pool += tuple(f for f in range(d) if f not in pool)[: max(0, 2 - len(set(pool)))]
@@ -823,12 +823,12 @@ def equation_terms(ruleset, r, k=0, Z=None):
     leaf = ruleset.rules[r].leaf
     d = len(ruleset.columns.names)
     rows = np.empty((0, d)) if Z is None else Z[ruleset.apply(Z) == r]
-    value, coef, curves = leaf.sums[k]
+    value, coef, curves = leaf.equations[k]
     slopes = dict(zip(leaf.features, coef, strict=True))
     bent = {curve.feature: curve for curve in curves if not curve.is_zero}
     found = [
         term_of(ruleset, f, slopes.get(f, 0.0), bent.get(f), rows)
-        for f in dict.fromkeys(leaf.used)
+        for f in dict.fromkeys(leaf.used_features)
         if slopes.get(f) or f in bent
     ]
     u = np.linspace(0, 1, 101)
@@ -859,7 +859,7 @@ _DASHES = ("-", "--", "-.", ":")
 
 def term_styles(ruleset):
     """A colour and a hatch for each feature that an equation of the rule set reads."""
-    used = dict.fromkeys(f for leaf in ruleset.leaves for f in leaf.used)
+    used = dict.fromkeys(f for leaf in ruleset.leaves for f in leaf.used_features)
     n = len(_PALETTE)
     return {f: (_PALETTE[k % n], _HATCHES[k // n % len(_HATCHES)]) for k, f in enumerate(used)}
 
@@ -914,7 +914,7 @@ def band_of(bands, term, ruleset, r, u):
     if isinstance(bands, dict):
         band = bands[name] if name in bands else bands[term.feature]
     else:
-        band = bands[list(dict.fromkeys(ruleset.rules[r].leaf.used)).index(term.feature)]
+        band = bands[list(dict.fromkeys(ruleset.rules[r].leaf.used_features)).index(term.feature)]
     x, *ends = np.asarray(band, dtype=float)
     ends = [np.interp(term.places(u), x, end) for end in ends]
     return ends if len(ends) == 2 else (term(u) - ends[0], term(u) + ends[0])
@@ -926,7 +926,7 @@ def check_bands(bands, ruleset, sums):
         return
     if len(sums) > 1:
         raise ValueError(f"bands need one sum, chosen by expert (and label), got {len(sums)}")
-    used = list(dict.fromkeys(ruleset.rules[sums[0][0]].leaf.used))
+    used = list(dict.fromkeys(ruleset.rules[sums[0][0]].leaf.used_features))
     known = {ruleset.columns.names[f] for f in used} | set(used)
     if isinstance(bands, dict) and set(bands) - known:
         raise ValueError(
@@ -1023,7 +1023,7 @@ def select_sums(ruleset, expert=None, label=None):
         raise ValueError(f"label must be one of the classes {classes}, got {label!r}")
     found = []
     for r in having if expert is None else [int(expert) - 1]:
-        sums = range(len(ruleset.leaves[r].sums))
+        sums = range(len(ruleset.leaves[r].equations))
         one = label is not None and ruleset.leaves[r].link == "softmax"
         found += [(r, k) for k in sums if not one or classes[k] == label_of(label)]
     return found

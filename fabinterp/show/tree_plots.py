@@ -350,7 +350,7 @@ class LeafTerms:
 
 def leaf_terms(ruleset, r, Z, max_terms=3):
     """The `LeafTerms` of rule number r (from 0), its `max_terms` largest terms."""
-    sums = [equation_terms(ruleset, r, k, Z) for k in range(len(ruleset.rules[r].leaf.sums))]
+    sums = [equation_terms(ruleset, r, k, Z) for k in range(len(ruleset.rules[r].leaf.equations))]
     terms = {}
     size = {}
     u = np.linspace(0, 1, 41)
