@@ -24,26 +24,32 @@ class Nodes:
     M nodes, T trees, C outputs.
     """
 
-    feature: np.ndarray  # (M,) the column asked about, -1 at leaves
+    feature: np.ndarray  # (M,) the column split on, -1 at leaves
     threshold: np.ndarray  # (M,) yes iff x > threshold, on float64
     yes: np.ndarray  # (M,) the next node's position; a leaf's own
     no: np.ndarray  # (M,)
     missing: np.ndarray  # (M,) bool: the answer where x is nan
     value: np.ndarray  # (M, C) what a leaf adds (C = 1 if the tree adds to one output only)
-    group: np.ndarray  # (M,) -1, or the position in `sets` of the categories that say yes
+    group: np.ndarray  # (M,) -1, or the position in `sets` of the categories that go to yes
     sets: tuple[tuple[int, ...], ...]  # sorted codes
     roots: np.ndarray  # (T,)
 
     @cached_property
     def category_keys(self):
-        """Every (set, code) as one number, sorted, and the factor of the set: a table would be huge for large codes."""
+        """Every (set, code) as one number, sorted, and the factor of the set.
+
+        A table of sets and codes would be huge for large codes.
+        """
         pairs = [(g, code) for g, codes in enumerate(self.sets) for code in codes]
         stride = 1.0 + max((code for _, code in pairs), default=0)
         return np.sort([g * stride + code for g, code in pairs] + [np.inf]), stride
 
 
 def make_nodes(feature, threshold, yes, no, value, missing=False, group=-1, sets=()):
-    """`Nodes` of one tree from its arrays; at leaves `feature`, `yes` and `no` are negative, the rest is ignored."""
+    """`Nodes` of one tree from its arrays.
+
+    At leaves `feature`, `yes` and `no` are negative, and the rest but `value` is ignored.
+    """
     feature = np.asarray(feature, np.intp)
     size = len(feature)
     here = np.arange(len(feature))
@@ -84,7 +90,7 @@ def concatenate_nodes(parts):
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-reach-code
 def _split_outcomes(nodes, at, x):
-    """(k,) bool: what node `at[i]` answers to the value `x[i]`."""
+    """(k,) bool: whether the value `x[i]` goes to the yes child of node `at[i]`."""
     side = x > nodes.threshold[at]
     categorical = np.flatnonzero(nodes.group[at] >= 0)
     if categorical.size:
@@ -96,7 +102,10 @@ def _split_outcomes(nodes, at, x):
 
 
 def apply_nodes(nodes, X):
-    """(n, T) the leaf that each row of X (encoded, float64) reaches in each tree, as a position in `nodes`."""
+    """(n, T) the leaf that each row of X (encoded, float64) reaches in each tree.
+
+    Leaves are given by their positions in `nodes`.
+    """
     at = np.tile(nodes.roots, len(X))
     row = np.repeat(np.arange(len(X)), len(nodes.roots))
     live = np.flatnonzero(nodes.feature[at] >= 0)
@@ -135,7 +144,10 @@ INVERSE_LINKS = {
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-raw-code
 def _weighted_median(values, weights):
-    """(n,) per row the smallest value at which half of the weight is reached (Drucker's AdaBoost for regression)."""
+    """(n,) per row the smallest value at which half of the weight is reached.
+
+    It is what Drucker's AdaBoost for regression predicts.
+    """
     order = np.argsort(values, axis=1)
     mass = np.cumsum(weights[order], axis=1)
     pick = (mass >= 0.5 * mass[:, -1:]).argmax(axis=1)
@@ -143,7 +155,7 @@ def _weighted_median(values, weights):
 
 
 def sum_of_trees(ensemble, X):
-    """(n, C) the sum of equation (forests.1) over the leaves that the rows of X (encoded) reach, before the link."""
+    """(n, C) the sum of equation (forests.1) for the rows of X (encoded), before the link."""
     step = max(
         1, 2**20 // len(ensemble.weights)
     )  # rows at a time, to bound the memory of `apply_nodes`
@@ -167,7 +179,10 @@ def sum_of_trees(ensemble, X):
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-trees-code
 def _split(nodes, i, columns):
-    """The question of node i; a cut between the codes of a category column becomes the set of the codes above it."""
+    """The `Split` of node i.
+
+    A cut between the codes of a category column becomes the set of the codes above it.
+    """
     j = int(nodes.feature[i])
     b = float(nodes.threshold[i])
     group = int(nodes.group[i])
@@ -284,7 +299,10 @@ def float64_threshold(threshold, strict=False):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-refuse
 def qualified_class_names(model):
-    """The names library.Class of a model's class and its ancestors; no library is imported to find out."""
+    """The names "library.Class" of a model's class and its ancestors.
+
+    No library is imported to find out.
+    """
     return [f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(model).__mro__]
 
 
@@ -296,7 +314,7 @@ def raise_unsupported(model, why):
 # %% ../../nbs/forests/00_arrays.ipynb #arr-library
 @dataclass(frozen=True)
 class Library:
-    """What can be read of a library: its models, by the names of their classes, and its saved files."""
+    """What can be read of a library: models, by the names of their classes, and saved files."""
 
     supported: str  # which of its models, in words, for the message that refuses another
     readers: dict[str, Callable]  # "library.Class" to (model, columns) -> Ensemble
@@ -311,7 +329,10 @@ def set_bits(words):
 
 
 def flatten_tree(root, children):
-    """Nested nodes as a list, root first, and the positions of each one's two children (-1 at leaves)."""
+    """Nested nodes as a list, root first, and the positions of both children (-1 at leaves).
+
+    `children(node)` returns a pair of nodes, or None at a leaf.
+    """
     found = [root]
     first = []
     second = []
@@ -331,7 +352,10 @@ def named_columns(names, labels, automatic=False):
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-wrapped-code
 def with_wrapper_classes(ensemble, model):
-    """The ensemble with the class labels of its scikit-learn wrapper; a regressor's wrapper predicts a number."""
+    """The ensemble with the class labels of its scikit-learn wrapper.
+
+    A regressor's wrapper predicts a number.
+    """
     classes = getattr(model, "classes_", None)
     if classes is not None:
         if ensemble.classes is None:
@@ -345,9 +369,10 @@ def with_wrapper_classes(ensemble, model):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-check
 def prediction_gap(ensemble, model, X):
-    """Return max |ours − theirs| of probabilities, or of numbers in units of their size (at least 1).
+    """The largest difference between what an ensemble and its library predict for X (n, d).
 
-    `model` is the fitted model that `ensemble` was read from. ValueError if a label differs.
+    Of probabilities, or of numbers in units of the largest of them (at least 1). `model` is the
+    fitted model that `ensemble` was read from. ValueError if a label differs.
     """
     if ensemble.classes is None:
         theirs = np.ravel(model.predict(X))

@@ -28,45 +28,52 @@ from fabinterp.forests.arrays import (
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-tree
 def _catboost_questions(splits, float_features, model):
-    """(feature, threshold, missing, turned) arrays of CatBoost's questions; `turned` ones have yes and no exchanged."""
+    """Arrays (feature, threshold, missing, swapped) of CatBoost's splits.
+
+    The `swapped` ones have yes and no exchanged.
+    """
     for split in splits:
         if split["split_type"] != "FloatFeature":
             kind = split["split_type"]
             raise_unsupported(
                 model,
-                f"categorical, text and embedding features are not supported, got a split of type {kind}",
+                f"categorical, text and embedding features are not supported, "
+                f"got a split of type {kind}",
             )
     about = [float_features[s["float_feature_index"]] for s in splits]
     feature = np.array([a["flat_feature_index"] for a in about], int)
     above = np.array([a["nan_value_treatment"] == "AsTrue" for a in about], bool)
     border = np.array([s["border"] for s in splits], float)
     edge = np.abs(border) >= np.finfo(np.float32).max
-    turned = edge & (border < 0)  # "known" becomes "missing"
+    swapped = edge & (border < 0)  # "known" becomes "missing"
     threshold = np.where(edge, np.inf, float64_threshold(border))
-    return feature, threshold, above ^ turned, turned
+    return feature, threshold, above ^ swapped, swapped
 
 
 def _oblivious_tree(tree, float_features, n_outputs, model):
-    """`Nodes` of one oblivious tree, unfolded; node i's children are 2i + 1 (no) and 2i + 2 (yes)."""
+    """`Nodes` of one oblivious tree, unfolded.
+
+    Node i's children are 2i + 1 (no) and 2i + 2 (yes).
+    """
     splits = tree.get("splits") or []
     level_splits = _catboost_questions(splits[::-1], float_features, model)
     level = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
-    feature, threshold, missing, turned = (a[level] for a in level_splits)
+    feature, threshold, missing, swapped = (a[level] for a in level_splits)
     leaves = np.array(tree["leaf_values"], float).reshape(-1, n_outputs)
     tail = np.full(len(leaves), -1)
     child = 2 * np.arange(len(level))
     return make_nodes(
         feature=np.append(feature, tail),
         threshold=np.append(threshold, tail),
-        yes=np.append(child + np.where(turned, 1, 2), tail),
-        no=np.append(child + np.where(turned, 2, 1), tail),
+        yes=np.append(child + np.where(swapped, 1, 2), tail),
+        no=np.append(child + np.where(swapped, 2, 1), tail),
         value=np.vstack([np.zeros((len(level), n_outputs)), leaves]),
         missing=np.append(missing, tail > 0),
     )
 
 
 def _nested_tree(root, float_features, n_outputs, model):
-    """`Nodes` of one CatBoost tree of another growing policy; a row that says yes goes right."""
+    """`Nodes` of one CatBoost tree of another growing policy; yes is to the right."""
     found, no, yes = flatten_tree(
         root, lambda node: (node["left"], node["right"]) if "split" in node else None
     )
@@ -77,11 +84,9 @@ def _nested_tree(root, float_features, n_outputs, model):
     node_splits = _catboost_questions(
         [n["split"] for n in found if "split" in n], float_features, model
     )
-    feature[has_split], threshold[has_split], missing[has_split], turned = node_splits
-    yes[has_split], no[has_split] = (
-        np.where(turned, no[has_split], yes[has_split]),
-        np.where(turned, yes[has_split], no[has_split]),
-    )
+    feature[has_split], threshold[has_split], missing[has_split], swapped = node_splits
+    exchanged = np.flatnonzero(has_split)[swapped]
+    yes[exchanged], no[exchanged] = no[exchanged], yes[exchanged]
     value = np.array(
         [np.zeros(n_outputs) if "split" in n else np.reshape(n["value"], -1) for n in found]
     )
@@ -103,7 +108,10 @@ _CATBOOST_LINKS = {
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-columns
 def _catboost_columns(info):
-    """`Columns` of a CatBoost model, by the place of each feature in the table, and whether it knows names."""
+    """`Columns` of a CatBoost model, and whether it knows their names.
+
+    They are ordered by the place of each feature in the table.
+    """
     features = [f for kind, known in info.items() if kind.endswith("features") for f in known]
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
     size = 1 + max(names)
@@ -164,7 +172,8 @@ def read_catboost(model, columns=None):
         if found.link == "logit" and model.get_probability_threshold() != 0.5:
             raise_unsupported(
                 model,
-                f"a probability threshold of 0.5 is supported, got {model.get_probability_threshold()}",
+                f"a probability threshold of 0.5 is supported, "
+                f"got {model.get_probability_threshold()}",
             )
         return replace(found, classes=tuple(np.asarray(model.classes_).tolist()))
     return replace(found, link="sigmoid", classes=None) if found.link == "logit" else found

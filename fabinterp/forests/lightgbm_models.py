@@ -25,13 +25,17 @@ from fabinterp.forests.arrays import (
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-tree
 def _lightgbm_missing(feature_kind, default_left, threshold, model):
-    """(k,) bool: whether a missing value answers yes (goes right), by LightGBM's three ways of reading it."""
+    """(k,) bool: whether a missing value goes to yes (right).
+
+    By LightGBM's three ways of reading it.
+    """
     zero_left = ~(0.0 > threshold)
     by_zero = feature_kind == "Zero"
     if np.any(by_zero & (zero_left != default_left)):
         raise_unsupported(
             model,
-            "a split that sends zero and missing values together is not supported (zero_as_missing)",
+            "a split that sends zero and missing values together is not supported "
+            "(zero_as_missing)",
         )
     return ~np.where(feature_kind == "NaN", default_left, zero_left)
 
@@ -57,7 +61,9 @@ def _lightgbm_text_tree(block, model):
     )
     words = numbers("cat_threshold", np.uint32)
     ends = numbers("cat_boundaries", int)
-    yes, no = np.where(categorical, no, yes), np.where(categorical, yes, no)
+    inside = no  # members of a category set go left
+    no = np.where(categorical, yes, no)
+    yes = np.where(categorical, inside, yes)
     group = np.where(categorical, threshold, -1).astype(int)
     tail = np.full(len(leaf), -1)
     return make_nodes(

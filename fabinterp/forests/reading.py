@@ -32,7 +32,8 @@ def code_values(labels, own, named, name):
         values = np.array([known.get(label, np.nan) for label in labels])
         if len(labels) and np.isnan(values).all():
             raise ValueError(
-                f"columns: {name!r} has categories {list(labels)[:5]}, the model knows {list(own)[:5]}"
+                f"columns: {name!r} has categories {list(labels)[:5]}, "
+                f"the model knows {list(own)[:5]}"
             )
         return values
     if not named:
@@ -46,7 +47,7 @@ def code_values(labels, own, named, name):
 
 
 def recode_column(nodes, j, values):
-    """`Nodes` whose questions about column j are asked of the codes k instead of the numbers `values[k]`."""
+    """`Nodes` whose splits on column j are of the codes k instead of the numbers `values[k]`."""
     on = np.flatnonzero(nodes.feature == j)
     threshold = nodes.threshold.copy()
     group = nodes.group.copy()
@@ -65,7 +66,10 @@ def recode_column(nodes, j, values):
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-recode-all-code
 def recode_ensemble(ensemble, columns):
-    """The same ensemble in the caller's `Columns`; refuses other names, another order, another width."""
+    """The same ensemble in the caller's `Columns`.
+
+    ValueError for other names, another order or another number of columns.
+    """
     own = ensemble.columns
     nodes = ensemble.nodes
     if len(columns.names) != len(own.names):
@@ -121,7 +125,10 @@ def _load_model_text(model):
 
 
 def read_model_file(model, columns=None):
-    """A saved model (path, text or parsed JSON) of XGBoost, LightGBM or CatBoost, without the library."""
+    """The `Ensemble` of a saved model: path, text or parsed JSON, without the library.
+
+    ValueError for a file that is none of the libraries'.
+    """
     saved = model
     name = "dict"
     if isinstance(model, (str, os.PathLike)):
@@ -137,7 +144,7 @@ def read_model_file(model, columns=None):
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-read
 def _check_fitted(model):
-    """One line for a model that was not fitted, whatever its library says."""
+    """Refuse a model that was not fitted in one line, whatever its library's own message."""
     try:
         if hasattr(model, "is_fitted"):
             fitted = model.is_fitted()
@@ -196,7 +203,7 @@ def ensemble_thresholds(model, columns=None):
 
 
 def category_sets(model, columns=None):
-    """Per column a tuple of the distinct sets of codes (sorted tuples) that the model asks about."""
+    """Per column a tuple of the distinct sets of codes (sorted tuples) that the model splits on."""
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes
     found = [set() for _ in ensemble.columns.names]

@@ -26,14 +26,17 @@ from ..rules.core import Columns
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-tree
 def _fitted_columns(model):
-    """`Columns` that a fitted scikit-learn model knows, and whether their names came from a table."""
+    """`Columns` of a fitted scikit-learn model, and whether their names came from a table."""
     named = hasattr(model, "feature_names_in_")
     names = model.feature_names_in_ if named else [f"x{j}" for j in range(model.n_features_in_)]
     return Columns(tuple(map(str, names)), (None,) * len(names)), named
 
 
 def _sklearn_tree(fitted, value, features=None):
-    """`Nodes` of a fitted scikit-learn tree that compares float32(x) <= b; `features` are the columns it was shown."""
+    """`Nodes` of a fitted scikit-learn tree, which compares float32(x) <= b.
+
+    `features` are the columns that it was fitted to, if these are not all.
+    """
     tree = fitted.tree_
     feature = np.where(tree.children_left < 0, -1, tree.feature)
     if features is not None:
@@ -50,7 +53,7 @@ def _sklearn_tree(fitted, value, features=None):
 
 
 def _align_class_probabilities(fitted, classes):
-    """(nodes, C) a tree's class shares in the ensemble's classes: a bag may not have seen them all."""
+    """(nodes, C) a tree's class shares in the ensemble's classes, not all of which it may know."""
     value = fitted.tree_.value[:, 0, :]
     if len(fitted.classes_) == len(classes):
         return value
@@ -73,7 +76,10 @@ def _check_trees(model, members):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-forest-code
 def read_forest(model, columns=None):
-    """A single tree, a random forest, extremely randomised trees or bagged trees: the mean of leaf vectors."""
+    """The `Ensemble` of a single tree, a random forest, extremely randomised or bagged trees.
+
+    It is the mean of the leaves' vectors.
+    """
     members = getattr(model, "estimators_", [model])
     _check_trees(model, members)
     shown = getattr(model, "estimators_features_", [None] * len(members))
@@ -103,7 +109,7 @@ def read_forest(model, columns=None):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-ada-code
 def read_adaboost(model, columns=None):
-    """AdaBoost of trees: weighted votes of equation (forests.2), or a weighted median."""
+    """The `Ensemble` of AdaBoost: weighted votes of equation (forests.2), or a weighted median."""
     _check_trees(model, model.estimators_)
     own, named = _fitted_columns(model)
     classes = getattr(model, "classes_", None)
@@ -128,7 +134,10 @@ def read_adaboost(model, columns=None):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-gb-code
 def read_gradient_boosting(model, columns=None):
-    """scikit-learn's GradientBoosting: every class's trees, the learning rate and the constant it starts from."""
+    """The `Ensemble` of scikit-learn's GradientBoosting.
+
+    Every class's trees, the learning rate and the constant that the sum starts from.
+    """
     start = type(model.init_).__name__
     if start not in ("DummyClassifier", "DummyRegressor", "str"):
         raise_unsupported(model, f"init must be None or 'zero', got {start}")
@@ -168,7 +177,7 @@ def _whole_numbers(labels):
 def _hist_tree(predictor, place, numbers):
     """`Nodes` of one HistGradientBoosting tree.
 
-    `place`: table column of each of its features; `numbers`: see below.
+    `place` (d,): the table's column of each of its features; `numbers`: see below.
     """
     record = predictor.nodes
     has_split = record["is_leaf"] == 0
@@ -194,7 +203,7 @@ def _hist_tree(predictor, place, numbers):
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-hist-read
 def read_hist_gradient_boosting(model, columns=None):
-    """scikit-learn's HistGradientBoosting, categories included; every class's trees."""
+    """The `Ensemble` of scikit-learn's HistGradientBoosting, categories included."""
     own, named = _fitted_columns(model)
     declared = model.is_categorical_
     declared = np.zeros(len(own.names), bool) if declared is None else np.asarray(declared)
@@ -209,7 +218,8 @@ def read_hist_gradient_boosting(model, columns=None):
             if not named:
                 raise_unsupported(
                     model,
-                    f"categories of an array must be whole numbers, got {known[0]!r} in column {place[i]}",
+                    f"categories of an array must be whole numbers, "
+                    f"got {known[0]!r} in column {place[i]}",
                 )
             labels[place[i]] = tuple(known)
     classes = getattr(model, "classes_", None)

@@ -91,7 +91,10 @@ def _xgboost_base(written, objective, n_outputs):
 
 
 def _xgboost_labels(learner, version, model):
-    """Per column its category labels in XGBoost's order, None for numbers; refused where they were not stored."""
+    """Per column its category labels in XGBoost's order, None for numbers.
+
+    Refused where they were not stored.
+    """
     types = learner.get("feature_types") or []
     booster = learner["gradient_booster"]
     stored = booster.get("gbtree", booster)["model"].get("cats", {}).get("enc", [])
@@ -107,7 +110,8 @@ def _xgboost_labels(learner, version, model):
             if min(values, default=0) < 0 or max(values, default=0) > 127:
                 raise_unsupported(
                     model,
-                    "its file cuts category labels that are not plain ASCII; rename them and fit again",
+                    "its file cuts category labels that are not plain ASCII; "
+                    "rename them and fit again",
                 )
             values = [bytes(values[a:b]).decode() for a, b in pairwise(one["offsets"])]
         labels[j] = tuple(values) or None
@@ -171,7 +175,7 @@ def read_xgboost(model, columns=None):
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-dump-code
 def _xgboost_dump_tree(root, place, model):
-    """`Nodes` of one tree of XGBoost's JSON dump; `place(name)` is the column of a feature's name."""
+    """`Nodes` of one tree of XGBoost's JSON dump; `place(name)` is a feature's column."""
     found, yes, no = flatten_tree(root, lambda node: _children_by_answer(node, model))
     size = len(found)
     feature = np.full(size, -1)
@@ -198,20 +202,26 @@ def _xgboost_dump_tree(root, place, model):
 
 
 def _children_by_answer(node, model):
-    """Children of a dumped node, our yes first: the members of a set, or the values not below the threshold."""
+    """Children of a dumped node, our yes first.
+
+    Yes are the members of a set, or the values not below the threshold.
+    """
     if "leaf" in node:
         return None
     if "split_condition" not in node:
         raise_unsupported(
             model,
-            f"its dump says no threshold for the boolean column {node['split']!r}; use save_model",
+            f"its dump holds no threshold for the boolean column {node['split']!r}; use save_model",
         )
     first, second = sorted(node["children"], key=lambda child: child["nodeid"] != node["yes"])
     return (first, second) if isinstance(node["split_condition"], list) else (second, first)
 
 
 def read_xgboost_dump(dumped, columns=None, model="XGBoost dump"):
-    """The trees of `get_dump(dump_format="json")` (parsed); they cannot predict: no base score, no classes."""
+    """The trees of `get_dump(dump_format="json")` (parsed).
+
+    They cannot predict: the dump holds no base score and no classes.
+    """
     roots = [json.loads(tree) if isinstance(tree, str) else tree for tree in dumped]
     split_names = {
         n["split"]

@@ -593,7 +593,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTreeClassifier):
     ----------
     estimator : None, or what is pruned
         None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn. An
-        unfitted tree or forest is cloned and fitted; a fitted one (of any library that `ensembles`
+        unfitted tree or forest is cloned and fitted; a fitted one (of any library that `read_ensemble`
         reads) or a `rules.Tree`, or a list of them, is used as it is. A list of columns of codes 0,
         1, 2, … splits on one of them a level.
     n_trees, max_depth : int, int or None; 1, 10

@@ -100,7 +100,7 @@ def binary_trees(parts, columns, source, fast=()):
 
 
 def ensemble_trees(ensemble, fast=()):
-    """`BinaryTrees` of a trained ensemble as `ensembles.read_ensemble` gives it."""
+    """`BinaryTrees` of a trained ensemble as `read_ensemble` gives it."""
     nodes = ensemble.nodes
     is_inner = nodes.feature >= 0
     ends = [*nodes.roots[1:], len(nodes.feature)]

@@ -60,8 +60,9 @@ def table_thresholds(X, max_bins=None, sample_weight=None):
 class Bins:
     """The questions `x > b` of every feature and the cells between them.
 
-    Missing values have a cell of their own, the last. The statements lie in one row: per feature its thresholds, ascending, then "x is missing" where
-    there is such a cell. So a feature has one cell more than statements.
+    Missing values have a cell of their own, the last. The statements lie in one row: per feature
+    its thresholds, ascending, then "x is missing" where there is such a cell. So a feature has one
+    cell more than statements.
     """
 
     thresholds: tuple[np.ndarray, ...]  # per feature, ascending, distinct

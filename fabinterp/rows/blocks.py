@@ -65,7 +65,10 @@ class Blocks:
         return reduce(add, self._stream(function, args))
 
     def map_and_sum(self, function, *args):
-        """`map` and `sum` in one pass: function(part, *args) returns what stays and what adds (rows.22)."""
+        """`map` and `sum` in one pass (rows.22).
+
+        function(part, *args) returns what stays and what adds.
+        """
         raise NotImplementedError(f"{type(self).__name__} must write map_and_sum")
 
     def gather(self):

@@ -44,9 +44,10 @@ def check_at_least(name, value, least):
 def check_parameters(estimator, at_least, one_of, may_be_none=()):
     """Refuse parameters out of range.
 
-    ValueError names the argument, what is allowed and what was given. `at_least` maps names to least values, `one_of` names to allowed words; numbers in `may_be_none`
-    may be None. `min_weight_fraction` and `n_jobs`, where the estimator has them, are a share below
-    1 and a number of threads.
+    ValueError names the argument, what is allowed and what was given. `at_least` maps names to
+    least values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
+    `min_weight_fraction` and `n_jobs`, where the estimator has them, are a share below 1 and a
+    number of threads.
     """
     for name, allowed in one_of.items():
         check_choice(name, getattr(estimator, name), allowed)
@@ -77,8 +78,8 @@ def seed_entropy(random_state):
 def distinct_rows(Z, y, w):
     """Rows of positive weight, sorted and each once: equation (rows.1).
 
-    Returns `(first, weight)`, their positions in Z and their summed weights. A row given twice is then the same as a row of weight 2, exactly, and the order of rows does not
-    matter.
+    Returns `(first, weight)`, their positions in Z and their summed weights. A row given twice is
+    then the same as a row of weight 2, exactly, and the order of rows does not matter.
     """
     positive = np.flatnonzero(w > 0)
     keys = np.column_stack([np.nan_to_num(Z[positive], nan=np.inf), y[positive]])
@@ -194,9 +195,9 @@ _TREES = (DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor)
 def fit_at_unit_scale(model, table, y, sample_weight=None):
     """The model, fitted to a table and y (n,); regression trees are fitted to y / s (rows.7).
 
-    They predict in units of y. Those are scikit-learn's trees and forests of trees. All others learn y as it is: classifiers,
-    other models, and trees with parameters in units of y (min_impurity_decrease, ccp_alpha,
-    oob_score).
+    They predict in units of y. Those are scikit-learn's trees and forests of trees. All others
+    learn y as it is: classifiers, other models, and trees with parameters in units of y
+    (min_impurity_decrease, ccp_alpha, oob_score).
     """
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     own_units = ("min_impurity_decrease", "ccp_alpha", "oob_score")
@@ -299,8 +300,8 @@ class TrainingData:
 def build_training_data(estimator, X, y, sample_weight=None):
     """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
 
-    ValueError for what is no table, no target or no weights. Sets n_features_in_, feature_names_in_ (of a frame), classes_ (of a classifier), columns_ on the
-    estimator.
+    ValueError for what is no table, no target or no weights. Sets n_features_in_, feature_names_in_
+    (of a frame), classes_ (of a classifier), columns_ on the estimator.
     """
     Z, given, framed = check_fit_rows(estimator, X)
     y, classes = check_fit_target(estimator, Z, y)

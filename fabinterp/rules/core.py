@@ -49,9 +49,9 @@ def label_of(value):
 class Columns:
     """The names of the d columns of a table, and which of them hold categories.
 
-    They are what equation (rules.1) needs. `categories[j]` lists the labels of column j in the order of their codes; None: the column holds
-    numbers. `missing[j]` is whether values of column j may be missing; where they may not, no
-    text mentions it.
+    They are what equation (rules.1) needs. `categories[j]` lists the labels of column j in the
+    order of their codes; None: the column holds numbers. `missing[j]` is whether values of column j
+    may be missing; where they may not, no text mentions it.
     """
 
     names: tuple[str, ...]
@@ -173,8 +173,8 @@ def encode_column(column, labels, name):
 def encode(X, columns):
     """X as one (n, d) float64 matrix: equation (rules.1).
 
-    Labels become codes, missing values and unseen labels nan. An array is taken as encoded already (no copy if it is float64). A frame must have the names of
-    `columns` in order.
+    Labels become codes, missing values and unseen labels nan. An array is taken as encoded already
+    (no copy if it is float64). A frame must have the names of `columns` in order.
     """
     if not is_frame(X):
         Z = np.asarray(X, dtype=np.float64)
@@ -1275,8 +1275,9 @@ def faint(text):
 def bar_html(share):
     """A share of 0 to 1 as a bar in the colour of the text."""
     return (
-        f'<div style="width:5em;background:rgba(128,128,128,.2)"><div style="width:{100 * share:.0f}%;'
-        'height:.4em;background:currentColor;opacity:.6"></div></div>'
+        '<div style="width:5em;background:rgba(128,128,128,.2)">'
+        f'<div style="width:{100 * share:.0f}%;height:.4em;background:currentColor;opacity:.6">'
+        "</div></div>"
     )
 
 
@@ -1606,7 +1607,7 @@ def python_condition(e, columns):
 
 
 def python_inputs(ruleset):
-    """The lines that read the features of the row: x3 for a number or a code, label3 for a label."""
+    """The lines that read the features of a row: x3 for a number or a code, label3 for a label."""
     columns = ruleset.columns
     lines = []
     extents_seen = [
