@@ -39,7 +39,7 @@ seeds = st.integers(0, 10**6)
 
 
 class Numbers(ChunkedFitMixin, RegressorMixin, BaseEstimator):
-    """An estimator that remembers what the doors let in."""
+    """An estimator that remembers the rows that it was given."""
 
     def __init__(self, verbose=0):
         self.verbose = verbose
@@ -292,7 +292,11 @@ def test_large_tables_in_memory_go_in_slices():
     X = np.random.default_rng(0).normal(size=(70_000, 2))
     found = build_chunked_data(Numbers(), X, X[:, 0])
     assert [len(part[2]) for part in found.rows.gather()] == [65_536, 4464]
-    assert len(found.sample.y) == 65_536 and not found.sample_is_complete and found.n == found.total == 70_000
+    assert (
+        len(found.sample.y) == 65_536
+        and not found.sample_is_complete
+        and found.n == found.total == 70_000
+    )
     again = read_chunks(Numbers(), (X, X[:, 0]))
     assert same(again.sample, found.sample) and isinstance(again.rows, OnDisk)
 
@@ -543,7 +547,11 @@ def test_fit_chunks_leaves_nothing_behind(tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 2))
     with mock.patch.object(chunks, "N_SAMPLE", 100):
         model = Numbers().fit_chunks((X, X[:, 0]), scratch=tmp_path)
-        assert model.mass_ == 300 and not model.chunked_.sample_is_complete and not list(tmp_path.iterdir())
+        assert (
+            model.mass_ == 300
+            and not model.chunked_.sample_is_complete
+            and not list(tmp_path.iterdir())
+        )
         with pytest.raises(TypeError):
             Failing().fit_chunks((X, X[:, 0]), scratch=tmp_path)
         with pytest.raises(ValueError, match="chunk 2") as caught:
@@ -557,7 +565,9 @@ def test_fit_takes_arrays_and_frames():
     _, X, y, w = table(2, n=200)
     one = Words().fit(X, y, w)
     assert (
-        one.chunked_.sample_is_complete and one.mass_ == w.sum() and one.columns_ == one.chunked_.sample.columns
+        one.chunked_.sample_is_complete
+        and one.mass_ == w.sum()
+        and one.columns_ == one.chunked_.sample.columns
     )
     assert same(
         one.chunked_.sample, Words().fit_chunks(lambda: cut([0, 60, 200], X, y, w)).chunked_.sample

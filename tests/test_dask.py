@@ -31,7 +31,7 @@ FEW = 20_000  # rows at the keyboard
 
 
 class Numbers(RegressorMixin, BaseEstimator):
-    """An estimator to open the doors for."""
+    """An estimator of numbers, to build data for."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -160,7 +160,11 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
     other = Numbers()
     whole = build_chunked_data(one, table.drop(columns=gone), table.price, table.copies)
     found = build_chunked_data(other, parts.drop(columns=gone), parts.price, parts.copies)
-    assert same(whole.sample, found.sample) and not found.sample_is_complete and whole.total == found.total
+    assert (
+        same(whole.sample, found.sample)
+        and not found.sample_is_complete
+        and whole.total == found.total
+    )
     assert one.columns_ == other.columns_ and list(other.feature_names_in_) == [
         "size",
         "colour",

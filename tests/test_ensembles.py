@@ -90,7 +90,7 @@ def same(ensemble, model, X, tol=1e-6):
     assert (ours == np.ravel(model.predict(X))).all()
 
 
-# Equation (4): one threshold on float64 instead of a rounding and a comparison.
+# Equation (forests.4): one threshold on float64 instead of a rounding and a comparison.
 
 doubles = st.floats(allow_nan=False, allow_infinity=False)
 singles = st.floats(allow_nan=False, allow_infinity=False, width=32)

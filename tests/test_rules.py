@@ -1,4 +1,4 @@
-"""What is shown is what predicts: every door of `fabinterp.rules.core` gives the same answers, row by row."""
+"""What is shown is what predicts: every form of `fabinterp.rules.core` predicts the same, row by row."""
 
 import json
 import math
@@ -180,7 +180,7 @@ SEEDS = st.integers(0, 10**6)
 
 
 # ------------------------------------------------------------------------------------------------
-# doors to one answer
+# ways to one prediction
 def one_by_one(said, X, method="predict"):
     """The answers to a frame; where some row has none, row by row, None for the error."""
     ask = getattr(said, method)
@@ -493,7 +493,7 @@ def curved(draw, n_classes=None, columns=COLUMNS, linear=True):
 
 
 def exactly(curve, x):
-    """Equation (4c) for one value, in fractions and with powers."""
+    """Equation (rules.7) for one value, in fractions and with powers."""
     if math.isnan(x):
         return Fraction(curve.missing)
     b = [Fraction(b) for b in curve.breaks]

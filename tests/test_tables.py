@@ -29,7 +29,7 @@ seeds = st.integers(0, 10**6)
 
 
 class Numbers(RegressorMixin, BaseEstimator):
-    """An estimator that remembers what the door let in."""
+    """An estimator that remembers the rows that it was given."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -109,9 +109,13 @@ def test_weights_are_repetitions_and_order_does_not_matter(seed, cls, framed):
     one = cls().fit(X, y, w).rows_
     two = cls().fit(turned, y[at]).rows_
     assert same(one, two)
-    assert one.w.sum() == w.sum() and len(np.unique(one.first_positions)) == len(one.first_positions)
+    assert one.w.sum() == w.sum() and len(np.unique(one.first_positions)) == len(
+        one.first_positions
+    )
     told = encode(X, one.columns)[one.first_positions] if framed else X[one.first_positions]
-    assert np.array_equal(told, one.Z, equal_nan=True) and np.array_equal(y[one.first_positions], one.target)
+    assert np.array_equal(told, one.Z, equal_nan=True) and np.array_equal(
+        y[one.first_positions], one.target
+    )
 
 
 @pytest.mark.parametrize("framed", [True, False])

@@ -144,18 +144,18 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
     whole = [read(tree, float_features, n_outputs, model) for tree in trees]
     own, named = _catboost_columns(info)
     labels = about.get("class_params", {}).get("class_names") or range(max(2, n_outputs))
+    is_classifier = loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+    by_class = [
+        replace(tree, value=tree.value[:, c : c + 1]) for tree in whole for c in range(n_outputs)
+    ]
     return Ensemble(
-        nodes=concatenate_nodes(
-            [replace(w, value=w.value[:, c : c + 1]) for w in whole for c in range(n_outputs)]
-        ),
+        nodes=concatenate_nodes(by_class),
         output=np.tile(np.arange(n_outputs), len(whole)),
         weights=np.full(n_outputs * len(whole), float(scale)),
         base=base,
         link=link,
         columns=own,
-        classes=tuple(labels)
-        if loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
-        else None,
+        classes=tuple(labels) if is_classifier else None,
         source=model,
         named=named,
     )

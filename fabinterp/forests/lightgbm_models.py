@@ -117,26 +117,23 @@ def _lightgbm_labels(lists, codes_seen, columns, model):
     labels = [None] * len(codes_seen)
     if not lists:
         return labels
-    categorical = (
-        [] if columns is None else [j for j, c in enumerate(columns.categories) if c is not None]
-    )
+    known = () if columns is None else columns.categories
     categorical = [
         j
-        for j in categorical
-        if not all(isinstance(c, (bool, np.bool_)) for c in columns.categories[j])
+        for j, c in enumerate(known)
+        if c is not None and not all(isinstance(label, (bool, np.bool_)) for label in c)
     ]
     seen = [j for j, codes in enumerate(codes_seen) if codes is not None]
     places = categorical if len(categorical) == len(lists) else seen
     pairs = list(zip(places, lists, strict=False))
-    if len(places) != len(lists) or any(
-        max(codes_seen[j] or [0]) >= len(known) for j, known in pairs
-    ):
+    codes_fit = all(max(codes_seen[j] or [0]) < len(own) for j, own in pairs)
+    if len(places) != len(lists) or not codes_fit:
         raise_unsupported(
             model,
             "its text does not say which columns hold the categories; pass columns=read_columns(X)",
         )
-    for j, known in pairs:
-        labels[j] = tuple(known)
+    for j, own in pairs:
+        labels[j] = tuple(own)
     return labels
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-read

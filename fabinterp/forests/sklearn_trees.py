@@ -87,14 +87,12 @@ def read_forest(model, columns=None):
     classes = getattr(model, "classes_", None)
     bagged = any(name.startswith("sklearn.Bagging") for name in qualified_class_names(model))
     known = np.arange(len(classes)) if bagged and classes is not None else classes
-    parts = [
-        _sklearn_tree(
-            m,
-            m.tree_.value[:, 0, :1] if classes is None else _align_class_probabilities(m, known),
-            f,
-        )
-        for m, f in zip(members, shown, strict=True)
-    ]
+    parts = []
+    for member, features in zip(members, shown, strict=True):
+        value = member.tree_.value[:, 0, :1]
+        if classes is not None:
+            value = _align_class_probabilities(member, known)
+        parts.append(_sklearn_tree(member, value, features))
     return Ensemble(
         nodes=concatenate_nodes(parts),
         output=np.full(len(parts), -1 if classes is not None else 0),
@@ -146,12 +144,13 @@ def read_gradient_boosting(model, columns=None):
     members = model.estimators_
     parts = [_sklearn_tree(m, m.tree_.value[:, 0, :1]) for m in members.ravel()]
     n_outputs = members.shape[1]
+    by_class = "logit" if n_outputs == 1 else "softmax"
     found = Ensemble(
         nodes=concatenate_nodes(parts),
         output=np.tile(np.arange(n_outputs), len(members)),
         weights=np.full(len(parts), float(model.learning_rate)),
         base=np.zeros(n_outputs),
-        link="identity" if classes is None else "logit" if n_outputs == 1 else "softmax",
+        link="identity" if classes is None else by_class,
         columns=own,
         classes=None if classes is None else tuple(classes.tolist()),
         source=type(model).__name__,

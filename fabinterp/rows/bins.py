@@ -60,9 +60,9 @@ def table_thresholds(X, max_bins=None, sample_weight=None):
 class Bins:
     """The questions `x > b` of every feature and the cells between them.
 
-    Missing values have a cell of their own, the last. The statements lie in one row: per feature
+    Missing values have a cell of their own, the last. The bits lie in one row: per feature those of
     its thresholds, ascending, then "x is missing" where there is such a cell. So a feature has one
-    cell more than statements.
+    cell more than bits.
     """
 
     thresholds: tuple[np.ndarray, ...]  # per feature, ascending, distinct
@@ -84,7 +84,7 @@ class Bins:
 
     @cached_property
     def multiplicity(self):
-        """(L',) how many questions each statement stands for, in the order of the statements."""
+        """(L',) how many questions each bit stands for, in the order of the bits."""
         parts = [
             np.append(c, 1.0) if m else c for c, m in zip(self.counts, self.missing, strict=True)
         ]
@@ -100,7 +100,7 @@ class Bins:
         return slice(self.offsets[j], self.offsets[j] + len(self.thresholds[j]) + 1)
 
     def bit_slice(self, j):
-        """Slice of feature j's threshold statements; "x is missing", if any, comes right after."""
+        """Slice of feature j's bits of thresholds; "x is missing", if any, comes right after."""
         return slice(self.offsets[j] - j, self.offsets[j] - j + len(self.thresholds[j]))
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-merge
@@ -245,7 +245,7 @@ def cell_masses(S, resp):
 
 
 def bit_masses(bins, mass):
-    """(K, L') twice: each statement's responsibility of yes and of no, by cells' (rows.19)."""
+    """(K, L') twice: each bit's responsibility of 1 and of 0, from the cells' (rows.19)."""
     mass = np.ascontiguousarray(mass.T)
     yes = np.empty((len(mass), len(bins.multiplicity)))
     no = np.empty_like(yes)

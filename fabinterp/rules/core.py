@@ -79,10 +79,11 @@ def format_names(names, max_names=5):
     At most `max_names` of them; text is quoted and cut to 60 characters.
     """
     names = list(dict.fromkeys(names))
-    shown = ", ".join(
-        repr(n[:59] + "…" if isinstance(n, str) and len(n) > 60 else n) for n in names[:max_names]
-    )
-    return shown + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
+    cut = [n[:59] + "…" if isinstance(n, str) and len(n) > 60 else n for n in names[:max_names]]
+    shown = ", ".join(map(repr, cut))
+    if len(names) > max_names:
+        shown += f" and {len(names) - max_names} more"
+    return shown
 
 
 def is_frame(X):
@@ -140,9 +141,11 @@ def check_names(given, expected):
     extra = [n for n in given if n not in set(expected)]
     lacking = [n for n in expected if n not in set(given)]
     if extra or lacking:
-        parts = ([f"unknown columns {format_names(extra)}"] if extra else []) + (
-            [f"no columns {format_names(lacking)}"] if lacking else []
-        )
+        parts = []
+        if extra:
+            parts.append(f"unknown columns {format_names(extra)}")
+        if lacking:
+            parts.append(f"no columns {format_names(lacking)}")
         raise ValueError(f"X has {' and '.join(parts)}; expected {format_names(expected)}")
     if given != expected:
         raise ValueError(
@@ -388,7 +391,7 @@ class Leaf:
     For numbers: value + coef·x[features] + the curves, kept within [lower, upper].
 
     For classes, `value` holds one probability per class; or the equation is a score, and `link`
-    tells of what: "logit" of the second class against the first (rules.5), "softmax" of each class
+    gives its kind: "logit" of the second class against the first (rules.5), "softmax" of each class
     (rules.6), with one number per class in `value`, in each entry of `coef`, and in place of each
     number of a curve.
     """
@@ -574,13 +577,13 @@ def extents(conditions, columns=None):
     """
     found = {}
     for split, side in conditions:
-        one = extent_of(split, side)
-        labels = (
-            columns.categories[split.features[0]] if columns and len(split.features) == 1 else None
-        )
+        labels = None
+        if columns and len(split.features) == 1:
+            labels = columns.categories[split.features[0]]
         n_codes = len(labels) if labels is not None and split.coef == (1.0,) else None
         key = (split.features, split.coef)
-        found[key] = intersect_extents(found.get(key, Extent(*key)), one, n_codes)
+        before = found.get(key, Extent(*key))
+        found[key] = intersect_extents(before, extent_of(split, side), n_codes)
         if n_codes is not None and len(found[key].inside) == n_codes:
             found[key] = replace(found[key], inside=None)
     if any(e.empty and not e.missing for e in found.values()):
@@ -714,11 +717,8 @@ def first_match(rules, Z):
 # %% ../../nbs/rules/00_core.ipynb #counting
 def match_regions(regions, Z):
     """Which encoded rows lie in which regions, (n, R); a region is a tuple of conditions."""
-    return (
-        np.array([match_conditions(conditions, Z) for conditions in regions], dtype=bool)
-        .reshape(len(regions), len(Z))
-        .T
-    )
+    columns = [match_conditions(conditions, Z) for conditions in regions]
+    return np.array(columns, dtype=bool).reshape(len(regions), len(Z)).T
 
 
 def match_rules(rules, Z):
@@ -872,16 +872,14 @@ def add_measures(ruleset, sums):
     total, support, cover, good = sums
     unknown = np.full(len(ruleset.rules), nan)
     share = cover / total if total > 0 else unknown
-    fidelity = (
-        unknown if good is None else np.divide(good, support, out=unknown.copy(), where=support > 0)
+    fidelity = unknown
+    if good is not None:
+        fidelity = np.divide(good, support, out=unknown.copy(), where=support > 0)
+    measured = tuple(
+        replace(rule, support=s, coverage=c, fidelity=f)
+        for rule, s, c, f in zip(ruleset.rules, support, share, fidelity, strict=True)
     )
-    return replace(
-        ruleset,
-        rules=tuple(
-            replace(rule, support=s, coverage=c, fidelity=f)
-            for rule, s, c, f in zip(ruleset.rules, support, share, fidelity, strict=True)
-        ),
-    )
+    return replace(ruleset, rules=measured)
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
@@ -1012,11 +1010,10 @@ def set_text(name, admitted, rejected):
 def extent_text(e, columns):
     """One extent for reading: 0.2 < x ≤ 0.7, colour ∈ {red, blue} or missing, x is missing."""
     categorical = is_categorical(e, columns)
-    name = (
-        printable_name(columns.names[e.features[0]])
-        if categorical
-        else sum_text(e.features, e.coef, columns)
-    )
+    if categorical:
+        name = printable_name(columns.names[e.features[0]])
+    else:
+        name = sum_text(e.features, e.coef, columns)
     if e == Extent(e.features, e.coef, missing=False):
         return f"{name} is not missing"
     if e.empty:
@@ -1025,15 +1022,12 @@ def extent_text(e, columns):
         text = set_text(name, *split_labels(e, columns))
     elif e.low > -inf and e.high < inf:
         text = f"{format_float(e.low)} < {name} ≤ {format_float(e.high)}"
+    elif e.low > -inf:
+        text = f"{name} > {format_float(e.low)}"
     else:
-        text = (
-            f"{name} > {format_float(e.low)}"
-            if e.low > -inf
-            else f"{name} ≤ {format_float(e.high)}"
-        )
-    return (
-        f"{text} or missing" if e.missing and any(columns.missing[f] for f in e.features) else text
-    )
+        text = f"{name} ≤ {format_float(e.high)}"
+    had_gaps = any(columns.missing[f] for f in e.features)
+    return f"{text} or missing" if e.missing and had_gaps else text
 
 
 def condition_texts(conditions, columns):
@@ -1051,9 +1045,9 @@ def bounds_text(leaf):
     upper = f"{leaf.upper:.4g}"
     if leaf.lower > -inf and leaf.upper < inf:
         return f"kept within [{lower}, {upper}]"
-    return (f"at least {lower}" if leaf.lower > -inf else "") + (
-        f"at most {upper}" if leaf.upper < inf else ""
-    )
+    if leaf.lower > -inf:
+        return f"at least {lower}"
+    return f"at most {upper}" if leaf.upper < inf else ""
 
 
 def curve_name(curve, columns, number=""):
@@ -1096,10 +1090,8 @@ def answer_phrases(leaf, columns, classes=None, number=""):
         return [equations[0] + (f", {bounds}" if bounds else "")]
     names = [label_text(label) for label in classes]
     if leaf.link == "logit":
-        return [
-            f"{names[1]} if {equations[0]} > 0, else {names[0]}"
-            + (f"; the sum {bounds}" if bounds else "")
-        ]
+        decision = f"{names[1]} if {equations[0]} > 0, else {names[0]}"
+        return [f"{decision}; the sum {bounds}" if bounds else decision]
     return [
         "the largest of" + (f" (each {bounds})" if bounds else ""),
         *map("{}: {}".format, names, equations),
@@ -1451,9 +1443,11 @@ def sql_condition(e, columns):
         return f"({name} IS NULL OR {chosen})" if e.missing else chosen
     name = sql_sum(e.features, e.coef, columns)
     name = name if e.coef == (1.0,) else f"({name})"
-    bounds = ([f"{name} > {e.low!r}"] if e.low > -inf else []) + (
-        [f"{name} <= {e.high!r}"] if e.high < inf else []
-    )
+    bounds = []
+    if e.low > -inf:
+        bounds.append(f"{name} > {e.low!r}")
+    if e.high < inf:
+        bounds.append(f"{name} <= {e.high!r}")
     if e.empty or not bounds:
         return f"{name} IS NULL" if e.missing else f"{name} IS NOT NULL"
     known = " AND ".join(bounds)
@@ -1562,9 +1556,8 @@ def ruleset_sql(ruleset, table, keep=(), proba=False):
     The columns `keep` stand before it. Classification gives the label, and with `proba` one column
     p_<label> per class too.
     """
-    selected = [sql_identifier(name) for name in keep] + [
-        f"{sql_case(ruleset)} AS {sql_identifier(ruleset.target)}"
-    ]
+    selected = [sql_identifier(name) for name in keep]
+    selected.append(f"{sql_case(ruleset)} AS {sql_identifier(ruleset.target)}")
     for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
         selected.append(f"{sql_case(ruleset, c)} AS {sql_identifier(f'p_{label}')}")
     return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {sql_identifier(table)}"
