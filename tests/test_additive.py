@@ -158,10 +158,10 @@ def test_pooled_and_factors_do_not_go_together():
 @pytest.mark.parametrize("smooth", ["gvc", -1.0, np.nan])
 def test_smoothness_is_a_number_or_gcv(smooth):
     _, _, _, Z, y, resp, w, terms = problem(0)
-    with pytest.raises(ValueError, match="smooth must be 'gcv' or numbers >= 0, got"):
-        additive_gaussian(Z, y, resp, w, terms, smooth=smooth)
-    with pytest.raises(ValueError, match="smooth must be 'gcv' or numbers >= 0, got"):
-        additive_softmax(Z, (y > 0).astype(int), resp, w, 2, terms, smooth=smooth)
+    with pytest.raises(ValueError, match="smoothing must be 'gcv' or numbers >= 0, got"):
+        additive_gaussian(Z, y, resp, w, terms, smoothing=smooth)
+    with pytest.raises(ValueError, match="smoothing must be 'gcv' or numbers >= 0, got"):
+        additive_softmax(Z, (y > 0).astype(int), resp, w, 2, terms, smoothing=smooth)
 
 
 def test_constant_features_leave_constants():
@@ -174,10 +174,10 @@ def test_constant_features_leave_constants():
     assert Z.shape == (50, 1)
     for options in OPTIONS:
         terms = AdditiveTerms.of(bases, **options)
-        numbers = additive_gaussian(Z, y, resp, w, terms, smooth="gcv")
+        numbers = additive_gaussian(Z, y, resp, w, terms, smoothing="gcv")
         np.testing.assert_allclose(numbers.coef[:, 0], y @ resp / resp.sum(axis=0))
         share = (y > 0) @ resp / resp.sum(axis=0)
-        classes = additive_softmax(Z, (y > 0).astype(int), resp, w, 2, terms, smooth="gcv")
+        classes = additive_softmax(Z, (y > 0).astype(int), resp, w, 2, terms, smoothing="gcv")
         np.testing.assert_allclose(np.exp(classes.log_prob(Z))[0, :, 1], share, rtol=1e-4)
         assert (numbers.dims == 2.0 * (terms.count == "parameters")).all()
 
@@ -192,7 +192,7 @@ def test_an_update_is_never_worse(options, seed):
     rng, _, _, Z, y, resp, w, terms = problem(seed, **options)
     first = rng.permutation(resp)
     codes = labelled(rng, y, 2 + seed % 2)
-    numbers = additive_gaussian(Z, y, first, w, terms, smooth=rng.choice([0.01, 1.0]))
+    numbers = additive_gaussian(Z, y, first, w, terms, smoothing=rng.choice([0.01, 1.0]))
     classes = additive_softmax(Z, codes, first, w, 2 + seed % 2, terms)
     pairs = [(numbers, y), (classes, codes)]
     for expert, target in pairs + [(perturbed(rng, expert), target) for expert, target in pairs]:
@@ -204,9 +204,9 @@ def test_an_update_is_never_worse(options, seed):
 
 @quick
 @given(seeds, st.sampled_from(["features", "parameters"]), st.booleans(), st.booleans())
-def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
+def test_refitted_curves_are_not_beaten_near_by(seed, count, fisher_factors, pooled):
     rng, _, _, Z, y, resp, w, terms = problem(
-        seed, count=count, fisher_factors=factors and not pooled
+        seed, count=count, fisher_factors=fisher_factors and not pooled
     )
     expert = additive_gaussian(Z, y, resp, w, terms, pooled=pooled)
     top = charged(expert, Z, y, resp, w)
@@ -214,7 +214,7 @@ def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
         other = perturbed(rng, expert)
         if pooled:
             other = replace(other, var=np.full_like(other.var, other.var[0]))
-        if not factors or pooled:
+        if not fisher_factors or pooled:
             assert charged(other, Z, y, resp, w) <= top + 1e-7 * (1 + abs(top))
     for k in range(len(expert.var)):  # a curve less, the others and the variance refitted
         for j in np.flatnonzero(terms.active_curves(expert.coef)[k]):
@@ -226,7 +226,7 @@ def test_refitted_curves_are_not_beaten_near_by(seed, count, factors, pooled):
                 penalty=0.0,
                 fisher_factors=False,
             )
-            if not pooled and not factors and (coef[k, 1:] != 0).any():
+            if not pooled and not fisher_factors and (coef[k, 1:] != 0).any():
                 on = np.r_[0, np.flatnonzero(coef[k, 1:]) + 1]
                 part = replace(same, groups=np.r_[-1, same.groups[on[1:]]], ridge=terms.ridge[on])
                 fewer = additive_gaussian(Z[:, on], y, resp[:, [k]], w, part)
@@ -513,12 +513,12 @@ def test_smoothness_by_cross_validation():
     w = np.ones(400)
     resp = np.ones((400, 1))
     rough = additive_gaussian(
-        Z, np.sin(25 * x[:, 0]) + 0.1 * rng.normal(size=400), resp, w, terms, smooth="gcv"
+        Z, np.sin(25 * x[:, 0]) + 0.1 * rng.normal(size=400), resp, w, terms, smoothing="gcv"
     )
     plain = additive_gaussian(
-        Z, 3 * x[:, 0] + 0.5 * rng.normal(size=400), resp, w, terms, smooth="gcv"
+        Z, 3 * x[:, 0] + 0.5 * rng.normal(size=400), resp, w, terms, smoothing="gcv"
     )
-    assert rough.smooth[0] < 1e-2 * plain.smooth[0]
+    assert rough.smoothing[0] < 1e-2 * plain.smoothing[0]
     y = np.sin(9 * x[:, 0]) + 0.5 * rng.normal(size=400)
     start = additive_gaussian(Z, y, resp, w, terms)
     found = tune_gaussian_smoothness(start, Z, y, resp, w)
@@ -531,7 +531,7 @@ def test_smoothness_by_cross_validation():
         return np.sum((y - hat @ y) ** 2) / (400 - np.trace(hat)) ** 2
 
     assert all(
-        score(found.smooth[0]) <= score(found.smooth[0] * 10.0**step) * (1 + 1e-9)
+        score(found.smoothing[0]) <= score(found.smoothing[0] * 10.0**step) * (1 + 1e-9)
         for step in (-2, -1, 1, 2)
     )
 
@@ -547,20 +547,20 @@ def test_smoothness_of_classes():
     rough = (3 * np.sin(25 * x[:, 0]) + rng.logistic(size=600) > 0).astype(int)
     plain = (6 * x[:, 0] - 3 + rng.logistic(size=600) > 0).astype(int)
     found = [
-        additive_softmax(Z, codes, resp, w, 2, terms, smooth="gcv").smooth[0]
+        additive_softmax(Z, codes, resp, w, 2, terms, smoothing="gcv").smoothing[0]
         for codes in (rough, plain)
     ]
     assert found[0] < 1e-2 * found[1]
     again = tune_softmax_smoothness(
-        additive_softmax(Z, rough, resp, w, 2, terms, smooth=found[0]), Z, rough, resp, w
+        additive_softmax(Z, rough, resp, w, 2, terms, smoothing=found[0]), Z, rough, resp, w
     )
-    assert 0.1 <= again.smooth[0] / found[0] <= 10
+    assert 0.1 <= again.smoothing[0] / found[0] <= 10
 
 
 def test_bending_is_a_prior():
     """The curve is the mode of exp(log-likelihood − const), and `const` is what FIC is charged."""
     rng, _, _, Z, y, resp, w, terms = problem(7)
-    expert = additive_gaussian(Z, y, resp[:, :1], w, replace(terms, penalty=0.0), smooth=3.0)
+    expert = additive_gaussian(Z, y, resp[:, :1], w, replace(terms, penalty=0.0), smoothing=3.0)
     on = np.flatnonzero(expert.coef[0])
     weight = w * resp[:, 0]
 
@@ -582,10 +582,10 @@ def test_bending_is_a_prior():
 def test_covariance_is_the_inverse_curvature(seed, n_classes):
     """By second differences of what the M-step maximises, along the coefficients on the support."""
     rng, _, _, Z, y, resp, w, terms = problem(seed)
-    numbers = additive_gaussian(Z, y, resp, w, terms, smooth=2.0)
+    numbers = additive_gaussian(Z, y, resp, w, terms, smoothing=2.0)
     found = coefficient_covariance(numbers, Z, resp, w)
     codes = labelled(rng, y, n_classes)
-    classes = additive_softmax(Z, codes, resp, w, n_classes, terms, smooth=2.0)
+    classes = additive_softmax(Z, codes, resp, w, n_classes, terms, smoothing=2.0)
     by_class = coefficient_covariance(classes, Z, resp, w)
     assert found.shape == (resp.shape[1], Z.shape[1], Z.shape[1]) and by_class.shape[1] == n_classes
     for k in range(resp.shape[1]):
@@ -682,7 +682,7 @@ def test_an_expert_without_rows_stays_as_it_is():
     for expert in (numbers, classes):
         kept = expert.keep(np.array([False, True]))
         np.testing.assert_array_equal(kept.coef, expert.coef[1:])
-        assert len(kept.dims) == len(kept.const) == len(kept.smooth) == 1
+        assert len(kept.dims) == len(kept.const) == len(kept.smoothing) == 1
 
 
 @pytest.mark.parametrize("fitting", ["refit", "pursuit"])

@@ -74,7 +74,7 @@ def random_list(rng, rows, n_boxes=None):
 
 
 def sides(boxes):
-    return zip(boxes.low, boxes.high, boxes.gap, strict=True)
+    return zip(boxes.low, boxes.high, boxes.missing, strict=True)
 
 
 def member(rows, box, n):

@@ -341,7 +341,7 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
         )
         model._fit(replace(chunked, sample=sample))
     assert (
-        2 not in model.design_.used
+        2 not in model.design_.leaf_features
         and model.design_.bins.missing[2]
         and np.isfinite(model.predict(X)).all()
     )

@@ -145,7 +145,8 @@ def check(problem, tree):
             node.rows[~yes], node.no.rows
         )
         assert (
-            min(problem.mass(node.yes.rows), problem.mass(node.no.rows)) >= problem.min_side_weight
+            min(problem.total_weight(node.yes.rows), problem.total_weight(node.no.rows))
+            >= problem.min_side_weight
         )
     for leaf in tree.leaves():
         assert np.isfinite(leaf.coef).all()
@@ -154,13 +155,13 @@ def check(problem, tree):
 def random_tree(problem, rng, rows, depth):
     """Random questions, no pruning."""
     cuts = candidate_cuts(problem, rows) if depth and rng.random() < 0.9 else []
-    sides = problem.sides(rows, cuts[rng.integers(len(cuts))]) if cuts else None
+    sides = problem.split_rows(rows, cuts[rng.integers(len(cuts))]) if cuts else None
     if sides is None:
         return problem.leaf(rows)
     cut = next(
         c
         for c in cuts
-        if (s := problem.sides(rows, c)) is not None and np.array_equal(s[0], sides[0])
+        if (s := problem.split_rows(rows, c)) is not None and np.array_equal(s[0], sides[0])
     )
     return problem.node(rows, cut, *(random_tree(problem, rng, side, depth - 1) for side in sides))
 
@@ -223,7 +224,9 @@ def test_candidates_have_two_sides(seed, kind, task):
     rows = everyone(problem)
     leaf = problem.leaf(everyone(problem))
     cuts = candidate_cuts(problem, rows)
-    assert len(set(cuts)) == len(cuts) and all(problem.sides(rows, cut) is not None for cut in cuts)
+    assert len(set(cuts)) == len(cuts) and all(
+        problem.split_rows(rows, cut) is not None for cut in cuts
+    )
     if cuts:
         gains = newton_split_gains(problem, leaf, cuts)
         assert gains.shape == (len(cuts),) and np.isfinite(gains).all() and (gains >= 0).all()
@@ -242,7 +245,7 @@ def test_screen_is_least_squares_of_both_sides(seed):
     cuts = candidate_cuts(problem, leaf.rows)
     for cut, said in zip(cuts, newton_split_gains(problem, leaf, cuts), strict=True):
         left = ridged = 0.0
-        for side in problem.sides(leaf.rows, cut):
+        for side in problem.split_rows(leaf.rows, cut):
             B = np.sqrt(w[side])[:, None] * A[side][:, free]
             y = np.sqrt(w[side]) * A[side, -1]
             left += np.sum((y - B @ np.linalg.lstsq(B, y, rcond=1e-9)[0]) ** 2)
@@ -274,7 +277,7 @@ def test_a_trial_promises_no_more_than_there_is(seed, kind):
         _, most, _ = problem.experts.fit(leaf.rows, 0.0)  # all columns, free of charge
         said = approximate_leaf_value(problem, leaf.rows, near)
         assert (
-            said <= most - problem.rate(leaf.rows) * problem.experts.n_free + 0.05
+            said <= most - problem.parameter_price(leaf.rows) * problem.experts.n_free + 0.05
         )  # nats that the ridge may take
     exact, _ = make_problem(seed, kind, "gaussian")
     assert approximate_leaf_value(exact, everyone(exact), None) == exact.leaf(everyone(exact)).value
@@ -300,7 +303,7 @@ def test_regate_finds_the_best_of_all_questions(seed, kind, task):
         for cell in range(problem.n_known[j]):
             for missing in (False, True):
                 other = Cut(j, cell, missing, False, 0.0, int(problem.n_known[j]))
-                if problem.sides(node.rows, other) is not None:
+                if problem.split_rows(node.rows, other) is not None:
                     assert separated(other) <= separated(cut) + 1e-9 * (1 + np.abs(diff).sum())
 
 
@@ -449,12 +452,12 @@ class Dearer(SearchProblem):
         self.asked.append("score_candidates")
         return super().score_candidates(leaf)
 
-    def part(self, rows, diff, features=None):
-        self.asked.append("part")
-        return super().part(rows, diff, features)
+    def best_split(self, rows, diff, features=None):
+        self.asked.append("best_split")
+        return super().best_split(rows, diff, features)
 
-    def tuned(self, node):
-        self.asked.append("tuned")
+    def refine_promoted(self, node):
+        self.asked.append("refine_promoted")
         return best_tree(node, self.leaf(node.rows))
 
 
@@ -473,7 +476,7 @@ def test_a_ground_may_ask_otherwise(seed, task):
     if isinstance(tree, InternalNode):
         resplit(problem, tree)
         new = promote(problem, tree, tree.cut)
-        assert set(problem.asked) == {"score_candidates", "part", "tuned"}
+        assert set(problem.asked) == {"score_candidates", "best_split", "refine_promoted"}
         assert new.value >= problem.leaf(tree.rows).value
 
 
@@ -552,7 +555,7 @@ def test_a_weight_is_a_repetition(seed, kind, task):
         experts=replace(problem.experts, w=ones, **again),
         w=ones,
         leaf_cache={},
-        options={},
+        candidate_cache={},
         optimum_cache={},
         codes=np.asfortranarray(np.repeat(problem.codes, times, axis=0)),
     )
@@ -587,7 +590,7 @@ def test_a_hoist_turns_the_order_round():
         min((c for c in cuts if c.feature == j), key=lambda c: abs(c.cell / 256 - at))
         for j, at in ((1, 0.6), (0, 0.5))
     )
-    yes, no = problem.sides(everyone(problem), first)
+    yes, no = problem.split_rows(everyone(problem), first)
     tree = problem.node(
         everyone(problem), first, *(ask_one(problem, rows, second) for rows in (yes, no))
     )
@@ -602,7 +605,7 @@ def test_a_hoist_turns_the_order_round():
 
 def ask_one(problem, rows, cut):
     """A fork of two leaves."""
-    return problem.node(rows, cut, *map(problem.leaf, problem.sides(rows, cut)))
+    return problem.node(rows, cut, *map(problem.leaf, problem.split_rows(rows, cut)))
 
 
 def test_a_leaf_of_more_columns_than_rows_is_sound():

@@ -223,21 +223,22 @@ def test_fic_never_falls_during_the_search(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "two"])
-@pytest.mark.parametrize("factors", [False, True])
-def test_fic_never_falls_during_em_but_where_experts_go(kind, factors, monkeypatch):
+@pytest.mark.parametrize("fisher_factors", [False, True])
+def test_fic_never_falls_during_em_but_where_experts_go(kind, fisher_factors, monkeypatch):
     X, y = table(kind)
     steps = []
     run = fab.fab
     monkeypatch.setattr(
         fab, "fab", lambda *args, **options: run(*args, **options | {"callback": steps.append})
     )
-    model = quick(kind, search="em", max_depth=3, max_iter=40, factors=factors).fit(X, y)
+    model = quick(kind, search="em", max_depth=3, max_iter=40, fisher_factors=fisher_factors).fit(
+        X, y
+    )
     values = np.array([step.fic for step in steps])
     shrunk = np.array([step.shrunk for step in steps])
     assert model.fic_ == model.trace_[-1] and len(model.trace_) == len(values) + 1 > 3
-    if (
-        not factors
-    ):  # the factors of the last step are held in an E-step: its bound rises, FIC may not
+    # the factors of the last step are fixed in an E-step: its bound rises, FIC may not
+    if not fisher_factors:
         held = ~shrunk[1:]
         assert (np.diff(values)[held] >= -1e-9 * np.abs(values[1:][held])).all()
 
@@ -250,7 +251,7 @@ def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, searc
             kind,
             search=search,
             max_depth=3,
-            max_components=most,
+            max_leaves=most,
             penalty=0.2,
             min_weight_fraction=0.0,
             max_iter=10,
@@ -290,17 +291,17 @@ def test_a_larger_penalty_never_gives_more_experts(kind):
 @pytest.mark.parametrize(
     "switches",
     [
-        {"smooth": "gcv"},
-        {"smooth": 0},
-        {"smooth": 100.0},
+        {"smoothing": "gcv"},
+        {"smoothing": 0},
+        {"smoothing": 100.0},
         {"knots": "quantile"},
         {"degree": 1},
         {"n_knots": 2, "degree": 1},
         {"n_knots": 15, "degree": 5},
         {"penalty": 0},
-        {"penalty": 0, "smooth": 0},
-        {"factors": True},
-        {"factors": True, "smooth": "gcv", "knots": "quantile"},
+        {"penalty": 0, "smoothing": 0},
+        {"fisher_factors": True},
+        {"fisher_factors": True, "smoothing": "gcv", "knots": "quantile"},
         {"min_weight_fraction": 0.0},
     ],
 )
@@ -870,9 +871,9 @@ def test_stopping_early_warns(search):
         ("max_depth", 2.5),
         ("max_depth", True),
         ("max_depth", None),
-        ("max_components", 0),
-        ("max_components", 2.0),
-        ("max_components", None),
+        ("max_leaves", 0),
+        ("max_leaves", 2.0),
+        ("max_leaves", None),
         ("max_gate_features", 0),
         ("max_gate_features", "all"),
         ("n_knots", 1),
@@ -883,15 +884,15 @@ def test_stopping_early_warns(search):
         ("degree", None),
         ("knots", "even"),
         ("knots", None),
-        ("smooth", "cv"),
-        ("smooth", -0.1),
-        ("smooth", np.nan),
-        ("smooth", np.inf),
-        ("smooth", None),
-        ("smooth", True),
+        ("smoothing", "cv"),
+        ("smoothing", -0.1),
+        ("smoothing", np.nan),
+        ("smoothing", np.inf),
+        ("smoothing", None),
+        ("smoothing", True),
         ("search", "grid"),
         ("search", None),
-        ("factors", "no"),
+        ("fisher_factors", "no"),
         ("penalty", -0.1),
         ("penalty", np.nan),
         ("penalty", np.inf),

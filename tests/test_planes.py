@@ -47,7 +47,7 @@ few = examples(12)
 class Lines(GaussianLeaves):
     """Gaussian experts, with a ridge."""
 
-    bending = property(lambda self: np.r_[0.0, np.linspace(0, 2, self.A.shape[1] - 2)])
+    coef_ridge = property(lambda self: np.r_[0.0, np.linspace(0, 2, self.A.shape[1] - 2)])
     groups = property(lambda self: np.arange(self.A.shape[1] - 1) - 1)
 
     def design(self, rows):
@@ -58,7 +58,7 @@ class Lines(GaussianLeaves):
             np.log(2 * np.pi * self.var) + (self.A[rows, -1] - scores[:, 0]) ** 2 / self.var
         )
 
-    def bend(self, scores, rows):
+    def score_derivatives(self, scores, rows):
         rate = self.w[rows] / self.var
         return rate, rate[:, None] * (self.A[rows, -1:] - scores)
 
@@ -66,7 +66,7 @@ class Lines(GaussianLeaves):
 class Odds(LogisticLeaves):
     """Two classes, with a ridge."""
 
-    bending = property(lambda self: np.full(self.A.shape[1], 0.3))
+    coef_ridge = property(lambda self: np.full(self.A.shape[1], 0.3))
     groups = property(lambda self: np.arange(self.A.shape[1]) - 1)
 
     def design(self, rows):
@@ -75,7 +75,7 @@ class Odds(LogisticLeaves):
     def log_lik_of_scores(self, scores, rows):
         return -np.logaddexp(0, (1 - 2 * self.y[rows]) * scores[:, 0])
 
-    def bend(self, scores, rows):
+    def score_derivatives(self, scores, rows):
         prob = expit(scores[:, 0])
         return self.w[rows] * prob * (1 - prob), (self.w[rows] * (self.y[rows] - prob))[:, None]
 
@@ -354,7 +354,8 @@ def check(problem, tree):
             node.rows[~yes], node.no.rows
         )
         assert (
-            min(problem.mass(node.yes.rows), problem.mass(node.no.rows)) >= problem.min_side_weight
+            min(problem.total_weight(node.yes.rows), problem.total_weight(node.no.rows))
+            >= problem.min_side_weight
         )
         assert node.cut.is_hard and set(node.cut.features) <= set(problem.features)
         assert len(node.cut.features) <= problem.max_features
@@ -379,7 +380,7 @@ def test_what_is_looked_at_is_worth_what_it_says(task):
     options = problem.score_candidates(problem.leaf(everyone(problem)))
     assert 1 <= len(options) <= 2 * N_SEED_CUTS
     for worth, gate in options:
-        tree = problem.node(rows, gate, *map(problem.leaf, problem.sides(rows, gate)))
+        tree = problem.node(rows, gate, *map(problem.leaf, problem.split_rows(rows, gate)))
         assert worth == pytest.approx(tree.value)
         check(problem, tree)
     assert {len(gate.features) for _, gate in options} >= {1, 2}
@@ -402,9 +403,9 @@ def test_part_is_the_best_plane_that_fits(seed, most, restricted):
     worth = [
         value - problem.split_penalty(everyone(problem), gate)
         for gate, value in options
-        if problem.sides(everyone(problem), problem.named(gate)) is not None
+        if problem.split_rows(everyone(problem), problem.in_table_columns(gate)) is not None
     ]
-    found = problem.part(everyone(problem), diff)
+    found = problem.best_split(everyone(problem), diff)
     if not worth:
         assert found is None
         return
@@ -421,7 +422,7 @@ def test_a_row_alone_cannot_buy_a_feature():
     diff = np.where(problem.codes[:, 0] > 0, 2.0, -2.0)
     odd = int(np.argmin(problem.codes[:, 0]))
     diff[odd] = 1e6
-    gate, _ = problem.part(everyone(problem), diff)
+    gate, _ = problem.best_split(everyone(problem), diff)
     assert gate.features == (0,) and not gate.answers(problem.codes)[odd]
 
 
@@ -444,20 +445,20 @@ def test_a_hoisted_plane_is_tuned():
         rows,
         lower,
         *(
-            problem.node(part, cut, *map(problem.leaf, problem.sides(part, cut)))
-            for part, cut in zip(problem.sides(rows, lower), upper, strict=True)
+            problem.node(part, cut, *map(problem.leaf, problem.split_rows(part, cut)))
+            for part, cut in zip(problem.split_rows(rows, lower), upper, strict=True)
         ),
     )
     bare = problem.node(
         rows,
         upper[0],
-        *(refit_on_rows(problem, wrong, part) for part in problem.sides(rows, upper[0])),
+        *(refit_on_rows(problem, wrong, part) for part in problem.split_rows(rows, upper[0])),
     )
     tuned = promote(problem, wrong, upper[0])
     check(problem, tuned)
     assert tuned.n_leaves == 3 and bare.n_leaves > 3
     assert tuned.value > max(wrong.value, bare.value) + 100
-    assert problem.tuned(tuned).value >= tuned.value
+    assert problem.refine_promoted(tuned).value >= tuned.value
 
 
 @few
@@ -510,7 +511,7 @@ def test_a_regate_turns_an_askew_plane():
     problem = ground_of(U, y)
     askew = LogisticGate((0, 1), (1.0, -0.3), -0.1, is_hard=True)
     node = problem.node(
-        everyone(problem), askew, *map(problem.leaf, problem.sides(everyone(problem), askew))
+        everyone(problem), askew, *map(problem.leaf, problem.split_rows(everyone(problem), askew))
     )
     turned = resplit(problem, node)
     check(problem, turned)

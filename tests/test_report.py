@@ -251,7 +251,7 @@ CASES = {
     "piecewise": lambda X, y, labels: (
         fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), (X, y)),
     "oblique": lambda X, y, labels: (
-        fabinterp.ObliqueAdditiveRegressor(max_depth=1, max_components=2, n_init=1, random_state=0).fit(X, y), (X, y)),
+        fabinterp.ObliqueAdditiveRegressor(max_depth=1, max_leaves=2, n_init=1, random_state=0).fit(X, y), (X, y)),
     "metatree": lambda X, y, labels: (fabinterp.MetaTreeClassifier(max_depth=3, random_state=0).fit(*labels), labels),
     "draws": lambda X, y, labels: (
         ProxyTreeRegressor(RandomForestRegressor(10, random_state=0).fit(X, y), max_leaves=4, n_draws=5,

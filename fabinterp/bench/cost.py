@@ -122,7 +122,7 @@ def oblique_task(n, d, K, depth):
     """
     X, y = simulated_table(n, d, K)
     return TimedCall(
-        lambda: ObliqueAdditiveRegressor(max_components=K, max_depth=depth, random_state=0).fit(
+        lambda: ObliqueAdditiveRegressor(max_leaves=K, max_depth=depth, random_state=0).fit(
             X, y
         ),
         X,

@@ -232,7 +232,7 @@ class AdditiveGaussian:
 
     coef: np.ndarray  # (K, p), the intercept first
     var: np.ndarray  # (K,) in units of y squared; all equal if pooled
-    smooth: np.ndarray  # (K,) what bending costs is this times `terms.ridge`
+    smoothing: np.ndarray  # (K,) what bending costs is this times `terms.ridge`
     terms: AdditiveTerms
     floor: float = 0.0  # no variance below
     pooled: bool = False  # one variance for all experts; not with `terms.fisher_factors`
@@ -250,7 +250,7 @@ class AdditiveGaussian:
     @property
     def const(self):
         """(K,) what bending costs, in nats (fab.102)."""
-        return 0.5 * self.smooth * (self.coef**2 @ self.terms.ridge) / self.var
+        return 0.5 * self.smoothing * (self.coef**2 @ self.terms.ridge) / self.var
 
     def fisher(self, X):
         """(n, K) Fisher information of the answers, 1/σ² (Wang 17).
@@ -273,7 +273,7 @@ class AdditiveGaussian:
         """
         (centre,), _ = _weighted_mean(y, w[:, None])  # large offsets must not eat the digits
         mass = w @ resp
-        curve_ridge = self.smooth[:, None] * self.terms.ridge
+        curve_ridge = self.smoothing[:, None] * self.terms.ridge
         moments = np.array([_expert_moments(X, y - centre, column, w) for column in resp.T])
         coef = _fit_curves_and_variances(
             self, moments, mass, curve_ridge, self.coef - centre * (np.arange(X.shape[1]) == 0)
@@ -285,7 +285,9 @@ class AdditiveGaussian:
 
     def keep(self, mask):
         """The surviving experts."""
-        return replace(self, coef=self.coef[mask], var=self.var[mask], smooth=self.smooth[mask])
+        return replace(
+            self, coef=self.coef[mask], var=self.var[mask], smoothing=self.smoothing[mask]
+        )
 
 # %% ../../nbs/fab/05_additive.ipynb #add-gcv
 def tune_gaussian_smoothness(expert, X, y, resp, w):
@@ -295,33 +297,35 @@ def tune_gaussian_smoothness(expert, X, y, resp, w):
     """
     (centre,), _ = _weighted_mean(y, w[:, None])
     mass = w @ resp
-    smooth = expert.smooth.copy()
+    smoothing = expert.smoothing.copy()
     for k in np.flatnonzero(mass > 0):
         on = np.union1d(0, np.flatnonzero(expert.coef[k]))
         if expert.terms.ridge[on].any():
             moments = _expert_moments(X[:, on], y - centre, resp[:, k], w)
-            smooth[k], _ = gcv(
+            smoothing[k], _ = gcv(
                 moments[:-1, :-1],
                 moments[:-1, -1],
                 moments[-1, -1],
                 mass[k],
                 expert.terms.ridge[on],
             )
-    return replace(expert, smooth=smooth).update(X, y, resp, w)
+    return replace(expert, smoothing=smoothing).update(X, y, resp, w)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-gaussian-start
-def _first_smooth(smooth, n_experts):
+def _first_smooth(smoothing, n_experts):
     """(K,) the smoothness to begin with."""
-    known = smooth == "gcv" if isinstance(smooth, str) else np.all(np.asarray(smooth) >= 0)
+    known = smoothing == "gcv" if isinstance(smoothing, str) else np.all(np.asarray(smoothing) >= 0)
     if not known:
-        raise ValueError(f"smooth must be 'gcv' or numbers >= 0, got {smooth!r}")
-    return np.broadcast_to(0.5 if isinstance(smooth, str) else smooth, n_experts).astype(float)
+        raise ValueError(f"smoothing must be 'gcv' or numbers >= 0, got {smoothing!r}")
+    return np.broadcast_to(0.5 if isinstance(smoothing, str) else smoothing, n_experts).astype(
+        float
+    )
 
 
-def additive_gaussian(X, y, resp, w, terms, smooth=0.5, pooled=False):
+def additive_gaussian(X, y, resp, w, terms, smoothing=0.5, pooled=False):
     """Experts from first responsibilities, with the variance floor of these data.
 
-    smooth: a number, one an expert, or "gcv", which chooses once: see `tune_gaussian_smoothness`.
+    smoothing: a number, one an expert, or "gcv", which chooses once: see `tune_gaussian_smoothness`.
     """
     if pooled and terms.fisher_factors:
         raise ValueError("pooled must be False where terms.fisher_factors is True, got True")
@@ -331,9 +335,9 @@ def additive_gaussian(X, y, resp, w, terms, smooth=0.5, pooled=False):
     var = constant.var
     if pooled:
         var = np.full(len(coef), np.average(var, weights=w @ resp))
-    first = _first_smooth(smooth, len(coef))
+    first = _first_smooth(smoothing, len(coef))
     expert = AdditiveGaussian(coef, var, first, terms, constant.floor, pooled).update(X, y, resp, w)
-    return tune_gaussian_smoothness(expert, X, y, resp, w) if isinstance(smooth, str) else expert
+    return tune_gaussian_smoothness(expert, X, y, resp, w) if isinstance(smoothing, str) else expert
 
 # %% ../../nbs/fab/05_additive.ipynb #add-pursue-softmax
 def _halved_step(X, Y, w, theta, contrasts, ridge, step):
@@ -394,7 +398,7 @@ class AdditiveSoftmax:
     """
 
     coef: np.ndarray  # (K, p, C), the intercepts first; they sum to zero over the classes
-    smooth: np.ndarray  # (K,) what bending costs is this times `terms.ridge`
+    smoothing: np.ndarray  # (K,) what bending costs is this times `terms.ridge`
     terms: AdditiveTerms
 
     dims = property(lambda self: self.priced_dims(self.coef), doc="(K,) what FIC prices.")
@@ -408,7 +412,7 @@ class AdditiveSoftmax:
     @property
     def const(self):
         """(K,) what bending costs, in nats (fab.102)."""
-        return self.smooth * ((self.coef**2).sum(axis=2) @ self.terms.ridge)
+        return self.smoothing * ((self.coef**2).sum(axis=2) @ self.terms.ridge)
 
     def fisher(self, X):
         """(n, K) Fisher information of the answers, p(1 - p) (Wang 17).
@@ -444,14 +448,14 @@ class AdditiveSoftmax:
 
     def keep(self, mask):
         """The surviving experts."""
-        return replace(self, coef=self.coef[mask], smooth=self.smooth[mask])
+        return replace(self, coef=self.coef[mask], smoothing=self.smoothing[mask])
 
 # %% ../../nbs/fab/05_additive.ipynb #add-refitted
 def _refit_expert(expert, X, Y, weight, k):
     """(p, C) curves of expert k for these rows, never worse than those it has."""
     terms = expert.terms
     old = expert.coef[k]
-    ridge = expert.smooth[k] * expert.terms.ridge
+    ridge = expert.smoothing[k] * expert.terms.ridge
 
     def mass(coef):
         return (
@@ -488,9 +492,11 @@ def _smoothness_by_aic(X, Y, weight, coef, ridge):
     cross = slope.T.ravel() + gram @ theta.T.ravel()
     grid = weight.sum() * np.logspace(-7, 2, 28)
     scores = []
-    for smooth in grid:
-        beta = np.linalg.solve(gram + np.diag(smooth * ridge), cross)
-        scores.append(effective_df(gram, ridge, smooth) - cross @ beta + 0.5 * beta @ gram @ beta)
+    for smoothing in grid:
+        beta = np.linalg.solve(gram + np.diag(smoothing * ridge), cross)
+        scores.append(
+            effective_df(gram, ridge, smoothing) - cross @ beta + 0.5 * beta @ gram @ beta
+        )
     return grid[np.argmin(scores)]
 
 
@@ -500,24 +506,26 @@ def tune_softmax_smoothness(expert, X, y, resp, w):
     No M-step: what bending costs changes, so FIC may fall.
     """
     Y = y if y.ndim == 2 else np.eye(expert.coef.shape[2])[y]
-    smooth = expert.smooth.copy()
+    smoothing = expert.smoothing.copy()
     for k in np.flatnonzero(w @ resp > 0):
         on = np.union1d(0, np.flatnonzero(expert.coef[k].any(axis=1)))
         if expert.terms.ridge[on].any():
-            smooth[k] = _smoothness_by_aic(
+            smoothing[k] = _smoothness_by_aic(
                 X[:, on], Y, resp[:, k] * w, expert.coef[k][on], expert.terms.ridge[on]
             )
-    return replace(expert, smooth=smooth).update(X, y, resp, w)
+    return replace(expert, smoothing=smoothing).update(X, y, resp, w)
 
 # %% ../../nbs/fab/05_additive.ipynb #add-softmax-start
-def additive_softmax(X, y, resp, w, n_classes, terms, smooth=0.5):
+def additive_softmax(X, y, resp, w, n_classes, terms, smoothing=0.5):
     """Experts from first responsibilities.
 
-    smooth: a number, one an expert, or "gcv": see `tune_softmax_smoothness`.
+    smoothing: a number, one an expert, or "gcv": see `tune_softmax_smoothness`.
     """
     start = np.zeros((resp.shape[1], X.shape[1], n_classes))
-    expert = AdditiveSoftmax(start, _first_smooth(smooth, len(start)), terms).update(X, y, resp, w)
-    return tune_softmax_smoothness(expert, X, y, resp, w) if isinstance(smooth, str) else expert
+    expert = AdditiveSoftmax(start, _first_smooth(smoothing, len(start)), terms).update(
+        X, y, resp, w
+    )
+    return tune_softmax_smoothness(expert, X, y, resp, w) if isinstance(smoothing, str) else expert
 
 # %% ../../nbs/fab/05_additive.ipynb #add-covariance
 def _class_covariance(X, weight, coef, ridge):
@@ -541,7 +549,7 @@ def coefficient_covariance(expert, X, resp, w):
         weight = resp[:, k] * w
         on = np.union1d(0, np.flatnonzero(coef.reshape(len(coef), -1).any(axis=1)))
         A = X[:, on]
-        ridge = expert.smooth[k] * expert.terms.ridge[on]
+        ridge = expert.smoothing[k] * expert.terms.ridge[on]
         if coef.ndim == 2:
             own = _class_covariance(A, weight, coef[on], ridge)
         else:

@@ -8,7 +8,7 @@ __all__ = ['TAIL', 'RESOLUTION', 'MIN_ROWS', 'N_SEARCH_ROWS', 'DEFAULT_OBLIQUE_P
            'make_oblique_search_problem', 'gates_from_oblique_tree', 'hme_from_oblique_tree', 'refit_on_all_rows',
            'make_curves', 'additive_gaussian_leaf', 'additive_softmax_leaf', 'oblique_split', 'blank_gate',
            'random_oblique_start', 'oblique_start_from_resp', 'hard_resp', 'drop_lightest_experts', 'tune_smoothness',
-           'CurveCovariance', 'curve_covariances', 'ObliqueParameters', 'check_smooth', 'curve_grid', 'ObliqueFit',
+           'CurveCovariance', 'curve_covariances', 'ObliqueParameters', 'check_smoothing', 'curve_grid', 'ObliqueFit',
            'BaseOblique', 'finalise_additive_model', 'fit_additive_tree', 'ObliqueAdditiveRegressor',
            'ObliqueAdditiveClassifier']
 
@@ -68,48 +68,54 @@ TAIL = 0.005
 
 
 def _quantile_range(x, w):
-    """The quantiles of known values between which a curve bends; least and largest value where these are one."""
+    """The quantiles of known values between which a curve bends.
+
+    Least and largest value where the two quantiles are the same.
+    """
     known = (w > 0) & ~np.isnan(x)
     if not known.any():
         return 0.0, 0.0
     order = np.argsort(x[known])
     values = x[known][order]
     below = np.cumsum(w[known][order])
-    low, high = values[
-        np.searchsorted(below, np.array([TAIL, 1 - TAIL]) * below[-1]).clip(0, len(values) - 1)
-    ]
-    return (float(low), float(high)) if low < high else (float(values[0]), float(values[-1]))
+    at = np.searchsorted(below, np.array([TAIL, 1 - TAIL]) * below[-1])
+    low, high = values[at.clip(0, len(values) - 1)]
+    if low < high:
+        return float(low), float(high)
+    return float(values[0]), float(values[-1])
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-curve-design
 @dataclass(frozen=True, eq=False)
 class CurveDesign:
-    """How a table becomes what the mixture reads: a spline basis a feature, and the features that gates may ask."""
+    """How a table becomes the input of the mixture: a basis a feature, and the features of gates."""
 
-    bases: tuple[
-        Basis, ...
-    ]  # one a column of the table; those that may not be used have no columns
-    asked: tuple[int, ...]  # columns that gates may ask about
+    bases: tuple[Basis, ...]  # one a column of the table; one that may not be used has no columns
+    split_features: tuple[int, ...]  # columns that gates may split on
     centre: np.ndarray  # (d,) in units of the table
     half_range: np.ndarray  # (d,) half the range, 1 for a constant
     terms: AdditiveTerms
 
-    def parts(self):
+    def column_slices(self):
         """(feature, its basis, its slice of the design's columns), feature by feature."""
         ends = 1 + np.cumsum([0, *(basis.n_columns for basis in self.bases)])
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     def table(self, Z):
-        """The `hme.Table` of encoded rows Z (n, d): curves' columns, and features scaled to about [−1, 1] (models.16).
+        """The `hme.MixtureInputs` of encoded rows Z (n, d) (models.16).
 
-        What may not be asked about is 0 there.
+        The columns of all curves, and features scaled to about [−1, 1]; those that may not be split
+        on are 0.
         """
         scaled = (Z - self.centre) / self.half_range
-        scaled[:, np.delete(np.arange(len(self.half_range)), self.asked)] = 0.0
+        scaled[:, np.delete(np.arange(len(self.half_range)), self.split_features)] = 0.0
         return MixtureInputs(additive_design(self.bases, Z), scaled)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-basis-for
 def fit_feature_basis(x, w, labels, use, **options):
-    """The basis of one column: steps for labels, a curve between its quantiles for numbers; none if not to be used."""
+    """The basis of one column: steps for labels, a curve between its quantiles for numbers.
+
+    Without columns if not `use`.
+    """
     if not use or labels == ():  # or nothing was ever known
         return fit_basis(np.zeros(len(x)), w)
     if labels not in (None, (False, True)):
@@ -119,9 +125,10 @@ def fit_feature_basis(x, w, labels, use, **options):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design-of
 def make_curve_design(training, split_features, leaf_features, penalty, **options):
-    """The `CurveDesign` of training rows; gates ask about numbers without gaps that vary, curves bend all that vary.
+    """The `CurveDesign` of training rows.
 
-    options: n_knots, degree, knots of `fit_basis`.
+    Gates split on numbers that vary and are never missing; curves bend all that vary. options:
+    n_knots, degree, knots of `fit_basis`.
     """
     Z = training.Z
     w = training.w
@@ -134,12 +141,9 @@ def make_curve_design(training, split_features, leaf_features, penalty, **option
     ends = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2)
     half = 0.5 * (ends[:, 1] - ends[:, 0])
     numeric = np.array([labels in (None, (False, True)) for labels in columns.categories])
-    may_split = (
-        column_mask(split_features, columns, "split_features")
-        & numeric
-        & ~np.isnan(Z).any(axis=0)
-        & (half > 0)
-    )
+    known = ~np.isnan(Z).any(axis=0)
+    chosen = column_mask(split_features, columns, "split_features")
+    may_split = chosen & numeric & known & (half > 0)
     centre = ends.mean(axis=1)
     half = np.where(half > 0, half, 1.0)
     return CurveDesign(
@@ -152,7 +156,7 @@ def make_curve_design(training, split_features, leaf_features, penalty, **option
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-leaves
 class _AdditiveLeaves:
-    """What experts of curves share; `Z` (n, p) is the design, `terms` says which columns make a curve."""
+    """What experts of curves share; `terms` groups the columns of the design `Z` (n, p)."""
 
     @property
     def groups(self):
@@ -168,10 +172,10 @@ class _AdditiveLeaves:
         used = np.flatnonzero(coef.any(axis=1))
         return self.log_lik_of_scores(self.Z[np.ix_(rows, used)] @ coef[used], rows)
 
-    def said(self, coef, rows):
-        """What `fit` returns of an equation: coefficients, log-likelihood, number of parameters."""
-        units = 1 + self.terms.active_curves(coef.T if coef.shape[1] == 1 else coef[None]).sum()
-        return coef, float(self.w[rows] @ self.log_lik(coef, rows)), int(self.n_free * units)
+    def evaluate_equation(self, coef, rows):
+        """Coefficients, log-likelihood and number of parameters of an equation."""
+        n_terms = 1 + self.terms.active_curves(coef.T if coef.shape[1] == 1 else coef[None]).sum()
+        return coef, float(self.w[rows] @ self.log_lik(coef, rows)), int(self.n_free * n_terms)
 
     def fit_many(self, sets, prices):
         """`fit` of several sets of rows, a list."""
@@ -186,7 +190,7 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
     y: np.ndarray  # (n,)
     w: np.ndarray  # (n,)
     terms: AdditiveTerms
-    smooth: float
+    smoothing: float
     var: float
     floor: float  # no variance below
     n_free = 1
@@ -195,10 +199,10 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
     @property
     def coef_ridge(self):
         """(p,) what the square of a coefficient costs, in nats."""
-        return self.smooth * self.terms.ridge / self.var
+        return self.smoothing * self.terms.ridge / self.var
 
     def fit(self, rows, price, start=()):
-        """Coefficients (p, 1), log-likelihood and number of parameters of the best sparse sum of curves (models.17)."""
+        """Coefficients (p, 1), log-likelihood, dims of the best sparse sum of curves (models.17)."""
         X = self.design(rows)
         weighted = X * (self.w[rows] / self.var)[:, None]
         coef = foba(
@@ -210,10 +214,13 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
             group_price=price,
             ridge=self.coef_ridge,
         ).coef
-        return self.said(coef[:, None], rows)
+        return self.evaluate_equation(coef[:, None], rows)
 
     def log_lik_of_scores(self, scores, rows):
-        """(m,) log density of y at means (m, 1); no row is further off than FAR nats (models.18)."""
+        """(m,) log density of y at means (m, 1), no row off by more than a limit (models.18).
+
+        The limit is `MAX_ROW_NATS`.
+        """
         off = 0.5 * (self.y[rows] - scores[:, 0]) ** 2 / self.var
         return -0.5 * np.log(2 * np.pi * self.var) - np.minimum(off, MAX_ROW_NATS)
 
@@ -223,7 +230,7 @@ class AdditiveGaussianLeaves(_AdditiveLeaves):
         return rate, (rate * (self.y[rows] - scores[:, 0]))[:, None]
 
     def residual(self, coef, rows):
-        """(m,) y less what an equation says; none further off than FAR nats."""
+        """(m,) y less the prediction of an equation; none further off than `MAX_ROW_NATS`."""
         used = np.flatnonzero(coef[:, 0])
         off = self.y[rows] - self.Z[np.ix_(rows, used)] @ coef[used, 0]
         most = np.sqrt(2 * MAX_ROW_NATS * self.var)
@@ -238,11 +245,10 @@ class AdditiveSoftmaxLeaves(_AdditiveLeaves):
     y: np.ndarray  # (n,) class codes
     w: np.ndarray  # (n,)
     terms: AdditiveTerms
-    smooth: float
+    smoothing: float
     n_classes: int
-    base_ridge: float = (
-        0.1  # curvature of a normal prior on every coefficient: classes may be separable
-    )
+    # curvature of a normal prior on every coefficient: classes may be separable
+    base_ridge: float = 0.1
     exact = False
 
     @property
@@ -253,19 +259,19 @@ class AdditiveSoftmaxLeaves(_AdditiveLeaves):
     @property
     def coef_ridge(self):
         """(p,) what the square of a coefficient costs, in nats."""
-        return self.smooth * self.terms.ridge + self.base_ridge
+        return self.smoothing * self.terms.ridge + self.base_ridge
 
     def fit(self, rows, price):
-        """Coefficients (p, 1) of the log-odds, or (p, C), log-likelihood and number of parameters (models.19)."""
+        """Coefficients (p, 1) of the log-odds, or (p, C), log-likelihood and dims (models.19)."""
         X = self.design(rows)
         y = self.y[rows]
         w = self.w[rows]
         options = {"groups": self.groups, "group_price": price, "ridge": self.coef_ridge}
         if self.n_classes == 2:
-            return self.said(
-                foba_logistic(X, y.astype(float), w, 0.0, **options).coef[:, None], rows
-            )
-        return self.said(foba_softmax(X, np.eye(self.n_classes)[y], w, 0.0, **options).coef, rows)
+            coef = foba_logistic(X, y.astype(float), w, 0.0, **options).coef[:, None]
+        else:
+            coef = foba_softmax(X, np.eye(self.n_classes)[y], w, 0.0, **options).coef
+        return self.evaluate_equation(coef, rows)
 
     def log_lik_of_scores(self, scores, rows):
         """(m,) log probability of each row's class at scores (m, 1) or (m, C)."""
@@ -274,7 +280,7 @@ class AdditiveSoftmaxLeaves(_AdditiveLeaves):
         return np.take_along_axis(log_softmax(scores, axis=1), self.y[rows, None], axis=1)[:, 0]
 
     def score_derivatives(self, scores, rows):
-        """Curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores; Böhning's bound for C > 2."""
+        """Curvature (m,) and slopes (m, 1 or C) by the scores; Böhning's bound for C > 2."""
         w = self.w[rows]
         if self.n_classes == 2:
             prob = expit(scores[:, 0])
@@ -289,12 +295,12 @@ MIN_ROWS = 60  # least weight of a leaf, where there is enough of it
 N_SEARCH_ROWS = 8_000  # rows that the search sees; more are thinned evenly
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
-def make_additive_leaf_experts(design, table, y, w, n_classes, smooth):
+def make_additive_leaf_experts(design, table, y, w, n_classes, smoothing):
     """The experts of the search; numbers are standardised (models.17), (models.19)."""
     if n_classes:
-        return AdditiveSoftmaxLeaves(table.Z, y, w, design.terms, smooth, n_classes)
+        return AdditiveSoftmaxLeaves(table.Z, y, w, design.terms, smoothing, n_classes)
     floor = max(variance_floor(y, w), RESOLUTION**2 * float(np.average(y**2, weights=w)))
-    return AdditiveGaussianLeaves(table.Z, y, w, design.terms, smooth, 1.0, floor)
+    return AdditiveGaussianLeaves(table.Z, y, w, design.terms, smoothing, 1.0, floor)
 
 
 def make_oblique_search_problem(
@@ -303,26 +309,26 @@ def make_oblique_search_problem(
     y,
     w,
     n_classes,
-    smooth,
+    smoothing,
     penalty,
     min_weight_fraction,
     max_depth,
-    max_components,
+    max_leaves,
     max_features,
 ):
-    """The `planes.ObliqueGround` of a problem: experts, scaled features and prices (models.20)."""
+    """The `planes.ObliqueSearchProblem` of a table: experts, features, prices (models.20)."""
     least = max(min_weight_fraction * w.sum(), min(MIN_ROWS, 0.25 * w.sum()), 1e-9)
     return ObliqueSearchProblem(
-        make_additive_leaf_experts(design, table, y, w, n_classes, smooth),
+        make_additive_leaf_experts(design, table, y, w, n_classes, smoothing),
         table.codes,
         None,
         w,
         penalty,
         least,
         max_depth,
-        design.asked,
-        float(np.log(max(1, len(design.asked)))),
-        max_leaves=max_components,
+        design.split_features,
+        float(np.log(max(1, len(design.split_features)))),
+        max_leaves=max_leaves,
         max_features=max_features,
     )
 
@@ -337,40 +343,38 @@ def hme_from_oblique_tree(problem, tree):
     leaves = tree.leaves()
     experts = problem.experts
     coef = np.array([leaf.coef for leaf in leaves])
-    smooth = np.full(len(leaves), float(experts.smooth))
+    smoothing = np.full(len(leaves), float(experts.smoothing))
     if experts.exact:
         expert = AdditiveGaussian(
             coef[:, :, 0],
             np.full(len(leaves), experts.var),
-            smooth,
+            smoothing,
             experts.terms,
             experts.floor,
             True,
         )
     else:
         both = np.concatenate([-coef / 2, coef / 2], axis=2) if coef.shape[2] == 1 else coef
-        expert = AdditiveSoftmax(both, smooth, experts.terms)
+        expert = AdditiveSoftmax(both, smoothing, experts.terms)
     return HME(gates_from_oblique_tree(tree), expert)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-whole
 def refit_on_all_rows(problem, tree, full_problem):
-    """Ground and tree for all rows, where the search saw a part of them: the same questions, equations fitted anew."""
+    """Problem and tree for all rows, where the search saw a part: equations are fitted anew."""
     if len(full_problem.w) == len(problem.w):
         return problem, tree
     if problem.experts.exact:
-        full_problem = replace(
-            full_problem, experts=replace(full_problem.experts, var=problem.experts.var)
-        )
-    return full_problem, refit_on_rows(
-        full_problem, tree, np.arange(len(full_problem.w), dtype=np.int32)
-    )
+        experts = replace(full_problem.experts, var=problem.experts.var)
+        full_problem = replace(full_problem, experts=experts)
+    rows = np.arange(len(full_problem.w), dtype=np.int32)
+    return full_problem, refit_on_rows(full_problem, tree, rows)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-leaf
 def make_curves(design, coef, scale):
     """The `rules.Curve`s of an expert's coefficients (p,) or (p, C), times `scale`."""
     return tuple(
         Curve(j, basis.breaks, *basis.polynomials(scale * coef[own]))
-        for j, basis, own in design.parts()
+        for j, basis, own in design.column_slices()
         if coef[own].any()
     )
 
@@ -387,7 +391,7 @@ def additive_gaussian_leaf(design, coef, y_location_scale, y_seen):
 
 
 def additive_softmax_leaf(design, coef, mass):
-    """The `Leaf` of a softmax expert (p, C); of two classes none is surer than its rows can tell (models.21)."""
+    """The `Leaf` of a softmax expert (p, C); log-odds of two classes are bounded (models.21)."""
     if coef.shape[1] == 2:
         bound = float(np.log1p(mass))
         coef = coef[:, 1] - coef[:, 0]
@@ -398,9 +402,10 @@ def additive_softmax_leaf(design, coef, mass):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-tree
 def oblique_split(gates, i, design, training, at):
-    """Gate i as a `rules.Split` in units of the table, with few digits; a later gap goes to the heavier side (models.22).
+    """Gate i as a `rules.Split` in units of the table, with few digits (models.22).
 
-    at (n,): the leaf each training row reaches.
+    at (n,): the leaf each training row reaches. A later row with a missing value goes to the
+    heavier side.
     """
     rows = gates.paths[i, at] != 0
     gate = gates.gates[i]
@@ -411,26 +416,26 @@ def oblique_split(gates, i, design, training, at):
     return replace(gate, missing_score=heavier).split((design.centre, design.half_range), Z)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-em
-def blank_gate(penalty, max_features, factors):
-    """A gate that asks nothing yet."""
-    return LogisticGate(max_features=max_features, penalty=penalty, fisher_factors=factors)
+def blank_gate(penalty, max_features, fisher_factors):
+    """A gate that does not split yet."""
+    return LogisticGate(max_features=max_features, penalty=penalty, fisher_factors=fisher_factors)
 
 
-def random_oblique_start(X, y, w, rng, depth, design, n_classes, smooth, gate):
-    """First model and responsibilities: random shares over a symmetric tree of that depth, Algorithm 1 line 3."""
+def random_oblique_start(X, y, w, rng, depth, design, n_classes, smoothing, gate):
+    """First model and random responsibilities over a symmetric tree (Algorithm 1, line 3)."""
     paths = full_tree_paths(depth)
     resp = rng.dirichlet(np.full(paths.shape[1], 5.0), len(w))  # uneven enough for EM to part them
     return oblique_start_from_resp(
-        X, y, w, resp, GateTree((gate,) * len(paths), paths), design, n_classes, smooth
+        X, y, w, resp, GateTree((gate,) * len(paths), paths), design, n_classes, smoothing
     )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-start
-def oblique_start_from_resp(X, y, w, resp, gates, design, n_classes, smooth):
-    """First model and responsibilities: one M-step from responsibilities (n, E) over a tree of that shape."""
+def oblique_start_from_resp(X, y, w, resp, gates, design, n_classes, smoothing):
+    """First model by one M-step from responsibilities (n, E), and these responsibilities."""
     if n_classes:
-        expert = additive_softmax(X.Z, y, resp, w, n_classes, design.terms, smooth)
+        expert = additive_softmax(X.Z, y, resp, w, n_classes, design.terms, smoothing)
     else:
-        expert = additive_gaussian(X.Z, y, resp, w, design.terms, smooth)
+        expert = additive_gaussian(X.Z, y, resp, w, design.terms, smoothing)
     return HME(gates.update(X.codes, resp, w), expert), resp
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-settled
@@ -440,7 +445,7 @@ def hard_resp(model, X):
 
 
 def drop_lightest_experts(model, X, w, most):
-    """The model without its lightest experts, one after the other, until no more than `most` are left."""
+    """The model without its lightest experts, dropped one by one until `most` are left."""
     while len(model.expert.coef) > most:
         share = w @ hard_resp(model, X)
         model = model.keep(np.arange(len(share)) != share.argmin())
@@ -448,7 +453,7 @@ def drop_lightest_experts(model, X, w, most):
 
 
 def tune_smoothness(model, X, y, w):
-    """The model with the bending of each expert chosen by generalised cross-validation (AIC for classes)."""
+    """The model with each expert's smoothing by generalised cross-validation (classes: AIC)."""
     better = (
         tune_softmax_smoothness
         if isinstance(model.expert, AdditiveSoftmax)
@@ -466,7 +471,10 @@ class CurveCovariance:
     cov: np.ndarray  # (q, q) or (C, q, q)
 
     def band(self, x, scale=1.0, z=2.0):
-        """(4, m): x, the curve at x, and the curve less and plus z of its deviations (models.23); C > 2: (C, 4, m)."""
+        """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.23).
+
+        More than two classes: (C, 4, m).
+        """
         columns = self.basis.design(x)
         value = (columns @ self.beta).T
         half_width = z * np.sqrt(np.einsum("mi,...ij,mj->...m", columns, self.cov, columns))
@@ -483,7 +491,7 @@ def curve_covariances(design, model, X, w):
     """For each expert a dict of feature number to `CurveCovariance` (models.23)."""
     covs = coefficient_covariance(model.expert, X.Z, hard_resp(model, X), w)
     found = [{} for _ in covs]
-    for j, basis, own in design.parts():
+    for j, basis, own in design.column_slices():
         for k, (coef, cov) in enumerate(zip(model.expert.coef, covs, strict=True)):
             beta = coef[own]
             part = cov[..., own, own]
@@ -497,7 +505,7 @@ def curve_covariances(design, model, X, w):
 # %% ../../nbs/models/03_oblique.ipynb #obl-parameters
 _AT_LEAST = {
     "max_depth": 0,
-    "max_components": 1,
+    "max_leaves": 1,
     "max_gate_features": 1,
     "n_init": 1,
     "n_perturbations": 0,
@@ -512,13 +520,13 @@ _AT_LEAST = {
 _ONE_OF = {
     "search": ("structure", "em"),
     "knots": ("uniform", "quantile"),
-    "factors": (True, False),
+    "fisher_factors": (True, False),
 }
 DEFAULT_OBLIQUE_PENALTIES = {
     "regression": 1.6,
     "classes": 1.0,
     "em": 1.0,
-}  # FIC's λ where nobody says
+}  # FIC's λ by default
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-parameters-class
 class ObliqueParameters(EquationTreeEstimator):
@@ -527,14 +535,14 @@ class ObliqueParameters(EquationTreeEstimator):
     def __init__(
         self,
         max_depth=4,
-        max_components=8,
+        max_leaves=8,
         max_gate_features=3,
         n_knots=6,
         degree=3,
         knots="uniform",
-        smooth=0.5,
+        smoothing=0.5,
         search="structure",
-        factors=False,
+        fisher_factors=False,
         penalty=None,
         min_weight_fraction=0.03,
         n_init=1,
@@ -548,14 +556,14 @@ class ObliqueParameters(EquationTreeEstimator):
         random_state=None,
     ):
         self.max_depth = max_depth
-        self.max_components = max_components
+        self.max_leaves = max_leaves
         self.max_gate_features = max_gate_features
         self.n_knots = n_knots
         self.degree = degree
         self.knots = knots
-        self.smooth = smooth
+        self.smoothing = smoothing
         self.search = search
-        self.factors = factors
+        self.fisher_factors = fisher_factors
         self.penalty = penalty
         self.min_weight_fraction = min_weight_fraction
         self.n_init = n_init
@@ -572,26 +580,28 @@ class ObliqueParameters(EquationTreeEstimator):
         kind = "em" if self.search == "em" else "classes" if is_classifier(self) else "regression"
         return DEFAULT_OBLIQUE_PENALTIES[kind] if self.penalty is None else self.penalty
 
-    def _bend(self):
-        return 0.5 if self.smooth == "gcv" else self.smooth
+    def _smoothness(self):
+        return 0.5 if self.smoothing == "gcv" else self.smoothing
 
     def _options(self):
         return super()._options() | {"penalty": self._fic_penalty(), "at_once": 1}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-base
-def check_smooth(smooth):
-    """Refuse what is no smoothness."""
+def check_smoothing(smoothing):
+    """ValueError unless `smoothing` is 'gcv' or a finite number of at least 0."""
     number = (
-        isinstance(smooth, (int, float, np.number))
-        and not isinstance(smooth, bool)
-        and 0 <= smooth < np.inf
+        isinstance(smoothing, (int, float, np.number))
+        and not isinstance(smoothing, bool)
+        and 0 <= smoothing < np.inf
     )
-    if not (number or (isinstance(smooth, str) and smooth == "gcv")):
-        raise ValueError(f"smooth must be 'gcv' or a finite number of at least 0, got {smooth!r}")
+    if not (number or (isinstance(smoothing, str) and smoothing == "gcv")):
+        raise ValueError(
+            f"smoothing must be 'gcv' or a finite number of at least 0, got {smoothing!r}"
+        )
 
 
 def curve_grid(basis, n_points):
-    """(m,) where to look at a curve: evenly between its ends; every code of a category."""
+    """(m,) places to evaluate a curve: evenly between its ends; every code of a category."""
     if basis.degree == 0:
         return np.arange(len(basis.breaks) - 1.0)
     return np.linspace(basis.breaks[0], basis.breaks[-1], n_points)
@@ -601,12 +611,13 @@ class ObliqueFit(ObliqueParameters):
     """What a fit does: table in, search or EM, tree of curves out."""
 
     def fit(self, X, y, sample_weight=None):
-        """Fit to X (n, d) array or frame, y (n,), row weights (n,); a weight of 2 is the same as a row given twice."""
+        """Fit to X (n, d) array or frame, y (n,), row weights (n,).
+
+        A weight of 2 is the same as a row given twice.
+        """
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty",))
-        check_smooth(self.smooth)
-        seed_entropy(
-            deepcopy(self.random_state)
-        )  # refuses what is no seed, and draws nothing from what is
+        check_smoothing(self.smoothing)
+        seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
         training = build_training_data(self, X, y, sample_weight)
         self.design_ = make_curve_design(
             training,
@@ -626,12 +637,11 @@ class ObliqueFit(ObliqueParameters):
 
     def _start(self, rows, rng):
         X, y, w = rows.single_block
-        design = replace(
-            self.design_, terms=replace(self.design_.terms, fisher_factors=self.factors)
-        )
-        gate = blank_gate(self._fic_penalty(), self.max_gate_features, self.factors)
+        terms = replace(self.design_.terms, fisher_factors=self.fisher_factors)
+        design = replace(self.design_, terms=terms)
+        gate = blank_gate(self._fic_penalty(), self.max_gate_features, self.fisher_factors)
         start = random_oblique_start(
-            X, y, w, rng, self.max_depth, design, self._n_classes(), self._bend(), gate
+            X, y, w, rng, self.max_depth, design, self._n_classes(), self._smoothness(), gate
         )
         return start[0], in_memory(start[1])
 
@@ -642,11 +652,11 @@ class ObliqueFit(ObliqueParameters):
             y,
             w,
             self._n_classes(),
-            self._bend(),
+            self._smoothness(),
             self._fic_penalty(),
             self.min_weight_fraction,
             self.max_depth,
-            self.max_components,
+            self.max_leaves,
             self.max_gate_features,
         )
 
@@ -664,10 +674,10 @@ class ObliqueFit(ObliqueParameters):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-queries
 class BaseOblique(ObliqueFit):
-    """What classifier and regressor share: a fit, and what can be asked of it."""
+    """What classifier and regressor share: a fit, and its curves."""
 
     def terms(self, expert, n_points=101):
-        """The curves of rule number `expert`, counted from 1 as in the texts, each with a pointwise band (models.23).
+        """The curves of rule number `expert`, counted from 1, each with its band (models.23).
 
         A dict of feature name to (4, m) array: places x, the curve there, and two standard
         deviations below and above it; in units of y, or log-odds of the second class. More than two
@@ -680,25 +690,25 @@ class BaseOblique(ObliqueFit):
         if self.model_ is None:
             return {}
         leaf = self.rules_.rules[expert - 1].leaf
-        spreads = self._curve_covariances[self._expert_of(expert - 1)]
+        covariances = self._curve_covariances[self._expert_of(expert - 1)]
         return {
-            self.columns_.names[j]: spread.band(
-                curve_grid(spread.basis, n_points), self.y_location_scale_[1]
+            self.columns_.names[j]: covariance.band(
+                curve_grid(covariance.basis, n_points), self.y_location_scale_[1]
             )
-            for j, spread in spreads.items()
+            for j, covariance in covariances.items()
             if j in leaf.used_features
         }
 
-    def _expert_of(self, rule):  # which expert of the model answers for a rule
+    def _expert_of(self, rule):  # which expert of the model is that of a rule
         order = [k for k in self.model_.gates.nodes()[3] if k >= 0]
         ends = [leaf for leaf in self.tree_.leaves if leaf is not None]
         return order[next(i for i, leaf in enumerate(ends) if leaf is self.rules_.rules[rule].leaf)]
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-fitted
 def finalise_additive_model(estimator, table, y, w):
-    """The model after the last touches: all rows where the search saw some, or hard gates; then its smoothness."""
+    """The model and its FIC, finalised: on all rows, or with hard gates; then smoothed."""
     if estimator.search == "em":
-        model = drop_lightest_experts(estimator.model_, table, w, estimator.max_components)
+        model = drop_lightest_experts(estimator.model_, table, w, estimator.max_leaves)
         model, resp = harden(model, table, y, w, estimator.min_weight_fraction)
         value = fic(resp, model.log_joint(table, y), model, w, estimator._fic_penalty())
     else:
@@ -708,11 +718,13 @@ def finalise_additive_model(estimator, table, y, w):
         )
         model = hme_from_oblique_tree(problem, tree)
         value = tree.value
-    return (tune_smoothness(model, table, y, w) if estimator.smooth == "gcv" else model), value
+    if estimator.smoothing == "gcv":
+        model = tune_smoothness(model, table, y, w)
+    return model, value
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-fitted-tree
 def fit_additive_tree(estimator, training):
-    """Fit the estimator's model to its training rows, and say it as a `rules.Tree`."""
+    """Fit the estimator's model to its training rows, and return it as a `rules.Tree`."""
     y = training.y
     w = training.w
     numbers = training.classes is None
@@ -753,37 +765,37 @@ class ObliqueAdditiveRegressor(PredictIntervalMixin, RegressorMixin, BaseOblique
     Parameters
     ----------
     max_depth : int, 4
-        Most questions on a path; 0 is one sparse additive model.
-    max_components : int, 8
+        Most splits on a path; 0 is one sparse additive model.
+    max_leaves : int, 8
         Most leaves of the search; EM starts from 2 ** max_depth.
     max_gate_features : int, 3
-        Most features that a question weighs up; 1 is straight cuts.
+        Most features that a split weighs; 1 is straight cuts.
     n_knots, degree, knots : int, int, "uniform" or "quantile"; 6, 3, "uniform"
         Of the curves; degree 1 with 2 knots is straight lines.
-    smooth : float or "gcv", 0.5
-        Price of bending; "gcv" chooses it for each expert in the end.
+    smoothing : float or "gcv", 0.5
+        Weight of the curvature penalty; "gcv" chooses it for each expert in the end.
     search : "structure" or "em", "structure"
         Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
         hard in the end.
-    factors : bool, False
+    fisher_factors : bool, False
         EM charges by Fisher information, (Wang 16) and (Wang 17).
     penalty : float or None, None
         FIC's λ: larger is smaller trees and fewer curves. None: 1.6 for numbers, 1 for classes and
         for EM.
-    min_mass : float, 0.03
+    min_weight_fraction : float, 0.03
         Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
         ε / N.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
-    n_shakes : int, 2
+    n_perturbations : int, 2
         Random changes that the search tries.
     max_iter, tol : int, float; 200, 1e-5
         Most changes or EM steps; EM stops when a step gains less than `tol` nats a row.
     split_features, leaf_features : list of names or positions, or None
-        Columns that questions may ask about, and that curves may bend; None: all. Questions never
-        weigh columns with gaps or labels.
+        Columns that may be split on, and that curves may bend; None: all. Splits never weigh
+        columns with missing values or labels.
     n_jobs, verbose, random_state : None, 0, None
-        Threads, on which the result does not depend; 1 tells of every change; seed or RandomState.
+        Threads, on which the result does not depend; 1 prints every change; seed or RandomState.
 
     Attributes
     ----------
@@ -793,9 +805,9 @@ class ObliqueAdditiveRegressor(PredictIntervalMixin, RegressorMixin, BaseOblique
     n_components_, fic_, trace_, n_iter_
         Number of experts; FIC in nats, for y in its own units, in the end and after every change;
         their number.
-    model_, design_, unit_, columns_
-        The mixture (`hme.HME`) in standardised units; how a table becomes its input; centre and
-        spread of y; names.
+    model_, design_, y_location_scale_, columns_
+        The mixture (`hme.HME`) in standardised units; how a table becomes its input; location and
+        scale of y; names.
     std_ : array (K,)
         Standard deviation of y around each rule, in its units.
 
@@ -805,13 +817,15 @@ class ObliqueAdditiveRegressor(PredictIntervalMixin, RegressorMixin, BaseOblique
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-classifier
 class ObliqueAdditiveClassifier(PredictProbaMixin, ClassifierMixin, BaseOblique):
-    """A tree of tilted cuts with a sparse sum of smooth curves as log-odds or scores in every leaf; both sized by FIC.
+    """A tree of tilted cuts with a sparse sum of smooth curves in every leaf; both sized by FIC.
+
+    The sums are log-odds, or a score for each of more than two classes.
 
     Parameters
     ----------
-    max_depth, max_components, max_gate_features, n_knots, degree, knots, smooth, search, factors,
-    penalty, min_mass, n_init, n_shakes, max_iter, tol, split_features, leaf_features, n_jobs,
-    verbose, random_state
+    max_depth, max_leaves, max_gate_features, n_knots, degree, knots, smoothing, search,
+    fisher_factors, penalty, min_weight_fraction, n_init, n_perturbations, max_iter, tol,
+    split_features, leaf_features, n_jobs, verbose, random_state
         As in `ObliqueAdditiveRegressor`; "gcv" is AIC here.
 
     Attributes

@@ -62,12 +62,15 @@ from ..rows.tables import check_parameters, seed_entropy, check_predict_rows, lo
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How a table becomes what the mixture reads (models.10): which columns enter equations, in which units, and the cells."""
+    """How a table becomes the input of the mixture (models.10).
 
-    used: np.ndarray  # (p,) columns that may enter equations
-    centre: np.ndarray  # (p,)
-    spread: np.ndarray  # (p,)
-    bins: Bins  # columns that may not be asked about have one cell
+    Which columns enter equations, in which units, and the cells of all.
+    """
+
+    leaf_features: np.ndarray  # (p,) columns that may enter equations
+    location: np.ndarray  # (p,)
+    scale: np.ndarray  # (p,)
+    bins: Bins  # columns that may not be split on have one cell
 
     @property
     def n_known(self):
@@ -75,14 +78,14 @@ class Design:
         return np.array([len(b) + 1 for b in self.bins.thresholds])
 
     @property
-    def asked(self):
-        """Columns that may be asked about."""
+    def split_features(self):
+        """Columns that may be split on."""
         return tuple(np.flatnonzero((self.n_known > 1) | self.bins.missing).tolist())
 
     def table(self, Z):
-        """The `hme.Table` of encoded rows Z (n, d); where an equation meets a gap it has nan."""
-        ones = np.ones((len(Z), 1 + len(self.used)))
-        ones[:, 1:] = (Z[:, self.used] - self.centre) / self.spread
+        """The `hme.MixtureInputs` of encoded rows Z (n, d); nan where a column is missing."""
+        ones = np.ones((len(Z), 1 + len(self.leaf_features)))
+        ones[:, 1:] = (Z[:, self.leaf_features] - self.location) / self.scale
         return MixtureInputs(ones, bin_codes(Z, self.bins))
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-choose
@@ -95,45 +98,48 @@ def column_mask(names, columns, argument):
         return np.ones(len(columns.names), bool)
     if isinstance(names, str) or not np.iterable(names):
         raise ValueError(f"{argument} must be None or a list of names or positions, got {names!r}")
-    place = {name: j for j, name in enumerate(columns.names)} | {
-        j: j for j in range(len(columns.names))
-    }
+    positions = {j: j for j in range(len(columns.names))}
+    place = {name: j for j, name in enumerate(columns.names)} | positions
     unknown = [name for name in names if not isinstance(name, Hashable) or name not in place]
     if unknown:
         raise ValueError(
-            f"{argument} must name columns of X, {format_names(columns.names)}, or give their positions, "
-            f"got {format_names(map(str, unknown))}"
+            f"{argument} must name columns of X, {format_names(columns.names)}, "
+            f"or give their positions, got {format_names(map(str, unknown))}"
         )
     mask = np.zeros(len(columns.names), bool)
     mask[[place[name] for name in names]] = True
     return mask
 
 
-def make_design(training, gaps, split_features, leaf_features, max_bins):
-    """The `Design` of a sample: equations use numbers without `gaps` (d,) that vary, questions all that vary (models.10)."""
+def make_design(training, has_missing, split_features, leaf_features, max_bins):
+    """The `Design` of a sample (models.10).
+
+    Equations use numbers that vary and do not have missing values, splits all columns that vary.
+    has_missing (d,) bool: of all rows, not of the sample alone.
+    """
     Z = training.Z
     w = training.w
     columns = training.columns
     numeric = np.array([labels is None or labels == (False, True) for labels in columns.categories])
     cuts = table_thresholds(Z, max_bins, w)
     varies = np.array([len(b) > 0 for b in cuts])
-    used = np.flatnonzero(
-        column_mask(leaf_features, columns, "leaf_features") & numeric & varies & ~gaps
-    )
+    may_enter = column_mask(leaf_features, columns, "leaf_features")
+    used = np.flatnonzero(may_enter & numeric & varies & ~has_missing)
     units = np.array([location_scale(Z[:, j], w) for j in used]).reshape(-1, 2)
     may_split = column_mask(split_features, columns, "split_features")
     bins = merge_identical(
         np.where(may_split, Z, 0.0),
-        [b if ask else b[:0] for b, ask in zip(cuts, may_split, strict=True)],
+        [b if split else b[:0] for b, split in zip(cuts, may_split, strict=True)],
     )
-    return Design(used, units[:, 0], units[:, 1], replace(bins, missing=may_split & gaps))
+    return Design(used, units[:, 0], units[:, 1], replace(bins, missing=may_split & has_missing))
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
-    """Logarithm of the number of questions that could be asked: thresholds, and sides for missing values (models.11)."""
-    gaps = design.bins.missing[list(design.asked)]
-    n_cuts = design.n_known[list(design.asked)] - 1
-    return float(np.log(max(1, np.sum(n_cuts * (1 + gaps) + gaps))))
+    """Logarithm of the number of splits: thresholds, and sides for missing values (models.11)."""
+    features = list(design.split_features)
+    has_missing = design.bins.missing[features]
+    n_cuts = design.n_known[features] - 1
+    return float(np.log(max(1, np.sum(n_cuts * (1 + has_missing) + has_missing))))
 
 
 def make_leaf_experts(Z, y, w, n_classes):
@@ -149,7 +155,7 @@ def make_leaf_experts(Z, y, w, n_classes):
 
 
 def make_search_problem(design, table, y, w, n_classes, penalty, min_weight_fraction, max_depth):
-    """The `moves.Ground` of a problem."""
+    """The `moves.SearchProblem` of a table: experts, cells and prices."""
     return SearchProblem(
         make_leaf_experts(table.Z, y, w, n_classes),
         table.codes,
@@ -158,14 +164,14 @@ def make_search_problem(design, table, y, w, n_classes, penalty, min_weight_frac
         penalty,
         max(min_weight_fraction * w.sum(), 1e-9),
         max_depth,
-        design.asked,
+        design.split_features,
         log_choices(design),
-        float(np.log(max(1, len(design.used)))),
+        float(np.log(max(1, len(design.leaf_features)))),
     )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
 def refine_bins(design, problem, tree, Z, w):
-    """Design, ground and tree with every midpoint of the features that the tree asks about as a cut (models.12)."""
+    """Design, problem and tree with every midpoint of the tree's features as a cut (models.12)."""
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
     for j in features:
@@ -176,7 +182,7 @@ def refine_bins(design, problem, tree, Z, w):
         codes=bin_codes(Z, fine.bins),
         n_known=fine.n_known,
         leaf_cache={},
-        options={},
+        candidate_cache={},
         optimum_cache={},
     )
     return fine, problem, _recode_cuts(tree, design.bins, fine)
@@ -204,7 +210,7 @@ def refine_cuts(design, found, Z, w):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-model
 def path_matrix(tree):
-    """(G, E) int8 path matrix of a tree of moves, as in `GateTree`; its leaves in the order of `leaves`."""
+    """(G, E) int8 path matrix of a tree of moves, as in `GateTree`, leaves in their order."""
     internal_nodes = tree.internal_nodes()
     leaves = tree.leaves()
     place = {id(leaf): j for j, leaf in enumerate(leaves)}
@@ -239,29 +245,32 @@ def hme_from_tree(problem, tree):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-leaf
 def unscale_equation(design, coef, location, scale):
-    """Intercept and coefficients (p,) of y = centre + spread · equation (1 + p,) in the units of the table (models.13)."""
-    slopes = scale * coef[1:] / design.spread
-    return location + scale * coef[0] - float(slopes @ design.centre), slopes
+    """Intercept and coefficients (p,) of y = location + scale · equation (1 + p,) (models.13).
+
+    In the units of the table.
+    """
+    slopes = scale * coef[1:] / design.scale
+    return location + scale * coef[0] - float(slopes @ design.location), slopes
 
 
 def linear_gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, kept within the numbers low to high that training rows had (models.13)."""
+    """The `Leaf` of a Gaussian expert, kept within the y of training rows (models.13)."""
     value, slopes = unscale_equation(design, coef, *y_location_scale)
     on = np.flatnonzero(coef[1:])
-    return Leaf(value, design.used[on], slopes[on], low, high)
+    return Leaf(value, design.leaf_features[on], slopes[on], low, high)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-class-leaf
 def linear_softmax_leaf(design, coef, mass):
-    """The `Leaf` of a softmax expert (1 + p, C); of two classes none is surer than its rows can tell (models.14)."""
+    """The `Leaf` of a softmax expert (1 + p, C); bounded for two classes (models.14)."""
     on = np.flatnonzero(coef[1:].any(axis=1))
     if coef.shape[1] == 2:
         bound = float(np.log1p(mass))
         value, slopes = unscale_equation(design, coef[:, 1] - coef[:, 0], 0.0, 1.0)
-        return Leaf(value, design.used[on], slopes[on], -bound, bound, "logit")
+        return Leaf(value, design.leaf_features[on], slopes[on], -bound, bound, "logit")
     values, slopes = zip(
         *(unscale_equation(design, column, 0.0, 1.0) for column in coef.T), strict=True
     )
-    return Leaf(values, design.used[on], np.array(slopes).T[on], link="softmax")
+    return Leaf(values, design.leaf_features[on], np.array(slopes).T[on], link="softmax")
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-tree
 def tree_from_gates(gates, split, training, leaves):
@@ -279,13 +288,13 @@ def _at_leaf(y, w):
 
 
 def _at_gate(x, w, threshold):
-    """Of rows below a gate: the values next to its threshold, twice the weight above, the weight, and any gaps."""
+    """Of rows at a gate: values next to its threshold, twice the weight above, weight, any missing."""
     (low,), (high,) = neighbouring_values(x, [threshold])
     return Maximum(low), Minimum(high), 2 * w @ (x > threshold), w.sum(), np.isnan(x).any()
 
 
 def _leaf_and_gate_summaries(part, design, gates):
-    """What a block of rows (Z, y, w) says of each leaf, and of each gate about the rows below it."""
+    """Of a block of rows (Z, y, w): `_at_leaf` of each leaf, and `_at_gate` of each gate."""
     Z, y, w = part
     at = gates.route(bin_codes(Z, design.bins))
     ends = tuple(
@@ -301,25 +310,25 @@ def _leaf_and_gate_summaries(part, design, gates):
 
 
 def axis_split(gate, bins, summary):
-    """A gate as a `rules.Split`, its threshold amid the gap that it leaves between the rows it is asked of (models.12).
+    """A gate as a `rules.Split`, its threshold rounded between its neighbouring values (models.12).
 
-    summary: of these rows, as from `_at_gate`. If none has a gap, a later row that has one goes to
-    the heavier side.
+    summary: of the rows at the gate, as from `_at_gate`. If none has a missing value, a later row
+    that has one goes to the heavier side.
     """
     split = gate.split(bins.thresholds)
-    (low, high, twice, total, gaps) = summary
+    low, high, twice, total, any_missing = summary
     if split.threshold == np.inf:
         return split
     return replace(
         split,
         threshold=shortest_threshold_between(low.value, high.value, split.threshold),
-        missing=split.missing if gaps else bool(twice > total),
+        missing=split.missing if any_missing else bool(twice > total),
     )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-found
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Where a search stands; to the shell it is what a step of EM is."""
+    """The state of a search; to `BaseFAB` it is what a step of EM is."""
 
     problem: SearchProblem
     tree: Any
@@ -333,7 +342,10 @@ class SearchState:
 
 
 def run_tree_search(problem, n_perturbations, rng, max_iter, callback=None):
-    """The best tree found, a `SearchState`, and the trace of FIC over the changes that raised it, at most `max_iter`."""
+    """The best tree found, a `SearchState`, and FIC after every change that raised it.
+
+    The search ends after `max_iter` of them.
+    """
     trace = []
     for now, tree in search_steps(problem, n_perturbations, rng):
         if trace and tree.value <= trace[-1]:
@@ -357,7 +369,7 @@ def grow_initial_tree(problem):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-settled
 def finalise_linear_model(estimator, chunked, rows):
-    """Design, model and FIC after the last touches: thresholds at their best midpoints (models.12), or hard gates (Eto 23)."""
+    """Design, model and FIC, finalised: exact thresholds (models.12), or hard gates (Eto 23)."""
     design = estimator.design_
     model = estimator.model_
     sample = chunked.sample
@@ -370,13 +382,15 @@ def finalise_linear_model(estimator, chunked, rows):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-fitted
 def _block_inputs(part, design, y_location_scale):
-    """A block of rows (Z, y, w) as the mixture reads it: a `MixtureInputs`, y in its y_location_scale (None: class codes), weights."""
+    """A block of rows (Z, y, w) as the mixture reads it: `MixtureInputs`, standardised y, weights.
+
+    Without `y_location_scale` y holds class codes and stays.
+    """
     Z, y, w = part
-    return (
-        design.table(Z),
-        y if y_location_scale is None else (y - y_location_scale[0]) / y_location_scale[1],
-        w,
-    )
+    if y_location_scale is not None:
+        location, scale = y_location_scale
+        y = (y - location) / scale
+    return design.table(Z), y, w
 
 
 def initial_gates(estimator, chunked, rows, y_location_scale):
@@ -394,7 +408,7 @@ def initial_gates(estimator, chunked, rows, y_location_scale):
 
 
 def fit_linear_tree(estimator, chunked):
-    """Fit the estimator's model to `Chunked` rows, and say it as a `rules.Tree`."""
+    """Fit the estimator's model to `Chunked` rows, and return it as a `rules.Tree`."""
     sample = chunked.sample
     numbers = chunked.sample.classes is None
     y_location_scale = location_scale(sample.y, sample.w) if numbers else None
@@ -402,9 +416,8 @@ def fit_linear_tree(estimator, chunked):
     estimator._initial_gates = initial_gates(estimator, chunked, rows, y_location_scale)
     estimator._fit_restarts(rows)
     estimator.design_, estimator.model_, value = finalise_linear_model(estimator, chunked, rows)
-    shift = (
-        chunked.total * np.log(y_location_scale[1]) if numbers else 0.0
-    )  # a density in units of y
+    # FIC is that of a density in units of y
+    shift = chunked.total * np.log(y_location_scale[1]) if numbers else 0.0
     estimator.trace_ = np.append(estimator.trace_, value) - shift
     estimator.fic_ = value - shift
     design = estimator.design_
@@ -434,7 +447,7 @@ def fit_linear_tree(estimator, chunked):
 
 
 def fit_single_class(estimator, training):
-    """The tree that always answers the one class there is; its FIC is 0, for nothing is in doubt and nothing fitted."""
+    """The tree that predicts the only class there is; its FIC is 0, for nothing is fitted."""
     estimator.model_ = None
     estimator.n_components_ = 1
     estimator.n_iter_ = 0
@@ -462,15 +475,12 @@ _ONE_OF = {
     "projection": (True, False),
     "hard_gates": (True, False),
 }
-DEFAULT_PENALTIES = {
-    "regression": 2.6,
-    "classes": 1.0,
-    "em": 1.0,
-}  # FIC's λ where nobody says: of the search (models.11), of EM
+# FIC's λ by default: of the search (models.11), of EM
+DEFAULT_PENALTIES = {"regression": 2.6, "classes": 1.0, "em": 1.0}
 
 
 def default_tree_perturbations(n_rows, n_classes):
-    """How often the search shakes its tree where nobody says: 100 times, in large tables and for classes less."""
+    """Perturbations of the search by default: 100, in large tables and for classes fewer."""
     return int(np.clip((100_000 if n_classes else 2_000_000) // n_rows, 5, 100))
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-answering
@@ -488,7 +498,7 @@ class EquationTreeEstimator(BaseFAB):
         return len(self.classes_) if is_classifier(self) else 0
 
     def predict(self, X):
-        """(n,) what `tree_` answers for rows X (n, d), frame or array."""
+        """(n,) predictions of `tree_` for rows X (n, d), frame or array."""
         Z = check_predict_rows(self, X)
         return self.tree_.predict(Z)
 
@@ -497,7 +507,10 @@ class PredictIntervalMixin:
     """What a regressor adds: bounds for y, from the noise around each equation."""
 
     def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level`, from the expert's Gaussian noise (models.15)."""
+        """(n, 2) bounds between which y lies with probability `level` (models.15).
+
+        From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
+        """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}")
         Z = check_predict_rows(self, X)
@@ -509,7 +522,7 @@ class PredictProbaMixin:
     """What a classifier adds: class probabilities."""
 
     def predict_proba(self, X):
-        """(n, C) class probabilities of the leaf where each row of X (n, d) arrives, in the order of `classes_`."""
+        """(n, C) class probabilities at the leaves of rows X (n, d), as in `classes_`."""
         Z = check_predict_rows(self, X)
         return self.tree_.predict_proba(Z)
 
@@ -567,7 +580,10 @@ class PiecewiseParameters(EquationTreeEstimator):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-at-hand
 def require_in_memory(chunked):
-    """The `Chunked` rows in one block, for a search that needs all of them at once; ValueError if not in memory."""
+    """The `Chunked` rows in one block, for a search that needs all of them at once.
+
+    ValueError if they are not in memory.
+    """
     sample = chunked.sample
     if not chunked.sample_is_complete:
         if not isinstance(chunked.rows, InMemory):
@@ -584,9 +600,7 @@ class BasePiecewise(ChunkedFitMixin, PiecewiseParameters):
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_perturbations", "max_bins"))
-        seed_entropy(
-            deepcopy(self.random_state)
-        )  # refuses what is no seed, and draws nothing from what is
+        seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def _fit(self, chunked):
         chunked = require_in_memory(chunked) if self.search == "structure" else chunked
@@ -625,32 +639,31 @@ class BasePiecewise(ChunkedFitMixin, PiecewiseParameters):
             return super()._restart(rows, name, seed)
         X, y, w = rows.single_block
         callback = (lambda found: print(f"{name}: {found}")) if self.verbose else None
-        n_perturbations = (
-            default_tree_perturbations(len(w), self._n_classes())
-            if self.n_perturbations is None
-            else self.n_perturbations
-        )
+        n_perturbations = self.n_perturbations
+        if n_perturbations is None:
+            n_perturbations = default_tree_perturbations(len(w), self._n_classes())
+        problem = self._search_problem(X, y, w)
         rng = np.random.default_rng(seed)
-        found, trace = run_tree_search(
-            self._search_problem(X, y, w), n_perturbations, rng, self.max_iter, callback
-        )
+        found, trace = run_tree_search(problem, n_perturbations, rng, self.max_iter, callback)
         return found.fic, found, trace
 
     def coef_frame(self):
-        """A pandas frame of the equations, one row an expert in the order of `rules_`; 0 where a feature is not in."""
+        """A pandas frame of the equations, a row an expert as in `rules_`; 0 if a feature is unused."""
         return equation_frame(self.rules_)
 
     def _expert_nodes(self, Z):  # where in `tree_` the expert of the likeliest path stands (Eto 9)
         if self.model_ is None or self.search == "structure" or self.hard_gates:
             return self.tree_.apply(Z)
         leaf = self.model_.gates.nodes()[3]
-        return np.argsort(leaf, kind="stable")[-self.n_components_ :][
-            self.model_.assign(self.design_.table(Z))
-        ]
+        node_of_expert = np.argsort(leaf, kind="stable")[-self.n_components_ :]
+        return node_of_expert[self.model_.assign(self.design_.table(Z))]
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-std
 def n_coefficients(leaf):
-    """Free numbers of a leaf's equation, its constant among them; m pieces of degree q have m + q, less the mean."""
+    """Free numbers of a leaf's equation, its constant included.
+
+    A curve of m pieces of degree q has m + q, less the mean.
+    """
     return (
         1
         + len(leaf.features)
@@ -659,7 +672,7 @@ def n_coefficients(leaf):
 
 
 def _residual_sums(part, rules):
-    """Of a block of rows (Z, y, w), for each rule: the weighted squares that its equation leaves, and the weight."""
+    """Of a block of rows (Z, y, w), for each rule: weighted squared residuals, and the weight."""
     Z, y, w = part
     at = rules.apply(Z)
     n_rules = len(rules.rules)
@@ -667,24 +680,30 @@ def _residual_sums(part, rules):
 
 
 def leaf_std(rules, rows):
-    """(K,) standard deviation of y around each rule's equation in `Blocks` of (Z, y, w), freed of its size (models.15)."""
+    """(K,) standard deviation of y around each rule's equation (models.15).
+
+    rows: `Blocks` of (Z, y, w).
+    """
     square, mass = rows.sum(_residual_sums, rules)
     free = mass - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
     return np.sqrt(square / np.maximum(free, 1.0))
 
 
 def score_equations(leaf, classes):
-    """The (value, coef) of each score of a leaf; where it holds shares, their log-odds or logarithms."""
+    """The (value, coef) of each score of a leaf; of class shares their log-odds or logarithms."""
     if classes is None or leaf.link:
         return leaf.linear_parts
     logs = np.log(np.maximum(leaf.value, np.finfo(float).tiny))
-    return (
-        ((float(logs[1] - logs[0]), ()),) if len(logs) == 2 else tuple((float(v), ()) for v in logs)
-    )
+    if len(logs) == 2:
+        return ((float(logs[1] - logs[0]), ()),)
+    return tuple((float(v), ()) for v in logs)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-equations
 def equation_frame(rules):
-    """The frame of `coef_frame`: intercept and every used feature; log-odds for two classes, else a row for each."""
+    """The frame of `coef_frame`: intercept and every used feature.
+
+    Two classes have a row of log-odds, more classes a row each.
+    """
     import pandas as pd
 
     used = sorted({f for rule in rules.rules for f in rule.leaf.features})
@@ -712,34 +731,34 @@ class PiecewiseLinearRegressor(PredictIntervalMixin, RegressorMixin, BasePiecewi
     Parameters
     ----------
     max_depth : int, 5
-        Most questions on a path; 0 is one sparse linear model.
+        Most splits on a path; 0 is one sparse linear model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
         E-step and hard gates, for any rows (`fit_chunks`, Dask).
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None
-        FIC's λ, the one knob: larger is smaller trees. None: 2.6 for the search (1 for
+        FIC's λ: larger is smaller trees. None: 2.6 for the search (1 for
         classes), 1 for EM (models.11); 0 is plain EM.
     projection, hard_gates : bool, True, True
         EM's projection E-step (Eto 21)-(Eto 22) and hard-gate post-processing (Eto 23); without
         them it is the paper's FAB/HMEs.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
-    n_shakes : int or None, None
+    n_perturbations : int or None, None
         Random changes that the search tries; None: 100, in large tables and for classes less.
     max_bins : int or None, 256
         Cells of a feature during the search; in the end every threshold may be any midpoint. None:
         all midpoints.
-    min_mass : float, 0.02
+    min_weight_fraction : float, 0.02
         Least share of the weight in a leaf.
     max_iter, tol : int, float; 200, 1e-5
         Most changes or EM steps; EM stops when a step gains less than `tol` nats a row.
     split_features, leaf_features : list of names or positions, or None
-        Columns that questions may ask about, and that equations may hold; None: all. Equations
-        never hold columns with gaps or labels.
+        Columns that may be split on, and that equations may hold; None: all. Equations never hold
+        columns with missing values or labels.
     n_jobs, verbose, random_state : None, 0, None
-        Threads, on which the result does not depend; 1 tells of every change; seed or RandomState.
+        Threads, on which the result does not depend; 1 prints every change; seed or RandomState.
 
     Attributes
     ----------
@@ -759,18 +778,23 @@ class PiecewiseLinearRegressor(PredictIntervalMixin, RegressorMixin, BasePiecewi
     """
 
     def predict_path(self, X):
-        """(n,) the paper's prediction (Eto 9), the likeliest path's equation; it differs from `predict` for soft gates."""
+        """(n,) the paper's prediction (Eto 9), by the equation of the likeliest path.
+
+        It differs from `predict` for soft gates.
+        """
         Z = check_predict_rows(self, X)
         return leaf_predictions(self.tree_.leaves, self._expert_nodes(Z), Z, self.columns_)[:, 0]
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-classifier
 class PiecewiseLinearClassifier(PredictProbaMixin, ClassifierMixin, BasePiecewise):
-    """A tree of yes/no questions with a sparse logistic (or softmax) equation in every leaf; both sized by FIC.
+    """A tree of yes/no questions with a sparse logistic (or softmax) equation in every leaf.
+
+    Both are sized by FIC.
 
     Parameters
     ----------
-    max_depth, search, init, penalty, projection, hard_gates, n_init, n_shakes, max_bins, min_mass,
-    max_iter, tol, split_features, leaf_features, n_jobs, verbose, random_state
+    max_depth, search, init, penalty, projection, hard_gates, n_init, n_perturbations, max_bins,
+    min_weight_fraction, max_iter, tol, split_features, leaf_features, n_jobs, verbose, random_state
         As in `PiecewiseLinearRegressor`.
 
     Attributes
@@ -785,7 +809,10 @@ class PiecewiseLinearClassifier(PredictProbaMixin, ClassifierMixin, BasePiecewis
     """
 
     def predict_path(self, X):
-        """(n,) the paper's prediction (Eto 9), the likeliest path's label; it differs from `predict` for soft gates."""
+        """(n,) the paper's prediction (Eto 9), the label by the likeliest path.
+
+        It differs from `predict` for soft gates.
+        """
         Z = check_predict_rows(self, X)
         scores = leaf_predictions(
             self.tree_.leaves,

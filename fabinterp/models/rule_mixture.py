@@ -7,7 +7,7 @@ __all__ = ['N_SAMPLE_ROWS', 'N_JITTER', 'N_FEATURES', 'N_CELLS', 'OVERLAP', 'Rul
            'error_sums', 'training_error', 'is_prefit', 'needs_label_codes', 'fit_clone', 'well_scaled',
            'fit_default_forest', 'standardise_columns', 'ensemble_probabilities', 'ensemble_predictions', 'jitter',
            'residual_variance', 'search_bins', 'search_rows', 'tree_boxes', 'component_boxes', 'initial_lists',
-           'round_cuts', 'box_conditions', 'answer_sums', 'fit_rule_set', 'Task', 'thresholds_and_counts',
+           'round_cuts', 'box_conditions', 'answer_sums', 'fit_rule_set', 'SurrogateData', 'thresholds_and_counts',
            'search_sample', 'default_list_perturbations', 'search_conditions', 'check_estimator_type',
            'table_for_model', 'resolve_ensemble', 'make_task', 'coverage', 'measure_rule_list', 'progress_printer',
            'RuleMixtureParameters', 'BaseRuleMixture', 'RuleMixtureClassifier', 'RuleMixtureRegressor']
@@ -79,7 +79,7 @@ from fabinterp.rows.tables import (
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-model
 def _mixture_sums(part, resp):
-    """What (Hara 14) needs of a block of rows: responsibility times weight in every cell, in every component, in all."""
+    """Sums of weighted responsibilities over a block of rows (Hara 14): by cell, by component, all."""
     S, _, w = part
     q = resp * w[:, None]
     return cell_masses(S, q), q.sum(axis=0), q.sum()
@@ -87,7 +87,7 @@ def _mixture_sums(part, resp):
 
 @dataclass(frozen=True, eq=False)
 class RuleMixture:
-    """K soft regions of the ensemble's questions and what each answers (models.2; Hara 9).
+    """K soft regions of the ensemble's splits, each with its prediction (models.2; Hara 9).
 
     Here X is the incidence of cells.
     """
@@ -96,7 +96,7 @@ class RuleMixture:
     weights: np.ndarray  # (K,) α
     eta: np.ndarray  # (K, L') η
     expert: Any  # p(y | k)
-    blocks = None  # each component is priced by itself, by nothing but its mass
+    blocks = None  # each component is priced by itself, by nothing but its weight
     const = 0.0
 
     @property
@@ -105,10 +105,10 @@ class RuleMixture:
         return 1 + self.bins.n_bits + self.expert.dims
 
     def fisher(self, X):
-        """None: the mass of a component is its plain responsibility."""
+        """None: the weight of a component is its plain responsibility."""
 
     def log_path(self, X):
-        """(n, K) log p(s | k) + log α_k, what is known of a row before its y (models.4; Hara 10)."""
+        """(n, K) log p(s | k) + log α_k, without y (models.4; Hara 10)."""
         return np.log(self.weights) + bit_log_likelihood(X, self.bins, self.eta)
 
     def log_joint(self, X, y):
@@ -116,15 +116,11 @@ class RuleMixture:
         return self.log_path(X) + self.expert.log_lik(y)
 
     def maximise(self, rows, resp):
-        """M-step (Hara 14) over `Blocks` of (X, y, w) and of responsibilities: weighted shares and means."""
+        """M-step (Hara 14) over `Blocks` of (X, y, w) and of responsibilities."""
         cells, mass, total = rows.sum(_mixture_sums, resp)
         eta = bit_probs(*bit_masses(self.bins, cells), MIN_WEIGHT_FRACTION)
-        return replace(
-            self,
-            weights=mass / total,
-            eta=eta,
-            expert=fit_by_sums(self.expert.update_search(), rows, resp),
-        )
+        expert = fit_by_sums(self.expert.update_search(), rows, resp)
+        return replace(self, weights=mass / total, eta=eta, expert=expert)
 
     def update(self, X, y, resp, w):
         """M-step (Hara 14) on arrays."""
@@ -150,24 +146,30 @@ def random_mixture(bins, y, w, n_components, n_classes, rng):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-map
 def map_predictions(model, X):
-    """(n,) what the most probable region answers: a mean, or a class code (models.4; Hara 10), (models.5; Hara 11)."""
+    """(n,) the prediction of the most probable region: a mean, or a class code (models.4; Hara 10).
+
+    Of its classes the most probable one (models.5; Hara 11).
+    """
     region = model.log_path(X).argmax(axis=1)
     if isinstance(model.expert, Categorical):
         return model.expert.prob.argmax(axis=1)[region]
     return model.expert.mean[region]
 
 
-def error_sums(answers, y, w):
-    """Weight of the wrong classes, where y holds class codes or probabilities, or of squared errors; and of all."""
+def error_sums(predictions, y, w):
+    """Sum of weighted errors, and of the weights.
+
+    An error is a wrong class where y holds class codes or probabilities, else a squared difference.
+    """
     if y.ndim == 2:
         y = y.argmax(axis=1)
-    loss = answers != y if y.dtype.kind in "iu" else (answers - y) ** 2
+    loss = predictions != y if y.dtype.kind in "iu" else (predictions - y) ** 2
     return (loss * w).sum(), w.sum()
 
 
-def training_error(answers, y, w):
-    """Weighted squared error, or share of wrong classes where y holds class codes or probabilities (section 5.2)."""
-    wrong, total = error_sums(answers, y, w)
+def training_error(predictions, y, w):
+    """Weighted mean of the errors of `error_sums` (Hara, section 5.2)."""
+    wrong, total = error_sums(predictions, y, w)
     return float(wrong / total)
 
 
@@ -178,7 +180,7 @@ def _map_errors(part, model):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-ensemble
 def is_prefit(model):
-    """Whether a model needs no fit: a fitted estimator, or what has no fit at all (a dump, a booster, a path)."""
+    """Whether a model needs no fit: it is fitted, or has no `fit` (a dump, a booster, a path)."""
     if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "get_params")):
         return True
     if hasattr(model, "is_fitted"):  # CatBoost
@@ -191,14 +193,14 @@ def is_prefit(model):
 
 
 def needs_label_codes(model):
-    """Whether a model of scikit-learn must be shown labels as numbers."""
+    """Whether a model of scikit-learn needs labels as numbers."""
     return (
         type(model).__module__.startswith("sklearn.") and "HistGradient" not in type(model).__name__
     )
 
 
 def fit_clone(model, table, y, w):
-    """A clone of the model, fitted to a table; row weights are passed on only where they differ from 1."""
+    """A clone of the model, fitted to a table; row weights only where they differ from 1."""
     if (w == 1).all():
         return fit_at_unit_scale(clone(model), table, y)
     if not has_fit_parameter(model, "sample_weight"):
@@ -222,9 +224,8 @@ def fit_default_forest(forest, Z, y, w, columns):
     weight = None if (w == 1).all() else w
     numbers = y.dtype.kind == "f"
     centre, scale = location_scale(y, w) if numbers else (0.0, 1.0)
-    y = (
-        np.round((y - centre) / scale, 10) if numbers else y
-    )  # rounded: ties must not depend on the unit
+    # rounded: ties must not depend on the unit
+    y = np.round((y - centre) / scale, 10) if numbers else y
     if well_scaled(Z):
         forest.fit(Z, y, sample_weight=weight)
         units = None
@@ -237,9 +238,8 @@ def fit_default_forest(forest, Z, y, w, columns):
             ]
         )
         scaler = FunctionTransformer(standardise_columns, kw_args={"units": units})
-        fitted = make_pipeline(
-            scaler, forest.fit(standardise_columns(Z, units), y, sample_weight=weight)
-        )
+        forest.fit(standardise_columns(Z, units), y, sample_weight=weight)
+        fitted = make_pipeline(scaler, forest)
     for tree in forest.estimators_ if numbers else ():
         tree.tree_.value[:] = centre + scale * tree.tree_.value
     ensemble = read_ensemble(forest, columns)
@@ -252,18 +252,22 @@ def fit_default_forest(forest, Z, y, w, columns):
 
 
 def standardise_columns(Z, units):
-    """Z (n, d) with each column less its centre, in units of its spread; `units` (d, 2)."""
+    """Z (n, d) with each column less its location, over its scale; `units` (d, 2) holds both."""
     return (np.asarray(Z, float) - units[:, 0]) / units[:, 1]
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-said
 def ensemble_probabilities(ensemble, Z, classes):
-    """(n, C) the ensemble's class probabilities in the order of `classes`; refuses classes that y never had."""
+    """(n, C) the ensemble's class probabilities in the order of `classes`.
+
+    ValueError if the ensemble predicts a class that y does not have.
+    """
     place = {label: c for c, label in enumerate(classes.tolist())}
     labels = np.asarray(ensemble.classes).tolist()
     known = [place.get(label) for label in labels]
     if None in known:
         raise ValueError(
-            f"estimator must predict the classes of y, {format_names(place)}, got {format_names(labels)}"
+            f"estimator must predict the classes of y, {format_names(place)}, "
+            f"got {format_names(labels)}"
         )
     found = np.zeros((len(Z), len(classes)))
     found[:, known] = apply_in_chunks(ensemble.predict_proba, Z)
@@ -280,12 +284,12 @@ def ensemble_predictions(ensemble, Z, classes):
 
 
 def _block_predictions(part, ensemble, classes):
-    """What the ensemble says of a block of rows (Z, y, w)."""
+    """The ensemble's predictions for a block of rows (Z, y, w)."""
     return ensemble_predictions(ensemble, part[0], classes)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-jitter
 def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
-    """(n_rows, d) new rows between a row and one of its neighbours, each feature a uniform step of its own.
+    """(n_rows, d) new rows between a row and a neighbour, with a uniform step in each feature.
 
     Features that hold categories or a missing value take the value of either row.
     """
@@ -303,15 +307,18 @@ def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
     )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-search-rows
-N_SAMPLE_ROWS = 4000  # training rows that the search looks at; more are sampled
+N_SAMPLE_ROWS = 4000  # training rows that the search sees; more are sampled
 N_JITTER = 2000  # jittered rows beside them, classification only
-N_FEATURES = 64  # features that the search looks at: those the ensemble asks about most
+N_FEATURES = 64  # features that the search sees: those the ensemble splits on most
 N_CELLS = 255  # cells of a feature in the search
 OVERLAP = 0.2  # price of a row in one more box, in units of σ²
 
 
 def residual_variance(cells, target, w):
-    """Mean (half, for classes) squared distance of the targets from a tree with ten leaves: the σ² of (models.8)."""
+    """The σ² of (models.8): mean squared distance of the targets from a tree with ten leaves.
+
+    For classes half of it.
+    """
     tree = DecisionTreeRegressor(max_leaf_nodes=10, random_state=0).fit(
         cells.T, target, sample_weight=w
     )
@@ -320,7 +327,10 @@ def residual_variance(cells, target, w):
 
 
 def search_bins(Z, thresholds):
-    """Bins of the search: identical thresholds merged, at most N_CELLS cells kept, evenly among the distinct ones."""
+    """Bins of the search: identical thresholds merged, at most `N_CELLS` cells a feature.
+
+    More are thinned evenly among the distinct ones.
+    """
     thinned = [
         b if len(b) < N_CELLS else b[np.unique(np.linspace(0, len(b) - 1, N_CELLS - 1).astype(int))]
         for b in merge_identical(Z, thresholds).thresholds
@@ -329,7 +339,10 @@ def search_bins(Z, thresholds):
 
 
 def search_rows(Z, target, w, bins, max_conditions):
-    """The `BinnedRows` of the search with the prices of (models.7), (models.8); numbers in units of their standard deviation."""
+    """The `BinnedRows` of the search with the prices of (models.7), (models.8).
+
+    Numbers are in units of their standard deviation.
+    """
     if target.ndim == 1:
         centre, scale = location_scale(target, w)
         target = np.round((target - centre) / scale, 10)  # so that units do not matter
@@ -350,7 +363,7 @@ def search_rows(Z, target, w, bins, max_conditions):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-tree-boxes
 def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
-    """The leaves of a surrogate tree on the cell numbers, as boxes `(low, high, gap)`."""
+    """The leaves of a surrogate tree on the cell numbers, as boxes `(low, high, missing)`."""
     tree = DecisionTreeRegressor(
         max_leaf_nodes=max_leaf_nodes, max_depth=max_depth, random_state=seed
     )
@@ -358,9 +371,8 @@ def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
     stack = [(0, np.zeros_like(rows.n_cells), rows.n_cells.copy())]
     found = []
     while stack:
-        node, low, high = (
-            stack.pop()
-        )  # here the cell n_cells, of missing values, is the last of its feature
+        # here the cell n_cells, of missing values, is the last of its feature
+        node, low, high = stack.pop()
         if tree.children_left[node] < 0:
             only = low == rows.n_cells
             known = np.minimum(high, rows.n_cells - 1)
@@ -377,7 +389,10 @@ def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-regions
 def component_boxes(rows, assigned):
-    """The box nearest to each region of a partition of the rows, -1 for none: most members, fewest others (models.9)."""
+    """The box nearest to each region of a partition: most members, fewest others (models.9).
+
+    assigned (n,): the region of each row, -1 for none.
+    """
     found = []
     for k in np.unique(assigned):
         gain = np.where(assigned == k, rows.weight, -rows.weight)
@@ -399,7 +414,7 @@ def initial_lists(rows, assigned, max_rules):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-cuts
 def _around(part, features, bins):
-    """The values on both sides of each threshold in a block of rows (Z, …): the largest, the smallest."""
+    """The values next to each threshold in a block of rows (Z, …): largest below, smallest above."""
     around = [
         neighbouring_values(part[0][:, j], cuts)
         for j, cuts in zip(features, bins.thresholds, strict=True)
@@ -409,7 +424,7 @@ def _around(part, features, bins):
 
 
 def round_cuts(rows, features, bins):
-    """Per feature the thresholds said with the fewest digits that keep each of the rows, `Blocks`, on its side."""
+    """Per feature the thresholds of fewest digits with the same sides for all rows, `Blocks`."""
     low, high = rows.sum(_around, features, bins)
     ends = np.cumsum([len(cuts) for cuts in bins.thresholds])[:-1]
     sides = zip(np.split(low.value, ends), np.split(high.value, ends), bins.thresholds, strict=True)
@@ -422,11 +437,14 @@ def box_conditions(rows, box, features, cuts, columns):
     """The conditions of one box on the original features; None if no row can satisfy them."""
     conditions = ()
     for i in np.flatnonzero(count_bounds(rows, box)):
-        low, high, gap = (side[i] for side in box)
+        low, high, missing = (side[i] for side in box)
         lower = cuts[i][low - 1] if 0 < low <= high else -np.inf
         upper = cuts[i][high] if high < rows.n_cells[i] - 1 else np.inf
         extent = Extent(
-            (int(features[i]),), low=lower, high=lower if low > high else upper, missing=bool(gap)
+            (int(features[i]),),
+            low=lower,
+            high=lower if low > high else upper,
+            missing=bool(missing),
         )
         conditions += conditions_of(extent)
     return merge_conditions(conditions, columns)
@@ -439,9 +457,10 @@ def _weighted(values, w):
 
 
 def answer_sums(part, conditions, n_classes):
-    """For each rule of a list, the default last, the rows it answers, and sums for their mean; the sums of all rows.
+    """Sums of a block (Z, target, w) of rows, by the rule of a list that covers them, and of all.
 
-    Of a block (Z, target, w) of rows; where there are classes, `target` may hold their codes.
+    For each rule, the default last: number of rows, weighted sum of the target, weight. Where there
+    are classes, `target` may hold their codes.
     """
     Z, target, w = part
     target = np.eye(n_classes)[target] if n_classes and target.ndim == 1 else target
@@ -455,7 +474,7 @@ def answer_sums(part, conditions, n_classes):
 
 
 def fit_rule_set(conditions, rows, classes, columns):
-    """The ordered `RuleSet` of these conditions: each answers the weighted mean of the target in its rows.
+    """The ordered `RuleSet` of these conditions: each rule predicts the weighted mean of its rows.
 
     `rows`: `Blocks` of (Z, target, w > 0). Rules that no row reaches are left out; the last one,
     without conditions, is the default.
@@ -473,25 +492,28 @@ def fit_rule_set(conditions, rows, classes, columns):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-task
 @dataclass(frozen=True, eq=False)
-class Task:
-    """What a fit works on: distinct rows, what was observed and what the ensemble says; a sample of them, and all."""
+class SurrogateData:
+    """What a fit works on: distinct rows, what was observed and what the ensemble predicts.
+
+    Arrays hold a sample of the rows, `Blocks` all of them.
+    """
 
     Z: np.ndarray  # (n, d) encoded
     y: np.ndarray  # (n,) numbers or class codes
     w: np.ndarray  # (n,)
-    said: np.ndarray  # (n,) the ensemble's predictions, or (n, C) its probabilities
+    sample_predictions: np.ndarray  # (n,) the ensemble's predictions, or (n, C) its probabilities
     ensemble: Ensemble
     classes: np.ndarray | None
     rows: Blocks  # of (Z, y, w): all rows, of which those above are a sample
-    told: Blocks  # what the ensemble says of them
+    predictions: Blocks  # the ensemble's, of all rows
 
     @property
     def columns(self):
-        """What the columns are called."""
+        """`Columns` of the table."""
         return self.ensemble.columns
 
     def sample(self, n_rows, rng):
-        """At most `n_rows` rows drawn by weight, each of the same weight then; positions and weights."""
+        """At most `n_rows` rows, drawn by weight: positions and (then equal) weights."""
         if len(self.w) <= n_rows:
             return np.arange(len(self.w)), self.w
         at = np.sort(rng.choice(len(self.w), n_rows, replace=False, p=self.w / self.w.sum()))
@@ -499,7 +521,10 @@ class Task:
 
 
 def thresholds_and_counts(ensemble):
-    """Per feature the ensemble's distinct thresholds, and how often it asks; every cut of a category column."""
+    """Per feature the ensemble's distinct thresholds, and its number of splits.
+
+    A column of categories has every cut.
+    """
     cuts = tuple(
         b if labels is None else np.arange(1, len(labels)) - 0.5
         for b, labels in zip(
@@ -511,13 +536,14 @@ def thresholds_and_counts(ensemble):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sample
 def search_sample(task, rng):
-    """The rows of the search `(Z, predictions, w, at)`: training rows at `at`, and jittered ones for classes (models.6).
+    """The rows of the search `(Z, predictions, w, at)` (models.6).
 
-    Both kinds have the same total weight.
+    Training rows at positions `at` come first; for classes jittered rows follow, with the same
+    total weight.
     """
     at, w = task.sample(N_SAMPLE_ROWS, rng)
     Z = task.Z[at]
-    predictions = task.said[at]
+    predictions = task.sample_predictions[at]
     if task.classes is None or len(task.classes) < 2 or len(at) < 2:
         return Z, predictions, w, at
     categorical = np.array([labels is not None for labels in task.columns.categories])
@@ -527,20 +553,21 @@ def search_sample(task, rng):
 
 
 def default_list_perturbations(rows):
-    """How often the search shakes each of its starts where nobody says: 120 times, small tables 240 times."""
+    """How many perturbations each start of the search gets by default: 120, in small tables 240."""
     return 240 if rows.codes.size < 20_000 else 120
 
 
 def search_conditions(
     task, assigned, rng, max_rules, max_conditions, n_perturbations, callback=None
 ):
-    """Conditions of the best ordered list found for the ensemble, and what they were fitted to `(Z, predictions, w)`.
+    """Conditions of the best ordered list found for the ensemble, and the rows of the search.
 
-    `assigned` (n,) is a partition of the task's rows to start from, the mixture's regions.
+    The rows are `(Z, predictions, w)`. `assigned` (n,) is a partition of the task's rows to start
+    from, the mixture's regions.
     """
     Z, predictions, w, at = search_sample(task, rng)
-    cuts, n_asked = thresholds_and_counts(task.ensemble)
-    features = np.sort(np.argsort(-n_asked, kind="stable")[:N_FEATURES])
+    cuts, n_splits = thresholds_and_counts(task.ensemble)
+    features = np.sort(np.argsort(-n_splits, kind="stable")[:N_FEATURES])
     bins = search_bins(Z[:, features], [cuts[j] for j in features])
     if bins.n_cells.max(initial=1) < 2 or max_rules < 2:
         return [], (Z, predictions, w)
@@ -560,7 +587,7 @@ def search_conditions(
     rounded_cuts = round_cuts(task.rows, features, bins)
     conditions = [
         box_conditions(rows, box, features, rounded_cuts, task.columns)
-        for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)
+        for box in zip(boxes.low, boxes.high, boxes.missing, strict=True)
     ]
     return [c for c in conditions if c], (Z, predictions, w)
 
@@ -571,7 +598,7 @@ def _counts(part, thresholds):
 
 
 def _mixture_inputs(part, predictions, bins):
-    """A block of rows as the mixture sees it: incidence, y or what the ensemble says, weights."""
+    """A block of rows as the mixture sees it: incidence, y or predictions, weights."""
     Z, y, w = part
     return incidence(bin_codes(Z, bins), bins), y if predictions is None else predictions, w
 
@@ -593,7 +620,7 @@ _MAY_BE_NONE = ("max_conditions", "n_perturbations")
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
-    """Refuse to explain numbers by classes or classes by numbers."""
+    """ValueError if the model predicts numbers and y holds classes, or the reverse."""
     if isinstance(model, Ensemble):
         other = (model.classes is None) != (classes is None)
     else:
@@ -609,9 +636,9 @@ def check_estimator_type(model, classes):
 
 
 def table_for_model(model, rows):
-    """The training rows as a model is to see them, and the columns as it then knows them.
+    """The training rows as the model needs them, and the `Columns` of that table.
 
-    A frame is a frame again; but a model that knows no labels gets their codes.
+    A frame is a frame again; but a model that cannot read labels gets their codes.
     """
     if not rows.framed or (
         any(labels is not None for labels in rows.original_columns.categories)
@@ -643,7 +670,7 @@ def resolve_ensemble(model, default, rows):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-make
 def make_task(estimator, chunked, seed):
-    """The `Task` of a fit to `Chunked` rows, and the ensemble as the caller knows it."""
+    """The `SurrogateData` of a fit to `Chunked` rows, and the fitted ensemble itself."""
     rows = chunked.sample
     check_estimator_type(estimator.estimator, rows.classes)
     forest = RandomForestRegressor if rows.classes is None else RandomForestClassifier
@@ -658,7 +685,7 @@ def make_task(estimator, chunked, seed):
         if chunked.sample_is_complete
         else chunked.rows.map(_block_predictions, ensemble, rows.classes)
     )
-    return Task(
+    return SurrogateData(
         rows.Z,
         rows.y,
         rows.w,
@@ -671,7 +698,10 @@ def make_task(estimator, chunked, seed):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-measure
 def coverage(rules, X):
-    """(n,) how many rules cover each row; the default covers a row only if no other rule does (the paper's Table 3)."""
+    """(n,) how many rules cover each row (the paper's Table 3).
+
+    The default covers a row only if no other rule does.
+    """
     return np.maximum(rules.matches(X)[:, :-1].sum(axis=1), 1)
 
 
@@ -686,15 +716,15 @@ def _likeliest_class(probabilities):
     return probabilities.argmax(axis=1)
 
 
-def measure_rule_list(task, conditions, seen):
-    """The list of these conditions with its measures, its training error, and how many rules cover a row.
+def measure_rule_list(task, conditions, targets):
+    """The list of these conditions with measures, its training error, and rules covering a row.
 
-    `seen` is what the rules answer from: `Blocks` of rows, targets and weights.
+    targets: `Blocks` of rows, targets and weights, from which the rules take their predictions.
     """
     classes = None if task.classes is None else tuple(task.classes.tolist())
-    rules = fit_rule_set(conditions, seen, classes, task.columns)
+    rules = fit_rule_set(conditions, targets, classes, task.columns)
     covering, wrong, total = task.rows.sum(_list_sums, rules)
-    predictions = task.told if classes is None else task.told.map(_likeliest_class)
+    predictions = task.predictions if classes is None else task.predictions.map(_likeliest_class)
     return (
         measure_ruleset_in_blocks(rules, task.rows, predictions),
         float(wrong / total),
@@ -703,18 +733,19 @@ def measure_rule_list(task, conditions, seen):
 
 
 def progress_printer(verbose, every=100):
-    """A callback of the search that prints a line every so many shakes; None where `verbose` is 0."""
+    """A callback that prints a line every so many perturbations; None if not `verbose`."""
     if not verbose:
         return None
     turn = 0
 
-    def tell(best):
+    def report(best):
         nonlocal turn
         turn += 1
         if turn % every == 0:
-            print(f"list search: {turn} shakes, {len(best) + 1} rules, objective {best.value:.6g}")
+            size = len(best) + 1
+            print(f"list search: {turn} perturbations, {size} rules, objective {best.value:.6g}")
 
-    return tell
+    return report
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-parameters
 class RuleMixtureParameters(BaseFAB):
@@ -774,8 +805,8 @@ class BaseRuleMixture(ChunkedFitMixin, RuleMixtureParameters):
         cuts = thresholds_and_counts(task.ensemble)[0]
         by_ensemble = self.target == "ensemble"
         self.bins_ = merge_bins(cuts, task.rows.sum(_counts, cuts))
-        rows = task.rows.map(_mixture_inputs, task.told if by_ensemble else None, self.bins_)
-        self._initial_targets = task.said if by_ensemble else task.y, task.w
+        rows = task.rows.map(_mixture_inputs, task.predictions if by_ensemble else None, self.bins_)
+        self._initial_targets = task.sample_predictions if by_ensemble else task.y, task.w
         self._fit_restarts(rows)
         del self._initial_targets
         S = (
@@ -783,7 +814,7 @@ class BaseRuleMixture(ChunkedFitMixin, RuleMixtureParameters):
             if chunked.sample_is_complete
             else incidence(bin_codes(task.Z, self.bins_), self.bins_)
         )
-        conditions, seen = search_conditions(
+        conditions, searched = search_conditions(
             task,
             self.model_.log_path(S).argmax(axis=1),
             rng,
@@ -792,8 +823,8 @@ class BaseRuleMixture(ChunkedFitMixin, RuleMixtureParameters):
             self.n_perturbations,
             progress_printer(self.verbose),
         )
-        seen = in_memory(seen) if by_ensemble else task.rows
-        self.rules_, self.error_, self.overlap_ = measure_rule_list(task, conditions, seen)
+        targets = in_memory(searched) if by_ensemble else task.rows
+        self.rules_, self.error_, self.overlap_ = measure_rule_list(task, conditions, targets)
         self.fidelity_ = self.rules_.fidelity
         self.n_conditions_ = self.rules_.n_conditions
         return self
@@ -811,7 +842,7 @@ class BaseRuleMixture(ChunkedFitMixin, RuleMixtureParameters):
         return -float(wrong / total)
 
     def predict(self, X):
-        """(n,) the answer of the first rule that holds each row of X (n, d), frame or array: what `rules_` says."""
+        """(n,) predictions for rows X (n, d), frame or array, by the first rule that covers each."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict(Z)
 
@@ -830,7 +861,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         never changed.
         Unfitted: cloned and fitted. None: a random forest of 100 trees.
     max_rules, max_conditions : int; 10, None
-        The most rules, the default rule included, and the most features that a rule may ask about.
+        The most rules, the default rule included, and the most features that a rule may hold.
     max_components, n_init : int; 10, 20
         Components from which the mixture starts, FAB drops what it does not need; and its random
         starts.
@@ -839,14 +870,14 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     penalty : float, 1.0
         The weight of FIC's price in the mixture; 0 is the EM algorithm.
     target : "observed" or "ensemble", "observed"
-        What the mixture sees and the rules answer means of: y, or what the ensemble says.
-    max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
+        What the mixture sees and the rules predict means of: y, or the ensemble's predictions.
+    max_iter, tol, min_weight_fraction : int, float, float; 200, 1e-5, 1e-8
         Most steps; least nats a row that one must gain; share of the weight below which a component
         goes.
-    n_shakes : int or None, None
+    n_perturbations : int or None, None
         Random changes tried on each of four lists in the search; None: 120, in small tables 240.
     n_jobs, verbose : int; None, 0
-        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of
+        Threads, on which the result does not depend; 1 prints restarts and the search, 2
         every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
@@ -864,7 +895,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of
         steps.
     estimator_, columns_, bins_, classes_
-        The fitted ensemble; names and labels of the columns; the ensemble's questions; the labels
+        The fitted ensemble; names and labels of the columns; the ensemble's splits; the labels
         of y, sorted.
 
     Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
@@ -881,12 +912,15 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     """
 
     def predict_proba(self, X):
-        """(n, C) class shares of the rule that answers each row of X (n, d), in the order of `classes_`."""
+        """(n, C) class shares of the rule that predicts each row of X (n, d), as in `classes_`."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict_proba(Z)
 
     def predict_posterior(self, X):
-        """(n,) the paper's prediction: the likeliest class of the likeliest soft region, equations (models.4; Hara 10)-(models.5; Hara 11)."""
+        """(n,) the paper's prediction: the likeliest class of the likeliest soft region.
+
+        Equations (models.4; Hara 10), (models.5; Hara 11).
+        """
         best = self._posterior(X)
         return self.classes_[best]
 
@@ -901,7 +935,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         never changed.
         Unfitted: cloned and fitted. None: a random forest of 100 trees.
     max_rules, max_conditions : int; 10, None
-        The most rules, the default rule included, and the most features that a rule may ask about.
+        The most rules, the default rule included, and the most features that a rule may hold.
     max_components, n_init : int; 10, 20
         Components from which the mixture starts, FAB drops what it does not need; and its random
         starts.
@@ -910,14 +944,14 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     penalty : float, 1.0
         The weight of FIC's price in the mixture; 0 is the EM algorithm.
     target : "observed" or "ensemble", "observed"
-        What the mixture sees and the rules answer means of: y, or what the ensemble says.
-    max_iter, tol, min_mass : int, float, float; 200, 1e-5, 1e-8
+        What the mixture sees and the rules predict means of: y, or the ensemble's predictions.
+    max_iter, tol, min_weight_fraction : int, float, float; 200, 1e-5, 1e-8
         Most steps; least nats a row that one must gain; share of the weight below which a component
         goes.
-    n_shakes : int or None, None
+    n_perturbations : int or None, None
         Random changes tried on each of four lists in the search; None: 120, in small tables 240.
     n_jobs, verbose : int; None, 0
-        Threads, on which the result does not depend; 1 tells of restarts and of the search, 2 of
+        Threads, on which the result does not depend; 1 prints restarts and the search, 2
         every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
@@ -935,7 +969,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         The mixture (models.2; Hara 9), its K, its FIC in nats, FIC after every step, the number of
         steps.
     estimator_, columns_, bins_
-        The fitted ensemble; names and labels of the columns; the ensemble's questions.
+        The fitted ensemble; names and labels of the columns; the ensemble's splits.
 
     Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
     a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
@@ -951,5 +985,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     """
 
     def predict_posterior(self, X):
-        """(n,) the paper's prediction: the mean of the likeliest soft region, equations (models.4; Hara 10)-(models.5; Hara 11)."""
+        """(n,) the paper's prediction: the mean of the likeliest soft region.
+
+        Equations (models.4; Hara 10), (models.5; Hara 11).
+        """
         return self._posterior(X)

@@ -17,7 +17,7 @@ import numpy as np
 # %% ../../nbs/search/00_boxes.ipynb #boxes-rows
 @dataclass(frozen=True, eq=False)
 class BinnedRows:
-    """What a search sees: rows as cell numbers, what each should be answered, and the prices (search.3).
+    """What a search sees: rows as cell numbers, the target of each, and the prices (search.3).
 
     Cells of feature j run from 0 to `n_cells[j] - 1`; the number `n_cells[j]` stands for a missing
     value.
@@ -55,11 +55,14 @@ class BinnedRows:
 # %% ../../nbs/search/00_boxes.ipynb #boxes-list
 @dataclass(frozen=True, eq=False)
 class BoxList:
-    """An ordered list of K boxes and a default; the first box that holds a row answers it (search.1)."""
+    """An ordered list of K boxes and a default (search.1).
+
+    The first box that holds a row predicts it.
+    """
 
     low: np.ndarray  # (K, d) first admitted cell
     high: np.ndarray  # (K, d) last admitted cell
-    gap: np.ndarray  # (K, d) bool: is a missing value admitted
+    missing: np.ndarray  # (K, d) bool: is a missing value admitted
     covered: np.ndarray  # (K, n) bool: which rows lie in which box
     answers: tuple  # K + 1 numbers or classes, the default's last
     value: float = np.inf  # the objective (search.3)
@@ -71,42 +74,47 @@ class BoxList:
         """The boxes at these positions, in this order, and the default."""
         answers = (*(self.answers[k] for k in order), self.answers[-1])
         return BoxList(
-            self.low[order], self.high[order], self.gap[order], self.covered[order], answers
+            self.low[order], self.high[order], self.missing[order], self.covered[order], answers
         )
 
     def replace_box(self, k, box, covered):
         """The list with another box at position k."""
         low = self.low.copy()
         high = self.high.copy()
-        gap = self.gap.copy()
+        missing = self.missing.copy()
         rows = self.covered.copy()
-        low[k], high[k], gap[k] = box
+        low[k], high[k], missing[k] = box
         rows[k] = covered
-        return replace(self, low=low, high=high, gap=gap, covered=rows)
+        return replace(self, low=low, high=high, missing=missing, covered=rows)
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-held
 def full_box(rows):
-    """The box that admits everything: `(low, high, gap)`, each (d,)."""
+    """The box that admits everything: `(low, high, missing)`, each (d,)."""
     d = len(rows.n_cells)
     return np.zeros(d, int), rows.n_cells - 1, np.ones(d, bool)
 
 
 def count_bounds(rows, box):
-    """(d,) number of bounds of a box on each feature: 0, 1 or 2; being about missing values alone is one (search.3)."""
-    low, high, gap = box
+    """(d,) number of bounds of a box on each feature: 0, 1 or 2 (search.3).
+
+    An interval that is about missing values alone counts as one bound.
+    """
+    low, high, missing = box
     bounds = (low > 0).astype(int) + (high < rows.n_cells - 1)
     bounds[low > high] = 1
-    return np.where(bounds == 0, ~gap & rows.has_missing, bounds)
+    return np.where(bounds == 0, ~missing & rows.has_missing, bounds)
 
 
 def rows_in_box(rows, box, features):
-    """(n,) which rows the box admits, asking about these features only (search.1)."""
-    low, high, gap = box
+    """(n,) which rows the box admits, by these features only (search.1)."""
+    low, high, missing = box
     covered = np.ones(rows.codes.shape[1], bool)
     for j in features:
         cell = rows.codes[j]
         inside = (cell >= low[j]) & (cell <= high[j])
-        covered &= inside | (cell == rows.n_cells[j]) if gap[j] and rows.has_missing[j] else inside
+        if missing[j] and rows.has_missing[j]:
+            inside |= cell == rows.n_cells[j]
+        covered &= inside
     return covered
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-loss
@@ -134,9 +142,10 @@ def _list_losses(rows, boxes, first=0):
 
 
 def objective(rows, boxes):
-    """Loss of the list plus the price of its bounds and of rows covered more than once (search.3)."""
+    """Loss of the list, price of its bounds and of rows covered more than once (search.3)."""
     bounds = sum(
-        count_bounds(rows, box).sum() for box in zip(boxes.low, boxes.high, boxes.gap, strict=True)
+        count_bounds(rows, box).sum()
+        for box in zip(boxes.low, boxes.high, boxes.missing, strict=True)
     )
     twice = np.maximum(boxes.covered.sum(axis=0) - 1, 0)
     return float(
@@ -147,7 +156,7 @@ def objective(rows, boxes):
 
 
 def refit_answers(rows, boxes):
-    """The same boxes with the best answer for the rows that each of them answers, and the objective (search.3)."""
+    """The same boxes with the best answer for the rows of each, and the objective (search.3)."""
     free = np.ones(len(rows.weight), bool)
     answers = list(boxes.answers)
     for k, covered in enumerate((*boxes.covered, free)):
@@ -160,7 +169,10 @@ def refit_answers(rows, boxes):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-gain
 def row_gains(rows, boxes, k):
-    """(n,) by how much the objective falls if box k takes a row in, the other boxes and all answers held (search.4)."""
+    """(n,) by how much the objective falls if box k takes a row in (search.4).
+
+    The other boxes and all answers are fixed.
+    """
     before = boxes.covered[:k].any(axis=0)
     later = _list_losses(rows, boxes, k + 1)
     covered = before | boxes.covered[k + 1 :].any(axis=0)
@@ -169,7 +181,10 @@ def row_gains(rows, boxes, k):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-interval
 def _max_sum_intervals(known):
-    """Running sums (d, m + 1) of the cells, and the inner interval of each feature: sum, first and last cell (search.5)."""
+    """Running sums (d, m + 1) of the cells, and the inner interval of each feature (search.5).
+
+    Of the interval its sum, its first and its last cell.
+    """
     run = np.zeros((len(known), known.shape[1] + 1))
     np.cumsum(known, axis=1, out=run[:, 1:])
     lowest = np.minimum.accumulate(run[:, :-1], axis=1)
@@ -181,10 +196,10 @@ def _max_sum_intervals(known):
 
 
 def best_intervals(cells, n_cells, has_missing, price):
-    """Per feature the interval of cells with the largest sum less the price of its bounds (search.5).
+    """Per feature the interval of cells of largest sum less the price of its bounds (search.5).
 
     `cells` (d, width) holds the sums per cell, that of missing values at `n_cells`. Returns gain,
-    low, high, gap, each (d,).
+    low, high, and whether missing values are admitted, each (d,).
     """
     at = np.arange(len(cells))
     last = n_cells - 1
@@ -213,13 +228,12 @@ def best_intervals(cells, n_cells, has_missing, price):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-histogram
 def histogram(rows, features, covered, gain):
-    """(len(features), width) sum of the gains of the held rows in every cell of these features (search.5)."""
+    """(len(features), width) sum of the gains of the covered rows in every cell (search.5)."""
     at = np.flatnonzero(covered)
     gain = gain[at]
     d, width = rows.shape
-    if (
-        len(features) > 8 and len(at) < 1000
-    ):  # few rows: one call for all features; many: tables that fit in a cache
+    # few rows: one call for all features; many rows: tables that fit in a cache
+    if len(features) > 8 and len(at) < 1000:
         cell = rows.cell.take(at, axis=1)
         return np.bincount(cell.ravel(), np.tile(gain, d), d * width).reshape(d, width)[features]
     cells = np.empty((len(features), width))
@@ -229,7 +243,10 @@ def histogram(rows, features, covered, gain):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-step
 def _best_interval_change(rows, features, cells, paid, drop=None):
-    """The best of the best intervals of these features: (gain of the box, feature, interval, feature set free)."""
+    """The best of the best intervals of these features.
+
+    Returns gain of the box, feature, interval, feature set free.
+    """
     found, *sides = best_intervals(
         cells, rows.n_cells[features], rows.has_missing[features], rows.price
     )
@@ -247,7 +264,10 @@ def _swaps(rows, used, free, others, gain, bounds, least):
 
 
 def best_step(rows, box, covered, gain):
-    """The best change of one interval of a box: add a feature, move one, or swap one where the box is full (search.5)."""
+    """The best change of one interval of a box (search.5).
+
+    A feature is added, moved, or, where the box is full, swapped for another.
+    """
     bounds = count_bounds(rows, box)
     used = np.flatnonzero(bounds)
     free = np.flatnonzero(bounds == 0)
@@ -270,28 +290,31 @@ def best_step(rows, box, covered, gain):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-climb
 def _set_free(rows, box, j):
-    """A copy of the box that does not ask about feature j."""
-    low, high, gap = (side.copy() for side in box)
+    """A copy of the box that has no bounds on feature j."""
+    low, high, missing = (side.copy() for side in box)
     low[j] = 0
     high[j] = rows.n_cells[j] - 1
-    gap[j] = True
-    return low, high, gap
+    missing[j] = True
+    return low, high, missing
 
 
 def improve_box(rows, box, covered, gain, max_steps=12):
-    """A box improved one interval at a time until no change of one interval gains: `(box, covered)` (search.5)."""
+    """A box improved one interval at a time: `(box, covered)` (search.5)."""
     for _ in range(max_steps):
         _, j, interval, drop = best_step(rows, box, covered, gain)
         if j is None:
             break
-        low, high, gap = box = _set_free(rows, box, j if drop is None else drop)
-        low[j], high[j], gap[j] = interval
+        low, high, missing = box = _set_free(rows, box, j if drop is None else drop)
+        low[j], high[j], missing[j] = interval
         covered = rows_in_box(rows, box, np.flatnonzero(count_bounds(rows, box)))
     return box, covered
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-sweep
 def prune_boxes(rows, boxes):
-    """Without the boxes that answer less than `min_support`, or whose loss does not pay for their bounds (search.3)."""
+    """The list without the boxes that do not pay for their bounds, or have too few rows (search.3).
+
+    Too few: less weight than `min_support` is left for the box by those before it.
+    """
     k = 0
     while k < len(boxes):
         answered = rows.weight @ (boxes.covered[k] & ~boxes.covered[:k].any(axis=0))
@@ -304,27 +327,34 @@ def prune_boxes(rows, boxes):
 
 
 def _improve_and_refit(rows, boxes, k, gain=None):
-    """The list with box k climbed and the answers refitted."""
+    """The list with box k improved and the answers refitted."""
     gain = row_gains(rows, boxes, k) if gain is None else gain
-    box = boxes.low[k], boxes.high[k], boxes.gap[k]
+    box = boxes.low[k], boxes.high[k], boxes.missing[k]
     return refit_answers(
         rows, boxes.replace_box(k, *improve_box(rows, box, boxes.covered[k], gain))
     )
 
 
 def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
-    """Improve every box in turn until the objective settles; given up early while it is above the abandon_above (search.3)."""
-    # vain: how many boxes were tried on this very list without success
+    """Improve every box in turn until the objective stays (search.3).
+
+    abandon_above: bounds of the objective, one a turn; above its bound the list is given up.
+    """
     boxes = refit_answers(rows, boxes)
-    n_failed = 0
+    n_failed = 0  # boxes tried on this very list without success
     for turn in range(max_sweeps):
         before = boxes.value
         if turn < len(abandon_above) and before > abandon_above[turn]:
             break
         for k in range(len(boxes)):
-            if n_failed < len(boxes):
-                found = _improve_and_refit(rows, boxes, k)
-                boxes, n_failed = (found, 0) if found.value < boxes.value else (boxes, n_failed + 1)
+            if n_failed >= len(boxes):
+                continue
+            found = _improve_and_refit(rows, boxes, k)
+            if found.value < boxes.value:
+                boxes = found
+                n_failed = 0
+            else:
+                n_failed += 1
         kept = prune_boxes(rows, boxes)
         n_failed = n_failed if kept is boxes else 0
         boxes = kept
@@ -349,7 +379,7 @@ def insert_box(rows, boxes, k, box, answer):
     sides = (
         np.insert(side, k, new, axis=0)
         for side, new in zip(
-            (boxes.low, boxes.high, boxes.gap, boxes.covered), (*box, covered), strict=True
+            (boxes.low, boxes.high, boxes.missing, boxes.covered), (*box, covered), strict=True
         )
     )
     return BoxList(*sides, (*boxes.answers[:k], answer, *boxes.answers[k:]))
@@ -365,7 +395,10 @@ def drop_least_useful(rows, boxes):
 
 
 def list_from_boxes(rows, regions, max_rules):
-    """A list of at most `max_rules` answers from boxes, the smallest first, each within `max_conditions` (search.3)."""
+    """A list of at most `max_rules` answers from boxes, the smallest first (search.3).
+
+    Boxes with more conditions than `max_conditions` are left out.
+    """
     boxes = only_default(rows)
     for box in regions:
         bounds = count_bounds(rows, box)
@@ -388,20 +421,20 @@ def _sample_row_by_loss(rows, boxes, rng):
 
 
 def _window(rows, n, rng):
-    """A box around row n, a tenth to a half of the cells to either side on two features, or one if no more may be."""
-    low, high, gap = full_box(rows)
-    n_asked = min(2, len(low), rows.max_conditions or 2)
-    for j in rng.choice(len(low), n_asked, replace=False):
+    """A box around row n: on two features a tenth to a half of the cells to either side."""
+    low, high, missing = full_box(rows)
+    n_features = min(2, len(low), rows.max_conditions or 2)
+    for j in rng.choice(len(low), n_features, replace=False):
         reach = max(1, int(rows.n_cells[j] * rng.uniform(0.1, 0.5)))
         cell = rows.codes[j, n]
-        gap[j] = rows.codes[j, n] == rows.n_cells[j]
+        missing[j] = rows.codes[j, n] == rows.n_cells[j]
         low[j] = max(0, cell - reach)
         high[j] = min(rows.n_cells[j] - 1, cell + reach)
-    return low, high, gap
+    return low, high, missing
 
 
 def _regrown(rows, boxes, k, rng):
-    """Box k anew from nothing, on gains shaken by random row weights."""
+    """Box k grown anew from nothing, on gains times random row weights."""
     boxes = boxes.replace_box(k, full_box(rows), np.ones(len(rows.weight), bool))
     return _improve_and_refit(
         rows, boxes, k, row_gains(rows, boxes, k) * rng.exponential(size=len(rows.weight))
@@ -425,7 +458,7 @@ def _add_box(rows, boxes, rng, max_rules):
 # %% ../../nbs/search/00_boxes.ipynb #boxes-shake
 def _freed(rows, boxes, k, rng):
     """Box k with one of its features set free."""
-    box = boxes.low[k], boxes.high[k], boxes.gap[k]
+    box = boxes.low[k], boxes.high[k], boxes.missing[k]
     used = np.flatnonzero(count_bounds(rows, box))
     if len(used):
         box = _set_free(rows, box, rng.choice(used))
@@ -435,7 +468,10 @@ def _freed(rows, boxes, k, rng):
 
 
 def perturb_list(rows, boxes, rng, max_rules):
-    """A list like this one with one box added, grown anew, dropped, moved, or set free in one feature (search.6)."""
+    """A list like this one with one box added, grown anew, dropped, moved, or freed (search.6).
+
+    Freed: in one of its features the box admits everything.
+    """
     draw = rng.random()
     size = len(boxes)
     if size == 0 or draw < 0.45:
@@ -451,7 +487,10 @@ def perturb_list(rows, boxes, rng, max_rules):
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-search
 def anneal(rows, boxes, rng, max_rules, n_perturbations=120, temperature=0.02, callback=None):
-    """Shake, sweep, and keep what is better, or at first a little worse: the best list met (search.6)."""
+    """The best list seen while perturbing and sweeping (search.6).
+
+    What is better is kept; at first also what is a little worse.
+    """
     best = boxes
     for turn in range(n_perturbations):
         slack = temperature * (1 - turn / n_perturbations)
@@ -467,7 +506,10 @@ def anneal(rows, boxes, rng, max_rules, n_perturbations=120, temperature=0.02, c
 
 
 def search_box_lists(rows, starts, rng, max_rules, n_chains=4, n_perturbations=120, callback=None):
-    """The best list of at most `max_rules` answers, from the best `n_chains` starts after a sweep of each (search.6)."""
+    """The best list of at most `max_rules` answers (search.6).
+
+    Chains of `anneal` run from the best `n_chains` starts, after a sweep of each.
+    """
     if max_rules < 2 or not len(rows.n_cells):
         return only_default(rows)
     swept = sorted(

@@ -355,7 +355,7 @@ def curves_by_em_for_numbers():
 @fit
 def curves_of_a_mixed_weighted_table():
     X, y, _, w = mixed_frame()
-    model = ObliqueAdditiveRegressor(max_depth=2, n_knots=4, smooth="gcv", random_state=0)
+    model = ObliqueAdditiveRegressor(max_depth=2, n_knots=4, smoothing="gcv", random_state=0)
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
 
 
