@@ -251,7 +251,7 @@ def test_sweep_prune_and_search_never_raise_the_objective(seed):
 
 @given(seeds)
 @few
-def test_shakes_keep_the_budget_and_the_table_of_members(seed):
+def test_perturbations_keep_the_budget_and_the_table_of_members(seed):
     rng, rows = problem(seed)
     boxes = list_from_boxes(rows, random_boxes(rng, rows), 4)
     for _ in range(6):

@@ -44,7 +44,7 @@ def cut(part, rng, n_blocks):
 
 
 def problem(seed, task, n=80, d=4, K=4):
-    """Rows of a `MixtureInputs`, answers, weights of which some are 0, responsibilities of which some experts have none."""
+    """Rows of a `MixtureInputs`, answers, weights, responsibilities; some weights and experts are 0."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     codes = np.asfortranarray(rng.integers(0, 6, (n, d)).astype(np.uint8))  # 5 is missing

@@ -60,8 +60,8 @@ def table_of(rng, kind):
     return X
 
 
-def ground_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=16):
-    """A ground for X (n, d), gaps allowed."""
+def problem_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=16):
+    """A problem for X (n, d), missing values allowed."""
     bins = merge_identical(X, table_thresholds(X, max_bins))
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
     features = tuple(range(X.shape[1]))
@@ -83,7 +83,7 @@ def ground_of(X, experts, w, penalty=1.0, min_share=0.05, max_depth=3, max_bins=
 
 
 def make_problem(seed, kind, task, max_depth=3, weighted=True):
-    """A ground with a step in its answers."""
+    """A problem with a step in y."""
     rng = np.random.default_rng(seed)
     X = table_of(rng, kind)
     n = len(X)
@@ -100,7 +100,7 @@ def make_problem(seed, kind, task, max_depth=3, weighted=True):
         experts = LogisticLeaves(Z, (signal > 0).astype(float), w)
     else:
         experts = SoftmaxLeaves(Z, np.eye(3)[np.digitize(signal, [-1, 1])], w)
-    return ground_of(X, experts, w, rng.uniform(0.3, 2.0), max_depth=max_depth), rng
+    return problem_of(X, experts, w, rng.uniform(0.3, 2.0), max_depth=max_depth), rng
 
 
 def everyone(problem):
@@ -285,7 +285,7 @@ def test_a_trial_promises_no_more_than_there_is(seed, kind):
 
 @quick
 @given(seeds, kinds, tasks)
-def test_regate_finds_the_best_of_all_questions(seed, kind, task):
+def test_resplit_finds_the_best_of_all_splits(seed, kind, task):
     problem, rng = make_problem(seed, kind, task)
     node = random_tree(problem, rng, everyone(problem), 1)
     if isinstance(node, LeafNode):
@@ -348,7 +348,7 @@ def test_no_single_move_betters_what_was_improved(seed, kind, task):
 
 
 def losses(problem, tree):
-    """What each fork would be missed by, if it were a leaf."""
+    """How much FIC each internal node adds to a leaf of its rows."""
     return [node.value - problem.leaf(node.rows).value for node in tree.internal_nodes()]
 
 
@@ -386,8 +386,8 @@ def test_haste_and_rise_end_where_no_move_is_worth_it(seed, kind, task, rise, la
             assert new is None or new.depth > depth or new.value <= node.value + rise
 
 
-def test_in_haste_hoists_wait():
-    """A hoist betters the tree most, but something else betters it too: who is in haste does not look at it."""
+def test_lazy_promotions_wait():
+    """A promotion betters the tree most, but something else betters it too: it is not tried if lazy."""
     problem, _ = make_problem(11, "plain", "gaussian")
     for seed in range(200):
         tree = random_tree(problem, np.random.default_rng(seed), everyone(problem), 3)
@@ -398,17 +398,17 @@ def test_in_haste_hoists_wait():
             for name, new in neighbouring_trees(problem, tree)
             if new is not None and new.depth <= 3
         ]
-        hoists, others = (
+        promotions, others = (
             max((value for name, value in found if (name == "promote") is told), default=-np.inf)
             for told in (True, False)
         )
-        if hoists > others > tree.value + MIN_GAIN:
+        if promotions > others > tree.value + MIN_GAIN:
             break
-    assert _best_neighbour(problem, tree, 3).value == hoists
+    assert _best_neighbour(problem, tree, 3).value == promotions
     problem.lazy_promotion = True
     assert _best_neighbour(problem, tree, 3).value == others
     problem.min_gain = others - tree.value  # no gain any more
-    assert _best_neighbour(problem, tree, 3).value == hoists
+    assert _best_neighbour(problem, tree, 3).value == promotions
 
 
 def test_a_gain_below_rise_is_none():
@@ -441,29 +441,29 @@ def test_the_search_keeps_to_so_many_leaves(seed, task, most):
 
 @dataclass(eq=False)
 class Dearer(SearchProblem):
-    """A ground whose questions cost 3 nats more, and that notes what is asked of it."""
+    """A problem whose splits cost 3 nats more, and that notes which methods are called."""
 
-    asked: list = field(default_factory=list)
+    calls: list = field(default_factory=list)
 
     def split_penalty(self, rows, cut):
         return 3.0 + super().split_penalty(rows, cut)
 
     def score_candidates(self, leaf):
-        self.asked.append("score_candidates")
+        self.calls.append("score_candidates")
         return super().score_candidates(leaf)
 
     def best_split(self, rows, diff, features=None):
-        self.asked.append("best_split")
+        self.calls.append("best_split")
         return super().best_split(rows, diff, features)
 
     def refine_promoted(self, node):
-        self.asked.append("refine_promoted")
+        self.calls.append("refine_promoted")
         return best_tree(node, self.leaf(node.rows))
 
 
 @few
 @given(seeds, tasks)
-def test_a_ground_may_ask_otherwise(seed, task):
+def test_a_problem_may_split_otherwise(seed, task):
     plain, rng = make_problem(seed, "plain", task)
     problem = Dearer(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
     tree = random_tree(plain, rng, everyone(plain), 3)
@@ -472,11 +472,11 @@ def test_a_ground_may_ask_otherwise(seed, task):
         engine_value(plain, dearer), rel=1e-9, abs=1e-7
     )
     grow_greedily(problem, tree.rows, 1)
-    assert set(problem.asked) == {"score_candidates"}
+    assert set(problem.calls) == {"score_candidates"}
     if isinstance(tree, InternalNode):
         resplit(problem, tree)
         new = promote(problem, tree, tree.cut)
-        assert set(problem.asked) == {"score_candidates", "best_split", "refine_promoted"}
+        assert set(problem.calls) == {"score_candidates", "best_split", "refine_promoted"}
         assert new.value >= problem.leaf(tree.rows).value
 
 
@@ -584,7 +584,7 @@ def test_a_hoist_turns_the_order_round():
         size=600
     )
     A = np.column_stack([np.ones(600), X - 0.5, y])
-    problem = ground_of(X, GaussianLeaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
+    problem = problem_of(X, GaussianLeaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
     cuts = candidate_cuts(problem, everyone(problem))
     first, second = (
         min((c for c in cuts if c.feature == j), key=lambda c: abs(c.cell / 256 - at))
@@ -594,17 +594,17 @@ def test_a_hoist_turns_the_order_round():
     tree = problem.node(
         everyone(problem), first, *(ask_one(problem, rows, second) for rows in (yes, no))
     )
-    hoisted = promote(problem, tree, second)
-    assert tree.n_leaves == 4 and hoisted.n_leaves == 3 and hoisted.value > tree.value
+    promoted = promote(problem, tree, second)
+    assert tree.n_leaves == 4 and promoted.n_leaves == 3 and promoted.value > tree.value
     assert promote(problem, tree, Cut(0, 255, False, False, 0.0, 256)) is None
     assert (
         isinstance(improve_tree(problem, tree, 3), InternalNode)
-        and improve_tree(problem, tree, 3).value >= hoisted.value
+        and improve_tree(problem, tree, 3).value >= promoted.value
     )
 
 
 def ask_one(problem, rows, cut):
-    """A fork of two leaves."""
+    """An internal node over two leaves."""
     return problem.node(rows, cut, *map(problem.leaf, problem.split_rows(rows, cut)))
 
 
@@ -613,7 +613,7 @@ def test_a_leaf_of_more_columns_than_rows_is_sound():
     X = rng.normal(size=(60, 40))
     y = np.where(X[:, 3] > 0, X[:, 1], -X[:, 2])
     A = np.column_stack([np.ones(60), X, y])
-    problem = ground_of(X, GaussianLeaves(A, np.ones(60), 1.0, 1e-4), np.ones(60), min_share=0.1)
+    problem = problem_of(X, GaussianLeaves(A, np.ones(60), 1.0, 1e-4), np.ones(60), min_share=0.1)
     for now, tree in search_steps(problem, 5, rng):
         check(now, tree)
 
@@ -621,7 +621,7 @@ def test_a_leaf_of_more_columns_than_rows_is_sound():
 def test_a_constant_table_is_one_leaf():
     X = np.ones((50, 3))
     A = np.column_stack([np.ones(50), np.zeros((50, 3)), np.random.default_rng(2).normal(size=50)])
-    problem = ground_of(X, GaussianLeaves(A, np.ones(50), 1.0), np.ones(50))
+    problem = problem_of(X, GaussianLeaves(A, np.ones(50), 1.0), np.ones(50))
     *_, (_, tree) = search_steps(problem, 3, np.random.default_rng(0))
     assert isinstance(tree, LeafNode) and tree.dims == 1
 
@@ -631,7 +631,7 @@ def test_the_true_tree_is_found():
     A = np.column_stack(
         [np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()]
     )
-    problem = ground_of(
+    problem = problem_of(
         X, GaussianLeaves(A, np.ones(len(X)), 1.0, 1e-6), np.ones(len(X)), 2.0, 0.02, 5, 256
     )
     *_, (_, tree) = search_steps(problem, 15, np.random.default_rng(0))

@@ -271,7 +271,7 @@ def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, searc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "two"])
-def test_no_leaf_is_lighter_than_min_mass(kind):
+def test_no_leaf_is_lighter_than_min_weight_fraction(kind):
     X, y = table(kind)
     for search in SEARCHES:
         model = quick(kind, search=search, penalty=0.1, min_weight_fraction=0.2).fit(X, y)

@@ -626,7 +626,7 @@ def test_a_single_class(search):
 
 
 @kinds
-def test_max_depth_and_min_mass_hold(kind):
+def test_max_depth_and_min_weight_fraction_hold(kind):
     X, y = table(kind, n=300)
     for depth in (1, 3):
         model = quick(kind, max_depth=depth, penalty=0.1, min_weight_fraction=0.1).fit(X, y)
@@ -750,12 +750,12 @@ def test_stopping_early_warns(search):
         quick("numbers", search=search, max_iter=200).fit(X, y)
 
 
-def test_shakes_for():
+def test_default_tree_perturbations():
     for n_classes in (0, 2, 3):
-        shakes = [
+        counts = [
             default_tree_perturbations(n, n_classes) for n in (1, 100, 1000, 20_000, 200_000, 10**7)
         ]
-        assert shakes == sorted(shakes, reverse=True) and shakes[0] == 100 and shakes[-1] > 0
+        assert counts == sorted(counts, reverse=True) and counts[0] == 100 and counts[-1] > 0
     assert default_tree_perturbations(20_000, 0) == 100 > default_tree_perturbations(20_000, 2)
 
 

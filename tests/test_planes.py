@@ -87,7 +87,7 @@ def slanted(rng, n=300, d=4, noise=0.25):
     return U, np.where(side, 0.5 + U[:, 2], -0.5 - 0.5 * U[:, 2]) + noise * rng.normal(size=n), side
 
 
-def ground_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options):
+def problem_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options):
     n, d = U.shape
     w = np.ones(n) if w is None else w
     design = np.column_stack([np.ones(n), U])
@@ -107,7 +107,7 @@ def everyone(problem):
 
 
 def view_at(problem):
-    """The view of everyone's leaf."""
+    """The subsample of everyone's leaf."""
     return subsample_leaf(problem.experts, problem.leaf(everyone(problem)))
 
 
@@ -211,7 +211,7 @@ def test_planes_say_what_they_are_worth(seed, most):
 @few
 def test_a_step_is_newtons(task, seed):
     rng = np.random.default_rng(seed)
-    problem = ground_of(*slanted(rng, 80)[:2], task=task, w=rng.uniform(0.5, 2, 80))
+    problem = problem_of(*slanted(rng, 80)[:2], task=task, w=rng.uniform(0.5, 2, 80))
     view = view_at(problem)
     share = rng.random(80)
     w = problem.w
@@ -237,8 +237,8 @@ def test_a_step_is_newtons(task, seed):
 def test_a_view_tells_the_leafs_scores():
     rng = np.random.default_rng(0)
     U, y, _ = slanted(rng, 2500, 60)
-    y += U @ np.linspace(0, 2, 60)  # more columns than a view takes
-    problem = ground_of(U, y)
+    y += U @ np.linspace(0, 2, 60)  # more columns than a subsample takes
+    problem = problem_of(U, y)
     leaf = problem.leaf(everyone(problem))
     view = subsample_leaf(problem.experts, leaf)
     assert len(view.rows) <= N_SUBSAMPLE_ROWS and np.array_equal(view.rows, everyone(problem)[::3])
@@ -253,7 +253,7 @@ def test_a_view_tells_the_leafs_scores():
 def test_gains_are_those_of_refitted_sides(seed):
     rng = np.random.default_rng(seed)
     w = rng.uniform(0.2, 2, 120)
-    problem = ground_of(*slanted(rng, 120)[:2], w=w)
+    problem = problem_of(*slanted(rng, 120)[:2], w=w)
     view = view_at(problem)
     x = problem.codes[:, int(rng.integers(4))].round(1)
     cuts = np.unique(rng.choice(x, 6))
@@ -277,7 +277,7 @@ def test_two_experts_disagree_where_the_truth_does(task):
     agreed = []
     for seed in range(5):
         U, y, side = slanted(np.random.default_rng(seed), 600)
-        view = view_at(ground_of(U, y, task=task))
+        view = view_at(problem_of(U, y, task=task))
         diff = expert_log_ratio(view, U, U[:, 0] > 0, 3.0, 3)
         assert np.abs(diff).max() <= MAX_ROW_NATS
         gate, _ = max(candidate_planes(U, diff, 2), key=lambda pair: pair[1])
@@ -290,7 +290,7 @@ def test_disagreement_is_em_written_out():
     rng = np.random.default_rng(6)
     w = rng.uniform(0.5, 2, 200)
     U, y, _ = slanted(rng, 200)
-    view = view_at(ground_of(U, y, w=w))
+    view = view_at(problem_of(U, y, w=w))
     share = np.where(U[:, 0] > 0, 0.95, 0.05)
     for _ in range(3):
         off = []
@@ -307,7 +307,7 @@ def test_disagreement_is_em_written_out():
 def test_a_view_is_asked_by_shares_alone():
     """A row of share 0 has no say in a step; all rows of share 0 leave the ridge."""
     rng = np.random.default_rng(1)
-    problem = ground_of(*slanted(rng, 60)[:2])
+    problem = problem_of(*slanted(rng, 60)[:2])
     view = view_at(problem)
     share = (rng.random(60) < 0.5).astype(float)
     kept = np.flatnonzero(share)
@@ -319,7 +319,7 @@ def test_a_view_is_asked_by_shares_alone():
     )
 
 
-# The ground
+# The search problem
 
 
 def engine_value(problem, tree):
@@ -364,7 +364,7 @@ def check(problem, tree):
 @pytest.mark.parametrize("penalty", [1.0, 2.5])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_toll_is_a_code_length(penalty, k):
-    problem = ground_of(*slanted(np.random.default_rng(0), 100, 6)[:2], penalty)
+    problem = problem_of(*slanted(np.random.default_rng(0), 100, 6)[:2], penalty)
     split_penalty = problem.split_penalty(
         everyone(problem), LogisticGate(tuple(range(k)), (1.0,) * k, is_hard=True)
     )
@@ -375,7 +375,7 @@ def test_the_toll_is_a_code_length(penalty, k):
 
 @pytest.mark.parametrize("task", ["gaussian", "classes"])
 def test_what_is_looked_at_is_worth_what_it_says(task):
-    problem = ground_of(*slanted(np.random.default_rng(0))[:2], task=task)
+    problem = problem_of(*slanted(np.random.default_rng(0))[:2], task=task)
     rows = everyone(problem)
     options = problem.score_candidates(problem.leaf(everyone(problem)))
     assert 1 <= len(options) <= 2 * N_SEED_CUTS
@@ -392,7 +392,7 @@ def test_part_is_the_best_plane_that_fits(seed, most, restricted):
     rng = np.random.default_rng(seed)
     U, y, _ = slanted(rng, 120, 5)
     w = rng.uniform(0.5, 2, 120)
-    problem = ground_of(U, y, w=w, max_features=most)
+    problem = problem_of(U, y, w=w, max_features=most)
     if restricted:
         problem.features = (1, 3, 4)
     diff = w * wishes(rng, 120)[1] * 5
@@ -418,7 +418,7 @@ def test_part_is_the_best_plane_that_fits(seed, most, restricted):
 
 def test_a_row_alone_cannot_buy_a_feature():
     rng = np.random.default_rng(2)
-    problem = ground_of(*slanted(rng, 300, 4)[:2])
+    problem = problem_of(*slanted(rng, 300, 4)[:2])
     diff = np.where(problem.codes[:, 0] > 0, 2.0, -2.0)
     odd = int(np.argmin(problem.codes[:, 0]))
     diff[odd] = 1e6
@@ -435,9 +435,9 @@ def three_regions(seed, n=900):
     return U, y + 0.25 * rng.normal(size=n), np.where(first, 0, np.where(second, 1, 2))
 
 
-def test_a_hoisted_plane_is_tuned():
+def test_a_promoted_plane_is_refined():
     U, y, _ = three_regions(5)
-    problem = ground_of(U, y)
+    problem = problem_of(U, y)
     rows = everyone(problem)
     upper = [LogisticGate((0, 1), (1.0, c), -0.2, is_hard=True) for c in (0.65, 0.95)]
     lower = LogisticGate((2, 0), (1.0, -0.5), -0.1, is_hard=True)
@@ -466,7 +466,7 @@ def test_a_hoisted_plane_is_tuned():
 def test_the_search_never_falls_and_every_move_is_sound(seed, task):
     rng = np.random.default_rng(seed)
     U, y, _ = slanted(rng, 150, 3)
-    problem = ground_of(U, y, var=1.0, task=task)
+    problem = problem_of(U, y, var=1.0, task=task)
     before = -np.inf
     for now, tree in search_steps(problem, 2, rng):
         check(now, tree)
@@ -482,7 +482,7 @@ def test_the_search_never_falls_and_every_move_is_sound(seed, task):
 def test_the_true_tree_is_found(seed):
     U, y, truth = three_regions(seed)
     *_, (problem, tree) = search_steps(
-        ground_of(U, y, penalty=2.0, var=1.0), 5, np.random.default_rng(seed)
+        problem_of(U, y, penalty=2.0, var=1.0), 5, np.random.default_rng(seed)
     )
     assert tree.n_leaves == 3 and problem.experts.var**0.5 == pytest.approx(0.25, abs=0.02)
     assert sum(np.bincount(truth[leaf.rows]).max() for leaf in tree.leaves()) / len(y) > 0.98
@@ -494,7 +494,7 @@ def test_the_true_tree_is_found(seed):
 
 def test_features_that_may_not_be_asked_are_not():
     U, y, _ = slanted(np.random.default_rng(3))
-    problem = replace(ground_of(U, y, var=1.0), features=(0, 3))
+    problem = replace(problem_of(U, y, var=1.0), features=(0, 3))
     *_, (_, tree) = search_steps(problem, 2, np.random.default_rng(0))
     assert {f for node in tree.internal_nodes() for f in node.cut.features} <= {0, 3}
     assert tree.n_leaves > 1
@@ -502,13 +502,13 @@ def test_features_that_may_not_be_asked_are_not():
 
 def test_one_feature_a_plane():
     U, y, _ = slanted(np.random.default_rng(4))
-    *_, (_, tree) = search_steps(ground_of(U, y, max_features=1), 2, np.random.default_rng(0))
+    *_, (_, tree) = search_steps(problem_of(U, y, max_features=1), 2, np.random.default_rng(0))
     assert tree.n_leaves > 1 and all(len(node.cut.features) == 1 for node in tree.internal_nodes())
 
 
-def test_a_regate_turns_an_askew_plane():
+def test_a_resplit_turns_an_askew_plane():
     U, y, side = slanted(np.random.default_rng(5), 600)
-    problem = ground_of(U, y)
+    problem = problem_of(U, y)
     askew = LogisticGate((0, 1), (1.0, -0.3), -0.1, is_hard=True)
     node = problem.node(
         everyone(problem), askew, *map(problem.leaf, problem.split_rows(everyone(problem), askew))

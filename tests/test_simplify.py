@@ -465,7 +465,9 @@ def test_verbose_tells(capsys):
     X, y, _ = table()
     quick("classes", small("classes"), verbose=2, n_perturbations=100).fit(X, y)
     said = capsys.readouterr().out
-    assert "restart 1/2" in said and "components" in said and "list search: 100 shakes" in said
+    assert (
+        "restart 1/2" in said and "components" in said and "list search: 100 perturbations" in said
+    )
     quick("classes", small("classes")).fit(X, y)
     assert capsys.readouterr().out == ""
 
