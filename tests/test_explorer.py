@@ -171,7 +171,7 @@ def test_a_wanted_label_and_what_is_refused():
     assert far.answer == "virginica" and far.features == (2, 3) and far.distance > near.distance
     assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
     for wrong, word in (({"to": "rose"}, "to must"), ({"by": 2}, "by must"), ({"fixed": ["x"]}, "fixed must"),
-                        ({"unit": [0, 1, 1, 1]}, "unit must")):  # fmt: skip
+                        ({"scales": [0, 1, 1, 1]}, "scales must")):  # fmt: skip
         with pytest.raises(ValueError, match=word):
             nearest_change(rules, first, flowers.data, **wrong)
     with pytest.raises(ValueError, match="x must be one row"):

@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.fab.engine import Step, fab_steps
+from fabinterp.fab.engine import SearchStep, Step, fab_steps, replay
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
@@ -33,7 +33,6 @@ from fabinterp.show.tree_plots import (
     plot_tradeoff,
     plot_tree,
     plot_uncertainty,
-    replay,
     tidy_layout,
 )
 
@@ -263,7 +262,7 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
         (f,) = tree.splits[k].features
         assert (
             " ".join(said(ax, f"node{k}:text"))
-            == f"x{f} > {pictures.short(tree.splits[k].threshold)}?"
+            == f"x{f} > {pictures.short_number(tree.splits[k].threshold)}?"
         )
     assert sorted(said(ax, r"number\d+")) == ["1", "2", "3", "4", "5"]
     assert_all_inside(ax)
@@ -601,7 +600,7 @@ def test_words_of_a_trace_stay_inside(size):
     rng = np.random.default_rng(0)
     sizes = np.sort(rng.integers(1, 40, 60))[::-1]
     moments = [
-        pictures.SearchStep(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)]))
+        SearchStep(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)]))
         for k, n in enumerate(sizes)
     ]
     ax = plot_trace(moments, plt.figure(figsize=size, layout="constrained").subplots())

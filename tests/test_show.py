@@ -244,9 +244,9 @@ def test_names_in_any_script_are_drawn_as_they_are(inches):
 def test_what_was_cut_may_be_cut_again():
     for text in ("אמת", "a\nb", "n" * 40, "אמת and more"):
         assert show.truncate_text(show.truncate_text(text, 20), 20) == show.truncate_text(text, 20)
-        assert show.truncate_text(show.plain(text), 20).replace("\\\\", "\\") == show.truncate_text(
-            text, 20
-        )
+        assert show.truncate_text(show.printable_name(text), 20).replace(
+            "\\\\", "\\"
+        ) == show.truncate_text(text, 20)
 
 
 def test_text_does_not_overlap_between_rows():

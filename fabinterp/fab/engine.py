@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['MIN_WEIGHT_FRACTION', 'MAX_PRICE_DRIFT', 'Model', 'block_mass', 'fic', 'e_step', 'surviving_mask', 'shrink', 'Step',
-           'fic_from_blocks', 'fab_steps', 'fab', 'BaseFAB']
+           'fic_from_blocks', 'fab_steps', 'fab', 'BaseFAB', 'SearchStep', 'replay']
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-imports
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -419,3 +420,58 @@ class BaseFAB(BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+# %% ../../nbs/fab/00_engine.ipynb #fab-replay
+@dataclass(frozen=True)
+class SearchStep:
+    """One step of the loop: FIC, how many components are left, and how many there were before."""
+
+    fic: float
+    n_components: int
+    n_before: int
+
+    shrunk = property(
+        lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
+    )
+
+
+def replay(model, X, y, sample_weight=None):
+    """Fit a fitted model once more, to the same rows, and return the steps of its best restart.
+
+    For models that `fab` fits, such as `RuleMixture*` and the trees of equations with
+    search="em". The model itself is not changed. ValueError if `fab` did not fit it, or if the
+    trace is not that of the fit: other rows, or a `random_state` that is not a number.
+    """
+    if getattr(model, "search", "em") != "em" or not hasattr(model, "_restart"):
+        raise ValueError(
+            f"model must be one that FAB EM fits, got {type(model).__name__} with search="
+            f"{getattr(model, 'search', None)!r}"
+        )
+    again = copy(model).set_params(n_jobs=None, verbose=0)
+    runs = []
+
+    def restart(rows, name, seed):
+        begin, resp = again._start(rows, np.random.default_rng(seed))
+        sizes = [begin.log_joint(*rows.single_block[:2]).shape[1]]
+        step, trace = fab(
+            begin,
+            rows,
+            resp=resp,
+            max_iter=again.max_iter,
+            tol=again.tol,
+            callback=lambda step: sizes.append(step.n_components),
+            **again._options(),
+        )
+        score = again._score(rows, step)
+        runs.append((score, sizes))
+        return score, step, trace
+
+    again._restart = restart
+    again.fit(X, y, sample_weight)
+    if not np.array_equal(again.trace_, model.trace_):
+        raise ValueError(
+            "X, y and sample_weight must be those of the fit, and random_state a number: "
+            "the trace came out differently"
+        )
+    sizes = max(runs, key=lambda run: run[0])[1]
+    return tuple(map(SearchStep, map(float, model.trace_), sizes[1:], sizes))

@@ -5,28 +5,27 @@
 # %% auto #0
 __all__ = ['text_width', 'wrap_to_width', 'tidy_layout', 'predicting_tree', 'nodes_in_rule_order', 'node_depths', 'rule_numbers',
            'row_counts', 'count_leaves', 'split_label', 'bounds_label', 'conditions_label', 'branch_labels', 'NodeBox',
-           'measure_box', 'split_box', 'collapsed_box', 'weight_text', 'leaf_box', 'LeafTerms', 'leaf_terms',
-           'TreeDrawing', 'tree_drawing', 'leaf_value_ranges', 'collapsed_nodes', 'node_boxes', 'TreeLayout',
-           'layered_layout', 'outline_layout', 'candidate_layouts', 'best_layout', 'canvas', 'text_colour', 'draw_bar',
-           'legend_notes', 'curve_values', 'legend_positions', 'draw_notes', 'draw_probabilities', 'draw_value',
-           'draw_curves', 'draw_leaf', 'draw_box', 'rgb', 'draw_edges', 'draw_layout', 'draw_tree_figure',
-           'shift_layout', 'plot_tree', 'available_size', 'node_probabilities', 'plot_meta_tree', 'SearchStep',
-           'replay', 'trace_arrays', 'trace_floor', 'plot_trace', 'draw_sizes', 'results_in', 'spaced_positions',
-           'draw_result', 'plot_tradeoff', 'frame_sizes', 'draw_names', 'TreeSample', 'summarize_trees', 'trees_in',
-           'threshold_density', 'threshold_limits', 'draw_threshold_density', 'leaf_draws_of', 'draw_leaf_draws',
-           'plot_uncertainty', 'uncertainty_notes', 'draw_feature_rows', 'draw_leaf_rows']
+           'measure_box', 'split_box', 'collapsed_box', 'count_text', 'weight_text', 'leaf_box', 'LeafTerms',
+           'leaf_terms', 'TreeDrawing', 'tree_drawing', 'leaf_value_ranges', 'collapsed_nodes', 'node_boxes',
+           'TreeLayout', 'layered_layout', 'outline_layout', 'candidate_layouts', 'best_layout', 'canvas',
+           'text_colour', 'draw_bar', 'legend_notes', 'curve_values', 'legend_positions', 'draw_notes',
+           'draw_probabilities', 'draw_value', 'draw_curves', 'draw_leaf', 'draw_box', 'rgb', 'draw_edges',
+           'draw_layout', 'draw_tree_figure', 'shift_layout', 'plot_tree', 'available_size', 'node_probabilities',
+           'plot_meta_tree', 'trace_arrays', 'trace_floor', 'plot_trace', 'draw_sizes', 'results_in',
+           'spaced_positions', 'draw_result', 'plot_tradeoff', 'frame_sizes', 'draw_names', 'TreeSample',
+           'summarize_trees', 'trees_in', 'threshold_density', 'threshold_limits', 'draw_threshold_density',
+           'leaf_draws_of', 'draw_leaf_draws', 'plot_uncertainty', 'uncertainty_notes', 'draw_feature_rows',
+           'draw_leaf_rows']
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-imports
 import re
 import textwrap
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isfinite, isnan
 
 import numpy as np
 
-from ..fab.engine import fab
 from fabinterp.rules.core import (
     Extent,
     RuleSet,
@@ -293,6 +292,11 @@ def collapsed_box(k, n_leaves, weight, max_width):
     return measure_box(NodeBox(k, "stub", wrap_to_width(f"… {n_leaves} leaves", max_width), small))
 
 
+def count_text(n, word):
+    """A number of things, for reading: 1 step, 3 steps."""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
 def weight_text(weight):
     """A number of rows; with sample weights it need not count anything."""
     return f"{weight:.6g} {'row' if weight == 1 else 'rows' if weight % 1 == 0 else 'weight'}"
@@ -320,7 +324,7 @@ def leaf_box(k, ruleset, r, terms, max_width, picture="below"):
     answer = "scores" if rule.leaf.link == "softmax" else f"from {terms.constants[0]:.4g}"
     if rule.leaf.link == "logit":
         answer = f"{sum_name(ruleset, r, 0)} {answer}"
-    more = f"and {terms.n_left} smaller term{'s' * (terms.n_left > 1)}" if terms.n_left else ""
+    more = f"and {count_text(terms.n_left, 'smaller term')}" if terms.n_left else ""
     notes = [text for text in (bounds_text(rule.leaf), counted, more) if text]
     small = tuple(line for text in notes for line in wrap_to_width(text, max_width, 2, 7))
     names = tuple(
@@ -1062,63 +1066,12 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
         sketch, plan, ax, width, reach, 0.4 + 0.6 * np.clip(reach, 0, 1), fill, more
     )
 
-# %% ../../nbs/show/01_tree_plots.ipynb #pic-replay
-@dataclass(frozen=True)
-class SearchStep:
-    """One step of a search: FIC, how many components were left, and how many there were before it."""
-
-    fic: float
-    n_components: int
-    n_before: int
-
-    shrunk = property(
-        lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
-    )
-
-
-def replay(model, X, y, sample_weight=None):
-    """The `SearchStep`s of the restart that a fitted model kept: it is fitted once more, to the same rows, and watched.
-
-    For models that `fab` fits: RuleMixture, and the trees of equations with search="em"; seeds must
-    be numbers.
-    """
-    if getattr(model, "search", "em") != "em" or not hasattr(model, "_restart"):
-        raise ValueError(
-            f"model must be one that FAB EM fits, got {type(model).__name__} with search="
-            f"{getattr(model, 'search', None)!r}"
-        )
-    again = copy(model).set_params(n_jobs=None, verbose=0)
-    runs = []
-
-    def restart(rows, name, seed):
-        begin, resp = again._start(rows, np.random.default_rng(seed))
-        sizes = [begin.log_joint(*rows.single_block[:2]).shape[1]]
-        step, trace = fab(
-            begin,
-            rows,
-            resp=resp,
-            max_iter=again.max_iter,
-            tol=again.tol,
-            callback=lambda step: sizes.append(step.n_components),
-            **again._options(),
-        )
-        score = again._score(rows, step)
-        runs.append((score, sizes))
-        return score, step, trace
-
-    again._restart = restart
-    again.fit(X, y, sample_weight)
-    if not np.array_equal(again.trace_, model.trace_):
-        raise ValueError(
-            "X, y and sample_weight must be those of the fit, and random_state a number: "
-            "the trace came out differently"
-        )
-    sizes = max(runs, key=lambda run: run[0])[1]
-    return tuple(map(SearchStep, map(float, model.trace_), sizes[1:], sizes))
-
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-trace
 def trace_arrays(model):
-    """FIC (T,), numbers of components (T,) or None, and which steps shrank (T,), of a fitted model or of `SearchStep`s."""
+    """FIC (T,), numbers of components (T,) or None, and which steps dropped some (T,).
+
+    Of a fitted model, or of a list of steps, each with `fic`, `n_components` and `shrunk`.
+    """
     if hasattr(model, "trace_"):
         return np.asarray(model.trace_, dtype=float), None, np.zeros(len(model.trace_), bool)
     steps = list(model) if np.iterable(model) else []
@@ -1126,7 +1079,8 @@ def trace_arrays(model):
         hasattr(step, "fic") and hasattr(step, "n_components") for step in steps
     ):
         raise TypeError(
-            f"model must be fitted and have trace_, or be a list of steps, got {type(model).__name__}"
+            "model must be fitted and have trace_, or be a list of steps, "
+            f"got {type(model).__name__}"
         )
     return (
         np.array([s.fic for s in steps]),
@@ -1136,7 +1090,7 @@ def trace_arrays(model):
 
 
 def trace_floor(values):
-    """Where the axis of a trace begins: the first steps can be so far below that nothing else would be seen."""
+    """Where the axis of a trace begins, so that a steep start does not flatten all the rest."""
     top = values.max()
     third = np.quantile(values, 1 / 3)
     low = values.min()
@@ -1144,13 +1098,14 @@ def trace_floor(values):
 
 
 def plot_trace(model, ax=None):
-    """Draw FIC over the steps of a search and, below it, the number of components; steps that drop some are marked.
+    """Draw FIC over the steps of a search and, below it, the number of components.
+
+    Steps that drop components are marked.
 
     Parameters
     ----------
-    model : fitted model with `trace_` (FIC alone is drawn), or the steps themselves: `replay(model,
-    X, y)`, or a list
-        of the `Step`s of `fab_steps`.
+    model : fitted model with `trace_` (FIC alone is drawn), or the steps themselves
+        `fabinterp.fab.engine.replay(model, X, y)`, or a list of the `Step`s of `fab_steps`.
     ax : matplotlib axes; None makes a figure.
 
     Returns
@@ -1198,11 +1153,12 @@ def plot_trace(model, ax=None):
     if sizes is not None:
         draw_sizes(ax, steps, sizes, shrunk, getattr(next(iter(model)), "n_before", sizes[0]))
     last = int(sizes[-1]) if sizes is not None else getattr(model, "n_components_", None)
-    title = f"{len(values)} steps" + (
-        f", {last} component{'s' * (last != 1)} left" if last is not None else ""
-    )
+    title = f"{len(values)} steps"
+    if last is not None:
+        title += f", {count_text(last, 'component')} left"
     n_hidden = int(np.sum(values < low))
-    title += f"; {n_hidden} step{'s' * (n_hidden != 1)} below the picture" if n_hidden else ""
+    if n_hidden:
+        title += f"; {count_text(n_hidden, 'step')} below the picture"
     ax.set_title(title, fontsize=8, loc="left")
     return ax
 
