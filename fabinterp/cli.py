@@ -65,7 +65,7 @@ def suggest_columns(name, names):
 
 # %% ../nbs/cli.ipynb #cli-read
 def separator(line):
-    """The separator a file's first line uses most: comma, semicolon, tab or bar; a comma if none."""
+    """The separator a first line uses most: comma, semicolon, tab or bar; a comma if none."""
     return max(",;\t|", key=line.count)
 
 
@@ -100,11 +100,15 @@ _FEW_VALUES = 10  # whole numbers with at most so many different values are take
 
 
 def infer_task(y, requested="auto"):
-    """'classification' or 'regression' for a target column without gaps: as asked, else by what the column holds."""
+    """'classification' or 'regression' for a target column without gaps.
+
+    As requested; "auto": by what the column holds. `CommandError` for a regression of text.
+    """
     numeric = getattr(y.dtype, "kind", "O") in "iuf"
     if requested == "regression" and not numeric:
         raise CommandError(
-            f"--task regression needs numbers in {format_names([y.name])}, got {format_names(map(str, y.unique()), 3)}"
+            f"--task regression needs numbers in {format_names([y.name])}, "
+            f"got {format_names(map(str, y.unique()), 3)}"
         )
     if requested != "auto":
         return requested
@@ -136,7 +140,7 @@ def reason_to_drop(column, position):
 
 
 def prepare(frame, target, requested, notify):
-    """The table (n, d), the target (n,) and the task; what is left out is said.
+    """The table (n, d), the target (n,) and the task; `notify(text)` is told what is left out.
 
     `CommandError` if nothing can be learnt.
     """
@@ -146,12 +150,14 @@ def prepare(frame, target, requested, notify):
         raise CommandError(
             f"--target {format_names([target])} is not a column: {suggest_columns(target, names)}"
         )
-    frame, n = frame[frame[target].notna()].reset_index(drop=True), len(frame)
+    n = len(frame)
+    frame = frame[frame[target].notna()].reset_index(drop=True)
     y = frame[target]
     X = frame.drop(columns=target)
     if y.nunique() < 2:
         raise CommandError(
-            f"--target {format_names([target])} must have two different values, got {format_names(map(str, y[:1])) or 'none'}"
+            f"--target {format_names([target])} must have two different values, "
+            f"got {format_names(map(str, y[:1])) or 'none'}"
         )
     task = infer_task(y, requested)
     endless = [
@@ -185,15 +191,16 @@ def prediction_error(answer, y, task):
 
 
 def score_on_test_rows(forest, rules, y, task):
-    """Errors of the forest's and the rules' answers to test rows, equation (cli.1), and how far the two agree."""
+    """Errors of forest and rules on test rows, equation (cli.1), and how far the two agree.
+
+    `forest`, `rules` (n,): their predictions.
+    """
     if task == "classification":
         agreed = 1.0 - prediction_error(rules, forest, task)
     else:
-        agreed = (
-            1.0 - float(np.mean((rules - forest) ** 2) / np.var(forest))
-            if np.var(forest) > 0
-            else float("nan")
-        )
+        agreed = float("nan")
+        if np.var(forest) > 0:
+            agreed = 1.0 - float(np.mean((rules - forest) ** 2) / np.var(forest))
     return prediction_error(forest, y, task), prediction_error(rules, y, task), agreed
 
 
@@ -263,7 +270,10 @@ def printable(text, stream):
 # %% ../nbs/cli.ipynb #cli-working
 @contextlib.contextmanager
 def progress_message(text, stream=None):
-    """Say on standard error what is being done: counting seconds on a terminal, after two seconds in a log."""
+    """Print on standard error what is being done.
+
+    Counting seconds on a terminal; after two seconds in a log.
+    """
     stream = stream or sys.stderr
     start = time.perf_counter()
     done = threading.Event()
@@ -320,7 +330,8 @@ def simplify_table(frame, options, name, notify):
     X, y, task = prepare(frame, options.target, options.task, notify)
     if options.task == "auto":
         notify(
-            f"task: {task} ({format_names([options.target])} has {y.nunique()} different values; --task changes it)"
+            f"task: {task} ({format_names([options.target])} has {y.nunique()} different values; "
+            "--task changes it)"
         )
     y = np.array([label_of(v) for v in y]) if task == "classification" else y.to_numpy(dtype=float)
     train, test = split_rows(len(X), y, task, options.test_share, options.random_state)
@@ -373,7 +384,7 @@ print(model.rules_)
 
 
 def run_demo(options):
-    """The `SimplifyResult` of the demonstration: a forest on the breast cancer table of scikit-learn."""
+    """The `SimplifyResult` of the demonstration: a forest on scikit-learn's breast cancer table."""
     data = load_breast_cancer()
     seed = options.random_state
     y = data.target_names[data.target]
@@ -422,7 +433,7 @@ def table_text(rules, wide=80):
     """Rules as a table for a terminal `wide` columns wide: conditions, value, support, fidelity."""
     answers = [answer_text(leaf, rules.columns, rules.classes) for leaf in rules.leaves]
     side = min(max([len(a) for a in answers] + [6]), 30)
-    room = max(wide - side - 26, 20)
+    text_columns = max(wide - side - 26, 20)
     front = "if" if rules.ordered else "in"
     lines = []
     for r, (rule, answer) in enumerate(zip(rules.rules, answers, strict=True)):
@@ -431,16 +442,18 @@ def table_text(rules, wide=80):
             "otherwise" if r else "always"
         ]
         left = [
-            piece for s in conditions for piece in textwrap.wrap(s, room, subsequent_indent="    ")
+            piece
+            for s in conditions
+            for piece in textwrap.wrap(s, text_columns, subsequent_indent="    ")
         ]
         right = textwrap.wrap(answer, side)
         for k in range(max(len(left), len(right))):
             a, b = (part[k] if k < len(part) else "" for part in (left, right))
             numbers = f"{rule.support:>8.6g}  {rule.fidelity:>8.3f}" if k == 0 else ""
             lines.append(
-                f"{r + 1 if k == 0 else '':>2}  {a:<{room}}  {b:<{side}}{numbers}".rstrip()
+                f"{r + 1 if k == 0 else '':>2}  {a:<{text_columns}}  {b:<{side}}{numbers}".rstrip()
             )
-    head = f"    {front:<{room}}  {'value':<{side}}{'support':>8}  {'fidelity':>8}"
+    head = f"    {front:<{text_columns}}  {'value':<{side}}{'support':>8}  {'fidelity':>8}"
     return "\n".join([head, "-" * len(head), *lines])
 
 
@@ -483,7 +496,7 @@ def report_text(outcome, wide=80):
 
 # %% ../nbs/cli.ipynb #cli-picture
 def rules_svg(outcome, kind, wide, dark):
-    """The rules as bars (`kind` "bars") or as regions, `wide` inches, as the text of an SVG data address."""
+    """The rules as bars (`kind` "bars") or as regions, `wide` inches, as an SVG data address."""
     import matplotlib as mpl
     from matplotlib import style
     from matplotlib.figure import Figure
@@ -505,7 +518,10 @@ def rules_svg(outcome, kind, wide, dark):
 
 
 def rules_figure_html(outcome, kind, caption):
-    """One picture with its caption: wide and narrow, for light and for dark screens; the browser takes its own."""
+    """One picture with its caption: wide and narrow, for light and for dark screens.
+
+    The browser takes its own.
+    """
     drawn = {
         (wide, dark): rules_svg(outcome, kind, wide, dark)
         for wide in ((7.4, 3.4) if kind == "bars" else (5.6,))
@@ -515,7 +531,10 @@ def rules_figure_html(outcome, kind, caption):
     small = "(max-width: 540px)"
     sources = []
     for (wide, dark), address in drawn.items():
-        media = " and ".join(([small] if wide == 3.4 else []) + [night] * dark)
+        wanted = [small] if wide == 3.4 else []
+        if dark:
+            wanted.append(night)
+        media = " and ".join(wanted)
         sources.append((media, f'<source media="{media}" srcset="{address}">'))
     sources = [source for media, source in sorted(sources, key=lambda pair: -len(pair[0])) if media]
     plain_one = next(address for (wide, dark), address in drawn.items() if not dark)
@@ -535,7 +554,7 @@ def pictures_html(outcome):
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters that the font lacks
-        return "".join(rules_figure_html(outcome, kind, told) for kind, told in kinds)
+        return "".join(rules_figure_html(outcome, kind, caption) for kind, caption in kinds)
 
 # %% ../nbs/cli.ipynb #cli-page
 _STYLE = """
@@ -571,7 +590,8 @@ def rules_page_html(outcome):
         if outcome.rules.ordered
         else ""
     )
-    made = f"fabinterp {__version__}, scikit-learn {sys.modules['sklearn'].__version__}, numpy {np.__version__}"
+    sklearn_version = sys.modules["sklearn"].__version__
+    made = f"fabinterp {__version__}, scikit-learn {sklearn_version}, numpy {np.__version__}"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Rules for {target}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -598,16 +618,15 @@ _WRITERS = {
 
 
 def check_out(path):
-    """Refuse a place where nothing can be written, and an ending that means nothing."""
+    """`CommandError` for a place where nothing can be written, or an unknown ending."""
     place = Path(path)
     if place.suffix.lower() not in _WRITERS:
         raise CommandError(
             f"--out must end in one of {', '.join(_WRITERS)}, got {format_names([place.name])}"
         )
     if place.is_dir() or not place.parent.is_dir():
-        raise CommandError(
-            f"--out {format_names([path])}: {'it is a folder' if place.is_dir() else 'its folder does not exist'}"
-        )
+        why = "it is a folder" if place.is_dir() else "its folder does not exist"
+        raise CommandError(f"--out {format_names([path])}: {why}")
     if not os.access(place if place.exists() else place.parent, os.W_OK):
         raise CommandError(f"--out {format_names([path])}: it cannot be written")
 
@@ -657,7 +676,7 @@ class OneLineErrorParser(argparse.ArgumentParser):
     """A parser whose complaints are one line."""
 
     def error(self, message):
-        """Refuse in one line."""
+        """Raise `CommandError` with one line."""
         raise CommandError(f"{' '.join(message.split())} ({self.prog} -h tells more)")
 
 # %% ../nbs/cli.ipynb #cli-reproduce
@@ -694,8 +713,9 @@ def reproduce_tables(options):
         print(printable("\n" + grid.to_text(terminal_width(200)), sys.stdout), flush=True)
 
 # %% ../nbs/cli.ipynb #cli-parser
-_EPILOG = """Text columns are taken as categories; gaps are allowed. The rules are made from the rows that are not held
-out, and they are not fitted again on all rows: the rules printed are the rules tested."""
+_EPILOG = """Text columns are taken as categories; gaps are allowed. The rules are made from the
+rows that are not held out, and they are not fitted again on all rows: the rules printed are the
+rules tested."""
 
 
 def build_parser():
@@ -821,8 +841,8 @@ def main(arguments=None):
     """The console script `fabinterp`; returns the exit code."""
     try:
         run_command(sys.argv[1:] if arguments is None else arguments)
-    except CommandError as refusal:
-        print_to_stderr(f"fabinterp: {refusal}")
+    except CommandError as error:
+        print_to_stderr(f"fabinterp: {error}")
         return 2
     except KeyboardInterrupt:
         print_to_stderr("fabinterp: interrupted")

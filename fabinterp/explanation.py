@@ -31,7 +31,7 @@ from fabinterp.rows.tables import (
 
 # %% ../nbs/explanation.ipynb #expl-read
 def is_saved(model):
-    """Whether a model is the path, text or parsed JSON of one that was saved, or an `Ensemble` already read."""
+    """Whether a model is the path, text or parsed JSON of a saved one, or an `Ensemble`."""
     parts = model if isinstance(model, (list, tuple)) else [model]
     return len(parts) > 0 and all(
         isinstance(part, (str, os.PathLike, dict, Ensemble)) for part in parts
@@ -39,7 +39,10 @@ def is_saved(model):
 
 
 def read_ensemble_or_none(model, columns):
-    """The `Ensemble` that a model is, in the columns of the table, or None if it has no trees to read."""
+    """The `Ensemble` that a model is, in the columns of the table; None if it has no trees to read.
+
+    ValueError if a saved model cannot be read, or if its columns are not those of the table.
+    """
     saved = is_saved(model)
     if not saved and isinstance(model, (Reference, list, tuple, np.ndarray)):
         return None
@@ -57,7 +60,7 @@ def read_ensemble_or_none(model, columns):
 # %% ../nbs/explanation.ipynb #expl-subject
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is explained: the model, and either the trees read from it or the reference that answers for it."""
+    """What is explained: the model, and the trees read from it or the reference in its place."""
 
     model: Any
     name: str
@@ -66,51 +69,50 @@ class Subject:
     ensemble: Ensemble | None = None
     reference: Reference | None = None
 
-    def said(self, X):
-        """(n,) what the model says of the rows of X: labels or numbers."""
+    def predict(self, X):
+        """(n,) what the model predicts for the rows of X: labels or numbers."""
         if self.ensemble is not None:
             return apply_in_chunks(self.ensemble.predict, encode(X, self.ensemble.columns))
         mean, _ = self.reference.mean_var(X)
         return mean if self.classes is None else self.classes[mean.argmax(axis=1)]
 
-    def of(self, at):
+    def subset(self, at):
         """The subject on the rows at positions `at`: draws made for a table know no other rows."""
         given = isinstance(self.reference, FixedDraws)
         return replace(self, reference=self.reference.subset(at)) if given else self
 
 
 def subject_of(model, X, method, classes, seed):
-    """The `Subject` of a model, read or asked as `method` says: "auto", "mixture" or "tree"."""
+    """The `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
     model = getattr(model, "best_estimator_", model)
     ensemble = read_ensemble_or_none(model, read_columns(X))
     if method == "mixture" and ensemble is None:
         raise ValueError(
-            f"method must be 'auto' or 'tree' for a model without readable trees, got 'mixture' for "
-            f"{type(model).__name__}"
+            "method must be 'auto' or 'tree' for a model without readable trees, "
+            f"got 'mixture' for {type(model).__name__}"
         )
-    if (
-        method == "mixture"
-        or method == "auto"
-        and ensemble is not None
-        and len(ensemble.weights) > 1
-    ):
+    several = ensemble is not None and len(ensemble.weights) > 1
+    if method == "mixture" or method == "auto" and several:
         labels = None if ensemble.classes is None else np.asarray(ensemble.classes)
         why = f"its {len(ensemble.weights)} trees were read"
         return Subject(model, ensemble.source, why, labels, ensemble=ensemble)
     if ensemble is None or hasattr(model, "get_params"):
         reference = as_reference(model, X=X, classes=classes, random_state=seed)
-    else:  # a booster or a file, which cannot be asked about a table itself
+    else:  # a booster or a file, which cannot predict for a table itself
         answer = ensemble.predict if ensemble.classes is None else ensemble.predict_proba
         reference = as_reference(answer, classes=ensemble.classes)
     name = reference.source if ensemble is None else ensemble.source
-    why = (
-        "a single tree, " if method == "auto" and ensemble is not None else ""
-    ) + f"asked for its answers: {reference.kind}"
+    why = f"asked for its answers: {reference.kind}"
+    if method == "auto" and ensemble is not None:
+        why = f"a single tree, {why}"
     return Subject(model, name, why, reference.classes, reference=reference)
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
-    """(n,) what an ensemble says of X, with each class that it never says put where that is most probable."""
+    """(n,) the predictions of an ensemble for X, with every class among them.
+
+    A class that is never predicted is put where it is most probable.
+    """
     missing = [c for c, label in enumerate(ensemble.classes) if not np.any(prediction == label)]
     if missing:
         prediction = prediction.copy()
@@ -122,15 +124,16 @@ def ensure_every_class(ensemble, X, prediction):
 
 # %% ../nbs/explanation.ipynb #expl-fit
 def fit_surrogate(subject, X, prediction, max_rules, seed, options):
-    """The fitted estimator that explains a subject on the rows of X, of which the subject says `prediction`."""
+    """The fitted estimator that explains a subject on the rows of X.
+
+    `prediction` (n,): what the subject predicts for these rows. ValueError for unknown options.
+    """
     if subject.ensemble is not None:
         kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier
         first = subject.model
-        y = (
-            prediction
-            if subject.classes is None
-            else ensure_every_class(subject.ensemble, X, prediction)
-        )
+        y = prediction
+        if subject.classes is not None:
+            y = ensure_every_class(subject.ensemble, X, prediction)
         settings = {
             "max_rules": max_rules,
             "max_conditions": 3,
@@ -201,7 +204,7 @@ class Explanation:
     )
 
     def predict(self, X):
-        """(n,) what the rules say of the rows of X (n, d)."""
+        """(n,) what the rules predict for the rows of X (n, d)."""
         return self.rules.predict(X)
 
     def predict_proba(self, X):
@@ -209,14 +212,18 @@ class Explanation:
         return self.rules.predict_proba(X)
 
     def fidelity_on(self, X):
-        """Agreement of rules and model on other rows X (n, d): the share of equal classes, or 1 − error / variance."""
+        """Agreement of rules and model on other rows X (n, d).
+
+        The share of equal classes, or 1 − mean squared difference / variance.
+        """
         X = as_table(X)
-        return self.rules.measure(X, reference=self.subject.said(X)).fidelity
+        return self.rules.measure(X, reference=self.subject.predict(X)).fidelity
 
     def facts(self):
         """What is to be known about the rules, in lines."""
         fit, out = self.n_rows
-        yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {len(self.rules.rules)} rules"
+        n_rules = len(self.rules.rules)
+        yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {n_rules} rules"
         held = f", {self.fidelity_held_out:.3f} on {out} held out" if out else ""
         yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
         if not np.isnan(self.rules_score):
@@ -237,7 +244,11 @@ class Explanation:
 
 # %% ../nbs/explanation.ipynb #expl-told
 def build_explanation(found, subject, X, y, prediction, at, out):
-    """The `Explanation` of a fitted estimator: its rules, measured on the rows `at` of the fit and `out` held out."""
+    """The `Explanation` of a fitted estimator, with its rules measured.
+
+    `at` and `out`: positions of the rows of the fit and of those held out; `prediction` (n,): what
+    the subject predicts for all rows.
+    """
     rules = found.rules_
     held = float("nan")
     if len(out):
@@ -245,12 +256,12 @@ def build_explanation(found, subject, X, y, prediction, at, out):
     scores = ()
     if y is not None:
         rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
-        asked = out if len(out) else at
-        answers = rules.predict(take_rows(X, asked))
-        truth = np.asarray(y)[asked]
+        scored = out if len(out) else at
+        by_rules = rules.predict(take_rows(X, scored))
+        truth = np.asarray(y)[scored]
         scores = (
-            prediction_score(truth, prediction[asked], subject.classes),
-            prediction_score(truth, answers, subject.classes),
+            prediction_score(truth, prediction[scored], subject.classes),
+            prediction_score(truth, by_rules, subject.classes),
         )
     method = "proxy tree" if subject.ensemble is None else "rule mixture"
     return Explanation(
@@ -292,7 +303,7 @@ def explain(
     classes : labels (C,), or None
         For functions that return probabilities: their order.
     random_state, n_jobs, verbose : int, RandomState or None; int or None; bool
-        Seed of the rows held out and of the fit; threads; whether to say what is done.
+        Seed of the rows held out and of the fit; threads; whether to print what is done.
     **options
         Settings of the estimator behind, such as `max_conditions` (3 here) or `max_depth`.
     """
@@ -303,7 +314,7 @@ def explain(
     entropy = seed_entropy(random_state)
     X = as_table(X)
     subject = subject_of(model, X, method, classes, int(entropy[0]))
-    prediction = subject.said(X)
+    prediction = subject.predict(X)
     if subject.classes is None:
         check_span("model", prediction.min(), prediction.max())
     if y is not None and np.shape(y) != prediction.shape:
@@ -317,6 +328,6 @@ def explain(
         options = {"verbose": int(verbose), **options}
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     found = fit_surrogate(
-        subject.of(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
+        subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )
     return build_explanation(found, subject, X, y, prediction, at, out)

@@ -56,9 +56,9 @@ from .rows.tables import location_scale
 # %% ../nbs/explorer.ipynb #exp-space
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """In what steps a row may move: the unit of each feature, how far it reaches, and whether it may change."""
+    """In what steps a row may move: the scale of each feature, its ends, whether it may change."""
 
-    scales: np.ndarray  # (d,) a change by one unit costs 1
+    scales: np.ndarray  # (d,) a change by one scale costs 1
     low: np.ndarray  # (d,) ends of each feature
     high: np.ndarray  # (d,)
     free: np.ndarray  # (d,) bool
@@ -67,7 +67,11 @@ class FeatureSpace:
 
 
 def feature_space(ruleset, Z=None, scales=None, fixed=()):
-    """The `FeatureSpace` of a table of encoded rows Z (n, d); without one, units are 1 and features reach anywhere."""
+    """The `FeatureSpace` of a table of encoded rows Z (n, d).
+
+    Without a table, scales are 1 and features reach anywhere. ValueError for unknown columns in
+    `fixed`, or scales that are not positive.
+    """
     columns = ruleset.columns
     d = len(ruleset.columns.names)
     unknown = [f for f in fixed if f not in columns.names and f not in range(d)]
@@ -90,12 +94,15 @@ def feature_space(ruleset, Z=None, scales=None, fixed=()):
             feature_scales[j] = location_scale(known, np.ones(len(known)))[1]
     feature_scales = feature_scales if scales is None else np.asarray(scales, dtype=float)
     if feature_scales.shape != (d,) or not (feature_scales > 0).all():
-        raise ValueError(f"unit must hold one positive number per column ({d}), got {scales!r}")
+        raise ValueError(f"scales must hold one positive number per column ({d}), got {scales!r}")
     return FeatureSpace(feature_scales, low, high, free, common, labels)
 
 
 def distance(x, rows, space):
-    """How far rows (n, d) are from x (d,), (n,): (explorer.1); inf where a gap is filled or made, or a held feature moved."""
+    """How far rows (n, d) are from x (d,): (n,), equation (explorer.1).
+
+    inf where a gap is filled or made, or a feature that is held fixed has moved.
+    """
     moved = (rows != x) & ~(np.isnan(rows) & np.isnan(x))
     with np.errstate(invalid="ignore"):
         step = np.where(space.labels, 1.0, np.abs(rows - x) / space.scales)
@@ -104,7 +111,7 @@ def distance(x, rows, space):
 
 # %% ../nbs/explorer.ipynb #exp-answer
 def rule_with_answer(ruleset, Z):
-    """The rule that answers each encoded row, (n,); -1 where none does, or its equation meets a gap."""
+    """The rule that answers each encoded row, (n,); -1 for none, or a gap in its equation."""
     chosen = ruleset.apply(Z)
     for r, leaf in enumerate(ruleset.leaves):
         rows = np.flatnonzero(chosen == r) if leaf.features else []
@@ -119,19 +126,18 @@ class Goal:
 
     ruleset: object
     rule: int  # that answers x; -1: none
-    answer: object  # what x is told: a label or number; None: nothing
+    prediction: object  # for x: a label or number; None: no rule answers
     to: object = None  # a label: only this one counts
-    by: float | None = (
-        None  # numbers: how far the answer has to move; None: another number or equation
-    )
+    # numbers: how far the answer has to move; None: another number or equation
+    by: float | None = None
 
     def accepts_class(self, c):
         """Whether class number c counts."""
         label = self.ruleset.classes[c]
-        return label != self.answer if self.to is None else label == self.to
+        return label != self.prediction if self.to is None else label == self.to
 
     def differs(self, r):
-        """Whether rule r says another number or equation than the rule of x."""
+        """Whether rule r has another number or equation than the rule of x."""
         leaf = self.ruleset.rules[r].leaf
         own = self.ruleset.rules[self.rule].leaf if self.rule >= 0 else None
         if own is None or leaf.has_equation or own.has_equation:
@@ -139,7 +145,7 @@ class Goal:
         return leaf.constant != own.constant
 
     def is_met(self, Z):
-        """Which encoded rows (n, d) are told another answer, (n,)."""
+        """Which encoded rows (n, d) get another answer, (n,)."""
         chosen = rule_with_answer(self.ruleset, Z)
         found = np.zeros(len(Z), dtype=bool)
         rows = np.flatnonzero(chosen >= 0)
@@ -149,7 +155,7 @@ class Goal:
         elif len(rows):
             prediction = self.ruleset.predict(Z[rows])
             if self.ruleset.classes is None:
-                found[rows] = np.abs(prediction - self.answer) >= self.by * (1 - 1e-12)
+                found[rows] = np.abs(prediction - self.prediction) >= self.by * (1 - 1e-12)
             else:
                 wanted = {
                     label_of(label)
@@ -161,7 +167,11 @@ class Goal:
 
 # %% ../nbs/explorer.ipynb #exp-goal-of
 def make_goal(ruleset, x, to=None, by=None):
-    """The `Goal` of an encoded row x (d,): another label, number or equation; label `to`; a move of at least `by`."""
+    """The `Goal` of an encoded row x (d,): another label, number or equation.
+
+    `to`: this label only; `by`: numbers that differ by at least so much. ValueError where the
+    rules cannot give that.
+    """
     classes = ruleset.classes
     if to is not None and (classes is None or label_of(to) not in classes):
         raise ValueError(f"to must be one of the classes {list(classes or ())}, got {to!r}")
@@ -170,78 +180,67 @@ def make_goal(ruleset, x, to=None, by=None):
             f"by must be a positive number, for rules that answer with numbers, got {by!r}"
         )
     rule = int(rule_with_answer(ruleset, x[None])[0])
-    answer = None if rule < 0 else ruleset.predict(x[None])[0]
-    if by is not None and answer is None:
+    prediction = None if rule < 0 else ruleset.predict(x[None])[0]
+    if by is not None and prediction is None:
         raise ValueError("by needs a row that gets an answer, got one that no rule answers")
-    return Goal(
-        ruleset,
-        rule,
-        answer if classes is None or rule < 0 else label_of(answer),
-        None if to is None else label_of(to),
-        by,
-    )
+    if classes is not None and rule >= 0:
+        prediction = label_of(prediction)
+    return Goal(ruleset, rule, prediction, None if to is None else label_of(to), by)
 
 # %% ../nbs/explorer.ipynb #exp-parts
 def goal_regions(rule, r, goal):
-    """Where rule r answers otherwise: a list of conditions to add to its own, (explorer.2); None if curves decide."""
+    """Where rule r answers otherwise: conditions to add to its own, a list; None if curves decide.
+
+    Equation (explorer.2).
+    """
     leaf = rule.leaf
     classes = goal.ruleset.classes
     if classes is None and goal.by is None:
         return [()] if goal.differs(r) else []
     if not leaf.has_equation:
         if classes is None:
-            return [()] if abs(leaf.constant - goal.answer) >= goal.by else []
+            return [()] if abs(leaf.constant - goal.prediction) >= goal.by else []
         return [()] if goal.accepts_class(int(np.argmax(leaf.value))) else []
     if leaf.curves:
         return None
     if classes is None:
-        up = goal.answer + goal.by
-        down = goal.answer - goal.by
-        thresholds = ([(up, True)] if up <= leaf.upper else []) + (
-            [(down, False)] if down >= leaf.lower else []
-        )
-        return [
-            ((Split(leaf.features, end - leaf.value, leaf.coef), side),) for end, side in thresholds
-        ]
+        up = goal.prediction + goal.by
+        down = goal.prediction - goal.by
+        ends = [(up, True)] if up <= leaf.upper else []
+        ends += [(down, False)] if down >= leaf.lower else []
+        return [((Split(leaf.features, end - leaf.value, leaf.coef), side),) for end, side in ends]
     if leaf.link == "logit":
-        asked = Split(leaf.features, -leaf.value, leaf.coef)
-        return [((asked, bool(c)),) for c in (0, 1) if goal.accepts_class(c)]
+        split = Split(leaf.features, -leaf.value, leaf.coef)
+        return [((split, bool(c)),) for c in (0, 1) if goal.accepts_class(c)]
     return [
         tuple(pairwise_conditions(leaf, c)) for c in range(len(classes)) if goal.accepts_class(c)
     ]
 
 
 def pairwise_conditions(leaf, c):
-    """The conditions under which class c has the largest sum of a leaf with link "softmax": a win over each other."""
+    """The conditions under which class c has the largest sum of a leaf with link "softmax".
+
+    One for each other class, whose sum must be smaller.
+    """
     for k in range(len(leaf.value)):
         coef = tuple(a[c] - a[k] for a in leaf.coef)
         if k != c:
             yield Split(leaf.features, leaf.value[k] - leaf.value[c], coef), True
 
 # %% ../nbs/explorer.ipynb #exp-nearest-in
-_MARGINS = (
-    1e-12,
-    1e-9,
-    1e-6,
-)  # relative: how far within a slanted border a row is put, so that rounding leaves it there
+# Relative: how far within a slanted border a row is put, so that rounding leaves it there.
+_MARGINS = (1e-12, 1e-9, 1e-6)
 
 
 def nearest_value(e, x, space, columns):
-    """The value nearest to x[feature] that an extent of one plain feature admits; None if there is none."""
+    """The value nearest to x[feature] that an extent of one plain feature admits, or None."""
     j = e.features[0]
     if isnan(x[j]):
         return x[j] if e.missing else None  # a gap stays a gap
     if space.labels[j]:
         codes = [c for c in range(len(columns.categories[j])) if e.inside is None or c in e.inside]
-        best = (
-            x[j]
-            if x[j] in codes
-            else space.common[j]
-            if space.common[j] in codes
-            else codes[0]
-            if codes
-            else None
-        )
+        preferred = [x[j], space.common[j], *codes]
+        best = next((code for code in preferred if code in codes), None)
     else:
         best = np.nextafter(e.low, inf) if x[j] <= e.low else min(x[j], e.high)
         reached = min(space.low[j], x[j]) <= best <= max(space.high[j], x[j])
@@ -250,7 +249,10 @@ def nearest_value(e, x, space, columns):
 
 
 def nearest_row(conditions, x, space, columns):
-    """The row nearest to x (d,) that satisfies all conditions: (distance, row), or None if there is none; (explorer.3)."""
+    """The row nearest to x (d,) that satisfies all conditions, as (distance, row), or None.
+
+    Equation (explorer.3); with slanted conditions (explorer.4).
+    """
     merged = extents(conditions, columns)
     if merged is None:
         return None
@@ -265,21 +267,17 @@ def nearest_row(conditions, x, space, columns):
             return None
         row[e.features[0]] = value
     if slanted and not match_conditions(conditions, row[None])[0]:
-        ways = (
-            nearest_row_oblique(
-                slanted, [e for e in merged if e not in slanted], row, x, space, room
-            )
-            for room in _MARGINS
-        )
-        row = next(
-            (way for way in ways if way is not None and match_conditions(conditions, way[None])[0]),
-            None,
-        )
-    return None if row is None else (float(distance(x, row[None], space)[0]), row)
+        straight = [e for e in merged if e not in slanted]
+        for margin in _MARGINS:
+            found = nearest_row_oblique(slanted, straight, row, x, space, margin)
+            if found is not None and match_conditions(conditions, found[None])[0]:
+                return float(distance(x, found[None], space)[0]), found
+        return None
+    return float(distance(x, row[None], space)[0]), row
 
 # %% ../nbs/explorer.ipynb #exp-across
 def nearest_row_oblique(slanted, straight, row, x, space, margin):
-    """The row nearest to x within slanted and straight extents, by linear programming (explorer.4); None if there is none.
+    """The row nearest to x within slanted and straight extents, or None: equation (explorer.4).
 
     `row` satisfies the straight ones. Labels, gaps and held features stay as they are in it.
     """
@@ -307,25 +305,28 @@ def nearest_row_oblique(slanted, straight, row, x, space, margin):
         gap = margin * (
             abs(now) + float(np.abs(weight[moving]) @ (np.abs(x) + space.scales)[moving])
         )
-        sums += ([-weight] if e.low > -inf else []) + ([weight] if e.high < inf else [])
-        ends += ([now - e.low - gap] if e.low > -inf else []) + (
-            [e.high - now - gap] if e.high < inf else []
-        )
-    return solve_nearest_row(
-        np.array(sums)[:, moving], np.array(ends), row, moving, x, (low, high), space
-    )
+        if e.low > -inf:
+            sums.append(-weight)
+            ends.append(now - e.low - gap)
+        if e.high < inf:
+            sums.append(weight)
+            ends.append(e.high - now - gap)
+    sums = np.array(sums)[:, moving]
+    return solve_nearest_row(sums, np.array(ends), row, moving, x, (low, high), space)
 
 
 def solve_nearest_row(sums, ends, row, moving, x, within, space):
-    """The row nearest to x with sums · (row' − row) ≤ ends, of the features `moving`: a linear program (explorer.4)."""
+    """The row nearest to x with sums · (row' − row) ≤ ends, or None: a linear program (explorer.4).
+
+    Only the features `moving` move, within the ends `within` (low, high), (d,) each.
+    """
     from scipy.optimize import linprog
 
-    unit = space.scales[moving]
-    start = (row - x)[moving]
-    start = np.nan_to_num(start)
-    low, high = (np.clip((end - x)[moving] / unit, -1e12, 1e12) for end in within)
+    scales = space.scales[moving]
+    start = np.nan_to_num((row - x)[moving])
+    low, high = (np.clip((end - x)[moving] / scales, -1e12, 1e12) for end in within)
     bounds = np.maximum(0.0, np.block([[low, -high], [high, -low]])).T
-    sides = np.hstack([sums * unit, -sums * unit])
+    sides = np.hstack([sums * scales, -sums * scales])
     size = np.abs(sides).max(axis=1, keepdims=True)
     size[size == 0] = 1.0
     found = linprog(
@@ -335,7 +336,7 @@ def solve_nearest_row(sums, ends, row, moving, x, within, space):
         return None
     out = row.copy()
     moves = np.subtract(*np.split(found.x, 2))
-    out[moving] = np.clip(x[moving] + unit * moves, within[0][moving], within[1][moving])
+    out[moving] = np.clip(x[moving] + scales * moves, within[0][moving], within[1][moving])
     return out
 
 # %% ../nbs/explorer.ipynb #exp-search
@@ -346,7 +347,7 @@ class Change:
     before: np.ndarray  # (d,) encoded
     after: np.ndarray  # (d,)
     rule: int  # that answers afterwards, from 0
-    answer: object
+    prediction: object  # afterwards
     distance: float  # equation (explorer.1)
     exact: bool  # False: curves were searched place by place, a smaller change may exist
 
@@ -357,13 +358,19 @@ class Change:
 
 
 def complement_regions(conditions, columns):
-    """Disjoint regions that cover all but that of these conditions: keep the first i, break the next; equation (explorer.5)."""
+    """Disjoint regions that cover all but that of these conditions, equation (explorer.5).
+
+    Each keeps the first i conditions and breaks the next.
+    """
     for i, (split, side) in enumerate(conditions):
         yield conditions[:i] + ((split, not side),)
 
 
 def best_first_search(goal, x, space, parts):
-    """The nearest row to x in any of the parts that is told another answer, or None: best first, equation (explorer.5)."""
+    """The nearest row to x in any of the parts that gets another answer, or None.
+
+    Best first, equation (explorer.5). Returns (distance, row, conditions of its part).
+    """
     ruleset = goal.ruleset
     turn = 0
     heap = []
@@ -377,11 +384,9 @@ def best_first_search(goal, x, space, parts):
         if goal.is_met(row[None])[0]:
             return cost, row, conditions
         caught = int(ruleset.apply(row[None])[0])
-        for rest in (
-            complement_regions(ruleset.rules[caught].conditions, ruleset.columns)
-            if caught >= 0
-            else ()
-        ):
+        if caught < 0:
+            continue
+        for rest in complement_regions(ruleset.rules[caught].conditions, ruleset.columns):
             smaller = conditions + rest
             found = nearest_row(smaller, x, space, ruleset.columns)
             if found:
@@ -390,7 +395,10 @@ def best_first_search(goal, x, space, parts):
 
 # %% ../nbs/explorer.ipynb #exp-curves
 def shrink_change(x, row, features, goal, rounds=4, n=33):
-    """The row (d,) with features taken back towards x as far as the answer stays another, finer in every round."""
+    """The row (d,) with features taken back towards x as far as the answer stays another.
+
+    Every round tries `n` places between the last two of the round before.
+    """
     for j in features:
         ends = (x[j], row[j]) if goal.ruleset.columns.categories[j] is None else (x[j], x[j])
         for _ in range(rounds):
@@ -406,7 +414,7 @@ def shrink_change(x, row, features, goal, rounds=4, n=33):
 
 
 def one_feature_candidates(x, space, columns, n=129):
-    """Rows (m, d) that differ from x in one feature: n places between its ends, or every other label."""
+    """Rows (m, d) that differ from x in one feature: n places between its ends, or every label."""
     rows = [x[None]]
     for j in np.flatnonzero(space.free & ~np.isnan(x)):
         labels = columns.categories[j]
@@ -422,7 +430,11 @@ def one_feature_candidates(x, space, columns, n=129):
 
 
 def heuristic_search(goal, x, space, Z=None, most=6):
-    """A near row that is told another answer, or None, found by trying: one feature changed, or a row of Z drawn in."""
+    """A near row that gets another answer, or None, found by trying.
+
+    Candidates have one feature changed, or are rows of Z; the nearest `most` are taken back towards
+    x.
+    """
     tried = one_feature_candidates(x, space, goal.ruleset.columns)
     if Z is not None:
         tried = np.vstack([tried, np.where(space.free, Z, x)])
@@ -439,7 +451,10 @@ def heuristic_search(goal, x, space, Z=None, most=6):
 
 # %% ../nbs/explorer.ipynb #exp-round
 def round_change(x, row, goal, space):
-    """The row with what changed rounded away from x, to the fewest digits that cost less than 0.01 units each."""
+    """The row with what changed rounded away from x, to the fewest digits.
+
+    Each change may grow by less than 0.01 of its scale, and the answer stays another.
+    """
     for j in np.flatnonzero((row != x) & ~np.isnan(x)):
         if space.labels[j]:
             continue
@@ -462,19 +477,20 @@ def encode_row(ruleset, x):
 
 
 def nearest_change(rules, x, X=None, *, to=None, by=None, fixed=(), scales=None):
-    """The smallest change of a row that gets another answer: a `Change`, or None if there is none; (explorer.1)–(explorer.5).
+    """The smallest change of a row that gets another answer: a `Change`, or None if there is none.
+
+    Equations (explorer.1)–(explorer.5).
 
     Parameters
     ----------
     rules : RuleSet, Tree, or a fitted estimator that has `rules_`.
     x : one row, a frame or encoded numbers (d,). A gap stays a gap.
-    X : the training table (n, d): gives units and keeps the change within its range.
+    X : the training table (n, d): gives scales and keeps the change within its range.
     to : a label; None: any other. For numbers: see `by`.
     by : for rules that answer with numbers, how far the answer has to move, up or down. None:
-    another number, or
-        where equations answer, another equation.
+        another number, or where equations answer, another equation.
     fixed : columns, by name or number, that keep their values.
-    scales : (d,) what counts as a step of one; None: the spread of each column of X, or 1.
+    scales : (d,) what counts as a step of one; None: the scale of each column of X, or 1.
     """
     ruleset = as_ruleset(rules)
     x = encode_row(ruleset, x)
@@ -492,36 +508,32 @@ def nearest_change(rules, x, X=None, *, to=None, by=None, fixed=(), scales=None)
     if row is not None and any(e.coef != (1.0,) for e in extents(found[2], ruleset.columns)):
         row = round_change(x, row, goal, space)
     if curved:
-        felt = heuristic_search(goal, x, space, Z)
-        felt = None if felt is None else round_change(x, felt, goal, space)
-        near = [r for r in (row, felt) if r is not None]
+        tried = heuristic_search(goal, x, space, Z)
+        tried = None if tried is None else round_change(x, tried, goal, space)
+        near = [r for r in (row, tried) if r is not None]
         row = min(near, key=lambda r: distance(x, r[None], space)[0], default=None)
     if row is None:
         return None
-    answer = ruleset.predict(row[None])[0]
     return Change(
         x,
         row,
         int(ruleset.apply(row[None])[0]),
-        answer,
+        ruleset.predict(row[None])[0],
         float(distance(x, row[None], space)[0]),
         not curved,
     )
 
 # %% ../nbs/explorer.ipynb #exp-here
 def value_text(x, f, columns):
-    """The value of feature f of an encoded row (d,), for reading: a label, four digits, or missing."""
+    """Feature f of an encoded row (d,), for reading: a label, four digits, or missing."""
     if isnan(x[f]):
         return "missing"
-    return (
-        f"{x[f]:.4g}"
-        if columns.categories[f] is None
-        else label_text(columns.categories[f][int(x[f])])
-    )
+    labels = columns.categories[f]
+    return f"{x[f]:.4g}" if labels is None else label_text(labels[int(x[f])])
 
 
 def condition_with_value(e, x, columns):
-    """What an extent asks, for reading, with what the row has: x0 ≤ 3 (here 2.4)."""
+    """An extent, for reading, with the value that the row has: x0 ≤ 3 (here 2.4)."""
     if is_categorical(e, columns) or len(e.features) == 1 and e.coef == (1.0,):
         found = value_text(x, e.features[0], columns)
     else:
@@ -531,7 +543,7 @@ def condition_with_value(e, x, columns):
 
 
 def failed_rules(ruleset, x, chosen, most=3):
-    """Why the rules before the chosen one do not answer, a phrase each: their first condition that fails."""
+    """Why the rules before the chosen one do not answer: of each the first condition that fails."""
     reasons = []
     for r in range(chosen):
         failed = [
@@ -539,11 +551,9 @@ def failed_rules(ruleset, x, chosen, most=3):
             for e in extents(ruleset.rules[r].conditions, ruleset.columns) or ()
             if not extent_contains(e, x)
         ]
-        reasons += (
-            [f"rule {r + 1} wants {condition_with_value(failed[0], x, ruleset.columns)}"]
-            if failed
-            else []
-        )
+        if failed:
+            text = condition_with_value(failed[0], x, ruleset.columns)
+            reasons.append(f"rule {r + 1} wants {text}")
     return reasons[:most] + ([f"and {len(reasons) - most} more"] if len(reasons) > most else [])
 
 
@@ -556,7 +566,10 @@ def extent_contains(e, x):
 
 # %% ../nbs/explorer.ipynb #exp-sums
 def feature_contributions(leaf, k, x, columns):
-    """What each feature adds to sum k of a leaf for an encoded row (d,): a dict of feature number to number; (explorer.6)."""
+    """What each feature adds to sum k of a leaf for an encoded row (d,), equation (explorer.6).
+
+    A dict of feature number to number.
+    """
     _, coef, curves = leaf.equations[k]
     parts = {}
     for f, c in zip(leaf.features, coef, strict=True):
@@ -567,19 +580,27 @@ def feature_contributions(leaf, k, x, columns):
 
 
 def sum_line(leaf, k, x, columns):
-    """Sum k of a leaf with the numbers of a row put in, for reading: 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3."""
+    """Sum k of a leaf with the numbers of a row put in, for reading.
+
+    Such as 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3.
+    """
+    parts = feature_contributions(leaf, k, x, columns)
     text = f"{leaf.equations[k][0]:.4g}"
-    for f, part in feature_contributions(leaf, k, x, columns).items():
-        text += f" {'-' if part < 0 else '+'} {abs(part):.4g} ({printable_name(columns.names[f])} {value_text(x, f, columns)})"
-    total = leaf.equations[k][0] + sum(feature_contributions(leaf, k, x, columns).values())
-    kept = float(leaf_values(leaf, x[None], columns)[0, k])
-    return f"{text} = {total:.4g}" + (
-        f", kept at {kept:.4g}" if f"{kept:.4g}" != f"{total:.4g}" else ""
-    )
+    for f, part in parts.items():
+        sign = "-" if part < 0 else "+"
+        name = printable_name(columns.names[f])
+        text += f" {sign} {abs(part):.4g} ({name} {value_text(x, f, columns)})"
+    total = f"{leaf.equations[k][0] + sum(parts.values()):.4g}"
+    kept = f"{float(leaf_values(leaf, x[None], columns)[0, k]):.4g}"
+    bounds = f", kept at {kept}" if kept != total else ""
+    return f"{text} = {total}{bounds}"
 
 
 def sum_lines(ruleset, r, x):
-    """The equations of rule r with the numbers of a row put in, pairs of a name and a line; none for a constant."""
+    """The equations of rule r with the numbers of a row put in, pairs of a name and a line.
+
+    None for a constant.
+    """
     leaf = ruleset.rules[r].leaf
     columns = ruleset.columns
     classes = ruleset.classes
@@ -593,7 +614,7 @@ def sum_lines(ruleset, r, x):
 
 # %% ../nbs/explorer.ipynb #exp-account
 def prediction_text(ruleset, x):
-    """What an encoded row (d,) is told, for reading: a number, or a label and its share."""
+    """The prediction for an encoded row (d,), for reading: a number, or a label and its share."""
     if ruleset.classes is None:
         return f"{ruleset.predict(x[None])[0]:.4g}"
     share = ruleset.predict_proba(x[None])[0].max()
@@ -610,16 +631,16 @@ def change_text(change, ruleset):
         if columns.categories[j] is None:
             over = len(format_float(border)) < len(format_float(change.after[j]))
             after = f"just above {format_float(border)}" if over else format_float(change.after[j])
-        parts.append(
-            f"{printable_name(columns.names[j])} from {value_text(change.before, j, columns)} to {after}"
-        )
+        name = printable_name(columns.names[j])
+        parts.append(f"{name} from {value_text(change.before, j, columns)} to {after}")
     return " and ".join(parts)
 
 
 def explain_row(rules, x, change=None):
-    """What a row is told and why, as pairs of a heading and a line; with a `Change`, also what would change it.
+    """The prediction for a row and why, as pairs of a heading and a line.
 
-    x is one row, a frame or encoded (d,). The rules' equations have the row's numbers put in.
+    With a `Change`, also what would change it. x is one row, a frame or encoded (d,). The rules'
+    equations have the row's numbers put in.
     """
     ruleset = as_ruleset(rules)
     x = encode_row(ruleset, x)
@@ -642,16 +663,13 @@ def explain_row(rules, x, change=None):
             (f"rule {r + 1} of {n}", why),
         ]
         before = failed_rules(ruleset, x, r) if ruleset.ordered else []
-        lines += ([("not before", "; ".join(before))] if before else []) + sum_lines(ruleset, r, x)
+        if before:
+            lines.append(("not before", "; ".join(before)))
+        lines += sum_lines(ruleset, r, x)
     if change is not None:
         word = "another answer if" if change.exact else "another answer (a nearer one may exist) if"
-        lines.append(
-            (
-                word,
-                f"{change_text(change, ruleset)}: rule {change.rule + 1} then says "
-                f"{prediction_text(ruleset, change.after)}",
-            )
-        )
+        then = f"rule {change.rule + 1} then says {prediction_text(ruleset, change.after)}"
+        lines.append((word, f"{change_text(change, ruleset)}: {then}"))
     return lines
 
 # %% ../nbs/explorer.ipynb #exp-mark
@@ -659,7 +677,7 @@ _INK = "#D55E00"  # of the point; the palette of the pictures is for answers
 
 
 def mark_rules(ax, ruleset, layout, ends, x, change=None):
-    """On `plot_rules`: a frame around the rule that answers x (d,), and per column a line at the value of x."""
+    """On `plot_rules`: a frame around the rule that answers x (d,), a line at each value of x."""
     from matplotlib.patches import Rectangle
 
     r = int(ruleset.apply(x[None])[0])
@@ -690,13 +708,12 @@ def mark_rules(ax, ruleset, layout, ends, x, change=None):
 
 
 def mark_regions(ax, features, x, change=None):
-    """On a picture of two features: the point x (d,) as a ring, and an arrow to where the answer changes."""
+    """On a picture of two features: x (d,) as a ring, an arrow to where the answer changes."""
     place = x[list(features)]
     style = dict(mfc="white", mec=_INK, ms=10, mew=2.4, zorder=6, clip_on=False)
     ax.plot(*place[:, None], "o", gid="point", **style)
-    if change is not None and set(change.features) <= set(
-        features
-    ):  # else the arrow would leave the plane
+    # an arrow for any other change would leave the plane
+    if change is not None and set(change.features) <= set(features):
         to = change.after[list(features)]
         ax.annotate(
             "", to, place, arrowprops=dict(arrowstyle="->", color=_INK, lw=1.8, shrinkA=6), zorder=6
@@ -705,10 +722,10 @@ def mark_regions(ax, features, x, change=None):
 
 # %% ../nbs/explorer.ipynb #exp-slice
 def draw_slice(ax, ruleset, Z, y, features, x, steps=120):
-    """Two features as they are for a row x (d,): the others stay at its values; rows Z (n, d) coloured by y, faint.
+    """Draw two features as they are for a row x (d,): the others stay at its values.
 
-    `plot_regions` fixes the others at their medians; here the ground under the point is the point's
-    own answer.
+    `plot_regions` fixes the others at their medians; here the colour under the point is its own
+    prediction. Rows Z (n, d) are coloured by y.
     """
     shown = np.vstack([Z, x])
     ends = [feature_limits(ruleset, f, shown) for f in features]
@@ -740,7 +757,7 @@ def draw_trace(ax, trace, step):
 
 # %% ../nbs/explorer.ipynb #exp-still
 def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
-    """One picture: `draw(figure, **values)` draws and says; returns (PNG bytes, what was said)."""
+    """One picture, drawn by `draw(figure, **values)`, which returns a text: (PNG bytes, text)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -752,7 +769,7 @@ def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
 
 
 def message_html(message):
-    """A text, or pairs of a heading and a line, as escaped HTML that reads on light and dark grounds."""
+    """A text, or pairs of a heading and a line, as escaped HTML for light and dark pages."""
     if isinstance(message, str):
         return f'<div style="overflow-wrap:anywhere">{html.escape(message)}</div>'
     row = (
@@ -768,7 +785,7 @@ def message_html(message):
 class StaticSlider:
     """Pictures under a slider as HTML that needs no kernel and no outside script."""
 
-    images: tuple  # pairs (PNG bytes, what was said)
+    images: tuple  # pairs (PNG bytes, text)
     label: str = "picture"
 
     def __repr__(self):
@@ -781,27 +798,30 @@ class StaticSlider:
         )
         frames = []
         for i, (data, message) in enumerate(self.images):
-            image = f'<img src="data:image/png;base64,{base64.b64encode(data).decode()}" alt="" style="max-width:100%">'
-            frames.append(
-                f'<div style="display:{"none" if i else "block"}">{message_html(message)}{image}</div>'
-            )
+            source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+            image = f'<img src="{source}" alt="" style="max-width:100%">'
+            display = "none" if i else "block"
+            frames.append(f'<div style="display:{display}">{message_html(message)}{image}</div>')
         slider = (
             f'<input type="range" min="0" max="{len(frames) - 1}" value="0" style="width:18em;max-width:60%;'
             f'vertical-align:middle" aria-label="{html.escape(self.label)}" oninput="{html.escape(pick)}">'
         )
         return (
-            f'<div class="fabinterp-film"><div>{html.escape(self.label)} {slider} <span>1</span> of {len(frames)}'
-            f"</div><div>{''.join(frames)}</div></div>"
+            f'<div class="fabinterp-film"><div>{html.escape(self.label)} {slider} '
+            f"<span>1</span> of {len(frames)}</div><div>{''.join(frames)}</div></div>"
         )
 
 
 def static_slider(draw, frames, label="picture", figsize=(5.0, 3.0), dpi=75):
-    """A `StaticSlider` of what `draw(figure, **values)` draws for each dict of values in `frames`."""
+    """A `StaticSlider` of `draw(figure, **values)` for each dict of values in `frames`."""
     return StaticSlider(tuple(render_frame(draw, values, figsize, dpi) for values in frames), label)
 
 # %% ../nbs/explorer.ipynb #exp-control
 def make_control(name, spec, value=None):
-    """A labelled control: a slider for (low, high, step), a list of choices, a tick for True or False, or a widget."""
+    """A labelled control from its specification.
+
+    (low, high, step): a slider; a list: choices; True or False: a tick; a widget: itself.
+    """
     import ipywidgets
 
     if isinstance(spec, ipywidgets.Widget):
@@ -828,7 +848,7 @@ def make_control(name, spec, value=None):
 
 # %% ../nbs/explorer.ipynb #exp-panel
 class Panel:
-    """Controls, a text and a picture, which `draw(figure, **values)` draws and says anew at every move.
+    """Controls, a text and a picture, which `draw(figure, **values)` makes anew at every move.
 
     Shown in a notebook it is live; stored in one, it is the `StaticSlider` of its `frames`.
     """
@@ -855,10 +875,10 @@ class Panel:
             name: make_control(name, spec, (values or {}).get(name))
             for name, spec in controls.items()
         }
-        self.said = ipywidgets.HTML()
+        self.text = ipywidgets.HTML()
         self.picture = ipywidgets.Image(format="png")
         self.paused = False
-        self.said.add_class("fabinterp-said")
+        self.text.add_class("fabinterp-said")
         self.picture.add_class("fabinterp-picture")
         columns = ipywidgets.Layout(
             display="grid", grid_template_columns="repeat(auto-fit, minmax(24em, 1fr))"
@@ -866,23 +886,27 @@ class Panel:
         self.picture.layout = ipywidgets.Layout(
             max_width="100%", object_fit="contain", align_self="flex-start"
         )
-        self.said.layout = ipywidgets.Layout(flex="1 1 20em", min_width="16em")
+        self.text.layout = ipywidgets.Layout(flex="1 1 20em", min_width="16em")
         side = ipywidgets.Layout(display="flex", flex_flow="row wrap")
         self.widget = ipywidgets.VBox(
             [
                 ipywidgets.Box(list(self.controls.values()), layout=columns),
-                ipywidgets.Box([self.picture, self.said], layout=side),
+                ipywidgets.Box([self.picture, self.text], layout=side),
             ]
         )
         self.widget.add_class("fabinterp-panel")
         for name, one in self.controls.items():
-            one.observe(lambda change, name=name: self.moved(name), "value")
+            one.observe(lambda change, name=name: self.on_change(name), "value")
         self.update()
 
-    def moved(self, name):
-        """What happens when a control moves: others may follow, by `links[name](value)`; then all is drawn once."""
-        if not self.paused:
-            self.set(**self.links[name](self.controls[name].value) if name in self.links else {})
+    def on_change(self, name):
+        """Let others follow a control that moved, by `links[name](value)`, and draw once."""
+        if self.paused:
+            return
+        values = {}
+        if name in self.links:
+            values = self.links[name](self.controls[name].value)
+        self.set(**values)
 
     def set(self, **values):
         """Move several controls, and draw once."""
@@ -893,13 +917,13 @@ class Panel:
         self.update()
 
     def update(self):
-        """Draw and say what the controls stand at; where that is refused, say why."""
+        """Draw what the controls stand at; the message of a ValueError becomes the text."""
         values = {name: one.value for name, one in self.controls.items()}
         try:
             self.picture.value, message = render_frame(self.draw, values, self.figsize)
         except ValueError as error:
             message = str(error)
-        self.said.value = message_html(message)
+        self.text.value = message_html(message)
 
     def _repr_mimebundle_(self, **options):
         bundle = self.widget._repr_mimebundle_(**options)
@@ -912,7 +936,7 @@ class Panel:
 
 # %% ../nbs/explorer.ipynb #exp-asked
 def most_used_features(ruleset, max_features=8):
-    """The features that the rules ask about or compute with, those of most rules first, at most so many."""
+    """The features in the rules' conditions and equations, those of most rules first."""
     counts = {}
     for rule in ruleset.rules:
         merged = extents(rule.conditions, ruleset.columns) or ()
@@ -922,25 +946,29 @@ def most_used_features(ruleset, max_features=8):
 
 
 def steps_of(Z, f):
-    """The lowest value, the highest and the step of a slider for feature f of encoded rows Z (n, d)."""
+    """The ends (low, high) and the step of a slider for feature f of encoded rows Z (n, d)."""
     known = Z[np.isfinite(Z[:, f]), f]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     whole = (known == np.round(known)).all() and high - low >= 8
-    return (
-        low,
-        high,
-        1.0 if whole or high == low else float(10.0 ** np.floor(np.log10((high - low) / 50))),
-    )
+    if whole or high == low:
+        return low, high, 1.0
+    return low, high, float(10.0 ** np.floor(np.log10((high - low) / 50)))
 
 
 def slider_value(x, f, Z):
-    """Where the slider of feature f stands for a row x (d,): at the step nearest to its value; lowest for a gap."""
+    """Where the slider of feature f stands for a row x (d,).
+
+    At the step nearest to its value; for a missing value at the lowest.
+    """
     low, high, step = steps_of(Z, f)
     return low if isnan(x[f]) else min(round(low + step * round((x[f] - low) / step), 12), high)
 
 
 def feature_controls(f, ruleset, Z, x):
-    """Controls for a feature of encoded rows Z (n, d), standing at x (d,): a slider or a list; a tick for gaps."""
+    """Controls for a feature of encoded rows Z (n, d), standing at x (d,).
+
+    A slider or a list; with missing values also a tick.
+    """
     name = printable_name(ruleset.columns.names[f])
     labels = ruleset.columns.categories[f]
     if labels is None:
@@ -955,7 +983,7 @@ def feature_controls(f, ruleset, Z, x):
 # %% ../nbs/explorer.ipynb #exp-view
 @dataclass(frozen=True, eq=False)
 class TableExplorer:
-    """What `explore` shows of a table: rules, rows Z (n, d), their answers y, the features with controls, the trace."""
+    """What `explore` shows: rules, rows Z (n, d), their y, features with controls, the trace."""
 
     ruleset: object
     Z: np.ndarray
@@ -965,7 +993,10 @@ class TableExplorer:
     options: dict = field(default_factory=dict)
 
     def point(self, row, values):
-        """The encoded row (d,) that the controls describe: the row itself where a slider stands nearest to it."""
+        """The encoded row (d,) that the controls describe.
+
+        A feature keeps the row's own value where its slider stands nearest to that.
+        """
         x = self.Z[row].copy()
         for f in self.features:
             value = values[f"x{f}"]
@@ -983,8 +1014,8 @@ class TableExplorer:
             f"gap{f}": bool(isnan(x[f])) for f in self.features if np.isnan(self.Z[:, f]).any()
         }
 
-    def moved(self, row, x):
-        """Which row it is, and how many features were moved, for reading."""
+    def row_label(self, row, x):
+        """Which row it is, and which features were moved, for reading."""
         own = self.Z[row]
         others = np.flatnonzero((x != own) & ~(np.isnan(x) & np.isnan(own)))
         names = [printable_name(self.ruleset.columns.names[f]) for f in others]
@@ -992,9 +1023,9 @@ class TableExplorer:
         return f"{row}, with {text} moved" if names else str(row)
 
     def draw(self, figure, row, picture, step=1, across=0, up=1, **values):
-        """Draw the chosen picture with the point marked; returns the account of it."""
+        """Draw the chosen picture with the point marked; returns its explanation."""
         x = self.point(row, values)
-        lines = [("row", self.moved(row, x))]
+        lines = [("row", self.row_label(row, x))]
         if picture == "fit":
             draw_trace(figure.subplots(), self.trace, step)
             return [
@@ -1018,7 +1049,7 @@ class TableExplorer:
 
 # %% ../nbs/explorer.ipynb #exp-explore
 def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features=8, frames=()):
-    """A panel: pick a row or move a point; its rule, its equation, its answer, and what would change the answer.
+    """A panel: pick a row or move a point, and see its rule, its answer and what would change it.
 
     Parameters
     ----------

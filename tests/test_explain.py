@@ -96,7 +96,7 @@ def test_every_model_gets_rules_that_are_measured_as_they_are_shown(name):
     ) == bool(options)
     assert 1 <= len(found.rules.rules) <= 5 and found.n_rows == (160, 40)
     assert np.array_equal(found.predict(X), found.rules.predict(X))
-    said = found.subject.said(X)
+    said = found.subject.predict(X)
     at, out = split_positions(
         200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
     )
@@ -129,7 +129,7 @@ def test_a_seed_makes_it_the_same_and_threads_change_nothing(model):
 def test_what_the_models_say_is_what_is_explained():
     for model in (FOREST, SVC().fit(X, LABELS), BOOSTING, Ridge().fit(X, Y)):
         options = QUICK if model in (FOREST, BOOSTING) else {}
-        said = explain(model, X, max_rules=2, random_state=0, **options).subject.said(X)
+        said = explain(model, X, max_rules=2, random_state=0, **options).subject.predict(X)
         assert (
             np.array_equal(said, model.predict(X))
             if said.dtype.kind == "U"
@@ -324,7 +324,7 @@ def test_boosters_of_other_libraries():
         assert found.method == "rule mixture" and found.fidelity > 0.9
         asked = explain(subject, X, max_rules=5, method="tree", random_state=0)
         assert asked.method == "proxy tree" and asked.fidelity > 0.9
-        assert np.array_equal(asked.subject.said(X), model.predict(X))
+        assert np.array_equal(asked.subject.predict(X), model.predict(X))
     single = xgboost.XGBRegressor(n_estimators=1, max_depth=2, n_jobs=1).fit(X, Y).get_booster()
     found = explain(single, X, random_state=0)
     assert "a single tree" in found.why and found.fidelity > 0.999

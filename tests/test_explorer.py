@@ -111,7 +111,7 @@ def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
     assert goal.is_met(change.after[None])[0] and np.isfinite(change.distance)
     assert change.distance == distance(x, change.after[None], space)[0]
     assert (
-        change.answer == rules.predict(change.after[None])[0]
+        change.prediction == rules.predict(change.after[None])[0]
         and change.rule == rules.apply(change.after[None])[0]
     )
     assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (
@@ -148,14 +148,14 @@ def test_the_first_match_counts():
                      Rule(((Split((0,), 1.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
                     Columns(("u",), (None,)))  # fmt: skip
     change = nearest_change(rules, [0.5])
-    assert change.after[0] == np.nextafter(2.0, 3) and change.rule == 1 and change.answer == 5.0
+    assert change.after[0] == np.nextafter(2.0, 3) and change.rule == 1 and change.prediction == 5.0
     assert explorer.change_text(change, rules) == "u from 0.5 to just above 2"
 
 
 def test_an_equation_is_crossed_at_a_round_number():
     rules = RuleSet((Rule((), Leaf(0.0, (0,), (3.0,))),), Columns(("u",), (None,)))
     change = nearest_change(rules, [0.1], by=1)
-    assert abs(change.answer - 0.3) >= 1 and change.after[0] in (0.44, -0.24) and change.exact
+    assert abs(change.prediction - 0.3) >= 1 and change.after[0] in (0.44, -0.24) and change.exact
 
 
 def test_a_wanted_label_and_what_is_refused():
@@ -167,8 +167,8 @@ def test_a_wanted_label_and_what_is_refused():
     first = flowers.data.iloc[[0]]
     near = nearest_change(rules, first, flowers.data)
     far = nearest_change(rules, first, flowers.data, to="virginica")
-    assert near.answer == "versicolor" and near.features == (2,) and near.exact
-    assert far.answer == "virginica" and far.features == (2, 3) and far.distance > near.distance
+    assert near.prediction == "versicolor" and near.features == (2,) and near.exact
+    assert far.prediction == "virginica" and far.features == (2, 3) and far.distance > near.distance
     assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
     for wrong, word in (({"to": "rose"}, "to must"), ({"by": 2}, "by must"), ({"fixed": ["x"]}, "fixed must"),
                         ({"scales": [0, 1, 1, 1]}, "scales must")):  # fmt: skip
@@ -193,7 +193,7 @@ def test_a_curve_is_crossed_where_it_crosses():
     X = np.linspace(0, 1, 11)[:, None]
     # 0.5 − 4u + 4u² = 0 at u = (1 ± √½) / 2
     change = nearest_change(rules, [0.6], X)
-    assert not change.exact and change.answer == "yes"
+    assert not change.exact and change.prediction == "yes"
     assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 < 0.01 * feature_space(rules, X).scales[0]
     assert nearest_change(rules, [0.4], X).after[0] <= (1 - np.sqrt(0.5)) / 2
 
@@ -244,7 +244,7 @@ def flower_rules():
 
 
 def text(panel):
-    return re.sub("<[^>]*>", " ", panel.said.value)
+    return re.sub("<[^>]*>", " ", panel.text.value)
 
 
 def test_the_panel_follows_its_controls():
@@ -283,8 +283,8 @@ def test_gaps_and_labels_have_controls():
     )
     panel = explore(rules, frame, [1, 1, 2, 2], row=1)
     assert panel.controls["gap0"].value is True and "missing" in text(panel)
-    assert not re.search("<[bui]>", panel.said.value) and "&lt;b&gt;" in panel.said.value
-    assert "&lt;u&gt;" in panel.said.value
+    assert not re.search("<[bui]>", panel.text.value) and "&lt;b&gt;" in panel.text.value
+    assert "&lt;u&gt;" in panel.text.value
     panel.controls["gap0"].value = False
     assert "rule 2 of 2" in text(panel)
     assert list(panel.controls["x1"].options)[0] == ("<i>", 0.0)
@@ -328,9 +328,9 @@ def test_a_panel_says_what_is_refused():
         return f"k is {k}"
 
     panel = Panel(draw, {"k": (0, 5, 1)}, values={"k": 2})
-    assert "k is 2" in panel.said.value
+    assert "k is 2" in panel.text.value
     panel.controls["k"].value = 4
-    assert "k must be small, got 4" in panel.said.value
+    assert "k must be small, got 4" in panel.text.value
 
 
 def test_what_a_slider_cannot_show_is_not_a_move():

@@ -234,11 +234,11 @@ def test_a_summary_counts_every_known_row():
         found = reports.summarize_column("x", values)
         assert (
             found.kind == kind
-            and sum(found.counts) + found.gaps == 300
-            and found.gaps == np.isnan(values).sum()
+            and sum(found.counts) + found.n_missing == 300
+            and found.n_missing == np.isnan(values).sum()
         )
     assert reports.summarize_column("x", np.full(4, np.nan)).kind == "empty"
-    assert reports.summarize_column("x", np.full(4, 2.5)).said == "always 2.5"
+    assert reports.summarize_column("x", np.full(4, 2.5)).text == "always 2.5"
     assert sum(reports.summarize_column("x", np.r_[np.zeros(999), 0.5]).counts) == 1000
 
 

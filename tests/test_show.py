@@ -673,7 +673,7 @@ def test_lines_and_bands():
         assert np.array_equal(v, term(u)) and u[0] == 0 and u[-1] == 1
     u = np.linspace(0, 1, 11)
     low, high = sorted(heights(ax, "band0", u), key=np.sum)
-    assert np.allclose(high - low, 2 * (0.5 + terms[0].places(u) / 2)) and np.allclose(
+    assert np.allclose(high - low, 2 * (0.5 + terms[0].feature_values(u) / 2)) and np.allclose(
         (low + high) / 2, terms[0](u)
     )
     assert np.allclose(np.sort(heights(ax, "band3", u), axis=0), np.array([[-9.0], [7.0]]))

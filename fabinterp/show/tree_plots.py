@@ -73,18 +73,20 @@ def text_width(text, size=8, weight="normal"):
 
 
 def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
-    """A text in at most `max_lines` lines of at most `max_width` inches each; what is too long loses its middle."""
-    if not re.sub("[\u2068\u2069]", "", text := str(text)).isprintable() or "\u2068" not in text:
-        text = truncate_text(
-            text, inf
-        )  # else it is plain already, and its marks keep names of different scripts apart
+    """A text in at most `max_lines` lines of at most `max_width` inches each.
+
+    What is too long loses its middle.
+    """
+    text = str(text)
+    # A printable text with marks keeps them: they hold names of different scripts apart.
+    if not re.sub("[\u2068\u2069]", "", text).isprintable() or "\u2068" not in text:
+        text = truncate_text(text, inf)
     mean = text_width(text[:100], size, weight) / len(text[:100])
     for letters in range(int(1.3 * max_width / max(mean, 0.02)) + 1, 0, -1):
         lines = textwrap.wrap(text, letters)
         less = max_lines * letters
-        while (
-            len(lines) > max_lines and 2 * less > max_lines * letters
-        ):  # words leave room at the ends of lines
+        # Whole words leave space at the ends of lines, so fewer letters may fit.
+        while len(lines) > max_lines and 2 * less > max_lines * letters:
             lines = textwrap.wrap(truncate_text(text, less), letters)
             less -= 1
         if len(lines) <= max_lines and all(
@@ -95,10 +97,10 @@ def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tidy
 def tidy_layout(children, sizes, gap=0.1):
-    """Places (m,) across, so that no two of one level overlap and each node stands over the middle of its children.
+    """Places (m,) across, without overlap, each node over the middle of its children.
 
     `children`: per node those below it; the root is the first, every other node comes after its
-    parent. `sizes`: how much room across each node needs. Equation (show.8).
+    parent. `sizes`: how much width across each node needs. Equation (show.8).
     """
     offset = np.zeros(len(sizes))
     outlines = {}
@@ -122,7 +124,7 @@ def tidy_layout(children, sizes, gap=0.1):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-who
 def predicting_tree(model):
-    """The `rules.Tree` of what was given: itself, or that by which a fitted estimator predicts (`tree_`, `to_tree`)."""
+    """The `Tree` of what was given: itself, or that of a fitted estimator (`tree_`, `to_tree`)."""
     if isinstance(model, Tree):
         return model
     found = getattr(model, "tree_", None)
@@ -137,7 +139,7 @@ def predicting_tree(model):
 
 
 def nodes_in_rule_order(tree):
-    """The nodes of a tree from the top, those that answer no before those that answer yes, as its rules are ordered."""
+    """The nodes of a tree from the top, the no side before the yes side, as in its rules."""
     order = []
     waiting = [0]
     while waiting:
@@ -148,7 +150,7 @@ def nodes_in_rule_order(tree):
 
 
 def node_depths(tree, order):
-    """How many questions lead to each node (m,)."""
+    """The depth of each node (m,): how many splits lead to it."""
     level = np.zeros(len(tree.splits), int)
     for k in order:
         for child in (tree.no[k], tree.yes[k]):
@@ -158,7 +160,7 @@ def node_depths(tree, order):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-weights
 def rule_numbers(tree, order):
-    """The leaves that a row can reach, each with the number (from 0) of its rule in `tree.rules()`."""
+    """The leaves that a row can reach: leaf → number (from 0) of its rule in `tree.rules()`."""
     way = path_conditions(tree)
     ends = [
         k for k in order if tree.splits[k] is None and extents(way[k], tree.columns) is not None
@@ -167,7 +169,10 @@ def rule_numbers(tree, order):
 
 
 def row_counts(tree, order, numbers, Z=None, rules=None):
-    """Rows (or weight) that pass each node (m,): of encoded Z, else the supports of `rules`; nan where unknown."""
+    """Rows (or weight) that pass each node (m,): of encoded Z, else the supports of `rules`.
+
+    nan where neither is given.
+    """
     weight = np.zeros(len(tree.splits))
     if Z is not None:
         weight += np.bincount(tree.apply(Z), minlength=len(weight))
@@ -189,16 +194,15 @@ def count_leaves(tree, order):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-question
 def split_label(split, columns):
-    """A question for a picture: what is asked about, and what of it; thresholds of at most seven letters."""
+    """A split for a picture: its feature or sum, and its condition, in short numbers."""
     merged = extents(((split, True),), columns)
     if not merged:
         return "never" if merged is None else "always", ""
     (e,) = merged
     if is_categorical(e, columns) and not e.empty:
         admitted, rejected = split_labels(e, columns)
-        return printable_name(columns.names[e.features[0]]), set_text(
-            "", admitted, rejected
-        ).strip() if admitted else "is new"
+        condition = set_text("", admitted, rejected).strip() if admitted else "is new"
+        return printable_name(columns.names[e.features[0]]), condition
     return sum_text(e.features, e.coef, columns, short_number), bounds_label(e)
 
 
@@ -212,7 +216,7 @@ def bounds_label(e):
 
 
 def conditions_label(conditions, columns):
-    """The conditions of a rule for a picture, in short numbers; without a word on missing values."""
+    """The conditions of a rule for a picture, in short numbers, without those on missing values."""
     parts = []
     for e in extents(conditions, columns) or ():
         labelled = is_categorical(e, columns)
@@ -230,7 +234,10 @@ def conditions_label(conditions, columns):
 
 
 def branch_labels(split, columns):
-    """What stands on the ways to the children (no, yes): a diamond where a missing value goes, if any may come."""
+    """What stands on the ways to the children (no, yes).
+
+    A diamond marks where a missing value goes, if any may come.
+    """
     (*_, e) = extents(((split, True),), columns) or (None,)
     asks_for_gaps = e is None or e.empty or e == Extent(e.features, e.coef, missing=False)
     gaps = any(columns.missing[f] for f in split.features) and not asks_for_gaps
@@ -241,7 +248,7 @@ def branch_labels(split, columns):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-box
 @dataclass(frozen=True)
 class NodeBox:
-    """What stands at one node of a picture, and how much room it takes, in inches."""
+    """What stands at one node of a picture, and how large it is, in inches."""
 
     node: int
     kind: str  # "question", "leaf" or "stub"
@@ -259,16 +266,17 @@ _CURVE = (0.45, 0.2)
 
 
 def measure_box(box):
-    """The box with its size: its widest line and a margin, all lines, its small curves and its picture."""
+    """The box with its size: that of its lines, its small curves and its picture, and a margin."""
     weight = "bold" if box.kind == "leaf" else "normal"
-    room = [text_width(line, 8, weight) for line in box.lines] + [
-        text_width(text, 7) for text in box.small
-    ]
-    room += [text_width(name, 7) + _CURVE[0] + 0.06 for name in box.names]
-    room[0] += text_width(box.number, 6) + 0.08 * bool(box.number)
-    wide = {"": max(room), "below": max(*room, _PICTURE), "beside": max(room) + _PICTURE + 0.1}[
-        box.picture
-    ]
+    widths = [text_width(line, 8, weight) for line in box.lines]
+    widths += [text_width(text, 7) for text in box.small]
+    widths += [text_width(name, 7) + _CURVE[0] + 0.06 for name in box.names]
+    widths[0] += text_width(box.number, 6) + 0.08 * bool(box.number)
+    wide = max(widths)
+    if box.picture == "below":
+        wide = max(wide, _PICTURE)
+    elif box.picture == "beside":
+        wide = wide + _PICTURE + 0.1
     tall = (
         _LINE * (len(box.lines) + len(box.small))
         + _CURVE[1] * len(box.names)
@@ -278,7 +286,10 @@ def measure_box(box):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-boxes
 def split_box(k, tree, max_width, small=""):
-    """The `NodeBox` of the question at node k, its text at most `max_width` inches wide, and what is said of it below."""
+    """The `NodeBox` of the split at node k, its text at most `max_width` inches wide.
+
+    `small`: a note below it.
+    """
     about, what = split_label(tree.splits[k], tree.columns)
     lines = wrap_to_width(f"{about} {what}?", 10 * max_width)
     if text_width(lines[0]) > max_width:
@@ -303,24 +314,15 @@ def weight_text(weight):
 
 
 def leaf_box(k, ruleset, r, terms, max_width, picture="below"):
-    """The `NodeBox` of the leaf at node k, which is rule number r (from 0; None: no row comes here)."""
+    """The `NodeBox` of the leaf at node k, rule number r (from 0; None: no row comes here)."""
     if r is None:
         return measure_box(NodeBox(k, "leaf", ("never",)))
     rule = ruleset.rules[r]
     answer, counted = prediction_lines(rule, ruleset, r + 1)
     if not rule.leaf.has_equation:
+        lines = wrap_to_width(answer, max_width, 2, weight="bold")
         small = wrap_to_width(counted, max_width, 2, 7) if counted else ()
-        return measure_box(
-            NodeBox(
-                k,
-                "leaf",
-                wrap_to_width(answer, max_width, 2, weight="bold"),
-                small,
-                (),
-                picture,
-                str(r + 1),
-            )
-        )
+        return measure_box(NodeBox(k, "leaf", lines, small, (), picture, str(r + 1)))
     answer = "scores" if rule.leaf.link == "softmax" else f"from {terms.constants[0]:.4g}"
     if rule.leaf.link == "logit":
         answer = f"{sum_name(ruleset, r, 0)} {answer}"
@@ -330,21 +332,13 @@ def leaf_box(k, ruleset, r, terms, max_width, picture="below"):
     names = tuple(
         wrap_to_width(ruleset.columns.names[f], max_width - 0.5, size=7)[0] for f in terms.features
     )
-    return measure_box(
-        NodeBox(
-            k,
-            "leaf",
-            wrap_to_width(answer, max_width, 2, weight="bold"),
-            small,
-            names,
-            number=str(r + 1),
-        )
-    )
+    lines = wrap_to_width(answer, max_width, 2, weight="bold")
+    return measure_box(NodeBox(k, "leaf", lines, small, names, number=str(r + 1)))
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-terms
 @dataclass(frozen=True)
 class LeafTerms:
-    """The equation of a leaf as small curves: equation (6) of `show`."""
+    """The equation of a leaf as small curves: equation (show.6)."""
 
     constants: tuple[float, ...]  # of each sum
     features: tuple[int, ...]  # the largest terms first
@@ -383,7 +377,7 @@ class TreeDrawing:
     n_below: np.ndarray  # (m,) leaves at or below
     terms: dict  # leaf → `LeafTerms`
     span: tuple | None  # smallest and largest number on the leaves' common scale
-    spread: dict  # leaf → the 10 % and 90 % points of its y
+    y_quantiles: dict  # leaf → the 10 % and 90 % points of its y
 
 
 def tree_drawing(model, X=None, y=None):
@@ -404,24 +398,26 @@ def tree_drawing(model, X=None, y=None):
     )
     having = [(k, r) for k, r in numbers.items() if rules.rules[r].leaf.has_equation]
     terms = {k: leaf_terms(rules, r, Z) for k, r in having}
-    span, spread = leaf_value_ranges(tree, numbers, Z, y) if tree.classes is None else (None, {})
+    span = None
+    y_quantiles = {}
+    if tree.classes is None:
+        span, y_quantiles = leaf_value_ranges(tree, numbers, Z, y)
     return TreeDrawing(
-        tree, order, numbers, rules, weight, count_leaves(tree, order), terms, span, spread
+        tree, order, numbers, rules, weight, count_leaves(tree, order), terms, span, y_quantiles
     )
 
 
 def leaf_value_ranges(tree, numbers, Z, y):
-    """The ends of the leaves' common scale, and per leaf the 10 % and 90 % points of the y of its rows."""
+    """The ends of the leaves' common scale; per leaf the 10 % and 90 % points of its rows' y."""
     values = [tree.leaves[k].constant for k in numbers if not tree.leaves[k].has_equation]
-    spread = {}
+    y_quantiles = {}
     if y is not None:
         y = np.asarray(y, dtype=float)
         at = tree.apply(Z)
-        spread = {
-            k: tuple(np.quantile(y[at == k], (0.1, 0.9)).tolist()) for k in np.unique(at).tolist()
-        }
-    values += [end for ends in spread.values() for end in ends]
-    return (min(values, default=0.0), max(values, default=1.0)), spread
+        for k in np.unique(at).tolist():
+            y_quantiles[k] = tuple(np.quantile(y[at == k], (0.1, 0.9)).tolist())
+    values += [end for ends in y_quantiles.values() for end in ends]
+    return (min(values, default=0.0), max(values, default=1.0)), y_quantiles
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-depth
 _MOST_LEAVES = 64  # a larger tree is cut at the depth where it has so many ends
@@ -429,7 +425,7 @@ _MOST_ENDS = 32
 
 
 def collapsed_nodes(sketch, max_depth=None):
-    """The nodes (m,) bool below which nothing is drawn: those `max_depth` questions down, if they ask any more.
+    """The nodes (m,) bool below which nothing is drawn: the internal nodes at depth `max_depth`.
 
     None: a tree of up to 64 leaves is drawn whole; a larger one as deep as there are at most 32
     ends.
@@ -437,19 +433,20 @@ def collapsed_nodes(sketch, max_depth=None):
     if max_depth is not None and not (isinstance(max_depth, (int, np.integer)) and max_depth >= 0):
         raise ValueError(f"max_depth must be None or a whole number from 0, got {max_depth!r}")
     level = node_depths(sketch.tree, sketch.order)
-    asks = sketch.tree.yes >= 0
+    internal = sketch.tree.yes >= 0
     depth = int(level.max()) if max_depth is None else max_depth
     if max_depth is None and sketch.n_below[0] > _MOST_LEAVES:
-        ends = [np.sum(level == d) + np.sum(~asks & (level < d)) for d in range(depth + 1)]
+        ends = [np.sum(level == d) + np.sum(~internal & (level < d)) for d in range(depth + 1)]
         depth = max(d for d, n in enumerate(ends) if n <= _MOST_ENDS)
-    return asks & (level == depth)
+    return internal & (level == depth)
 
 
 def node_boxes(sketch, collapsed, max_width, picture="below", split_prob=None):
-    """The boxes to draw, from the top; per box the places of its children, and the word on the way to it.
+    """The boxes to draw, from the top; per box the places of its children, and the word before it.
 
     `collapsed` (m,) bool: nodes below which nothing is drawn. `max_width` (m,) inches: how wide
-    their texts may be. `split_prob` (m,): what is said of each question, if anything.
+    their texts may be. `split_prob` (m,): the probability of each split, printed in its box, or
+    None.
     """
     tree = sketch.tree
     words = {0: ""}
@@ -466,32 +463,19 @@ def node_boxes(sketch, collapsed, max_width, picture="below", split_prob=None):
             continue
         place[k] = len(boxes)
         if not below:
-            boxes.append(
-                leaf_box(
-                    k,
-                    sketch.rules,
-                    sketch.numbers.get(k),
-                    sketch.terms.get(k),
-                    max_width[k],
-                    picture,
-                )
-            )
+            number = sketch.numbers.get(k)
+            terms = sketch.terms.get(k)
+            boxes.append(leaf_box(k, sketch.rules, number, terms, max_width[k], picture))
         elif collapsed[k]:
             boxes.append(collapsed_box(k, sketch.n_below[k], sketch.weight[k], max_width[k]))
         else:
-            boxes.append(
-                split_box(
-                    k,
-                    tree,
-                    max_width[k],
-                    "" if split_prob is None else f"{100 * split_prob[k]:.3g} %",
-                )
-            )
+            note = "" if split_prob is None else f"{100 * split_prob[k]:.3g} %"
+            boxes.append(split_box(k, tree, max_width[k], note))
             words |= dict(zip(below, branch_labels(tree.splits[k], tree.columns), strict=True))
         sides.append(words[k])
     for box in boxes:
-        asks = box.kind == "question"
-        children.append([place[c] for c in (tree.no[box.node], tree.yes[box.node])] if asks else [])
+        below = (tree.no[box.node], tree.yes[box.node]) if box.kind == "question" else ()
+        children.append([place[c] for c in below])
     return boxes, children, sides
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan
@@ -563,7 +547,10 @@ def layered_layout(boxes, children, sides, layout):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-outline
 def outline_layout(boxes, children, sides):
-    """The `TreeLayout` of boxes one below the other, each level a step further to the right: equation (show.10)."""
+    """The `TreeLayout` of boxes one below the other, each level a step to the right.
+
+    Equation (show.10).
+    """
     word = [text_width(side, 7) for side in sides]
     step = max(word) + 0.2
     left = [_GAP] * len(boxes)
@@ -594,35 +581,35 @@ def outline_layout(boxes, children, sides):
     )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan-of
-_PAGE = 7.2  # inches, how wide a picture may be where nobody says
+_PAGE = 7.2  # inches, how wide a picture may be unless a width is given
 
 
 def candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, narrow=True):
-    """All `TreeLayout`s of a tree for a page that wide, the best first; `narrow`: with narrower boxes, too."""
-    for room in (1.35, 1.1, 0.9, 0.75) if narrow else (1.35,):
-        for one in (
-            ("down", "right") if layout is None else ((layout,) if layout != "outline" else ())
-        ):
-            parts = node_boxes(
-                sketch,
-                collapsed,
-                np.full(len(collapsed), room),
-                "below" if one == "down" else "beside",
-                split_prob,
-            )
+    """All `TreeLayout`s of a tree for a page `page` inches wide, the best first.
+
+    `narrow`: with narrower boxes, too.
+    """
+    layered = [one for one in ("down", "right") if layout in (None, one)]
+    for inches in (1.35, 1.1, 0.9, 0.75) if narrow else (1.35,):
+        max_width = np.full(len(collapsed), inches)
+        for one in layered:
+            picture = "below" if one == "down" else "beside"
+            parts = node_boxes(sketch, collapsed, max_width, picture, split_prob)
             yield layered_layout(*parts, one)
     if layout in (None, "outline"):
-        left = (
-            page - 0.3 - 0.45 * node_depths(sketch.tree, sketch.order)
-        )  # about what the steps leave of the width
-        room = np.where(
+        # about what the steps leave of the width
+        left = page - 0.3 - 0.45 * node_depths(sketch.tree, sketch.order)
+        max_width = np.where(
             sketch.tree.yes < 0, np.clip(left - _PICTURE, 0.75, 1.35), np.clip(left, 0.75, 2.2)
         )
-        yield outline_layout(*node_boxes(sketch, collapsed, room, "beside", split_prob))
+        yield outline_layout(*node_boxes(sketch, collapsed, max_width, "beside", split_prob))
 
 
 def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=None):
-    """The first `TreeLayout` that fits the size (width, height) in inches, or the one that must shrink least."""
+    """The first `TreeLayout` that fits the size (width, height) in inches.
+
+    If none fits, the one that must shrink least. ValueError for an unknown layout.
+    """
     if layout not in (None, "down", "right", "outline"):
         raise ValueError(f"layout must be None, 'down', 'right' or 'outline', got {layout!r}")
     page = _PAGE if size[0] is None else size[0]
@@ -640,7 +627,7 @@ def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=Non
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-canvas
 def canvas(ax, width, height, page=None):
-    """Axes in inches from the top left for a picture of that size, and by how much its text must shrink to fit.
+    """Axes in inches from the top left for a picture of that size, and how much its text shrinks.
 
     `page`: how wide a new figure is, if `ax` is None; the picture stands in its middle.
     """
@@ -660,7 +647,7 @@ def canvas(ax, width, height, page=None):
 
 
 def text_colour(ax):
-    """The colour of text and lines: black on paper, white on a dark ground."""
+    """The colour of text and lines: black on paper, white on a dark background."""
     return ax.xaxis.label.get_color()
 
 
@@ -680,8 +667,10 @@ def legend_notes(sketch, plan, target):
     )
     if ends and sketch.span is not None and sketch.span[0] < sketch.span[1]:
         low, high = map(three_digits, sketch.span)
-        spread = f"; wide bar: the middle 80 % of {printable_name(target)}" if sketch.spread else ""
-        notes.append(f"line in a leaf: from {low} to {high}, with the answer{spread}")
+        bar = (
+            f"; wide bar: the middle 80 % of {printable_name(target)}" if sketch.y_quantiles else ""
+        )
+        notes.append(f"line in a leaf: from {low} to {high}, with the answer{bar}")
     if any(box.names for box in plan.boxes):
         size = max(
             (
@@ -747,16 +736,19 @@ def draw_probabilities(ax, shares, place, wide, name):
     )
 
 
-def draw_value(ax, number, span, spread, place, wide, colour, name):
-    """A number on the leaves' common scale, and the spread (low, high) of its rows as a bar; None: unknown."""
+def draw_value(ax, number, span, y_quantiles, place, wide, colour, name):
+    """A number on the leaves' common scale, and the quantiles (low, high) of its rows' y as a bar.
+
+    `y_quantiles` None: y is unknown, no bar.
+    """
     (x, y) = place
     (low, high) = span
     at = [
         x + wide * ((v - low) / (high - low) if high > low else 0.5)
-        for v in (number, *(spread or ()))
+        for v in (number, *(y_quantiles or ()))
     ]
     ax.plot([x, x + wide], [y + 0.04] * 2, color="0.6", lw=0.8, gid=f"{name}:scale", zorder=1)
-    if spread:
+    if y_quantiles:
         draw_bar(ax, at[1], y, max(at[2] - at[1], 0.01), 0.08, colour, f"{name}:spread", zorder=2)
     ax.plot(
         [at[0]] * 2,
@@ -769,7 +761,10 @@ def draw_value(ax, number, span, spread, place, wide, colour, name):
 
 
 def draw_curves(ax, terms, names, size, place, wide, shrink, colours, name):
-    """What the largest terms of an equation add: a name and a small curve each; `size` is half the height's range."""
+    """What the largest terms of an equation add: a name and a small curve each.
+
+    `size`: the largest absolute value, which takes half the height of a curve.
+    """
     x, y = place
     begin = x + wide - _CURVE[0]
     tall = 0.42 * _CURVE[1]
@@ -790,7 +785,10 @@ def draw_curves(ax, terms, names, size, place, wide, shrink, colours, name):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-box
 def draw_leaf(ax, box, sketch, place, colours, size, shrink):
-    """What stands below the words of a leaf; `colours`: of the leaf and of each sum, `size` that of the curves."""
+    """What stands below the words of a leaf.
+
+    `colours`: of the leaf and of each sum; `size`: the largest absolute value of all curves.
+    """
     k = box.node
     (x, y) = place
     wide = box.width - 0.16
@@ -807,9 +805,8 @@ def draw_leaf(ax, box, sketch, place, colours, size, shrink):
     elif box.picture and sketch.tree.classes is not None:
         draw_probabilities(ax, leaf.value, (x, y), wide, name)
     elif box.picture:
-        draw_value(
-            ax, leaf.constant, sketch.span, sketch.spread.get(k), (x, y), wide, colours[0], name
-        )
+        y_quantiles = sketch.y_quantiles.get(k)
+        draw_value(ax, leaf.constant, sketch.span, y_quantiles, (x, y), wide, colours[0], name)
 
 
 def draw_box(ax, box, left, top, shrink, fill, opacity):
@@ -881,7 +878,7 @@ def rgb(colour):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-plan
 def draw_edges(ax, plan, share, opacity, shrink):
-    """The lines between boxes, wide where the share (m,) of what passes is large, and the words on them."""
+    """The lines between boxes, wide where the share (m,) that passes is large, and their words."""
     for k, (way, box) in enumerate(zip(plan.edges, plan.boxes, strict=True)):
         if not way:
             continue
@@ -952,11 +949,9 @@ def draw_tree_figure(sketch, plan, ax, width, share, opacity, fill, more=()):
         for note in [*legend_notes(sketch, plan, tree.target), *more]
         for line in wrap_to_width(note, wide - 0.2, 2, 7)
     ]
-    places = (
-        legend_positions(list(map(str, tree.classes[:12])), wide - 0.2)
-        if tree.classes is not None
-        else []
-    )
+    places = []
+    if tree.classes is not None:
+        places = legend_positions(list(map(str, tree.classes[:12])), wide - 0.2)
     top = plan.height + 0.05 * bool(notes or places)
     height = top + 0.14 * (len(notes) + (1 + places[-1][1] if places else 0)) + 0.05
     ax, shrink = canvas(ax, wide, height, width)
@@ -974,21 +969,20 @@ def shift_layout(plan, by):
 
 
 def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layout=None):
-    """Draw a tree: its questions, and what each leaf answers, for how many rows.
+    """Draw a tree: its splits, and what each leaf predicts, for how many rows.
 
     Parameters
     ----------
     tree : rules.Tree, or a fitted estimator that has `tree_` or `to_tree`.
     X : table (n, d), a frame or encoded, whose rows are counted; None: the supports of the
-    estimator's `rules_`.
+        estimator's `rules_`.
     y : numbers (n,), for their spread in the leaves of a regression; needs X.
     ax : matplotlib axes, in which the picture shrinks until it fits; None makes a figure.
-    max_depth : questions on a path that are drawn; None: all up to 64 leaves, of larger trees as
-    many as give 32 ends.
+    max_depth : splits on a path that are drawn; None: all up to 64 leaves, of larger trees as
+        many as give 32 ends.
     width : inches, if `ax` is None; None: as many as needed.
-    layout : "down", "right", "outline" (a line per node, a step to the right per question), or
-    None: the first that
-        fits the width.
+    layout : "down", "right", "outline" (a line per node, a step to the right per split), or None:
+        the first that fits the width.
 
     Returns
     -------
@@ -1005,7 +999,7 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
 
 
 def available_size(ax, width):
-    """How wide and high a picture may be, in inches: as the axes where they are given, else as high as needed."""
+    """How wide and high a picture may be, in inches: as the axes, or without, as high as needed."""
     if ax is None:
         return width, inf
     box = ax.get_window_extent()
@@ -1013,7 +1007,7 @@ def available_size(ax, width):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-meta
 def node_probabilities(model, t, tree):
-    """Per node of the tree said of meta-tree t (m,): the chance that it is reached, and that it asks its question."""
+    """The probability that each node of meta-tree t is there, and that it splits: (2, m)."""
     state = model.state_
     questions = state.trees.node_splits(t)
     posterior = state.posterior
@@ -1023,7 +1017,7 @@ def node_probabilities(model, t, tree):
     waiting = [(t, 0, reach[t])]
     while waiting:
         item, k, chance = waiting.pop()
-        several = isinstance(item, tuple)  # one of several questions that tell many children apart
+        several = isinstance(item, tuple)  # one of several splits that tell many children apart
         found[:, k] = (chance, chance) if several else (reach[item], split_prob[item])
         if tree.splits[k] is not None:
             _, no, yes = item if several else questions[item]
@@ -1032,21 +1026,21 @@ def node_probabilities(model, t, tree):
 
 
 def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=None, layout=None):
-    """Draw all questions of a meta-tree, each as dark as it is sure to be asked; what is pruned away is faint.
+    """Draw all splits of a meta-tree, each as dark as it is probable; what is pruned away is faint.
 
     Parameters
     ----------
     model : fitted `MetaTreeClassifier` or `MetaTreeRegressor`.
     t : number of the meta-tree, of a forest.
-    max_depth : questions on a path that are drawn.
+    max_depth : splits on a path that are drawn.
     ax : matplotlib axes, in which the picture shrinks until it fits; None makes a figure.
     min_prob : what is reached with less probability is only counted.
     width, layout : as in `plot_tree`.
 
     Returns
     -------
-    The axes, scaled in inches from the top left. A leaf says what rows are told that end there,
-    averaged over prunings.
+    The axes, scaled in inches from the top left. A leaf shows the prediction for the rows that end
+    there, averaged over prunings.
     """
     if not hasattr(model, "state_"):
         raise TypeError(f"model must be a fitted meta-tree, got {type(model).__name__}")
@@ -1164,15 +1158,14 @@ def plot_trace(model, ax=None):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sizes
 def draw_sizes(ax, steps, sizes, shrunk, first):
-    """The numbers of components (T,) as stairs in the lower third of the axes, numbered where they change.
+    """The numbers of components (T,) as stairs in the lower third, numbered where they change.
 
     `first`: how many there were before the first step.
     """
     across = ax.get_xaxis_transform()
     unit = 0.24 / max(first, sizes.max())
-    edges = np.concatenate(
-        [[0.5, 0.75], steps[1:] - 0.25, [steps[-1] + 0.5]]
-    )  # they drop within a step
+    # they drop within a step
+    edges = np.concatenate([[0.5, 0.75], steps[1:] - 0.25, [steps[-1] + 0.5]])
     ax.stairs(
         unit * np.append(first, sizes),
         edges,
@@ -1201,15 +1194,17 @@ def draw_sizes(ax, steps, sizes, shrunk, first):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-results
 def results_in(results):
-    """Per model its name, sizes (m,), errors (m,) and spreads (m,) or None, by size; from a dict or a frame.
+    """Per model its name, sizes (m,), errors (m,) and spreads (m,) or None, by size.
 
-    A size of nan or inf, or none, stands for what has no size: its error becomes a level.
+    From a dict or a frame, as `plot_tradeoff` takes them; ValueError for anything else. A size of
+    nan or inf, or none, stands for what has no size: its error becomes a level.
     """
     if hasattr(results, "columns") and hasattr(results, "dtypes"):
         lacking = {"model", "size", "error"} - set(results.columns)
         if lacking:
             raise ValueError(
-                f"results must have columns model, size, error (and spread), got {list(results.columns)}"
+                "results must have columns model, size, error (and spread), "
+                f"got {list(results.columns)}"
             )
         fields = ["size", "error"] + (["spread"] if "spread" in results.columns else [])
         results = {
@@ -1220,11 +1215,12 @@ def results_in(results):
     for name, parts in results.items():
         if len(parts) not in (2, 3):
             raise ValueError(
-                f"results must give sizes, errors and perhaps spreads of {name!r}, got {len(parts)} parts"
+                f"results must give sizes, errors and perhaps spreads of {name!r}, "
+                f"got {len(parts)} parts"
             )
-        sizes = (
-            np.full(1, np.nan) if parts[0] is None else np.ravel(np.asarray(parts[0], dtype=float))
-        )
+        sizes = np.full(1, np.nan)
+        if parts[0] is not None:
+            sizes = np.ravel(np.asarray(parts[0], dtype=float))
         errors, *spread = (np.ravel(np.asarray(part, dtype=float)) for part in parts[1:])
         if any(len(part) != len(sizes) for part in (errors, *spread)) or not len(sizes):
             raise ValueError(
@@ -1239,7 +1235,7 @@ def results_in(results):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-apart
 def spaced_positions(wanted, min_gap):
-    """Heights (m,) as near to those wanted as can be, in the same order, and at least `min_gap` apart."""
+    """Heights (m,) nearest to those wanted, in their order, at least `min_gap` apart; (show.12)."""
     order = np.argsort(wanted, kind="stable")
     from_below = min_gap * np.arange(len(wanted))
     blocks = [[value, 1] for value in np.asarray(wanted, dtype=float)[order] - from_below]
@@ -1259,7 +1255,10 @@ _STROKES = ("-", "--", "-.", ":")
 
 
 def draw_result(ax, c, result, right):
-    """One model: a line of marks with its spread, or a level up to `right`; returns where its name belongs, (x, y)."""
+    """One model: a line of marks with its spread, or a level up to `right`.
+
+    Returns where its name belongs, (x, y); x is None for a level.
+    """
     _, sizes, errors, spread = result
     colour = value_colours(c % 8, 8)
     sized = np.isfinite(sizes)
@@ -1296,18 +1295,17 @@ def draw_result(ax, c, result, right):
 
 
 def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error", log=None):
-    """Draw the number of rules or leaves against the error, a line per model with its name at its end.
+    """Draw the number of rules or leaves against the error, a named line per model.
 
     Parameters
     ----------
     results : dict of name → (sizes, errors) or (sizes, errors, spreads), or a frame with columns
-    model, size, error and
-        perhaps spread. A model without a size (None, nan, inf), such as the ensemble that is
-        explained, is a level.
+        model, size, error and perhaps spread. A model without a size (None, nan, inf), such as the
+        ensemble that is explained, is a level.
     ax : matplotlib axes; None makes a figure.
     xlabel, ylabel : what is counted, and the error, in its units.
-    log : whether sizes stand on a logarithmic scale; None: if the largest is 20 times the smallest,
-    or more.
+    log : whether sizes stand on a logarithmic scale; None: if the largest is 20 times the
+        smallest, or more.
 
     Returns
     -------
@@ -1335,10 +1333,11 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tradeoff-frame
 def frame_sizes(ax, low, high, right, log):
-    """Limits that leave the part from `right` (0 to 1) to the right free, and ticks that do not reach into it."""
+    """Limits that leave the part right of `right` (0 to 1) free, and ticks that stay out of it."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-    turn, back = (np.log, np.exp) if log else (np.asarray, np.asarray)
+    turn = np.log if log else np.asarray
+    back = np.exp if log else np.asarray
     a = turn(low)
     b = turn(high)
     margin = 0.05 * (b - a) or 0.5
@@ -1359,11 +1358,10 @@ def frame_sizes(ax, low, high, right, log):
 
 
 def draw_names(ax, names, ends, right):
-    """The names of the models right of their lines' ends, moved up or down where they would touch."""
+    """The models' names right of their lines' ends, moved up or down where they would touch."""
     low, high = ax.get_ylim()
-    step = (
-        0.16 * ax.figure.dpi / ax.get_window_extent().height
-    )  # a line of text, as a share of the axes' height
+    # a line of text, as a share of the axes' height
+    step = 0.16 * ax.figure.dpi / ax.get_window_extent().height
     wanted = np.array([(y - low) / (high - low) for _, y in ends])
     places = spaced_positions(wanted, step)
     places += np.clip(step / 2 - places.min(), 0, None) - np.clip(
@@ -1406,12 +1404,12 @@ def draw_names(ax, names, ends, right):
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draws
 @dataclass(frozen=True, eq=False)
 class TreeSample:
-    """What a list of trees says together."""
+    """A list of trees, and what they have in common."""
 
     trees: tuple
-    inclusion: np.ndarray  # (d,) share of the trees that ask about a feature
-    cuts: dict  # feature → thresholds, one for each question about it alone
-    labels: dict  # feature of labels → share of the questions about it that single out each label
+    inclusion: np.ndarray  # (d,) share of the trees that split on a feature
+    cuts: dict  # feature → thresholds, one for each split on it alone
+    labels: dict  # feature of labels → share of its splits that single out each label
 
 
 def summarize_trees(trees):
@@ -1419,31 +1417,30 @@ def summarize_trees(trees):
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
         raise ValueError("trees must be of the same columns")
-    asked = np.zeros((len(trees), len(columns.names)), bool)
+    used = np.zeros((len(trees), len(columns.names)), bool)
     cuts = {}
     sets = {}
     for t, tree in enumerate(trees):
         for split in tree.splits:
             if split is None:
                 continue
-            asked[t, list(split.features)] = True
+            used[t, list(split.features)] = True
             (f, *others) = split.features
             e = (extents(((split, True),), columns) or (None,))[0]
             if others or e is None or e.empty:
                 continue
             if is_categorical(e, columns):
                 admitted = split_labels(e, columns)[0]
+                labels = columns.categories[f]
                 fewer = 2 * len(admitted) <= len(
-                    columns.categories[f]
+                    labels
                 )  # yes and no are names: the smaller side counts
-                sets.setdefault(f, []).append(
-                    [(label in admitted) == fewer for label in columns.categories[f]]
-                )
+                sets.setdefault(f, []).append([(label in admitted) == fewer for label in labels])
             elif isfinite(split.threshold):
                 cuts.setdefault(f, []).append(split.threshold / split.coef[0])
     return TreeSample(
         tuple(trees),
-        asked.mean(axis=0),
+        used.mean(axis=0),
         {f: np.sort(b) for f, b in cuts.items()},
         {f: np.mean(b, axis=0) for f, b in sets.items()},
     )
@@ -1462,12 +1459,16 @@ def trees_in(model):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-density
 def threshold_density(cuts, low, high, steps=120):
-    """Where cuts (m,) lie on a scale: places (steps,) between 0 and 1, and heights (steps,) of at most 1; (show.14)."""
+    """Where cuts (m,) lie on a scale, equation (show.14).
+
+    Places (steps,) between 0 and 1, and heights (steps,) of at most 1.
+    """
     u = np.linspace(0, 1, steps)
     at = (cuts - low) / (high - low)
-    spread = np.subtract(*np.quantile(at, (0.75, 0.25))) / 1.34
-    wide = 0.9 * min(filter(None, (at.std(), spread)), default=0.0) * len(at) ** -0.2
-    heights = np.exp(-0.5 * ((u[:, None] - at) / max(wide, 0.008)) ** 2).sum(axis=1)
+    iqr = np.subtract(*np.quantile(at, (0.75, 0.25)))
+    scale = min(filter(None, (at.std(), iqr / 1.34)), default=0.0)
+    h = max(0.9 * scale * len(at) ** -0.2, 0.008)
+    heights = np.exp(-0.5 * ((u[:, None] - at) / h) ** 2).sum(axis=1)
     return u, heights / heights.max()
 
 
@@ -1477,12 +1478,14 @@ def threshold_limits(cuts, column=None):
     values = np.concatenate([known, cuts])
     low = float(values.min())
     high = float(values.max())
-    room = 0.0 if len(known) and high > low else 0.25 * (high - low) or max(abs(high), 1.0) / 2
-    return low - room, high + room
+    if len(known) and high > low:
+        return low, high
+    margin = 0.25 * (high - low) or max(abs(high), 1.0) / 2
+    return low - margin, high + margin
 
 
 def draw_threshold_density(ax, f, draws, Z, place, wide, shrink):
-    """Where the draws cut a feature: a tick for each cut and their density; or a bar for each label."""
+    """Where the draws cut a feature: a tick for each cut and their density, or a bar per label."""
     (x, y) = place
     columns = draws.trees[0].columns
     name = f"feature{f}"
@@ -1525,7 +1528,10 @@ def draw_threshold_density(ax, f, draws, Z, place, wide, shrink):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_of(model):
-    """Per leaf of a proxy's tree its rule in words, and its draws (L, b) of a number or of its class's probability."""
+    """Per leaf of a proxy's tree its rule in words; its draws (L, b), and what they are draws of.
+
+    Of numbers the target; of classes the probability of the leaf's likeliest class.
+    """
     values = getattr(model, "leaf_draws_", None)
     tree = getattr(model, "tree_", None)
     if values is None or not isinstance(tree, Tree):
@@ -1547,7 +1553,7 @@ def leaf_draws_of(model):
 
 
 def draw_leaf_draws(ax, k, values, span, place, wide):
-    """The draws of one leaf on the common scale: 5 to 95 % thin, 25 to 75 % thick, the median as a tick."""
+    """The draws of one leaf on the common scale: 5–95 % thin, 25–75 % thick, the median a tick."""
     (x, y) = place
     (low, high) = span
     at = x + wide * (np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95)) - low) / (
@@ -1580,15 +1586,14 @@ _SHARE = 0.9
 
 
 def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
-    """Draw what trees drawn from a posterior agree on: the features they ask about, where they cut, what they answer.
+    """Draw what trees drawn from a posterior agree on: their features, their cuts, their answers.
 
     Parameters
     ----------
-    proxy : fitted proxy tree that has `trees_` (and `leaf_draws_`), or a list of `rules.Tree`, such
-    as
-        `MetaTree.sample_trees`.
+    proxy : fitted proxy tree that has `trees_` (and `leaf_draws_`), or a list of `rules.Tree`,
+        such as that of `sample_trees` of a meta-tree.
     X : table (n, d), a frame or encoded, for the ends of the scales; without it they follow from
-    the cuts.
+        the cuts.
     ax : matplotlib axes, in which the picture shrinks until it fits; None makes a figure.
     max_features : how many features and leaves to draw; the others are counted.
     width : inches, if `ax` is None; None: 6.4.
@@ -1632,24 +1637,27 @@ def uncertainty_notes(draws, rest, n_leaves, has_leaves):
     if len(rest):
         share = draws.inclusion[rest].max()
         notes.append(
-            f"{len(rest)} more features are asked about, each in at most {100 * share:.3g} % of the trees"
+            f"{len(rest)} more features are asked about, "
+            f"each in at most {100 * share:.3g} % of the trees"
         )
-    notes += ["thin: 5 to 95 % of the draws, thick: 25 to 75 %, tick: the median"] * has_leaves
-    notes += [f"{n_leaves} more leaves are not drawn"] if n_leaves > 0 else []
+    if has_leaves:
+        notes.append("thin: 5 to 95 % of the draws, thick: 25 to 75 %, tick: the median")
+    if n_leaves > 0:
+        notes.append(f"{n_leaves} more leaves are not drawn")
     return notes
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty-rows
 def draw_feature_rows(ax, draws, features, Z, width, shrink):
-    """A row per feature: its name, the share of the trees that ask about it, and where they cut."""
+    """A row per feature: its name, the share of the trees that split on it, and where they cut."""
     columns = draws.trees[0].columns
-    room = min(1.5, 0.3 * width)
-    left = 0.1 + room + 0.1
+    name_width = min(1.5, 0.3 * width)
+    left = 0.1 + name_width + 0.1
     draw_text(ax, left, 0.14, "in trees", 7 * shrink, alpha=0.8)
     draw_text(ax, left + _SHARE + 0.1, 0.14, "asked at", 7 * shrink, alpha=0.8)
     for k, f in enumerate(features):
         y = 0.5 + _ROW * k
         share = draws.inclusion[f]
-        for j, line in enumerate(wrap_to_width(columns.names[f], room, 2)):
+        for j, line in enumerate(wrap_to_width(columns.names[f], name_width, 2)):
             draw_text(
                 ax,
                 0.1,
@@ -1692,9 +1700,9 @@ def draw_feature_rows(ax, draws, features, Z, width, shrink):
 
 
 def draw_leaf_rows(ax, leaf_labels, values, name, top, width, shrink):
-    """A row per leaf: its rule in words, and the distribution of its draws (L, b) on a common scale."""
-    room = 0.5 * width
-    left = 0.1 + room + 0.1
+    """A row per leaf: its rule in words, and its draws (L, b) on a common scale."""
+    text_inches = 0.5 * width
+    left = 0.1 + text_inches + 0.1
     span = (float(values.min()), float(values.max()))
     wide = width - left - 0.15
     draw_text(ax, 0.1, top - 0.2, "leaves of the tree", 7 * shrink, alpha=0.8)
@@ -1703,7 +1711,7 @@ def draw_leaf_rows(ax, leaf_labels, values, name, top, width, shrink):
     draw_text(ax, left, top - 0.2, wrap_to_width(name, wide, size=7)[0], 7 * shrink, alpha=0.8)
     for k, text in enumerate(leaf_labels):
         y = top + 0.2 + _LEAF_ROW * k
-        lines = wrap_to_width(text, room, 2, 7.5)
+        lines = wrap_to_width(text, text_inches, 2, 7.5)
         for j, line in enumerate(lines):
             draw_text(
                 ax,
