@@ -4,11 +4,8 @@
 
 # %% auto #0
 __all__ = ['CommandError', 'suggest_columns', 'separator', 'read_csv_file', 'infer_task', 'reason_to_drop', 'prepare',
-           'prediction_error', 'score_on_test_rows', 'split_rows', 'SimplifyResult', 'printable', 'progress_message',
-           'fit_rules', 'forest_predictions', 'simplify_table', 'command_of', 'run_demo', 'table_text', 'measures',
-           'report_text', 'rules_svg', 'rules_figure_html', 'pictures_html', 'numbers_html', 'rules_page_html',
-           'check_out', 'write_out', 'integer_at_least', 'fraction', 'OneLineErrorParser', 'terminal_width',
-           'tables_text', 'reproduce_tables', 'build_parser', 'print_to_stderr', 'run_command', 'main']
+           'prediction_error', 'score_on_test_rows', 'split_rows', 'printable', 'progress_message', 'table_text',
+           'measures', 'report_text', 'check_out', 'write_out', 'print_to_stderr', 'run_command', 'main']
 
 # %% ../nbs/cli.ipynb #cli-imports
 import argparse
@@ -34,10 +31,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from . import __version__
-from .bench.runner import TABLES, find_table
-from .bench.runner import run_table as measure_table
 from .forests.reading import read_ensemble
-from fabinterp.rules.core import (
+from .rules.core import (
     Columns,
     answer_text,
     condition_texts,
@@ -696,6 +691,8 @@ def tables_text(tables, wide=80):
 
 def reproduce_tables(options):
     """Make the tables again and print them; without a name, list those there are."""
+    from fabinterp.bench.runner import TABLES, find_table, run_table
+
     if not options.tables:
         print(printable(tables_text(TABLES, terminal_width(110)), sys.stdout))
         return
@@ -709,7 +706,7 @@ def reproduce_tables(options):
             f"--out must be a folder, got {format_names([options.out])}: {error.strerror or error}"
         ) from None
     for table in tables:
-        grid = measure_table(table, options.out, options.quick, again=options.again)
+        grid = run_table(table, options.out, options.quick, again=options.again)
         print(printable("\n" + grid.to_text(terminal_width(200)), sys.stdout), flush=True)
 
 # %% ../nbs/cli.ipynb #cli-parser

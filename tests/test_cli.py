@@ -22,6 +22,7 @@ from shared.machine import slowness
 from shared.needs import need
 
 from fabinterp import cli
+from fabinterp.bench.runner import TABLES
 from fabinterp.rules.core import RuleSet, display_width
 
 pd = pytest.importorskip("pandas")
@@ -474,7 +475,7 @@ sys.exit(main(["demo", "--random-state", "1"]))
 def test_tables_are_listed(capsys):
     assert cli.main(["reproduce"]) == 0
     out = capsys.readouterr().out
-    assert all(re.search(rf"^{name}  +\S", out, re.M) for name in cli.TABLES)
+    assert all(re.search(rf"^{name}  +\S", out, re.M) for name in TABLES)
     assert all(len(line) <= 110 for line in out.splitlines())
 
 
@@ -500,7 +501,7 @@ def test_a_table_made_again_from_the_shell(capsys, tmp_path):
     (file,) = (tmp_path / "new" / "out").iterdir()
     assert file.name.endswith("-quick.jsonl") and re.search(r" (\d+)/\1\n$", err)
     said = out.strip().splitlines()
-    assert said[0] == cli.TABLES["nakahara-1"].title and f"numpy {np.__version__}" in out
+    assert said[0] == TABLES["nakahara-1"].title and f"numpy {np.__version__}" in out
     before = file.read_bytes()
     again, _ = reproduce()
     assert file.read_bytes() == before and again == out

@@ -223,7 +223,8 @@ def test_empty_partitions_and_rows_of_weight_0(no_client, monkeypatch):
     [
         (
             lambda: (dd.from_pandas(frame(9).assign(word="a"), npartitions=2), da.ones(9)),
-            r"X must be of numbers and known categories, not so in column 'word': use X.categorize\(columns=\['word'\]\)",
+            r"X must be of numbers and known categories, not so in column 'word': "
+            r"use X.categorize\(columns=\['word'\]\)",
         ),
         (
             lambda: (

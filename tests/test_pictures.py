@@ -344,7 +344,9 @@ def test_estimators_with_equations_show_their_largest_terms():
                 line for line in ax.lines if re.fullmatch(f"leaf{k}:term\\d+", line.get_gid() or "")
             ]
             assert len(drawn) == min(3, len(leaf.used_features))
-            assert {int(line.get_gid().split("term")[1]) for line in drawn} <= set(leaf.used_features)
+            assert {int(line.get_gid().split("term")[1]) for line in drawn} <= set(
+                leaf.used_features
+            )
     assert_all_inside(ax)
     supports = plot_tree(model)  # counts come from rules_ where no X is given
     numbers = pictures.rule_numbers(model.tree_, pictures.nodes_in_rule_order(model.tree_))

@@ -5,19 +5,17 @@
 # %% auto #0
 __all__ = ['METHODS_1', 'TABLE_1', 'REGRESSION', 'BINARY', 'METHODS_2', 'TABLE_2', 'TABLE_3', 'TABLE_4', 'NOISE', 'TEN',
            'N_FOLDS', 'N_SEEDS', 'SLOW', 'SOFT', 'REGRESSORS', 'CLASSIFIERS', 'DAYS', 'FEATURES', 'CASES', 'LOADS',
-           'QUICK', 'OWN', 'BESIDE', 'PEERS', 'GROUPS', 'SIZES', 'CASE_NAMES', 'WHY_ERRORS', 'WHY_ALGORITHMS',
-           'WHY_SIZES', 'WHY_CLASSES', 'WHY_LOAD', 'TABLES', 'standardised', 'load_available', 'standardised_table',
-           'standardised_fold', 'patched_linear_tree', 'linear_tree', 'tuned_tree', 'TunedSVR',
-           'make_piecewise_regressor', 'make_piecewise_classifier', 'logistic', 'equation_sizes', 'size_of_ours',
-           'size_of_tree', 'size_of_linear_tree', 'size_of_svr', 'size_of_line', 'experts_only', 'PiecewiseMethod',
-           'timed_fit', 'settings_of', 'settings_digest', 'round_figures', 'method_record', 'regression_row',
-           'calibration_error', 'classification_row', 'gate_features', 'piecewise_recovery_row', 'demand',
-           'demand_parts', 'heating_parts', 'load_row', 'fit_equations', 'fold_keys', 'regression_jobs',
-           'piecewise_recovery_jobs', 'classification_jobs', 'folds_of_classes', 'load_jobs', 'equation_jobs',
-           'measure_linear_methods', 'stored_figures', 'counts_of', 'folds_note', 'same_folds', 'groups_of',
-           'columns_beside_paper', 'no_worse_note', 'show_test_rmse', 'ratio_note', 'show_algorithms', 'mean_over',
-           'sizes_of', 'show_mean_sizes', 'show_piecewise_recovery', 'show_classes', 'load_sizes', 'show_load',
-           'show_equations']
+           'QUICK', 'OWN', 'BESIDE', 'PEERS', 'GROUPS', 'SIZES', 'WHY_ERRORS', 'WHY_ALGORITHMS', 'WHY_SIZES',
+           'WHY_CLASSES', 'TABLES', 'standardised', 'load_available', 'standardised_table', 'standardised_fold',
+           'patched_linear_tree', 'linear_tree', 'tuned_tree', 'make_piecewise_regressor', 'make_piecewise_classifier',
+           'logistic', 'equation_sizes', 'size_of_ours', 'size_of_tree', 'size_of_linear_tree', 'size_of_svr',
+           'size_of_line', 'experts_only', 'PiecewiseMethod', 'timed_fit', 'settings_of', 'settings_digest',
+           'round_figures', 'method_record', 'regression_row', 'calibration_error', 'classification_row',
+           'gate_features', 'piecewise_recovery_row', 'demand', 'demand_parts', 'heating_parts', 'fold_keys',
+           'regression_jobs', 'piecewise_recovery_jobs', 'classification_jobs', 'folds_of_classes', 'load_jobs',
+           'equation_jobs', 'measure_linear_methods', 'stored_figures', 'counts_of', 'folds_note', 'same_folds',
+           'groups_of', 'columns_beside_paper', 'no_worse_note', 'show_test_rmse', 'ratio_note', 'show_algorithms',
+           'mean_over', 'sizes_of', 'show_mean_sizes']
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-imports
 import time
@@ -41,7 +39,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import validate_data
 
-from fabinterp.bench.runner import (
+from .runner import (
     Cell,
     Column,
     Grid,

@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['N_TRAIN', 'TITLES', 'NODE_SIZES', 'LEAVES', 'DEPTHS', 'LEAST_WEIGHT', 'MAX_COMPONENTS', 'PEERS', 'RULE_METHODS',
            'FOLDS', 'FOLDS_BOOSTED', 'STARTS', 'QUICK', 'ORDER', 'SECONDS', 'COVERING', 'N_RULES', 'METHODS', 'SHOWN',
-           'WHY', 'TABLES', 'draw_train_test', 'fit_tuned_forest', 'fit_xgboost', 'EnsembleCase', 'ensemble_case',
+           'TABLES', 'draw_train_test', 'fit_tuned_forest', 'fit_xgboost', 'EnsembleCase', 'ensemble_case',
            'shorten_ruleset', 'rules_of_tree', 'tree_paths', 'distinct_paths', 'permuted_rows', 'distilled_trees',
            'born_again_of_ensemble', 'harvest_weights', 'NodeHarvest', 'node_harvest', 'prune_conditions',
            'greedy_list', 'quantile_levels', 'fit_intrees', 'fit_restarts', 'certain_boxes', 'needed_conditions',
            'soft_rules', 'least_training_error', 'measure_fab', 'measure_em', 'imodels_rule_holds', 'leaves_below',
            'rules_met', 'seeded_numpy', 'measure_peer', 'fit_rule_list', 'depth_two_rules', 'born_again_rules',
            'measure_rule_method', 'rule_texts_record', 'measure_forest_methods', 'repetitions', 'mixture_jobs',
-           'list_jobs', 'rule_text_jobs', 'paper_cell', 'select_lines', 'mean_of', 'ratio_of', 'show_seconds',
-           'show_covering', 'show_em', 'role_of', 'show_rules_and_errors', 'folds_text', 'show_rule_texts']
+           'list_jobs', 'rule_text_jobs', 'paper_cell', 'select_lines', 'mean_of', 'ratio_of', 'role_of',
+           'show_rules_and_errors', 'folds_text', 'show_rule_texts']
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-imports
 import time
@@ -28,7 +28,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.bench.runner import (
+from .runner import (
     Cell,
     Column,
     Grid,
@@ -41,7 +41,7 @@ from ..rows.bins import bin_codes, incidence, merge_identical, shortest_threshol
 from .datasets import catalogue_entry, is_available, load, synthetic1, synthetic2
 from ..forests.reading import ensemble_thresholds, read_ensemble
 from ..fab.engine import fab
-from fabinterp.rules.core import (
+from ..rules.core import (
     Columns,
     Extent,
     Leaf,
@@ -53,7 +53,7 @@ from fabinterp.rules.core import (
     rule_text,
     match_conditions,
 )
-from fabinterp.models.rule_mixture import (
+from ..models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     map_predictions,

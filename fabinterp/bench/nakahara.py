@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['CLASSES', 'NUMBERS', 'DEPTHS', 'FOLDS', 'N_TESTS', 'PAPER', 'TABLES', 'time_call', 'sequential_update',
            'batch_update', 'bayesml_model', 'bayesml_rows', 'is_installed', 'coin_levels', 'one_test', 'measure_speed',
-           'interval_shares', 'model_and_base_losses', 'effective_number_of_trees', 'measure_fold_accuracy',
-           'measure_metatrees', 'table_jobs', 'grid_jobs', 'depth_fold_jobs', 'milliseconds', 'without_peer',
-           'show_table', 'speed_targets_met', 'show_grid', 'show_fold_losses']
+           'interval_shares', 'model_and_base_losses', 'effective_number_of_trees', 'measure_metatrees', 'table_jobs',
+           'grid_jobs', 'depth_fold_jobs', 'milliseconds', 'without_peer', 'show_table', 'speed_targets_met',
+           'show_grid', 'show_fold_losses']
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-imports
 import time
@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold
 
-from fabinterp.bench.runner import (
+from .runner import (
     Cell,
     Column,
     Grid,

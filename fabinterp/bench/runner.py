@@ -5,11 +5,10 @@
 # %% auto #0
 __all__ = ['TABLES', 'UnavailableError', 'BenchmarkTable', 'Cell', 'parse_figure', 'mean_and_deviation', 'decimals',
            'number_text', 'as_cell', 'format_cell', 'numeric_cell', 'is_worse', 'Shortfall', 'Column', 'shortfalls_of',
-           'shortfall_signs', 'legend_of', 'shortfall_reasons', 'column_groups', 'is_text_column', 'block_text',
-           'grid_text', 'inline_html', 'cell_html', 'head_html', 'body_html', 'grid_html', 'Grid', 'to_strict_json',
-           'from_strict_json', 'key_text', 'read_lines', 'add_line', 'latest', 'version_of', 'processor', 'stamp',
-           'least_to_most_text', 'duration', 'stamp_text', 'Progress', 'lines_file', 'measure_line', 'run_table',
-           'render', 'BenchmarkTables', 'find_table', 'reproduce']
+           'shortfall_signs', 'legend_of', 'shortfall_reasons', 'Grid', 'to_strict_json', 'from_strict_json',
+           'key_text', 'read_lines', 'add_line', 'latest', 'version_of', 'processor', 'stamp', 'least_to_most_text',
+           'duration', 'stamp_text', 'Progress', 'lines_file', 'measure_line', 'run_table', 'render', 'BenchmarkTables',
+           'find_table', 'reproduce']
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-imports
 import contextlib

@@ -9,8 +9,7 @@ __all__ = ['METHODS_3', 'TABLE_3', 'UNITS', 'METHODS_4', 'TABLE_4', 'REGRESSION'
            'default_oblique', 'default_piecewise', 'make_ebm', 'make_pygam', 'leaf_features', 'numbers_in',
            'size_of_leaves', 'size_of_additive', 'size_of_ebm', 'size_of_pygam', 'ObliqueMethod', 'fold_row',
            'nested_features', 'scaled', 'gate_errors', 'oblique_recovery_row', 'n_folds_of_method', 'paper_fold_jobs',
-           'all_jobs', 'oblique_recovery_jobs', 'measure_additive_methods', 'names_in', 'show_beside_paper',
-           'show_regression', 'show_classification', 'show_model_sizes', 'show_oblique_recovery', 'show_gates']
+           'all_jobs', 'oblique_recovery_jobs', 'measure_additive_methods']
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-imports
 import contextlib
@@ -25,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from fabinterp.bench.runner import (
+from .runner import (
     Cell,
     Column,
     Grid,
@@ -33,7 +32,7 @@ from fabinterp.bench.runner import (
     BenchmarkTable,
     mean_and_deviation,
 )
-from fabinterp.bench.eto import (
+from .eto import (
     columns_beside_paper,
     calibration_error,
     stored_figures,
@@ -42,7 +41,7 @@ from fabinterp.bench.eto import (
     fold_keys,
     no_worse_note,
 )
-from fabinterp.bench.eto import (
+from .eto import (
     settings_digest,
     load_available,
     round_figures,

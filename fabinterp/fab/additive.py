@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from .experts import MAX_ROUNDS, _variances, _weighted_mean, constant_gaussian
-from fabinterp.fab.foba import (
+from .foba import (
     RIDGE,
     _contrasts,
     _curvature,

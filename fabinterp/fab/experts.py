@@ -13,7 +13,7 @@ from functools import partial, reduce
 import numpy as np
 from scipy.special import log_softmax
 
-from fabinterp.rows.blocks import (
+from ..rows.blocks import (
     Minimum,
     Maximum,
     add,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fabinterp.rows.blocks import (
+from ..rows.blocks import (
     Blocks,
     InMemory,
     Maximum,

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['sufficient_statistics', 'ClassFamily', 'DirichletCategorical', 'BetaBernoulli', 'GammaPoisson', 'GammaExponential',
-           'StudentPredictive', 'NormalGamma', 'LinearNormalGamma']
+           'NormalGamma', 'LinearNormalGamma']
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-imports
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..fab.distributions import Mixture
-from fabinterp.metatree.conjugate import (
+from .conjugate import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,
@@ -26,7 +26,7 @@ from fabinterp.metatree.conjugate import (
     NormalGamma,
     sufficient_statistics,
 )
-from fabinterp.metatree.prunings import (
+from .prunings import (
     Posterior,
     average_over_prunings,
     prior_over_prunings,

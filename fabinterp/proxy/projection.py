@@ -4,11 +4,9 @@
 
 # %% auto #0
 __all__ = ['NUMBER', 'MISSING', 'FLOOR', 'CandidateTerms', 'location_and_scale_of_known', 'candidate_terms',
-           'coef_in_table_units', 'column_curve', 'equation_leaf', 'Projection', 'GaussianProblem', 'SoftmaxProblem',
-           'penalized_log_lik', 'projection_path', 'exchange_terms', 'price_of', 'select_projection', 'gaussian_draws',
-           'softmax_draws', 'term_inclusion', 'ProjectionData', 'read_projection_data', 'target_as_prediction',
-           'ProxyLinearParameters', 'ProxyLinearFrames', 'BaseProxyLinear', 'gaussian_problem', 'variance_beyond_draws',
-           'BaseProxyLinearRegressor', 'ProxyLinearRegressor', 'log_odds', 'logistic_leaf', 'ProxyLinearClassifier']
+           'coef_in_table_units', 'GaussianProblem', 'SoftmaxProblem', 'penalized_log_lik', 'projection_path',
+           'exchange_terms', 'price_of', 'select_projection', 'ProxyLinearRegressor', 'log_odds', 'logistic_leaf',
+           'ProxyLinearClassifier']
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-imports
 from dataclasses import dataclass, replace
@@ -23,7 +21,7 @@ from ..fab.distributions import Mixture, Normal
 from ..fab.foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _gradient, foba
 from .reference import check_prediction_range, resolve_reference
 from ..rules.core import Columns, Curve, Leaf, Rule, RuleSet, stable_softmax
-from fabinterp.rows.tables import (
+from ..rows.tables import (
     check_parameters,
     seed_entropy,
     check_fit_rows,

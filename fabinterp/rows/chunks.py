@@ -5,12 +5,10 @@
 # %% auto #0
 __all__ = ['SKETCH_SIZE', 'N_SAMPLE', 'FAN_IN', 'splitmix64', 'row_hashes', 'HashSketch', 'sketch_hashes', 'HashSample',
            'make_hash_sample', 'sample_block', 'draw_sample', 'code_mappings', 'recode_rows', 'recode_block',
-           'ChunkedData', 'block_rows', 'split_training_data', 'rows_and_weight', 'target_range', 'attach_sample',
-           'report_progress', 'Scratch', 'OnDisk', 'LabelUnion', 'read_target', 'read_weights', 'column_kind',
-           'merge_column_kinds', 'ChunkSchema', 'parquet_chunks', 'iterate_chunks', 'slice_rows', 'split_chunk',
-           'encode_chunks', 'rechunk', 'read_chunks', 'is_dask', 'import_dask', 'BlockCall', 'RunResult',
-           'call_on_parts', 'run_on_parts', 'add_results', 'OnDask', 'dask_columns', 'dask_parts', 'dask_part',
-           'block_summary', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
+           'ChunkedData', 'block_rows', 'split_training_data', 'report_progress', 'Scratch', 'OnDisk', 'slice_rows',
+           'split_chunk', 'encode_chunks', 'rechunk', 'read_chunks', 'is_dask', 'import_dask', 'BlockCall', 'RunResult',
+           'call_on_parts', 'run_on_parts', 'add_results', 'OnDask', 'read_dask', 'build_chunked_data',
+           'ChunkedFitMixin']
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-imports
 import os
@@ -30,7 +28,7 @@ from sklearn.utils.validation import validate_data
 
 from .blocks import Blocks, Minimum, Maximum, add, in_memory, slice_into_blocks
 from ..rules.core import Columns, check_names, format_names, is_frame, read_columns
-from fabinterp.rows.tables import (
+from .tables import (
     TrainingData,
     check_span,
     distinct_rows,

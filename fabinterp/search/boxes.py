@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BinnedRows', 'BoxList', 'full_box', 'count_bounds', 'rows_in_box', 'constant_losses', 'best_constant', 'objective',
-           'refit_answers', 'row_gains', 'best_intervals', 'histogram', 'best_step', 'improve_box', 'prune_boxes',
-           'sweep', 'only_default', 'insert_box', 'drop_least_useful', 'list_from_boxes', 'perturb_list', 'anneal',
+           'refit_answers', 'row_gains', 'best_intervals', 'histogram', 'improve_box', 'prune_boxes', 'sweep',
+           'only_default', 'insert_box', 'drop_least_useful', 'list_from_boxes', 'perturb_list', 'anneal',
            'search_box_lists']
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-imports

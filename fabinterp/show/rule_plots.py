@@ -4,14 +4,12 @@
 
 # %% auto #0
 __all__ = ['as_ruleset', 'drawable', 'column_features', 'feature_limits', 'value_colours', 'prediction_range', 'leaf_colours',
-           'truncate_text', 'short_number', 'three_digits', 'admitted_text', 'RulesLayout', 'undrawn_conditions',
-           'head_lines', 'prediction_lines', 'layout_rules', 'shows_missing', 'bars_of', 'draw_cell', 'draw_text',
-           'draw_head', 'draw_row', 'plot_rules', 'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row',
-           'plane_loss', 'best_plane', 'select_plane', 'region_outline', 'number_place', 'draw_points', 'name_axes',
-           'draw_legend', 'draw_regions', 'draw_thresholds', 'plot_regions', 'Term', 'term_of', 'equation_terms',
-           'places_of', 'stacks', 'term_styles', 'range_text', 'draw_term_legend', 'band_of', 'check_bands',
-           'draw_stacked', 'draw_lines', 'draw_each', 'select_sums', 'sum_name', 'title_lines', 'axes_for', 'draw_sum',
-           'plot_terms']
+           'truncate_text', 'short_number', 'three_digits', 'admitted_text', 'undrawn_conditions', 'head_lines',
+           'prediction_lines', 'layout_rules', 'shows_missing', 'bars_of', 'draw_cell', 'draw_text', 'draw_head',
+           'draw_row', 'plot_rules', 'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row', 'plane_loss',
+           'best_plane', 'select_plane', 'draw_points', 'name_axes', 'draw_legend', 'draw_regions', 'draw_thresholds',
+           'plot_regions', 'Term', 'term_of', 'equation_terms', 'places_of', 'stacks', 'term_styles', 'range_text',
+           'draw_term_legend', 'select_sums', 'sum_name', 'title_lines', 'axes_for', 'plot_terms']
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-imports
 import re
@@ -23,7 +21,7 @@ from math import inf, isfinite, isnan
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from fabinterp.rules.core import (
+from ..rules.core import (
     Curve,
     RuleSet,
     answer_text,

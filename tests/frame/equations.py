@@ -1,7 +1,8 @@
-"""Equations: each has one number in its chapter; `number` counts them anew and follows every citation.
+r"""Equations: each has one number in its chapter; `number` counts them anew and follows every citation.
 
-A tag is `chapter.number`, `\\tag{fab.12}`; the pages of the front are chapters of their own. It is cited as (fab.12), in
-prose, docstrings and comments alike. What a paper calls the equation stands beside it, as (Hara 12).
+A tag is `chapter.number`, `\tag{fab.12}`; the pages of the front are chapters of their own. It is cited
+as (fab.12), in prose, docstrings and comments alike. What a paper calls the equation stands beside it,
+as (Hara 12).
 """
 
 import re

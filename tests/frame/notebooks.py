@@ -1,5 +1,6 @@
 """Work on notebooks: `export` writes modules, glossary and README; `run FILE…` executes and keeps the outputs."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -19,8 +20,32 @@ def export():
     strip_widgets(notebooks())
     glossary.main([])
     nbdev_export()
+    make_imports_relative()
     nbdev_clean()
     readme.main([])
+
+
+def make_imports_relative():
+    """Write `from ..fab.foba import (` where nbdev left `from fabinterp.fab.foba import (`.
+
+    nbdev makes imports of the package relative, but not those that go over several lines.
+    """
+    absolute = re.compile(r"^( *)from fabinterp\.([\w.]+) import \($", re.M)
+    for path in (ROOT / "fabinterp").rglob("*.py"):
+        chapter = path.parent.relative_to(ROOT / "fabinterp").parts
+
+        def relative(match, chapter=chapter):
+            parts = match[2].split(".")
+            if chapter and parts[0] == chapter[0]:
+                name = "." + ".".join(parts[1:])
+            else:
+                name = "." * (1 + len(chapter)) + match[2]
+            return f"{match[1]}from {name} import ("
+
+        text = path.read_text(encoding="utf-8")
+        found = absolute.sub(relative, text)
+        if found != text:
+            path.write_text(found, encoding="utf-8", newline="\n")
 
 
 def strip_widgets(paths):
