@@ -337,7 +337,8 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
         sample = chunked.sample
         held = ~np.isnan(chunked.sample.Z[:, 2])
         sample = replace(
-            sample, **{name: getattr(sample, name)[held] for name in ("Z", "y", "w", "at")}
+            sample,
+            **{name: getattr(sample, name)[held] for name in ("Z", "y", "w", "first_positions")},
         )
         model._fit(replace(chunked, sample=sample))
     assert (
