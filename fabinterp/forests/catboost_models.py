@@ -27,7 +27,7 @@ from .arrays import (
 )
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-tree
-def _catboost_questions(splits, float_features, model):
+def _catboost_splits(splits, float_features, model):
     """Arrays (feature, threshold, missing, swapped) of CatBoost's splits.
 
     The `swapped` ones have yes and no exchanged.
@@ -49,14 +49,14 @@ def _catboost_questions(splits, float_features, model):
     threshold = np.where(edge, np.inf, float64_threshold(border))
     return feature, threshold, above ^ swapped, swapped
 
-
+# %% ../../nbs/forests/04_catboost_models.ipynb #cat-trees-code
 def _oblivious_tree(tree, float_features, n_outputs, model):
     """`Nodes` of one oblivious tree, unfolded.
 
     Node i's children are 2i + 1 (no) and 2i + 2 (yes).
     """
     splits = tree.get("splits") or []
-    level_splits = _catboost_questions(splits[::-1], float_features, model)
+    level_splits = _catboost_splits(splits[::-1], float_features, model)
     level = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
     feature, threshold, missing, swapped = (a[level] for a in level_splits)
     leaves = np.array(tree["leaf_values"], float).reshape(-1, n_outputs)
@@ -81,7 +81,7 @@ def _nested_tree(root, float_features, n_outputs, model):
     feature = np.full(len(found), -1)
     threshold = np.full(len(found), np.nan)
     missing = np.zeros(len(found), bool)
-    node_splits = _catboost_questions(
+    node_splits = _catboost_splits(
         [n["split"] for n in found if "split" in n], float_features, model
     )
     feature[has_split], threshold[has_split], missing[has_split], swapped = node_splits
