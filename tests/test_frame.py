@@ -327,22 +327,14 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.fixture(scope="module")
-def loaded_by():
-    """The modules that are loaded after each module of the package was imported, by its name."""
+def test_no_module_loads_what_only_pictures_and_frames_need():
     names = [f"fabinterp.{dotted(path)}" for path in MODULES]
     lines = [line.split() for line in python(IMPORTS, *names).splitlines()]
-    return {name: set(loaded) for name, *loaded in lines}
-
-
-@pytest.mark.xdist_group("imports")
-@each_module
-def test_no_module_loads_what_only_pictures_and_frames_need(path, loaded_by):
-    loaded = loaded_by[f"fabinterp.{dotted(path)}"]
-    assert f"fabinterp.{dotted(path)}" in loaded
-    assert (
-        not LAZY - {"pandas", "pyarrow"} & loaded
-    )  # scikit-learn itself loads pandas where it is installed
+    loaded = {name: set(modules) for name, *modules in lines}
+    heavy = LAZY - {"pandas", "pyarrow"}  # scikit-learn itself loads pandas where it is installed
+    for name in names:
+        assert name in loaded[name]
+        assert not heavy & loaded[name], f"{name} loads {heavy & loaded[name]}"
 
 
 def test_public_names_load_when_asked_for():

@@ -14,9 +14,10 @@ BUDGET = 15
 # Measured: more than eight seconds of processor time that no flag on a few cells would save
 LONG = set(
     """
-    03_chunks 00_engine 06_hme 00_rule_mixture 01_piecewise 03_oblique 02_proxy_trees explanation 00_atlas 00_runner
-    02_hara 05_afrabandpey
-""".split()
+    00_engine 01_moves 03_gates 06_hme 05_additive 00_rule_mixture 01_piecewise 03_oblique
+    02_proxy_trees 05_stability 03_chunks explanation explorer 00_atlas 00_runner 02_hara 03_eto
+    05_afrabandpey
+    """.split()
 )
 
 

@@ -7,8 +7,8 @@ __all__ = ['SKETCH_SIZE', 'N_SAMPLE', 'FAN_IN', 'splitmix64', 'row_hashes', 'Has
            'make_hash_sample', 'sample_block', 'draw_sample', 'code_mappings', 'recode_rows', 'recode_block',
            'ChunkedData', 'block_rows', 'split_training_data', 'report_progress', 'Scratch', 'OnDisk', 'slice_rows',
            'split_chunk', 'encode_chunks', 'rechunk', 'read_chunks', 'is_dask', 'import_dask', 'BlockCall', 'RunResult',
-           'call_on_parts', 'run_on_parts', 'add_results', 'OnDask', 'dask_parts', 'dask_part', 'block_summary',
-           'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
+           'call_on_parts', 'run_on_parts', 'add_results', 'OnDask', 'read_dask', 'build_chunked_data',
+           'ChunkedFitMixin']
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-imports
 import os

@@ -39,9 +39,9 @@ OURS_4 = {
 def printed_error(name):
     """(error, the paper's ±) of OT-SpAM, the error of classes in % of wrong labels."""
     if name in BINARY:
-        return 100 - OURS_4[name].value, OURS_4[name].spread
+        return 100 - OURS_4[name].value, OURS_4[name].deviation
     said = parse_figure(TABLE_3[name].split()[METHODS_3.index("OT-SpAM")])
-    return said.value * UNITS.get(name, 1), said.spread * UNITS.get(name, 1)
+    return said.value * UNITS.get(name, 1), said.deviation * UNITS.get(name, 1)
 
 
 PAPER = {name: printed_error(name) for name in ROWS}
@@ -121,7 +121,7 @@ def test_rmse_is_that_of_the_paper_or_less(name):
 def test_accuracy_is_within_the_deviation_of_the_paper(name):
     error = mean(name, "oblique", "error")
     print(
-        f"\n{name}: accuracy {100 - error:.2f}, paper {OURS_4[name].value} ± {OURS_4[name].spread}, "
+        f"\n{name}: accuracy {100 - error:.2f}, paper {OURS_4[name].value} ± {OURS_4[name].deviation}, "
         f"experts {mean(name, 'oblique', 'experts'):.1f}, features {mean(name, 'oblique', 'features'):.2f}"
     )
     assert error <= sum(PAPER[name]) + HAIR
