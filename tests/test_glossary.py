@@ -21,7 +21,7 @@ def test_the_page_is_what_the_tables_yield():
 
 
 def test_every_word_table_is_in_it():
-    listed = {re.fullmatch(r"\[.+\]\((.+)\)", room)[1] for *_, room in table()[2:]}
+    listed = {re.fullmatch(r"\[.+\]\((.+)\)", page)[1] for *_, page in table()[2:]}
     written = {
         os.path.relpath(path, glossary.PAGE.parent)
         for path in notebooks()
@@ -33,7 +33,7 @@ def test_every_word_table_is_in_it():
 
 def test_every_row_has_its_cells():
     head, _, *rows = table()
-    assert head == ["word", "symbol", "shape", "room"] and all(
+    assert head == ["word", "symbol", "shape", "page"] and all(
         len(row) == 4 and row[0] for row in rows
     )
     for path in notebooks():
@@ -55,9 +55,9 @@ def test_it_is_sorted_and_each_is_there_once():
     assert len({tuple(row) for row in table()}) == len(table()) == len(entries) + 2
 
 
-def test_a_letter_of_several_rooms_has_a_line_each():
-    rooms = [row[3] for row in table() if row[1] == "$w_n$"]
-    assert len(rooms) > 3 and len(set(rooms)) >= len(rooms) - 1
+def test_a_letter_of_several_pages_has_a_line_each():
+    found = [row[3] for row in table() if row[1] == "$w_n$"]
+    assert len(found) > 3 and len(set(found)) >= len(found) - 1
 
 
 cell = st.lists(st.sampled_from(["a", "`x|y`", "$|z|$", r"\|", "the", "é"]), max_size=4).map(
@@ -86,14 +86,14 @@ def test_all_kinds_of_tables_are_read(tmp_path):
 | word | nothing |
 """
     cells = [
-        nbformat.v4.new_markdown_cell("# A room\n\n> Claim."),
+        nbformat.v4.new_markdown_cell("# A page\n\n> Claim."),
         nbformat.v4.new_markdown_cell(text),
     ]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "99_room.ipynb")
-    first, second = glossary.entries_of(tmp_path / "99_room.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "99_page.ipynb")
+    first, second = glossary.entries_of(tmp_path / "99_page.ipynb")
     assert (first.word, first.symbol, first.shape) == ("`fab`: the loop", "", "")
     assert (second.word, second.symbol, second.shape) == ("the size of a", "$|a|$", "(n,)")
-    assert first.room == "A room" and second.key[0] == "size of a"
+    assert first.page == "A page" and second.key[0] == "size of a"
 
 
 def test_check_notices(tmp_path, monkeypatch):

@@ -18,23 +18,23 @@ import nbformat  # noqa: E402
 from frame import NBS, notebooks  # noqa: E402
 
 PAGE = NBS / "guide" / "01_glossary.ipynb"
-TITLE = "# Glossary\n\n> Every word and symbol of these notebooks in one table, each with the room that explains it."
+TITLE = "# Glossary\n\n> Every word and symbol of these notebooks in one table, each with the page that explains it."
 TEXT = """\
 The table is gathered from the tables of words at the head of each notebook, sorted by word. A letter that means
-something else in another room has a line for each. Shapes are those of arrays; $n$ is the number of rows, $d$ of
-columns, $K$ of components wherever no room says otherwise."""
+something else on another page has a line for each. Shapes are those of arrays; $n$ is the number of rows, $d$ of
+columns, $K$ of components wherever no page says otherwise."""
 TABLE = re.compile(r"^(\|.+\|)[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|.+\|[ \t]*(?:\n|\Z))+)", re.M)
 BAR = re.compile(r"(?:\$[^$]*\$|`[^`]*`|\\.|[^|$`\\])*")  # a cell: formulas and code may hold bars
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A word of a room."""
+    """A word of a page."""
 
     word: str
     symbol: str
     shape: str
-    room: str
+    page: str
     file: str
 
     @property
@@ -69,7 +69,7 @@ def place(head, *names):
 def entries_of(path):
     """The entries of a notebook, in its order."""
     sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
-    room = re.match(r"# ([^:\n]+)", sources[0])[
+    page = re.match(r"# ([^:\n]+)", sources[0])[
         1
     ].strip()  # up to a colon: the table is wide enough
     for source in sources:
@@ -88,7 +88,7 @@ def entries_of(path):
                     for k in (word, symbol, shape, told)
                 ]
                 said = ": ".join(filter(None, (texts[0], texts[3])))
-                yield Entry(said, texts[1], texts[2], room, os.path.relpath(path, PAGE.parent))
+                yield Entry(said, texts[1], texts[2], page, os.path.relpath(path, PAGE.parent))
 
 
 def entries():
@@ -99,8 +99,8 @@ def entries():
 
 def notebook():
     """The glossary as a notebook of three cells of prose."""
-    lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.room}]({e.file}) |" for e in entries()]
-    table = "\n".join(["| word | symbol | shape | room |", "|---|---|---|---|", *lines])
+    lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.page}]({e.file}) |" for e in entries()]
+    table = "\n".join(["| word | symbol | shape | page |", "|---|---|---|---|", *lines])
     cells = [
         (f"glossary-{name}", text)
         for name, text in (("title", TITLE), ("text", TEXT), ("table", table))
