@@ -22,6 +22,11 @@ def test_a_tag_is_chapter_and_number():
         )
 
 
+def test_numbers_count_in_reading_order():
+    moved = {old: new for old, new in equations.new_numbers().items() if old != new}
+    assert not moved, "python tests/frame/equations.py number"
+
+
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_citations_of_pages_lead_somewhere(path):
     prose, code = equations.sources(path)

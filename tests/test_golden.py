@@ -35,7 +35,7 @@ def test_every_public_estimator_is_in_the_golden_file():
     fitted = [name for name in fabinterp.__all__ if name.endswith(("Classifier", "Regressor"))]
     assert len(fitted) >= 12
     for name in [*fitted, "explain", "explain_local"]:
-        assert f" {name}(" in source, f"{name} is in no fit"
+        assert f" {name}(" in source, f"{name} is in no fit of tests/golden/fits.py"
 
 
 # ------------------------------------------------------------------ the comparison

@@ -879,7 +879,7 @@ def refused():
         "'nowhere.json': no such file": lambda: read_ensemble("nowhere.json"),
         "neither JSON": lambda: read_ensemble("{ not json"),
         "dump_format='json'": lambda: read_ensemble("booster[0]:\n0:leaf=1\n"),
-        "no model of XGBoost": lambda: read_ensemble({"a": 1}),
+        "it holds no model that can be read": lambda: read_ensemble({"a": 1}),
         "a regression model has no class": lambda: read_ensemble(
             RandomForestRegressor(2).fit(BODY, BLOOD)
         ).predict_proba(BODY),

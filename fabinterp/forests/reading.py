@@ -124,13 +124,18 @@ def _load_model_text(model):
         return text, name
 
 
+def _supported():
+    """What the libraries read, in words."""
+    return "; ".join(library.supported for library in LIBRARIES)
+
+
 def read_model_file(model, columns=None):
     """The `Ensemble` of a saved model: path, text or parsed JSON, without the library.
 
     ValueError for a file that is none of the libraries'.
     """
     saved = model
-    name = "dict"
+    name = type(model).__name__
     if isinstance(model, (str, os.PathLike)):
         saved, name = _load_model_text(model)
     for library in LIBRARIES:
@@ -140,7 +145,7 @@ def read_model_file(model, columns=None):
     if isinstance(saved, str):
         why = "neither JSON nor LightGBM's text; XGBoost's dump must be dump_format='json'"
         raise_unsupported(repr(name[:60]), why)
-    raise_unsupported(repr(name), "no model of XGBoost, LightGBM or CatBoost was found in it")
+    raise_unsupported(repr(name), f"it holds no model that can be read: {_supported()}")
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-read
 def _check_fitted(model):
@@ -156,6 +161,12 @@ def _check_fitted(model):
         raise_unsupported(model, "it is not fitted")
 
 
+def _reader_of(model):
+    """The reader of a model by the names of its classes; None where no library knows it."""
+    names = qualified_class_names(model)
+    return next((READERS[name] for name in names if name in READERS), None)
+
+
 def read_ensemble(model, columns=None):
     """Read a trained tree ensemble.
 
@@ -165,17 +176,13 @@ def read_ensemble(model, columns=None):
     """
     if isinstance(model, Ensemble):
         found = model
+    elif reader := _reader_of(model):
+        _check_fitted(model)
+        found = reader(model, columns)
     elif isinstance(model, (str, os.PathLike, dict, list, tuple)):
         found = read_model_file(model, columns)
     else:
-        reader = next(
-            (READERS[name] for name in qualified_class_names(model) if name in READERS), None
-        )
-        if reader is None:
-            supported = "; ".join(library.supported for library in LIBRARIES)
-            raise_unsupported(model, f"supported are {supported}")
-        _check_fitted(model)
-        found = reader(model, columns)
+        raise_unsupported(model, f"supported are {_supported()}")
     return found if columns is None else recode_ensemble(found, columns)
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code

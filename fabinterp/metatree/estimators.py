@@ -96,7 +96,7 @@ def initial_state(estimator, training, trees, at, bag_weights, regressors):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def block_statistics(part, state, regressors, classes):
-    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.32).
+    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.30).
 
     ValueError for a y that leaves cannot have.
     """
@@ -118,7 +118,7 @@ def state_from_blocks(state, rows, regressors, classes):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
 def out_of_bag_pit(state, at, bag_weights, training, design):
-    """(m,) sorted levels u of (metatree.33), by the trees of a bag that did not see the row.
+    """(m,) sorted levels u of (metatree.31), by the trees of a bag that did not see the row.
 
     None if all saw all.
     """
@@ -134,7 +134,7 @@ def out_of_bag_pit(state, at, bag_weights, training, design):
 
 
 def cross_fitted_pit(estimator, training, seed):
-    """(m,) sorted levels u of (metatree.33), each fifth of the rows by trees of the rest.
+    """(m,) sorted levels u of (metatree.31), each fifth of the rows by trees of the rest.
 
     None for given trees.
     """
@@ -314,7 +314,7 @@ class MetaTreeEvidence(BaseMetaTree):
 
     @property
     def feature_importances_(self):
-        """(d,) each column's share of the splits that a training row passes (metatree.34).
+        """(d,) each column's share of the splits that a training row passes (metatree.32).
 
         On average over all prunings.
         """

@@ -103,7 +103,7 @@ def check_target(family, y, classes):
 
 
 def split_prob_per_node(topology, split_prob):
-    """(S,) the prior g of each node (metatree.14; Nakahara 2).
+    """(S,) the prior g of each node (metatree.12; Nakahara 2).
 
     `split_prob` is one number, or a number a level, the last for all deeper ones.
     """
@@ -187,7 +187,7 @@ def node_weights(family, stats):
 def update_state(state, at_leaves):
     """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come.
 
-    Nodes without new rows are left alone (metatree.25; Nakahara 15, 16).
+    Nodes without new rows are left alone (metatree.23; Nakahara 15, 16).
     """
     stats = sum_over_subtrees(state.trees.topology, at_leaves)
     log_leaf = state.log_leaf.copy()
@@ -219,7 +219,7 @@ def with_prior(state, split_prob):
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
 def extend_state(state, split_prob, codes, rows):
-    """The `MetaTreeState` of a tree without end once more rows have come (metatree.27).
+    """The `MetaTreeState` of a tree without end once more rows have come (metatree.25).
 
     The rows have codes (n, D) and sums (n, m).
 
@@ -340,7 +340,7 @@ def oob_losses(state, at, oob_weights, y):
 
 
 def forest_losses(state, at, bag_weights, y):
-    """(n,) loss of the whole forest, extrapolated by (metatree.31).
+    """(n,) loss of the whole forest, extrapolated by (metatree.29).
 
     From that of the out-of-bag trees and that of every other one of them.
     """

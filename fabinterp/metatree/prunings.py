@@ -117,7 +117,7 @@ def sum_children(tree, x, d):
 
 
 def sum_over_subtrees(tree, x):
-    """Add to every node of x (S, …) what lies below it, in place (metatree.12).
+    """Add to every node of x (S, …) what lies below it, in place (metatree.10).
 
     Counts of the leaves become counts of all nodes.
     """
@@ -127,7 +127,7 @@ def sum_over_subtrees(tree, x):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
 def enumerate_prunings(tree, node=0):
-    """All prunings below a node (metatree.13; Nakahara 1), each as the set of nodes that split.
+    """All prunings below a node (metatree.11; Nakahara 1), each as the set of nodes that split.
 
     Their number explodes with depth.
     """
@@ -153,7 +153,7 @@ def pruning_leaves(tree, split, node=0):
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-posterior
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A distribution over the prunings of a `TreeTopology` (metatree.21; Nakahara 5).
+    """A distribution over the prunings of a `TreeTopology` (metatree.19; Nakahara 5).
 
     At each node that is reached it gives the probabilities to split and to stop.
     """
@@ -186,7 +186,7 @@ class Posterior:
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-prior
 def prior_over_prunings(tree, split_prob):
-    """The `Posterior` before any rows (metatree.14; Nakahara 2).
+    """The `Posterior` before any rows (metatree.12; Nakahara 2).
 
     `split_prob` (S,) or a number is g at inner nodes; at leaves it is 0.
     """
@@ -199,13 +199,13 @@ def prior_over_prunings(tree, split_prob):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-log-prob
 def log_prob(posterior, split, node=0):
-    """Logarithm of p(T) of one pruning by (metatree.14; Nakahara 2), (metatree.21; Nakahara 5)."""
+    """Logarithm of p(T) of one pruning by (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
     return sum(posterior.log_split[s] for s in split) + sum(posterior.log_stop[s] for s in stops)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-weigh
 def update_posterior(before, log_leaf):
-    """The `Posterior` after rows, by Theorem 1 (metatree.19), (metatree.20), in log space.
+    """The `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in log space.
 
     `before` is the prior and `log_leaf` (S,) the evidence of each node's rows, were it a leaf.
 
@@ -222,7 +222,7 @@ def update_posterior(before, log_leaf):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
-    """One row of Proposition 1, in place (metatree.21)-(metatree.24; Nakahara 5-8).
+    """One row of Proposition 1, in place (metatree.19)-(metatree.22; Nakahara 5-8).
 
     Returns the log probability of its y, averaged over all prunings so far.
 
@@ -240,7 +240,7 @@ def sequential_step(log_split, log_stop, path, log_predictive):
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-touched
 def update_posterior_at(before, after, log_leaf, touched):
-    """The `Posterior` once rows have come to the nodes `touched`, by Corollary 1 (metatree.25).
+    """The `Posterior` once rows have come to the nodes `touched`, by Corollary 1 (metatree.23).
 
     Everywhere else it is `after`.
 
@@ -270,7 +270,7 @@ def update_posterior_at(before, after, log_leaf, touched):
 def average_over_prunings(posterior, values):
     """(S, …) the average of `values` (S, …) over where the path to each node may stop.
 
-    At leaves this is the prediction (metatree.28).
+    At leaves this is the prediction (metatree.26).
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     found = weight * values
@@ -318,7 +318,7 @@ def reachable_splits(tree, split):
 
 
 def map_pruning(posterior):
-    """The most probable pruning of each tree (metatree.29).
+    """The most probable pruning of each tree (metatree.27).
 
     Returns (S,) bool, the nodes that split, and (T,) its log probability.
     """

@@ -214,7 +214,7 @@ def binary_splits(levels, d, first, low, high):
 def topology_from_codes(codes, arity):
     """A `TreeTopology` that stops where codes no longer differ, and each row's leaf in it.
 
-    Rows (n, D) of codes; below a node that holds one point nothing is built (metatree.26; Nakahara
+    Rows (n, D) of codes; below a node that holds one point nothing is built (metatree.24; Nakahara
     17).
     """
     codes = np.asarray(codes)

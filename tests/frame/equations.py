@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import nbformat  # noqa: E402
 
-from frame import NBS, notebooks  # noqa: E402
+from frame import NBS, ROOT, notebooks  # noqa: E402
 
 TAG = re.compile(r"\\tag\{([^}]*)\}")
 OLD_STYLE = re.compile(r"(?<![\w`$])\(([A-Z]\d{1,2}[a-z]?)\)(?![\w`$])")
@@ -69,7 +69,10 @@ def new_numbers():
 
 
 def number():
-    """Count the equations anew, in the notebooks; return how many numbers changed."""
+    """Count the equations anew, in notebooks and tests; return how many numbers changed.
+
+    Export afterwards: modules cite what their notebooks cite.
+    """
     numbers = {old: new for old, new in new_numbers().items() if old != new}
     if not numbers:
         return 0
@@ -80,6 +83,9 @@ def number():
         for cell in notebook.cells:
             cell.source = pattern.sub(lambda match: numbers[match[1]], cell.source)
         nbformat.write(notebook, path)
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(pattern.sub(lambda match: numbers[match[1]], text), encoding="utf-8")
     return len(numbers)
 
 
