@@ -286,6 +286,7 @@ def kept_and_sent(part, other):
     return part + other, (part, None, Maximum(part))
 
 
+@pytest.mark.slow
 @with_cluster
 def test_three_verbs_without_and_with_a_cluster(no_client, client):
     for scheduler in ("threads", "distributed"):

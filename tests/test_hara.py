@@ -542,6 +542,7 @@ def test_a_table_that_is_not_there_is_a_blank(monkeypatch, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_what_is_told_is_what_was_measured(small):
     case = hara.ensemble_case("synthetic1", 0, "forest")
     for name in ("BATrees", "inTrees", "DTree2", "Node Harvest"):

@@ -484,6 +484,7 @@ def test_difference_of_means_agrees_with_a_random_walk(kind):
     assert abs(found.normality - np.mean(1 + np.exp(draws[:, -1]))) < 0.06 * found.normality
 
 
+@pytest.mark.slow
 def test_evidence_of_a_group_on_a_plain_grid():
     y = np.array([0.1, 0.5, -0.4, 2.0, 0.3, 0.9])
     spread = 1.3
