@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 if (
     TYPE_CHECKING
 ):  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
+    from .change import nearest_change
     from .explanation import Explanation, explain
-    from .explorer import Panel, explore, nearest_change
+    from .explorer import Panel, explore
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
@@ -34,11 +35,11 @@ if (
     from .proxy.stability import difference_of_means, dissimilarity, instability
 
 _MODULES = {
+    "nearest_change": "change",
     "Explanation": "explanation",
     "explain": "explanation",
     "Panel": "explorer",
     "explore": "explorer",
-    "nearest_change": "explorer",
     "explain_local": "proxy.local",
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",

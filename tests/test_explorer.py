@@ -1,201 +1,20 @@
-"""The nearest change is held against a grid of every row there is; the panel against what it is told."""
+"""The account of a row says what the rules say; the panel follows what it is told."""
 
 import re
-from itertools import product
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.random_rules import COLUMNS, random_rules
 from sklearn.datasets import load_iris
 
 from fabinterp import explorer
-from fabinterp.explorer import (
-    Panel,
-    distance,
-    explain_row,
-    explore,
-    feature_space,
-    make_goal,
-    nearest_change,
-    static_slider,
-)
+from fabinterp.change import nearest_change
+from fabinterp.explorer import Panel, explain_row, explore, static_slider
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
 from fabinterp.show.rule_plots import as_ruleset
-
-COLUMNS = Columns(("u", "v", "c"), (None, None, ("red", "green", "blue")))
-CORNERS = np.array([[-1.0, -1, 0], [1, 1, 2]])
-UNIT = np.array([0.7, 1.3, 1.0])
-LINE = np.linspace(-1, 1, 41)
-GRID = np.array(list(product(LINE, LINE, [0.0, 1, 2])))
-
-
-def random_leaf(rng, kind):
-    slopes = tuple(rng.normal(size=2))
-    if kind == "numbers":
-        return Leaf(float(rng.integers(4)))
-    if kind == "lines":
-        return (
-            Leaf(float(rng.integers(4)), (0, 1), slopes, -2, 5) if rng.random() < 0.5 else Leaf(1.0)
-        )
-    if kind == "logit" and rng.random() < 0.5:
-        return Leaf(0.3 * rng.normal(), (0, 1), slopes, link="logit")
-    if kind == "softmax" and rng.random() < 0.5:
-        return Leaf(
-            tuple(rng.normal(size=3)),
-            (0, 1),
-            tuple(map(tuple, rng.normal(size=(2, 3)))),
-            link="softmax",
-        )
-    return Leaf(
-        tuple(np.eye(2 if kind == "logit" else 3)[rng.integers(2 if kind == "logit" else 3)])
-    )
-
-
-def random_rules(rng, kind, slanted):
-    def condition():
-        side = bool(rng.integers(2))
-        missing = bool(rng.integers(2))
-        which = rng.integers(4 if slanted else 3)
-        if which == 2:
-            return Split(
-                (2,), categories=tuple(rng.permutation(3)[: rng.integers(1, 3)]), missing=missing
-            ), side
-        if which == 3:
-            return Split(
-                (0, 1), 0.5 * rng.normal(), tuple(rng.normal(size=2)), missing=missing
-            ), side
-        return Split((which,), rng.integers(-8, 9) / 10, missing=missing), side
-
-    rules = [Rule(tuple(condition() for _ in range(rng.integers(1, 4))), random_leaf(rng, kind))
-             for _ in range(rng.integers(1, 6))]  # fmt: skip
-    classes = {"labels": ("a", "b", "c"), "softmax": ("a", "b", "c"), "logit": ("no", "yes")}.get(
-        kind
-    )
-    return RuleSet((*rules, Rule((), random_leaf(rng, kind))), COLUMNS, classes)
-
-
-@examples(150)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]), st.booleans(),
-       st.booleans(), st.booleans())  # fmt: skip
-def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
-    rng = np.random.default_rng(seed)
-    rules = random_rules(rng, kind, slanted)
-    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    x[rng.integers(3) if gap else []] = np.nan
-    by = (
-        None
-        if kind in ("labels", "logit", "softmax")
-        else rng.choice([0.5, 1.5])
-        if kind == "lines"
-        else None
-    )
-    fixed = ["u"] if held else []
-    if by is not None and explorer.rule_with_answer(rules, x[None])[0] < 0:
-        return
-    change = nearest_change(rules, x, CORNERS, scales=UNIT, by=by, fixed=fixed)
-    goal = make_goal(rules, x, None, by)
-    space = feature_space(rules, CORNERS, UNIT, fixed)
-    rows = np.where(np.isnan(x) | ~space.free, x, GRID)
-    met = goal.is_met(rows)
-    best = distance(x, rows[met], space).min() if met.any() else np.inf
-    if change is None:
-        assert best == np.inf
-        return
-    straight = not slanted and kind in ("labels", "numbers")
-    assert change.exact and change.distance <= best + (
-        1e-12 if straight else 0.021
-    )  # rounding costs 0.01 a feature
-    assert goal.is_met(change.after[None])[0] and np.isfinite(change.distance)
-    assert change.distance == distance(x, change.after[None], space)[0]
-    assert (
-        change.prediction == rules.predict(change.after[None])[0]
-        and change.rule == rules.apply(change.after[None])[0]
-    )
-    assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (
-        not held or 0 not in change.features
-    )
-
-
-@examples(40)
-@given(st.integers(0, 2**32 - 1))
-def test_a_straight_change_is_tight(seed):
-    """Half a millionth of the way back, the answer is the old one."""
-    rng = np.random.default_rng(seed)
-    rules = random_rules(rng, "labels", False)
-    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    change = nearest_change(rules, x, CORNERS, scales=UNIT)
-    goal = make_goal(rules, x)
-    for j in change.features if change else ():
-        back = change.after.copy()
-        back[j] += 5e-7 * (x[j] - back[j]) if j < 2 else x[j] - back[j]
-        assert not goal.is_met(back[None])[0]
-
-
-def test_distance_counts_units_and_labels_and_forbids_the_rest():
-    rules = random_rules(np.random.default_rng(0), "labels", False)
-    space = feature_space(rules, CORNERS, UNIT, ["v"])
-    x = np.array([0.0, 0.0, 1.0])
-    rows = np.array([[0.7, 0, 0], [0, 0.1, 1], [np.nan, 0, 1], [0, 0, 1], [-0.35, 0, 1]])
-    assert distance(x, rows, space).tolist() == [2.0, np.inf, np.inf, 0.0, 0.5]
-
-
-def test_the_first_match_counts():
-    """The second rule's own border is nearest, but the first rule, with the old answer, covers it."""
-    rules = RuleSet((Rule(((Split((0,), 1.0), True), (Split((0,), 2.0), False)), Leaf(0.0)),
-                     Rule(((Split((0,), 1.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
-                    Columns(("u",), (None,)))  # fmt: skip
-    change = nearest_change(rules, [0.5])
-    assert change.after[0] == np.nextafter(2.0, 3) and change.rule == 1 and change.prediction == 5.0
-    assert explorer.change_text(change, rules) == "u from 0.5 to just above 2"
-
-
-def test_an_equation_is_crossed_at_a_round_number():
-    rules = RuleSet((Rule((), Leaf(0.0, (0,), (3.0,))),), Columns(("u",), (None,)))
-    change = nearest_change(rules, [0.1], by=1)
-    assert abs(change.prediction - 0.3) >= 1 and change.after[0] in (0.44, -0.24) and change.exact
-
-
-def test_a_wanted_label_and_what_is_refused():
-    flowers = load_iris(as_frame=True)
-    conditions = [((Split((2,), 2.45), False),), ((Split((3,), 1.75), False),), ()]
-    names = tuple(flowers.target_names)
-    rules = RuleSet(tuple(Rule(c, Leaf(tuple(np.eye(3)[k]))) for k, c in enumerate(conditions)),
-                    Columns(tuple(flowers.data.columns), (None,) * 4), names)  # fmt: skip
-    first = flowers.data.iloc[[0]]
-    near = nearest_change(rules, first, flowers.data)
-    far = nearest_change(rules, first, flowers.data, to="virginica")
-    assert near.prediction == "versicolor" and near.features == (2,) and near.exact
-    assert far.prediction == "virginica" and far.features == (2, 3) and far.distance > near.distance
-    assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
-    for wrong, word in (({"to": "rose"}, "to must"), ({"by": 2}, "by must"), ({"fixed": ["x"]}, "fixed must"),
-                        ({"scales": [0, 1, 1, 1]}, "scales must")):  # fmt: skip
-        with pytest.raises(ValueError, match=word):
-            nearest_change(rules, first, flowers.data, **wrong)
-    with pytest.raises(ValueError, match="x must be one row"):
-        nearest_change(rules, flowers.data)
-
-
-def bent(value, breaks=(0.0, 1.0), slope=1.0):
-    """A score that falls from value + slope/2 and rises again: two crossings of zero."""
-    curve = Curve(0, breaks, ((slope, -4 * slope, 4 * slope),))
-    return RuleSet(
-        (Rule((), Leaf(value, curves=(curve,), link="logit")),),
-        Columns(("u",), (None,)),
-        ("no", "yes"),
-    )
-
-
-def test_a_curve_is_crossed_where_it_crosses():
-    rules = bent(-0.5)
-    X = np.linspace(0, 1, 11)[:, None]
-    # 0.5 − 4u + 4u² = 0 at u = (1 ± √½) / 2
-    change = nearest_change(rules, [0.6], X)
-    assert not change.exact and change.prediction == "yes"
-    assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 < 0.01 * feature_space(rules, X).scales[0]
-    assert nearest_change(rules, [0.4], X).after[0] <= (1 - np.sqrt(0.5)) / 2
 
 
 def test_the_account_adds_up():
@@ -227,6 +46,14 @@ def test_the_account_names_the_rule_and_the_answer(seed, kind):
     answer = rules.predict(x[None])[0]
     assert said[0][1].startswith(answer if rules.classes else f"{answer:.4g}")
     assert said[1][0] == f"rule {rules.apply(x[None])[0] + 1} of {len(rules.rules)}"
+
+
+def test_a_border_is_named_by_its_threshold():
+    """The changed value is the next number after the threshold; nobody wants to read all its digits."""
+    rules = RuleSet((Rule(((Split((0,), 2.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
+                    Columns(("u",), (None,)))  # fmt: skip
+    change = nearest_change(rules, [0.5])
+    assert explorer.change_text(change, rules) == "u from 0.5 to just above 2"
 
 
 # The panel

@@ -30,6 +30,7 @@ CHAPTERS = {
     "bench": None,
 }
 FRONT = set(CHAPTERS) - {"bench"}  # what the modules on top, which are no chapter, may import
+ON_TOP = {"explorer": {"change"}}  # and which of them may import which others of them
 EAGER = set("numpy scipy sklearn joblib threadpoolctl".split())  # scikit-learn brings the last two
 # Imported inside functions only
 LAZY = set("matplotlib ipywidgets IPython pandas xgboost lightgbm catboost stochtree".split())
@@ -210,10 +211,10 @@ def chapter_of(module):
 
 
 def chapters_of(path):
-    """Return the chapters that a module may import from."""
+    """Return the chapters, and the modules on top, that a module may import from."""
     chapter = chapter_of(dotted(path))
     if chapter not in CHAPTERS:
-        return FRONT
+        return FRONT | ON_TOP.get(chapter, set())
     if CHAPTERS[chapter] is None:
         return set(CHAPTERS)
     return {chapter, *CHAPTERS[chapter].split()}
