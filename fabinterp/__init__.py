@@ -29,7 +29,8 @@ if (
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
     from .proxy.reference import Reference, as_reference
     from .reporting import report
-    from .rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
+    from .rules.core import Columns, Curve, Leaf, Rule, Split
+    from .rules.ruleset import RuleSet, Tree
     from .show.rule_plots import plot_regions, plot_rules, plot_terms
     from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
     from .proxy.stability import difference_of_means, dissimilarity, instability
@@ -63,9 +64,9 @@ _MODULES = {
     "Curve": "rules.core",
     "Leaf": "rules.core",
     "Rule": "rules.core",
-    "RuleSet": "rules.core",
+    "RuleSet": "rules.ruleset",
     "Split": "rules.core",
-    "Tree": "rules.core",
+    "Tree": "rules.ruleset",
     "plot_regions": "show.rule_plots",
     "plot_rules": "show.rule_plots",
     "plot_terms": "show.rule_plots",

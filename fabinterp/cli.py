@@ -32,14 +32,8 @@ from sklearn.model_selection import train_test_split
 
 from . import __version__
 from .forests.reading import read_ensemble
-from .rules.core import (
-    Columns,
-    answer_text,
-    condition_texts,
-    format_names,
-    label_of,
-    printable_name,
-)
+from .rules.core import Columns, format_names, label_of
+from .rules.text import answer_text, condition_texts, printable_name
 from .show.rule_plots import layout_rules, plot_regions, plot_rules
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 

@@ -18,7 +18,8 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from .proxy.reference import FixedDraws, Reference, as_reference, as_table
-from .rules.core import RuleSet, encode, is_frame, read_columns
+from .rules.core import encode, is_frame, read_columns
+from .rules.ruleset import RuleSet
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .rows.tables import (
     apply_in_chunks,

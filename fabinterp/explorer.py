@@ -17,15 +17,17 @@ import numpy as np
 
 from .change import encode_row, nearest_change, rule_with_answer
 from .rules.core import (
-    format_float,
     encode,
-    extent_text,
     extents,
+    leaf_values,
+    weighted_sum,
+)
+from .rules.text import (
+    format_float,
+    extent_text,
     is_categorical,
     label_text,
-    leaf_values,
     printable_name,
-    weighted_sum,
 )
 from .show.rule_plots import (
     prediction_range,

@@ -35,17 +35,10 @@ from sklearn.utils.validation import check_is_fitted
 from .forests.reading import read_ensemble
 from .show.tree_plots import plot_meta_tree, plot_trace, plot_tree, plot_uncertainty
 from .proxy.reference import FixedDraws, as_table
-from .rules.core import (
-    RuleSet,
-    Tree,
-    encode,
-    format_names,
-    label_of,
-    label_text,
-    printable_name,
-    read_columns,
-    tree_html,
-)
+from .rules.core import encode, format_names, label_of, read_columns
+from .rules.html_format import tree_html
+from .rules.ruleset import RuleSet, Tree
+from .rules.text import label_text, printable_name
 from .show.rule_plots import three_digits, plot_regions, plot_rules, plot_terms
 from .models.rule_mixture import BaseRuleMixture
 from .rows.tables import seed_entropy

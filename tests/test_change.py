@@ -17,7 +17,8 @@ from fabinterp.change import (
     nearest_change,
     rule_with_answer,
 )
-from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
+from fabinterp.rules.ruleset import RuleSet
 
 CORNERS = np.array([[-1.0, -1, 0], [1, 1, 2]])
 UNIT = np.array([0.7, 1.3, 1.0])

@@ -41,12 +41,12 @@ from fabinterp.rows.blocks import add, in_memory
 from fabinterp.rules.core import (
     Leaf,
     Rule,
-    RuleSet,
     Split,
     measure_ruleset_in_blocks,
     predict_codes,
     read_columns,
 )
+from fabinterp.rules.ruleset import RuleSet
 
 QUICK = {
     "max_rules": 4,

@@ -23,7 +23,8 @@ from shared.needs import need
 
 from fabinterp import cli
 from fabinterp.bench.runner import TABLES
-from fabinterp.rules.core import RuleSet, display_width
+from fabinterp.rules.ruleset import RuleSet
+from fabinterp.rules.text import display_width
 
 pd = pytest.importorskip("pandas")
 

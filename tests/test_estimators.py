@@ -37,7 +37,8 @@ from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.metatree.posterior import empty_state, one_standard_error_rule, update_state
 from fabinterp.metatree.prunings import enumerate_prunings, log_prob, pruning_leaves
 from fabinterp.metatree.representative import LevelTree, perfect
-from fabinterp.rules.core import Columns, Leaf, RuleSet, Split, Tree, read_columns
+from fabinterp.rules.core import Columns, Leaf, Split, read_columns
+from fabinterp.rules.ruleset import RuleSet, Tree
 
 
 def table(seed=0, n=150, d=3):

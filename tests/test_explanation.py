@@ -31,7 +31,7 @@ from fabinterp.explanation import Explanation, ensure_every_class, explain, spli
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.reference import as_reference
-from fabinterp.rules.core import RuleSet
+from fabinterp.rules.ruleset import RuleSet
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-1, 1, (200, 3)), columns=["a", "b", "c"])

@@ -13,7 +13,8 @@ from sklearn.datasets import load_iris
 from fabinterp import explorer
 from fabinterp.change import nearest_change
 from fabinterp.explorer import Panel, explain_row, explore, static_slider
-from fabinterp.rules.core import Columns, Curve, Leaf, Rule, RuleSet, Split, Tree
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
+from fabinterp.rules.ruleset import RuleSet, Tree
 from fabinterp.show.rule_plots import as_ruleset
 
 

@@ -27,7 +27,8 @@ from fabinterp.fab.gates import (
     stack_fisher,
 )
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
-from fabinterp.rules.core import Columns, Leaf, Split, Tree
+from fabinterp.rules.core import Columns, Leaf, Split
+from fabinterp.rules.ruleset import Tree
 
 seeds = st.integers(0, 2**32 - 1)
 FLOOR = 1e-8

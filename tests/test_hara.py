@@ -57,15 +57,8 @@ from fabinterp.bench.hara import (
 )
 from fabinterp.bench.runner import UnavailableError, key_text, latest, read_lines, render
 from fabinterp.forests.reading import read_ensemble
-from fabinterp.rules.core import (
-    Columns,
-    Leaf,
-    Rule,
-    RuleSet,
-    Split,
-    match_conditions,
-    merge_conditions,
-)
+from fabinterp.rules.core import Columns, Leaf, Rule, Split, match_conditions, merge_conditions
+from fabinterp.rules.ruleset import RuleSet
 
 RESULTS = Path(__file__).parents[1] / "nbs" / "results"
 SEEDS = st.integers(0, 10_000)

@@ -30,7 +30,8 @@ from fabinterp.proxy.local import (
     pointwise_loss,
 )
 from fabinterp.proxy.prune import greedy_tree, prune_at, pruning_path
-from fabinterp.rules.core import RuleSet, Tree, read_columns
+from fabinterp.rules.core import read_columns
+from fabinterp.rules.ruleset import RuleSet, Tree
 
 X, Y = load_diabetes(return_X_y=True)
 FOREST = RandomForestRegressor(20, min_samples_leaf=3, random_state=0).fit(X, Y)

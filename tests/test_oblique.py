@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from fabinterp.fab import engine as fab
 from fabinterp.models import oblique
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-from fabinterp.rules.core import RuleSet, Tree
+from fabinterp.rules.ruleset import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]
 SEARCHES = ["structure", "em"]

@@ -25,7 +25,8 @@ from fabinterp.models.piecewise import (
     default_tree_perturbations,
 )
 from fabinterp.rows.tables import location_scale
-from fabinterp.rules.core import Columns, RuleSet, Tree
+from fabinterp.rules.core import Columns
+from fabinterp.rules.ruleset import RuleSet, Tree
 
 QUICK = {"max_depth": 2, "max_iter": 20, "random_state": 0}
 KINDS = ["numbers", "two", "three"]

@@ -35,7 +35,8 @@ from fabinterp.proxy.projection import (
     select_projection,
 )
 from fabinterp.proxy.reference import as_reference
-from fabinterp.rules.core import RuleSet, encode, read_columns
+from fabinterp.rules.core import encode, read_columns
+from fabinterp.rules.ruleset import RuleSet
 
 
 def draws_of(seed, n=60, d=4, L=7, C=0):

@@ -43,7 +43,8 @@ from fabinterp.proxy.prune import (
     shorten_tree_thresholds,
 )
 from fabinterp.proxy.reference import as_reference
-from fabinterp.rules.core import RuleSet, read_columns
+from fabinterp.rules.core import read_columns
+from fabinterp.rules.ruleset import RuleSet
 
 
 def task(seed, n=30, d=3, n_classes=0, gaps=0.1):

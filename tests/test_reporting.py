@@ -23,7 +23,8 @@ from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegress
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.reference import as_reference
 from fabinterp.reporting import fingerprint, report
-from fabinterp.rules.core import Leaf, Rule, RuleSet, Split, Tree, read_columns
+from fabinterp.rules.core import Leaf, Rule, Split, read_columns
+from fabinterp.rules.ruleset import RuleSet, Tree
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")

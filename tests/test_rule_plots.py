@@ -18,17 +18,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
-from fabinterp.rules.core import (
-    Columns,
-    Curve,
-    Leaf,
-    Rule,
-    RuleSet,
-    Split,
-    display_width,
-    extents,
-    read_columns,
-)
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split, extents, read_columns
+from fabinterp.rules.ruleset import RuleSet
+from fabinterp.rules.text import display_width
 from fabinterp.show import rule_plots as show
 from fabinterp.show.rule_plots import layout_rules, plot_regions, plot_rules, plot_terms
 

@@ -29,7 +29,8 @@ from fabinterp.rows.tables import (
     fit_at_unit_scale,
     power_of_two_scale,
 )
-from fabinterp.rules.core import Leaf, Rule, RuleSet, read_columns
+from fabinterp.rules.core import Leaf, Rule, read_columns
+from fabinterp.rules.ruleset import RuleSet
 
 QUICK = dict(n_init=1, max_components=3, max_rules=5, n_perturbations=5, random_state=0)
 FOREST = RandomForestRegressor(8, max_depth=4, random_state=0)

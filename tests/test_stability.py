@@ -29,7 +29,8 @@ from fabinterp.proxy.stability import (
     instability,
     shortest_interval,
 )
-from fabinterp.rules.core import Columns, Leaf, Split, Tree
+from fabinterp.rules.core import Columns, Leaf, Split
+from fabinterp.rules.ruleset import Tree
 
 LABELS = ("black", "blue", "green", "red", "white")
 COLUMNS = Columns(("age", "colour", "size"), (None, LABELS, None))

@@ -25,7 +25,8 @@ from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
-from fabinterp.rules.core import Columns, Leaf, Split, Tree, read_columns
+from fabinterp.rules.core import Columns, Leaf, Split, read_columns
+from fabinterp.rules.ruleset import Tree
 from fabinterp.show import tree_plots as pictures
 from fabinterp.show.tree_plots import (
     plot_meta_tree,

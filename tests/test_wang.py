@@ -40,7 +40,8 @@ from fabinterp.bench.wang import (
     size_of_additive,
     stratified_fold,
 )
-from fabinterp.rules.core import Columns, Leaf, Split, Tree
+from fabinterp.rules.core import Columns, Leaf, Split
+from fabinterp.rules.ruleset import Tree
 
 STORED = Path(__file__).parents[1] / "nbs" / "results"
 by_name = {table.name: table for table in TABLES}

@@ -21,7 +21,8 @@ from sklearn.datasets import fetch_openml
 from ..fab.hme import simulate
 from ..metatree.prunings import sample_pruning, perfect, prior_over_prunings
 from ..metatree.representative import LevelTree, build_rules_tree
-from ..rules.core import Columns, Leaf, Split, Tree
+from ..rules.core import Columns, Leaf, Split
+from ..rules.ruleset import Tree
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-entry
 @dataclass(frozen=True)

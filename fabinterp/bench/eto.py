@@ -51,7 +51,8 @@ from .runner import (
 )
 from .datasets import load, simulate_piecewise
 from ..models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
-from ..rules.core import Columns, condition_texts
+from ..rules.core import Columns
+from ..rules.text import condition_texts
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-table-1
 METHODS_1 = ("FAB/HMEs", "FAB/HMEs+", "EM/HMEs", "BTLMs", "RegTree", "RBF-SVR")

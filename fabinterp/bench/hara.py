@@ -46,13 +46,13 @@ from ..rules.core import (
     Extent,
     Leaf,
     Rule,
-    RuleSet,
     Split,
     conditions_of,
     merge_conditions,
-    rule_text,
     match_conditions,
 )
+from ..rules.ruleset import RuleSet
+from ..rules.text import rule_text
 from ..models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,

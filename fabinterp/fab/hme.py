@@ -22,7 +22,8 @@ from ..rows.blocks import (
 from .experts import LinearSoftmax, linear_gaussian_search
 from .engine import MIN_WEIGHT_FRACTION, surviving_mask
 from .gates import BernoulliGate, GateTree, stack_fisher, full_tree_paths
-from ..rules.core import Columns, Leaf, Split, Tree
+from ..rules.core import Columns, Leaf, Split
+from ..rules.ruleset import Tree
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-table
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..rules.core import Columns, Leaf, Split, Tree, encode
+from ..rules.core import Columns, Leaf, Split, encode
+from ..rules.ruleset import Tree
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-nodes
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,8 @@ from .representative import (
     representative_trees,
     build_rules_tree,
 )
-from ..rules.core import Tree, class_array, format_names
+from ..rules.core import class_array, format_names
+from ..rules.ruleset import Tree
 from ..rows.tables import (
     apply_in_chunks,
     check_parameters,

@@ -23,7 +23,8 @@ from ..rows.chunks import code_mappings, recode_block, recode_rows, split_traini
 from ..forests.arrays import apply_nodes, ensemble_tree
 from ..forests.reading import read_ensemble, recode_ensemble
 from .prunings import TreeTopology, perfect, build_topology
-from ..rules.core import Columns, Split, Tree, format_names, shortest_number
+from ..rules.core import Columns, Split, format_names, shortest_number
+from ..rules.ruleset import Tree
 from ..rows.tables import apply_in_chunks, fit_at_unit_scale
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees

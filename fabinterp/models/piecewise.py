@@ -48,13 +48,13 @@ from ..search.moves import (
 )
 from ..rules.core import (
     Leaf,
-    Tree,
     leaf_predictions,
     class_array,
     class_scores,
     format_names,
     measure_ruleset_in_blocks,
 )
+from ..rules.ruleset import Tree
 from ..rows.tables import check_parameters, seed_entropy, check_predict_rows, location_scale
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design

@@ -54,7 +54,6 @@ from ..rules.core import (
     Extent,
     Leaf,
     Rule,
-    RuleSet,
     predict_codes,
     conditions_of,
     decode,
@@ -63,6 +62,7 @@ from ..rules.core import (
     merge_conditions,
     match_conditions,
 )
+from ..rules.ruleset import RuleSet
 from ..rows.tables import (
     apply_in_chunks,
     check_parameters,

@@ -21,17 +21,14 @@ from .reference import as_reference, check_prediction_range
 from ..rules.core import (
     Columns,
     Leaf,
-    answer_text,
     class_array,
     decode,
-    format_float,
     is_frame,
-    label_text,
-    printable_name,
     read_columns,
     shortest_number,
-    tree_html,
 )
+from ..rules.html_format import tree_html
+from ..rules.text import answer_text, format_float, label_text, printable_name
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings

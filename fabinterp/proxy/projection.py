@@ -20,7 +20,8 @@ from sklearn.utils.validation import _check_sample_weight
 from ..fab.distributions import Mixture, Normal
 from ..fab.foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _gradient, foba
 from .reference import check_prediction_range, resolve_reference
-from ..rules.core import Columns, Curve, Leaf, Rule, RuleSet, stable_softmax
+from ..rules.core import Columns, Curve, Leaf, Rule, stable_softmax
+from ..rules.ruleset import RuleSet
 from ..rows.tables import (
     check_parameters,
     seed_entropy,

@@ -20,7 +20,8 @@ from scipy.stats import qmc
 from sklearn.utils import resample
 
 from ..forests.reading import read_ensemble
-from ..rules.core import Tree, encode, read_columns
+from ..rules.core import encode, read_columns
+from ..rules.ruleset import Tree
 from ..rows.tables import check_at_least, seed_entropy
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question

@@ -21,16 +21,13 @@ from math import inf, isfinite, isnan
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from ..rules.core import (
-    Curve,
-    RuleSet,
+from ..rules.core import Curve, encode, extents, label_of
+from ..rules.ruleset import RuleSet
+from ..rules.text import (
     answer_text,
     bounds_text,
     format_float,
-    encode,
     extent_text,
-    extents,
-    label_of,
     split_labels,
     printable_name,
     rule_text,

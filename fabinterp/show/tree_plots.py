@@ -19,15 +19,11 @@ from math import inf, isfinite, isnan
 
 import numpy as np
 
-from ..rules.core import (
-    Extent,
-    RuleSet,
-    Tree,
+from ..rules.core import Extent, encode, extents, path_conditions
+from ..rules.ruleset import RuleSet, Tree
+from ..rules.text import (
     bounds_text,
-    encode,
-    extents,
     is_categorical,
-    path_conditions,
     printable_name,
     split_labels,
     set_text,

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fabinterp.rules.core import Columns, Leaf, Rule, RuleSet, Split
+from fabinterp.rules.core import Columns, Leaf, Rule, Split
+from fabinterp.rules.ruleset import RuleSet
 
 COLUMNS = Columns(("u", "v", "c"), (None, None, ("red", "green", "blue")))
 

@@ -1,4 +1,4 @@
-"""What is shown is what predicts: every form of `fabinterp.rules.core` predicts the same, row by row."""
+"""What is shown is what predicts: every form of a `RuleSet` or `Tree` predicts the same, row by row."""
 
 import json
 import math
@@ -18,21 +18,24 @@ from shared.doors import by_python, by_sql
 from shared.effort import examples
 from shared.machine import slowness
 
-from fabinterp.rules import core as R
 from fabinterp.rules.core import (
     Columns,
     Curve,
     Leaf,
     Rule,
-    RuleSet,
     Split,
-    Tree,
+    class_scores,
     decode,
     encode,
+    leaf_values,
+    match_conditions,
     merge_conditions,
     read_columns,
     shortest_number,
 )
+from fabinterp.rules.json_format import parts_to_json
+from fabinterp.rules.ruleset import RuleSet, Tree
+from fabinterp.rules.text import answer_text, format_distinct
 
 inf = math.inf
 nan = math.nan
@@ -384,9 +387,7 @@ def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
         some.filter(lambda leaf: leaf.features and leaf.value != 12345.678)
     )  # the text has four digits
     X = moderate(random_table(seed)).dropna()
-    text = (
-        R.answer_text(leaf, COLUMNS, classes).replace("code of smoker", "smoker").replace("·", "*")
-    )
+    text = answer_text(leaf, COLUMNS, classes).replace("code of smoker", "smoker").replace("·", "*")
     kept = re.compile(
         r"(?:, |; the sum | \(each )(?:kept within \[(\S+), (\S+)\]|at least (\S+?)|at most (\S+?))"
         r"(?:\)|$)"
@@ -607,7 +608,7 @@ def gap(rules, Z):
             and rules.rules[r].leaf.has_equation
             and not np.isnan(Z[n, list(rules.rules[r].leaf.features)]).any()
         ):
-            scores = np.sort(R.class_scores(rules.rules[r].leaf, Z[[n]], rules.columns)[0])
+            scores = np.sort(class_scores(rules.rules[r].leaf, Z[[n]], rules.columns)[0])
             found[n] = scores[-1] - scores[-2]
     return found
 
@@ -646,7 +647,7 @@ def test_curves_of_classes_answer_the_same_through_every_door(rules, seed):
 def test_curves_of_classes_by_their_definition(leaf, seed):
     Z = encode(moderate(random_table(seed)), COLUMNS)
     Z = Z[~np.isnan(Z[:, list(leaf.features)]).any(axis=1)]
-    found = R.leaf_values(leaf, Z, COLUMNS)
+    found = leaf_values(leaf, Z, COLUMNS)
     for k, (value, coef, parts) in enumerate(leaf.equations):
         linear = value + Z[:, leaf.features] @ np.array(coef)
         bent = sum(
@@ -689,7 +690,7 @@ def test_text_of_curves():
         "s2(a)",
         "3",
     ]
-    assert R.answer_text(rules.rules[1].leaf, columns) == "s(a)" and rules.n_conditions == 2
+    assert answer_text(rules.rules[1].leaf, columns) == "s(a)" and rules.n_conditions == 2
     tree = Tree(
         (Split((0,), 5.0), None, None),
         [2, -1, -1],
@@ -765,9 +766,9 @@ def test_straight_curves_read_aloud_are_those_that_predict(places, data, seed):
 
 
 def test_breaks_are_printed_apart():
-    assert R.format_distinct((2011.31, 2011.32, 2040.0)) == ["2011.31", "2011.32", "2040"]
+    assert format_distinct((2011.31, 2011.32, 2040.0)) == ["2011.31", "2011.32", "2040"]
     b = np.nextafter(0.1, 1)
-    assert [float(t) for t in R.format_distinct((0.1, b))] == [0.1, b]
+    assert [float(t) for t in format_distinct((0.1, b))] == [0.1, b]
 
 
 def test_json_from_before_there_were_curves():
@@ -923,11 +924,11 @@ def test_text_reads_as_it_should():
 def test_merging_keeps_the_rows_and_is_done_once(conditions, seed, known):
     Z = encode(random_table(seed), COLUMNS)
     merged = merge_conditions(conditions, COLUMNS if known else None)
-    held = R.match_conditions(conditions, Z)
+    held = match_conditions(conditions, Z)
     if merged is None:
         assert not held.any()
         return
-    assert (R.match_conditions(merged, Z) == held).all()
+    assert (match_conditions(merged, Z) == held).all()
     assert merge_conditions(merged, COLUMNS if known else None) == merged
     directions = [(s.features, s.coef) for s, _ in conditions]
     assert len(merged) <= 2 * len(set(directions))
@@ -1306,7 +1307,7 @@ def test_columns_of_every_dtype():
         if labels
         for label in labels
     )
-    assert Columns(**json.loads(json.dumps(R.parts_to_json(columns)))).names == columns.names
+    assert Columns(**json.loads(json.dumps(parts_to_json(columns)))).names == columns.names
 
 
 @examples(50)
