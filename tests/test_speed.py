@@ -144,7 +144,7 @@ def test_twenty_restarts_against_the_dense_ones():
 LARGE = """
 import resource, time
 import numpy as np
-from fabinterp.rows.bins import codes, incidence, merge_identical
+from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.fab.engine import fab
 from fabinterp.models.rule_mixture import random_mixture
 
@@ -152,12 +152,12 @@ rng = np.random.default_rng(0)
 X = rng.random((100_000, 20))
 y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5) ^ (rng.random(100_000) < 0.1)).astype(int)
 bins = merge_identical(X, [rng.random(5000) for _ in range(20)])
-S = incidence(codes(X, bins), bins)
+S = incidence(bin_codes(X, bins), bins)
 for seed in range(2):
     model = random_mixture(bins, y, np.ones(len(y)), 10, 2, np.random.default_rng(seed))
     start = time.perf_counter()
     step, trace = fab(model, S, y)
-    print(bins.n_statements, time.perf_counter() - start, len(trace), step.n_components, step.fic, sep=",", end=",")
+    print(bins.n_bits, time.perf_counter() - start, len(trace), step.n_components, step.fic, sep=",", end=",")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
 """
 
@@ -169,10 +169,10 @@ def test_a_hundred_thousand_rows_and_questions():
     )
     restarts = [[float(number) for number in line.split(",")] for line in done.stdout.split()]
     assert len(restarts) == 2
-    for n_statements, seconds, n_steps, n_components, value, peak in restarts:
+    for n_bits, seconds, n_steps, n_components, value, peak in restarts:
         print(
-            f"\nN = 100000, L = {n_statements:.0f}: a restart of {n_steps:.0f} steps {seconds:.1f} s, "
+            f"\nN = 100000, L = {n_bits:.0f}: a restart of {n_steps:.0f} steps {seconds:.1f} s, "
             f"K = {n_components:.0f}, peak {peak:.2f} GB"
         )
-        assert n_statements == 100_000 and n_steps > 1 and np.isfinite(value)
+        assert n_bits == 100_000 and n_steps > 1 and np.isfinite(value)
         assert seconds < 60 and peak < 2

@@ -66,12 +66,19 @@ def place(head, *names):
     return found[0] if found else None
 
 
+def from_glossary(text, path):
+    """Let the links of a text that stands on a page lead to the same places from the glossary."""
+
+    def moved(match):
+        return f"]({os.path.relpath(path.parent / match[1], PAGE.parent)}"
+
+    return re.sub(r"\]\((?!\w+:|#)([\w./-]+)", moved, text)
+
+
 def entries_of(path):
     """The entries of a notebook, in its order."""
     sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
-    page = re.match(r"# ([^:\n]+)", sources[0])[
-        1
-    ].strip()  # up to a colon: the table is wide enough
+    title = re.match(r"# ([^:\n]+)", sources[0])[1]  # up to a colon: the table is wide enough
     for source in sources:
         for head, body in TABLE.findall(source):
             head = cells_of(head)
@@ -87,8 +94,10 @@ def entries_of(path):
                     "" if k is None or k >= len(cells) else cells[k]
                     for k in (word, symbol, shape, told)
                 ]
-                said = ": ".join(filter(None, (texts[0], texts[3])))
-                yield Entry(said, texts[1], texts[2], page, os.path.relpath(path, PAGE.parent))
+                texts = [from_glossary(text, path) for text in texts]
+                word_and_meaning = ": ".join(filter(None, (texts[0], texts[3])))
+                file = os.path.relpath(path, PAGE.parent)
+                yield Entry(word_and_meaning, texts[1], texts[2], title.strip(), file)
 
 
 def entries():

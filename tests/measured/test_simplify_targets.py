@@ -176,9 +176,7 @@ def test_energy_with_more_rules(max_rules, most):
     assert np.mean(errors) <= most
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.measure if name in ("spambase", "energy") else pytest.mark.slow)
-    for name in N_TRAIN])  # fmt: skip
+@pytest.mark.parametrize("name", N_TRAIN)
 def test_a_default_fit_takes_at_most_ten_seconds(name):
     X, y, _, _, forest = parts(name, 0)
     numbers = name == "energy"
