@@ -1,8 +1,11 @@
 """The answers of the package at fixed fits are those of the golden file; other numbers and words would be noticed."""
 
 import json
+import subprocess
+import sys
 
 import pytest
+from frame import ROOT
 from golden import fits
 from golden.compare import first_difference
 from golden.record import FILE, N_SHOWN, golden, spread, versions
@@ -22,6 +25,19 @@ def test_answers_are_those_of_the_golden_file(name):
     )
     found = first_difference(KEPT["fits"][name], golden(fits.run(name)[0]))
     assert found is None, f"{name}: {found}"
+
+
+@pytest.mark.slow
+def test_a_commit_is_equal_to_itself():
+    if not (ROOT / ".git").exists():
+        pytest.skip("the tree is no git checkout")
+    name = "proxy_tree_of_a_mixed_weighted_table"
+    assert name in fits.FITS
+    script = str(FILE.parent / "side_by_side.py")
+    command = [sys.executable, script, "HEAD", "HEAD", "--runs", "1", "--only", name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "All is equal, bit for bit." in done.stdout
 
 
 def test_every_fit_of_the_golden_file_is_still_done():

@@ -207,7 +207,7 @@ def main():
     args = parser.parse_args()
     with ExitStack() as stack:
         trees = [stack.enter_context(tree_of(commit)) for commit in (args.old, args.new)]
-        names, gone = names_of(trees, args.single_block)
+        names, gone = names_of(trees, args.only)
         differences = gone + report(trees, names, args.runs, args.md)
     print(
         "\n"
