@@ -44,7 +44,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]),
-    package_data={cfg["lib_path"]: ["py.typed"]},
+    package_data={cfg["lib_path"]: ["py.typed", "bench/*.csv", "bench/printed/*.csv"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={

@@ -13,7 +13,7 @@ if (
 ):  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
     from .change import nearest_change
     from .explanation import Explanation, explain
-    from .explorer import Panel, explore
+    from .explorer import explore
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
@@ -31,6 +31,7 @@ if (
     from .reporting import report
     from .rules.core import Columns, Curve, Leaf, Rule, Split
     from .rules.ruleset import RuleSet, Tree
+    from .show.panel import Panel
     from .show.rule_plots import plot_regions, plot_rules, plot_terms
     from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
     from .proxy.stability import difference_of_means, dissimilarity, instability
@@ -39,7 +40,7 @@ _MODULES = {
     "nearest_change": "change",
     "Explanation": "explanation",
     "explain": "explanation",
-    "Panel": "explorer",
+    "Panel": "show.panel",
     "explore": "explorer",
     "explain_local": "proxy.local",
     "MetaTreeClassifier": "metatree.estimators",

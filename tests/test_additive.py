@@ -13,31 +13,38 @@ from scipy.stats import norm
 from shared.effort import examples
 
 from fabinterp.fab.additive import (
-    AdditiveGaussian,
-    AdditiveSoftmax,
-    AdditiveTerms,
-    _fisher_variances,
+    PursuitTerms,
     _pursue,
     _pursue_softmax,
     additive_design,
     additive_gaussian,
     additive_softmax,
     coefficient_covariance,
-    tune_gaussian_smoothness,
-    tune_softmax_smoothness,
+    tune_smoothness,
 )
 from fabinterp.fab.engine import fab, fic
-from fabinterp.fab.experts import linear_gaussian, linear_softmax
-from fabinterp.fab.foba import RIDGE
-from fabinterp.fab.gates import full_tree_paths
-from fabinterp.fab.hme import MixtureInputs, start_from_resp
+from fabinterp.fab.experts import (
+    Gaussian,
+    Softmax,
+    Terms,
+    _fisher_variances,
+)
+from fabinterp.fab.foba import RIDGE, foba, foba_softmax, row_evaluator
+from fabinterp.fab.hme import MixtureInputs, random_start, start_from_resp
 from fabinterp.fab.spline import fit_basis
 from fabinterp.rows.bins import bin_codes as cells_of
 from fabinterp.rows.bins import merge_identical, table_thresholds
-from fabinterp.rows.blocks import in_memory
+from fabinterp.rows.blocks import in_memory, run_coroutine
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)
+
+
+def terms_of(bases, fitting="refit", **options):
+    """The terms of curves, chosen by FoBa or by the paper's pursuit."""
+    return {"refit": Terms, "pursuit": PursuitTerms}[fitting].of(bases, **options)
+
+
 OPTIONS = [dict(zip(("count", "fitting", "fisher_factors"), each, strict=True))
            for each in product(("features", "parameters"), ("refit", "pursuit"), (False, True))]  # fmt: skip
 every_option = pytest.mark.parametrize(
@@ -57,7 +64,7 @@ def problem(seed, **options):
     y = np.sin(6 * x[:, 0]) * rng.integers(0, 2) + x[:, -1] + 0.3 * rng.normal(size=n)
     resp = rng.dirichlet(np.full(K, 0.5), n)
     w = rng.integers(0, 3, n) + (np.arange(n) == 0).astype(float)
-    return rng, bases, x, Z, y, resp, w, AdditiveTerms.of(bases, **options)
+    return rng, bases, x, Z, y, resp, w, terms_of(bases, **options)
 
 
 def labelled(rng, y, n_classes):
@@ -81,7 +88,7 @@ def perturbed(rng, expert):
     coef = expert.coef + rng.choice([1e-3, 0.1]) * rng.normal(size=expert.coef.shape) * (
         expert.coef != 0
     )
-    if isinstance(expert, AdditiveSoftmax):
+    if isinstance(expert, Softmax):
         return replace(expert, coef=coef - coef.mean(axis=2, keepdims=True))
     var = np.maximum(
         expert.var * np.exp(rng.choice([0.0, 0.1]) * rng.normal(size=len(expert.var))), expert.floor
@@ -126,27 +133,25 @@ def test_classes_are_said_by_scores(seed, n_classes):
 
 
 def test_what_is_counted():
-    terms = AdditiveTerms(np.array([-1, 0, 0, 0, 2, 2]), np.zeros(6))
+    terms = Terms(np.array([-1, 0, 0, 0, 2, 2]), np.zeros(6))
     coef = np.array([[1.0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [1, 1, 0, 1, 0, 2]])
     np.testing.assert_array_equal(terms.active_curves(coef), [[0, 0, 0], [1, 0, 0], [1, 0, 1]])
     one = np.ones(3)
     smooth = np.zeros(3)
     by_columns = replace(terms, count="parameters")
-    assert AdditiveGaussian(coef, one, smooth, terms).dims.tolist() == [0, 1, 2]
-    assert AdditiveGaussian(coef, one, smooth, by_columns).dims.tolist() == [2, 5, 7]
-    assert AdditiveGaussian(coef, one, smooth, by_columns, pooled=True).dims.tolist() == [1, 4, 6]
+    assert Gaussian(coef, one, terms, smooth).dims.tolist() == [0, 1, 2]
+    assert Gaussian(coef, one, by_columns, smooth).dims.tolist() == [2, 5, 7]
+    assert Gaussian(coef, one, by_columns, smooth, pooled=True).dims.tolist() == [1, 4, 6]
     three = np.stack([coef, -coef, 0 * coef], axis=2)
-    assert AdditiveSoftmax(three, smooth, terms).dims.tolist() == [0, 2, 4]
-    assert AdditiveSoftmax(three, smooth, by_columns).dims.tolist() == [2, 8, 12]
+    assert Softmax(three, terms, smooth).dims.tolist() == [0, 2, 4]
+    assert Softmax(three, by_columns, smooth).dims.tolist() == [2, 8, 12]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"count": "rows"}, {"fitting": "boost"}, {"penalty": -1.0}, {"penalty": np.nan}]
-)
+@pytest.mark.parametrize("wrong", [{"count": "rows"}, {"penalty": -1.0}, {"penalty": np.nan}])
 def test_bad_options_are_named(wrong):
     name, given = next(iter(wrong.items()))
     with pytest.raises(ValueError, match=f"{name} must be .*, got '?{given}"):
-        AdditiveTerms(np.array([-1, 0]), np.zeros(2), **wrong)
+        Terms(np.array([-1, 0]), np.zeros(2), **wrong)
 
 
 def test_pooled_and_factors_do_not_go_together():
@@ -173,7 +178,7 @@ def test_constant_features_leave_constants():
     resp = rng.dirichlet(np.ones(2), 50)
     assert Z.shape == (50, 1)
     for options in OPTIONS:
-        terms = AdditiveTerms.of(bases, **options)
+        terms = terms_of(bases, **options)
         numbers = additive_gaussian(Z, y, resp, w, terms, smoothing="gcv")
         np.testing.assert_allclose(numbers.coef[:, 0], y @ resp / resp.sum(axis=0))
         share = (y > 0) @ resp / resp.sum(axis=0)
@@ -349,14 +354,14 @@ def test_pursuit_of_two_classes_takes_working_residuals(seed):
     gain = value(score + G @ step, step) - value(score, 0 * step)
     if gain > 1e-3 and len(norms) > 1 and np.sort(norms)[-2] < 0.999 * max(norms):
         only = np.where(np.arange(len(norms)) == np.argmax(norms), 0.5 * gain, 1e9)
-        coef = _pursue_softmax(Z, np.eye(2)[codes], weight, ridge, terms, only)
+        evaluate = row_evaluator(Z, np.eye(2)[codes], weight)
+        coef = run_coroutine(_pursue_softmax(ridge, terms, only, 2), evaluate)
         told = np.zeros(Z.shape[1])
         told[own] = step
         told[0] += np.log(share / (1 - share))
         np.testing.assert_allclose(coef[:, 1] - coef[:, 0], told, rtol=1e-3, atol=1e-3)
-        dear = _pursue_softmax(
-            Z, np.eye(2)[codes], weight, ridge, terms, np.where(only < 1e9, 2 * gain, 1e9)
-        )
+        dearer = np.where(only < 1e9, 2 * gain, 1e9)
+        dear = run_coroutine(_pursue_softmax(ridge, terms, dearer, 2), evaluate)
         assert not dear[1:].any()
 
 
@@ -441,64 +446,75 @@ def test_factors_are_second_derivatives(seed, n_classes):
 # Lines
 
 
-@pytest.mark.parametrize("n_classes", [None, 2, 3])
-@pytest.mark.parametrize("pooled", [False, True])
-def test_lines_are_the_linear_experts(n_classes, pooled):
-    if n_classes and pooled:
-        return
-    rng = np.random.default_rng(4)
-    n = 300
-    K = 3
-    x = rng.normal(size=(n, 5))
-    Z = additive_design([fit_basis(column, n_knots=2, degree=1) for column in x.T], x)
+def line_by_hand(X, y, weight, floor):
+    """Coefficients and variance of one line: FoBa on plain moments and the mean square, in turn."""
+    gram = (X * weight[:, None]).T @ X
+    cross = X.T @ (weight * y)
+    price = 0.5 * np.log1p(weight.sum())
+    coef = np.zeros(X.shape[1])
+    coef[0] = weight @ y / weight.sum()
+    while True:
+        var = max(weight @ (y - X @ coef) ** 2 / weight.sum(), floor)
+        found = foba(gram / var, cross / var, price, start=np.flatnonzero(coef)).coef
+        if ((found != 0) == (coef != 0)).all():
+            return found, max(weight @ (y - X @ found) ** 2 / weight.sum(), floor)
+        coef = found
+
+
+def lines_problem(seed):
+    """Numbers that follow two lines, their features and splines of one straight column each."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(300, 5))
+    bases = [fit_basis(column, n_knots=2, degree=1) for column in x.T]
+    Z = additive_design(bases, x)
     np.testing.assert_allclose(np.abs(Z[:, 1:]), np.abs(x - x.mean(axis=0)) / x.std(axis=0))
-    y = np.where(x[:, 0] > 0, 2 * x[:, 1], -x[:, 2] + x[:, 1]) + 0.3 * rng.normal(size=n) + 7
-    y = y if n_classes is None else labelled(rng, y - 7, n_classes)
-    resp = rng.dirichlet(np.ones(K), n)
-    w = rng.uniform(0.5, 2, n)
-    terms = AdditiveTerms(np.arange(6) - 1, np.zeros(6), count="parameters")
+    y = np.where(x[:, 0] > 0, 2 * x[:, 1], -x[:, 2] + x[:, 1]) + 0.3 * rng.normal(size=300)
+    return rng, bases, Z, y, rng.dirichlet(np.ones(3), 300), rng.uniform(0.5, 2, 300)
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_are_curves_of_one_column(n_classes, seed):
+    rng, bases, Z, y, resp, w = lines_problem(seed)
+    terms = Terms.of(bases, count="parameters")
     if n_classes is None:
-        pair = (
-            linear_gaussian(Z, y, resp, w, pooled=pooled),
-            additive_gaussian(Z, y, resp, w, terms, pooled=pooled),
-        )
-    else:
-        pair = (
-            linear_softmax(Z, y, resp, w, n_classes),
-            additive_softmax(Z, y, resp, w, n_classes, terms),
-        )
-    (line, told), (curve, found) = (
-        fab(Flat(np.full(K, 1 / K), expert), Z, y, resp, w, max_iter=40) for expert in pair
-    )
-    np.testing.assert_allclose(found, told, rtol=1e-8)
-    np.testing.assert_allclose(curve.model.expert.coef, line.model.expert.coef, atol=1e-8)
-    np.testing.assert_allclose(curve.resp, line.resp, atol=1e-8)
+        found = additive_gaussian(Z, y + 7, resp, w, terms)
+        for k in range(3):
+            coef, var = line_by_hand(Z, y + 7, w * resp[:, k], found.floor)
+            np.testing.assert_allclose(found.coef[k], coef, atol=1e-8)
+            assert found.var[k] == pytest.approx(var, rel=1e-9)
+            assert found.dims[k] == 2 + (coef[1:] != 0).sum()
+        return
+    codes = labelled(rng, y, n_classes)
+    found = additive_softmax(Z, codes, resp, w, n_classes, terms)
+    for k in range(3):
+        weight = w * resp[:, k]
+        price = 0.5 * np.log1p(weight.sum())
+        told = foba_softmax(Z, np.eye(n_classes)[codes], weight, price)
+        np.testing.assert_allclose(found.coef[k], told.coef, atol=1e-6)
+        assert found.dims[k] == (n_classes - 1) * (1 + len(told.support))
 
 
 def test_lines_in_the_tree_of_hme():
-    """The whole mixture, gates and all: the same FIC and the same answers as with the linear experts."""
+    """The whole mixture, gates and all: straight splines are the lines of `random_start`."""
     rng = np.random.default_rng(11)
     x = rng.random((400, 3))
     y = np.where(x[:, 0] > 0.4, 2 * x[:, 1], 3 - x[:, 2]) + 0.1 * rng.normal(size=400)
     bins = merge_identical(x, table_thresholds(x, max_bins=20))
-    Z = additive_design([fit_basis(column, n_knots=2, degree=1) for column in x.T], x)
-    table = MixtureInputs(Z, cells_of(x, bins))
+    straight = [fit_basis(column, n_knots=2, degree=1) for column in x.T]
+    table = MixtureInputs(additive_design(straight, x), cells_of(x, bins))
     w = np.ones(400)
-    resp = rng.dirichlet(np.ones(4), 400)
     n_known = np.array([len(cuts) + 1 for cuts in bins.thresholds])
-    linear, _ = start_from_resp(
-        in_memory((table, y, w)), in_memory(resp), full_tree_paths(2), n_known
-    )
-    terms = AdditiveTerms(np.arange(4) - 1, np.zeros(4), count="parameters")
-    curved = replace(linear, expert=additive_gaussian(Z, y, resp, w, terms))
+    rows = in_memory((table, y, w))
+    linear, resp = random_start(rows, n_known, np.random.default_rng(0), depth=2)
+    terms = Terms.of(straight, count="parameters")
+    curved, _ = start_from_resp(rows, resp, linear.gates, terms, smoothing=0.5)
     (line, told), (curve, found) = (
-        fab(model, table, y, resp, w, max_iter=30) for model in (linear, curved)
+        fab(model, rows, resp=resp, max_iter=30) for model in (linear, curved)
     )
     np.testing.assert_allclose(found, told, rtol=1e-8)
     np.testing.assert_array_equal(curve.model.assign(table), line.model.assign(table))
-    np.testing.assert_allclose(
-        Z @ curve.model.expert.coef.T, Z @ line.model.expert.coef.T, atol=1e-8
-    )
+    np.testing.assert_allclose(curve.model.expert.coef, line.model.expert.coef, atol=1e-8)
 
 
 # Smoothness
@@ -509,7 +525,7 @@ def test_smoothness_by_cross_validation():
     x = rng.random((400, 2))
     bases = [fit_basis(column, n_knots=12) for column in x.T]
     Z = additive_design(bases, x)
-    terms = AdditiveTerms.of(bases)
+    terms = terms_of(bases)
     w = np.ones(400)
     resp = np.ones((400, 1))
     rough = additive_gaussian(
@@ -521,7 +537,7 @@ def test_smoothness_by_cross_validation():
     assert rough.smoothing[0] < 1e-2 * plain.smoothing[0]
     y = np.sin(9 * x[:, 0]) + 0.5 * rng.normal(size=400)
     start = additive_gaussian(Z, y, resp, w, terms)
-    found = tune_gaussian_smoothness(start, Z, y, resp, w)
+    found = tune_smoothness(start, in_memory((Z, y, w)), in_memory(resp))
     on = np.flatnonzero(start.coef[0])
 
     def score(smooth):  # leave-one-out with the mean leverage
@@ -541,7 +557,7 @@ def test_smoothness_of_classes():
     x = rng.random((600, 2))
     bases = [fit_basis(column, n_knots=12) for column in x.T]
     Z = additive_design(bases, x)
-    terms = AdditiveTerms.of(bases)
+    terms = terms_of(bases)
     w = np.ones(600)
     resp = np.ones((600, 1))
     rough = (3 * np.sin(25 * x[:, 0]) + rng.logistic(size=600) > 0).astype(int)
@@ -551,9 +567,8 @@ def test_smoothness_of_classes():
         for codes in (rough, plain)
     ]
     assert found[0] < 1e-2 * found[1]
-    again = tune_softmax_smoothness(
-        additive_softmax(Z, rough, resp, w, 2, terms, smoothing=found[0]), Z, rough, resp, w
-    )
+    start = additive_softmax(Z, rough, resp, w, 2, terms, smoothing=found[0])
+    again = tune_smoothness(start, in_memory((Z, rough, w)), in_memory(resp))
     assert 0.1 <= again.smoothing[0] / found[0] <= 10
 
 
@@ -583,10 +598,10 @@ def test_covariance_is_the_inverse_curvature(seed, n_classes):
     """By second differences of what the M-step maximises, along the coefficients on the support."""
     rng, _, _, Z, y, resp, w, terms = problem(seed)
     numbers = additive_gaussian(Z, y, resp, w, terms, smoothing=2.0)
-    found = coefficient_covariance(numbers, Z, resp, w)
+    found = coefficient_covariance(numbers, in_memory((Z, y, w)), in_memory(resp))
     codes = labelled(rng, y, n_classes)
     classes = additive_softmax(Z, codes, resp, w, n_classes, terms, smoothing=2.0)
-    by_class = coefficient_covariance(classes, Z, resp, w)
+    by_class = coefficient_covariance(classes, in_memory((Z, codes, w)), in_memory(resp))
     assert found.shape == (resp.shape[1], Z.shape[1], Z.shape[1]) and by_class.shape[1] == n_classes
     for k in range(resp.shape[1]):
         on = np.r_[0, 1 + np.flatnonzero(numbers.coef[k, 1:])]

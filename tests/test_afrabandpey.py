@@ -81,7 +81,7 @@ def test_everything_is_measured(name):
 def test_a_data_set_is_cut_into_three_quarters_and_one(monkeypatch):
     X = np.arange(40.0).reshape(20, 2)
     monkeypatch.setattr(
-        afrabandpey, "load_or_skip", lambda name: type("", (), {"X": X, "y": X[:, 0]})
+        afrabandpey, "load_available", lambda name: type("", (), {"X": X, "y": X[:, 0]})
     )
     A, a, B, b = afrabandpey.train_test_rows("any", 3)
     assert len(A) == 15 and len(B) == 5 and sorted([*a, *b]) == X[:, 0].tolist()
@@ -187,11 +187,10 @@ def test_without_stochtree_what_needs_it_is_blank(monkeypatch, tmp_path):
     grid = run_table(
         type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0
     )
-    assert grid.rows == ("auto_risk",) and any(
-        "stochtree is not installed" in note for note in grid.notes
-    )
-    cells = dict(zip([(c.group, c.name) for c in grid.columns], grid.cells[0], strict=True))
-    assert cells["RMSE", "proxy"] is None and cells["size", "node harvest"].value > 1
+    assert grid.frame.index.tolist() == ["auto_risk"]
+    assert any("stochtree is not installed" in note for note in grid.notes)
+    cells = grid.frame.loc["auto_risk"].droplevel(["role", "better"])
+    assert np.isnan(cells["RMSE", "proxy"]) and cells["size", "node harvest"].value > 1
 
 
 @needs_data
@@ -204,8 +203,8 @@ def test_without_lime_its_cells_are_blank(monkeypatch):
     )
     key = {"part": "fidelity", "data": "auto_risk", "split": 0}
     grid = afrabandpey.show_local([{"key": key, **afrabandpey.measure_proxies(key)}])
-    for column, cell in zip(grid.columns, grid.cells[0], strict=True):
-        assert (cell is None) == (column.role == "peer" or column.group == "a tree per draw")
+    for (group, _, role, _), blank in grid.frame.loc["auto_risk"].isna().items():
+        assert blank == (role == "peer" or group == "a tree per draw")
     assert any("lime was not installed" in note for note in grid.notes)
 
 
@@ -214,9 +213,8 @@ def test_without_lime_its_cells_are_blank(monkeypatch):
 
 @every_table
 def test_tables_bear_that_lines_are_missing(table):
-    assert table.show([]).cells == ()
     for line in stored(table.name)[:1]:
-        assert len(table.show([line]).rows) >= 1
+        assert len(table.show([line]).frame) >= 1
 
 
 @pytest.mark.parametrize("name", sorted(set(TABLES) - {"afrabandpey-fig5"}))
@@ -224,12 +222,11 @@ def test_tables_are_rendered_with_the_stamp_of_their_lines(name):
     grid = render(TABLES[name], RESULTS)
     assert grid.title == TABLES[name].title and "stochtree" in grid.stamp and "20" in grid.stamp
     assert all(any(word in text for word in ("<table", "<td")) for text in [grid._repr_html_()])
-    assert all(cells[0] is not None for cells in grid.cells)
+    assert grid.frame.iloc[:, 0].notna().all()
 
 
 def test_figure_4_shows_the_means_of_the_lines():
     grid = afrabandpey.show_errors_by_size(stored("afrabandpey-fig4"))
-    by_row = dict(zip(grid.rows, grid.cells, strict=True))
     raw = [json.loads(row) for row in (RESULTS / "proxy.jsonl").read_text().splitlines()]
     for name in afrabandpey.DATA:
         own = [
@@ -243,31 +240,32 @@ def test_figure_4_shows_the_means_of_the_lines():
             means = [
                 np.mean([line[method][i] for line in own]) for method in ("data", "paper", "proxy")
             ]
-            assert by_row[f"{name}, {b} leaves"][:3] == pytest.approx(means, rel=1e-12)
+            shown = grid.frame.loc[f"{name}, {b} leaves"].tolist()
+            assert shown[:3] == pytest.approx(means, rel=1e-12)
 
 
 @pytest.mark.slow
 def test_figure_5_asks_whether_the_means_differ():
     lines = [line for line in stored("afrabandpey-fig5") if line["key"]["data"] == "auto_mpg"]
     few = afrabandpey.show_differences(lines[:2])
-    assert set(few.cells[0]) == {None}
+    assert few.frame.iloc[0].isna().all()
     grid = afrabandpey.show_differences(lines)
-    assert len(grid.rows) == len(afrabandpey.SIZES)
-    said = dict(zip([(c.group, c.name) for c in grid.columns], grid.cells[0], strict=True))
+    assert len(grid.frame) == len(afrabandpey.SIZES)
+    said = grid.frame.iloc[0].droplevel(["role", "better"])
     assert said["paired by split", "credibly"] == "worse"  # two leaves
 
 
 def test_table_4_shows_the_means_of_the_lines():
     grid = afrabandpey.show_local(stored("afrabandpey-4"))
     raw = [json.loads(row) for row in (RESULTS / "local.jsonl").read_text().splitlines()]
-    for name, cells in zip(grid.rows, grid.cells, strict=True):
-        for column, cell in zip(grid.columns, cells, strict=True):
-            of = {"loss at x": "loss", "loss near x": "near", "ms": "ms"}.get(column.group)
+    for name, cells in grid.frame.iterrows():
+        for (group, shown, *_), cell in cells.items():
+            of = {"loss at x": "loss", "loss near x": "near", "ms": "ms"}.get(group)
             method = next(
                 (
                     m
                     for m in (*afrabandpey.TREES, *afrabandpey.LIMES, "tree, plain normal")
-                    if m.replace(", highest weights", "") == column.name
+                    if m.replace(", highest weights", "") == shown
                 ),
                 None,
             )
@@ -287,6 +285,6 @@ def test_table_4_shows_the_means_of_the_lines():
 )
 def test_every_shortfall_has_a_reason_and_is_one(name):
     grid = render(TABLES[name], RESULTS)
-    for shortfall in grid.shortfalls():
-        assert is_worse(shortfall.value, shortfall.than, "lower")
-        assert grid.why.get(shortfall.row) or grid.why.get("")
+    for loss in grid.shortfalls().itertuples():
+        assert is_worse(loss.value, loss.value_other, "lower")
+        assert grid.why.get(loss.row) or grid.why.get("")

@@ -177,7 +177,7 @@ def test_sums_at_the_leaves_add_up_over_blocks(seed):
         empty = empty_state(levels, family, 0.4)
         once = update_state(empty, leaf_statistics(family, 7, levels.leaves(X), target, w))
         rows = in_memory(*((X[at], target[at], w[at]) for at in cut(rng, 60)))
-        found = state_from_blocks(once, rows, None, LABELS if target is y else None)
+        found = state_from_blocks(once, rows, LABELS if target is y else None)
         np.testing.assert_allclose(found.stats, once.stats, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found.log_evidence, once.log_evidence, rtol=1e-10)
         assert not reset_state(once).stats.any() and reset_state(once).posterior is once.prior

@@ -1,7 +1,6 @@
 """Piecewise linear models over blocks of rows: whatever the cuts, the same model as from one block."""
 
 from dataclasses import replace
-from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -16,20 +15,27 @@ from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
 from fabinterp.fab.experts import (
     Categorical,
     ConstantGaussian,
-    LinearGaussian,
-    LinearSoftmax,
-    _constant_gaussian_search,
-    _softmax_statistics,
+    Gaussian,
+    Softmax,
+    Terms,
     constant_gaussian,
-    linear_gaussian,
-    linear_gaussian_search,
+    first_constants,
+    first_gaussian,
+    gaussian_experts,
     variance_floor,
 )
-from fabinterp.fab.foba import foba_softmax, foba_softmax_search
+from fabinterp.fab.foba import foba_softmax
 from fabinterp.fab.gates import BernoulliGate, GateTree, LogisticGate, full_tree_paths
-from fabinterp.fab.hme import HME, MixtureInputs, harden, project, random_start, start_from_tree
+from fabinterp.fab.hme import (
+    MixtureInputs,
+    harden,
+    project,
+    random_shares,
+    start_from_resp,
+    start_from_tree,
+)
 from fabinterp.rows import chunks
-from fabinterp.rows.blocks import InMemory, fit_by_sums, gather_coroutines, in_memory
+from fabinterp.rows.blocks import Blocks, InMemory, in_memory
 from fabinterp.rows.chunks import split_training_data
 from fabinterp.rows.tables import build_training_data
 
@@ -77,6 +83,8 @@ def close(one, two, tol=1e-9):
 @given(seeds, st.integers(2, 9), st.sampled_from(["numbers", "codes", "shares"]))
 def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task):
     rng, Z, codes, y, w, resp = problem(seed, task)
+    if task == "numbers":  # Fisher's factors want standardised numbers
+        y = (y - y.mean()) / y.std()
     part = cut((Z, codes, y, w, resp), rng, n_blocks).parts
     K = resp.shape[1]
     share = InMemory(p[4] for p in part)
@@ -87,17 +95,24 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
         np.full(4, 5),
     )
     learners = [(1, gates)]
+    lines = Terms.lines(5)
+    curves = Terms(np.array([-1, 0, 0, 1, 1]), np.array([0.0, 0.0, 1.0, 0.0, 2.0]))
+    factors = replace(curves, fisher_factors=True)
     if task == "numbers":
         floor = variance_floor(y, w)
         learners += [
             (0, ConstantGaussian(np.zeros(K), np.ones(K), floor)),
-            (0, LinearGaussian(np.ones((K, 5)), np.full(K, 2.0), floor)),
-            (0, LinearGaussian(np.ones((K, 5)), np.full(K, 2.0), floor, pooled=True)),
+            (0, Gaussian(np.ones((K, 5)), np.full(K, 2.0), lines, floor=floor)),
+            (0, Gaussian(np.ones((K, 5)), np.full(K, 2.0), lines, floor=floor, pooled=True)),
+            (0, Gaussian(np.ones((K, 5)), np.full(K, 2.0), curves, 0.5, floor)),
+            (0, Gaussian(np.ones((K, 5)), np.full(K, 2.0), factors, 0.5, floor)),
         ]
     else:
         learners += [
             (0, Categorical(np.full((K, 3), 1 / 3), 1e-8)),
-            (0, LinearSoftmax(np.zeros((K, 5, 3)))),
+            (0, Softmax(np.zeros((K, 5, 3)), lines)),
+            (0, Softmax(np.zeros((K, 5, 3)), curves, 0.5)),
+            (0, Softmax(np.zeros((K, 5, 3)), factors, 0.5)),
         ]
     for place, learner in learners:
         rows = InMemory((p[place], p[2], p[3]) for p in part)
@@ -110,8 +125,8 @@ def test_what_is_learnt_in_blocks_is_what_is_learnt_in_one(seed, n_blocks, task)
         whole = gates.update(codes, resp, w) if learner is gates else learner.update(*args)
         close(
             whole,
-            fit_by_sums(learner.update_search(), rows, share),
-            1e-6 if isinstance(learner, LinearSoftmax) else 1e-9,
+            learner.maximise(rows, share),
+            1e-6 if isinstance(learner, Softmax) else 1e-9,
         )
 
 
@@ -122,53 +137,65 @@ def test_first_experts_of_blocks(seed, n_blocks):
     rows = cut((Z, y, w, resp), rng, n_blocks).parts
     blocks = InMemory(p[:3] for p in rows)
     share = InMemory(p[3] for p in rows)
-    close(constant_gaussian(y, resp, w), fit_by_sums(_constant_gaussian_search(4), blocks, share))
+    close(constant_gaussian(y, resp, w), first_constants(blocks, share)[0])
     for pooled in (False, True):
-        close(
-            linear_gaussian(Z, y, resp, w, pooled=pooled),
-            fit_by_sums(linear_gaussian_search(4, 5, pooled=pooled), blocks, share),
-        )
-    flat = fit_by_sums(
-        _constant_gaussian_search(4),
-        InMemory((X, np.full(len(u), 7.0), v) for X, u, v in blocks.parts),
-        share,
-    )
+        first = first_gaussian(blocks, share, Terms.lines(5), pooled=pooled)
+        close(gaussian_experts(Z, y, resp, w, pooled=pooled), first.maximise(blocks, share))
+    sevens = InMemory((X, np.full(len(u), 7.0), v) for X, u, v in blocks.parts)
+    flat, _ = first_constants(sevens, share)
     assert flat.floor == 1.0 and (flat.var == 1.0).all()
+
+
+class Elsewhere(Blocks):
+    """One block that is not at hand, and how often it is passed over."""
+
+    def __init__(self, part):
+        self.held = in_memory(part)
+        self.n_passes = 0
+
+    def sum(self, function, *args):
+        self.n_passes += 1
+        return self.held.sum(function, *args)
 
 
 def test_searches_in_step_share_their_passes():
     rng, Z, _, y, w, resp = problem(1, "codes", n=200)
-    asked = []
-
-    class Counted(InMemory):
-        def sum(self, function, *args):
-            asked.append(args)
-            return super().sum(function, *args)
-
-    expert = LinearSoftmax(np.zeros((4, 5, 3)))
-    found = fit_by_sums(expert.update_search(), Counted([(Z, y, w)]), in_memory(resp))
-    n_together = len(asked)
+    together = Elsewhere((Z, y, w))
+    start = Softmax(np.zeros((4, 5, 3)), Terms.lines(5))
+    found = start.maximise(together, in_memory(resp))
+    in_turn = start.maximise(in_memory((Z, y, w)), in_memory(resp))
+    np.testing.assert_allclose(found.coef, in_turn.coef, atol=1e-9)
     alone = []
     for k in range(4):
-        asked.clear()
         price = 0.5 * np.log1p(resp[:, k] @ w)
-        best = foba_softmax(Z, np.eye(3)[y], resp[:, k] * w, price, expert.coef[k])
+        best = foba_softmax(Z, np.eye(3)[y], resp[:, k] * w, price)
         np.testing.assert_allclose(found.coef[k], best.coef, atol=1e-6)
-        alone.append(
-            fit_by_sums(one_expert(price, expert.coef[k], k), Counted([(Z, y, w)]), in_memory(resp))
-        )
-        np.testing.assert_allclose(found.coef[k], alone[-1].coef, atol=1e-9)
-        alone[-1] = len(asked)
-    assert n_together == 1 + max(alone) < sum(alone)
+        rows = Elsewhere((Z, y, w))
+        start.keep(np.arange(4) == k).maximise(rows, in_memory(resp[:, [k]]))
+        alone.append(rows.n_passes)
+    assert together.n_passes == max(alone) < sum(alone)
 
 
-def one_expert(price, start, k):
-    """The search of expert k by itself."""
-    return (
-        yield from gather_coroutines(
-            {k: foba_softmax_search(price, start)}, partial(_softmax_statistics, n_classes=3)
-        )
-    )[k]
+@pytest.mark.parametrize("task", ["numbers", "codes"])
+def test_passes_of_a_start_and_of_a_step(task):
+    rng, Z, codes, y, w, resp = problem(1, task, n=200)
+    rows = Elsewhere((MixtureInputs(Z, codes), y, w))
+    gates = GateTree(
+        (BernoulliGate(1, 2, False, 0.7, 5),) * 3, full_tree_paths(2), n_known=np.full(4, 5)
+    )
+    n_classes = None if task == "numbers" else 3
+    model, share = start_from_resp(
+        rows, in_memory(resp), gates, Terms.lines(5), n_classes=n_classes
+    )
+    if task == "numbers":
+        assert rows.n_passes == 5  # mean, deviations, squares; gates and moments; residuals
+        rows.n_passes = 0
+        model.maximise(rows, share)
+        assert rows.n_passes == 2  # gates and moments together, then residuals
+        return
+    searches = Elsewhere((Z, y, w))
+    Softmax(np.zeros((4, 5, 3)), Terms.lines(5)).maximise(searches, share)
+    assert rows.n_passes == searches.n_passes  # gates cost no pass
 
 
 @examples(12)
@@ -208,29 +235,61 @@ def test_mixture_projection_and_hardening_in_blocks(seed, n_blocks, task):
     close(hard.gates, hard_two.gates)
 
 
-def test_a_mixture_whose_parts_do_not_add_needs_one_block():
-    rng, Z, codes, y, w, resp = problem(1, "numbers")
+@examples(12)
+@given(seeds, st.integers(2, 7), st.booleans())
+def test_oblique_gates_and_curves_in_blocks(seed, n_blocks, factors):
+    rng, Z, codes, y, w, resp = problem(seed + (seed % 3 == 0), "numbers")
+    y = (y - y.mean()) / y.std()
     U = np.tanh(Z[:, 1:])
-    gates = GateTree((LogisticGate(),) * 3, full_tree_paths(2)).update(U, resp, w)
-    model = HME(gates, linear_gaussian(Z, y, resp, w))
-    one = model.maximise(in_memory((MixtureInputs(Z, U), y, w)), in_memory(resp))
-    assert one.gates.gates == model.update(MixtureInputs(Z, U), y, resp, w).gates.gates
-    halves = [(MixtureInputs(Z[i::2], U[i::2]), y[i::2], w[i::2]) for i in (0, 1)]
-    with pytest.raises(
-        ValueError, match="rows must be in one block for a model without sums, got 2 blocks"
-    ):
-        model.maximise(InMemory(halves), InMemory(resp[i::2] for i in (0, 1)))
+    paths = full_tree_paths(2)
+    gates = GateTree((LogisticGate(fisher_factors=factors),) * 3, paths)
+    whole = in_memory((MixtureInputs(Z, U), y, w))
+    model, _ = start_from_resp(whole, in_memory(resp), gates, Terms.lines(5))
+    parts = cut((Z, U, y, w, resp), rng, n_blocks).parts
+    rows = InMemory((MixtureInputs(a, b), u, v) for a, b, u, v, _ in parts)
+    share = InMemory(p[4] for p in parts)
+    one = model.maximise(whole, in_memory(resp))
+    for two in (model.maximise(rows, share), model.update(MixtureInputs(Z, U), y, resp, w)):
+        assert np.array_equal(one.gates.paths, two.gates.paths)
+        for a, b in zip(one.gates.gates, two.gates.gates, strict=True):
+            assert a.features == b.features
+            np.testing.assert_allclose((*a.coef, a.bias), (*b.coef, b.bias), rtol=1e-5, atol=1e-6)
+        close(one.expert, two.expert, 1e-6)
 
 
-def test_random_shares_do_not_depend_on_slices():
-    rng, Z, codes, y, w, _ = problem(2, "numbers")
-    parts = cut((Z, codes, y, w), rng, 5).parts
-    rows = InMemory((MixtureInputs(a, b), u, v) for a, b, u, v in parts)
-    _, one = random_start(
-        in_memory((MixtureInputs(Z, codes), y, w)), np.full(4, 5), np.random.default_rng(0), 2
-    )
-    _, two = random_start(rows, np.full(4, 5), np.random.default_rng(0), 2)
-    np.testing.assert_array_equal(one.single_block, np.concatenate(two.parts))
+def test_oblique_gates_in_step_share_their_passes():
+    rng, Z, codes, y, w, resp = problem(1, "numbers", n=200)
+    U = np.tanh(Z[:, 1:])
+    gates = GateTree((LogisticGate(),) * 3, full_tree_paths(2))
+    together = Elsewhere((U, None, w))
+    in_step = gates.maximise(together, in_memory(resp))
+    assert in_step.gates == gates.update(U, resp, w).gates
+    alone = []
+    for i in range(3):
+        rows = Elsewhere((U, None, w))
+        one = GateTree(gates.gates[:1], gates.paths[[i]])
+        one.maximise(rows, in_memory(resp))
+        alone.append(rows.n_passes)
+    assert together.n_passes == max(alone) < sum(alone)
+
+
+def test_random_shares_depend_neither_on_slices_nor_on_order():
+    rng, Z, codes, y, w, _ = problem(2, "numbers", n=4000)
+    order = rng.permutation(len(y))
+    found = []
+    for at, n_blocks in ((np.arange(4000), 5), (order, 3)):
+        parts = cut((Z[at], codes[at], y[at], w[at]), rng, n_blocks).parts
+        rows = InMemory((MixtureInputs(a, b), u, v) for a, b, u, v in parts)
+        shares = random_shares(rows, np.random.default_rng(0), 4)
+        found.append(np.concatenate(shares.parts)[np.argsort(at)])
+    np.testing.assert_array_equal(*found)
+    (shares, _) = found
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    drawn = np.random.default_rng(1).dirichlet(np.full(4, 5.0), 4000)  # what they should be like
+    np.testing.assert_allclose(np.cov(shares.T), np.cov(drawn.T), atol=2e-3)
+    assert abs(shares.mean(axis=0) - 0.25).max() < 0.01
+    other = random_shares(rows, np.random.default_rng(3), 4)
+    assert not np.allclose(np.concatenate(other.parts)[np.argsort(order)], shares)
 
 
 # Estimators

@@ -460,10 +460,15 @@ sys.exit(main(["demo", "--random-state", "1"]))
     assert numbers["error of the rules"] <= numbers["error of the forest"] + 0.05
     page = (tmp_path / "fabinterp-demo.html").read_text(encoding="utf-8")
     assert not Page(page).open and page.count("<figure>") == 2
+    measured = re.findall(r"<b>([\d.]+) %</b>[^/]*/span></td><td[^>]*>143 rows held out", page)
+    assert [float(share) for share in measured[:2]] == [
+        pytest.approx(100 * numbers[f"error of the {what}"], abs=0.06)
+        for what in ("rules", "forest")
+    ]
     # the steps on the page lead to the same rules
     import html
 
-    steps = html.unescape(re.search(r"In Python:</p><pre>(.*?)</pre>", page, re.S)[1])
+    steps = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
     running = process(steps + "\nprint((model.predict(X_test) != y_test).mean())")
     out, err = running.communicate(timeout=120 * slowness())
     assert running.returncode == 0, err
@@ -500,7 +505,7 @@ def test_a_table_made_again_from_the_shell(capsys, tmp_path):
 
     out, err = reproduce()
     (file,) = (tmp_path / "new" / "out").iterdir()
-    assert file.name.endswith("-quick.jsonl") and re.search(r" (\d+)/\1\n$", err)
+    assert file.name.endswith("-quick.jsonl") and re.search(r" (\d+)/\1 \[.*\n$", err)
     said = out.strip().splitlines()
     assert said[0] == TABLES["nakahara-1"].title and f"numpy {np.__version__}" in out
     before = file.read_bytes()

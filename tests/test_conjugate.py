@@ -175,6 +175,13 @@ def test_quantiles_invert_the_distribution_function_of_a_mixture(seed, q):
     assert np.all(counts.cdf(found) >= q) and np.all((counts.cdf(found - 1) < q) | (found == 0))
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_no_component_holds_possible_has_no_density():
+    components = np.zeros(2, int), np.full(2, 0.5), np.array([[3.0, 1.0], [5.0, 2.0]]), 1
+    assert Mixture(GammaExponential(), *components).log_density([-0.5])[0] == -np.inf
+    assert Mixture(GammaPoisson(), *components).log_density([1.5])[0] == -np.inf
+
+
 def test_a_quantile_needs_a_probability():
     mix = Mixture(NormalGamma(), np.zeros(1, int), np.ones(1), np.array([[3.0, 0.0, 1.0]]), 1)
     with pytest.raises(ValueError, match=r"q must lie between 0 and 1, got 1\.0"):

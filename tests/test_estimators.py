@@ -520,7 +520,11 @@ BAD = [
         "y must not be negative for leaf='exponential', got",
     ),
     ({"random_state": "x"}, MetaTreeRegressor, "random_state must be"),
-    ({"leaf": "linear", "leaf_features": ["no"]}, MetaTreeRegressor, "must list columns of X"),
+    (
+        {"leaf": "linear", "leaf_features": ["no"]},
+        MetaTreeRegressor,
+        "leaf_features must name columns of X",
+    ),
 ]
 
 
@@ -566,7 +570,16 @@ def test_a_gap_that_only_some_rows_have_is_no_obstacle_to_calibration():
     X, _, t = table(5, 40)
     X[7, 2] = np.nan
     model = MetaTreeRegressor(leaf="linear", max_depth=2).fit(X, t)
-    assert model.regressors_.used == (0, 1) and len(model.pit_) == 40
+    assert model.state_.regressors.used == (0, 1) and len(model.pit_) == 40
+
+
+def test_equations_hold_the_columns_that_are_named_each_once():
+    X, _, t = table()
+    model = MetaTreeRegressor(leaf="linear", leaf_features=[2, 0, 2], max_depth=1).fit(X, t)
+    assert model.state_.regressors.used == (2, 0)
+    plain = MetaTreeRegressor(leaf="linear", leaf_features=[], max_depth=1).fit(X, t)
+    assert len(np.unique(plain.predict(X))) == 2
+    assert np.array_equal(plain.rules_.predict(X), plain.predict(X))
 
 
 def test_a_million_rows():

@@ -15,7 +15,6 @@ from fabinterp.bench import eto as bench_pieces
 from fabinterp.bench.eto import (
     CLASSIFIERS,
     LOADS,
-    METHODS_1,
     REGRESSORS,
     TABLE_1,
     TABLE_2,
@@ -26,16 +25,16 @@ from fabinterp.bench.eto import (
     demand,
     demand_parts,
     equation_sizes,
+    mean_sizes,
     measure_linear_methods,
     round_figures,
     same_folds,
     settings_of,
-    sizes_of,
 )
 from fabinterp.bench.runner import (
     UnavailableError,
+    figures_of,
     key_text,
-    parse_figure,
     read_lines,
     render,
     run_table,
@@ -62,22 +61,20 @@ def measured_if_peer(method):
 
 
 def test_a_row_of_table_1_has_a_figure_and_a_deviation_for_each_method():
-    for row in TABLE_1.values():
-        figures = list(map(parse_figure, row.split()))
-        assert len(figures) == len(METHODS_1) and all(
-            f.deviation is not None and f.digits == 2 for f in figures
-        )
+    assert TABLE_1.shape == (9, 6)
+    assert TABLE_1.map(lambda f: f.deviation is not None and f.digits == 2).all(axis=None)
 
 
 @pytest.mark.parametrize("sizes", [TABLE_2, TABLE_3], ids=["2", "3"])
 def test_the_printed_total_is_experts_times_cardinality(sizes):
-    product = np.multiply(sizes["experts"], sizes["cardinality"])
-    assert np.abs(product - sizes["total"]).max() < 0.6
+    size = sizes.map(lambda cell: cell.value).T
+    assert (size["experts"] * size["cardinality"] - size["total"]).abs().max() < 0.6
 
 
 def test_table_4_is_the_model_whose_size_table_3_counts():
-    coef = np.array(list(TABLE_4.values()))
-    experts, cardinality, total = (TABLE_3[row][0] for row in ("experts", "cardinality", "total"))
+    coef = TABLE_4.map(lambda cell: cell.value).to_numpy()
+    printed = TABLE_3["FAB/HMEs+"].map(lambda cell: cell.value)
+    experts, cardinality, total = printed[["experts", "cardinality", "total"]]
     assert coef.shape == (14, experts) and np.count_nonzero(coef) == total
     assert np.count_nonzero(coef, axis=0).mean() == cardinality
 
@@ -113,11 +110,9 @@ def test_every_stored_line_answers_a_job(study):
 @tables
 def test_the_stored_figures_make_a_table(table):
     grid = render(table, STORED)
-    assert grid.rows and "Measured" in grid.stamp
-    for row, mine, *_ in grid.shortfalls():
-        assert grid.why.get(row, grid.why.get("")), (
-            f"{table.name}: no reason for {row}, {mine.name}"
-        )
+    assert len(grid.frame) and "Measured" in grid.stamp
+    for row in grid.shortfalls()["row"]:
+        assert grid.why.get(row, grid.why.get("")), f"{table.name}: no reason for {row}"
 
 
 def test_stored_figures_of_ours_are_of_the_settings_of_today():
@@ -182,8 +177,8 @@ def test_a_peer_that_is_not_installed_is_a_blank_and_the_others_stand(monkeypatc
         for m in ("structure", "linear-tree")
     ]
     grid = run_table(replace(by_name["eto-1"], jobs=lambda quick: wanted), tmp_path, verbose=0)
-    cells = {column.name: cell for column, cell in zip(grid.columns, grid.cells[0], strict=True)}
-    assert cells["linear-tree"] is None and cells["structure"].value < 1
+    cells = grid.frame.loc["abalone", "RMSE on the same folds"].droplevel(["role", "better"])
+    assert np.isnan(cells["linear-tree"]) and cells["structure"].value < 1
     assert any("linear-tree is not installed" in note for note in grid.notes)
 
 
@@ -277,20 +272,19 @@ def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
     lines = [line("pol", "structure", k, rmse=r) for k, r in enumerate((0.1, 0.3, 0.8))]
     lines += [line("pol", "svr", 0, rmse=0.2), line("pol", "svr", 1, rmse=0.4)]
     grid = by_name["eto-1"].show(lines)
-    cells = {(c.group, c.name): v for c, v in zip(grid.columns, grid.cells[0], strict=True)}
-    assert grid.rows == ("pol",) and cells["RMSE", "BTLMs"] == (0.59, 0.05, 2)
+    cells = grid.frame.loc["pol"].droplevel(["role", "better"])
+    assert len(grid.frame) == 1 and cells["RMSE", "BTLMs"] == (0.59, 0.05, 2)
     assert cells["RMSE", "structure"].value == pytest.approx(0.4)
     assert cells["RMSE on the same folds", "structure"].value == pytest.approx(0.2)
     assert cells["RMSE on the same folds", "svr"].value == pytest.approx(0.3)
-    assert cells["RMSE on the same folds", "tree"] is None
+    assert np.isnan(cells["RMSE on the same folds", "tree"])
     assert "structure 3, svr 2" in grid.notes[0] and "svr on 1 of 1 tables" in grid.notes[1]
 
 
 def test_the_same_folds_are_those_of_all_that_were_run_on_a_table():
     lines = [line("pol", "a", k) for k in range(3)] + [line("pol", "b", k) for k in (1, 2, 3)]
-    kept = same_folds([*lines, line("kin8nm", "a", 0)], ("a", "b", "c"))
-    kept = [(row["key"]["data"], row["key"]["method"], row["key"]["fold"]) for row in kept]
-    assert kept == [
+    kept = same_folds(figures_of([*lines, line("kin8nm", "a", 0)]), ("a", "b", "c"))
+    assert list(kept[["data", "method", "fold"]].itertuples(index=False, name=None)) == [
         ("pol", "a", 1),
         ("pol", "a", 2),
         ("pol", "b", 1),
@@ -302,9 +296,8 @@ def test_the_same_folds_are_those_of_all_that_were_run_on_a_table():
 def test_a_constant_in_a_leaf_counts_one_as_in_the_paper():
     leaves = line("pol", "tree", 0, cpu=1.0, **equation_sizes([0] * 7))
     equations = line("pol", "structure", 0, cpu=1.0, **equation_sizes([2, 0, 4]))
-    found = {m: sizes_of([row], m) for m, row in (("tree", leaves), ("structure", equations))}
-    assert [found["tree"][row] for row in TABLE_2] == [7, 1, 7]
-    assert [found["structure"][row] for row in TABLE_2] == [3, 2, 6]
+    found = mean_sizes(figures_of([leaves, equations])).loc[TABLE_2.index]
+    assert found["tree"].tolist() == [7, 1, 7] and found["structure"].tolist() == [3, 2, 6]
 
 
 def test_a_table_with_one_line_is_a_table():
@@ -313,7 +306,7 @@ def test_a_table_with_one_line_is_a_table():
         grid = by_name[name].show(
             [line("pol", method, 0, rmse=0.2, cpu=1.0, **equation_sizes([2, 3]))]
         )
-        assert grid.to_text() and len(grid.rows) == len(grid.cells)
+        assert grid.to_text() and len(grid.frame) == (4 if name == "eto-2" else 1)
 
 
 # Small parts

@@ -1,5 +1,6 @@
 """Experts: the M-step is the constrained maximum, and nothing depends on units."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,12 +13,13 @@ from fabinterp.fab.experts import (
     MIN_VAR,
     Categorical,
     ConstantGaussian,
-    LinearGaussian,
-    LinearSoftmax,
+    Gaussian,
+    Softmax,
+    Terms,
     categorical,
     constant_gaussian,
-    linear_gaussian,
-    linear_softmax,
+    gaussian_experts,
+    softmax_experts,
     variance_floor,
 )
 
@@ -169,7 +171,7 @@ def linear_problem(seed):
 def worth(expert, X, y, resp, w):
     """What the M-step maximises, expert by expert."""
     fit = np.sum(w[:, None] * resp * expert.log_lik(X, y), axis=0)
-    return fit - 0.5 * expert.penalty * expert.dims * np.log1p(w @ resp)
+    return fit - 0.5 * expert.terms.penalty * expert.dims * np.log1p(w @ resp)
 
 
 @given(seeds, st.booleans(), st.sampled_from([0.0, 1.0, 3.0]))
@@ -179,9 +181,8 @@ def test_linear_update_is_never_worse(seed, pooled, penalty):
     p = X.shape[1]
     floor = variance_floor(y, w)
     var = np.full(k, floor + rng.exponential()) if pooled else floor + rng.exponential(size=k)
-    expert = LinearGaussian(
-        rng.normal(size=(k, p)) * (rng.random((k, p)) < 0.5), var, floor, penalty, pooled
-    )
+    coef = rng.normal(size=(k, p)) * (rng.random((k, p)) < 0.5)
+    expert = Gaussian(coef, var, Terms.lines(p, penalty), floor=floor, pooled=pooled)
     for _ in range(3):
         after = expert.update(X, y, resp, w)
         before = worth(expert, X, y, resp, w)
@@ -197,7 +198,7 @@ def test_linear_update_is_never_worse(seed, pooled, penalty):
 @given(seeds)
 def test_linear_is_weighted_least_squares_on_its_support(seed):
     _, X, y, resp, w = linear_problem(seed)
-    best = linear_gaussian(X, y, resp, w)
+    best = gaussian_experts(X, y, resp, w)
     mass = w @ resp
     for k in np.flatnonzero(mass > 1e-3):
         v = w * resp[:, k]
@@ -212,7 +213,7 @@ def test_linear_is_weighted_least_squares_on_its_support(seed):
 @given(seeds)
 def test_pooled_variance_is_that_of_all_rows(seed):
     _, X, y, resp, w = linear_problem(seed)
-    best = linear_gaussian(X, y, resp, w, pooled=True)
+    best = gaussian_experts(X, y, resp, w, pooled=True)
     square = np.sum(w[:, None] * resp * (y[:, None] - X @ best.coef.T) ** 2)
     assert best.var == pytest.approx(max(square / np.sum(w @ resp), best.floor), rel=1e-9)
     assert (best.dims == (best.coef[:, 1:] != 0).sum(axis=1) + 1).all()
@@ -224,12 +225,13 @@ def test_linear_update_is_not_beaten_by_moves_of_its_parameters():
     y = X[:, 1] - X[:, 2] + rng.normal(size=60)
     resp = rng.dirichlet(np.ones(2), 60)
     w = rng.exponential(size=60)
-    best = linear_gaussian(X, y, resp, w)
+    best = gaussian_experts(X, y, resp, w)
     top = worth(best, X, y, resp, w)
     for size in (1e-4, 1e-2, 1.0):
         for _ in range(50):
             coef = best.coef + size * rng.normal(size=best.coef.shape) * (best.coef != 0)
-            other = LinearGaussian(coef, best.var * np.exp(size * rng.normal(size=2)), best.floor)
+            var = best.var * np.exp(size * rng.normal(size=2))
+            other = replace(best, coef=coef, var=var)
             assert (worth(other, X, y, resp, w) <= top + 1e-9).all()
 
 
@@ -239,14 +241,14 @@ def test_linear_finds_the_best_support_of_easy_data():
     resp = np.ones((100, 1))
     w = np.ones(100)
     y = 2 + X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=100)
-    best = linear_gaussian(X, y, resp, w)
+    best = gaussian_experts(X, y, resp, w)
     values = {}
     for support in (s for size in range(5) for s in combinations(range(1, 5), size)):
         columns = [0, *support]
         coef = np.zeros((1, 5))
         coef[0, columns] = np.linalg.lstsq(X[:, columns], y, rcond=None)[0]
         var = np.array([np.mean((y - X @ coef[0]) ** 2)])
-        values[support] = worth(LinearGaussian(coef, var), X, y, resp, w)[0]
+        values[support] = worth(Gaussian(coef, var, Terms.lines(5)), X, y, resp, w)[0]
     assert tuple(np.flatnonzero(best.coef[0])[1:]) == max(values, key=values.get)
     assert worth(best, X, y, resp, w)[0] == pytest.approx(max(values.values()))
 
@@ -255,7 +257,7 @@ def test_without_a_price_all_columns_are_in():
     rng = np.random.default_rng(2)
     X = np.column_stack([np.ones(50), rng.normal(size=(50, 5))])
     y = rng.normal(size=50)
-    best = linear_gaussian(X, y, np.ones((50, 1)), np.ones(50), penalty=0.0)
+    best = gaussian_experts(X, y, np.ones((50, 1)), np.ones(50), Terms.lines(6, 0.0))
     np.testing.assert_allclose(best.coef[0], np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-9)
 
 
@@ -266,9 +268,9 @@ def test_linear_follows_scale_offset_and_repetition(seed):
     y = X @ rng.normal(size=5) + rng.normal(size=30)
     resp = rng.dirichlet(np.ones(2), 30)
     w = rng.integers(1, 4, 30)
-    plain = linear_gaussian(X, y, resp, w.astype(float))
-    moved = linear_gaussian(X, 1e3 * (y + 1e6), resp, w.astype(float))
-    again = linear_gaussian(*(np.repeat(a, w, axis=0) for a in (X, y, resp)), np.ones(w.sum()))
+    plain = gaussian_experts(X, y, resp, w.astype(float))
+    moved = gaussian_experts(X, 1e3 * (y + 1e6), resp, w.astype(float))
+    again = gaussian_experts(*(np.repeat(a, w, axis=0) for a in (X, y, resp)), np.ones(w.sum()))
     np.testing.assert_allclose(
         moved.coef / 1e3 - 1e6 * (np.arange(5) == 0), plain.coef, rtol=1e-5, atol=1e-6
     )
@@ -280,14 +282,14 @@ def test_linear_follows_scale_offset_and_repetition(seed):
 def test_an_exact_line_reaches_the_floor():
     X = np.column_stack([np.ones(20), np.arange(20.0) - 9.5])
     y = 3 * X[:, 1] + 1
-    best = linear_gaussian(X, y, np.ones((20, 1)), np.ones(20))
+    best = gaussian_experts(X, y, np.ones((20, 1)), np.ones(20))
     assert best.var[0] == best.floor == pytest.approx(MIN_VAR * y.var())
     np.testing.assert_allclose(best.coef[0], [1, 3], rtol=1e-6)
 
 
 def test_a_constant_target_leaves_a_constant_line():
     X = np.column_stack([np.ones(20), np.random.default_rng(3).normal(size=(20, 3))])
-    best = linear_gaussian(X, np.full(20, 7.0), np.full((20, 2), 0.5), np.ones(20))
+    best = gaussian_experts(X, np.full(20, 7.0), np.full((20, 2), 0.5), np.ones(20))
     np.testing.assert_allclose(best.coef, np.tile([7.0, 0, 0, 0], (2, 1)))
     assert np.isfinite(best.log_lik(X, np.full(20, 7.0))).all()
 
@@ -302,7 +304,7 @@ def test_softmax_update_is_never_worse(seed, n_classes, penalty):
     k = resp.shape[1]
     p = X.shape[1]
     coef = rng.normal(size=(k, p, n_classes)) * (rng.random((k, p, 1)) < 0.5)
-    expert = LinearSoftmax(coef, penalty)
+    expert = Softmax(coef, Terms.lines(p, penalty))
     for _ in range(2):
         after = expert.update(X, label, resp, w)
         before = worth(expert, X, label, resp, w)
@@ -318,8 +320,8 @@ def test_softmax_codes_and_probabilities_say_the_same():
     resp = rng.dirichlet(np.ones(2), 40)
     w = np.ones(40)
     one_hot = np.eye(3)[label]
-    hard = linear_softmax(X, label, resp, w, 3)
-    soft = linear_softmax(X, one_hot, resp, w, 3)
+    hard = softmax_experts(X, label, resp, w, 3)
+    soft = softmax_experts(X, one_hot, resp, w, 3)
     np.testing.assert_array_equal(hard.coef, soft.coef)
     np.testing.assert_allclose(hard.log_lik(X, label), soft.log_lik(X, one_hot))
     scores = np.einsum("np,kpc->nkc", X, hard.coef)
@@ -333,7 +335,7 @@ def test_softmax_without_columns_is_the_share():
     label = rng.integers(0, 3, 60)
     resp = rng.dirichlet(np.ones(2), 60)
     w = rng.exponential(size=60)
-    expert = linear_softmax(X, label, resp, w, 3, penalty=100.0)
+    expert = softmax_experts(X, label, resp, w, 3, Terms.lines(3, 100.0))
     share = categorical(label, resp, w, 3, 0.0).prob
     np.testing.assert_allclose(np.exp(expert.log_prob(X)), np.tile(share, (60, 1, 1)), atol=1e-4)
     assert list(expert.dims) == [2, 2]
@@ -345,21 +347,20 @@ def test_linear_experts_without_rows_stay_as_they_are():
     y = rng.normal(size=20)
     resp = np.column_stack([np.ones(20), np.zeros(20)])
     w = np.ones(20)
-    line = LinearGaussian(np.ones((2, 3)), np.array([2.0, 3.0])).update(X, y, resp, w)
+    line = Gaussian(np.ones((2, 3)), np.array([2.0, 3.0]), Terms.lines(3)).update(X, y, resp, w)
     np.testing.assert_allclose(line.coef[1], 1, rtol=1e-12)
     assert line.var[1] == 3
     start = rng.normal(size=(2, 3, 2))
-    classes = LinearSoftmax(start).update(X, (y > 0).astype(int), resp, w)
+    classes = Softmax(start, Terms.lines(3)).update(X, (y > 0).astype(int), resp, w)
     np.testing.assert_array_equal(classes.coef[1], start[1])
 
 
 def test_linear_keep_and_dims():
     coef = np.array([[1.0, 0, 2], [3, 0, 0], [4, 5, 6]])
-    line = LinearGaussian(coef, np.arange(1.0, 4), 1e-6, 2.0, True)
+    line = Gaussian(coef, np.arange(1.0, 4), Terms.lines(3, 2.0), floor=1e-6, pooled=True)
     kept = line.keep(np.array([True, False, True]))
     assert list(kept.var) == [1, 3] and list(kept.dims) == [2, 3]
-    assert (kept.floor, kept.penalty, kept.pooled) == (1e-6, 2, True)
-    classes = LinearSoftmax(np.repeat(coef[:, :, None], 4, axis=2), 2.0).keep(
-        np.array([False, True, True])
-    )
-    assert list(classes.dims) == [3, 9] and classes.penalty == 2
+    assert (kept.floor, kept.terms.penalty, kept.pooled) == (1e-6, 2, True)
+    classes = Softmax(np.repeat(coef[:, :, None], 4, axis=2), Terms.lines(3, 2.0))
+    classes = classes.keep(np.array([False, True, True]))
+    assert list(classes.dims) == [3, 9] and classes.terms.penalty == 2

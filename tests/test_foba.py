@@ -85,6 +85,31 @@ def test_no_single_exchange_pays(seed):
         assert value(X, y, w, sorted(other), price) <= found.gain + 1e-6 * (1 + abs(found.gain))
 
 
+def greedy(X, y, w, price):
+    """The support that greed ends at if every candidate of every step is refitted on the rows."""
+    support = frozenset()
+    while True:
+        now = value(X, y, w, sorted(support), price)
+        fewer = [support - {j} for j in support]
+        more = [support | {j} for j in range(1, X.shape[1]) if j not in support]
+        for exchanges in (fewer, more):
+            worth = {other: value(X, y, w, sorted(other), price) for other in exchanges}
+            best = max(worth, key=worth.get, default=support)
+            if best != support and worth[best] > now + 1e-9:
+                support = best
+                break
+        else:
+            return tuple(sorted(support))
+
+
+@quick
+@given(seeds)
+def test_ends_where_greed_by_refits_ends(seed):
+    _, X, y, w, price = plain_problem(seed)
+    found = foba(*moments(X, y, w), price)
+    assert found.support == greedy(X, y, w, price)
+
+
 @quick
 @given(seeds, st.sampled_from(["exact", "paper"]))
 def test_between_incumbent_and_oracle(seed, removal):

@@ -561,11 +561,11 @@ def lines_of(table):
 def test_tables_bear_any_lines(table):
     lines = lines_of(table)
     assert lines, f"nbs/results/rules.jsonl has no line of {table.name}"
-    for part in ([], lines[:1], lines[::7], lines):
+    filled = 0
+    for part in (lines[:1], lines[::7], lines):
         grid = table.show(part)
-        assert grid.to_text() or not part
-        filled = sum(cell is not None for row in grid.cells for cell in row)
-        assert filled >= sum(cell is not None for row in table.show([]).cells for cell in row)
+        assert grid.to_text() and filled <= grid.frame.notna().to_numpy().sum()
+        filled = grid.frame.notna().to_numpy().sum()
     assert render(table, RESULTS)._repr_html_()
 
 
@@ -578,10 +578,7 @@ def test_a_cell_is_the_mean_over_the_repetitions():
         for line in lines
         if line["key"]["data"] == "energy" and line["key"]["method"] == "inTrees"
     ]
-    column = next(
-        j for j, c in enumerate(grid.columns) if (c.name, c.group) == ("inTrees", "test error")
-    )
-    cell = grid.cells[grid.rows.index("Energy")][column]
+    cell = grid.frame.loc["Energy"]["test error", "inTrees", "peer", "lower"]
     assert cell.value == pytest.approx(np.mean(wanted)) and cell.deviation == pytest.approx(
         np.std(wanted, ddof=1)
     )
@@ -589,14 +586,13 @@ def test_a_cell_is_the_mean_over_the_repetitions():
 
 def test_every_shortfall_has_a_reason():
     for table in TABLES:
-        if table.show(lines_of(table)).shortfalls():
+        if not table.show(lines_of(table)).shortfalls().empty:
             assert table.why.get("")
-        assert set(table.why) <= {"", *table.show([]).rows}
+        assert set(table.why) <= {"", *table.show(lines_of(table)).frame.index}
 
 
 def test_the_printed_figures_stand_under_their_data():
-    assert hara.paper_cell(hara.SECONDS, "FAB", "energy").value == 0.03
-    assert hara.paper_cell(hara.COVERING, "Node Harvest", "spambase") == (12.4, 1.76, 1)
-    assert all(
-        len(row) == len(ORDER) for table in (hara.SECONDS, hara.COVERING) for row in table.values()
-    )
+    assert hara.SECONDS.loc["energy", "FAB"].value == 0.03
+    assert hara.COVERING.loc["spambase", "Node Harvest"] == (12.4, 1.76, 1)
+    for table in (hara.SECONDS, hara.COVERING):
+        assert tuple(table.index) == ORDER and table.notna().all(axis=None)

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from shared.effort import case, examples
 
 from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, block_mass, e_step, fab, fab_steps, fic
-from fabinterp.fab.experts import LinearGaussian, linear_gaussian
+from fabinterp.fab.experts import Gaussian, Terms, gaussian_experts
 from fabinterp.fab.gates import (
     BernoulliGate,
     GateTree,
@@ -215,7 +215,8 @@ def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
     gates = GateTree(
         (LogisticGate(penalty=penalty, fisher_factors=factors),) * len(paths), paths
     ).update(U, resp, w)
-    return HME(gates, linear_gaussian(table.Z, y, resp, w, penalty)), table, y, w, resp
+    expert = gaussian_experts(table.Z, y, resp, w, Terms.lines(6, penalty))
+    return HME(gates, expert), table, y, w, resp
 
 
 @pytest.mark.parametrize("factors", [False, True])
@@ -240,7 +241,7 @@ def test_fic_never_falls_under_oblique_gates(factors, penalty):
 
 
 def test_what_gates_and_experts_price_is_what_the_mixture_prices():
-    class Priced(LinearGaussian):
+    class Priced(Gaussian):
         const = np.array([0.5, 1.5, 2.5])
 
         def fisher(self, Z):
@@ -255,7 +256,7 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
     )
     U = np.random.default_rng(0).uniform(-1, 1, (7, 2))
     table = MixtureInputs(np.ones((7, 1)), U)
-    expert = (np.ones((3, 1)), np.ones(3), 1e-6, 1.0)
+    expert = (np.ones((3, 1)), np.ones(3), Terms.lines(1))
     model = HME(gates, Priced(*expert))
     assert model.const.tolist() == [0.25, 0, 0.5, 1.5, 2.5] and model.dims.tolist() == [
         2,
@@ -265,11 +266,10 @@ def test_what_gates_and_experts_price_is_what_the_mixture_prices():
     factor = model.fisher(table)
     assert np.array_equal(factor[:, 0], gates.gates[0].fisher(U)) and factor.shape == (7, 5)
     assert (factor[:, 1] == 1).all() and (factor[:, 2:] == 0.25).all()
-    plain = HME(
-        replace(gates, gates=gates.gates[1:], paths=gates.paths[1:]), LinearGaussian(*expert)
-    )
+    fewer = replace(gates, gates=gates.gates[1:], paths=gates.paths[1:])
+    plain = HME(fewer, Gaussian(*expert))
     assert plain.fisher(table) is None and plain.const.tolist() == [0.0] * 4
-    assert (HME(gates, LinearGaussian(*expert)).fisher(table)[:, 1:] == 1).all()
+    assert (HME(gates, Gaussian(*expert)).fisher(table)[:, 1:] == 1).all()
 
 
 def test_oblique_gates_harden_to_what_they_ask():
@@ -305,9 +305,10 @@ def test_starts():
     soft_model, soft = start_from_tree(rows, tree, model.gates.n_known, soft=0.2)
     np.testing.assert_allclose(soft.single_block[np.arange(60), leaf], 0.8 + 0.2 / 32)
     assert np.array_equal(soft_model.blocks, model.blocks)
-    one, _ = start_from_resp(
-        rows, in_memory(np.full((60, 2), 0.5)), full_tree_paths(1), model.gates.n_known
-    )
+    kept = np.arange(32) % 16 == 0
+    gates = model.gates.keep(kept)
+    terms = Terms.lines(table.Z.shape[1])
+    one, _ = start_from_resp(rows, in_memory(np.full((60, 2), 0.5)), gates, terms)
     assert isinstance(one, HME) and all(
         MIN_WEIGHT_FRACTION <= gate.prob <= 1 - MIN_WEIGHT_FRACTION for gate in one.gates.gates
     )

@@ -25,11 +25,12 @@ from fabinterp.proxy.local import (
     LocalExplanations,
     draw_neighbours,
     explain_local,
-    fit_heap_trees_parallel,
     fit_neighbourhood,
+    fit_small_trees,
     pointwise_loss,
 )
-from fabinterp.proxy.prune import greedy_tree, prune_at, pruning_path
+from fabinterp.proxy.prune import greedy_tree, pruning_path
+from fabinterp.rows.array_tree import prune_at
 from fabinterp.rules.core import read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree
 
@@ -227,19 +228,19 @@ def test_the_tree_of_a_tree_is_the_tree():
 def test_trees_are_scikit_learns(seed, depth, min_leaf, C):
     Z, target = toy(seed, C=C)
     Z = Z.astype(np.float32).astype(float)
-    heaps = fit_heap_trees_parallel(
+    trees, losses = fit_small_trees(
         Z, target, np.zeros(3), max_depth=depth, max_leaves=None, min_leaf=min_leaf, alpha=0.0
     )
     for i in range(3):
         y = target[i, :, 0] if C == 1 else target[i]
         grown = greedy_tree(Z[i], y, max_depth=depth, min_leaf=min_leaf)
         leaves = grown.loss[grown.feature < 0].sum()
-        assert heaps.total[i] == pytest.approx(leaves, rel=1e-6, abs=1e-7)
-        mine = heaps.grown(i, [True] * 3)
-        assert mine.loss[mine.feature < 0].sum() == pytest.approx(heaps.total[i], abs=1e-9)
+        assert losses[i] == pytest.approx(leaves, rel=1e-6, abs=1e-7)
+        mine = trees.tree(i)
+        assert mine.loss[mine.feature < 0].sum() == pytest.approx(losses[i], abs=1e-9)
         said = mine.leaf_values(Z[i])
         again = (target[i] - said[:, None]) ** 2 if C == 1 else -xlogy(target[i], said)
-        assert again.sum() == pytest.approx(heaps.total[i])
+        assert again.sum() == pytest.approx(losses[i])
 
 
 @examples(30)
@@ -253,7 +254,7 @@ def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
     Z, target = toy(seed, C=C)
     Z = Z.astype(np.float32).astype(float)
     spread = spread * (C == 1)
-    heaps = fit_heap_trees_parallel(
+    trees, losses = fit_small_trees(
         Z, target, np.full(3, spread), max_depth=3, max_leaves=None, min_leaf=3, alpha=alpha
     )
     for i in range(3):
@@ -266,20 +267,20 @@ def test_prunings_are_the_best_under_the_price(seed, alpha, C, spread):
         def price(loss, size):
             return (np.log((loss + spread) / 60) if C == 1 else 2 * loss / 60) + alpha * size
 
-        mine = heaps.grown(i, [True] * 3)
-        assert price(heaps.total[i], mine.n_leaves) == pytest.approx(
+        mine = trees.tree(i)
+        assert price(losses[i], mine.n_leaves) == pytest.approx(
             price(loss, size), rel=1e-5, abs=1e-6
         )
 
 
 def brute_force(tree, k, size):
-    """The least loss of a pruning below node k of a `Grown` with exactly `size` leaves."""
+    """The least loss of a pruning below node k of an `ArrayTree` with exactly `size` leaves."""
     if size == 1:
         return tree.loss[k]
     if tree.feature[k] < 0:
         return np.inf
     return min(
-        brute_force(tree, tree.left[k], i) + brute_force(tree, tree.right[k], size - i)
+        brute_force(tree, tree.no[k], i) + brute_force(tree, tree.yes[k], size - i)
         for i in range(1, size)
     )
 
@@ -288,23 +289,21 @@ def brute_force(tree, k, size):
 def test_max_leaves(most, C):
     Z, target = toy(4, C=C, S=120)
     how = dict(max_depth=3, min_leaf=3)
-    whole = fit_heap_trees_parallel(Z, target, np.zeros(3), max_leaves=None, alpha=0.0, **how)
-    cut = fit_heap_trees_parallel(Z, target, np.zeros(3), max_leaves=most, alpha=0.0, **how)
+    whole, _ = fit_small_trees(Z, target, np.zeros(3), max_leaves=None, alpha=0.0, **how)
+    cut, losses = fit_small_trees(Z, target, np.zeros(3), max_leaves=most, alpha=0.0, **how)
     for i in range(3):
-        tree = whole.grown(i, [True] * 3)
-        assert cut.grown(i, [True] * 3).n_leaves <= most
-        assert cut.total[i] == pytest.approx(
-            min(brute_force(tree, 0, b) for b in range(1, most + 1))
-        )
+        tree = whole.tree(i)
+        assert cut.tree(i).n_leaves <= most
+        assert losses[i] == pytest.approx(min(brute_force(tree, 0, b) for b in range(1, most + 1)))
 
 
 def test_ties_are_not_cut():
     Z, target = toy(1, ties=True)
-    heaps = fit_heap_trees_parallel(
+    trees, losses = fit_small_trees(
         Z, target, np.zeros(3), max_depth=3, max_leaves=None, min_leaf=1, alpha=0.0
     )
     for i in range(3):
-        mine = heaps.grown(i, [True] * 3)
+        mine = trees.tree(i)
         theirs = greedy_tree(Z[i], target[i, :, 0], max_depth=3)
         assert mine.loss[mine.feature < 0].sum() == pytest.approx(
             theirs.loss[theirs.feature < 0].sum()
@@ -320,23 +319,23 @@ def test_gaps_go_to_either_side(low):
         if low
         else np.where(np.isnan(z) | (z > 0), 1.0, 5.0)
     )
-    heaps = fit_heap_trees_parallel(
+    trees, losses = fit_small_trees(
         z, target, np.zeros(1), max_depth=1, max_leaves=None, min_leaf=1, alpha=0.0
     )
-    tree = heaps.grown(0, [True])
-    assert tree.missing_left[0] == low and heaps.total[0] == pytest.approx(0, abs=1e-12)
+    tree = trees.tree(0)
+    assert tree.missing[0] != low and losses[0] == pytest.approx(0, abs=1e-12)
     assert np.allclose(tree.leaf_values(z[0]), target[0, :, 0])
-    assert heaps.apply(np.array([[np.nan]]), [True])[0] == (1 if low else 2)
+    assert tree.apply(np.array([[np.nan]]))[0] == (1 if low else 2)
 
 
 def test_a_gap_may_be_the_question():
     z = np.array([1.0, 2.0, 3.0, np.nan] * 20).reshape(1, -1, 1)
     target = np.where(np.isnan(z), 1.0, 0.0)
-    heaps = fit_heap_trees_parallel(
+    trees, losses = fit_small_trees(
         z, target, np.zeros(1), max_depth=2, max_leaves=None, min_leaf=1, alpha=0.0
     )
-    tree = heaps.grown(0, [True])
-    assert tree.n_leaves == 2 and tree.threshold[0] == np.inf and heaps.total[0] == 0
+    tree = trees.tree(0)
+    assert tree.n_leaves == 2 and tree.threshold[0] == np.inf and losses[0] == 0
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9, -1e-9])

@@ -15,18 +15,16 @@ from fabinterp.fab.hme import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
     MIN_GAIN,
-    GaussianLeaves,
     InternalNode,
     LeafNode,
-    LogisticLeaves,
     SearchProblem,
-    SoftmaxLeaves,
     _best_neighbour,
     _columns,
     approximate_leaf_value,
     best_candidates,
     best_tree,
     candidate_cuts,
+    gaussian_leaves,
     grow_greedily,
     improve_tree,
     limit_depth,
@@ -40,6 +38,7 @@ from fabinterp.search.moves import (
     refit_on_rows,
     resplit,
     search_steps,
+    softmax_leaves,
     update_variance,
 )
 
@@ -95,11 +94,11 @@ def make_problem(seed, kind, task, max_depth=3, weighted=True):
     if kind == "gaps":
         X[rng.random(X.shape) < 0.15] = np.nan  # the design has them filled in, the codes do not
     if task == "gaussian":
-        experts = GaussianLeaves(np.column_stack([Z, signal]), w, float(signal.var()), 1e-6)
+        experts = gaussian_leaves(np.column_stack([Z, signal]), w, float(signal.var()), 1e-6)
     elif task == "logistic":
-        experts = LogisticLeaves(Z, (signal > 0).astype(float), w)
+        experts = softmax_leaves(Z, signal > 0, w, 2)
     else:
-        experts = SoftmaxLeaves(Z, np.eye(3)[np.digitize(signal, [-1, 1])], w)
+        experts = softmax_leaves(Z, np.digitize(signal, [-1, 1]), w, 3)
     return problem_of(X, experts, w, rng.uniform(0.3, 2.0), max_depth=max_depth), rng
 
 
@@ -544,15 +543,10 @@ def test_one_seed_one_tree(seed, kind, task):
 def test_a_weight_is_a_repetition(seed, kind, task):
     problem, rng = make_problem(seed, kind, task)
     times = problem.w.astype(int)
-    again = {
-        name: np.repeat(getattr(problem.experts, name), times, axis=0)
-        for name in ("A", "y", "Y")
-        if hasattr(problem.experts, name)
-    }
     ones = np.ones(times.sum())
     twice = replace(
         problem,
-        experts=replace(problem.experts, w=ones, **again),
+        experts=replace(problem.experts, w=ones, A=np.repeat(problem.experts.A, times, axis=0)),
         w=ones,
         leaf_cache={},
         candidate_cache={},
@@ -584,7 +578,7 @@ def test_a_hoist_turns_the_order_round():
         size=600
     )
     A = np.column_stack([np.ones(600), X - 0.5, y])
-    problem = problem_of(X, GaussianLeaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
+    problem = problem_of(X, gaussian_leaves(A, np.ones(600), 0.01), np.ones(600), max_bins=256)
     cuts = candidate_cuts(problem, everyone(problem))
     first, second = (
         min((c for c in cuts if c.feature == j), key=lambda c: abs(c.cell / 256 - at))
@@ -613,7 +607,7 @@ def test_a_leaf_of_more_columns_than_rows_is_sound():
     X = rng.normal(size=(60, 40))
     y = np.where(X[:, 3] > 0, X[:, 1], -X[:, 2])
     A = np.column_stack([np.ones(60), X, y])
-    problem = problem_of(X, GaussianLeaves(A, np.ones(60), 1.0, 1e-4), np.ones(60), min_share=0.1)
+    problem = problem_of(X, gaussian_leaves(A, np.ones(60), 1.0, 1e-4), np.ones(60), min_share=0.1)
     for now, tree in search_steps(problem, 5, rng):
         check(now, tree)
 
@@ -621,7 +615,7 @@ def test_a_leaf_of_more_columns_than_rows_is_sound():
 def test_a_constant_table_is_one_leaf():
     X = np.ones((50, 3))
     A = np.column_stack([np.ones(50), np.zeros((50, 3)), np.random.default_rng(2).normal(size=50)])
-    problem = problem_of(X, GaussianLeaves(A, np.ones(50), 1.0), np.ones(50))
+    problem = problem_of(X, gaussian_leaves(A, np.ones(50), 1.0), np.ones(50))
     *_, (_, tree) = search_steps(problem, 3, np.random.default_rng(0))
     assert isinstance(tree, LeafNode) and tree.dims == 1
 
@@ -632,7 +626,7 @@ def test_the_true_tree_is_found():
         [np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()]
     )
     problem = problem_of(
-        X, GaussianLeaves(A, np.ones(len(X)), 1.0, 1e-6), np.ones(len(X)), 2.0, 0.02, 5, 256
+        X, gaussian_leaves(A, np.ones(len(X)), 1.0, 1e-6), np.ones(len(X)), 2.0, 0.02, 5, 256
     )
     *_, (_, tree) = search_steps(problem, 15, np.random.default_rng(0))
     true = sorted(split.features[0] for split in truth.splits if split is not None)

@@ -133,11 +133,11 @@ def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
     grid = run_table(
         type(table)(**{**vars(table), "jobs": lambda quick: jobs}), tmp_path, verbose=0
     )
-    for column, cell in zip(grid.columns, grid.cells[0], strict=True):
-        assert (cell is None) == (column.role == "peer")
+    for (_, _, role, _), blank in grid.frame.iloc[0].isna().items():
+        assert blank == (role == "peer")
     assert any("bayesml was not installed" in note for note in grid.notes)
     line = json.loads((tmp_path / "metatree.jsonl").read_text())
-    assert nakahara.show_grid([line]).cells[0][1] is None
+    assert np.isnan(nakahara.show_grid([line]).frame.iloc[0, 1])
 
 
 # Tables
@@ -145,8 +145,7 @@ def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
 
 @every_table
 def test_tables_bear_that_lines_are_missing(table):
-    assert table.show([]).cells == ()
-    assert len(table.show(stored(table.name)[:1]).rows) == 1
+    assert len(table.show(stored(table.name)[:1]).frame) == 1
 
 
 @every_table
@@ -157,9 +156,9 @@ def test_tables_are_rendered_with_the_stamp_of_their_lines(table):
         and "scikit-learn" in grid.stamp
         and "<table" in grid._repr_html_()
     )
-    for shortfall in grid.shortfalls():
-        assert is_worse(shortfall.value, shortfall.than, "lower")
-        assert grid.why.get(shortfall.row) or grid.why.get("")
+    for loss in grid.shortfalls().itertuples():
+        assert is_worse(loss.value, loss.value_other, "lower")
+        assert grid.why.get(loss.row) or grid.why.get("")
 
 
 def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
@@ -169,14 +168,14 @@ def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
         for row in (RESULTS / "metatree.jsonl").read_text().splitlines()
         if (line := json.loads(row))["key"]["part"] == "table1"
     }
-    assert grid.rows == ("50 rows", "100 rows", "200 rows")
-    for n, cells in zip((50, 100, 200), grid.cells, strict=True):
+    assert grid.frame.index.tolist() == ["50 rows", "100 rows", "200 rows"]
+    for n, cells in zip((50, 100, 200), grid.frame.to_numpy(), strict=True):
         names = ("rows", "", "bayesml_rows", "update", "", "bayesml_update", "partial_fit")
         assert [cell.value for cell, name in zip(cells, names, strict=False) if name] == [
             raw[n][name]["mean"] for name in names if name
         ]
-    assert [cells[1].value for cells in grid.cells] == [1.67, 3.29, 6.72]
-    assert [(cells[4].value, cells[4].deviation) for cells in grid.cells] == [
+    assert [cell.value for cell in grid.frame.iloc[:, 1]] == [1.67, 3.29, 6.72]
+    assert [(cell.value, cell.deviation) for cell in grid.frame.iloc[:, 4]] == [
         (1.78, 0.41),
         (1.89, 0.23),
         (1.90, 0.22),
@@ -186,8 +185,10 @@ def test_table_1_shows_the_paper_s_figures_and_the_means_of_the_lines():
 @pytest.mark.parametrize("name", ["nakahara-single", "nakahara-forests"])
 def test_folds_are_averaged_as_on_the_page_of_the_method(name):
     grid = nakahara.show_fold_losses(stored(name))
-    at = {column.name: i for i, column in enumerate(grid.columns) if column.group in ("loss", "")}
-    for row, cells in zip(grid.rows, grid.cells, strict=True):
+    for row, cells in grid.frame.iterrows():
+        cells = cells[cells.index.get_level_values("group").isin(["loss", ""])].droplevel(
+            ["group", "role", "better"]
+        )
         data, depth, *more = row.split(", ")
         depth = None if depth == "no limit" else int(depth.removeprefix("depth "))
         part = "linear" if more else name.removeprefix("nakahara-").removesuffix("s")
@@ -201,6 +202,6 @@ def test_folds_are_averaged_as_on_the_page_of_the_method(name):
         assert len(own) == nakahara.FOLDS[part]
         unit = own[0].get("sd", 1.0)
         before, after = (np.mean([line[of] for line in own]) for of in ("base_loss", "loss"))
-        assert cells[at["scikit-learn's"]].value == pytest.approx(before / unit)
-        assert cells[at["averaged"]].value == pytest.approx(after / unit)
-        assert cells[at["change, %"]].value == pytest.approx(100 * (after / before - 1))
+        assert cells["scikit-learn's"].value == pytest.approx(before / unit)
+        assert cells["averaged"].value == pytest.approx(after / unit)
+        assert cells["change, %"].value == pytest.approx(100 * (after / before - 1))

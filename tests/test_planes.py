@@ -13,16 +13,17 @@ from scipy.special import comb, expit
 from shared.effort import examples
 
 from fabinterp.fab.engine import fic
+from fabinterp.fab.experts import Terms
 from fabinterp.fab.gates import LogisticGate, cost_weights, gate_path, logistic_gate
 from fabinterp.search.moves import (
-    GaussianLeaves,
     LeafNode,
-    LogisticLeaves,
+    gaussian_leaves,
     neighbouring_trees,
     promote,
     refit_on_rows,
     resplit,
     search_steps,
+    softmax_leaves,
 )
 from fabinterp.search.planes import (
     MAX_ROW_NATS,
@@ -44,42 +45,6 @@ quick = examples(60)
 few = examples(12)
 
 
-class Lines(GaussianLeaves):
-    """Gaussian experts, with a ridge."""
-
-    coef_ridge = property(lambda self: np.r_[0.0, np.linspace(0, 2, self.A.shape[1] - 2)])
-    groups = property(lambda self: np.arange(self.A.shape[1] - 1) - 1)
-
-    def design(self, rows):
-        return self.A[rows, :-1]
-
-    def log_lik_of_scores(self, scores, rows):
-        return -0.5 * (
-            np.log(2 * np.pi * self.var) + (self.A[rows, -1] - scores[:, 0]) ** 2 / self.var
-        )
-
-    def score_derivatives(self, scores, rows):
-        rate = self.w[rows] / self.var
-        return rate, rate[:, None] * (self.A[rows, -1:] - scores)
-
-
-class Odds(LogisticLeaves):
-    """Two classes, with a ridge."""
-
-    coef_ridge = property(lambda self: np.full(self.A.shape[1], 0.3))
-    groups = property(lambda self: np.arange(self.A.shape[1]) - 1)
-
-    def design(self, rows):
-        return self.A[rows]
-
-    def log_lik_of_scores(self, scores, rows):
-        return -np.logaddexp(0, (1 - 2 * self.y[rows]) * scores[:, 0])
-
-    def score_derivatives(self, scores, rows):
-        prob = expit(scores[:, 0])
-        return self.w[rows] * prob * (1 - prob), (self.w[rows] * (self.y[rows] - prob))[:, None]
-
-
 def slanted(rng, n=300, d=4, noise=0.25):
     """Two lines parted by a plane of two features: features, answers, true side."""
     U = rng.uniform(-1, 1, (n, d))
@@ -92,9 +57,11 @@ def problem_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options
     w = np.ones(n) if w is None else w
     design = np.column_stack([np.ones(n), U])
     if task == "gaussian":
-        experts = Lines(np.column_stack([design, y]), w, var, 1e-4)
+        ridge = np.r_[0.0, np.linspace(0, 2, d)]
+        terms = Terms(np.arange(d + 1) - 1, ridge, count="parameters")
+        experts = gaussian_leaves(np.column_stack([design, y]), w, var, 1e-4, terms, smoothing=var)
     else:
-        experts = Odds(design, (y > 0).astype(float), w)
+        experts = softmax_leaves(design, y > 0, w, 2, prior=0.3)
     least = 0.03 * w.sum()
     features = tuple(range(d))
     return ObliqueSearchProblem(

@@ -32,17 +32,16 @@ from fabinterp.proxy.proxy_trees import (
     synthetic_cells,
     synthetic_table,
 )
-from fabinterp.proxy.prune import (
+from fabinterp.proxy.prune import greedy_tree, look_ahead, pruning_path
+from fabinterp.proxy.reference import as_reference
+from fabinterp.rows.array_tree import (
     array_to_rules_tree,
     best_pruning_of_size,
-    greedy_tree,
-    look_ahead,
     preorder,
     prune_at,
-    pruning_path,
-    shorten_tree_thresholds,
+    shorten_thresholds,
+    with_gaps,
 )
-from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import read_columns
 from fabinterp.rules.ruleset import RuleSet
 
@@ -81,8 +80,8 @@ def best_split_loss(Z, target, w, min_leaf):
 def every_pruning(grown, k=0):
     yield (k,)
     if grown.feature[k] >= 0:
-        for left in every_pruning(grown, grown.left[k]):
-            for right in every_pruning(grown, grown.right[k]):
+        for left in every_pruning(grown, grown.no[k]):
+            for right in every_pruning(grown, grown.yes[k]):
                 yield left + right
 
 
@@ -112,14 +111,14 @@ def test_every_question_is_the_best_one_that_its_rows_allow(seed, n_classes, min
         if j < 0:
             continue
         z = Z[:, j]
-        left = rows & np.where(np.isnan(z), grown.missing_left[k], z <= grown.threshold[k])
-        inside[grown.left[k]] = left
-        inside[grown.right[k]] = rows & ~left
-        after = grown.loss[grown.left[k]] + grown.loss[grown.right[k]]
+        left = rows & np.where(np.isnan(z), ~grown.missing[k], z <= grown.threshold[k])
+        inside[grown.no[k]] = left
+        inside[grown.yes[k]] = rows & ~left
+        after = grown.loss[grown.no[k]] + grown.loss[grown.yes[k]]
         assert np.isclose(
             after, best_split_loss(Z[rows], target[rows], w[rows], min_leaf), rtol=1e-6, atol=1e-9
         )
-        assert min(grown.weight[[grown.left[k], grown.right[k]]]) >= min_leaf * (1 - 1e-9)
+        assert min(grown.weight[[grown.no[k], grown.yes[k]]]) >= min_leaf * (1 - 1e-9)
 
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([0, 3]), most=st.integers(1, 9))
@@ -134,14 +133,14 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
     ends = {0}
     while len(losses) < most:
         gain = {
-            k: whole.loss[k] - whole.loss[[whole.left[k], whole.right[k]]].sum()
+            k: whole.loss[k] - whole.loss[[whole.no[k], whole.yes[k]]].sum()
             for k in ends
             if whole.feature[k] >= 0
         }
         if not gain:
             break
         k = max(gain, key=gain.get)
-        ends = ends - {k} | {int(whole.left[k]), int(whole.right[k])}
+        ends = ends - {k} | {int(whole.no[k]), int(whole.yes[k])}
         losses.append(losses[-1] - gain[k])
     assert small.n_leaves == len(losses) and np.isclose(
         leaf_loss(small), losses[-1], rtol=1e-6, atol=1e-9
@@ -149,7 +148,7 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
     ahead = look_ahead(Z, target, w, max_leaves=most, min_leaf=2)
     assert ahead.n_leaves <= most and leaf_loss(ahead) <= leaf_loss(small) * (1 + 1e-6) + 1e-9
     for tree in (small, ahead):
-        assert preorder(tree.left, tree.right) == list(range(len(tree.feature)))
+        assert preorder(tree.yes, tree.no).tolist() == list(range(len(tree.feature)))
         answer = tree.leaf_values(Z)
         found = (
             w @ (target - answer) ** 2
@@ -246,7 +245,7 @@ def test_short_thresholds_part_the_rows_alike(seed):
     Z, target, w, rng = task(seed, 50)
     Z = Z + 1e-3 * rng.normal(size=Z.shape)
     grown = greedy_tree(Z, target, w, max_leaves=8)
-    short = shorten_tree_thresholds(grown, Z)
+    short = shorten_thresholds(with_gaps(grown, Z))
     assert np.array_equal(short.apply(Z), grown.apply(Z))
     columns = read_columns(Z)
     tree = array_to_rules_tree(short, columns)

@@ -43,11 +43,8 @@ from threadpoolctl import threadpool_limits
 
 from fabinterp.forests.arrays import (
     Ensemble,
-    apply_nodes,
-    concatenate_nodes,
     flatten_tree,
     float64_threshold,
-    make_nodes,
     sum_of_trees,
 )
 from fabinterp.forests.reading import (
@@ -58,6 +55,7 @@ from fabinterp.forests.reading import (
     read_ensemble,
     recode_column,
 )
+from fabinterp.rows.array_tree import ArrayTree, concatenate_trees
 from fabinterp.rules.core import Columns, encode, read_columns
 
 cb = pytest.importorskip("catboost")
@@ -311,7 +309,7 @@ def test_the_trees_say_the_same(name):
     X, y = data_for(name)
     X = X if name.startswith(NO_HOLES) else holes(X)
     ensemble = read_ensemble(fitted(name, X, y))
-    leaves = apply_nodes(ensemble.nodes, X)
+    leaves = ensemble.nodes.apply_all(X)
     Z = X[:40]
     assert len(ensemble.trees) == leaves.shape[1] == len(ensemble.weights) == len(ensemble.output)
     for t, tree in enumerate(ensemble.trees):
@@ -319,7 +317,7 @@ def test_the_trees_say_the_same(name):
         if ensemble.output[t] < 0:
             assert np.array_equal(tree.predict_proba(Z), value)
         else:
-            assert np.array_equal(tree.predict(Z), value[:, 0])
+            assert np.array_equal(tree.predict(Z), value.ravel())
 
 
 @pytest.mark.parametrize("name", ["forest", "extra-r", "gb", "hist", "xgb", "lgb", "cat"])
@@ -433,18 +431,6 @@ def test_xgboost_pruned_nodes_are_not_questions():
     assert any(tree["tree_param"]["num_deleted"] != "0" for tree in saved)
     assert (ensemble.nodes.feature >= 0).sum() == asked > 0
     assert len(ensemble.nodes.feature) == 2 * asked + 40
-
-
-def test_xgboost_dump_has_trees_but_no_answers():
-    X = holes(WINE)
-    booster = xgb.train({"max_depth": 4, "nthread": 1}, xgb.DMatrix(X, WINE[:, 0]), 12)
-    whole = read_ensemble(booster)
-    dumped = read_ensemble(booster.get_dump(dump_format="json"))
-    assert whole.trees[0].columns.names[: len(dumped.columns.names)] == dumped.columns.names
-    for a, b in zip(whole.trees, dumped.trees, strict=True):
-        assert np.array_equal(a.predict(X), replace(b, columns=a.columns).predict(X))
-    with pytest.raises(ValueError, match="base score"):
-        dumped.predict(X[:, : len(dumped.columns.names)])
 
 
 # LightGBM
@@ -588,9 +574,9 @@ def test_pandas_categories_whatever_the_callers_order(name, classify):
         read_ensemble(ensemble, read_columns(turned)).raw(turned), ensemble.raw(X)
     )
     for tree, leaf in zip(
-        other.trees, apply_nodes(other.nodes, encode(turned, other.columns)).T, strict=True
+        other.trees, other.nodes.apply_all(encode(turned, other.columns)).T, strict=True
     ):
-        assert np.array_equal(tree.predict(turned), other.nodes.value[leaf, 0])
+        assert np.array_equal(tree.predict(turned), other.nodes.value.ravel()[leaf])
 
 
 def test_a_label_the_model_never_saw_answers_as_missing():
@@ -676,9 +662,9 @@ def test_codes_of_an_encoded_table():
 def test_recoded_questions_answer_for_the_codes_as_for_the_values(values, cut, missing, data):
     values = np.array(values)
     values[data.draw(st.lists(st.integers(0, len(values) - 1), max_size=2))] = np.nan
-    number = make_nodes([0, -1, -1], [cut, 0, 0], [1, -1, -1], [2, -1, -1], [0, 1, 2], missing)
+    number = ArrayTree([0, -1, -1], [cut, 0, 0], [1, -1, -1], [2, -1, -1], [0, 1, 2], missing)
     members = tuple(sorted({int(abs(v)) for v in values[~np.isnan(values)]}))
-    group = make_nodes(
+    group = ArrayTree(
         [0, -1, -1],
         [np.nan, 0, 0],
         [1, -1, -1],
@@ -690,9 +676,9 @@ def test_recoded_questions_answer_for_the_codes_as_for_the_values(values, cut, m
     )
     asked = np.r_[values, np.nan][:, None]
     codes = np.r_[np.arange(len(values)), np.nan][:, None]
-    for nodes in (number, group, concatenate_nodes([number, group])):
+    for nodes in (number, group, concatenate_trees([number, group])):
         assert np.array_equal(
-            apply_nodes(recode_column(nodes, 0, values), codes), apply_nodes(nodes, asked)
+            recode_column(nodes, 0, values).apply_all(codes), nodes.apply_all(asked)
         )
 
 
@@ -721,8 +707,6 @@ X = np.load(folder + "/X.npy")
 said = {}
 for kind in ("xgb.json", "lgb.txt", "lgb.json", "cat.json"):
     said[kind] = read_ensemble(folder + "/" + kind).predict_proba(X).tolist()
-dump = read_ensemble(folder + "/dump.json")
-said["dump.json"] = [tree.predict(X).tolist() for tree in dump.trees]
 print(json.dumps(said))
 """
 
@@ -738,7 +722,6 @@ def test_files_are_read_without_the_libraries(tmp_path):
     for model in models.values():
         model.fit(X, CULTIVAR)
     models["xgb"].save_model(tmp_path / "xgb.json")
-    models["xgb"].get_booster().dump_model(tmp_path / "dump.json", dump_format="json")
     models["lgb"].booster_.save_model(tmp_path / "lgb.txt")
     (tmp_path / "lgb.json").write_text(json.dumps(models["lgb"].booster_.dump_model()))
     models["cat"].save_model(str(tmp_path / "cat.json"), format="json")
@@ -748,12 +731,10 @@ def test_files_are_read_without_the_libraries(tmp_path):
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
     for kind, ours in said.items():
-        if kind != "dump.json":
-            model = models["lgb" if kind.startswith("lgb") else kind[:3]]
-            assert np.abs(np.array(ours) - model.predict_proba(X)).max() < 1e-6
-    whole = read_ensemble(models["xgb"])
-    assert np.array_equal(said["dump.json"], [tree.predict(X) for tree in whole.trees])
-    assert read_ensemble(tmp_path / "xgb.json").columns.names == whole.columns.names  # a Path too
+        model = models["lgb" if kind.startswith("lgb") else kind[:3]]
+        assert np.abs(np.array(ours) - model.predict_proba(X)).max() < 1e-6
+    named = read_ensemble(models["xgb"]).columns.names
+    assert read_ensemble(tmp_path / "xgb.json").columns.names == named  # a Path too
 
 
 def test_importing_the_module_imports_no_library():
@@ -833,10 +814,6 @@ def refused():
                 *table(99, 7, ("rouge", "grisé", "blanc", "noir"))
             )
         ),
-        "use save_model": lambda: read_ensemble(
-            xgb.XGBRegressor(**XGB).fit(X[["old"]], y).get_booster().get_dump(dump_format="json"),
-            read_columns(X[["old"]]),
-        ),
         "linear_tree": lambda: read_ensemble(
             lgb.LGBMRegressor(linear_tree=True, **LGB).fit(BODY, BLOOD)
         ),
@@ -878,8 +855,11 @@ def refused():
         ),
         "'nowhere.json': no such file": lambda: read_ensemble("nowhere.json"),
         "neither JSON": lambda: read_ensemble("{ not json"),
-        "dump_format='json'": lambda: read_ensemble("booster[0]:\n0:leaf=1\n"),
+        "save_model": lambda: read_ensemble("booster[0]:\n0:leaf=1\n"),
         "it holds no model that can be read": lambda: read_ensemble({"a": 1}),
+        "'list': it holds no model": lambda: read_ensemble(
+            xgb.XGBRegressor(**XGB).fit(BODY, BLOOD).get_booster().get_dump(dump_format="json")
+        ),
         "a regression model has no class": lambda: read_ensemble(
             RandomForestRegressor(2).fit(BODY, BLOOD)
         ).predict_proba(BODY),
@@ -929,7 +909,7 @@ def test_reach_is_the_walk_of_each_row(n_splits, seed):
     group[[i for i, node in enumerate(found) if node.get("codes") is not None]] = np.arange(
         len(sets)
     )
-    tree = make_nodes(
+    tree = ArrayTree(
         [n.get("f", -1) for n in found],
         [n.get("b", 0.0) for n in found],
         yes,
@@ -941,8 +921,8 @@ def test_reach_is_the_walk_of_each_row(n_splits, seed):
     )
     X = np.where(rng.random((30, 3)) < 0.3, rng.integers(-1, 7, (30, 3)), rng.normal(size=(30, 3)))
     X[rng.random(X.shape) < 0.2] = np.nan
-    both = concatenate_nodes([tree, tree])
-    for row, (first, second) in zip(X, apply_nodes(both, X), strict=True):
+    both = concatenate_trees([tree, tree])
+    for row, (first, second) in zip(X, both.apply_all(X), strict=True):
         node = root
         while "kids" in node:
             x = row[node["f"]]

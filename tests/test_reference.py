@@ -334,6 +334,17 @@ def test_transformed_target_is_the_mean_and_not_the_median():
     assert inside.kind == "point"
 
 
+def test_a_pipeline_of_fewer_draws_is_the_mean_of_these():
+    model = make_pipeline(StandardScaler(), RandomForestRegressor(7, random_state=0)).fit(X, Y)
+    few = as_reference(model, n_draws=3)
+    draws = few.draws(X)
+    assert len(draws) == 3 and np.allclose(few.mean_var(X)[0], draws.mean(axis=0))
+    nested = make_pipeline(StandardScaler(), model).fit(X, Y)
+    rows = nested[-1][0].transform(nested[0].transform(X))
+    forest = as_reference(nested[-1][-1])
+    assert np.array_equal(as_reference(nested).draws(X), forest.draws(rows))
+
+
 def test_point_references_are_their_predictions():
     model = SVC().fit(X, LABELS)
     draws = as_reference(model).draws(X)

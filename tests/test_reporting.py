@@ -12,6 +12,7 @@ import pytest
 from browser.serve import chromium
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 from shared.needs import need
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -92,7 +93,7 @@ def tree(labels):
 def test_wilson_is_the_score_test(k, n, level):
     k = min(k, n)
     low, high = reports.wilson(k, n, level)
-    z = reports.ndtri(0.5 + level / 2)
+    z = ndtri(0.5 + level / 2)
     assert 0 <= low <= k / n + 1e-12 and k / n - 1e-12 <= high <= 1
     for end in {low, high} - {0.0, 1.0}:
         assert n * (k / n - end) ** 2 == pytest.approx(z**2 * end * (1 - end), rel=1e-6, abs=1e-9)
@@ -346,6 +347,41 @@ def test_the_same_page_again_and_in_a_notebook(labels, tree):
     assert frame.tags == ["iframe"] and dict(frame.attributes)["srcdoc"] == page
     assert dict(frame.attributes)["sandbox"] == ""
     assert "<title>&lt;b&gt;Wine&lt;/b&gt;</title>" in page
+
+
+def test_a_figure_has_a_source_for_each_screen_that_has_a_picture():
+    from fabinterp.rules.html_format import figure_html
+
+    every = {(narrow, dark): f"<svg>{narrow}{dark}</svg>" for narrow in (0, 1) for dark in (0, 1)}
+    sources = re.findall('media="([^"]+)"', figure_html(every, "<b>"))
+    assert len(sources) == 3 and "prefers-color-scheme: dark) and (max-width" in sources[0]
+    assert all(media.startswith("screen") for media in sources)  # paper takes the wide, light one
+    wide = figure_html({key: text for key, text in every.items() if not key[0]}, "<b>")
+    assert wide.count("<source") == 1 and pictures(wide)[-1] == every[False, False]
+    assert "<b>" not in wide
+
+
+def test_one_row_has_no_interval(labels, numbers):
+    X, y = numbers
+    model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
+    found = reports.regression_intervals(y[:1].to_numpy(), model.predict(X[:1]))
+    assert np.array_equal(found[0], found[1], equal_nan=True) and np.isfinite(found[0][0])
+    words = words_of(report(model, X, y, held_out=(X[:1], y[:1])))
+    assert "1 rows held out" in words and "R²" in words
+
+
+def test_what_is_explained_is_measured_against_y_too(labels):
+    X, y = labels
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    model = fabinterp.RuleMixtureClassifier(forest, max_rules=3, n_init=1, random_state=0)
+    found = reports.evaluate_model(
+        model.fit(X, y), model.rules_, X, y, None, None, None, 0.95, 0
+    ).estimates
+    name = "the ensemble (RandomForestClassifier)"
+    by_name = {f.metric: f.value for f in found}
+    assert by_name[f"wrong answers of {name}"] == np.mean(forest.predict(X) != y)
+    agreed = np.mean(forest.predict(X) == model.predict(X))
+    assert by_name[f"agreement with {name}"] == pytest.approx(agreed)
 
 
 def test_no_figure_is_left_open(labels, tree):

@@ -14,6 +14,7 @@ import time
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from frame import ROOT
 from hypothesis import given
@@ -26,20 +27,21 @@ from fabinterp.bench import runner as bench
 from fabinterp.bench.runner import (
     BenchmarkTable,
     Cell,
-    Column,
     Grid,
     UnavailableError,
+    figures_of,
     mean_and_deviation,
+    name_columns,
     parse_figure,
     read_lines,
     render,
     run_table,
+    summarise,
 )
 
 PAPER = {"a<b": "0.31 ± 0.03", "abalone": "0.60"}
 METHODS = ("ours", "peer", "gone")
-COLUMNS = [Column("FAB", "paper", "RMSE", "lower"), Column("ours", "ours", "RMSE", "lower"),
-           Column("peer", "peer", "RMSE", "lower"), Column("gone", "peer", "RMSE", "lower")]  # fmt: skip
+ROLES = {"FAB": "paper", "ours": "ours", "peer": "peer", "gone": "peer"}
 
 
 def jobs(quick):
@@ -61,22 +63,11 @@ def measure(key):
 
 
 def show(lines):
-    def cell(data, method):
-        return mean_and_deviation(
-            [
-                at["rmse"]
-                for at in lines
-                if (at["key"]["data"], at["key"]["method"]) == (data, method)
-            ],
-            3,
-        )
-
-    assert all(line["odd"] == math.inf for line in lines)
-    rows = list(dict.fromkeys(line["key"]["data"] for line in lines))
-    cells = [
-        [parse_figure(PAPER[data]), *(cell(data, method) for method in METHODS)] for data in rows
-    ]
-    return Grid(COLUMNS, rows, cells, ("A note.",), "data")
+    figures = figures_of(lines)
+    assert (figures["odd"] == math.inf).all()
+    cells = summarise(figures, "rmse", digits=3)
+    cells["FAB"] = pd.Series(PAPER).map(parse_figure)
+    return Grid(name_columns(cells, ROLES, "RMSE", "lower"), ("A note.",))
 
 
 TABLE = BenchmarkTable(
@@ -90,6 +81,11 @@ TABLE = BenchmarkTable(
     "Two folds.",
     {"a<b": "So it is."},
 )
+
+
+def column_of(grid, name):
+    """The cells of a column, by row."""
+    return grid.frame.xs(name, axis=1, level="name").iloc[:, 0]
 
 
 def counted(measure=measure, **changes):
@@ -186,13 +182,14 @@ def test_other_jobs_than_before(tmp_path):
     value = np.mean(
         [measure({"data": "abalone", "method": "ours", "fold": fold})["rmse"] for fold in folds]
     )
-    assert grid.cells[1][1].value == pytest.approx(value) and grid.cells[1][2] is None
+    assert column_of(grid, "ours")["abalone"].value == pytest.approx(value)
+    assert column_of(grid, "peer").isna().all()
     assert sum(line["key"]["method"] == "peer" for line in read_lines(tmp_path / "toy.jsonl")) == 10
 
 
 def test_what_is_missing_is_a_note_and_tried_again(tmp_path):
     grid = run_table(TABLE, tmp_path, verbose=0)
-    assert all(row[3] is None for row in grid.cells)
+    assert column_of(grid, "gone").isna().all()
     assert "gone is not installed: 10 of 30 measurements are blank." in grid.notes
     table, seen = counted()
     size = (tmp_path / "toy.jsonl").stat().st_size
@@ -201,20 +198,19 @@ def test_what_is_missing_is_a_note_and_tried_again(tmp_path):
     }
     assert (tmp_path / "toy.jsonl").stat().st_size == size  # the same blank is not written again
     table, _ = counted(lambda key: {"rmse": 0.5, "odd": math.inf})
-    assert [row[3].value for row in run_table(table, tmp_path, verbose=0).cells] == [0.5, 0.5]
+    found = run_table(table, tmp_path, verbose=0)
+    assert [cell.value for cell in column_of(found, "gone")] == [0.5, 0.5]
 
     def all_gone(key):
         raise UnavailableError("nothing is installed")
 
     table, seen = counted(all_gone)
     again = run_table(table, tmp_path, again=True, verbose=0)
-    assert len(seen) == 30 and [row[3].value for row in again.cells] == [
-        0.5,
-        0.5,
-    ]  # a blank replaces no figure
+    kept = [cell.value for cell in column_of(again, "gone")]
+    assert len(seen) == 30 and kept == [0.5, 0.5]  # a blank replaces no figure
     nothing = run_table(table, tmp_path / "new", verbose=0)
     assert (
-        not nothing.rows
+        nothing.frame.empty
         and "nothing is installed: 30 of 30" in nothing.to_text()
         and nothing._repr_html_()
     )
@@ -224,7 +220,8 @@ def test_again_measures_everything_again(tmp_path):
     run_table(TABLE, tmp_path, verbose=0)
     table, seen = counted(lambda key: {"rmse": 0.25, "odd": math.inf})
     grid = run_table(table, tmp_path, again=True, verbose=0)
-    assert len(seen) == 30 and all(cell.value == 0.25 for row in grid.cells for cell in row[1:])
+    measured = grid.frame.drop(columns="paper", level="role").to_numpy().flat
+    assert len(seen) == 30 and all(cell.value == 0.25 for cell in measured)
 
 
 def test_quick_has_a_file_of_its_own(tmp_path):
@@ -340,42 +337,71 @@ def test_worse_means_beyond_rounding(k, digits, apart, better):
 
 
 def grid_of(*cells, better="lower"):
-    columns = [Column("FAB", "paper", "E", better), Column("ours", "ours", "E", better),
-               Column("SVR", "printed", "E", better), Column("EBM", "peer", "E", better),
-               Column("sec", "peer", "time", "lower"), Column("n")]  # fmt: skip
-    return Grid(columns, ["r"], [cells])
+    frame = pd.DataFrame([cells], ["r"], ["FAB", "ours", "SVR", "EBM", "sec", "n"], dtype=object)
+    roles = {"FAB": "paper", "ours": "ours", "SVR": "printed", "EBM": "peer"}
+    parts = [name_columns(frame, roles, "E", better), name_columns(frame, {"sec": "peer"}, "time")]
+    return Grid(pd.concat([*parts, name_columns(frame, {"n": ""})], axis=1))
+
+
+def lost_to(grid):
+    """Against whom ours is worse, and whether within the other's ±."""
+    return list(grid.shortfalls()[["name_other", "within"]].itertuples(index=False, name=None))
 
 
 def test_shortfalls():
     grid = grid_of(parse_figure("0.50 ± 0.10"), 0.57, parse_figure("0.5"), 0.56, 0.1, 3)
-    assert [(s.other.name, s.within) for s in grid.shortfalls()] == [
-        ("FAB", True),
-        ("SVR", False),
-        ("EBM", False),
+    assert lost_to(grid) == [("FAB", True), ("SVR", False), ("EBM", False)]
+    assert bench.shortfall_reasons(grid) == [
+        "r: E, ours 0.570 against FAB (the paper's) 0.50 ± 0.10 (within its ±), "
+        "SVR (printed) 0.5, EBM 0.560."
     ]
-    assert (
-        str(grid.shortfalls()[0]) == "r, E: ours 0.570, FAB (the paper's) 0.50 ± 0.10, within its ±"
-    )
-    assert list(bench.shortfall_signs(grid).values()) == ["(†)‡"]
+    assert [sign for sign in bench.shortfall_signs(grid).to_numpy().flat if sign] == ["(†)‡"]
     assert "in brackets" in bench.legend_of(grid)
-    assert [
-        s.other.name for s in grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher").shortfalls()
-    ] == ["SVR"]
+    higher = grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher")
+    assert lost_to(higher) == [("SVR", False)]
     for ours in (None, "n/a", math.nan):
-        assert not grid_of(0.5, ours, 0.5, 0.5, 0.1, 3).shortfalls()
+        assert grid_of(0.5, ours, 0.5, 0.5, 0.1, 3).shortfalls().empty
     assert len(grid_of(0.5, math.inf, None, "?", math.nan, 3).shortfalls()) == 1
-    assert not grid_of(0.5, 0.6, 0.5, 0.5, 0.1, 3, better=None).shortfalls()
-    with pytest.raises(ValueError, match="1 rows of 6, got rows of 2"):
-        grid_of(1.0, 2.0)
-    with pytest.raises(ValueError, match="role must be one of"):
-        Grid([Column("a", "nobody")], ["r"], [[1]])
+    assert grid_of(0.5, 0.6, 0.5, 0.5, 0.1, 3, better="").shortfalls().empty
+
+
+def test_every_comparison_is_there_and_rows_keep_their_order():
+    cells = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 1.0]}, index=["z", "y"])
+    pairs = bench.compare(name_columns(cells, {"a": "ours", "b": "peer"}, "E", "lower"))
+    assert list(pairs["row"]) == ["z", "y"] and list(pairs["worse"]) == [False, True]
+
+
+def test_a_grid_that_cannot_be_read_is_refused():
+    cells = pd.DataFrame({"a": [1, 2]}, index=["r", "r"])
+    for roles, better in (({"a": "nobody"}, ""), ({"a": "ours"}, "less")):
+        with pytest.raises(ValueError, match="role must be one of"):
+            name_columns(cells, roles, better=better)
     with pytest.raises(ValueError, match="rows must have different names, got 'r' twice"):
-        Grid(["a"], ["r", "r"], [[1], [2]])
+        Grid(name_columns(cells, {"a": ""}))
+    one = name_columns(cells.iloc[:1], {"a": ""})
+    with pytest.raises(ValueError, match="columns must have different names, got 'a' twice"):
+        Grid(pd.concat([one, one], axis=1))
+
+
+def test_columns_that_were_not_measured_are_empty():
+    assert name_columns(
+        pd.DataFrame({"a": [1]}), {"b": "peer", "a": ""}
+    ).isna().to_numpy().tolist() == [[True, False]]
+
+
+def test_figures_are_summed_up_by_their_keys():
+    lines = [{"key": {"data": d, "method": m}, "e": e, "part": {"n": n}, "s": [1.0, e]}
+             for d, m, e, n in (("q", "a", 1.0, 1), ("p", "a", 2.0, 3), ("q", "a", 3.0, 3))]  # fmt: skip
+    figures = figures_of([*lines, {"key": {"data": "p", "method": "b"}}])
+    assert summarise(figures, "e")["a"].to_dict() == {"q": Cell(2.0, math.sqrt(2)), "p": Cell(2.0)}
+    assert summarise(figures, "part.n", digits=1).loc["q", "a"] == Cell(2.0, math.sqrt(2), 1)
+    assert summarise(figures, "s", middle=np.median).loc["q", "a"] == Cell(1.0)
+    assert summarise(figures, "nothing").empty and summarise(figures, "e").columns.tolist() == ["a"]
 
 
 def test_reasons(tmp_path):
     grid = run_table(TABLE, tmp_path, verbose=0)
-    assert {s.row for s in grid.shortfalls()} == {"a<b", "abalone"}
+    assert set(grid.shortfalls()["row"]) == {"a<b", "abalone"}
     first, second = bench.shortfall_reasons(grid)
     assert first.endswith(". So it is.") and second.startswith("abalone: RMSE, ours")
     assert bench.shortfall_reasons(bench.replace(grid, why={"": "For all."}))[-1] == "For all."
@@ -416,45 +442,54 @@ class Page(HTMLParser):
         self.said.append(data)
 
 
-def test_a_hostile_grid_as_html(tmp_path):
+def test_a_hostile_grid_as_html():
     evil = "<script>alert(1)</script>&\"'"
-    grid = Grid([Column(evil, "ours", evil, "lower"), Column("b", "peer", evil, "lower"), "c"], [evil, "r"],
-                [[1.0, 0.5, evil], [1.0, 2.0, None]], (evil,), evil, evil, {evil: evil}, evil)  # fmt: skip
+    cells = pd.DataFrame({evil: [1.0, 1.0], "b": [0.5, 2.0], "c": [evil, None]},
+                         index=pd.Index([evil, "r"], name=evil), dtype=object)  # fmt: skip
+    columns = [name_columns(cells, {evil: "ours", "b": "peer"}, evil, "lower")]
+    columns.append(name_columns(cells, {"c": ""}))
+    grid = Grid(pd.concat(columns, axis=1), (evil,), evil, {evil: evil}, evil)
     text = grid._repr_html_()
     page = Page(text)
     assert not page.open and "script" not in page.tags and "".join(page.said).count("<script>") >= 8
     assert "overflow-x: auto" in text and "‡" in text and "1 comparison in" in text
     assert not re.search(r"[^-]color:(?!\s*inherit)", text)  # the page's own colours, light or dark
+    assert text == grid._repr_html_()
 
 
 def test_texts_whole_numbers_and_commands():
-    grid = Grid(
-        ["n", "rule"], ["a", "b"], [[3, "x ≤ 1"], [np.int64(1200), None]], ("`run <x>` goes on",)
+    cells = pd.DataFrame(
+        {"n": [3, np.int64(1200)], "rule": ["x ≤ 1", None]}, ["a", "b"], dtype=object
     )
-    assert [bench.format_cell(cell) for cell in grid.cells[0] + grid.cells[1]] == [
+    grid = Grid(name_columns(cells, {"n": "", "rule": ""}), ("`run <x>` goes on",))
+    assert [bench.format_cell(cell) for cell in grid.frame.to_numpy().flat] == [
         "3",
         "x ≤ 1",
         "1200",
         "–",
     ]
-    assert grid.to_text().splitlines()[2:4] == ["a     3  x ≤ 1", "b  1200  –"]
-    assert (
-        "<code>run &lt;x&gt;</code> goes on" in grid._repr_html_()
-        and '<td class="said">x ≤ 1' in grid._repr_html_()
-    )
+    lines = [line.split() for line in grid.to_text().splitlines()]
+    assert lines[:3] == [["n", "rule"], ["a", "3", "x", "≤", "1"], ["b", "1200", "–"]]
+    text = grid._repr_html_()
+    assert "<code>run &lt;x&gt;</code> goes on" in text and ">x ≤ 1</td>" in text
 
 
-@given(st.integers(1, 14), st.integers(40, 120))
+@given(st.integers(1, 14), st.integers(50, 120))
 def test_the_text_fits_the_terminal(n, wide):
-    columns = [
-        Column(f"method {j}", "peer" if j else "ours", "RMSE" if j < 7 else "leaves", "lower")
-        for j in range(n)
-    ]
+    names = {f"method {j}": "peer" if j else "ours" for j in range(n)}
+    rows = pd.Index(["abalone", "cal_housing"], name="data")
+    cells = pd.DataFrame(
+        [[Cell(j + 0.5, 0.25, 3) for j in range(n)]] * 2, rows, names, dtype=object
+    )
+    parts = [dict(list(names.items())[:7]), dict(list(names.items())[7:])]
     grid = Grid(
-        columns,
-        ["abalone", "cal_housing"],
-        [[Cell(j + 0.5, 0.25, 3) for j in range(n)]] * 2,
-        corner="data",
+        pd.concat(
+            [
+                name_columns(cells, part, head, "lower")
+                for part, head in zip(parts, ("RMSE", "leaves"))
+            ],
+            axis=1,
+        )
     )
     text = grid.to_text(wide)
     assert all(len(line) <= wide for line in text.splitlines())
@@ -472,16 +507,15 @@ def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     run_table(TABLE, tmp_path / "log")
-    assert re.fullmatch(
-        r"test-1 \[\.{20}\] 0/30 a<b ours 0\ntest-1 \[#{20}\] 30/30\n", log.getvalue()
-    )
+    assert log.getvalue().count("\r") <= 3 and log.getvalue().endswith("\n")
+    assert re.search(r"\rtest-1: 100%.* 30/30 \[", log.getvalue())
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     run_table(TABLE, tmp_path / "terminal")
     said = terminal.getvalue()
     assert (
         said.count("\n") == 1
-        and said.endswith("30/30\n")
-        and "15/30, 0 s left abalone ours 2" in said
+        and "30/30" in said.rpartition("\r")[2]
+        and re.search(r" 15/30 .*abalone ours 2", said)
     )
     monkeypatch.setattr(sys, "stderr", quiet := io.StringIO())
     run_table(TABLE, tmp_path / "quiet", verbose=0)
@@ -534,7 +568,7 @@ def test_every_table_is_in_order():
                 name,
                 key,
             )
-    assert len(bench.TABLES) == len(set(bench.TABLES)) > len(bench._TABLE_MODULES)
+    assert len(bench.TABLES) == len(set(bench.TABLES)) > 7
 
 
 def test_every_table_bears_a_few_of_its_figures_and_explains_its_losses():
@@ -548,10 +582,10 @@ def test_every_table_bears_a_few_of_its_figures_and_explains_its_losses():
         for grid in grids:
             assert grid.to_text() and not Page(grid._repr_html_()).open, table.name
         if any(
-            column.role == "ours" and column.better for grid in grids for column in grid.columns
+            role == "ours" and better for grid in grids for *_, role, better in grid.frame.columns
         ):
             grid = render(table, folder)
-            unsaid = {loss.row for loss in grid.shortfalls()} - set(grid.why)
+            unsaid = set(grid.shortfalls()["row"]) - set(grid.why)
             assert not unsaid or "" in grid.why, (
                 f"{table.name} does not say why ours is worse on {unsaid}"
             )

@@ -290,7 +290,8 @@ def test_instability_is_that_of_every_pair_of_bootstrapped_trees():
     assert np.isclose(found.mean, np.mean(pairs)) and np.isclose(found.std, np.std(pairs, ddof=1))
     assert np.array_equal(found.matrix, found.matrix.T) and np.all(np.diag(found.matrix) < 1e-12)
     assert (
-        np.allclose(np.diag(found.printed_matrix), 1 / 6) and found.as_printed.trees is found.trees
+        np.allclose(np.diag(found.as_printed.matrix), 1 / 6)
+        and found.as_printed.trees is found.trees
     )
     assert found.as_printed.mean != found.mean
     left_out = [

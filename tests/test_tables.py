@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 from shared.effort import examples
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 
 from fabinterp.rows.tables import (
     apply_in_chunks,
@@ -18,7 +22,10 @@ from fabinterp.rows.tables import (
     check_parameters,
     check_predict_rows,
     check_rows,
+    column_positions,
     distinct_rows,
+    is_fitted,
+    label_codes,
     location_scale,
     order_categories,
     seed_entropy,
@@ -368,3 +375,58 @@ def test_encoded_and_target_of():
     assert numbers.dtype == float and none is None
     with pytest.raises(ValueError, match="Unknown label type"):
         check_fit_target(Words(), np.zeros((3, 1)), [0.5, 1.5, 2.5])
+
+
+# Parts that are handed over
+
+
+@pytest.mark.parametrize("given, found", [
+    ([], []), ([1, "a"], [1, 0]), (("c", np.int64(0)), [2, 0]), (iter("ab"), [0, 1]),
+])  # fmt: skip
+def test_columns_are_chosen_by_name_or_position(given, found):
+    columns = Columns(("a", "b", "c"), (None,) * 3)
+    assert column_positions(given, columns, "fixed") == found
+
+
+@pytest.mark.parametrize("given", ["a", 1, None, ["d"], [3], [-1], [True], [["a"]]])
+def test_columns_that_are_none_are_refused(given):
+    columns = Columns(("a", "b", "c"), (None,) * 3)
+    with pytest.raises(ValueError, match="^fixed must .* got") as error:
+        column_positions(given, columns, "fixed")
+    assert "\n" not in str(error.value)
+
+
+def test_labels_have_one_code_whatever_holds_them():
+    classes = (False, 1.5, "a")
+    for labels in (
+        ["a", False, 1.5, "b"],
+        np.array(["a", np.bool_(False), np.float64(1.5), None], dtype=object),
+        pd.Series(["a", False, 1.5, "b"], dtype="category"),
+    ):
+        assert label_codes(labels, classes).tolist() == [2, 0, 1, -1]
+    assert label_codes([], classes).shape == (0,)
+
+
+X_FEW = np.arange(6.0).reshape(3, 2)
+
+
+@pytest.mark.parametrize("model", [
+    LinearRegression(), GaussianProcessRegressor(), make_pipeline(LinearRegression()), Numbers(),
+], ids=lambda model: type(model).__name__)  # fmt: skip
+def test_an_estimator_is_fitted_after_its_fit(model):
+    assert not is_fitted(model) and not is_fitted(type(model))
+    model.fit(X_FEW, X_FEW[:, 0])
+    assert is_fitted(model) and is_fitted(FrozenEstimator(model))
+
+
+def test_libraries_with_a_method_of_their_own_are_asked():
+    catboost = pytest.importorskip("catboost")
+    model = catboost.CatBoostRegressor(iterations=1, verbose=0, allow_writing_files=False)
+    assert not is_fitted(model) and is_fitted(model.fit(X_FEW, X_FEW[:, 0]))
+    stochtree = pytest.importorskip("stochtree")
+    assert not is_fitted(stochtree.BARTModel())
+
+
+def test_what_is_never_fitted_is_ready():
+    for model in (np.mean, "model.json", {"trees": []}, [1, 2], None):
+        assert is_fitted(model)

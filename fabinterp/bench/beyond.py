@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .runner import Cell, Column, Grid, UnavailableError, BenchmarkTable
+from .runner import Cell, Grid, UnavailableError, plain_columns, tables_of, time_call
 from ..rows.blocks import InMemory, add, slice_into_blocks
 from ..rows.chunks import BlockCall, ChunkedData, build_chunked_data
 from ..metatree.estimators import MetaTreeClassifier
@@ -79,9 +79,7 @@ def fit_in_memory(model, files, column):
         np.concatenate(parts)
         for parts in zip(*(read_generated_file(file, column) for file in files), strict=True)
     )
-    start = time.process_time()
-    model.fit(X, y)
-    return time.process_time() - start
+    return time_call(lambda: model.fit(X, y))[1]
 
 
 def fit_in_chunks(model, files, column, scratch):
@@ -346,50 +344,40 @@ def first_matching_line(lines, **wanted):
 
 def microseconds_per_row(line):
     """Microseconds of processor a row, or None."""
-    return None if line is None else Cell(1e6 * line["seconds"] / line["key"]["n"])
+    return None if line is None else 1e6 * line["seconds"] / line["key"]["n"]
 
 
 def megabytes(line, name="memory"):
     """Bytes of a line in millions, or None."""
-    return None if line is None else Cell(line[name] / 1e6, None, 0)
+    return None if line is None else Cell(line[name] / 1e6, digits=0)
 
 
 def show_rows(lines):
     """Seconds and bytes against rows."""
-    rows = []
-    cells = []
+    rows = {}
     for model, n in dict.fromkeys((line["key"]["model"], line["key"]["n"]) for line in lines):
         one, two = (
             first_matching_line(lines, model=model, n=n, way=way) for way in ("memory", "chunks")
         )
-        rows.append(f"{model_short_name(model)}, {n:,} rows")
-        ratio = Cell(two["seconds"] / one["seconds"]) if one and two else None
-        cells.append(
-            (
-                microseconds_per_row(one),
-                microseconds_per_row(two),
-                ratio,
-                megabytes(one),
-                megabytes(two),
-                two and Cell(two["disk"] / n, None, 0),
-            )
-        )
-    columns = [
-        Column(name, group="processor, µs a row") for name in ("in memory", "in chunks", "ratio")
-    ]
-    columns += [Column(name, group="most memory, MB") for name in ("in memory", "in chunks")]
-    notes = (
-        "In chunks: from the first byte of the files to the fitted model. In memory: the fit alone.",
+        time = "processor, µs a row"
+        memory = "most memory, MB"
+        rows[f"{model_short_name(model)}, {n:,} rows"] = {
+            (time, "in memory"): microseconds_per_row(one),
+            (time, "in chunks"): microseconds_per_row(two),
+            (time, "ratio"): two["seconds"] / one["seconds"] if one and two else None,
+            (memory, "in memory"): megabytes(one),
+            (memory, "in chunks"): megabytes(two),
+            ("on disk", "bytes a row"): two and Cell(two["disk"] / n, digits=0),
+        }
+    note = (
+        "In chunks: from the first byte of the files to the fitted model. In memory: the fit alone."
     )
-    return Grid(
-        (*columns, Column("bytes a row", group="on disk")), rows, cells, notes, corner="model"
-    )
+    return Grid(plain_columns(rows, "model"), (note,))
 
 
 def show_shape(lines):
     """A step of EM, and all the rest, against columns and depth."""
-    rows = []
-    cells = []
+    rows = {}
     for d, depth in dict.fromkeys((line["key"]["d"], line["key"]["depth"]) for line in lines):
         pair = [line for line in lines if (line["key"]["d"], line["key"]["depth"]) == (d, depth)]
         few = min(pair, key=lambda line: line["n_iter"])
@@ -397,129 +385,61 @@ def show_shape(lines):
         if few["n_iter"] == many["n_iter"]:
             continue
         n = few["key"]["n"]
-        more = many["n_iter"] - few["n_iter"]
-        step = (many["seconds"] - few["seconds"]) / more
-        rows.append(f"{d} columns, depth {depth}")
-        cells.append(
-            (
-                many["size"],
-                Cell(1e6 * step / n),
-                Cell(few["seconds"] - few["n_iter"] * step),
-                megabytes(many),
-                Cell(many["disk"] / n, None, 0),
-            )
-        )
-    columns = (
-        Column("leaves in the end"),
-        Column("a step of EM, µs a row"),
-        Column("all else, s"),
-        Column("most memory, MB"),
-        Column("bytes a row on disk"),
-    )
-    notes = (f"PiecewiseLinearRegressor, {lines[0]['key']['n']:,} rows in chunks; processor time.",)
-    return Grid(columns, rows, cells, notes, corner="shape")
+        step = (many["seconds"] - few["seconds"]) / (many["n_iter"] - few["n_iter"])
+        rows[f"{d} columns, depth {depth}"] = {
+            ("", "leaves in the end"): many["size"],
+            ("", "a step of EM, µs a row"): 1e6 * step / n,
+            ("", "all else, s"): few["seconds"] - few["n_iter"] * step,
+            ("", "most memory, MB"): megabytes(many),
+            ("", "bytes a row on disk"): Cell(many["disk"] / n, digits=0),
+        }
+    note = f"PiecewiseLinearRegressor, {lines[0]['key']['n']:,} rows in chunks; processor time."
+    return Grid(plain_columns(rows, "shape"), (note,))
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-show-rest
 def show_workers(lines):
     """Seconds of all processors, of the client, and by the clock."""
-    rows = []
-    cells = []
+    rows = {}
     for line in lines:
         key = line["key"]
         way = {"memory": "in memory", "1": "1 worker"}.get(key["way"], f"{key['way']} workers")
-        rows.append(f"{model_short_name(key['model'])}, {way}")
-        cells.append(
-            (
-                Cell(line["seconds"]),
-                "client" in line and Cell(line["client"]) or None,
-                Cell(line["clock"]),
-                line["load"],
-            )
-        )
-    columns = (
-        Column("all processors, s"),
-        Column("of these the client and scheduler, s"),
-        Column("by the clock, s"),
-        Column("load of the machine"),
-    )
-    return Grid(
-        columns,
-        rows,
-        cells,
-        (f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns.",),
-        "model",
-    )
+        rows[f"{model_short_name(key['model'])}, {way}"] = {
+            ("", "all processors, s"): line["seconds"],
+            ("", "of these the client and scheduler, s"): line.get("client"),
+            ("", "by the clock, s"): line["clock"],
+            ("", "load of the machine"): line["load"],
+        }
+    note = f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns."
+    return Grid(plain_columns(rows, "model"), (note,))
 
 
 def show_traffic(lines):
     """Passes, and bytes out and back."""
-    rows = []
-    cells = []
+    rows = {}
     for line in lines:
         key = line["key"]
-        steps = line["key"]["model"] == "PiecewiseLinearRegressor"
-        rows.append(f"{model_short_name(key['model'])}, {key['d']} columns, depth {key['depth']}")
-        step = [
-            Cell(line[f"step_{name}"] / 1000 ** (name != "passes"), None, 1)
-            for name in ("passes", "sent", "back")
-        ]
-        cells.append(
-            (
-                line["passes"],
-                line["sent"] / 1000,
-                line["back"] / 1000,
-                *(step if steps else (None,) * 3),
-            )
-        )
-    groups = ("a whole fit", "a step of EM")
-    columns = [
-        Column(name, group=group)
-        for group in groups
-        for name in ("passes", "kB to each worker", "kB back from each block")
-    ]
-    return Grid(columns, rows, cells, (), corner="model")
+        label = f"{model_short_name(key['model'])}, {key['d']} columns, depth {key['depth']}"
+        whole = (line["passes"], line["sent"] / 1000, line["back"] / 1000)
+        step = (line["step_passes"], line["step_sent"] / 1000, line["step_back"] / 1000)
+        if key["model"] == "PiecewiseLinearRegressor":
+            step = [Cell(figure, digits=1) for figure in step]
+        else:  # a meta-tree makes no steps
+            step = (None, None, None)
+        names = ("passes", "kB to each worker", "kB back from each block")
+        rows[label] = {
+            (group, name): figure
+            for group, figures in (("a whole fit", whole), ("a step of EM", step))
+            for name, figure in zip(names, figures, strict=True)
+        }
+    return Grid(plain_columns(rows, "model"))
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-tables
-_QUICK = "Quick: small tables, on which what is constant weighs more than it does in large ones."
-TABLES = (
-    BenchmarkTable(
-        "beyond-rows",
-        "Seconds and memory against rows",
-        "beyond",
-        row_jobs,
-        measure_scaling,
-        show_rows,
-        (),
-        _QUICK,
-    ),
-    BenchmarkTable(
-        "beyond-shape",
-        "A step of EM against columns and depth",
-        "beyond",
-        shape_jobs,
-        measure_scaling,
-        show_shape,
-        (),
-        _QUICK,
-    ),
-    BenchmarkTable(
-        "beyond-workers",
-        "A cluster of processes on one machine",
-        "beyond",
-        worker_jobs,
-        measure_scaling,
-        show_workers,
-        ("dask", "distributed"),
-        _QUICK,
-    ),
-    BenchmarkTable(
-        "beyond-traffic",
-        "What moves over a network",
-        "beyond",
-        traffic_jobs,
-        measure_scaling,
-        show_traffic,
-        (),
-        _QUICK,
-    ),
+TABLES = tables_of(
+    measure_scaling,
+    {
+        "beyond-rows": (row_jobs, show_rows),
+        "beyond-shape": (shape_jobs, show_shape),
+        "beyond-workers": (worker_jobs, show_workers),
+        "beyond-traffic": (traffic_jobs, show_traffic),
+    },
 )

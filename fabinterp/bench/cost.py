@@ -5,11 +5,10 @@
 # %% auto #0
 __all__ = ['TASKS', 'BASE', 'DOUBLINGS', 'METHODS', 'TABLES', 'TimedCall', 'simulated_table', 'classes_of', 'step_task',
            'rules_task', 'piecewise_task', 'oblique_task', 'proxy_task', 'metatree_task', 'cost_jobs', 'measure_cost',
-           'slope', 'base_knobs', 'points_along', 'slope_cell', 'cells_of', 'show_cost']
+           'slope_cell', 'cells_of', 'show_cost']
 
 # %% ../../nbs/bench/07_cost.ipynb #cost-imports
 import gc
-import time
 import tracemalloc
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import BayesianRidge
 
-from .runner import Cell, Column, Grid, BenchmarkTable
+from .runner import Cell, Grid, plain_columns, tables_of, time_call
 from ..rows.bins import bin_codes, incidence, merge_identical
 from ..fab.engine import fab
 from ..fab.hme import simulate
@@ -33,9 +32,7 @@ def cpu_seconds(call, repeats=3, enough=1.0):
     """Least processor time of up to `repeats` calls, fewer once `enough` seconds are spent."""
     times = []
     while len(times) < repeats and sum(times) < enough:
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
+        times.append(time_call(call)[1])
     return min(times)
 
 
@@ -259,14 +256,6 @@ METHODS = {
     "metatree": "meta-trees",
 }
 _LETTERS = {"n": "N", "L": "L", "d": "d", "K": "K", "depth": "depth"}
-_COLUMNS = (
-    Column("seconds", group="base case"),
-    Column("passes", group="base case"),
-    Column("MB", group="memory"),
-    Column("tables", group="memory"),
-    Column("slope in N", group="memory"),
-    *(Column(word, group="slope of seconds in") for word in _LETTERS.values()),
-)
 _NOTES = (
     "Seconds are processor time, the least of up to three; a pass is the time in which NumPy adds up all numbers of "
     "the table; memory is the peak of what Python and NumPy held during the fit, a table the bytes of X.",
@@ -284,25 +273,26 @@ def slope_cell(points):
 
 def cells_of(seconds, memory):
     """The row of a method from its lines of either part."""
-    at = [
-        line for line in seconds if all(line["key"][k] == v for k, v in base_knobs(seconds).items())
-    ]
-    fit = [at[0]["seconds"], at[0]["seconds"] / at[0]["pass"]] if at else [None, None]
-    held = [line for line in memory if at and line["key"]["n"] == at[0]["key"]["n"]]
-    room = [held[0]["peak"] / 1e6, held[0]["peak"] / held[0]["table"]] if held else [None, None]
-    grows = slope_cell(points_along(memory, "n", "peak")) if memory else None
-    return [
-        *fit,
-        *room,
-        grows,
-        *(slope_cell(points_along(seconds, letter, "seconds")) for letter in _LETTERS),
-    ]
+    base = base_knobs(seconds).items()
+    at = next((line for line in seconds if base <= line["key"].items()), None)
+    held = next((line for line in memory if at and line["key"]["n"] == at["key"]["n"]), None)
+    slopes = {
+        ("slope of seconds in", word): slope_cell(points_along(seconds, letter, "seconds"))
+        for letter, word in _LETTERS.items()
+    }
+    return {
+        ("base case", "seconds"): at and at["seconds"],
+        ("base case", "passes"): at and at["seconds"] / at["pass"],
+        ("memory", "MB"): held and held["peak"] / 1e6,
+        ("memory", "tables"): held and held["peak"] / held["table"],
+        ("memory", "slope in N"): slope_cell(points_along(memory, "n", "peak")) if memory else None,
+        **slopes,
+    }
 
 
 def show_cost(lines):
     """The lines as a `Grid`: a row a method."""
-    rows = []
-    cells = []
+    rows = {}
     bases = []
     for method, label in METHODS.items():
         seconds, memory = (
@@ -314,23 +304,12 @@ def show_cost(lines):
             for part in ("seconds", "memory")
         )
         if seconds:
-            rows.append(label)
-            cells.append(cells_of(seconds, memory))
+            rows[label] = cells_of(seconds, memory)
             knobs = (
                 f"{_LETTERS.get(name, name)} = {at}" for name, at in base_knobs(seconds).items()
             )
             bases.append(f"{label} {', '.join(knobs)}")
-    return Grid(_COLUMNS, rows, cells, (*_NOTES, f"Base: {'; '.join(bases)}."), corner="method")
+    return Grid(plain_columns(rows, "method"), (*_NOTES, f"Base: {'; '.join(bases)}."))
 
 
-TABLES = (
-    BenchmarkTable(
-        "cost",
-        "Cost of the five methods",
-        "cost",
-        cost_jobs,
-        measure_cost,
-        show_cost,
-        quick="Quick: 500 rows, slopes in N and d from two points, a small forest and two restarts; no memory.",
-    ),
-)
+TABLES = tables_of(measure_cost, {"cost": (cost_jobs, show_cost)})

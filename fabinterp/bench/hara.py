@@ -4,16 +4,15 @@
 
 # %% auto #0
 __all__ = ['N_TRAIN', 'TITLES', 'NODE_SIZES', 'LEAVES', 'DEPTHS', 'LEAST_WEIGHT', 'MAX_COMPONENTS', 'PEERS', 'RULE_METHODS',
-           'FOLDS', 'FOLDS_BOOSTED', 'STARTS', 'QUICK', 'ORDER', 'SECONDS', 'COVERING', 'N_RULES', 'METHODS', 'SHOWN',
-           'TABLES', 'draw_train_test', 'fit_tuned_forest', 'fit_xgboost', 'EnsembleCase', 'ensemble_case',
-           'shorten_ruleset', 'rules_of_tree', 'tree_paths', 'distinct_paths', 'permuted_rows', 'distilled_trees',
+           'FOLDS', 'FOLDS_BOOSTED', 'STARTS', 'QUICK', 'ORDER', 'SECONDS', 'COVERING', 'N_RULES', 'METHODS', 'TABLES',
+           'draw_train_test', 'fit_tuned_forest', 'fit_xgboost', 'EnsembleCase', 'ensemble_case', 'shorten_ruleset',
+           'rules_of_tree', 'tree_paths', 'distinct_paths', 'permuted_rows', 'distilled_trees',
            'born_again_of_ensemble', 'harvest_weights', 'NodeHarvest', 'node_harvest', 'prune_conditions',
            'greedy_list', 'quantile_levels', 'fit_intrees', 'fit_restarts', 'certain_boxes', 'needed_conditions',
            'soft_rules', 'least_training_error', 'measure_fab', 'measure_em', 'imodels_rule_holds', 'leaves_below',
            'rules_met', 'seeded_numpy', 'measure_peer', 'fit_rule_list', 'depth_two_rules', 'born_again_rules',
            'measure_rule_method', 'rule_texts_record', 'measure_forest_methods', 'repetitions', 'mixture_jobs',
-           'list_jobs', 'rule_text_jobs', 'paper_cell', 'select_lines', 'mean_of', 'ratio_of', 'role_of',
-           'show_rules_and_errors', 'folds_text', 'show_rule_texts']
+           'list_jobs', 'rule_text_jobs', 'show_rules_and_errors', 'folds_text']
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-imports
 import time
@@ -23,6 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import nnls
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -30,12 +30,16 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .runner import (
     Cell,
-    Column,
     Grid,
     UnavailableError,
-    BenchmarkTable,
-    mean_and_deviation,
-    parse_figure,
+    crossed,
+    figures_of,
+    name_columns,
+    printed,
+    summarise,
+    tables_of,
+    time_call,
+    values_of,
 )
 from ..rows.bins import bin_codes, incidence, merge_identical, shortest_threshold
 from .datasets import catalogue_entry, is_available, load, synthetic1, synthetic2
@@ -608,9 +612,7 @@ def measure_peer(name, case):
     kind = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))
     seed = {"random_state": case.seed} if "random_state" in kind().get_params() else {}
     with seeded_numpy(case.seed):
-        begin = time.process_time()
-        model = kind(**seed).fit(case.X, case.y)
-        taken = time.process_time() - begin
+        model, taken = time_call(lambda: kind(**seed).fit(case.X, case.y))
     size, covering = rules_met(name, model, case.X_new)
     return {
         "seconds": taken,
@@ -655,9 +657,7 @@ def measure_rule_method(name, case):
 
     How many rules it has, how many a row meets, and the error of what they predict.
     """
-    begin = time.process_time()
-    said = RULE_METHODS[name](case)
-    taken = time.process_time() - begin
+    said, taken = time_call(lambda: RULE_METHODS[name](case))
     rules = said.rules if isinstance(said, NodeHarvest) else said
     answers = said.predict(case.X_new)
     taught = case.model.predict(case.X_new)
@@ -769,52 +769,15 @@ def list_jobs(quick):
 
 def rule_text_jobs(quick):
     """What each method says of Energy, and of Synthetic2 for the pictures."""
+    data = "energy" if quick else ("energy", "synthetic2")
     methods = ("DTree2", "inTrees", "Node Harvest") if quick else ("soft", *RULE_METHODS)
-    return [
-        {
-            "part": "said",
-            "data": data,
-            "ensemble": "forest",
-            "method": name,
-            "fold": 0,
-            "starts": 3 if quick else STARTS,
-        }
-        for data in ("energy", "synthetic2")[: 1 if quick else 2]
-        for name in methods
-    ]
+    starts = 3 if quick else STARTS
+    return crossed(part="said", data=data, ensemble="forest", method=methods, fold=0, starts=starts)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-printed
 ORDER = ("synthetic1", "synthetic2", "spambase", "miniboone", "higgs", "energy")
-SECONDS = {  # Table 2
-    "FAB": ("2.59 ± 2.28", "4.03 ± 4.76", "3.07 ± 1.35", "280 ± 174", "149 ± 58.3", "0.03 ± 0.02"),
-    "EM": ("21.4 ± 7.33", "30.1 ± 11.4", "81.2 ± 12.4", "1459 ± 263", "603 ± 53.6", "0.49 ± 0.18"),
-}
-COVERING = {  # Table 3
-    "Proposed": (
-        "1.01 ± 0.03",
-        "1.05 ± 0.06",
-        "1.60 ± 0.12",
-        "2.51 ± 0.09",
-        "1.56 ± 0.21",
-        "0.95 ± 0.08",
-    ),
-    "inTrees": (
-        "4.65 ± 0.38",
-        "3.73 ± 0.41",
-        "5.39 ± 0.34",
-        "6.25 ± 0.28",
-        "5.53 ± 0.27",
-        "3.30 ± 0.19",
-    ),
-    "Node Harvest": (
-        "3.53 ± 0.95",
-        "8.78 ± 2.02",
-        "12.4 ± 1.76",
-        "17.9 ± 2.24",
-        "9.42 ± 1.85",
-        "3.61 ± 0.19",
-    ),
-}
+SECONDS = printed("hara-2")  # Table 2
+COVERING = printed("hara-3")  # Table 3
 N_RULES = {
     "Proposed": 4,
     "BATrees": 66,
@@ -826,131 +789,87 @@ N_RULES = {
 
 _SAMPLE = f"Higgs: {catalogue_entry('higgs').note}."
 
-
-def paper_cell(table, name, data):
-    """The paper's cell of a method and a data set."""
-    return parse_figure(table[name][ORDER.index(data)])
-
 # %% ../../nbs/bench/02_hara.ipynb #forests-pick
-def select_lines(lines, **wanted):
-    """The lines whose key has these entries."""
-    return [
-        line
-        for line in lines
-        if all(line["key"].get(name) == value for name, value in wanted.items())
-    ]
-
-
-def mean_of(lines, figure, digits=None, **wanted):
-    """Mean and standard deviation of a figure over the folds, as a cell.
-
-    Lists of figures are strung together.
-    """
-    found = [line[figure] for line in select_lines(lines, **wanted) if figure in line]
-    return mean_and_deviation(
-        np.concatenate([np.atleast_1d(values) for values in found]) if found else [], digits
+def errors_of(figures, index="data"):
+    """Cells of the test errors; of Energy, squared errors, with two decimals."""
+    energy = figures["data"] == "energy"
+    return pd.concat(
+        [
+            summarise(figures[~energy], "error", index, digits=3),
+            summarise(figures[energy], "error", index, digits=2),
+        ]
     )
 
 
-def ratio_of(slow, fast):
-    """How many times slower one cell is than another, or None."""
-    return None if slow is None or fast is None else slow.value / fast.value
+def in_order(parts):
+    """Columns side by side, a row for each data set, as the paper has them."""
+    return pd.concat(parts, axis=1).reindex(ORDER).rename(index=TITLES).rename_axis("data")
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-two
+def times_slower(cells):
+    """How many times slower EM is than FAB."""
+    value = values_of(cells)
+    return pd.DataFrame({"EM / FAB": value["EM"] / value["FAB"]})
+
+
 def show_seconds(lines):
     """Table 2."""
-    columns = (
-        Column("FAB", "ours", "seconds", "lower"),
-        Column("FAB", "paper", "seconds"),
-        Column("EM", "", "seconds"),
-        Column("EM", "printed", "seconds"),
-        Column("EM / FAB", "ours", "times slower", "higher"),
-        Column("EM / FAB", "paper", "times slower"),
-    )
-    cells = []
-    for data in ORDER:
-        fab, em = (
-            mean_of(lines, "seconds", part="mixture", data=data, method=name)
-            for name in ("FAB", "EM")
-        )
-        theirs = [paper_cell(SECONDS, name, data) for name in ("FAB", "EM")]
-        cells.append((fab, theirs[0], em, theirs[1], ratio_of(em, fab), ratio_of(*theirs[::-1])))
+    cells = summarise(figures_of(lines), "seconds").reindex(columns=["FAB", "EM"])
+    parts = [
+        name_columns(cells, {"FAB": "ours"}, "seconds", "lower"),
+        name_columns(SECONDS, {"FAB": "paper"}, "seconds"),
+        name_columns(cells, {"EM": ""}, "seconds"),
+        name_columns(SECONDS, {"EM": "printed"}, "seconds"),
+        name_columns(times_slower(cells), {"EM / FAB": "ours"}, "times slower", "higher"),
+        name_columns(times_slower(SECONDS), {"EM / FAB": "paper"}, "times slower"),
+    ]
     notes = (
         "Processor seconds of one restart, mean ± standard deviation over the restarts of all repetitions; EM's "
         "are the sum over K = 1 … 10.",
         _SAMPLE,
     )
-    return Grid(columns, [TITLES[data] for data in ORDER], cells, notes, "data")
+    return Grid(in_order(parts), notes)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-three
 def show_covering(lines):
     """Table 3."""
     group = "rules that hold a test row"
-    here = (("list of 10", "ours"), ("list of 5", "ours"), ("FAB", "ours"))
-    columns = [
-        *(Column(name, role, group, "lower") for name, role in here),
-        Column("Proposed", "paper", group),
-        *(
-            Column(name, role, group)
-            for name in ("inTrees", "Node Harvest")
-            for role in ("peer", "printed")
-        ),
-        Column("FAB", "", "share of rows in no box"),
+    figures = figures_of(lines).query("ensemble == 'forest'")
+    cells = summarise(figures, "covering", digits=2)
+    parts = [
+        name_columns(cells, dict.fromkeys(METHODS[:3], "ours"), group, "lower"),
+        name_columns(COVERING, {"Proposed": "paper"}, group),
     ]
-    cells = []
-    for data in ORDER:
-        said = {
-            name: mean_of(lines, "covering", 2, data=data, method=name, ensemble="forest")
-            for name in ("list of 10", "list of 5", "FAB", "inTrees", "Node Harvest")
-        }
-        cells.append(
-            [
-                said["list of 10"],
-                said["list of 5"],
-                said["FAB"],
-                paper_cell(COVERING, "Proposed", data),
-                said["inTrees"],
-                paper_cell(COVERING, "inTrees", data),
-                said["Node Harvest"],
-                paper_cell(COVERING, "Node Harvest", data),
-                mean_of(lines, "outside", 3, data=data, method="FAB"),
-            ]
-        )
+    for name in ("inTrees", "Node Harvest"):
+        parts.append(name_columns(cells, {name: "peer"}, group))
+        parts.append(name_columns(COVERING, {name: "printed"}, group))
+    outside = summarise(figures, "outside", digits=3)
+    parts.append(name_columns(outside, {"FAB": ""}, "share of rows in no box"))
     notes = (
         "The lists and inTrees: the default holds a row that no other rule holds. FAB: the printed boxes, which "
         "may hold a row not at all. Node Harvest: its nodes, the root too. BATrees and DTree2: one.",
         _SAMPLE,
     )
-    return Grid(columns, [TITLES[data] for data in ORDER], cells, notes, "data")
+    return Grid(in_order(parts), notes)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-four
 def show_em(lines):
     """Figure 4."""
-    sizes = range(1, MAX_COMPONENTS + 1)
-    columns = (
-        Column("FAB", "ours", "test error", "lower"),
-        Column("EM", "peer", "test error"),
-        Column("FAB's boxes", "", "test error"),
-        *(Column(f"EM {k}", "", "test error") for k in sizes),
-        Column("FAB", "", "K"),
-        Column("EM", "", "K"),
-    )
-    cells = []
-    for data in ORDER:
-        digits = 2 if data == "energy" else 3
-        curves = select_lines(lines, part="mixture", data=data, method="EM")
-        fab, em = (
-            {
-                figure: mean_of(lines, figure, d, part="mixture", data=data, method=name)
-                for figure, d in (("error", digits), ("rules", 1))
-            }
-            for name in ("FAB", "EM")
-        )
-        at_each = (
-            mean_and_deviation([line["test"][k - 1] for line in curves], digits) for k in sizes
-        )
-        boxes = mean_of(lines, "boxes_error", digits, part="mixture", data=data, method="FAB")
-        cells.append([fab["error"], em["error"], boxes, *at_each, fab["rules"], em["rules"]])
+    sizes = [f"EM {k}" for k in range(1, MAX_COMPONENTS + 1)]
+    more = []  # EM at each K, and FAB's boxes, as if they were methods
+    for line in lines:
+        tests = zip(sizes, line.get("test", ()), strict=False)
+        boxes = [("FAB's boxes", line["boxes_error"])] if "boxes_error" in line else []
+        more += [
+            {"key": line["key"] | {"method": name}, "error": error}
+            for name, error in (*tests, *boxes)
+        ]
+    figures = figures_of(lines + more)
+    roles = {"FAB": "ours", "EM": "peer", "FAB's boxes": "", **dict.fromkeys(sizes, "")}
+    parts = [
+        name_columns(errors_of(figures), roles, "test error", "lower"),
+        name_columns(summarise(figures, "rules", digits=1), {"FAB": "", "EM": ""}, "K"),
+    ]
     notes = (
         "Errors of (models.4), (models.5): the share of wrong labels, Energy: the mean squared error. "
         "EM: at each K the start "
@@ -958,66 +877,47 @@ def show_em(lines):
         "if the printed boxes answer, as the authors' script has it.",
         _SAMPLE,
     )
-    return Grid(columns, [TITLES[data] for data in ORDER], cells, notes, "data")
+    return Grid(in_order(parts), notes)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-five
 METHODS = ("list of 10", "list of 5", "FAB", *list(RULE_METHODS)[2:], *PEERS)
-
-
-def role_of(name):
-    """The role of a method's column."""
-    return "ours" if name in METHODS[:3] else "peer" if name in METHODS else ""
+_ROLES = {name: "ours" if name in METHODS[:3] else "peer" for name in METHODS}
 
 
 def show_rules_and_errors(lines):
     """Figure 5."""
-    columns = [
-        Column(name, role_of(name), "test error", "lower") for name in (*METHODS, "ensemble")
+    figures = figures_of(lines)
+    after = figures["ensemble"].map({"forest": "", "xgboost": ", XGBoost"})
+    figures["row"] = figures["data"].map(TITLES) + after
+    of_paper = {name: "paper" if name == "Proposed" else "printed" for name in N_RULES}
+    parts = [
+        name_columns(errors_of(figures, "row"), _ROLES | {"ensemble": ""}, "test error", "lower"),
+        name_columns(summarise(figures, "rules", "row", digits=1), _ROLES, "rules", "lower"),
+        name_columns(pd.DataFrame([N_RULES], ["Energy"]), of_paper, "rules"),
+        name_columns(
+            summarise(figures, "fidelity", "row", digits=3),
+            {name: _ROLES[name] for name in RULE_METHODS},
+            "fidelity",
+            "higher",
+        ),
     ]
-    columns += [Column(name, role_of(name), "rules", "lower") for name in METHODS]
-    columns += [
-        Column(name, "paper" if name == "Proposed" else "printed", "rules", "lower")
-        for name in N_RULES
-    ]
-    columns += [Column(name, role_of(name), "fidelity", "higher") for name in RULE_METHODS]
-    rows = []
-    cells = []
-    for ensemble, after in (("forest", ""), ("xgboost", ", XGBoost")):
-        for data in ORDER:
-            some = select_lines(lines, data=data, ensemble=ensemble)
-            if not some and ensemble == "xgboost":
-                continue
-            digits = 2 if data == "energy" else 3
-            said = data == "energy" and ensemble == "forest"
-            rows.append(TITLES[data] + after)
-            cells.append(
-                [
-                    *(
-                        mean_of(some, "error", digits, method=name)
-                        for name in (*METHODS, "ensemble")
-                    ),
-                    *(mean_of(some, "rules", 1, method=name) for name in METHODS),
-                    *(Cell(float(n), digits=0) if said else None for n in N_RULES.values()),
-                    *(mean_of(some, "fidelity", 3, method=name) for name in RULE_METHODS),
-                ]
-            )
+    boosted = [f"{TITLES[name]}, XGBoost" for name in ORDER]
+    rows = [TITLES[name] for name in ORDER]
+    rows += [row for row in boosted if row in set(figures["row"])]
     notes = (
-        f"Mean ± standard deviation over the repetitions: {folds_text(lines)}. Errors: the share of wrong labels, "
+        f"Mean ± standard deviation over the repetitions: {folds_text(figures)}. Errors: the share of wrong labels, "
         "Energy: the mean squared error. RuleFit's rules count its linear terms; a tree's are its leaves.",
         "Fidelity: the share of test rows on which rules and ensemble agree; Energy: 1 − the mean squared "
         "difference over the variance of what the ensemble says.",
         _SAMPLE,
     )
-    return Grid(columns, rows, cells, notes, "data")
+    return Grid(pd.concat(parts, axis=1).reindex(rows).rename_axis("data"), notes)
 
 
-def folds_text(lines):
+def folds_text(figures):
     """How many repetitions of each data set there are."""
-    counts = {
-        data: len({line["key"]["fold"] for line in select_lines(lines, data=data)})
-        for data in ORDER
-    }
-    return ", ".join(f"{TITLES[data]} {n}" for data, n in counts.items() if n)
+    counts = figures.groupby("data")["fold"].nunique()
+    return ", ".join(f"{TITLES[name]} {counts[name]}" for name in ORDER if name in counts)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-said
 SHOWN = 4  # rules of each method in Table 4, as in the paper
@@ -1025,26 +925,25 @@ SHOWN = 4  # rules of each method in Table 4, as in the paper
 
 def show_rule_texts(lines):
     """Table 4."""
-    rows = []
-    cells = []
+    rows = {}
     counts = []
-    for line in select_lines(lines, data="energy"):
+    for line in lines:
+        if line["key"]["data"] != "energy":
+            continue
         name = line["key"]["method"].replace("soft", "FAB")
         rules = RuleSet.from_dict(line["said"])
         counts.append(f"{name} {len(rules.rules)}")
         weights = line["weights"] or [None] * len(rules.rules)
-        say = [
-            share * (1 if weight is None else weight)
-            for share, weight in zip(line["share"], weights, strict=True)
-        ]
-        for i in np.argsort(-np.array(say), kind="stable")[:SHOWN]:
+        answered = np.array(line["share"]) * (line["weights"] or 1)
+        for i in np.argsort(-answered, kind="stable")[:SHOWN]:
             rule = rules.rules[i]
-            weight = weights[i]
-            rows.append(f"{name}, rule {i + 1}")
             said = rule_text(rule, rules.columns) or ("otherwise" if rules.ordered else "always")
-            cells.append(
-                (Cell(rule.leaf.value, digits=2), Cell(line["share"][i], digits=2), weight, said)
-            )
+            rows[f"{name}, rule {i + 1}"] = {
+                "y": Cell(rule.leaf.value, digits=2),
+                "share of rows": Cell(line["share"][i], digits=2),
+                "weight": weights[i],
+                "rule": said,
+            }
     theirs = ", ".join(f"{name} {n}" for name, n in N_RULES.items())
     notes = (
         f"The {SHOWN} rules of each method that answer most training rows (share × weight). Rules in all: "
@@ -1052,66 +951,18 @@ def show_rule_texts(lines):
         "A list is read from its first rule down. Node Harvest answers the mean of the rules that hold, weighted. "
         "FAB's boxes are what it prints, not what it predicts by.",
     )
-    return Grid(("y", "share of rows", "weight", "rule"), rows, cells, notes, "method")
-
-# %% ../../nbs/bench/02_hara.ipynb #forests-why
-WHY = {
-    "hara-2": {
-        "": "how many steps a start takes depends on the start and on the forest, and both are others than the "
-        "paper's; the seconds themselves are fewer throughout"
-    },
-    "hara-3": {
-        "": "a list may let boxes overlap where that saves conditions, at a price of a fifth of the variance; "
-        "the paper counts a row in no box as nought, a list counts its default as one",
-        "Higgs": "FAB ends with other regions on this sample of the table than on the paper's; the lists are "
-        "nearer to one",
-    },
-    "hara-fig4": {
-        "": "FAB loses most components before they have moved, as its page shows, and ends with fewer "
-        "regions than the EM run of least training error has"
-    },
-    "hara-fig5": {
-        "": "a method with more rules, or whose rules add up, can follow the data further than five or ten "
-        "rules of which one answers; FAB is the paper's soft prediction, which nothing here predicts by",
-        "Energy": "twelve buildings and little noise: every further step pays, and FIGS and RuleFit take "
-        "sums of steps; ten rules are ten values",
-        "Synthetic1": "the lists repeat the forest nearly everywhere and so share its mistakes; RuleFit and "
-        "FAB are fitted to the labels",
-    },
-}
+    names = ("y", "share of rows", "weight", "rule")
+    cells = pd.DataFrame.from_dict(rows, "index", dtype=object).rename_axis("method")
+    return Grid(name_columns(cells, dict.fromkeys(names, "")), notes)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-tables
-_PEERS = ("imodels", "xgboost", "xgboost-cpu")
-_QUICK = f"Quick: {' and '.join(TITLES[data] for data in QUICK)}, one repetition, three random starts, no XGBoost."
-TABLES = tuple(
-    BenchmarkTable(
-        name,
-        f"Hara & Hayashi, {title}",
-        "rules",
-        jobs,
-        measure_forest_methods,
-        show,
-        _PEERS,
-        quick,
-        WHY.get(name, {}),
-    )
-    for name, title, jobs, show, quick in (
-        ("hara-2", "Table 2: seconds of one restart", mixture_jobs, show_seconds, _QUICK),
-        ("hara-3", "Table 3: rules that hold a test row", list_jobs, show_covering, _QUICK),
-        (
-            "hara-4",
-            "Table 4: what is said of Energy",
-            rule_text_jobs,
-            show_rule_texts,
-            "Quick: without our own rules.",
-        ),
-        ("hara-fig4", "Figure 4: test errors of FAB and EM", mixture_jobs, show_em, _QUICK),
-        (
-            "hara-fig5",
-            "Figure 5: number of rules and test error",
-            list_jobs,
-            show_rules_and_errors,
-            _QUICK,
-        ),
-    )
+TABLES = tables_of(
+    measure_forest_methods,
+    {
+        "hara-2": (mixture_jobs, show_seconds),
+        "hara-3": (list_jobs, show_covering),
+        "hara-4": (rule_text_jobs, show_rule_texts),
+        "hara-fig4": (mixture_jobs, show_em),
+        "hara-fig5": (list_jobs, show_rules_and_errors),
+    },
 )

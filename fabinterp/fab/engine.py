@@ -4,12 +4,14 @@
 
 # %% auto #0
 __all__ = ['MIN_WEIGHT_FRACTION', 'Model', 'block_mass', 'fic', 'e_step', 'surviving_mask', 'shrink', 'Step', 'fic_from_blocks',
-           'fab_steps', 'fab', 'BaseFAB', 'SearchStep', 'replay']
+           'fab_steps', 'fab', 'Restart', 'run_em', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'BaseFAB',
+           'SearchStep', 'replay']
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-imports
 import warnings
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,14 +80,14 @@ def _exponentials(log_joint, cost):
 def _responsibilities(log_joint, cost):
     """Responsibilities ∝ exp(log_joint - cost), and the log of what they were divided by, (n,).
 
-    The E-step at a given price (fab.25; Hara 35), (fab.26; Hara 13).
+    The E-step at a given price (fab.27; Hara 35), (fab.28; Hara 13).
     """
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
     resp /= total[:, None]
     return resp, top + np.log(total)
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-block-mass
+# %% ../../nbs/fab/00_engine.ipynb #fab-fic
 def block_mass(resp, w, blocks=None, fisher=None):
     """(B,) N_b = Σₙ wₙ f_nb (blocks · respₙ)_b: the weight of rows that lives in each block."""
     if fisher is not None:
@@ -94,14 +96,14 @@ def block_mass(resp, w, blocks=None, fisher=None):
     mass = w @ resp
     return mass if blocks is None else blocks @ mass
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-fic
+
 def _fic_price(mass, model, penalty=1.0):
-    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.22)."""
+    """Σ_b (λ/2) dims_b log(1 + N_b) + const_b, the second half of (fab.23)."""
     return float(np.sum(0.5 * penalty * model.dims * np.log1p(mass) + model.const))
 
 
 def _lower_bound(resp, log_joint, w):
-    """Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.22)."""
+    """Σₙ wₙ [Σₖ q log f + H(q)], the first half of (fab.23)."""
     inside = np.multiply(resp, log_joint, out=np.zeros_like(resp), where=resp > 0)  # 0 · log 0 is 0
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
@@ -109,15 +111,15 @@ def _lower_bound(resp, log_joint, w):
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
     """The factorized information criterion of responsibilities and model, in nats.
 
-    (fab.22), for a flat mixture (fab.21; Hara 12).
+    (fab.23), for a flat mixture (fab.22; Hara 12).
     """
     return _lower_bound(resp, log_joint, w) - _fic_price(
         block_mass(resp, w, model.blocks, fisher), model, penalty
     )
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-row-price
+# %% ../../nbs/fab/00_engine.ipynb #fab-tables
 def _row_price(mass, model, penalty=1.0, fisher=None):
-    """What one more row costs in each component at these masses (fab.24; Hara 34).
+    """What one more row costs in each component at these masses (fab.25; Hara 34).
 
     (K,), or with Fisher factors (n, K).
     """
@@ -126,7 +128,7 @@ def _row_price(mass, model, penalty=1.0, fisher=None):
         rate = fisher * rate
     return rate if model.blocks is None else rate @ model.blocks
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-tables
+
 def _e_step_inputs(part, model, resp=None):
     """What an E-step needs of a block of rows, and what adds up over the blocks.
 
@@ -169,11 +171,11 @@ def _normalise_responsibilities(table, state, factor):
     resp /= norm[:, None]
     return resp, (w @ (top + np.log(norm)), w @ resp)
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-e-steps
+
 def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None, tol=1e-7):
     """E-steps over `Blocks` of tables: `(resp, mass, fic, weight of each component)`.
 
-    (fab.23; Hara 33)-(fab.25; Hara 35).
+    (fab.24; Hara 33)-(fab.27; Hara 35).
     """
     centre = np.inf
     for _ in range(1000 if max_e_steps is None else max_e_steps):
@@ -196,8 +198,8 @@ def _e_steps(tables, mass, model, total, factors, penalty=1.0, max_e_steps=None,
 def e_step(log_joint, mass, model, w, penalty=1.0, fisher=None, max_e_steps=None, tol=1e-7):
     """E-steps with the model held, from the masses of the last responsibilities.
 
-    `(resp, mass, fic)` (fab.23; Hara 33)-(fab.25; Hara 35). They repeat until no mass moves by more
-    than the share `tol` of the total weight, at most `max_e_steps` times (fab.28).
+    `(resp, mass, fic)` (fab.24; Hara 33)-(fab.27; Hara 35). They repeat until no mass moves by more
+    than the share `tol` of the total weight, at most `max_e_steps` times (fab.30).
     """
     tables = in_memory((log_joint, w, fisher))
     resp, mass, value, _ = _e_steps(
@@ -232,7 +234,7 @@ def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None
     mask = surviving_mask(share, min_weight_fraction, at_once)
     return (model, resp) if mask.all() else (model.keep(mask), _renormalise(resp, share, mask))
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-step
+# %% ../../nbs/fab/00_engine.ipynb #fab-steps
 @dataclass(frozen=True, eq=False)
 class Step:
     """Where the loop stands after an E-step: `fic` is that of `model` and `resp`, exactly."""
@@ -272,7 +274,7 @@ def fic_from_blocks(rows, resp, model, penalty=1.0):
     tables, _ = rows.map_and_sum(_e_step_inputs, model, resp)
     return _fic_from_tables(tables, resp, model, penalty)[0]
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-steps
+
 def _as_blocks(X, y, resp, w):
     """`Blocks` of (X, y, w) and of responsibilities, from such `Blocks` or from arrays."""
     if isinstance(X, Blocks):
@@ -299,7 +301,7 @@ def fab_steps(
     Algorithm 1 of Hara and Hayashi. X may be `Blocks` of (X, y, w), resp then `Blocks` too. `resp`
     None means that there are only drawn parameters: the first masses then come from an E-step of
     EM (fab.5; Hara 17). `project(model, rows, resp, before)`, all but the model `Blocks`, may
-    return responsibilities between the last and the E-step's (fab.31). `at_once`: see `shrink`.
+    return responsibilities between the last and the E-step's (fab.36). `at_once`: see `shrink`.
     """
     rows, resp = _as_blocks(X, y, resp, w)
     while True:
@@ -349,6 +351,68 @@ def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback
         if settled or len(trace) >= max_iter:
             return step, np.array(trace)
 
+# %% ../../nbs/fab/00_engine.ipynb #fab-restarts
+@dataclass(frozen=True, eq=False)
+class Restart:
+    """One run of EM or of a search: how good it is, where it ended and the way there."""
+
+    score: float  # the largest wins
+    step: Any  # the last `Step`, or whatever else has a `fic`
+    trace: np.ndarray  # FIC after each step
+    sizes: tuple = ()  # of EM: the number of components before the first step and after each
+
+
+def run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
+    """EM from the model and responsibilities that `start(rows, rng)` gives, as a `Restart`.
+
+    rows: `Blocks` of (X, y, w). score(rows, step): how good the end is; by default its FIC.
+    verbose 1 prints a line at the end, 2 one a step. options: of `fab` and `fab_steps`.
+    """
+    model, resp = start(rows, np.random.default_rng(seed))
+    steps = []
+
+    def watch(step):
+        steps.append(step.n_components)
+        if verbose > 1:
+            print(f"{name}: {step}")
+
+    first = len(model.dims) if model.blocks is None else model.blocks.shape[1]
+    step, trace = fab(model, rows, resp=resp, callback=watch, **options)
+    if verbose:
+        print(f"{name}: {step}, {len(trace)} steps")
+    value = step.fic if score is None else score(rows, step)
+    return Restart(value, step, trace, (first, *steps))
+
+
+def best_restart(run, n_init, random_state, n_jobs=None):
+    """The best of `n_init` runs, a `Restart` each: run(seed, name), in `n_jobs` threads."""
+    entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
+    runs = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(run)(seed, f"restart {i + 1}/{n_init}")
+        for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(n_init))
+    )
+    return max(runs, key=lambda run: run.score)
+
+
+def best_em_restart(start, rows, settings, **options):
+    """The best `Restart` of EM, by the parameters of an estimator.
+
+    start, rows: of `run_em`. settings has `n_init, max_iter, tol, penalty, min_weight_fraction,
+    n_jobs, verbose, random_state`. options: more of `run_em`; they go before the settings.
+    """
+    names = ("verbose", "max_iter", "tol", "penalty", "min_weight_fraction")
+    asked = {name: getattr(settings, name) for name in names} | options
+    run = partial(run_em, start, rows, **asked)
+    return best_restart(run, settings.n_init, settings.random_state, settings.n_jobs)
+
+
+def warn_unless_settled(trace, max_iter):
+    """Warn if a run ended for want of steps."""
+    if len(trace) == max_iter:
+        warnings.warn(
+            f"FIC still rises after max_iter={max_iter} steps", ConvergenceWarning, stacklevel=3
+        )
+
 # %% ../../nbs/fab/00_engine.ipynb #fab-base
 class BaseFAB(BaseEstimator):
     """Base of the mixtures: validate, restart `n_init` times, keep the best.
@@ -358,8 +422,6 @@ class BaseFAB(BaseEstimator):
     1 prints a line per restart, 2 one per step too. Fitted: `model_, fic_, trace_, n_components_,
     n_iter_`.
     """
-
-    _max_e_steps = None  # E-steps per M-step; None: until they settle
 
     def _check(self, X, y, sample_weight):
         X, y = validate_data(self, X, y, dtype=float, y_numeric=True)
@@ -373,52 +435,17 @@ class BaseFAB(BaseEstimator):
         """How good a finished restart is; the largest wins."""
         return step.fic
 
-    def _options(self):
-        """Keywords of `fab_steps`."""
-        return {
-            "penalty": self.penalty,
-            "min_weight_fraction": self.min_weight_fraction,
-            "max_e_steps": self._max_e_steps,
-        }
-
-    def _restart(self, rows, name, seed):
-        model, resp = self._start(rows, np.random.default_rng(seed))
-        callback = (lambda step: print(f"{name}: {step}")) if self.verbose > 1 else None
-        step, trace = fab(
-            model,
-            rows,
-            resp=resp,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=callback,
-            **self._options(),
-        )
-        if self.verbose:
-            print(f"{name}: {step}, {len(trace)} steps")
-        return self._score(rows, step), step, trace
-
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d), y (n,) and row weights (n,)."""
-        return self._fit_restarts(in_memory(self._check(X, y, sample_weight)))
-
-    def _fit_restarts(self, rows):
-        """Fit to `Blocks` of (X, y, w): for subclasses that prepare more than `_check` returns."""
-        entropy = check_random_state(self.random_state).randint(2**31, size=4).tolist()
-        runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._restart)(rows, f"restart {i + 1}/{self.n_init}", seed)
-            for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(self.n_init))
-        )
-        _, step, self.trace_ = max(runs, key=lambda run: run[0])
-        self.model_ = step.model
-        self.fic_ = step.fic
-        self.n_components_ = step.n_components
-        self.n_iter_ = len(self.trace_)
-        if self.n_iter_ == self.max_iter:
-            warnings.warn(
-                f"FIC still rises after max_iter={self.max_iter} steps",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        rows = in_memory(self._check(X, y, sample_weight))
+        best = best_em_restart(self._start, rows, self, score=self._score)
+        self.model_ = best.step.model
+        self.fic_ = best.step.fic
+        self.n_components_ = best.step.n_components
+        self.trace_ = best.trace
+        self.n_iter_ = len(best.trace)
+        self._sizes = best.sizes
+        warn_unless_settled(best.trace, self.max_iter)
         return self
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-replay
@@ -442,36 +469,18 @@ def replay(model, X, y, sample_weight=None):
     search="em". The model itself is not changed. ValueError if `fab` did not fit it, or if the
     trace is not that of the fit: other rows, or a `random_state` that is not a number.
     """
-    if getattr(model, "search", "em") != "em" or not hasattr(model, "_restart"):
+    if getattr(model, "search", "em") != "em" or not hasattr(model, "_sizes"):
         raise ValueError(
             f"model must be one that FAB EM fits, got {type(model).__name__} with search="
             f"{getattr(model, 'search', None)!r}"
         )
     again = copy(model).set_params(n_jobs=None, verbose=0)
-    runs = []
-
-    def restart(rows, name, seed):
-        begin, resp = again._start(rows, np.random.default_rng(seed))
-        sizes = [begin.log_joint(*rows.single_block[:2]).shape[1]]
-        step, trace = fab(
-            begin,
-            rows,
-            resp=resp,
-            max_iter=again.max_iter,
-            tol=again.tol,
-            callback=lambda step: sizes.append(step.n_components),
-            **again._options(),
-        )
-        score = again._score(rows, step)
-        runs.append((score, sizes))
-        return score, step, trace
-
-    again._restart = restart
     again.fit(X, y, sample_weight)
     if not np.array_equal(again.trace_, model.trace_):
         raise ValueError(
             "X, y and sample_weight must be those of the fit, and random_state a number: "
             "the trace came out differently"
         )
-    sizes = max(runs, key=lambda run: run[0])[1]
-    return tuple(map(SearchStep, map(float, model.trace_), sizes[1:], sizes))
+    sizes = again._sizes
+    steps = zip(map(float, model.trace_), sizes[1:], sizes, strict=False)  # a trace may end later
+    return tuple(SearchStep(*step) for step in steps)

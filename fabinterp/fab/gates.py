@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['PRIOR_RIDGE', 'Cut', 'side_sums', 'best_cut', 'BernoulliGate', 'full_tree_paths', 'stack_fisher', 'GateTree',
-           'gates_from_rules_tree', 'log_branches', 'logistic_gate', 'gate_path', 'LogisticGate', 'cost_weights']
+           'gates_from_rules_tree', 'log_branches', 'logistic_gate', 'gate_path', 'round_coefficients', 'LogisticGate',
+           'cost_weights']
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-imports
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from ..rows.blocks import in_memory, fit_by_sums
+from ..rows.blocks import InMemory, gather_coroutines, in_memory, run_coroutine
 from ..rules.core import Split, shortest_number, weighted_sum
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
@@ -46,9 +47,13 @@ class Cut(_AxisSplit):
     value: float
     n_known: int  # cells of the feature, and the code of a missing value
 
+    def hard(self):
+        """The gate that always takes the branch of the answer (Eto 23)."""
+        return BernoulliGate(self.feature, self.cell, self.missing, 1.0, self.n_known)
+
 # %% ../../nbs/fab/03_gates.ipynb #gates-agreement
 def _branch_probability(value, mass, floor):
-    """The probability g in [floor, 1 − floor] that maximises the objective (fab.69; Eto 16).
+    """The probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
 
     value: |Σ_yes d − Σ_no d|; mass: N_β.
     """
@@ -72,13 +77,13 @@ def _histograms(codes, n_known, masses, features):
 
 
 def _sides(table):
-    """Σ_yes − Σ_no of every question, from histograms (F, width + 1) (fab.71)."""
+    """Σ_yes − Σ_no of every question, from histograms (F, width + 1) (fab.76)."""
     below = np.cumsum(table[:, :-1], axis=1)
     return (below[:, -1:] - 2 * below)[:, :, None] + table[:, -1:, None] * np.array([-1.0, 1.0])
 
 
 def side_sums(codes, n_known, diff=None, features=None):
-    """(F, cells, 2) Σ_yes diff − Σ_no diff of every split `code > cell` (fab.71).
+    """(F, cells, 2) Σ_yes diff − Σ_no diff of every split `code > cell` (fab.76).
 
     One histogram per feature. The last axis answers missing values with no, then with yes; so at
     the last cell yes means "is missing". Features with fewer cells than the widest repeat their
@@ -113,7 +118,7 @@ def _best_cut_from_histograms(tables, total, size, n_known, min_side_weight, fea
 def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=None):
     """The split with the largest |Σ_yes diff − Σ_no diff|, a `Cut`, or None if none is admissible.
 
-    (fab.70; Eto 15). codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff:
+    (fab.75; Eto 15). codes: (n, d) cells, known ones 0 … n_known_j − 1, missing n_known_j. diff:
     (n,). Each side must hold at least `min_side_weight` of the weight (n,), by default the number
     of rows, and never nothing. Ties go to the first feature, then the first cell. O(n · number of
     features).
@@ -130,7 +135,7 @@ def best_cut(codes, n_known, diff, weight=None, min_side_weight=0.0, features=No
 class BernoulliGate(_AxisSplit):
     """A row takes the branch of its answer with probability `prob`, the other one otherwise.
 
-    (fab.66; Eto 2, 3).
+    (fab.71; Eto 2, 3).
     """
 
     feature: int
@@ -165,7 +170,7 @@ class BernoulliGate(_AxisSplit):
         """None: no factors."""
 
     def histogram_sums(self, codes, diff, mass, tree):
-        """What `best_gate` needs of rows, to be added (fab.76).
+        """What `best_gate` needs of rows, to be added (fab.81).
 
         Histograms (2, d, cells), and sums of ±diff, mass, |diff|.
         """
@@ -191,12 +196,22 @@ class BernoulliGate(_AxisSplit):
         prob = _branch_probability(cut.value, total, tree.floor)
         return BernoulliGate(cut.feature, cut.cell, cut.missing, prob, cut.n_known), cut.swap
 
-    def update(self, codes, diff, mass, tree):
-        """The best gate for masses yes − no and yes + no (n,) (Eto 12), (Eto 15).
+    def update_search(self, tree):
+        """A search of one question for the best gate (Eto 12), (Eto 15).
 
         And whether its branches change places. tree: the `GateTree` it is in.
         """
+        sums = yield _histogram_sums, self, tree
+        return self.best_gate(*sums, tree)
+
+    def update(self, codes, diff, mass, tree):
+        """`update_search` in arrays, for masses yes − no and yes + no (n,)."""
         return self.best_gate(*self.histogram_sums(codes, diff, mass, tree), tree)
+
+
+def _histogram_sums(gate_rows, gate, tree):
+    """What a `BernoulliGate` asks of rows."""
+    return gate.histogram_sums(gate_rows.U, gate_rows.diff, gate_rows.mass, tree)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-symmetric
 def full_tree_paths(depth):
@@ -239,19 +254,45 @@ def stack_fisher(factors, widths, n):
     )
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-masses
+def _codes(X):
+    """What gates read: of a mixture's inputs their `codes`, else the array itself."""
+    return getattr(X, "codes", X)
+
+
 def _gate_masses(paths, resp, w):
-    """(G, n) masses yes − no and yes + no of every gate (fab.68)."""
+    """(G, n) masses yes − no and yes + no of every gate (fab.73)."""
     weight = resp * w[:, None]
     paths = paths.astype(float)
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
 
 
-def _gate_sums(inputs, y, w, resp, tree):
-    """What each gate needs of the rows, to be added (fab.71)."""
-    return tuple(
-        gate.histogram_sums(inputs, diff, mass, tree)
-        for gate, diff, mass in zip(tree.gates, *_gate_masses(tree.paths, resp, w), strict=True)
-    )
+def _gate_sums(part, resp, tree):
+    """What each gate needs of a block of rows (X, y, w), to be added (fab.76)."""
+    return tree.first_sums(part, resp)
+
+
+def _gate_rows(part, resp, paths, i):
+    """The `_GateRows` of gate i."""
+    X, _, w = part
+    (diff,), (mass,) = _gate_masses(paths[[i]], resp, w)
+    return _GateRows(_codes(X), diff, mass)
+
+
+def _ask_each(part, resp, paths, questions):
+    """The answers of a block of rows to the question of each gate i."""
+    return tuple(_ask(_gate_rows(part, resp, paths, i), own) for i, own in questions.items())
+
+
+def _run_gate_searches(searches, rows, resp, paths):
+    """What the search of each gate i finds, in memory in turn, elsewhere in step."""
+    if not isinstance(rows, InMemory):
+        in_step = gather_coroutines(searches)
+        return run_coroutine(in_step, lambda asked: rows.sum(_ask_each, resp, paths, asked[1]))
+    found = {}
+    for i, search in searches.items():
+        own = rows.map(_gate_rows, resp, paths, i)
+        found[i] = run_coroutine(search, partial(own.sum, _ask))
+    return found
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-turned
 def _replace_gates(tree, fits):
@@ -312,26 +353,36 @@ class GateTree:
                 out[:, j] += yes if path[j] > 0 else no
         return out
 
-    def update_search(self):
-        """The M-step as a search (fab.48): the best split and probability of every gate.
-
-        Branches change places where that is better (Eto 12), (Eto 15).
-        """
-        sums = yield _gate_sums, self
-        return _replace_gates(
-            self, [gate.best_gate(*own, self) for gate, own in zip(self.gates, sums, strict=True)]
+    def first_sums(self, part, resp):
+        """What `fit` needs of a block of rows (X, y, w), to be added (fab.76)."""
+        X, _, w = part
+        masses = zip(self.gates, *_gate_masses(self.paths, resp, w), strict=True)
+        return tuple(
+            gate.histogram_sums(_codes(X), diff, mass, self) for gate, diff, mass in masses
         )
 
-    def update(self, inputs, resp, w):
-        """M-step: the best split and probability of every gate (Eto 12), (Eto 15), (Eto 16).
+    def fit(self, sums):
+        """The best split and probability of every gate, from the sums of `first_sums`.
 
-        Branches change places where that is better.
+        Branches change places where that is better (Eto 12), (Eto 15), (Eto 16).
+        """
+        pairs = zip(self.gates, sums, strict=True)
+        return _replace_gates(self, [gate.best_gate(*own, self) for gate, own in pairs])
+
+    def maximise(self, rows, resp):
+        """The M-step on `Blocks` of (X, y, w) and of responsibilities (Eto 12).
+
+        One pass where all gates have sums; else as many as the longest search asks for.
         """
         if self.has_sums:
-            return fit_by_sums(self.update_search(), in_memory((inputs, None, w)), in_memory(resp))
-        masses = zip(self.gates, *_gate_masses(self.paths, resp, w), strict=True)
-        fits = [gate.update(inputs, diff, mass, self) for gate, diff, mass in masses]
-        return _replace_gates(self, fits)
+            return self.fit(rows.sum(_gate_sums, resp, self))
+        searches = {i: gate.update_search(self) for i, gate in enumerate(self.gates)}
+        found = _run_gate_searches(searches, rows, resp, self.paths)
+        return _replace_gates(self, [found[i] for i in range(len(self.gates))])
+
+    def update(self, inputs, resp, w):
+        """`maximise` in arrays."""
+        return self.maximise(in_memory((inputs, None, w)), in_memory(resp))
 
     def keep(self, mask):
         """The tree of the surviving leaves (E,); a gate with one side empty is spliced out."""
@@ -398,159 +449,254 @@ _FLOOR = 1e-8  # a gate without a feature is never surer than this
 
 
 def log_branches(score):
-    """Log probability of yes and of no, (n,) and (n,), at scores (n,) (fab.77; Wang 1)."""
+    """Log probability of yes and of no, (n,) and (n,), at scores (n,) (fab.82; Wang 1)."""
     small = np.log1p(np.exp(-np.abs(score)))
     return np.minimum(score, 0) - small, -np.maximum(score, 0) - small
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-ballot
-@dataclass(frozen=True, eq=False)
-class _GateObjective:
-    """The objective of a gate (fab.78): targets and weights of rows, and a prior on the score."""
+def _branch_shares(score):
+    """P(yes) at scores (n,), and exp(−|score|)."""
+    small = np.exp(-np.abs(score))
+    return np.where(score > 0, 1.0, small) / (1 + small), small
+
+
+@dataclass(eq=False)
+class _GateRows:
+    """Rows as a gate's M-step reads them; all that it asks of them adds up over blocks of rows."""
 
     U: np.ndarray  # (n, d) features
-    target: np.ndarray  # (n,) the share that should go to the yes side
-    weight: np.ndarray  # (n,)
-    ridge: float
-
-    def likelihood(self, coef, rows):
-        """Q of coefficients (1 + k,) for rows (1 + k, n), less the prior (fab.78; Wang 21).
-
-        And its slopes (n,) by the scores, and P(yes) (n,). The product of the slopes with a feature
-        is the derivative by its coefficient (fab.79; Wang 23).
-        """
-        score = coef @ rows
-        small = np.exp(-np.abs(score))
-        total = self.weight.sum()
-        prob = np.where(score > 0, 1.0, small) / (1 + small)
-        gain = self.target * score - np.maximum(score, 0) - np.log(1 + small)
-        off = score - self.weight @ score / total
-        value = float(self.weight @ (gain - 0.5 * self.ridge / total * off * off))
-        return value, self.weight * (self.target - prob - self.ridge / total * off), prob
-
-    def curvature(self, rows, prob):
-        """(1 + k, 1 + k) minus the second derivatives of Q, prior included (fab.80; Wang 16)."""
-        mean = rows @ self.weight / self.weight.sum()
-        gram = (rows * self._curvature_weights(prob)) @ rows.T - self.ridge * np.outer(mean, mean)
-        gram.flat[:: len(gram) + 1] += 1e-12 * self.weight.sum()  # so that it can be solved
-        return gram
-
-    def _curvature_weights(self, prob):
-        return self.weight * (prob * (1 - prob) + self.ridge / self.weight.sum())
+    diff: np.ndarray  # (n,) mass yes − no
+    mass: np.ndarray  # (n,) mass yes + no
+    _held: tuple = ()  # the features whose rows were taken last
 
     @cached_property
-    def _columns(self):
-        """The squares of U, and its means."""
-        return self.U**2, self.weight @ self.U / self.weight.sum()
+    def target(self):
+        """(n,) the share of each row that should go to the yes side."""
+        even = np.full(len(self.mass), 0.5)
+        share = np.divide(self.mass + self.diff, 2 * self.mass, out=even, where=self.mass > 0)
+        return np.clip(share, 0, 1)
 
-    def score_test_gains(self, rows, slopes, prob):
-        """(d,) what each feature beside those of rows (1 + k, n) would gain (fab.82)."""
-        (squares, mean) = self._columns
-        curvature = self._curvature_weights(prob)
-        cross = (rows * curvature) @ self.U - self.ridge * np.outer(
-            rows @ self.weight / self.weight.sum(), mean
-        )
-        own = curvature @ squares - self.ridge * mean**2
-        left = own - (cross * np.linalg.solve(self.curvature(rows, prob), cross)).sum(axis=0)
-        return np.divide(
-            (slopes @ self.U) ** 2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own
-        )
+    def rows(self, features):
+        """(1 + k, n) ones and the features."""
+        if not self._held or self._held[0] != features:
+            taken = np.vstack([np.ones(len(self.U)), self.U[:, list(features)].T])
+            self._held = features, taken, (taken * self.mass) @ taken.T
+        return self._held[1]
 
-# %% ../../nbs/fab/03_gates.ipynb #gates-newton
+    def moments(self, features):
+        """(1 + k, 1 + k) weighted products of ones and features."""
+        self.rows(features)
+        return self._held[2]
+
+
+def _totals(gate_rows):
+    """The weight, that of yes, and (d,) the weighted sums of the features and of their squares."""
+    mass = gate_rows.mass
+    return mass.sum(), mass @ gate_rows.target, mass @ gate_rows.U, mass @ gate_rows.U**2
+
+
+def _likelihood_sums(gate_rows, features, coef):
+    """Log-likelihood of a score (fab.83; Wang 21), its slopes (fab.84; Wang 23) and curvature.
+
+    By the coefficients (1 + k,), without the prior; and the moments of which the prior is made.
+    """
+    rows = gate_rows.rows(features)
+    score = coef @ rows
+    prob, small = _branch_shares(score)
+    gain = gate_rows.target * score - np.maximum(score, 0) - np.log(1 + small)
+    slope = rows @ (gate_rows.mass * (gate_rows.target - prob))
+    curvature = (rows * (gate_rows.mass * prob * (1 - prob))) @ rows.T
+    return float(gate_rows.mass @ gain), slope, curvature, gate_rows.moments(features)
+
+
+def _feature_sums(gate_rows, features, coef, rate, mean_score):
+    """What every feature's score test needs (fab.87), with the prior of `rate` a unit of weight.
+
+    Slopes (d,), cross products with the features inside (1 + k, d), squares (d,).
+    """
+    rows = gate_rows.rows(features)
+    score = coef @ rows
+    prob, _ = _branch_shares(score)
+    slopes = gate_rows.mass * (gate_rows.target - prob - rate * (score - mean_score))
+    curvature = gate_rows.mass * (prob * (1 - prob) + rate)
+    return slopes @ gate_rows.U, (rows * curvature) @ gate_rows.U, curvature @ gate_rows.U**2
+
+
+@dataclass(frozen=True, eq=False)
+class _GateObjective:
+    """The prior of a gate (fab.83), and the sums of all rows that no coefficient changes."""
+
+    total: float  # weight of the rows
+    share: float  # that should go to the yes side
+    mean: np.ndarray  # (d,) of the features
+    usable: np.ndarray  # (d,) bool: features without gaps
+    ridge: float
+
+    def prior(self, moments):
+        """(1 + k, 1 + k) curvature of the prior: ridge times the covariance of the features."""
+        first = moments[0]
+        return self.ridge / self.total * (moments - np.outer(first, first) / self.total)
+
+
 @dataclass(frozen=True, eq=False)
 class _GateFit:
-    """The best coefficients for some features, and their Q."""
+    """Coefficients for some features, their Q, prior included, and its first two derivatives."""
 
     features: tuple
-    rows: np.ndarray  # (1 + k, n): ones, then the features
     coef: np.ndarray  # (1 + k,), bias first
     value: float
-    slopes: np.ndarray  # (n,) of Q by the scores
-    prob: np.ndarray  # (n,) P(yes)
+    slope: np.ndarray  # (1 + k,)
+    curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.85; Wang 16)
+    prior: np.ndarray  # (1 + k, 1 + k) the part of it that is the prior's
 
 
+def _evaluate_gate(objective, features, coef):
+    """A search for the `_GateFit` of these coefficients."""
+    value, slope, curvature, moments = yield _likelihood_sums, features, coef
+    prior = objective.prior(moments)
+    value = value - 0.5 * float(coef @ prior @ coef)
+    curvature = curvature + prior
+    curvature.flat[:: len(coef) + 1] += 1e-12 * objective.total  # so that it can be solved
+    return _GateFit(features, coef, value, slope - prior @ coef, curvature, prior)
+
+
+def _ask(gate_rows, question):
+    """The answer of a block of rows to a question (function, ...)."""
+    function, *args = question
+    return function(gate_rows, *args)
+
+
+def _run_in_arrays(search, U, target, weight):
+    """What a search finds in these rows; those that weigh nothing are not read."""
+    heavy = weight > 1e-12 * weight.max(initial=0.0)
+    if heavy.mean() < 0.7:
+        U = U[heavy]
+        target = target[heavy]
+        weight = weight[heavy]
+    gate_rows = _GateRows(U, weight * (2 * target - 1), weight)
+    gate_rows.target = target
+    return run_coroutine(search, partial(_ask, gate_rows))
+
+# %% ../../nbs/fab/03_gates.ipynb #gates-newton
 def _newton_gate(objective, features, coef, tol):
-    """The `_GateFit` of features, from coefficients (1 + k,) (fab.81; Wang 22).
+    """A search for the best `_GateFit` of features, from coefficients (1 + k,) (fab.86; Wang 22).
 
     Newton's steps, halved until Q rises.
     """
-    rows = np.vstack([np.ones(len(objective.U)), objective.U[:, list(features)].T])
-    now = objective.likelihood(coef, rows)
+    now = yield from _evaluate_gate(objective, features, coef)
     for _ in range(50):
-        slope = rows @ now[1]
-        step = np.linalg.solve(objective.curvature(rows, now[2]), slope)
-        rise = float(slope @ step)
+        step = np.linalg.solve(now.curvature, now.slope)
+        rise = float(now.slope @ step)
         share = 1.0
         if rise < tol:
             break
-        trial = objective.likelihood(coef + step, rows)
-        while trial[0] < now[0] + 0.1 * share * rise and share > 1e-6:
+        trial = yield from _evaluate_gate(objective, features, now.coef + step)
+        while trial.value < now.value + 0.1 * share * rise and share > 1e-6:
             share /= 2
-            trial = objective.likelihood(coef + share * step, rows)
-        if trial[0] <= now[0]:
+            trial = yield from _evaluate_gate(objective, features, now.coef + share * step)
+        if trial.value <= now.value:
             break
-        coef = coef + share * step
         now = trial
-    return _GateFit(tuple(features), rows, coef, *now)
+    return now
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-greedy
+def _feature_gains(objective, fit, by_gradient):
+    """A search for (d,) what each feature beside those of the fit would gain (fab.87)."""
+    rate = objective.ridge / objective.total
+    inside = np.append(1.0, objective.mean[list(fit.features)])
+    mean_score = float(fit.coef @ inside)
+    sums = yield _feature_sums, fit.features, fit.coef, rate, mean_score
+    slopes, cross, squares = sums
+    if by_gradient:
+        return np.abs(slopes)
+    cross = cross - objective.ridge * np.outer(inside, objective.mean)
+    own = squares - objective.ridge * objective.mean**2
+    left = own - (cross * np.linalg.solve(fit.curvature, cross)).sum(axis=0)
+    return np.divide(slopes**2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own)
+
+
 def _add_best_feature(objective, fit, tol, by_gradient):
-    """The fit with the most promising feature as well, None where none promises anything.
+    """A search for the fit with the most promising feature as well; None if none promises anything.
 
     Algorithm 2 of Wang et al., lines 4-6.
     """
-    if by_gradient:
-        gain = np.abs(fit.slopes @ objective.U)
-    else:
-        gain = objective.score_test_gains(fit.rows, fit.slopes, fit.prob)
+    gain = yield from _feature_gains(objective, fit, by_gradient)
     gain[list(fit.features)] = 0.0
     gain = np.nan_to_num(gain, nan=0.0)  # a feature with gaps in these rows is left out
     j = int(gain.argmax())
     if not gain[j] > 0:
         return None
-    return _newton_gate(objective, (*fit.features, j), np.append(fit.coef, 0.0), tol)
+    return (yield from _newton_gate(objective, (*fit.features, j), np.append(fit.coef, 0.0), tol))
 
 
-def _drop_worst_feature(objective, fit):
-    """The features but the one missed least in the quadratic at the optimum (fab.83).
+def _drop_worst_feature(fit):
+    """The features but the one missed least in the quadratic at the optimum (fab.88).
 
     And their coefficients.
     """
-    inverse = np.linalg.inv(objective.curvature(fit.rows, fit.prob))
+    inverse = np.linalg.inv(fit.curvature)
     j = 1 + int((fit.coef**2 / np.diag(inverse))[1:].argmin())
     coef = fit.coef - inverse[j] * fit.coef[j] / inverse[j, j]
     return fit.features[: j - 1] + fit.features[j:], np.delete(coef, j)
 
 
-def _greedy_fits(objective, max_features, tol, by_gradient):
-    """Fits of no feature, of more and more, one beyond the limit, and of fewer again.
+def _greedy_fits(ridge, max_features, tol, by_gradient):
+    """A search for fits of no feature, of more and more, one beyond the limit, and of fewer again.
 
-    A dict by features; Algorithm 2 of Wang et al.
+    The objective, and a dict by features; Algorithm 2 of Wang et al.
     """
-    share = np.clip(
-        objective.weight @ objective.target / objective.weight.sum(), _FLOOR, 1 - _FLOOR
-    )
-    fit = _newton_gate(objective, (), np.log([share / (1 - share)]), np.inf)  # already the best
+    total, yes, sums, squares = yield (_totals,)
+    usable = np.isfinite(squares)
+    objective = _GateObjective(total, yes / total, sums / total, usable, ridge)
+    share = np.clip(objective.share, _FLOOR, 1 - _FLOOR)
+    start = np.log([share / (1 - share)])
+    fit = yield from _newton_gate(objective, (), start, np.inf)  # already the best
     found = {}
     while fit is not None:
         found[frozenset(fit.features)] = last = fit
-        more = len(fit.features) < min(max_features + 1, objective.U.shape[1])
-        fit = _add_best_feature(objective, fit, tol, by_gradient) if more else None
+        fit = None
+        if len(last.features) < min(max_features + 1, len(usable)):
+            fit = yield from _add_best_feature(objective, last, tol, by_gradient)
     while len(last.features) > 1:
-        features, coef = _drop_worst_feature(objective, last)
+        features, coef = _drop_worst_feature(last)
         if frozenset(features) not in found:
-            found[frozenset(features)] = _newton_gate(objective, features, coef, tol)
+            fit = yield from _newton_gate(objective, features, coef, tol)
+            found[frozenset(features)] = fit
         last = found[frozenset(features)]
-    return {features: fit for features, fit in found.items() if len(features) <= max_features}
+    few = {features: fit for features, fit in found.items() if len(features) <= max_features}
+    return objective, few
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-logistic
 # weight of the prior: an evenly spread feature's coefficient is normal, of standard deviation 32
 PRIOR_RIDGE = 0.003
 
 
+def _logistic_gate_search(price, max_features=3, ridge=None, start=(), by_gradient=False):
+    """`logistic_gate` as a search with questions to `_GateRows`, of which some must weigh."""
+    ridge = PRIOR_RIDGE if ridge is None else ridge
+    tol = 1e-2 * price + 1e-6
+    objective, fits = yield from _greedy_fits(ridge, max_features, tol, by_gradient)
+    intercept = fits[frozenset()].coef
+    own = frozenset(start)
+    if own not in fits and len(own) <= max_features and objective.usable[list(own)].all():
+        first = np.append(intercept, np.zeros(len(start)))
+        fits[own] = yield from _newton_gate(objective, tuple(start), first, tol)
+    best = max(fits.values(), key=lambda fit: fit.value - price * len(fit.features))
+    last = 1e-9 if best.features else np.inf
+    best = yield from _newton_gate(objective, best.features, best.coef, last)
+    bias, *coef = best.coef.tolist()
+    const = 0.5 * float(best.coef @ best.prior @ best.coef)
+    missing_score = float(intercept[0])
+    gate = LogisticGate(
+        best.features, tuple(coef), bias, missing_score, max_features, ridge, const=const
+    )
+    return gate, best.value - price * len(coef)
+
+
 def logistic_gate(
     U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=(), by_gradient=False
 ):
-    """The best sparse `LogisticGate`, and its Q less prior and price (fab.78)-(fab.83).
+    """The best sparse `LogisticGate`, and its Q less prior and price (fab.83)-(fab.88).
 
     (Wang 20)-(Wang 24) and their Algorithm 2. U (n, d): features within [−1, 1]; one with nan is
     left out. target (n,) in [0, 1]: the share of each row that should go to the yes side; weight
@@ -558,31 +704,10 @@ def logistic_gate(
     choose by the gradient, as (Wang 23) does. O(n · d) a feature. For decisions, weighted by what
     a wrong one costs: `cost_weights`.
     """
-    heavy = weight > 1e-12 * weight.max(initial=0.0)
-    if not heavy.any():
+    if not weight.max(initial=0.0) > 0:
         return LogisticGate(max_features=max_features, ridge=ridge), 0.0
-    if heavy.mean() < 0.7:
-        U = U[heavy]
-        target = target[heavy]
-        weight = weight[heavy]
-    objective = _GateObjective(U, target, weight, ridge)
-    tol = 1e-2 * price + 1e-6
-    fits = _greedy_fits(objective, max_features, tol, by_gradient)
-    intercept = fits[frozenset()].coef
-    own = frozenset(start)
-    if own not in fits and len(own) <= max_features and np.isfinite(U[:, list(own)]).all():
-        first = np.append(intercept, np.zeros(len(start)))
-        fits[own] = _newton_gate(objective, tuple(start), first, tol)
-    best = max(fits.values(), key=lambda fit: fit.value - price * len(fit.features))
-    best = _newton_gate(objective, best.features, best.coef, 1e-9 if best.features else np.inf)
-    bias, *coef = best.coef.tolist()
-    score = best.coef @ best.rows
-    const = 0.5 * ridge * float(np.cov(score, aweights=weight, ddof=0))
-    missing_score = float(intercept[0])
-    gate = LogisticGate(
-        best.features, tuple(coef), bias, missing_score, max_features, ridge, const=const
-    )
-    return gate, best.value - price * len(coef)
+    search = _logistic_gate_search(price, max_features, ridge, start, by_gradient)
+    return _run_in_arrays(search, U, target, weight)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-path
 def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
@@ -590,8 +715,7 @@ def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
 
     All have features.
     """
-    objective = _GateObjective(U, target, weight, ridge)
-    fits = _greedy_fits(objective, max_features, 1e-2, False)
+    _, fits = _run_in_arrays(_greedy_fits(ridge, max_features, 1e-2, False), U, target, weight)
     missing_score = float(fits[frozenset()].coef[0])
     gates = []
     for fit in fits.values():
@@ -603,26 +727,32 @@ def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
     return gates
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-short
-def _round_coefficients(split, X, yes):
-    """The split with as few digits as keep the rows on their sides (fab.84).
+_MOST_DIGITS = 16
 
-    X (n, d) without gaps; yes (n,) bool, their sides.
+
+def _rounded(split, digits):
+    """The coefficients of a split with so many digits after the first."""
+    return [float(f"{c:.{digits}e}") for c in split.coef]
+
+
+def round_coefficients(split, low, high):
+    """The split with as few digits as keep the rows on their sides (fab.89).
+
+    low, high (16,): by number of digits the largest weighted sum on the no side and the smallest on
+    the yes side, as from `LogisticGate.sides_by_digits`.
     """
-    for digits in range(1, 17):
-        coef = [float(f"{c:.{digits}e}") for c in split.coef]
-        total = weighted_sum(X, split.features, coef)
-        low = total[~yes].max(initial=-np.inf)
-        high = total[yes].min(initial=np.inf)
-        if np.isinf(low) or np.isinf(high):  # nobody to part
-            return split
-        if low < high:
-            return replace(split, coef=coef, threshold=shortest_number(low, high))
+    if np.isinf([low[-1], high[-1]]).any():
+        return split  # nobody to part
+    for digits in range(1, _MOST_DIGITS + 1):
+        if low[digits - 1] < high[digits - 1]:
+            threshold = shortest_number(low[digits - 1], high[digits - 1])
+            return replace(split, coef=_rounded(split, digits), threshold=threshold)
     return split
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-slope
 @dataclass(frozen=True)
 class _LinearSplit:
-    """The split bias + coef·u[features] > 0 of features u within [−1, 1] (fab.77)."""
+    """The split bias + coef·u[features] > 0 of features u within [−1, 1] (fab.82)."""
 
     features: tuple[int, ...] = ()
     coef: tuple[float, ...] = ()
@@ -650,7 +780,7 @@ class _LinearSplit:
         return flipped, swap
 
     def split(self, scale, X=None):
-        """The `rules.Split` in the units of the table (fab.84).
+        """The `rules.Split` in the units of the table (fab.89).
 
         scale: centres (d,) and half-ranges (d,). The largest coefficient is ±1. X (n, d): rows in
         these units that shall keep their sides, with few digits.
@@ -669,12 +799,28 @@ class _LinearSplit:
         if X is None:
             return split
         known = X[~np.isnan(X[:, list(self.features)]).any(axis=1)]
-        return _round_coefficients(split, known, self.answers((known - scale[0]) / scale[1]))
+        yes = self.answers((known - scale[0]) / scale[1])
+        return round_coefficients(split, *self.sides_by_digits(scale, known, yes))
+
+    def sides_by_digits(self, scale, X, yes):
+        """What `round_coefficients` needs of rows X (n, d) on their sides yes (n,) bool.
+
+        By number of digits the largest weighted sum of those on the no side, (16,), and the
+        smallest on the yes side, (16,).
+        """
+        split = self.split(scale)
+        low = np.full(_MOST_DIGITS, -np.inf)
+        high = np.full(_MOST_DIGITS, np.inf)
+        for k in range(_MOST_DIGITS if self.features else 0):
+            total = weighted_sum(X, split.features, _rounded(split, k + 1))
+            low[k] = total[~yes].max(initial=-np.inf)
+            high[k] = total[yes].min(initial=np.inf)
+        return low, high
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-logistic-class
 @dataclass(frozen=True)
 class LogisticGate(_LinearSplit):
-    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (fab.77; Wang 1)."""
+    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (fab.82; Wang 1)."""
 
     max_features: int = 3
     ridge: float = PRIOR_RIDGE
@@ -702,7 +848,7 @@ class LogisticGate(_LinearSplit):
         return replace(self, is_hard=True, const=0.0)
 
     def fisher(self, U):
-        """(n,) factors P(yes) P(no) (fab.85; Wang 16); None where rows count in full."""
+        """(n,) factors P(yes) P(no) (fab.90; Wang 16); None where rows count in full."""
         if self.is_hard or not self.fisher_factors:
             return None
         return np.exp(sum(log_branches(self.score(U))))
@@ -712,38 +858,53 @@ class LogisticGate(_LinearSplit):
 
         (Wang 20), (Wang 21).
         """
-        (yes, no) = self.log_prob(U)
-        factor = self.fisher(U)
-        counted = mass.sum() if factor is None else mass @ factor
-        fit = 0.5 * ((mass + diff) @ yes + (mass - diff) @ no)
+        return self._fic_value(*_gate_fic_sums(_GateRows(U, diff, mass), self))
+
+    def _fic_value(self, fit, counted):
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
-    def update(self, U, diff, mass, tree):
-        """The best gate for masses yes − no and yes + no (n,) (Wang 20)-(Wang 24).
+    def update_search(self, tree):
+        """A search for the best gate (Wang 20)-(Wang 24), with questions to `_GateRows`.
 
-        And whether its branches change places. Never worse than it is: then it stays. tree: the
-        `GateTree` it is in.
+        And whether its branches change places. Never worse than it is: then it stays.
         """
-        if self.is_hard or not mass.sum() > 0:
+        if self.is_hard:
             return self, False
-        factor = self.fisher(U)
-        target = np.divide(mass + diff, 2 * mass, out=np.full(len(mass), 0.5), where=mass > 0)
-        price = 0.5 * self.penalty * np.log1p(mass.sum() if factor is None else mass @ factor)
-        gate, _ = logistic_gate(
-            U,
-            np.clip(target, 0, 1),
-            mass,
-            price=price,
-            max_features=self.max_features,
-            ridge=self.ridge,
-            start=self.features,
+        total, counted = yield _counted_mass, self
+        if not total > 0:
+            return self, False
+        price = 0.5 * self.penalty * np.log1p(counted)
+        gate, _ = yield from _logistic_gate_search(
+            price, self.max_features, self.ridge, self.features
         )
         gate = replace(gate, penalty=self.penalty, fisher_factors=self.fisher_factors)
-        return max((gate, self), key=lambda g: g.fic_terms(U, diff, mass)).oriented()
+        values = []
+        for candidate in (gate, self):
+            values.append(candidate._fic_value(*(yield _gate_fic_sums, candidate)))
+        return (gate if values[0] >= values[1] else self).oriented()
+
+    def update(self, U, diff, mass, tree):
+        """`update_search` in arrays, for masses yes − no and yes + no (n,)."""
+        return run_coroutine(self.update_search(tree), partial(_ask, _GateRows(U, diff, mass)))
+
+
+def _counted_mass(gate_rows, gate):
+    """The mass of the rows, and that by Fisher's factors where the gate has them."""
+    mass = gate_rows.mass
+    factor = gate.fisher(gate_rows.U)
+    return mass.sum(), mass.sum() if factor is None else mass @ factor
+
+
+def _gate_fic_sums(gate_rows, gate):
+    """The likelihood of the branches that rows take, and the mass that a gate pays for."""
+    yes, no = gate.log_prob(gate_rows.U)
+    mass = gate_rows.mass
+    diff = gate_rows.diff
+    return 0.5 * ((mass + diff) @ yes + (mass - diff) @ no), _counted_mass(gate_rows, gate)[1]
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-votes
 def cost_weights(weight, share=0.9):
-    """Weights (n,) of decisions: none above the quantile `share`, and Σ v² = Σ v (fab.86)."""
+    """Weights (n,) of decisions: none above the quantile `share`, and Σ v² = Σ v (fab.91)."""
     positive = weight[weight > 0]
     if not len(positive):
         return weight

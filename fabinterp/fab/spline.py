@@ -25,7 +25,7 @@ def _windows(widths, degree):
 def _local_splines(windows, degree):
     """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u.
 
-    (fab.51), (fab.52).
+    (fab.56), (fab.57).
     """
     # knots at the right of u = 0, the nearest first; and at the left, u = 0 itself included
     after = np.cumsum(windows[:, degree : 2 * degree], axis=1)
@@ -61,7 +61,7 @@ def _raw_splines(breaks, degree, cyclic):
 
 
 def _evaluate(x, breaks, table):
-    """(n, q) the columns whose powers are `table` (m, degree + 1, q), constant outside (fab.53).
+    """(n, q) the columns whose powers are `table` (m, degree + 1, q), constant outside (fab.58).
 
     By Horner's rule.
     """
@@ -75,7 +75,7 @@ def _evaluate(x, breaks, table):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-differences
 def _differences(widths, degree, cyclic):
-    """(rows, M) second differences of the raw coefficients (fab.55), (fab.56).
+    """(rows, M) second differences of the raw coefficients (fab.60), (fab.61).
 
     And (M,) where on the line the coefficients stand.
     """
@@ -95,7 +95,7 @@ def _differences(widths, degree, cyclic):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-ridge
 def _ridge(gram, penalty, smooth, right):
-    """(p, …) (gram + smooth·P)⁻¹ right; coefficients on which nothing depends are 0 (fab.54)."""
+    """(p, …) (gram + smooth·P)⁻¹ right; coefficients on which nothing depends are 0 (fab.59)."""
     size = gram.diagonal() + smooth * penalty
     scale = np.divide(1, np.sqrt(size), out=np.zeros(len(size)), where=size > 0)
     whole = scale[:, None] * gram * scale + np.diag(scale * scale * smooth * penalty)
@@ -103,7 +103,7 @@ def _ridge(gram, penalty, smooth, right):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-free
 def _curvature_directions(differences):
-    """(M, r) coefficients that the differences map to r orthonormal vectors (fab.58).
+    """(M, r) coefficients that the differences map to r orthonormal vectors (fab.63).
 
     As many as bend at all.
     """
@@ -116,7 +116,7 @@ def _curvature_directions(differences):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-orthonormal
 def _orthonormalise(flat, bends, rows, mass):
-    """Coefficients (M, q) of the columns used, and what they pay (q,) (fab.59), (fab.60).
+    """Coefficients (M, q) of the columns used, and what they pay (q,) (fab.64), (fab.65).
 
     flat (M, 0 to 2): what pays nothing, the constant first. bends (M, r): what pays its squared
     length. rows: a function from coefficients (M, p) to their values (v, p) at the v distinct
@@ -136,7 +136,7 @@ def _orthonormalise(flat, bends, rows, mass):
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-edf
 def effective_df(gram, penalty, smooth):
-    """How many free coefficients a penalised fit amounts to: tr (gram + smooth·P)⁻¹ gram (fab.61).
+    """How many free coefficients a penalised fit amounts to: tr (gram + smooth·P)⁻¹ gram (fab.66).
 
     gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. Between the rank of the
     unpenalised columns and that of all.
@@ -147,7 +147,7 @@ def effective_df(gram, penalty, smooth):
 def gcv(gram, cross, square, mass, penalty, grid=None):
     """The strength of the grid with the least generalised cross-validation score, and all scores.
 
-    (fab.63). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are
+    (fab.68). gram (p, p) = Σ w c c', cross (p,) = Σ w c y, square = Σ w y², mass = Σ w: no rows are
     needed. The intercept, if any, is a column with penalty 0. grid: by default 28 numbers around
     the mass, three to a decade.
     """
@@ -203,7 +203,7 @@ def _breaks(values, mass, n_knots, knots, ends):
 def _number_space(breaks, degree, cyclic):
     """Powers of the raw splines, coefficients that cost nothing, those that cost their length.
 
-    (fab.58).
+    (fab.63).
     """
     powers, widths = _raw_splines(breaks, degree, cyclic)
     differences, places = _differences(widths, degree, cyclic)
@@ -213,7 +213,7 @@ def _number_space(breaks, degree, cyclic):
 
 
 def _label_space(values, mass, n_labels):
-    """The same for a step per label: effects of weighted mean 0, at the cost of length (fab.64)."""
+    """The same for a step per label: effects of weighted mean 0, at the cost of length (fab.69)."""
     counts = np.bincount(values.astype(int), mass, n_labels)
     return np.eye(n_labels)[:, None, :], np.ones((n_labels, 0)), null_space(counts[None])
 
@@ -267,7 +267,7 @@ def _distinct_shares(x, w):
 class Basis:
     """The q columns that stand for one feature, mean zero and orthonormal over the training rows.
 
-    (fab.57). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
+    (fab.62). On interval k, with u = (x − left) / (right − left) in [0, 1], column j is Σ_p
     powers[k, p, j] u^p.
     """
 
@@ -275,7 +275,7 @@ class Basis:
     degree: int  # of the pieces; 0 for labels
     period: float | None  # in units of x
     transform: np.ndarray  # (M, q) raw B-spline coefficients of the columns, T
-    # (q,) ‖D T β‖² = Σ penalty β² (fab.57): the line first, with 0; a ridge for labels and gaps
+    # (q,) ‖D T β‖² = Σ penalty β² (fab.62): the line first, with 0; a ridge for labels and gaps
     penalty: np.ndarray
     missing: np.ndarray  # (q,) values of the columns where x is missing
     powers: np.ndarray  # (m, degree + 1, q)
@@ -291,7 +291,7 @@ class Basis:
         return bool(self.missing.any())
 
     def design(self, x):
-        """(n, q) the columns at x (n,) (fab.53).
+        """(n, q) the columns at x (n,) (fab.58).
 
         Constant outside the breaks; 0 where x is missing and never was in training.
         """
@@ -301,7 +301,7 @@ class Basis:
         return columns
 
     def polynomials(self, beta):
-        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals (fab.53).
+        """Powers (m, degree + 1[, C]) of design(x) @ beta on the intervals (fab.58).
 
         And its value ([C]) where x is missing.
         """
@@ -309,7 +309,7 @@ class Basis:
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-basis-of
 def _with_gaps(coef, penalty, missing_share):
-    """The same with one column more that tells missing from known, if both occur (fab.65).
+    """The same with one column more that tells missing from known, if both occur (fab.70).
 
     And what a nan gets, (q,).
     """
@@ -326,7 +326,7 @@ def _with_gaps(coef, penalty, missing_share):
 
 
 def fit_basis(x, w=None, *, n_knots=6, degree=3, knots="uniform", period=None, n_labels=None):
-    """The `Basis` of a feature, read from its training rows (fab.57)–(fab.65).
+    """The `Basis` of a feature, read from its training rows (fab.62)–(fab.70).
 
     x (n,): numbers, nan where missing. w (n,): row weights, 1 unless given. n_knots: ends included,
     even on the range of x (knots="uniform") or at its quantiles. period: the length after which x

@@ -17,14 +17,13 @@ import numpy as np
 from .arrays import (
     Ensemble,
     Library,
-    concatenate_nodes,
     flatten_tree,
     float64_threshold,
-    make_nodes,
     named_columns,
     qualified_class_names,
     raise_unsupported,
 )
+from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-tree
 def _catboost_splits(splits, float_features, model):
@@ -51,7 +50,7 @@ def _catboost_splits(splits, float_features, model):
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-trees-code
 def _oblivious_tree(tree, float_features, n_outputs, model):
-    """`Nodes` of one oblivious tree, unfolded.
+    """`ArrayTree` of one oblivious tree, unfolded.
 
     Node i's children are 2i + 1 (no) and 2i + 2 (yes).
     """
@@ -62,7 +61,7 @@ def _oblivious_tree(tree, float_features, n_outputs, model):
     leaves = np.array(tree["leaf_values"], float).reshape(-1, n_outputs)
     tail = np.full(len(leaves), -1)
     child = 2 * np.arange(len(level))
-    return make_nodes(
+    return ArrayTree(
         feature=np.append(feature, tail),
         threshold=np.append(threshold, tail),
         yes=np.append(child + np.where(swapped, 1, 2), tail),
@@ -73,7 +72,7 @@ def _oblivious_tree(tree, float_features, n_outputs, model):
 
 
 def _nested_tree(root, float_features, n_outputs, model):
-    """`Nodes` of one CatBoost tree of another growing policy; yes is to the right."""
+    """`ArrayTree` of one CatBoost tree of another growing policy; yes is to the right."""
     found, no, yes = flatten_tree(
         root, lambda node: (node["left"], node["right"]) if "split" in node else None
     )
@@ -90,7 +89,7 @@ def _nested_tree(root, float_features, n_outputs, model):
     value = np.array(
         [np.zeros(n_outputs) if "split" in n else np.reshape(n["value"], -1) for n in found]
     )
-    return make_nodes(feature, threshold, yes, no, value, missing)
+    return ArrayTree(feature, threshold, yes, no, value, missing)
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-read
 _CATBOOST_LINKS = {
@@ -149,7 +148,7 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
         replace(tree, value=tree.value[:, c : c + 1]) for tree in whole for c in range(n_outputs)
     ]
     return Ensemble(
-        nodes=concatenate_nodes(by_class),
+        nodes=concatenate_trees(by_class),
         output=np.tile(np.arange(n_outputs), len(whole)),
         weights=np.full(n_outputs * len(whole), float(scale)),
         base=base,

@@ -14,14 +14,13 @@ import numpy as np
 from .arrays import (
     Ensemble,
     Library,
-    concatenate_nodes,
     flatten_tree,
-    make_nodes,
     named_columns,
     raise_unsupported,
     set_bits,
     with_wrapper_classes,
 )
+from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-tree
 def _lightgbm_missing(feature_kind, default_left, threshold, model):
@@ -41,7 +40,7 @@ def _lightgbm_missing(feature_kind, default_left, threshold, model):
 
 
 def _lightgbm_text_tree(block, model):
-    """`Nodes` of one tree of LightGBM's text; `block` maps each key of the block to its text."""
+    """`ArrayTree` of one tree of LightGBM's text; `block` maps each key of the block to its text."""
 
     def numbers(key, kind=float):
         return np.array(block.get(key, "").split(), kind)
@@ -66,7 +65,7 @@ def _lightgbm_text_tree(block, model):
     yes = np.where(categorical, inside, yes)
     group = np.where(categorical, threshold, -1).astype(int)
     tail = np.full(len(leaf), -1)
-    return make_nodes(
+    return ArrayTree(
         feature=np.append(numbers("split_feature", int), tail),
         threshold=np.append(threshold, tail),
         yes=np.append(np.where(yes < 0, inner + ~yes, yes), tail),
@@ -79,7 +78,7 @@ def _lightgbm_text_tree(block, model):
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-json-tree
 def _lightgbm_json_tree(root, model):
-    """`Nodes` of one tree of LightGBM's `dump_model()`."""
+    """`ArrayTree` of one tree of LightGBM's `dump_model()`."""
     found, left, right = flatten_tree(
         root, lambda n: (n["left_child"], n["right_child"]) if "split_feature" in n else None
     )
@@ -106,7 +105,7 @@ def _lightgbm_json_tree(root, model):
             kind = np.array([node["missing_type"]])
             goes_left = np.array([node["default_left"]])
             missing[i] = _lightgbm_missing(kind, goes_left, threshold[i : i + 1], model)[0]
-    return make_nodes(feature, threshold, right, left, value, missing, group, sets)
+    return ArrayTree(feature, threshold, right, left, value, missing, group, sets)
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-labels-code
 def _lightgbm_labels(lists, codes_seen, columns, model):
@@ -173,7 +172,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
         names, labels, automatic=all(n == f"Column_{j}" for j, n in enumerate(names))
     )
     return Ensemble(
-        nodes=concatenate_nodes(parts),
+        nodes=concatenate_trees(parts),
         output=np.tile(np.arange(n_outputs), rounds),
         weights=np.full(len(parts), scale / (rounds if head.get("average_output") else 1)),
         base=np.zeros(n_outputs),

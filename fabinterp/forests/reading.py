@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Ensemble, qualified_class_names, raise_unsupported
 from .catboost_models import CATBOOST
 from .lightgbm_models import LIGHTGBM
 from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
+from ..rows.tables import is_fitted
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
 def code_values(labels, own, named, name):
@@ -47,7 +46,7 @@ def code_values(labels, own, named, name):
 
 
 def recode_column(nodes, j, values):
-    """`Nodes` whose splits on column j are of the codes k instead of the numbers `values[k]`."""
+    """`ArrayTree` whose splits on column j are of the codes k instead of the numbers `values[k]`."""
     on = np.flatnonzero(nodes.feature == j)
     threshold = nodes.threshold.copy()
     group = nodes.group.copy()
@@ -143,24 +142,11 @@ def read_model_file(model, columns=None):
             if is_held(saved):
                 return read(saved, columns)
     if isinstance(saved, str):
-        why = "neither JSON nor LightGBM's text; XGBoost's dump must be dump_format='json'"
+        why = "neither JSON nor LightGBM's text; save XGBoost's models with save_model"
         raise_unsupported(repr(name[:60]), why)
     raise_unsupported(repr(name), f"it holds no model that can be read: {_supported()}")
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-read
-def _check_fitted(model):
-    """Refuse a model that was not fitted in one line, whatever its library's own message."""
-    try:
-        if hasattr(model, "is_fitted"):
-            fitted = model.is_fitted()
-        else:
-            fitted = not hasattr(model, "fit") or check_is_fitted(model) is None
-    except NotFittedError:
-        fitted = False
-    if not fitted:
-        raise_unsupported(model, "it is not fitted")
-
-
 def _reader_of(model):
     """The reader of a model by the names of its classes; None where no library knows it."""
     names = qualified_class_names(model)
@@ -177,7 +163,8 @@ def read_ensemble(model, columns=None):
     if isinstance(model, Ensemble):
         found = model
     elif reader := _reader_of(model):
-        _check_fitted(model)
+        if not is_fitted(model):
+            raise_unsupported(model, "it is not fitted")
         found = reader(model, columns)
     elif isinstance(model, (str, os.PathLike, dict, list, tuple)):
         found = read_model_file(model, columns)
@@ -214,6 +201,6 @@ def category_sets(model, columns=None):
     ensemble = read_ensemble(model, columns)
     nodes = ensemble.nodes
     found = [set() for _ in ensemble.columns.names]
-    for i in np.flatnonzero(nodes.group >= 0):
+    for i in np.flatnonzero((nodes.feature >= 0) & (nodes.group >= 0)):
         found[nodes.feature[i]].add(nodes.sets[nodes.group[i]])
     return tuple(tuple(sorted(sets)) for sets in found)

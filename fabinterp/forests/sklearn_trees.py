@@ -14,14 +14,13 @@ import numpy as np
 from .arrays import (
     Ensemble,
     Library,
-    concatenate_nodes,
     float64_threshold,
-    make_nodes,
     qualified_class_names,
     raise_unsupported,
     set_bits,
     sum_of_trees,
 )
+from ..rows.array_tree import ArrayTree, concatenate_trees
 from ..rules.core import Columns
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-tree
@@ -33,7 +32,7 @@ def _fitted_columns(model):
 
 
 def _sklearn_tree(fitted, value, features=None):
-    """`Nodes` of a fitted scikit-learn tree, which compares float32(x) <= b.
+    """`ArrayTree` of a fitted scikit-learn tree, which compares float32(x) <= b.
 
     `features` are the columns that it was fitted to, if these are not all.
     """
@@ -42,7 +41,7 @@ def _sklearn_tree(fitted, value, features=None):
     if features is not None:
         feature = np.where(feature < 0, -1, np.asarray(features)[feature])
     missing = ~np.asarray(tree.missing_go_to_left, bool)
-    return make_nodes(
+    return ArrayTree(
         feature,
         float64_threshold(tree.threshold),
         tree.children_right,
@@ -94,7 +93,7 @@ def read_forest(model, columns=None):
             value = _align_class_probabilities(member, known)
         parts.append(_sklearn_tree(member, value, features))
     return Ensemble(
-        nodes=concatenate_nodes(parts),
+        nodes=concatenate_trees(parts),
         output=np.full(len(parts), -1 if classes is not None else 0),
         weights=np.ones(len(parts)),
         base=np.zeros(1 if classes is None else len(classes)),
@@ -119,7 +118,7 @@ def read_adaboost(model, columns=None):
             value = np.eye(len(classes))[winner]
         parts.append(_sklearn_tree(member, value))
     return Ensemble(
-        nodes=concatenate_nodes(parts),
+        nodes=concatenate_trees(parts),
         output=np.full(len(parts), -1 if classes is not None else 0),
         weights=np.array(model.estimator_weights_[: len(parts)], float),
         base=np.zeros(1 if classes is None else len(classes)),
@@ -146,7 +145,7 @@ def read_gradient_boosting(model, columns=None):
     n_outputs = members.shape[1]
     by_class = "logit" if n_outputs == 1 else "softmax"
     found = Ensemble(
-        nodes=concatenate_nodes(parts),
+        nodes=concatenate_trees(parts),
         output=np.tile(np.arange(n_outputs), len(members)),
         weights=np.full(len(parts), float(model.learning_rate)),
         base=np.zeros(n_outputs),
@@ -174,15 +173,15 @@ def _whole_numbers(labels):
 
 
 def _hist_tree(predictor, place, numbers):
-    """`Nodes` of one HistGradientBoosting tree.
+    """`ArrayTree` of one HistGradientBoosting tree.
 
     `place` (d,): the table's column of each of its features; `numbers`: see below.
     """
     record = predictor.nodes
     has_split = record["is_leaf"] == 0
     left_if_missing = record["missing_go_to_left"].astype(bool)
-    yes = record["right"].astype(np.intp)
-    no = record["left"].astype(np.intp)
+    yes = np.where(has_split, record["right"].astype(np.intp), -1)
+    no = np.where(has_split, record["left"].astype(np.intp), -1)
     missing = ~left_if_missing
     group = np.full(len(record), -1)
     sets = []
@@ -196,7 +195,7 @@ def _hist_tree(predictor, place, numbers):
         group[i] = len(sets)
         sets.append(tuple(sorted(int(known[code]) for code in yes_codes)))
     feature = np.where(has_split, place[np.where(has_split, record["feature_idx"], 0)], -1)
-    return make_nodes(
+    return ArrayTree(
         feature, record["num_threshold"], yes, no, record["value"], missing, group, sets
     )
 
@@ -227,7 +226,7 @@ def read_hist_gradient_boosting(model, columns=None):
     by_class = "logit" if len(base) == 1 else "softmax"
     by_number = "log" if model.loss in ("poisson", "gamma") else "identity"
     return Ensemble(
-        nodes=concatenate_nodes(parts),
+        nodes=concatenate_trees(parts),
         output=np.tile(np.arange(len(base)), len(model._predictors)),
         weights=np.ones(len(parts)),
         base=base,

@@ -14,32 +14,17 @@ import numpy as np
 from .arrays import (
     Ensemble,
     Library,
-    concatenate_nodes,
-    flatten_tree,
     float64_threshold,
-    make_nodes,
     named_columns,
     raise_unsupported,
     with_wrapper_classes,
 )
-from ..rules.core import Columns
+from ..rows.array_tree import ArrayTree, concatenate_trees, prune_at
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-tree
-def _reachable_nodes(left, right):
-    """Positions of the nodes that can be reached from node 0, in order."""
-    found = []
-    level = np.zeros(1, np.intp)
-    while level.size:
-        found.append(level)
-        level = level[left[level] >= 0]
-        level = np.concatenate([left[level], right[level]])
-    return np.sort(np.concatenate(found))
-
-
 def _xgboost_tree(tree):
-    """`Nodes` of one tree of an XGBoost JSON model."""
+    """`ArrayTree` of one tree of an XGBoost JSON model."""
     left = np.array(tree["left_children"], np.intp)
-    right = np.array(tree["right_children"], np.intp)
     number = np.array(tree["split_conditions"], np.float32)
     group = np.full(len(left), -1)
     sets = []
@@ -47,17 +32,17 @@ def _xgboost_tree(tree):
     for node, start, size in zip(*where, strict=True):
         group[node] = len(sets)
         sets.append(tuple(sorted(tree["categories"][start : start + size])))
-    feature = np.where(left < 0, -1, np.array(tree["split_indices"], np.intp))
-    missing = ~np.array(tree["default_left"], bool)
-    keep = _reachable_nodes(left, right) if len(left) != 2 * (left >= 0).sum() + 1 else slice(None)
-    moved = np.full(len(left), -1)
-    moved[keep] = np.arange(len(moved[keep]))
-    threshold = float64_threshold(number, strict=True)
-    yes = moved[right][keep]
-    no = moved[left][keep]
-    return make_nodes(
-        feature[keep], threshold[keep], yes, no, number[keep], missing[keep], group[keep], sets
+    whole = ArrayTree(
+        feature=np.where(left < 0, -1, np.array(tree["split_indices"], np.intp)),
+        threshold=float64_threshold(number, strict=True),
+        yes=np.array(tree["right_children"], np.intp),
+        no=left,
+        value=np.where(left < 0, number, 0.0),
+        missing=~np.array(tree["default_left"], bool),
+        group=group,
+        sets=sets,
     )
+    return prune_at(whole)  # without the nodes that XGBoost's own pruning left behind
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-objectives-code
 _XGBOOST_LINKS = {
@@ -147,7 +132,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     )
     link = _XGBOOST_LINKS[objective]
     return Ensemble(
-        nodes=concatenate_nodes([_xgboost_tree(tree) for tree in inner["trees"][:keep]]),
+        nodes=concatenate_trees([_xgboost_tree(tree) for tree in inner["trees"][:keep]]),
         output=np.array(inner["tree_info"][:keep]),
         weights=np.array(booster.get("weight_drop", np.ones(keep))[:keep], float),
         base=_xgboost_base(param["base_score"], objective, n_outputs),
@@ -173,109 +158,13 @@ def read_xgboost(model, columns=None):
     )
     return with_wrapper_classes(found, model) if wrapped else found
 
-# %% ../../nbs/forests/02_xgboost_models.ipynb #ens-dump-code
-def _xgboost_dump_tree(root, place, model):
-    """`Nodes` of one tree of XGBoost's JSON dump; `place(name)` is a feature's column."""
-    found, yes, no = flatten_tree(root, lambda node: _children_by_answer(node, model))
-    size = len(found)
-    feature = np.full(size, -1)
-    threshold = np.full(size, np.nan)
-    value = np.zeros(size)
-    missing = np.zeros(size, bool)
-    group = np.full(size, -1)
-    sets = []
-    for i, node in enumerate(found):
-        if "leaf" in node:
-            value[i] = np.float32(node["leaf"])
-            continue
-        feature[i] = place(node["split"])
-        condition = node["split_condition"]
-        if isinstance(condition, list):
-            group[i] = len(sets)
-            sets.append(tuple(sorted(condition)))
-        else:
-            threshold[i] = np.float32(condition)
-        missing[i] = found[yes[i]]["nodeid"] == node["missing"]
-    return make_nodes(
-        feature, float64_threshold(threshold, strict=True), yes, no, value, missing, group, sets
-    )
-
-
-def _children_by_answer(node, model):
-    """Children of a dumped node, our yes first.
-
-    Yes are the members of a set, or the values not below the threshold.
-    """
-    if "leaf" in node:
-        return None
-    if "split_condition" not in node:
-        raise_unsupported(
-            model,
-            f"its dump holds no threshold for the boolean column {node['split']!r}; use save_model",
-        )
-    first, second = sorted(node["children"], key=lambda child: child["nodeid"] != node["yes"])
-    return (first, second) if isinstance(node["split_condition"], list) else (second, first)
-
-# %% ../../nbs/forests/02_xgboost_models.ipynb #xgb-dump-read
-def read_xgboost_dump(dumped, columns=None, model="XGBoost dump"):
-    """The trees of `get_dump(dump_format="json")` (parsed).
-
-    They cannot predict: the dump holds no base score and no classes.
-    """
-    roots = [json.loads(tree) if isinstance(tree, str) else tree for tree in dumped]
-    split_names = {
-        n["split"]
-        for r in roots
-        for n in flatten_tree(r, lambda node: node.get("children"))[0]
-        if "split" in n
-    }
-    plain = all(name[:1] == "f" and name[1:].isdigit() for name in split_names)
-    if columns is None and not plain:
-        raise_unsupported(
-            model, "a dump with feature names needs columns=read_columns(X), to know their order"
-        )
-    made_up = (
-        f"x{j}" for j in range(1 + max((int(n[1:]) for n in split_names if plain), default=0))
-    )
-    names = tuple(made_up) if columns is None else columns.names
-    position = {name: j for j, name in enumerate(names)} if not plain else {}
-    lost = sorted(split_names - set(position)) if not plain else []
-    if lost:
-        raise_unsupported(model, f"column {lost[0]!r} is not among columns.names")
-    parts = [
-        _xgboost_dump_tree(r, lambda name: int(name[1:]) if plain else position[name], model)
-        for r in roots
-    ]
-    return Ensemble(
-        nodes=concatenate_nodes(parts),
-        output=np.zeros(len(parts), int),
-        weights=np.ones(len(parts)),
-        base=np.zeros(1),
-        link="unknown",
-        columns=Columns(tuple(names), (None,) * len(names)),
-        source=model,
-        named=not plain,
-    )
-
 # %% ../../nbs/forests/02_xgboost_models.ipynb #xgb-library
 def _holds_xgboost(saved):
     return isinstance(saved, dict) and "learner" in saved
 
 
-def _holds_xgboost_dump(saved):
-    """Whether this is the dump of one tree, or a list of dumps, each parsed or as text."""
-    if isinstance(saved, dict):
-        return "nodeid" in saved
-    trees = saved if isinstance(saved, (list, tuple)) else ()
-    return bool(trees) and all(isinstance(tree, str) or "nodeid" in tree for tree in trees)
-
-
-def _read_xgboost_dump_file(saved, columns=None):
-    return read_xgboost_dump([saved] if isinstance(saved, dict) else saved, columns)
-
-
 XGBOOST = Library(
     supported="XGBoost models and their JSON files",
     readers={"xgboost.XGBModel": read_xgboost, "xgboost.Booster": read_xgboost},
-    files=((_holds_xgboost, read_xgboost_json), (_holds_xgboost_dump, _read_xgboost_dump_file)),
+    files=((_holds_xgboost, read_xgboost_json),),
 )

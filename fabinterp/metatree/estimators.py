@@ -6,32 +6,32 @@
 __all__ = ['block_statistics', 'state_from_blocks', 'MetaTreeClassifier', 'MetaTreeRegressor']
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-imports
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .posterior import (
     SPLIT_PROBS,
     STRENGTHS,
-    predict_nodes,
-    in_original_units,
+    MetaTreeState,
+    add_rows,
     check_leaf_family,
     check_target,
-    leaf_statistics,
-    extend_state,
-    empty_state,
-    named_family,
-    forest_losses,
-    reset_state,
-    prediction_leaf,
     choose_regressors,
-    predictive_mixture,
-    update_state,
+    empty_state,
+    forest_losses,
+    leaf_statistics,
+    named_family,
     one_standard_error_rule,
     out_of_bag_weights,
+    predict_average,
+    prediction_leaf,
+    predictive_mixture,
+    reset_state,
+    update_state,
     with_prior,
 )
 from ..rows.chunks import ChunkedFitMixin, split_training_data
@@ -39,7 +39,6 @@ from .conjugate import NormalGamma
 from .prunings import sample_pruning, map_pruning
 from .representative import (
     recode_to_columns,
-    needs_no_fit,
     representative_trees,
     build_rules_tree,
 )
@@ -49,6 +48,8 @@ from ..rows.tables import (
     apply_in_chunks,
     check_parameters,
     check_span,
+    label_codes,
+    is_fitted,
     seed_entropy,
     build_training_data,
     check_predict_rows,
@@ -56,29 +57,30 @@ from ..rows.tables import (
 )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
-def leaf_family(estimator, training, strength, regressors):
+def leaf_family(settings, training, strength, regressors):
     """The leaf family that `leaf` asks for, its prior worth `strength` rows."""
-    if not isinstance(estimator.leaf, str):
-        return estimator.leaf
+    if not isinstance(settings.leaf, str):
+        return settings.leaf
     n_classes = 0 if training.classes is None else len(training.classes)
     p = 0 if regressors is None else len(regressors.used)
-    return named_family(estimator.leaf, strength, training.y, training.w, n_classes, p)
+    return named_family(settings.leaf, strength, training.y, training.w, n_classes, p)
 
 
-def initial_state(estimator, training, trees, at, bag_weights, regressors):
+def initial_state(settings, training, trees, bag_weights, regressors):
     """The `MetaTreeState` after the first rows.
 
     Prior and g, where not given, are those of least out-of-bag loss.
     """
-    bagged = bag_weights is not None and isinstance(estimator.leaf, str) and regressors is None
-    strengths = STRENGTHS if bagged else (estimator._default_strength,)
-    if estimator.prior is not None:
-        strengths = (estimator.prior,)
+    bagged = bag_weights is not None and isinstance(settings.leaf, str) and regressors is None
+    strengths = STRENGTHS if bagged else (0.5 if training.classes is None else 1.0,)
+    if settings.prior is not None:
+        strengths = (settings.prior,)
     split_probs = SPLIT_PROBS if bagged else (0.5,)
-    if estimator.split_prob is not None:
-        split_probs = (estimator.split_prob,)
-    families = [leaf_family(estimator, training, strength, regressors) for strength in strengths]
+    if settings.split_prob is not None:
+        split_probs = (settings.split_prob,)
+    families = [leaf_family(settings, training, strength, regressors) for strength in strengths]
     check_target(families[0], training.y, training.classes)
+    at = trees.leaves(training.Z)
     w = training.w if bag_weights is None else bag_weights
     design = None if regressors is None else regressors.design_matrix(training.Z)
     held = leaf_statistics(families[0], trees.topology.size, at, training.y, w, design)
@@ -93,32 +95,33 @@ def initial_state(estimator, training, trees, at, bag_weights, regressors):
         best = one_standard_error_rule(np.array(losses), training.w)
     family = families[best // len(split_probs)]
     split_prob = split_probs[best % len(split_probs)]
-    return update_state(empty_state(trees, family, split_prob), held)
+    return update_state(empty_state(trees, family, split_prob, regressors), held)
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
-def block_statistics(part, state, regressors, classes):
+def block_statistics(part, state, classes):
     """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.30).
 
     ValueError for a y that leaves cannot have.
     """
-    Z, y, w = part
-    check_target(state.family, y, classes)
-    design = None if regressors is None else regressors.design_matrix(Z)
-    return leaf_statistics(
-        state.family, state.trees.topology.size, state.trees.leaves(Z), y, w, design
-    )
+    check_target(state.family, part[1], classes)
+    return state.leaf_sums(*part)
 
 
-def state_from_blocks(state, rows, regressors, classes):
+def state_from_blocks(state, rows, classes):
     """The `MetaTreeState` of `rows`, Blocks of (Z, y, w), with the trees and prior of `state`.
 
     Each row is in all trees.
     """
     nothing = reset_state(state)
-    return update_state(nothing, rows.sum(block_statistics, nothing, regressors, classes))
+    return update_state(nothing, rows.sum(block_statistics, nothing, classes))
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
-def out_of_bag_pit(state, at, bag_weights, training, design):
+def central_levels(state, tree_weights, Z, y):
+    """(n,) levels u of (metatree.31); trees have weights (T,), or (n, T)."""
+    return np.abs(2 * predictive_mixture(state, tree_weights, Z).cdf(y) - 1)
+
+
+def out_of_bag_pit(state, bag_weights, training):
     """(m,) sorted levels u of (metatree.31), by the trees of a bag that did not see the row.
 
     None if all saw all.
@@ -128,37 +131,27 @@ def out_of_bag_pit(state, at, bag_weights, training, design):
     if not len(rows):
         return None
     rows = rows[np.linspace(0, len(rows) - 1, min(1000, len(rows))).astype(int)]
-    mix = predictive_mixture(
-        state, at[rows], oob_weights[rows], None if design is None else design[rows]
-    )
-    return np.sort(np.abs(2 * mix.cdf(training.y[rows]) - 1))
+    return np.sort(central_levels(state, oob_weights[rows], training.Z[rows], training.y[rows]))
 
 
-def cross_fitted_pit(estimator, training, seed):
+def cross_fitted_pit(settings, training, seed, regressors):
     """(m,) sorted levels u of (metatree.31), each fifth of the rows by trees of the rest.
 
     None for given trees.
     """
-    given = isinstance(estimator.estimator, (list, tuple, Tree)) or needs_no_fit(
-        estimator.estimator
-    )
-    if len(training.y) < 10 or (given and estimator.estimator is not None):
+    model = settings.estimator
+    given = isinstance(model, (list, tuple, Tree)) or is_fitted(model)
+    if len(training.y) < 10 or (given and model is not None):
         return None
     fold = np.random.default_rng(seed).permutation(len(training.y)) % 5
     found = []
     for k in range(5):
-        other = clone(estimator)
+        rest = subset_training(training, fold != k)
+        trees, _, bag_weights = representative_trees(settings, split_training_data(rest), seed)
+        state = initial_state(settings, rest, trees, bag_weights, regressors)
         held = np.flatnonzero(fold == k)[:200]
-        other._fit(
-            split_training_data(subset_training(training, fold != k)),
-            calibrate=False,
-            regressors=estimator.regressors_,
-        )
-        Z = training.Z[held]
-        at = other.state_.trees.leaves(Z)
-        shares = np.broadcast_to(other.tree_weights_, at.shape)
-        mix = predictive_mixture(other.state_, at, shares, other._design(Z))
-        found.append(np.abs(2 * mix.cdf(training.y[held]) - 1))
+        weights = weights_of_trees(state, settings.tree_weights)
+        found.append(central_levels(state, weights, training.Z[held], training.y[held]))
     return np.sort(np.concatenate(found))
 
 
@@ -172,13 +165,119 @@ def subset_training(training, kept):
         first_positions=training.first_positions[kept],
     )
 
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-base-parameters
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-fit
+@dataclass(frozen=True, eq=False)
+class FittedMetaTree:
+    """What a fit finds: the state, the scikit-learn model behind the trees, and (metatree.31)."""
+
+    state: MetaTreeState
+    model: object
+    pit: np.ndarray | None
+
+
+def fit_meta_tree(settings, chunked, seed):
+    """The `FittedMetaTree` of `ChunkedData` rows; `settings` has an estimator's parameters."""
+    trees, model, bag_weights = representative_trees(settings, chunked, seed)
+    if trees.columns != chunked.sample.columns:
+        chunked = recode_to_columns(chunked, trees.columns)
+    training = chunked.sample
+    regressors = None
+    if settings.leaf == "linear":
+        regressors = choose_regressors(chunked, settings.leaf_features)
+    state = initial_state(settings, training, trees, bag_weights, regressors)
+    pit = None
+    if training.classes is None and bag_weights is not None:
+        pit = out_of_bag_pit(state, bag_weights, training)
+    elif training.classes is None:
+        pit = cross_fitted_pit(settings, training, seed, regressors)
+    if not chunked.sample_is_complete:
+        state = state_from_blocks(state, chunked.rows, training.classes)
+    return FittedMetaTree(state, model, pit)
+
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
+def weights_of_trees(state, tree_weights):
+    """(T,) weights of the meta-trees: "equal", or by "evidence"."""
+    log_q = state.log_evidence
+    if tree_weights == "equal":
+        return np.full(len(log_q), 1 / len(log_q))
+    return np.exp(log_q - logsumexp(log_q))
+
+
+def split_shares(state, weights):
+    """(d,) each column's share of the splits that a training row passes (metatree.32).
+
+    On average over all prunings, and over trees of weights (T,).
+    """
+    g = state.posterior
+    passed = np.exp(g.log_reach + g.log_split) * state.total_weight
+    feature = state.trees.feature
+    known = feature >= 0
+    weight = (passed * weights[state.trees.topology.tree_index])[known]
+    found = np.bincount(feature[known], weight, len(state.trees.columns.names))
+    return found / found.sum() if found.sum() > 0 else found
+
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-rules
+def tree_with_values(state, t, split, values, classes):
+    """The `rules.Tree` of meta-tree t that splits at the nodes of `split` (S,) bool.
+
+    Its leaves hold `values` (S, …), in the units of the table.
+    """
+    return build_rules_tree(
+        state.trees,
+        t,
+        split,
+        lambda node: prediction_leaf(values[node], state.regressors),
+        state.trees.columns,
+        classes,
+    )
+
+
+def averaged_rules(state, classes):
+    """The rules of a single meta-tree's average, with support and coverage of the rows so far."""
+    node_of = {}
+
+    def leaf(node):
+        made = prediction_leaf(state.table[node], state.regressors)
+        node_of[id(made)] = node
+        return made
+
+    inner = state.trees.topology.first_child >= 0
+    rules = build_rules_tree(state.trees, 0, inner, leaf, state.trees.columns, classes).rules()
+    weight = state.total_weight
+    fidelity = node_fidelity(state)
+    measured = []
+    for rule in rules.rules:
+        node = node_of[id(rule.leaf)]
+        coverage = weight[node] / float(weight[0])
+        measured.append(
+            replace(rule, support=weight[node], coverage=coverage, fidelity=fidelity[node])
+        )
+    return replace(rules, rules=tuple(measured))
+
+
+def node_fidelity(state):
+    """(S,) how well a node's averaged value agrees with its rows, as `rules` measures it.
+
+    nan where the sums do not hold what is needed.
+    """
+    table = state.table
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if table.ndim == 2 and hasattr(state.family, "n_classes"):
+            return state.stats[np.arange(len(table)), table.argmax(axis=1)] / state.total_weight
+        if not isinstance(state.family, NormalGamma):
+            return np.full(len(table), np.nan)
+        n, u, q = state.stats.T
+        d = table - state.family.centre
+        variance = q[0] / n[0] - (u[0] / n[0]) ** 2
+        return 1 - (q - 2 * d * u + d * d * n) / n / variance
+
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-base
 _AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0}
 _ONE_OF = {"tree_weights": ("equal", "evidence"), "bootstrap": (True, False)}
 
 
-class MetaTreeParameters(BaseEstimator):
-    """The parameters that classifier and regressor share."""
+class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
+    """What classifier and regressor share: a table in, a posterior over prunings, trees out."""
 
     def __init__(
         self,
@@ -217,62 +316,24 @@ class MetaTreeParameters(BaseEstimator):
             raise ValueError("prior must be None or positive, got 0")
         check_leaf_family(self)
 
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-base
-class BaseMetaTree(ChunkedFitMixin, MetaTreeParameters):
-    """What classifier and regressor share: a table in, a posterior over prunings."""
-
-    def _fit(self, chunked, calibrate=True, regressors=None):
-        seed = int(seed_entropy(self.random_state)[0])
-        trees, self.estimator_, bag_weights = representative_trees(self, chunked, seed)
-        if trees.columns != chunked.sample.columns:
-            chunked = recode_to_columns(chunked, trees.columns)
-        training = chunked.sample
-        self.columns_ = trees.columns
-        self.regressors_ = regressors
-        if regressors is None and self.leaf == "linear":
-            self.regressors_ = choose_regressors(chunked, self.leaf_features)
-        at = trees.leaves(training.Z)
-        state = initial_state(self, training, trees, at, bag_weights, self.regressors_)
-        self.state_ = (
-            state
-            if chunked.sample_is_complete
-            else state_from_blocks(state, chunked.rows, self.regressors_, training.classes)
-        )
-        self.pit_ = None
-        if calibrate and training.classes is None and bag_weights is not None:
-            self.pit_ = out_of_bag_pit(state, at, bag_weights, training, self._design(training.Z))
-        elif calibrate and training.classes is None:
-            self.pit_ = cross_fitted_pit(self, training, seed)
+    def _fit(self, chunked):
+        fitted = fit_meta_tree(self, chunked, int(seed_entropy(self.random_state)[0]))
+        self.columns_ = fitted.state.trees.columns
+        self.estimator_ = fitted.model
+        self.state_ = fitted.state
+        self.pit_ = fitted.pit
         return self
-
-    def _design(self, Z):
-        return None if self.regressors_ is None else self.regressors_.design_matrix(Z)
 
     def _update(self, X, y, sample_weight):
         Z = check_predict_rows(self, X)
         y = self._encode_target(Z, y)
         check_target(self.state_.family, y, getattr(self, "classes_", None))
         w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
-        state = self.state_
-        trees = self.state_.trees
         heavy = w > 0
-        if not heavy.all():
-            Z = Z[heavy]
-            y = y[heavy]
-            w = w[heavy]
-        if not len(y):
-            return
-        if getattr(trees, "points", None) is not None:
-            rows = leaf_statistics(
-                state.family, len(y), np.arange(len(y))[:, None], y, w, self._design(Z)
-            )
+        if heavy.any():
             split_prob = 0.5 if self.split_prob is None else self.split_prob
-            self.state_ = extend_state(state, split_prob, trees.codes(Z), rows)
-        else:
-            new = leaf_statistics(
-                state.family, trees.topology.size, trees.leaves(Z), y, w, self._design(Z)
-            )
-            self.state_ = update_state(state, new)
+            self.state_ = add_rows(self.state_, split_prob, Z[heavy], y[heavy], w[heavy])
+        return self
 
     def _state(self):
         check_is_fitted(self)
@@ -281,16 +342,10 @@ class BaseMetaTree(ChunkedFitMixin, MetaTreeParameters):
     def _classes(self):
         return tuple(self.classes_.tolist()) if is_classifier(self) else None
 
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
-class MetaTreeEvidence(BaseMetaTree):
-    """Evidence, weights and importances of a fitted meta-tree, or of a forest of them."""
-
     @property
     def tree_weights_(self):
         """(T,) weights of the meta-trees: equal, or by evidence."""
-        log_q = self._state().log_evidence
-        equal = self.tree_weights == "equal"
-        return np.full(len(log_q), 1 / len(log_q)) if equal else np.exp(log_q - logsumexp(log_q))
+        return weights_of_trees(self._state(), self.tree_weights)
 
     @property
     def n_effective_(self):
@@ -319,121 +374,19 @@ class MetaTreeEvidence(BaseMetaTree):
 
         On average over all prunings.
         """
-        state = self._state()
-        topology = state.trees.topology
-        g = state.posterior
-        passed = np.exp(g.log_reach + g.log_split) * state.total_weight
-        feature = state.trees.feature
-        known = feature >= 0
-        found = np.bincount(
-            feature[known],
-            (passed * self.tree_weights_[topology.tree_index])[known],
-            len(self.columns_.names),
-        )
-        return found / found.sum() if found.sum() > 0 else found
-
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-answers
-class PredictingMetaTree(MetaTreeEvidence):
-    """What a fitted meta-tree predicts."""
+        return split_shares(self._state(), self.tree_weights_)
 
     def _average_prediction(self, X):
-        state = self._state()
         Z = check_predict_rows(self, X)
-        table = in_original_units(state, self.regressors_, state.table)
-        weights = self.tree_weights_
-        self._design(Z)  # refuses gaps where equations need numbers
-
-        def average_of(rows):
-            at = state.trees.leaves(rows)
-            return sum(
-                w * predict_nodes(table, at[:, t], self.regressors_, rows)
-                for t, w in enumerate(weights)
-            )
-
-        return apply_in_chunks(average_of, Z)
+        return predict_average(self.state_, self.tree_weights_, Z)
 
     def predict_dist(self, X):
         """The `Mixture` predicted for rows X (n, d).
 
         It has mean, variance, cdf, log_density and quantiles of y.
         """
-        self._state()
-        return self._dist(check_predict_rows(self, X))
-
-    def _dist(self, Z):
-        state = self._state()
-        at = state.trees.leaves(Z)
-        shares = np.broadcast_to(self.tree_weights_, at.shape)
-        return predictive_mixture(state, at, shares, self._design(Z))
-
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-rules
-def averaged_rules(state, regressors, columns, classes):
-    """The rules of a single meta-tree's average, with support and coverage of the rows so far."""
-    table = in_original_units(state, regressors, state.table)
-    node_of = {}
-
-    def leaf(node):
-        made = prediction_leaf(table[node], regressors)
-        node_of[id(made)] = node
-        return made
-
-    tree = build_rules_tree(
-        state.trees, 0, state.trees.topology.first_child >= 0, leaf, columns, classes
-    )
-    rules = tree.rules()
-    total = float(state.total_weight[0])
-    agree = node_fidelity(state, table)
-    nodes = [node_of[id(rule.leaf)] for rule in rules.rules]
-    return replace(
-        rules,
-        rules=tuple(
-            replace(
-                rule,
-                support=state.total_weight[node],
-                coverage=state.total_weight[node] / total,
-                fidelity=agree[node],
-            )
-            for rule, node in zip(rules.rules, nodes, strict=True)
-        ),
-    )
-
-
-def node_fidelity(state, table):
-    """(S,) how well a node's value agrees with its rows, as `rules` measures it.
-
-    nan where the sums do not hold what is needed.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if table.ndim == 2 and hasattr(state.family, "n_classes"):
-            return state.stats[np.arange(len(table)), table.argmax(axis=1)] / state.total_weight
-        if not isinstance(state.family, NormalGamma):
-            return np.full(len(table), np.nan)
-        (n, u, q) = state.stats.T
-        d = table - state.family.centre
-        variance = q[0] / n[0] - (u[0] / n[0]) ** 2
-        return 1 - (q - 2 * d * u + d * d * n) / n / variance
-
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-said
-class ExportableMetaTree(PredictingMetaTree):
-    """The trees that a fitted meta-tree can be written as."""
-
-    def _rules_tree(self, t, split, table):
-        state = self._state()
-        return build_rules_tree(
-            state.trees,
-            t,
-            split,
-            lambda node: prediction_leaf(table[node], self.regressors_),
-            self.columns_,
-            self._classes(),
-        )
-
-    def _leaf_predictions(self):
-        """(S, …) what each node predicts when it is a leaf."""
-        state = self._state()
-        if self.regressors_ is not None:
-            return self.regressors_.unscale(state.params[:, 2 : 3 + len(self.regressors_.used)])
-        return state.family.mean(state.params)
+        Z = check_predict_rows(self, X)
+        return predictive_mixture(self.state_, self.tree_weights_, Z)
 
     def to_tree(self, t=None):
         """The `rules.Tree` that predicts what meta-tree t does.
@@ -441,14 +394,11 @@ class ExportableMetaTree(PredictingMetaTree):
         It has all splits, and in each leaf the average over all prunings.
         """
         state = self._state()
-        n_trees = state.trees.topology.n_trees
-        if t is None and n_trees > 1:
-            raise ValueError(f"t must name one of the {n_trees} meta-trees, got None")
-        return self._rules_tree(
-            t or 0,
-            state.trees.topology.first_child >= 0,
-            in_original_units(state, self.regressors_, state.table),
-        )
+        topology = state.trees.topology
+        if t is None and topology.n_trees > 1:
+            raise ValueError(f"t must name one of the {topology.n_trees} meta-trees, got None")
+        inner = topology.first_child >= 0
+        return tree_with_values(state, t or 0, inner, state.table, self._classes())
 
     @property
     def rules_(self):
@@ -463,7 +413,11 @@ class ExportableMetaTree(PredictingMetaTree):
                 "its answer is an average over trees; "
                 "see map_tree_, to_tree(t), or a RuleMixture of it"
             )
-        return averaged_rules(state, self.regressors_, self.columns_, self._classes())
+        return averaged_rules(state, self._classes())
+
+    def _pruned(self, t, split):
+        values = self.state_.in_table_units(self.state_.leaf_values)
+        return tree_with_values(self.state_, t, split, values, self._classes())
 
     @property
     def map_tree_(self):
@@ -473,134 +427,35 @@ class ExportableMetaTree(PredictingMetaTree):
         """
         state = self._state()
         split, log_prob = map_pruning(state.posterior)
-        return self._rules_tree(
-            int(np.argmax(state.log_evidence + log_prob)), split, self._leaf_predictions()
-        )
+        return self._pruned(int(np.argmax(state.log_evidence + log_prob)), split)
 
     def sample_trees(self, n_samples=1, random_state=None):
         """Prunings drawn from the posterior, a list of `rules.Tree`.
 
         Of a forest, trees are drawn by `tree_weights_` first.
         """
-        state = self._state()
+        posterior = self.posterior_
         rng = np.random.default_rng(seed_entropy(random_state))
-        found = []
-        table = self._leaf_predictions()
-        for t in rng.choice(state.trees.topology.n_trees, n_samples, p=self.tree_weights_):
-            found.append(self._rules_tree(int(t), sample_pruning(state.posterior, rng), table))
-        return found
-
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-classes
-class BaseMetaTreeClassifier(ExportableMetaTree):
-    """What is particular to classes."""
-
-    _default_strength = 1.0
-
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Add rows; the first call settles trees and prior, and `classes` what labels there may be.
-
-        From then on, any split of rows into calls, in any order, gives the same posterior.
-        """
-        if hasattr(self, "state_"):
-            self._update(X, y, sample_weight)
-            return self
-        self._check_parameters()
-        training = build_training_data(self, X, y, sample_weight)
-        if classes is not None:
-            codes = class_codes(training.classes, classes)
-            self.classes_ = np.unique(classes)
-            training = replace(training, y=codes[training.y], classes=self.classes_)
-        return self._fit(split_training_data(training))
-
-    def _encode_target(self, Z, y):
-        codes, seen = check_fit_target(self, Z[:, :1], y)
-        return class_codes(seen, self.classes_)[codes]
-
-    def predict_proba(self, X):
-        """(n, C) class probabilities of rows X (n, d), averaged over all prunings.
-
-        In the order of `classes_`.
-        """
-        return self._average_prediction(X)
-
-    def predict(self, X):
-        """(n,) the likeliest class of each row of X (n, d)."""
-        shares = self._average_prediction(X)
-        return class_array(self._classes())[shares.argmax(axis=1)]
-
-
-def class_codes(seen, classes):
-    """Positions of the labels `seen` among `classes`; ValueError for one that is not there."""
-    place = {label: c for c, label in enumerate(np.unique(classes).tolist())}
-    new = [label for label in seen.tolist() if label not in place]
-    if new:
-        raise ValueError(
-            f"y must hold the classes of the first call, {format_names(place)}, "
-            f"got {format_names(new)}"
-        )
-    return np.array([place[label] for label in seen.tolist()])
-
-# %% ../../nbs/metatree/04_estimators.ipynb #mt-numbers
-class BaseMetaTreeRegressor(ExportableMetaTree):
-    """What is particular to numbers."""
-
-    _default_strength = 0.5
-
-    def partial_fit(self, X, y, sample_weight=None):
-        """Add rows; the first call settles trees and prior.
-
-        From then on, any split of rows into calls, in any order, gives the same posterior.
-        """
-        if hasattr(self, "state_"):
-            self._update(X, y, sample_weight)
-            return self
-        return self.fit(X, y, sample_weight)
-
-    def _encode_target(self, Z, y):
-        y = check_fit_target(self, Z[:, :1], y)[0]
-        size = np.abs(y).max()
-        check_span("y", size, size)
-        return y
-
-    def predict(self, X):
-        """(n,) mean of the prediction, averaged over all prunings, for rows X (n, d)."""
-        return self._average_prediction(X)
-
-    def predict_quantile(self, X, q):
-        """(n,) the exact q-quantile of the predicted mixture."""
-        Z = check_predict_rows(self, X)
-        return apply_in_chunks(lambda rows: self._dist(rows).quantile(q), Z, 1024)
-
-    def predict_interval(self, X, level=0.9, calibrated=True):
-        """(n, 2) bounds between which y lies with probability `level`.
-
-        They are quantiles of the predicted mixture; if `calibrated`, and trees were grown here,
-        those between which the share `level` of rows lay that the trees had not seen: out of bag,
-        or left out of one of five more fits.
-        """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-        check_is_fitted(self)
-        if calibrated and self.pit_ is not None and len(self.pit_):
-            level = float(np.clip(np.quantile(self.pit_, level), 1e-6, 1 - 1e-6))
-        return np.stack(
-            [self.predict_quantile(X, (1 + side * level) / 2) for side in (-1, 1)], axis=1
-        )
+        weights = self.tree_weights_
+        drawn = rng.choice(len(weights), n_samples, p=weights)
+        return [self._pruned(int(t), sample_pruning(posterior, rng)) for t in drawn]
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-classifier
-class MetaTreeClassifier(ClassifierMixin, BaseMetaTreeClassifier):
+class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     """A decision tree, or a forest, averaged exactly over all of its prunings.
 
     Parameters
     ----------
     estimator : None, or what is pruned
         None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn. An
-        unfitted tree or forest is cloned and fitted; a fitted one (of any library that `read_ensemble`
-        reads) or a `rules.Tree`, or a list of them, is used as it is. A list of columns of codes 0,
-        1, 2, … splits on one of them a level.
-    n_trees, max_depth : int, int or None; 1, 10
-        Trees, and the most splits on a path, where they are grown here. None: no limit; with a
-        list of columns, as deep as it takes to tell the rows apart.
+        unfitted tree or forest is cloned and fitted; a fitted one (of any library that
+        `read_ensemble` reads) or a `Tree`, or a list of them, is used as it is. A list of columns
+        of codes 0, 1, 2, … splits on one of them a level.
+    n_trees : int, 1
+        Trees, where they are grown here.
+    max_depth : int or None, 10
+        The most splits on a path, where trees are grown here. None: no limit; with a list of
+        columns, as deep as it takes to tell the rows apart.
     leaf : "categorical", "bernoulli" or a family of `conjugate`, "categorical"
         The model in the leaves.
     prior : float or None, None
@@ -616,8 +471,10 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTreeClassifier):
         own.
     leaf_features : list of names or positions, or None
         For equations in leaves; not used here.
-    n_jobs, random_state : None, None
-        Threads of scikit-learn's forest, on which the result does not depend; seed or RandomState.
+    n_jobs : int or None, None
+        Threads of scikit-learn's forest, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of what is grown and drawn.
 
     Attributes
     ----------
@@ -626,49 +483,160 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTreeClassifier):
     rules_, map_tree_ : RuleSet, Tree
         What predicts, of a single tree, as rules; and the one most probable pruning.
     log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
-        Evidence of all rows, by each tree, the trees' weights, and how many trees those amount to.
+        Evidence of all rows in nats, by each tree, the trees' weights, and how many trees those
+        amount to.
     posterior_, feature_importances_, state_, columns_, estimator_
         The distribution over prunings; shares of splits; sums, prior and posterior; names; the
         fitted model.
 
+    Raises
+    ------
+    ValueError
+        From `fit`, for a parameter out of range, a model that does not go with X, and y that holds
+        no classes.
+    NotFittedError
+        From what predicts, before `fit`.
+
+    Notes
+    -----
     Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
     as many. All rows weigh the prunings, every row those of every tree: a bag is of the sample
     alone. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
 
-    Source: Nakahara & Matsushima, Batch Updating of a Posterior Tree Distribution over a Meta-Tree.
+    References
+    ----------
+    Nakahara & Matsushima, Batch Updating of a Posterior Tree Distribution over a Meta-Tree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fabinterp import MetaTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MetaTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> model.predict(X[[0, 100]])
+    array([0, 2])
+    >>> model.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
     """
 
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Add rows; the first call settles trees and prior, and `classes` what labels there may be.
+
+        From then on, any split of rows into calls, in any order, gives the same posterior.
+        """
+        if hasattr(self, "state_"):
+            return self._update(X, y, sample_weight)
+        self._check_parameters()
+        training = build_training_data(self, X, y, sample_weight)
+        if classes is not None:
+            self.classes_ = np.unique(classes)
+            codes = self._codes(training.classes)
+            training = replace(training, y=codes[training.y], classes=self.classes_)
+        return self._fit(split_training_data(training))
+
+    def _codes(self, labels):
+        codes = label_codes(labels, self.classes_)
+        if np.any(codes < 0):
+            raise ValueError(
+                f"y must hold the classes of the first call, "
+                f"{format_names(self.classes_.tolist())}, "
+                f"got {format_names(labels[codes < 0].tolist())}"
+            )
+        return codes
+
+    def _encode_target(self, Z, y):
+        codes, labels = check_fit_target(self, Z[:, :1], y)
+        return self._codes(labels)[codes]
+
+    def predict_proba(self, X):
+        """(n, C) class probabilities of rows X (n, d), averaged over all prunings.
+
+        In the order of `classes_`.
+        """
+        return self._average_prediction(X)
+
+    def predict(self, X):
+        """(n,) the likeliest class of each row of X (n, d)."""
+        shares = self._average_prediction(X)
+        return class_array(self._classes())[shares.argmax(axis=1)]
+
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-regressor
-class MetaTreeRegressor(RegressorMixin, BaseMetaTreeRegressor):
+class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
     """A regression tree, or a forest, averaged exactly over all of its prunings; with intervals.
 
     Parameters
     ----------
-    estimator, n_trees, max_depth, split_prob, tree_weights, bootstrap, n_jobs, random_state
-        As in `MetaTreeClassifier`.
+    estimator : None, or what is pruned
+        None: grown from the rows, a tree or (`n_trees` > 1) a random forest of scikit-learn; else a
+        tree or forest, fitted or not, a `Tree`, or a list of them or of columns of codes.
+    n_trees : int, 1
+        Trees, where they are grown here.
+    max_depth : int or None, 10
+        The most splits on a path, where trees are grown here. None: no limit.
     leaf : "normal", "linear", "poisson", "exponential" or a family of `conjugate`, "normal"
         The model in the leaves: a number, an equation of all columns, a count, a waiting time.
     prior : float or None, None
         How many rows the prior of a leaf is worth. None: 0.5; in a bagged forest, what does best
         out of bag.
+    split_prob : float, sequence or None, None
+        g, the prior probability that a node splits; several: one a level. None: 0.5; in a bagged
+        forest, what does best out of bag.
+    tree_weights : "equal" or "evidence", "equal"
+        How a forest weighs its trees.
+    bootstrap : bool, True
+        Whether each tree of a forest grown here sees, and is weighed by, a bootstrap sample.
     leaf_features : list of names or positions, or None
         Columns that equations may hold, with leaf="linear"; None: all that are numbers without
         gaps.
+    n_jobs : int or None, None
+        Threads of scikit-learn's forest, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of what is grown and drawn.
 
     Attributes
     ----------
-    rules_, map_tree_, log_evidence_, tree_log_evidence_, tree_weights_, n_effective_, posterior_,
-    feature_importances_, state_, columns_, estimator_
-        As in `MetaTreeClassifier`.
+    rules_, map_tree_ : RuleSet, Tree
+        What predicts, of a single tree, as rules; and the one most probable pruning.
+    log_evidence_, tree_log_evidence_, tree_weights_, n_effective_
+        Evidence of all rows in nats, by each tree, the trees' weights, and how many trees those
+        amount to.
+    posterior_, feature_importances_, state_, columns_, estimator_
+        The distribution over prunings; shares of splits; sums, prior and posterior; names; the
+        fitted model.
     pit_ : array (m,) or None
         For rows that trees had not seen, the smallest central interval that held y; intervals are
         calibrated by it.
 
-    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
-    as many. All rows weigh the prunings, every row those of every tree: a bag is of the sample
-    alone. `fit_chunks` takes rows that do not fit in memory, `fit` also Dask collections.
+    Raises
+    ------
+    ValueError
+        From `fit`, for a parameter out of range, a model that does not go with X, and y that the
+        leaves' model cannot have made, such as negative counts.
+    NotFittedError
+        From what predicts, before `fit`.
 
-    Source: Nakahara & Matsushima, Batch Updating of a Posterior Tree Distribution over a Meta-Tree.
+    Notes
+    -----
+    Beyond 65 536 distinct rows, trees are grown, and prior and intervals chosen, from a sample of
+    as many; all rows weigh the prunings. `fit_chunks` takes rows that do not fit in memory, `fit`
+    also Dask collections.
+
+    References
+    ----------
+    Nakahara & Matsushima, Batch Updating of a Posterior Tree Distribution over a Meta-Tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fabinterp import MetaTreeRegressor
+    >>> X = np.arange(100.0)[:, None]
+    >>> y = np.where(X[:, 0] < 50, 1.0, 5.0)
+    >>> model = MetaTreeRegressor(max_depth=2, random_state=0).fit(X, y)
+    >>> model.predict([[10.0], [90.0]]).round(1)
+    array([1., 5.])
+    >>> low, high = model.predict_interval([[10.0]], level=0.9)[0]
+    >>> bool(low < 1 < high)
+    True
     """
 
     def __init__(
@@ -697,4 +665,49 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTreeRegressor):
             leaf_features,
             n_jobs,
             random_state,
+        )
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Add rows; the first call settles trees and prior.
+
+        From then on, any split of rows into calls, in any order, gives the same posterior.
+        """
+        if hasattr(self, "state_"):
+            return self._update(X, y, sample_weight)
+        return self.fit(X, y, sample_weight)
+
+    def _encode_target(self, Z, y):
+        y = check_fit_target(self, Z[:, :1], y)[0]
+        size = np.abs(y).max()
+        check_span("y", size, size)
+        return y
+
+    def predict(self, X):
+        """(n,) mean of the prediction, averaged over all prunings, for rows X (n, d)."""
+        return self._average_prediction(X)
+
+    def predict_quantile(self, X, q):
+        """(n,) the exact q-quantile of the predicted mixture."""
+        Z = check_predict_rows(self, X)
+        weights = self.tree_weights_
+
+        def quantile_of(rows):
+            return predictive_mixture(self.state_, weights, rows).quantile(q)
+
+        return apply_in_chunks(quantile_of, Z, 1024)
+
+    def predict_interval(self, X, level=0.9, calibrated=True):
+        """(n, 2) bounds between which y lies with probability `level`.
+
+        They are quantiles of the predicted mixture; if `calibrated`, and trees were grown here,
+        those between which the share `level` of rows lay that the trees had not seen: out of bag,
+        or left out of one of five more fits.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        check_is_fitted(self)
+        if calibrated and self.pit_ is not None and len(self.pit_):
+            level = float(np.clip(np.quantile(self.pit_, level), 1e-6, 1 - 1e-6))
+        return np.stack(
+            [self.predict_quantile(X, (1 + side * level) / 2) for side in (-1, 1)], axis=1
         )

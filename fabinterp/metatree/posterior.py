@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['MAX_NOISE_SHARE', 'FAMILIES', 'STRENGTHS', 'SPLIT_PROBS', 'named_family', 'check_leaf_family', 'check_target',
-           'split_prob_per_node', 'leaf_statistics', 'MetaTreeState', 'empty_state', 'node_weights', 'update_state',
-           'reset_state', 'with_prior', 'extend_state', 'Regressors', 'choose_regressors', 'in_original_units',
-           'predict_nodes', 'prediction_leaf', 'out_of_bag_weights', 'oob_losses', 'forest_losses',
-           'one_standard_error_rule', 'predictive_mixture']
+           'split_prob_per_node', 'Regressors', 'choose_regressors', 'leaf_statistics', 'MetaTreeState', 'empty_state',
+           'node_weights', 'update_state', 'reset_state', 'with_prior', 'extend_state', 'add_rows', 'predict_nodes',
+           'predict_average', 'predictive_mixture', 'prediction_leaf', 'out_of_bag_weights', 'oob_losses',
+           'forest_losses', 'one_standard_error_rule']
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-imports
 from dataclasses import dataclass, replace
@@ -35,9 +35,9 @@ from .prunings import (
     sum_over_subtrees,
     update_posterior,
 )
-from .representative import LevelTree, BinaryTrees, positions, topology_from_codes
+from .representative import LevelTree, BinaryTrees, topology_from_codes
 from ..rules.core import Leaf
-from ..rows.tables import location_scale
+from ..rows.tables import apply_in_chunks, column_positions, location_scale
 
 # %% ../../nbs/metatree/03_posterior.ipynb #be-family
 MAX_NOISE_SHARE = 0.02  # the prior takes at most this share of the variance of y for noise
@@ -116,126 +116,6 @@ def split_prob_per_node(topology, split_prob):
         g[np.minimum(np.arange(topology.depth + 1), len(g) - 1)], np.diff(topology.starts)
     )
 
-# %% ../../nbs/metatree/03_posterior.ipynb #be-collect
-def leaf_statistics(family, size, at, y, w, Z=None):
-    """(size, m) the sums of rows at the leaves `at` (n, T) where they end.
-
-    w is (n,) or, if each tree has weights of its own, (n, T).
-    """
-    total = 0.0
-    step = max(1, 2**18 // at.shape[1])
-    for i in range(0, len(y), step):
-        here = at[i : i + step]
-        rows = np.repeat(np.arange(i, i + len(here)), here.shape[1])
-        weight = np.broadcast_to(w[i : i + step].reshape(len(here), -1), here.shape).ravel()
-        total = total + sufficient_statistics(
-            family, here.ravel(), size, y[rows], weight, None if Z is None else Z[rows]
-        )
-    return total
-
-# %% ../../nbs/metatree/03_posterior.ipynb #be-state
-@dataclass(frozen=True, eq=False)
-class MetaTreeState:
-    """A meta-tree after some rows: additive sums, the prior, and what follows from both."""
-
-    trees: BinaryTrees | LevelTree
-    family: object
-    prior: Posterior  # over prunings
-    stats: np.ndarray  # (S, m) sums of all rows below each node, never a posterior's parameters
-    log_leaf: np.ndarray  # (S,) evidence of those rows, were the node a leaf
-    posterior: Posterior
-
-    @cached_property
-    def params(self):
-        """(S, k) what each node, as a leaf, would predict."""
-        return self.family.posterior(self.stats)
-
-    @cached_property
-    def table(self):
-        """(S, …) class shares, means, or lines at each leaf, averaged over all prunings."""
-        lines = isinstance(self.family, LinearNormalGamma)
-        q = len(self.family.coef) if lines else 0
-        return average_over_prunings(
-            self.posterior, self.params[:, 2 : 2 + q] if lines else self.family.mean(self.params)
-        )
-
-    @property
-    def total_weight(self):
-        """(S,) weight of the rows below each node."""
-        return node_weights(self.family, self.stats)
-
-    @property
-    def log_evidence(self):
-        """(T,) of all rows by each meta-tree."""
-        return self.posterior.log_q[: self.trees.topology.n_trees]
-
-# %% ../../nbs/metatree/03_posterior.ipynb #be-next
-def empty_state(trees, family, split_prob):
-    """The `MetaTreeState` before any rows."""
-    prior = prior_over_prunings(trees.topology, split_prob_per_node(trees.topology, split_prob))
-    nobody = np.zeros(0, int)
-    design = np.zeros((0, len(family.coef) - 1)) if isinstance(family, LinearNormalGamma) else None
-    stats = sufficient_statistics(family, nobody, trees.topology.size, nobody, np.zeros(0), design)
-    return MetaTreeState(trees, family, prior, stats, np.zeros(trees.topology.size), prior)
-
-
-def node_weights(family, stats):
-    """(S,) weight of the rows behind sums (S, m)."""
-    return stats @ np.ones(stats.shape[1]) if hasattr(family, "n_classes") else stats[:, 0]
-
-
-def update_state(state, at_leaves):
-    """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come.
-
-    Nodes without new rows are left alone (metatree.23; Nakahara 15, 16).
-    """
-    stats = sum_over_subtrees(state.trees.topology, at_leaves)
-    log_leaf = state.log_leaf.copy()
-    touched = np.flatnonzero(node_weights(state.family, stats))
-    stats = stats + state.stats
-    log_leaf[touched] = state.family.log_evidence(stats[touched])
-    if 16 * len(touched) < len(stats):
-        after = update_posterior_at(state.prior, state.posterior, log_leaf, touched)
-    else:
-        after = update_posterior(state.prior, log_leaf)
-    return MetaTreeState(state.trees, state.family, state.prior, stats, log_leaf, after)
-
-
-def reset_state(state):
-    """The `MetaTreeState` before any rows, of the same trees, leaves and prior."""
-    return replace(
-        state,
-        stats=np.zeros_like(state.stats),
-        log_leaf=np.zeros_like(state.log_leaf),
-        posterior=state.prior,
-    )
-
-
-def with_prior(state, split_prob):
-    """The `MetaTreeState` of the same rows had g been another."""
-    topology = state.trees.topology
-    prior = prior_over_prunings(topology, split_prob_per_node(topology, split_prob))
-    return replace(state, prior=prior, posterior=update_posterior(prior, state.log_leaf))
-
-# %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
-def extend_state(state, split_prob, codes, rows):
-    """The `MetaTreeState` of a tree without end once more rows have come (metatree.25).
-
-    The rows have codes (n, D) and sums (n, m).
-
-    A leaf that held one point and now holds two gets what lies below it; the old sums go where the
-    old point goes.
-    """
-    levels = state.trees
-    points = np.concatenate([levels.points, codes])
-    held = np.concatenate([state.stats[levels.point_leaves], rows])
-    unique, where = np.unique(points, axis=0, return_inverse=True)
-    topology, spots = topology_from_codes(unique, levels.topology.arity)
-    levels = replace(levels, topology=topology, points=unique, point_leaves=spots)
-    at = spots[where.ravel()]
-    at_leaves = np.stack([np.bincount(at, column, topology.size) for column in held.T], axis=1)
-    return update_state(empty_state(levels, state.family, split_prob), at_leaves)
-
 # %% ../../nbs/metatree/03_posterior.ipynb #be-lines
 @dataclass(frozen=True)
 class Regressors:
@@ -271,26 +151,169 @@ def choose_regressors(chunked, names):
     training = chunked.sample
     gaps = chunked.columns_with_missing()
     Z = training.Z
-    w = training.w
     columns = training.columns
-    named = range(Z.shape[1]) if names is None else positions(names, columns)
+    named = range(Z.shape[1])
+    if names is not None:
+        named = dict.fromkeys(column_positions(names, columns, "leaf_features"))
     used = [
         j
         for j in named
         if columns.categories[j] in (None, (False, True)) and not gaps[j] and np.ptp(Z[:, j]) > 0
     ]
-    units = np.array([location_scale(Z[:, j], w) for j in used]).reshape(-1, 2)
+    units = np.array([location_scale(Z[:, j], training.w) for j in used]).reshape(-1, 2)
     return Regressors(tuple(used), units[:, 0], units[:, 1])
 
-# %% ../../nbs/metatree/03_posterior.ipynb #be-answer
-def in_original_units(state, regressors, values):
-    """(S, …) predictions of the nodes in the units of the table.
+# %% ../../nbs/metatree/03_posterior.ipynb #be-collect
+def leaf_statistics(family, size, at, y, w, Z=None):
+    """(size, m) the sums of rows at the leaves `at` (n, T) where they end.
 
-    Class shares, numbers, or equations of x.
+    w is (n,) or, if each tree has weights of its own, (n, T).
     """
-    return values if regressors is None else regressors.unscale(values)
+    total = 0.0
+    step = max(1, 2**18 // at.shape[1])
+    for i in range(0, len(y), step):
+        here = at[i : i + step]
+        rows = np.repeat(np.arange(i, i + len(here)), here.shape[1])
+        weight = np.broadcast_to(w[i : i + step].reshape(len(here), -1), here.shape).ravel()
+        total = total + sufficient_statistics(
+            family, here.ravel(), size, y[rows], weight, None if Z is None else Z[rows]
+        )
+    return total
+
+# %% ../../nbs/metatree/03_posterior.ipynb #be-state
+@dataclass(frozen=True, eq=False)
+class MetaTreeState:
+    """A meta-tree after some rows: additive sums, the prior, and what follows from both."""
+
+    trees: BinaryTrees | LevelTree
+    family: object
+    prior: Posterior  # over prunings
+    stats: np.ndarray  # (S, m) sums of all rows below each node, never a posterior's parameters
+    log_leaf: np.ndarray  # (S,) evidence of those rows, were the node a leaf
+    posterior: Posterior
+    regressors: Regressors | None = None  # what leaves hold equations of
+
+    @cached_property
+    def params(self):
+        """(S, k) what each node, as a leaf, would predict."""
+        return self.family.posterior(self.stats)
+
+    @cached_property
+    def leaf_values(self):
+        """(S, …) class shares, means, or lines of the design, of each node as a leaf."""
+        if isinstance(self.family, LinearNormalGamma):
+            return self.params[:, 2 : 2 + len(self.family.coef)]
+        return self.family.mean(self.params)
+
+    @cached_property
+    def table(self):
+        """(S, …) `leaf_values` averaged over all prunings, in the units of the table."""
+        return self.in_table_units(average_over_prunings(self.posterior, self.leaf_values))
+
+    @property
+    def total_weight(self):
+        """(S,) weight of the rows below each node."""
+        return node_weights(self.family, self.stats)
+
+    @property
+    def log_evidence(self):
+        """(T,) of all rows by each meta-tree."""
+        return self.posterior.log_q[: self.trees.topology.n_trees]
+
+    def design(self, Z):
+        """(n, p) what equations in leaves are evaluated at, None where leaves hold none."""
+        return None if self.regressors is None else self.regressors.design_matrix(Z)
+
+    def leaf_sums(self, Z, y, w):
+        """(S, m) the sums of rows (Z, y, w) at the leaves where they end."""
+        at = self.trees.leaves(Z)
+        return leaf_statistics(self.family, self.trees.topology.size, at, y, w, self.design(Z))
+
+    def in_table_units(self, values):
+        """(S, …) values of nodes, equations as those of the columns themselves."""
+        return values if self.regressors is None else self.regressors.unscale(values)
+
+# %% ../../nbs/metatree/03_posterior.ipynb #be-next
+def empty_state(trees, family, split_prob, regressors=None):
+    """The `MetaTreeState` before any rows."""
+    size = trees.topology.size
+    prior = prior_over_prunings(trees.topology, split_prob_per_node(trees.topology, split_prob))
+    nobody = np.zeros(0, int)
+    design = np.zeros((0, len(family.coef) - 1)) if isinstance(family, LinearNormalGamma) else None
+    stats = sufficient_statistics(family, nobody, size, nobody, np.zeros(0), design)
+    return MetaTreeState(trees, family, prior, stats, np.zeros(size), prior, regressors)
 
 
+def node_weights(family, stats):
+    """(S,) weight of the rows behind sums (S, m)."""
+    return stats @ np.ones(stats.shape[1]) if hasattr(family, "n_classes") else stats[:, 0]
+
+
+def update_state(state, at_leaves):
+    """The `MetaTreeState` once more rows, of sums `at_leaves` (S, m), have come.
+
+    Nodes without new rows are left alone (metatree.23; Nakahara 15, 16).
+    """
+    stats = sum_over_subtrees(state.trees.topology, at_leaves)
+    log_leaf = state.log_leaf.copy()
+    touched = np.flatnonzero(node_weights(state.family, stats))
+    stats = stats + state.stats
+    log_leaf[touched] = state.family.log_evidence(stats[touched])
+    if 16 * len(touched) < len(stats):
+        after = update_posterior_at(state.prior, state.posterior, log_leaf, touched)
+    else:
+        after = update_posterior(state.prior, log_leaf)
+    return replace(state, stats=stats, log_leaf=log_leaf, posterior=after)
+
+
+def reset_state(state):
+    """The `MetaTreeState` before any rows, of the same trees, leaves and prior."""
+    return replace(
+        state,
+        stats=np.zeros_like(state.stats),
+        log_leaf=np.zeros_like(state.log_leaf),
+        posterior=state.prior,
+    )
+
+
+def with_prior(state, split_prob):
+    """The `MetaTreeState` of the same rows had g been another."""
+    topology = state.trees.topology
+    prior = prior_over_prunings(topology, split_prob_per_node(topology, split_prob))
+    return replace(state, prior=prior, posterior=update_posterior(prior, state.log_leaf))
+
+# %% ../../nbs/metatree/03_posterior.ipynb #be-deepen
+def extend_state(state, split_prob, codes, rows):
+    """The `MetaTreeState` of a tree without end once more rows have come (metatree.25).
+
+    The rows have codes (n, D) and sums (n, m).
+
+    A leaf that held one point and now holds two gets what lies below it; the old sums go where the
+    old point goes.
+    """
+    levels = state.trees
+    points = np.concatenate([levels.points, codes])
+    held = np.concatenate([state.stats[levels.point_leaves], rows])
+    unique, where = np.unique(points, axis=0, return_inverse=True)
+    topology, spots = topology_from_codes(unique, levels.topology.arity)
+    levels = replace(levels, topology=topology, points=unique, point_leaves=spots)
+    at = spots[where.ravel()]
+    at_leaves = np.stack([np.bincount(at, column, topology.size) for column in held.T], axis=1)
+    return update_state(empty_state(levels, state.family, split_prob, state.regressors), at_leaves)
+
+
+def add_rows(state, split_prob, Z, y, w):
+    """The `MetaTreeState` once encoded rows (Z, y, w), w > 0, have come.
+
+    A tree without end grows, and with it the prior, of which `split_prob` tells.
+    """
+    if getattr(state.trees, "points", None) is None:
+        return update_state(state, state.leaf_sums(Z, y, w))
+    one_each = np.arange(len(y))[:, None]
+    rows = leaf_statistics(state.family, len(y), one_each, y, w, state.design(Z))
+    return extend_state(state, split_prob, state.trees.codes(Z), rows)
+
+# %% ../../nbs/metatree/03_posterior.ipynb #be-answer
 def predict_nodes(table, at, regressors, Z):
     """(n, …) predictions for encoded rows by their nodes `at` (n,).
 
@@ -302,6 +325,38 @@ def predict_nodes(table, at, regressors, Z):
     for j, feature in enumerate(regressors.used):
         total = total + table[at, 1 + j] * Z[:, feature]
     return total
+
+
+def predict_average(state, tree_weights, Z):
+    """(n, …) class shares or means for encoded rows, averaged over trees of weights (T,)."""
+    state.design(Z)  # refuses gaps where equations need numbers
+
+    def average_of(rows):
+        at = state.trees.leaves(rows)
+        return sum(
+            w * predict_nodes(state.table, at[:, t], state.regressors, rows)
+            for t, w in enumerate(tree_weights)
+        )
+
+    return apply_in_chunks(average_of, Z)
+
+
+def predictive_mixture(state, tree_weights, Z):
+    """The `Mixture` that a forest predicts for encoded rows Z (n, d).
+
+    Its trees have weights (T,), or (n, T) if each row has its own.
+    """
+    at = state.trees.leaves(Z)
+    design = state.design(Z)
+    row, node, weight = stopping_weights(state.posterior, at.ravel())
+    weight = weight * np.broadcast_to(tree_weights, at.shape).ravel()[row]
+    on = weight > 1e-12
+    row = row[on] // at.shape[1]
+    node = node[on]
+    weight = weight[on]
+    weight = weight / np.bincount(row, weight, len(at))[row]
+    evaluated = None if design is None else design[row]
+    return Mixture(state.family, row, weight, state.params[node], len(at), evaluated)
 
 
 def prediction_leaf(row, regressors):
@@ -359,25 +414,3 @@ def one_standard_error_rule(losses, w):
     apart = losses - losses[means.argmin()]
     error = np.sqrt((apart - (apart @ w / w.sum())[:, None]) ** 2 @ w) / w.sum()
     return int(np.flatnonzero(means - means.min() <= error)[0])
-
-# %% ../../nbs/metatree/03_posterior.ipynb #be-mixture
-def predictive_mixture(state, at, shares, design=None):
-    """The `Mixture` that a forest predicts for rows with leaves `at` (n, T).
-
-    `shares` (n, T) are the weights of the trees; `design` (n, p) what lines are evaluated at.
-    """
-    row, node, weight = stopping_weights(state.posterior, at.ravel())
-    weight = weight * shares.ravel()[row]
-    on = weight > 1e-12
-    row = row[on] // at.shape[1]
-    node = node[on]
-    weight = weight[on]
-    weight = weight / np.bincount(row, weight, len(at))[row]
-    return Mixture(
-        state.family,
-        row,
-        weight,
-        state.params[node],
-        len(at),
-        None if design is None else design[row],
-    )

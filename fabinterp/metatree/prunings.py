@@ -98,7 +98,7 @@ def perfect(arity, depth):
         arity, starts, tuple(slice(a, b) for a, b in zip(starts[:-2], starts[1:-1], strict=True))
     )
 
-# %% ../../nbs/metatree/01_prunings.ipynb #prune-path
+
 def path_to(tree, leaf):
     """The nodes from a leaf up to its root."""
     found = [leaf]
@@ -184,7 +184,7 @@ class Posterior:
         """(S,) g, the probability that a node splits, given that it is reached."""
         return np.exp(self.log_split)
 
-# %% ../../nbs/metatree/01_prunings.ipynb #prune-prior
+
 def prior_over_prunings(tree, split_prob):
     """The `Posterior` before any rows (metatree.12; Nakahara 2).
 
@@ -197,7 +197,7 @@ def prior_over_prunings(tree, split_prob):
     with np.errstate(divide="ignore"):
         return Posterior(tree, np.log(g), np.log1p(-g), np.zeros(tree.size))
 
-# %% ../../nbs/metatree/01_prunings.ipynb #prune-log-prob
+
 def log_prob(posterior, split, node=0):
     """Logarithm of p(T) of one pruning by (metatree.12; Nakahara 2), (metatree.19; Nakahara 5)."""
     stops = pruning_leaves(posterior.tree, split, node)
@@ -208,7 +208,6 @@ def update_posterior(before, log_leaf):
     """The `Posterior` after rows, by Theorem 1 (metatree.17), (metatree.18), in log space.
 
     `before` is the prior and `log_leaf` (S,) the evidence of each node's rows, were it a leaf.
-
     """
     tree = before.tree
     log_q = np.array(log_leaf, float)

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['NUMBER', 'MISSING', 'FLOOR', 'CandidateTerms', 'location_and_scale_of_known', 'candidate_terms',
-           'coef_in_table_units', 'GaussianProblem', 'SoftmaxProblem', 'penalized_log_lik', 'projection_path',
-           'exchange_terms', 'price_of', 'select_projection', 'ProxyLinearRegressor', 'log_odds', 'logistic_leaf',
-           'ProxyLinearClassifier']
+           'coef_in_table_units', 'table_equations', 'GaussianProblem', 'SoftmaxProblem', 'penalized_log_lik',
+           'projection_path', 'exchange_terms', 'price_of', 'select_projection', 'log_odds', 'logistic_leaf',
+           'fit_classes', 'ProxyLinearRegressor', 'ProxyLinearClassifier']
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-imports
 from dataclasses import dataclass, replace
@@ -17,8 +17,16 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight
 
-from ..fab.distributions import Mixture, Normal
-from ..fab.foba import RIDGE, _contrasts, _curvature, _log_lik, _newton, _gradient, foba
+from ..fab.distributions import normal_mixture
+from ..fab.foba import (
+    RIDGE,
+    class_contrasts,
+    softmax_curvature,
+    softmax_log_lik,
+    softmax_newton,
+    softmax_gradient,
+    foba,
+)
 from .reference import check_prediction_range, resolve_reference
 from ..rules.core import Columns, Curve, Leaf, Rule, stable_softmax
 from ..rules.ruleset import RuleSet
@@ -130,6 +138,12 @@ def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
     number = terms.code == NUMBER
     return location + y_scale * coef[0] - terms.centre[number] @ slopes[number], slopes.T
 
+
+def table_equations(terms, coefs, scale=(0.0, 1.0)):
+    """Intercepts (L, m) and coefficients (L, m, p) in the units of the table of L equations."""
+    equations = [coef_in_table_units(terms, coef, scale) for coef in coefs]
+    return tuple(np.array(part) for part in zip(*equations, strict=True))
+
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
     """The `rules.Curve` of column j: a step for every label, or a line (proxy.34).
@@ -211,16 +225,12 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the mean, and (proxy.37)."""
+        """The `Projection` onto these columns: least squares on the mean (proxy.37), (proxy.38)."""
         found = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         lack = max(self.square - 2 * found.gain, 0.0) / self.total_weight
-        return self.projection(support, found.coef, lack)
-
-    def projection(self, support, coef, lack):
-        """The `Projection` with coefficients (1 + p,) that lack this mean square (proxy.38)."""
         var = max(self.noise + lack, FLOOR)
         value = -0.5 * self.total_weight * (np.log(2 * np.pi * var) + 1)
-        return Projection(support, coef[:, None], value, var)
+        return Projection(support, found.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
         """The columns that FoBa chooses from those of `now` at a price in nats (proxy.41).
@@ -250,42 +260,44 @@ class SoftmaxProblem:
         """(1 + p,) the least ridge that keeps coefficients finite, `foba.RIDGE`."""
         return np.maximum(RIDGE * (self.w @ self.Z**2), 1e-100)
 
-    def _parameters(self, now):
-        return 2 * now.coef @ _contrasts(self.shares.shape[1])
+    @cached_property
+    def contrasts(self):
+        """(C, C - 1) of the classes, whose parameters Newton's steps find."""
+        return class_contrasts(self.shares.shape[1])
 
     def fit(self, support, start=None):
         """The `Projection` onto these columns, by Newton's steps from that of `start`."""
-        p = self.Z.shape[1]
-        C = self.shares.shape[1]
         columns = np.array([0, *support])
-        contrasts = _contrasts(C)
-        theta = np.zeros((p, C - 1)) if start is None else self._parameters(start)
         Z = self.Z[:, columns]
+        theta = np.zeros((len(columns), self.n_free))
+        if start is not None:
+            theta = 2 * start.coef[columns] @ self.contrasts
         ridge = self.base_ridge[columns]
-        theta = _newton(Z, self.shares, self.w, theta[columns], contrasts, ridge)[0]
-        coef = np.zeros((p, C))
-        coef[columns] = theta @ contrasts.T
-        return Projection(support, coef, _log_lik(Z @ coef[columns], self.shares, self.w))
+        theta = softmax_newton(Z, self.shares, self.w, theta, self.contrasts, ridge)[0]
+        coef = np.zeros((self.Z.shape[1], self.n_free + 1))
+        coef[columns] = theta @ self.contrasts.T
+        return Projection(support, coef, softmax_log_lik(Z @ coef[columns], self.shares, self.w))
 
     def propose(self, now, price, max_terms):
         """The columns that FoBa chooses at a price in nats (proxy.41).
 
-        In the quadratic that touches at `now` (fab.49).
+        In the quadratic that touches at `now` (fab.54).
         """
-        contrasts = _contrasts(self.shares.shape[1])
-        theta = self._parameters(now)
+        if not self.n_free:  # of one class nothing is in doubt
+            return ()
+        theta = 2 * now.coef @ self.contrasts
         p, K = theta.shape
-        slope, prob = _gradient(self.Z, self.shares, self.w, theta, contrasts, self.base_ridge)
-        gram = _curvature(self.Z, self.w, prob, contrasts, self.base_ridge)
+        rest = self.contrasts, self.base_ridge
+        slope, prob = softmax_gradient(self.Z, self.shares, self.w, theta, *rest)
+        gram = softmax_curvature(self.Z, self.w, prob, *rest)
         flat = theta.T.ravel()
-        groups = None if K == 1 else np.tile(np.arange(p), K)
         found = foba(
             gram,
             slope.T.ravel() + gram @ flat,
             price / K,
             start=np.flatnonzero(flat),
             always=p * np.arange(K),
-            groups=groups,
+            groups=None if K == 1 else np.tile(np.arange(p), K),
             max_size=K * max_terms,
         )
         return tuple(np.unique(np.array(found.support, int) % p).tolist())
@@ -367,48 +379,22 @@ def select_projection(problem, penalty, max_terms):
     return best, price, found
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
-def gaussian_draws(problem, base, crosses, squares, noise):
-    """The problem of every draw and its `Projection` onto the columns of `base` (proxy.43).
+def project_draws(problem, draws, base, price, max_terms, n_jobs=None):
+    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.43).
 
-    By one solve. crosses (1 + p, L), squares (L,), noise (L,) of the draws; the Gram matrix is that
-    of all.
+    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.44). `base`
+    is the projection of `problem`, which may be the only draw.
     """
-    problems = [
-        replace(problem, cross=c, square=s, noise=v)
-        for c, s, v in zip(crosses.T, squares, noise, strict=True)
-    ]
-    coefs = foba(problem.gram, crosses, 0.0, always=(0, *base.support), max_size=0).coef
-    lack = np.maximum(squares - (crosses * coefs).sum(axis=0), 0.0) / problem.total_weight
-    return problems, [
-        one.projection(base.support, coef, left)
-        for one, coef, left in zip(problems, coefs.T, lack, strict=True)
-    ]
-
-
-def softmax_draws(problem, base, draws, n_jobs=None):
-    """The problem of every draw (L, n, C) and its `Projection`, begun at `base` (proxy.43).
-
-    Onto the columns of `base`.
-    """
-    problems = [replace(problem, shares=shares) for shares in draws]
-    if len(draws) == 1 and np.array_equal(draws[0], problem.shares):
-        return problems, [base]
-    return problems, Parallel(n_jobs, prefer="threads")(
-        delayed(one.fit)(base.support, base) for one in problems
+    run = Parallel(n_jobs, prefer="threads")
+    kept = [base]
+    if draws != [problem]:
+        kept = run(delayed(one.fit)(base.support, base) for one in draws)
+    own = run(
+        delayed(exchange_terms)(one, start, price, max_terms)
+        for one, start in zip(draws, kept, strict=True)
     )
-
-# %% ../../nbs/proxy/03_projection.ipynb #proj-inclusion
-def term_inclusion(problems, starts, price, max_terms, n_jobs=None):
-    """(p,) the share of draws that choose a term, each for itself (proxy.44).
-
-    Each begins at its projection in `starts`.
-    """
-    final = Parallel(n_jobs, prefer="threads")(
-        delayed(exchange_terms)(problem, start, price, max_terms)
-        for problem, start in zip(problems, starts, strict=True)
-    )
-    chosen_by = [[k in one.support for k in range(1, len(one.coef))] for one in final]
-    return np.mean(np.array(chosen_by, float), axis=0)
+    terms = np.arange(1, len(base.coef))
+    return kept, np.mean([np.isin(terms, one.support) for one in own], axis=0)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told
 @dataclass(frozen=True, eq=False)
@@ -424,69 +410,160 @@ class ProjectionData:
     draws: np.ndarray  # (L, n), or (L, n, C)
     noise: np.ndarray  # (L, n)
 
+
+@dataclass(frozen=True, eq=False)
+class FittedEquation:
+    """What a fit finds: the equation of the mean and, on the same terms, that of each draw."""
+
+    terms: CandidateTerms
+    path: tuple[Projection, ...]
+    projection: Projection  # the one of them that is chosen
+    price: float  # of a term, in nats
+    inclusion: np.ndarray  # (p,)
+    leaf: Leaf
+    # In the units of the table, that of the mean first, then of each draw
+    intercept: np.ndarray  # (1 + L,), or (1 + L, m) for classes
+    coef: np.ndarray  # (1 + L, p), or (1 + L, m, p) for classes
+    std_draws: np.ndarray | None = None  # (L,) of y around the equation of a draw
+
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told-of
-def read_projection_data(estimator, X, y, sample_weight):
-    """The `ProjectionData` of X (n, d) frame or array.
-
-    Sets n_features_in_, columns_, classes_, reference_ on the estimator.
-    """
-    Z, columns, framed = check_fit_rows(estimator, X)
-    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
-    if not w.any():
-        raise ValueError("sample_weight must be positive somewhere, got only zeros")
-    seed = int(seed_entropy(estimator.random_state)[0])
-    on = w > 0
-    estimator.columns_ = columns
-    estimator._framed = framed
-    estimator.reference_ = None
-    if estimator.reference is None:
-        mean, classes = target_as_prediction(estimator, Z, y, on)
-        var = np.zeros(len(Z))
-        draws = mean[None]
-        noise = np.zeros((1, len(Z)))
-    else:
-        table = X if framed else Z
-        estimator.reference_ = resolve_reference(
-            estimator, table, y, sample_weight, seed, estimator.n_draws
-        )
-        classes = estimator.reference_.classes
-        mean, var = estimator.reference_.mean_var(table)
-        draws = estimator.reference_.draws(table)
-        noise = estimator.reference_.noise(table)
-    if classes is not None:
-        estimator.classes_ = classes
-        var = np.zeros(len(Z))
-    data = ProjectionData(
-        Z[on], w[on], columns, classes, mean[on], var[on], draws[:, on], noise[:, on]
-    )
-    if classes is None:
-        name = "y" if estimator.reference is None else "reference"
-        check_prediction_range(name, data.mean, data.var, data.draws)
-    return data
-
-
-def target_as_prediction(estimator, Z, y, on):
-    """The target as its own reference: y and None, or shares (n, C) and the classes.
-
-    y as numbers; shares are 0 and 1.
-    """
+def target_data(estimator, Z, y, w, columns):
+    """The `ProjectionData` of y (n,), its own reference: a point, of classes shares of 0 and 1."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} without a reference requires y to be passed, "
             "but the target y is None"
         )
-    y, classes = check_fit_target(estimator, Z, y)
-    if classes is None:
-        return y, None
-    seen = np.unique(y[on])
-    return (y[:, None] == seen).astype(float), classes[seen]
+    mean, classes = check_fit_target(estimator, Z, y)
+    on = w > 0
+    mean = mean[on]
+    nothing = np.zeros(len(mean))
+    if classes is not None:
+        seen = np.unique(mean)
+        mean = (mean[:, None] == seen).astype(float)
+        classes = classes[seen]
+    return ProjectionData(Z[on], w[on], columns, classes, mean, nothing, mean[None], nothing[None])
 
-# %% ../../nbs/proxy/03_projection.ipynb #proj-base-parameters
+
+def reference_data(reference, table, Z, w, columns):
+    """The `ProjectionData` of what a `Reference` predicts for a table, of encoded rows Z (n, d)."""
+    on = w > 0
+    mean, var = reference.mean_var(table)
+    var = np.zeros(len(Z)) if var is None else var
+    draws = reference.draws(table)[:, on]
+    noise = reference.noise(table)[:, on]
+    return ProjectionData(Z[on], w[on], columns, reference.classes, mean[on], var[on], draws, noise)
+
+# %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
+def gaussian_problems(data, design, scale):
+    """The `GaussianProblem` of the reference's mean, and those of its draws.
+
+    `scale` is the reference's location and scale, in which they are.
+    """
+    location, unit = scale
+    w = data.w
+    weighted = design.T * w
+    f = (data.mean - location) / unit
+    draws = (data.draws - location) / unit
+    var = float(np.average(data.var, weights=w)) / unit**2
+    problem = GaussianProblem(weighted @ design, weighted @ f, float(w @ f**2), float(w.sum()), var)
+    noises = np.average(data.noise, axis=1, weights=w) / unit**2
+    parts = zip((weighted @ draws.T).T, draws**2 @ w, noises, strict=True)
+    return problem, [
+        replace(problem, cross=cross, square=square, noise=noise) for cross, square, noise in parts
+    ]
+
+
+def variance_beyond_draws(data, scale):
+    """Variance that the reference has and its draws have not, in its unit squared.
+
+    0 but for rounding and for pairs of mean and variance.
+    """
+    apart = np.average(data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w)
+    return max(-apart, 0.0) / scale[1] ** 2
+
+
+def fit_numbers(data, terms, max_terms, settings):
+    """The `FittedEquation` of a reference of numbers; `settings` has an estimator's parameters."""
+    scale = location_and_scale_of_known(data.mean, data.w)
+    unit = scale[1]
+    problem, draws = gaussian_problems(data, terms.design(data.Z), scale)
+    best, price, path = select_projection(problem, settings.penalty, max_terms)
+    kept, inclusion = project_draws(problem, draws, best, price, max_terms, settings.n_jobs)
+    intercept, coef = table_equations(terms, [one.coef for one in (best, *kept)], scale)
+    chosen = path.index(best)
+    shift = problem.total_weight * float(np.log(unit))
+    path = [replace(one, value=one.value - shift, var=one.var * unit**2) for one in path]
+    var_draws = np.array([one.var for one in kept]) + variance_beyond_draws(data, scale)
+    return FittedEquation(
+        terms,
+        tuple(path),
+        path[chosen],
+        price,
+        inclusion,
+        equation_leaf(terms, best.coef, scale),
+        intercept[:, 0],
+        coef[:, 0],
+        np.sqrt(var_draws) * unit,
+    )
+
+# %% ../../nbs/proxy/03_projection.ipynb #proj-odds
+def log_odds(coef):
+    """(1 + p, m) of coef (1 + p, C): for two classes the log-odds of the second.
+
+    Else as they are.
+    """
+    return coef[:, 1:] - coef[:, :1] if coef.shape[1] == 2 else coef
+
+
+def logistic_leaf(terms, coef):
+    """The `rules.Leaf` of a projection onto classes, coef (1 + p, C)."""
+    n_classes = coef.shape[1]
+    if n_classes == 1:
+        return Leaf((1.0,))
+    return equation_leaf(terms, log_odds(coef), link="logit" if n_classes == 2 else "softmax")
+
+
+def fit_classes(data, terms, max_terms, settings):
+    """The `FittedEquation` of a reference of classes; `settings` has an estimator's parameters."""
+    problem = SoftmaxProblem(terms.design(data.Z), data.mean, data.w)
+    draws = [problem]
+    if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.mean):
+        draws = [replace(problem, shares=shares) for shares in data.draws]
+    best, price, path = select_projection(problem, settings.penalty, max_terms)
+    kept, inclusion = project_draws(problem, draws, best, price, max_terms, settings.n_jobs)
+    intercept, coef = table_equations(terms, [log_odds(one.coef) for one in (best, *kept)])
+    leaf = logistic_leaf(terms, best.coef)
+    return FittedEquation(terms, tuple(path), best, price, inclusion, leaf, intercept, coef)
+
+# %% ../../nbs/proxy/03_projection.ipynb #proj-fit
+def fit_equation(data, settings):
+    """The `FittedEquation` of `ProjectionData`; `settings` has an estimator's parameters."""
+    terms = candidate_terms(data.Z, data.w, data.columns)
+    max_terms = min(len(terms.names), max(len(data.w) - 2, 0))
+    if settings.max_features is not None:
+        max_terms = min(max_terms, settings.max_features)
+    if data.classes is not None:
+        return fit_classes(data, terms, max_terms, settings)
+    name = "y" if settings.reference is None else "reference"
+    check_prediction_range(name, data.mean, data.var, data.draws)
+    return fit_numbers(data, terms, max_terms, settings)
+
+
+def equation_rules(data, leaf):
+    """The `RuleSet` of one rule whose leaf holds the equation, measured on `ProjectionData`."""
+    if data.classes is None:
+        rules = RuleSet((Rule((), leaf),), data.columns)
+        return rules.measure(data.Z, data.mean, data.w)
+    rules = RuleSet((Rule((), leaf),), data.columns, tuple(data.classes.tolist()))
+    return rules.measure(data.Z, data.classes[data.mean.argmax(axis=1)], data.w)
+
+# %% ../../nbs/proxy/03_projection.ipynb #proj-base
 _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1}
 
 
-class ProxyLinearParameters(BaseEstimator):
-    """The parameters that classifier and regressor share."""
+class BaseProxyLinear(BaseEstimator):
+    """What the two share: a reference in, a sparse equation out."""
 
     def __init__(
         self,
@@ -509,9 +586,58 @@ class ProxyLinearParameters(BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-# %% ../../nbs/proxy/03_projection.ipynb #proj-frames
-class ProxyLinearFrames(ProxyLinearParameters):
-    """The path and the equation as tables."""
+    def fit(self, X, y=None, sample_weight=None):
+        """Project the reference on the rows X (n, d), frame or array, with weights (n,).
+
+        y (n,) is its own reference where there is none, and what a reference learns from that is
+        not fitted yet.
+        """
+        check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
+        Z, columns, framed = check_fit_rows(self, X)
+        w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+        if not w.any():
+            raise ValueError("sample_weight must be positive somewhere, got only zeros")
+        seed = int(seed_entropy(self.random_state)[0])
+        reference = None
+        if self.reference is None:
+            data = target_data(self, Z, y, w, columns)
+        else:
+            table = X if framed else Z
+            reference = resolve_reference(self, table, y, sample_weight, seed, self.n_draws)
+            data = reference_data(reference, table, Z, w, columns)
+        fitted = fit_equation(data, self)
+        self.columns_ = columns
+        self._framed = framed
+        self.reference_ = reference
+        self.total_weight_ = float(data.w.sum())
+        self.terms_ = fitted.terms
+        self.path_ = fitted.path
+        self.projection_ = fitted.projection
+        self.price_ = fitted.price
+        self.fic_ = penalized_log_lik(fitted.projection, fitted.price)
+        self.inclusion_ = fitted.inclusion
+        self.intercept_ = fitted.intercept[0]
+        self.intercept_draws_ = fitted.intercept[1:]
+        self.coef_ = fitted.coef[0]
+        self.coef_draws_ = fitted.coef[1:]
+        self.rules_ = equation_rules(data, fitted.leaf)
+        self.fidelity_ = self.rules_.rules[0].fidelity
+        if data.classes is None:
+            self.std_ = float(np.sqrt(fitted.projection.var))
+            self.std_draws_ = fitted.std_draws
+        else:
+            self.classes_ = data.classes
+        return self
+
+    def _values(self, X):
+        Z = check_predict_rows(self, X)
+        self.rules_.predict(Z)  # refuses gaps where the equation needs numbers
+        return self.terms_.values(Z)
+
+    def predict(self, X):
+        """(n,) what `rules_` predicts for rows X (n, d), frame or array."""
+        Z = check_predict_rows(self, X)
+        return self.rules_.predict(Z)
 
     def path_frame(self):
         """A pandas frame of `path_`, a row a size.
@@ -549,12 +675,10 @@ class ProxyLinearFrames(ProxyLinearParameters):
         coef = np.atleast_2d(self.coef_)
         draws = self.coef_draws_.reshape(len(self.coef_draws_), -1)
         low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        names = list(self.terms_.names)
-        if len(coef) == 1:
-            index = pd.Index(names, name="term")
-        else:
+        index = pd.Index(self.terms_.names, name="term")
+        if len(coef) > 1:
             labels = self.classes_.tolist()
-            index = pd.MultiIndex.from_product([labels, names], names=["class", "term"])
+            index = pd.MultiIndex.from_product([labels, index], names=["class", "term"])
         return pd.DataFrame(
             {
                 "coef": coef.ravel(),
@@ -567,105 +691,16 @@ class ProxyLinearFrames(ProxyLinearParameters):
             index=index,
         )
 
-# %% ../../nbs/proxy/03_projection.ipynb #proj-base
-class BaseProxyLinear(ProxyLinearFrames):
-    """What the two share: a reference in, a sparse equation out."""
-
-    def fit(self, X, y=None, sample_weight=None):
-        """Project the reference on the rows X (n, d), frame or array, with weights (n,).
-
-        y (n,) is its own reference where there is none, and what a reference learns from that is
-        not fitted yet.
-        """
-        check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
-        data = read_projection_data(self, X, y, sample_weight)
-        self.terms_ = candidate_terms(data.Z, data.w, data.columns)
-        design = self.terms_.design(data.Z)
-        max_terms = min(len(self.terms_.names), max(len(data.w) - 2, 0))
-        max_terms = max_terms if self.max_features is None else min(max_terms, self.max_features)
-        leaf, prediction = self._project(data, design, max_terms)
-        classes = None if data.classes is None else tuple(data.classes.tolist())
-        rules = RuleSet((Rule((), leaf),), data.columns, classes)
-        self.rules_ = rules.measure(data.Z, prediction, data.w)
-        self.fidelity_ = self.rules_.rules[0].fidelity
-        return self
-
-    def _store_path(self, best, price, found, shares):
-        self.projection_ = best
-        self.price_ = price
-        self.path_ = tuple(found)
-        self.fic_ = penalized_log_lik(best, price)
-        self.inclusion_ = shares
-
-    def _values(self, X):
-        Z = check_predict_rows(self, X)
-        self.rules_.predict(Z)  # refuses gaps where the equation needs numbers
-        return self.terms_.values(Z)
-
-    def predict(self, X):
-        """(n,) what `rules_` predicts for rows X (n, d), frame or array."""
-        Z = check_predict_rows(self, X)
-        return self.rules_.predict(Z)
-
-# %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
-def gaussian_problem(data, design, scale):
-    """The `GaussianProblem` in units of the reference, and cross, square and noise of its draws.
-
-    `scale` is the reference's location and scale; cross (1 + p, L), square and noise (L,).
-    """
-    location, unit = scale
-    w = data.w
-    weighted = design.T * data.w
-    f = (data.mean - location) / unit
-    draws = (data.draws - location) / unit
-    noise = np.average(data.noise, axis=1, weights=w) / unit**2
-    var = float(np.average(data.var, weights=w)) / unit**2
-    problem = GaussianProblem(weighted @ design, weighted @ f, float(w @ f**2), float(w.sum()), var)
-    return problem, weighted @ draws.T, draws**2 @ w, noise
-
-
-def variance_beyond_draws(data, scale):
-    """Variance that the reference has and its draws have not, in its unit squared.
-
-    0 but for rounding and for pairs of mean and variance.
-    """
-    apart = np.average(data.draws.var(axis=0) + data.noise.mean(axis=0) - data.var, weights=data.w)
-    return max(-apart, 0.0) / scale[1] ** 2
-
-# %% ../../nbs/proxy/03_projection.ipynb #proj-numbers
-class BaseProxyLinearRegressor(BaseProxyLinear):
-    """What is particular to numbers."""
-
-    def _project(self, data, design, max_terms):
-        scale = location_and_scale_of_known(data.mean, data.w)
-        problem, crosses, squares, noise = gaussian_problem(data, design, scale)
-        best, price, found = select_projection(problem, self.penalty, max_terms)
-        problems, starts = gaussian_draws(problem, best, crosses, squares, noise)
-        at = found.index(best)
-        shift = problem.total_weight * float(np.log(scale[1]))
-        path = [replace(one, value=one.value - shift, var=one.var * scale[1] ** 2) for one in found]
-        self.total_weight_ = problem.total_weight
-        inclusion = term_inclusion(problems, starts, price, max_terms, self.n_jobs)
-        self._store_path(path[at], price, path, inclusion)
-        self.std_ = float(np.sqrt(self.projection_.var))
-        var_draws = np.array([one.var for one in starts]) + variance_beyond_draws(data, scale)
-        self.std_draws_ = np.sqrt(var_draws) * scale[1]
-        (self.intercept_,), (self.coef_,) = coef_in_table_units(self.terms_, best.coef, scale)
-        equations = [coef_in_table_units(self.terms_, one.coef, scale) for one in starts]
-        self.intercept_draws_ = np.array([value for (value,), _ in equations])
-        self.coef_draws_ = np.array([slopes for _, (slopes,) in equations])
-        return equation_leaf(self.terms_, best.coef, scale), data.mean
-
 # %% ../../nbs/proxy/03_projection.ipynb #proj-regressor
-class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
+class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     """A sparse linear equation that predicts as nearly as possible what a reference predicts.
 
     Parameters
     ----------
     reference : None, a model, draws, a function, or a `Reference`
-        What `reference.as_reference` takes; an estimator that is not fitted learns from (X, y)
-        first, in a clone.
-        None: y is its own reference, and the equation is the sparse regression that FIC chooses.
+        What `as_reference` takes; an estimator that is not fitted learns from (X, y) first, in a
+        clone. None: y is its own reference, and the equation is the sparse regression that FIC
+        chooses.
     max_features : int or None, None
         Most terms in the equation; a label of a category is one.
     penalty : float, 1.0
@@ -673,8 +708,10 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
         if that is more, for n rows and p terms (proxy.40). 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
-    n_jobs, random_state : None, None
-        Threads, on which the result does not depend; seed of a reference that draws at random.
+    n_jobs : int or None, None
+        Threads, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of a reference that draws at random.
 
     Attributes
     ----------
@@ -697,7 +734,30 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
         The best projections of each size, the chosen one, the terms that there were, columns, the
         `Reference`.
 
-    Source: Afrabandpey et al., section 3; Piironen et al. (2018) for the projection.
+    Raises
+    ------
+    ValueError
+        From `fit`, for a parameter out of range, a reference that answers with classes or does not
+        go with X, weights of zeros only, and without y where it is needed.
+    NotFittedError
+        From what predicts, before `fit`.
+
+    References
+    ----------
+    Afrabandpey et al., section 3; Piironen et al. (2018) for the projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from fabinterp import ProxyLinearRegressor
+    >>> X = np.random.default_rng(0).uniform(size=(50, 3))
+    >>> reference = BayesianRidge().fit(X, 1 + 3 * X[:, 0] - 2 * X[:, 2])
+    >>> model = ProxyLinearRegressor(reference, max_features=2, random_state=0).fit(X)
+    >>> model.coef_.round(2)
+    array([ 3.,  0., -2.])
+    >>> round(model.fidelity_, 3)
+    1.0
     """
 
     def predict_draws(self, X):
@@ -707,26 +767,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinearRegressor):
 
     def predict_dist(self, X):
         """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.45)."""
-        centre = self.predict_draws(X).T
-        n, L = centre.shape
-        params = np.column_stack([centre.ravel(), np.tile(self.std_draws_**2, n)])
-        return Mixture(Normal(), np.repeat(np.arange(n), L), np.full(n * L, 1 / L), params, n)
-
-# %% ../../nbs/proxy/03_projection.ipynb #proj-odds
-def log_odds(coef):
-    """(1 + p, m) of coef (1 + p, C): for two classes the log-odds of the second.
-
-    Else as they are.
-    """
-    return coef[:, 1:] - coef[:, :1] if coef.shape[1] == 2 else coef
-
-
-def logistic_leaf(terms, coef):
-    """The `rules.Leaf` of a projection onto classes, coef (1 + p, C)."""
-    n_classes = coef.shape[1]
-    if n_classes == 1:
-        return Leaf((1.0,))
-    return equation_leaf(terms, log_odds(coef), link="logit" if n_classes == 2 else "softmax")
+        return normal_mixture(self.predict_draws(X).T, self.std_draws_**2)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-classifier
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
@@ -734,8 +775,19 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
 
     Parameters
     ----------
-    reference, max_features, penalty, n_draws, n_jobs, random_state
-        As in `ProxyLinearRegressor`; one term of C classes costs C - 1 prices.
+    reference : None, a model, draws, a function, or a `Reference`
+        What `as_reference` takes; an unfitted classifier learns from (X, y) first, in a clone.
+        None: y is its own reference, and the equation is the sparse classifier that FIC chooses.
+    max_features : int or None, None
+        Most terms in the equation; a label of a category is one.
+    penalty : float, 1.0
+        Price of a term (proxy.40); one term of C classes costs C - 1 prices. 0: all that help.
+    n_draws : int or None, None
+        Draws to project, if not all that the reference gives.
+    n_jobs : int or None, None
+        Threads, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of a reference that draws at random.
 
     Attributes
     ----------
@@ -743,35 +795,45 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         The labels, in the reference's order.
     coef_, intercept_ : arrays (m, p), (m,)
         The log-odds of the second class for two (m = 1), else a score for each class (m = C), as in
-        scikit-learn.
+        scikit-learn; in the units of the table, by `terms_`.
     coef_draws_, intercept_draws_ : arrays (L, m, p), (L, m)
         The equations of each draw on the same terms.
-    fidelity_ : float
-        Share of the rows where the labels of equation and reference are the same.
-    inclusion_, rules_, fic_, path_, projection_, terms_, columns_, reference_
-        As in `ProxyLinearRegressor`.
+    inclusion_ : array (p,)
+        Share of the draws that choose a term when each chooses for itself.
+    rules_ : RuleSet
+        One rule without conditions, whose leaf holds the equation; it is what predicts.
+    fidelity_, fic_ : float
+        Share of the rows where the labels of equation and reference are the same; expected
+        log-likelihood less price, in nats.
+    path_, projection_, terms_, columns_, reference_
+        The best projections of each size, the chosen one, the terms that there were, columns, the
+        `Reference`.
 
-    Source: Afrabandpey et al., section 3.3, for equations in place of trees.
+    Raises
+    ------
+    ValueError
+        From `fit`, for a parameter out of range, a reference that answers with numbers or does not
+        go with X, weights of zeros only, and without y where it is needed.
+    NotFittedError
+        From what predicts, before `fit`.
+
+    References
+    ----------
+    Afrabandpey et al., section 3.3, for equations in place of trees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fabinterp import ProxyLinearClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    >>> model = ProxyLinearClassifier(forest, max_features=1).fit(X)
+    >>> model.coef_.shape, int((model.coef_ != 0).any(axis=0).sum())
+    ((3, 4), 1)
+    >>> model.fidelity_ > 0.9
+    True
     """
-
-    def _project(self, data, design, max_terms):
-        self.total_weight_ = float(data.w.sum())
-        problem = SoftmaxProblem(design, data.mean, data.w)
-        if len(data.classes) > 1:
-            best, price, found = select_projection(problem, self.penalty, max_terms)
-            problems, starts = softmax_draws(problem, best, data.draws, self.n_jobs)
-            inclusion = term_inclusion(problems, starts, price, max_terms, self.n_jobs)
-            self._store_path(best, price, found, inclusion)
-        else:  # nothing is in doubt
-            best = Projection((), np.zeros((design.shape[1], 1)), 0.0)
-            starts = [best] * len(data.draws)
-            self._store_path(best, 0.0, [best], np.zeros(design.shape[1] - 1))
-        self.intercept_, self.coef_ = coef_in_table_units(self.terms_, log_odds(best.coef))
-        equations = [coef_in_table_units(self.terms_, log_odds(one.coef)) for one in starts]
-        self.intercept_draws_, self.coef_draws_ = (
-            np.array(part) for part in zip(*equations, strict=True)
-        )
-        return logistic_leaf(self.terms_, best.coef), data.classes[data.mean.argmax(axis=1)]
 
     def predict_proba(self, X):
         """(n, C) class probabilities of rows X (n, d), in the order of `classes_`."""

@@ -16,19 +16,16 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import _check_sample_weight
 
-from ..fab.distributions import Mixture, Normal
+from ..fab.distributions import normal_mixture
 from .prune import (
-    best_pruning_of_size,
+    PruningPath,
     subtree_ends,
     greedy_tree,
     look_ahead,
     sum_over_leaves,
-    prune_at,
     pruning_path,
     refit_array_tree,
-    shorten_tree_thresholds,
     enforce_min_weight,
-    array_to_rules_tree,
 )
 from .reference import (
     FixedDraws,
@@ -36,7 +33,16 @@ from .reference import (
     check_prediction_range,
     resolve_reference,
 )
-from ..rules.core import class_array, encode, is_frame
+from ..rows.array_tree import (
+    ArrayTree,
+    array_to_rules_tree,
+    best_pruning_of_size,
+    prune_at,
+    shorten_thresholds,
+    with_gaps,
+)
+from ..rules.core import Columns, class_array, encode, is_frame
+from ..rules.ruleset import RuleSet, Tree
 from ..rows.tables import (
     check_at_least,
     check_parameters,
@@ -105,11 +111,19 @@ class ProxyData:
     draws: np.ndarray | None = None  # (L, m) or (L, m, C)
     noise: np.ndarray | None = None  # (L, m)
     original_rows: np.ndarray | None = None  # (n,) where each row of the table stood in it first
+    n_rows: int = 0  # of the table, repeated ones too
+    columns: Columns | None = None  # by which Z is encoded
+    classes: np.ndarray | None = None  # (C,) in the reference's order; None: numbers
 
     def subset(self, kept):
         """Some of the rows, `kept` (m,) bool, without draws."""
         n = int(kept[: self.n].sum())
         return ProxyData(self.Z[kept], self.target[kept], self.var[kept], self.w[kept], n)
+
+    @property
+    def of_table(self):
+        """`(Z, target, var, w)` of the rows of the table alone."""
+        return self.Z[: self.n], self.target[: self.n], self.var[: self.n], self.w[: self.n]
 
     @property
     def table_weights(self):
@@ -224,7 +238,7 @@ def leaf_sums_per_pruning(path, grown, costs):
     """(K,) the sum of node costs (M,) over the leaves of each pruning."""
     until = np.full(len(costs), np.inf)  # the price at which the node above goes
     inner = np.flatnonzero(grown.feature >= 0)
-    until[grown.left[inner]] = until[grown.right[inner]] = path.price[inner]
+    until[grown.no[inner]] = until[grown.yes[inner]] = path.price[inner]
     since = np.where(grown.feature < 0, -1.0, path.price)
     first, last = (np.searchsorted(path.prices, price) for price in (since, until))
     change = np.zeros(len(path.prices) + 1)
@@ -298,46 +312,52 @@ def cross_validated_alpha(rows, path, grow_rows, fold, errors=1.0):
     return float(alphas[np.flatnonzero(near)[-1]])
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-normal
-def proxy_variance(fitted, mean, var, w):
-    """σ̂² of (proxy.26): the reference's variance plus the squared distance of the tree.
+def proxy_variance(tree, rows):
+    """σ̂² of (proxy.26): the reference's variance plus the squared distance of an `ArrayTree`.
 
-    The mean over rows with weights w (n,), of `fitted`, `mean` and `var` (n,).
+    The mean over the rows of the table in `ProxyData`; None for classes.
     """
-    found = np.average(var + (mean - fitted) ** 2, weights=w)
+    Z, mean, var, w = rows.of_table
+    if mean.ndim == 2:
+        return None
+    found = np.average(var + (mean - tree.leaf_values(Z)) ** 2, weights=w)
     return max(found, 1e-12 * float(np.average((mean - mean.mean()) ** 2, weights=w)), 1e-300)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-draws
 @dataclass(frozen=True, eq=False)
 class ProxyDraws:
-    """What L posterior draws make of a proxy."""
+    """What L posterior draws make of a proxy; nothing at all without draws."""
 
-    trees: list  # L `rules.Tree`s, the proxy of each draw
-    values: np.ndarray  # (L, b) or (L, b, C), what each draw gives the leaves of the one tree
-    variances: np.ndarray | None  # (L,) its σ² there; None for classes
+    trees: list | None = None  # L `rules.Tree`s, the proxy of each draw
+    # (L, b) or (L, b, C), what each draw gives the leaves of the one tree
+    values: np.ndarray | None = None
+    variances: np.ndarray | None = None  # (L,) its σ² there; None for classes
+    inclusion: np.ndarray | None = None  # (d,) `feature_inclusion` of the trees
 
 
-def fit_draw_trees(rows, tree, to_rules_tree, settings, n_jobs):
-    """The `ProxyDraws` of a proxy: a tree for each draw (proxy.30).
+def shorten_tree(grown, rows):
+    """An `ArrayTree` grown on `ProxyData` with its shortest thresholds, and the `rules.Tree` of it."""
+    numeric = [labels is None for labels in rows.columns.categories]
+    tree = shorten_thresholds(with_gaps(grown, rows.Z), numeric)
+    return tree, array_to_rules_tree(tree, rows.columns, rows.classes)
 
-    `to_rules_tree` makes a `rules.Tree` of an `ArrayTree`.
-    """
+
+def fit_draw_trees(rows, tree, growth, n_jobs):
+    """The `ProxyDraws` of a proxy, an `ArrayTree`: a tree for each draw (proxy.30)."""
 
     def one(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
-        value = refit_array_tree(tree, rows.Z, target, rows.w).value
-        variance = None
-        if target.ndim == 1:
-            first = slice(rows.n)
-            variance = proxy_variance(value[at], target[first], noise[first], rows.w[first])
-        return to_rules_tree(settings.tree(drawn)[0], drawn), value[tree.feature < 0], variance
+        refitted = refit_array_tree(tree, rows.Z, target, rows.w)
+        _, own = shorten_tree(growth.tree(drawn)[0], drawn)
+        return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
-    at = tree.apply(rows.Z[: rows.n])
     found = Parallel(n_jobs, prefer="threads")(
         delayed(one)(target, noise) for target, noise in zip(rows.draws, rows.noise, strict=True)
     )
     trees, values, variances = zip(*found, strict=True)
     variances = None if rows.draws.ndim == 3 else np.array(variances)
-    return ProxyDraws(list(trees), np.stack(values), variances)
+    inclusion = feature_inclusion(trees, rows.Z.shape[1])
+    return ProxyDraws(list(trees), np.stack(values), variances, inclusion)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-asked
 def feature_inclusion(trees, d):
@@ -374,39 +394,25 @@ def target_as_reference(estimator, Z, y):
     return as_reference(np.eye(len(classes))[target][None], classes=classes)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-read
-def read_proxy_data(estimator, X, y, sample_weight, rng):
-    """The `ProxyData` of a fit, and how many rows the table has.
+def proxy_data(reference, X, Z, w, columns, settings, rng):
+    """The `ProxyData` of a `Reference` on a table X, frame or array, which is Z (n, d) by `columns`.
 
-    Sets reference_, classes_, columns_ on the estimator.
+    w (n,) are the weights of its rows; `settings` has an estimator's parameters.
     """
-    Z, given, framed = check_fit_rows(estimator, X)
-    n_rows = len(Z)
-    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
-    X = X if framed or getattr(getattr(X, "dtype", None), "kind", "O") in "iufb" else Z
-    seed = int(rng.integers(2**31))
-    reference = (
-        target_as_reference(estimator, Z, y)
-        if estimator.reference is None
-        else resolve_reference(estimator, X, y, sample_weight, seed)
-    )
     at, cells, (target, var, w, n, draws, noise) = augment_rows(
-        reference, X, Z, w, estimator.n_synthetic, estimator.synthetic_share, estimator.n_draws, rng
+        reference, X, Z, w, settings.n_synthetic, settings.synthetic_share, settings.n_draws, rng
     )
     if reference.classes is None:
-        name = "y" if estimator.reference is None else "reference"
+        name = "y" if settings.reference is None else "reference"
         check_prediction_range(name, target, var, draws)
     order = target
     if target.ndim == 2:
         order = target[:, 1] if target.shape[1] == 2 else target.argmax(axis=1)
-    columns = order_categories(given, Z[at], order[:n], w[:n])
-    Z = (encode(X, columns) if framed else Z)[cells, np.arange(Z.shape[1])]
-    estimator.reference_ = reference
-    estimator.columns_ = columns
-    estimator._framed = framed
-    estimator._has_gaps = bool(np.isnan(Z[:n]).any())
-    if reference.classes is not None:
-        estimator.classes_ = reference.classes
-    return ProxyData(Z, target, var, w, n, draws, noise, at), n_rows
+    columns = order_categories(columns, Z[at], order[:n], w[:n])
+    n_rows, d = Z.shape
+    Z = (encode(X, columns) if is_frame(X) else Z)[cells, np.arange(d)]
+    classes = reference.classes
+    return ProxyData(Z, target, var, w, n, draws, noise, at, n_rows, columns, classes)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-base
 DEFAULT_ALPHA = 0.05
@@ -430,9 +436,64 @@ def check_proxy(estimator):
     if not 0 <= estimator.synthetic_share < 1:
         raise ValueError(f"synthetic_share must lie in [0, 1), got {estimator.synthetic_share!r}")
 
+# %% ../../nbs/proxy/02_proxy_trees.ipynb #px-fit
+def growth_settings(settings, rows, rng):
+    """The `GrowthSettings` that the parameters describe.
 
-class ProxyParameters(BaseEstimator):
-    """The parameters that classifier and regressor share."""
+    An α that is not given is 0.05, or by `cv` if y is the reference.
+    """
+    own = settings.reference is None
+    lookahead = not own if settings.lookahead is None else settings.lookahead
+    growth = GrowthSettings(
+        settings.max_leaves,
+        None,
+        settings.max_depth,
+        settings.min_samples_leaf,
+        lookahead,
+        int(rng.integers(2**31)),
+    )
+    alpha = settings.alpha
+    if alpha is None and settings.max_leaves is None:
+        alpha = "cv" if own else DEFAULT_ALPHA
+    if alpha == "cv":
+        path = pruning_path(growth.grow(rows), rows.irreducible_loss)
+        fold = fold_assignment(settings.cv, rows.original_rows, rows.n_rows, rng)
+        alpha = cross_validated_alpha(rows, path, growth.grow, fold)
+    return growth if alpha is None else replace(growth, alpha=float(alpha))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProxyTree:
+    """What a fit finds."""
+
+    array_tree: ArrayTree
+    tree: Tree
+    rules: RuleSet  # those of the tree, measured on the table
+    path: PruningPath
+    alpha: float | None
+    var: float | None  # σ̂² (proxy.26); None for classes
+    draws: ProxyDraws
+
+
+def fit_proxy_tree(rows, settings, rng):
+    """The `FittedProxyTree` of `ProxyData`; `settings` has an estimator's parameters."""
+    growth = growth_settings(settings, rows, rng)
+    grown, path = growth.tree(rows)
+    array_tree, tree = shorten_tree(grown, rows)
+    Z, prediction, _, w = rows.of_table
+    if rows.classes is not None:
+        prediction = class_array(tree.classes)[prediction.argmax(axis=1)]
+    rules = tree.rules().measure(Z, prediction, w)
+    var = proxy_variance(array_tree, rows)
+    draws = ProxyDraws()
+    if settings.n_draws is not None:
+        growth_of_draws = replace(growth, max_leaves=grown.n_leaves, alpha=None)
+        draws = fit_draw_trees(rows, array_tree, growth_of_draws, settings.n_jobs)
+    return FittedProxyTree(array_tree, tree, rules, path, growth.alpha, var, draws)
+
+# %% ../../nbs/proxy/02_proxy_trees.ipynb #px-predict
+class BaseProxyTree(BaseEstimator):
+    """What classifier and regressor share: a table and a reference in, the closest tree out."""
 
     def __init__(
         self,
@@ -471,36 +532,6 @@ class ProxyParameters(BaseEstimator):
         )
         return tags
 
-# %% ../../nbs/proxy/02_proxy_trees.ipynb #px-fit
-def growth_settings(estimator, rows, n, rng):
-    """The `GrowthSettings` that the parameters describe.
-
-    An α that is not given is 0.05, or by `cv` if y is the reference.
-    """
-    own = estimator.reference is None
-    lookahead = not own if estimator.lookahead is None else estimator.lookahead
-    settings = GrowthSettings(
-        estimator.max_leaves,
-        None,
-        estimator.max_depth,
-        estimator.min_samples_leaf,
-        lookahead,
-        int(rng.integers(2**31)),
-    )
-    alpha = estimator.alpha
-    if alpha is None and estimator.max_leaves is None:
-        alpha = "cv" if own else DEFAULT_ALPHA
-    if alpha == "cv":
-        path = pruning_path(settings.grow(rows), rows.irreducible_loss)
-        alpha = cross_validated_alpha(
-            rows, path, settings.grow, fold_assignment(estimator.cv, rows.original_rows, n, rng)
-        )
-    return settings if alpha is None else replace(settings, alpha=float(alpha))
-
-
-class BaseProxyTree(ProxyParameters):
-    """What classifier and regressor share: a table and a reference in, the closest tree out."""
-
     def fit(self, X, y=None, sample_weight=None):
         """Fit to X (n, d) array or frame, with row weights (n,).
 
@@ -510,54 +541,36 @@ class BaseProxyTree(ProxyParameters):
         """
         check_proxy(self)
         rng = np.random.default_rng(seed_entropy(self.random_state))
-        rows, n = read_proxy_data(self, X, y, sample_weight, rng)
-        settings = growth_settings(self, rows, n, rng)
-        grown, self.path_ = settings.tree(rows)
-        self.array_tree_ = shorten_tree_thresholds(grown, rows.Z, self._numeric())
-        self.tree_ = self._rules_tree(self.array_tree_)
-        self.alpha_ = settings.alpha
-        self.n_leaves_ = grown.n_leaves
-        self._measure(rows.Z[: rows.n], rows.target[: rows.n], rows.var[: rows.n], rows.w[: rows.n])
-        self._draw(rows, replace(settings, max_leaves=self.n_leaves_, alpha=None))
+        Z, columns, framed = check_fit_rows(self, X)
+        w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+        numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "iufb"
+        table = X if framed or numeric else Z
+        seed = int(rng.integers(2**31))
+        if self.reference is None:
+            reference = target_as_reference(self, Z, y)
+        else:
+            reference = resolve_reference(self, table, y, sample_weight, seed)
+        rows = proxy_data(reference, table, Z, w, columns, self, rng)
+        fitted = fit_proxy_tree(rows, self, rng)
+        self.reference_ = reference
+        self.columns_ = rows.columns
+        self._framed = framed
+        self._has_gaps = bool(np.isnan(rows.of_table[0]).any())
+        if rows.classes is not None:
+            self.classes_ = rows.classes
+        self.array_tree_ = fitted.array_tree
+        self.tree_ = fitted.tree
+        self.n_leaves_ = fitted.array_tree.n_leaves
+        self.rules_ = fitted.rules
+        self.fidelity_ = fitted.rules.fidelity
+        self.path_ = fitted.path
+        self.alpha_ = fitted.alpha
+        self.var_ = fitted.var
+        self.trees_ = fitted.draws.trees
+        self.inclusion_ = fitted.draws.inclusion
+        self.leaf_draws_ = fitted.draws.values
+        self.leaf_vars_ = fitted.draws.variances
         return self
-
-    def _numeric(self):
-        return [labels is None for labels in self.columns_.categories]
-
-    def _rules_tree(self, grown):
-        return array_to_rules_tree(grown, self.columns_, getattr(self, "classes_", None))
-
-    def _measure(self, Z, target, var, w):
-        prediction = target
-        if target.ndim == 2:
-            prediction = class_array(self.tree_.classes)[target.argmax(axis=1)]
-        self.rules_ = self.tree_.rules().measure(Z, prediction, w)
-        self.fidelity_ = self.rules_.fidelity
-        self.var_ = None
-        if target.ndim == 1:
-            self.var_ = proxy_variance(self.array_tree_.leaf_values(Z), target, var, w)
-
-    def _draw(self, rows, settings):
-        self.trees_ = self.inclusion_ = self.leaf_draws_ = self.leaf_vars_ = None
-        if self.n_draws is None:
-            return
-        proxy_draws = fit_draw_trees(
-            rows,
-            self.array_tree_,
-            lambda grown, own: self._rules_tree(
-                shorten_tree_thresholds(grown, own.Z, self._numeric())
-            ),
-            settings,
-            self.n_jobs,
-        )
-        self.trees_ = proxy_draws.trees
-        self.leaf_draws_ = proxy_draws.values
-        self.leaf_vars_ = proxy_draws.variances
-        self.inclusion_ = feature_inclusion(self.trees_, rows.Z.shape[1])
-
-# %% ../../nbs/proxy/02_proxy_trees.ipynb #px-predict
-class PredictingProxyTree(BaseProxyTree):
-    """What a fitted proxy predicts."""
 
     def _encoded(self, X):
         Z = check_predict_rows(self, X)
@@ -592,21 +605,22 @@ class PredictingProxyTree(BaseProxyTree):
         return pd.DataFrame(rows, columns=["place", "column", "share", "threshold", "sd"])
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-classifier
-class ProxyTreeClassifier(ClassifierMixin, PredictingProxyTree):
+class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     """The classification tree that is closest to a reference.
 
     Closest in the sense of the expected log-likelihood (proxy.23).
 
     Parameters
     ----------
-    reference : what `reference.as_reference` takes, an unfitted classifier, or None
+    reference : what `as_reference` takes, an unfitted classifier, or None
         The model explained: a fitted classifier, draws of probabilities (S, n, C) for the rows, a
         function of X that returns them, a `Reference`. Unfitted: cloned and fitted to (X, y). None:
         y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain fitted model
         only its parameters.
-    max_leaves, max_depth : int or None, None
-        The most leaves, and splits on a path. With `max_leaves` and without `alpha`: the best
-        tree of that size.
+    max_leaves : int or None, None
+        The most leaves; without `alpha`, the best tree of that size.
+    max_depth : int or None, None
+        The most splits on a path.
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
@@ -618,13 +632,16 @@ class ProxyTreeClassifier(ClassifierMixin, PredictingProxyTree):
     lookahead : bool or None, None
         Whether splits are tried out to the end (proxy.17). None: unless y itself is the
         reference.
-    n_synthetic, synthetic_share : int, float; 2000, 0.3
-        Synthetic rows (proxy.27) for which the reference is queried too, and their share of all
-        weight. 0: none.
+    n_synthetic : int, 2000
+        Synthetic rows (proxy.27) for which the reference is queried too; 0: none.
+    synthetic_share : float, 0.3
+        Their share of all weight.
     n_draws : int or None, None
         So many posterior draws of the reference get a tree each, of the same size.
-    n_jobs, random_state : None, None
-        Threads, on which the result does not depend; seed of synthetic rows, folds and draws.
+    n_jobs : int or None, None
+        Threads, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of synthetic rows, folds and draws.
 
     Attributes
     ----------
@@ -642,13 +659,29 @@ class ProxyTreeClassifier(ClassifierMixin, PredictingProxyTree):
         Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as
         arrays.
 
+    Raises
+    ------
+    ValueError
+        From `fit`, for a parameter out of range, a reference that answers with numbers or does not
+        go with X, and without y where it is needed.
+    NotFittedError
+        From what predicts, before `fit`.
+
+    References
+    ----------
+    Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian
+    framework, 3.3.
+
     Examples
     --------
-    >>> model = ProxyTreeClassifier(forest, max_leaves=5, random_state=0).fit(X)
-    >>> print(model.rules_)
-
-    Source: Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian
-    framework, 3.3.
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fabinterp import ProxyTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    >>> model = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X)
+    >>> model.n_leaves_, model.fidelity_ > 0.9
+    (3, True)
     """
 
     def predict_proba(self, X):
@@ -660,40 +693,85 @@ class ProxyTreeClassifier(ClassifierMixin, PredictingProxyTree):
         return self.tree_.predict_proba(Z)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-regressor
-class ProxyTreeRegressor(RegressorMixin, PredictingProxyTree):
+class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     """The regression tree that is closest to a reference.
 
     Closest in the sense of the expected log-likelihood (proxy.23).
 
     Parameters
     ----------
-    reference : what `reference.as_reference` takes, an unfitted regressor, or None
+    reference : what `as_reference` takes, an unfitted regressor, or None
         The model explained: a fitted regressor, draws (S, n) for the rows, a pair of mean and
         variance, a function of X that returns them, a `Reference`. Unfitted: cloned and fitted to
         (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
         fitted model only its parameters.
-    max_leaves, max_depth, min_samples_leaf, alpha, cv, lookahead, n_synthetic, synthetic_share,
-    n_draws, n_jobs, random_state
-        As in `ProxyTreeClassifier`.
+    max_leaves : int or None, None
+        The most leaves; without `alpha`, the best tree of that size.
+    max_depth : int or None, None
+        The most splits on a path.
+    min_samples_leaf : float, 5
+        The least weight of rows of X in a leaf.
+    alpha : float, "cv" or None, None
+        The price of a leaf (proxy.19); "cv": the largest within one standard error of the best by
+        cross-validation. None: 0.05; with y as the reference "cv".
+    cv : int, splitter or list of pairs, 5
+        Folds, for alpha="cv".
+    lookahead : bool or None, None
+        Whether splits are tried out to the end (proxy.17). None: unless y itself is the reference.
+    n_synthetic : int, 2000
+        Synthetic rows (proxy.27) for which the reference is queried too; 0: none.
+    synthetic_share : float, 0.3
+        Their share of all weight.
+    n_draws : int or None, None
+        So many posterior draws of the reference get a tree each, of the same size.
+    n_jobs : int or None, None
+        Threads, on which the result does not depend.
+    random_state : int, RandomState or None, None
+        Seed of synthetic rows, folds and draws.
 
     Attributes
     ----------
-    tree_, rules_, n_leaves_, path_, alpha_, trees_, inclusion_, reference_, columns_, array_tree_
-        As in `ProxyTreeClassifier`.
+    tree_, rules_, n_leaves_ : Tree, RuleSet, int
+        What predicts, as a tree and as rules with their support.
     fidelity_ : float
         1 − mean squared distance from the reference's mean / its variance over the rows.
     var_ : float
         σ̂² (proxy.26): the reference's variance and what the tree leaves, averaged over the rows.
+    path_, alpha_ : PruningPath, float
+        The best prunings of each size; the price that was paid, None with `max_leaves` alone.
+    trees_, inclusion_ : list of L Trees, array (d,); None without `n_draws`
+        The tree of each draw, and the share of them that split on each column.
     leaf_draws_, leaf_vars_ : array (L, b), array (L,); None without `n_draws`
         What each draw puts into the leaves of `tree_`, and its σ² there.
+    reference_, columns_, array_tree_
+        The `Reference`; names and labels of columns; `tree_` as arrays.
+
+    Raises
+    ------
+    ValueError
+        From `fit`, for a parameter out of range, a reference that answers with classes or does not
+        go with X, and without y where it is needed.
+    NotFittedError
+        From what predicts, before `fit`.
+
+    References
+    ----------
+    Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian
+    framework, 3.1-3.2.
 
     Examples
     --------
-    >>> model = ProxyTreeRegressor(bart, max_leaves=5, random_state=0).fit(X)
-    >>> print(model.rules_)
-
-    Source: Afrabandpey et al., A decision-theoretic approach for model interpretability in Bayesian
-    framework, 3.1-3.2.
+    >>> import numpy as np
+    >>> from fabinterp import ProxyTreeRegressor
+    >>> X = np.arange(100.0)[:, None]
+    >>> black_box = lambda X: np.where(X[:, 0] < 50, 1.0, 5.0)
+    >>> model = ProxyTreeRegressor(black_box, max_leaves=2, random_state=0).fit(X)
+    >>> model.tree_
+    y
+    ├─ x0 ≤ 49: 1
+    └─ x0 > 49: 5
+    >>> round(model.fidelity_, 3)
+    1.0
     """
 
     def predict_dist(self, X):
@@ -707,7 +785,4 @@ class ProxyTreeRegressor(RegressorMixin, PredictingProxyTree):
         leaf = np.cumsum(self.array_tree_.feature < 0)[self.array_tree_.apply(Z)] - 1
         drawn = self.leaf_draws_ is not None
         means = self.leaf_draws_.T[leaf] if drawn else self.tree_.predict(Z)[:, None]
-        variances = np.broadcast_to(self.leaf_vars_ if drawn else self.var_, means.shape)
-        n, L = means.shape
-        params = np.stack([means.ravel(), variances.ravel()], axis=1)
-        return Mixture(Normal(), np.repeat(np.arange(n), L), np.full(n * L, 1 / L), params, n)
+        return normal_mixture(means, self.leaf_vars_ if drawn else self.var_)

@@ -8,6 +8,7 @@ __all__ = ['total_variance', 'as_numbers', 'check_prediction_range', 'sums_to_on
            'as_reference', 'fit_if_needed', 'resolve_reference']
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-imports
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,13 +31,15 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import has_fit_parameter, validate_data
 
 from ..rules.core import encode, format_names, read_columns
 from ..rows.tables import (
     apply_in_chunks,
     check_at_least,
     check_span,
+    label_codes,
+    is_fitted,
     seed_entropy,
     fit_at_unit_scale,
 )
@@ -151,14 +154,13 @@ def parse_draws(found, n, n_classes=None):
 # %% ../../nbs/proxy/00_reference.ipynb #ref-classes
 def class_positions(own, classes):
     """Where each of a model's own labels stands among `classes`; ValueError if one is not there."""
-    place = {label: c for c, label in enumerate(classes.tolist())}
-    known = [place.get(label) for label in np.asarray(own).tolist()]
-    if None in known:
+    positions = label_codes(own, classes)
+    if np.any(positions < 0):
         raise ValueError(
             f"classes must hold those of the model, {format_names(np.asarray(own).tolist())}, "
-            f"got {format_names(place)}"
+            f"got {format_names(classes.tolist())}"
         )
-    return np.array(known, int)
+    return positions
 
 
 def align_classes(shares, positions, n_classes):
@@ -168,16 +170,6 @@ def align_classes(shares, positions, n_classes):
     found = np.zeros((*shares.shape[:-1], n_classes))
     found[..., positions] = shares
     return found
-
-
-def model_probabilities(model, X):
-    """(n, C) class probabilities of a fitted classifier.
-
-    One without `predict_proba` is sure of what it predicts.
-    """
-    if hasattr(model, "predict_proba") and getattr(model, "multi_class", None) != "one_vs_one":
-        return np.asarray(model.predict_proba(X), dtype=float)
-    return (np.asarray(model.predict(X)).reshape(-1, 1) == np.asarray(model.classes_)).astype(float)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-which
 def draw_indices(n_draws, total, rng=None):
@@ -211,44 +203,79 @@ def as_table(X):
         raise ValueError(f"X must have at least one row, got shape {X.shape}")
     return X
 
-# %% ../../nbs/proxy/00_reference.ipynb #ref-kept
-class _Immutable:
-    """Copies of a reference are the reference itself; and its text."""
+# %% ../../nbs/proxy/00_reference.ipynb #ref-adapter
+def no_noise(model, X, which):
+    """(S,) zeros: the noise of a model that knows of none."""
+    return np.zeros(len(which))
 
-    def __deepcopy__(self, memo):
-        return self
 
-    def __sklearn_clone__(self):
-        return self
+@dataclass(frozen=True)
+class Adapter:
+    """How one kind of model is asked; its fields are functions of a fitted model.
 
-    def __repr__(self):
-        outputs = (
-            "numbers" if self.classes is None else f"classes {format_names(self.classes.tolist())}"
-        )
-        number = (
-            ""
-            if self.n_draws is None
-            else f", {self.n_draws} draw" + ("s" if self.n_draws != 1 else "")
-        )
-        return f"<Reference to {self.source}: {self.kind}{number}, {outputs}>"
+    `draws(model, X, which, seed)` gives (S, n), or (S, n, C) for classes: the draws of the numbers
+    `which` (S,). `noise(model, X, which)` gives their noise, (S,), or (S, n) where it depends on
+    the row; with X None, (S,) for the rows the model was fitted to. `moments(model, X)` gives mean
+    and variance of y in two columns, or mean probabilities; None: averages over draws.
+    """
+
+    draws: Callable
+    noise: Callable = no_noise
+    moments: Callable | None = None
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-class
 @dataclass(frozen=True, eq=False, repr=False)
-class Reference(_Immutable):
+class Reference:
     """A model that predicts in draws, made by `as_reference`; it never changes.
 
-    `classes` (C,) is the order of all probabilities, None for numbers; `n_draws` how many draws it
-    gives by default (None: as many as a function returns); `source` what it was made
-    from; `kind` what the draws are: "posterior", "pseudo-draws", "point" or "given".
+    Use `as_reference` to make one; these are the fields that it fills.
+
+    Parameters
+    ----------
+    model : object
+        What predicts.
+    source : str
+        What it was made from, for reading.
+    kind : "posterior", "pseudo-draws", "point" or "given"
+        What the draws are.
+    adapter : object or None
+        How `model` is asked for draws, noise and moments.
+    steps : sequence of transformers
+        What rows go through before the model is asked.
+    classes : array (C,), or None
+        The order of all probabilities; None: the reference predicts numbers.
+    class_positions : array of int, or None
+        Positions of the model's own classes in `classes`.
+    n_draws : int or None, 1
+        How many draws it gives by default; None: as many as a function returns.
+    available : int or None, 1
+        How many draws there are; None: they are made on demand.
+    seed : int, 0
+        Seed of what is drawn on demand.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fabinterp import as_reference
+    >>> X, y = load_iris(return_X_y=True)
+    >>> reference = as_reference(RandomForestClassifier(5, random_state=0).fit(X, y))
+    >>> reference.draws(X).shape
+    (5, 150, 3)
+    >>> mean, variance = reference.mean_var(X)
+    >>> mean.shape, variance is None
+    ((150, 3), True)
     """
 
     model: Any
     source: str
     kind: str
+    adapter: Adapter | None = None
+    steps: tuple = ()  # transformers that rows go through before the model is asked
     classes: np.ndarray | None = None
+    class_positions: np.ndarray | None = None  # of the model's own classes in `classes`
     n_draws: int | None = 1
     available: int | None = 1  # None: draws are made on demand
-    class_positions: np.ndarray | None = None  # of the model's own classes in `classes`
     seed: int = 0
     rowwise = True  # whether rows may be predicted a few at a time
 
@@ -263,9 +290,8 @@ class Reference(_Immutable):
         """
         X = as_table(X)
         found = self._align_classes(self._draws(X, self._draw_indices(n_draws, rng)))
-        return check_draws(
-            as_numbers(found, "draws"), len(X), 0 if self.classes is None else len(self.classes)
-        )
+        n_classes = 0 if self.classes is None else len(self.classes)
+        return check_draws(as_numbers(found, "draws"), len(X), n_classes)
 
     def noise(self, X=None, n_draws=None, rng=None):
         """(S,) variance of y given the parameter (proxy.2), in the order of `draws`.
@@ -290,24 +316,65 @@ class Reference(_Immutable):
         found = apply_in_chunks(self._moments, X) if self.rowwise else self._moments(X)
         return (found[:, 0], found[:, 1]) if self.classes is None else (found, None)
 
+    def _draws(self, X, which):
+        return self.adapter.draws(self.model, self._transform(X), which, self.seed)
+
+    def _noise(self, X, which):
+        return self.adapter.noise(self.model, self._transform(X), which)
+
     def _moments(self, X):  # (n, 2), or (n, C)
+        if self.adapter is not None and self.adapter.moments is not None:
+            return self._align_classes(self.adapter.moments(self.model, self._transform(X)))
         draws = self.draws(X)
         if self.classes is not None:
             return draws.mean(axis=0)
-        return np.stack(total_variance(draws, self.noise(X)), 1)
+        return np.stack(total_variance(draws, self.noise(X)), axis=1)
 
-    def _noise(self, X, which):  # (S,), or (S, n) where it depends on the row
-        return np.zeros(len(which))
+    def _transform(self, X):
+        for step in self.steps if X is not None else ():
+            X = step.transform(X)
+        return X
 
     def _align_classes(self, found):
-        return (
-            found
-            if self.classes is None
-            else align_classes(found, self.class_positions, len(self.classes))
-        )
+        if self.classes is None:
+            return found
+        return align_classes(found, self.class_positions, len(self.classes))
 
     def _draw_indices(self, n_draws, rng):
         return draw_indices(self.n_draws if n_draws is None else n_draws, self.available, rng)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __sklearn_clone__(self):
+        return self
+
+    def __repr__(self):
+        outputs = "numbers"
+        if self.classes is not None:
+            outputs = f"classes {format_names(self.classes.tolist())}"
+        number = ""
+        if self.n_draws is not None:
+            number = f", {self.n_draws} draw" + ("s" if self.n_draws != 1 else "")
+        return f"<Reference to {self.source}: {self.kind}{number}, {outputs}>"
+
+# %% ../../nbs/proxy/00_reference.ipynb #ref-made
+def make_reference(model, kind, adapter=None, labels=None, n_draws=1, *, cls=Reference, **fields):
+    """A `Reference`, of class `cls`, to a model with probabilities in the order of `labels`.
+
+    It has `n_draws` draws; `fields` are others than follow from these.
+    """
+    labels = None if labels is None else np.asarray(labels)
+    positions = None if labels is None else np.arange(len(labels))
+    known = {
+        "source": getattr(model, "__name__", type(model).__name__),
+        "adapter": adapter,
+        "classes": labels,
+        "class_positions": positions,
+        "n_draws": n_draws,
+        "available": n_draws,
+    }
+    return cls(model=model, kind=kind, **known | fields)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-given
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,9 +410,10 @@ class FixedDraws(Reference):
             raise ValueError(
                 f"X must be the {n} rows that the draws are for, got {len(X)} rows{elsewhere}"
             )
-        if self.rows is not None and not np.array_equal(
-            encode(X, self.rows[1]), self.rows[0], equal_nan=True
-        ):
+        if self.rows is None:
+            return
+        Z, columns = self.rows
+        if not np.array_equal(encode(X, columns), Z, equal_nan=True):
             raise ValueError(f"X must be the rows that the draws are for, got others{elsewhere}")
 
 
@@ -355,20 +423,16 @@ def fixed_draws_reference(found, X, classes):
     For the rows of X (n, d), or for as many rows as it has columns.
     """
     first = as_numbers(found[0] if isinstance(found, tuple) else found, "draws")
-    n = len(X) if X is not None else first.shape[min(1, first.ndim - 1)] if first.ndim else 0
+    rows = None
+    n = first.shape[min(1, first.ndim - 1)] if first.ndim else 0
+    if X is not None:
+        n = len(X)
+        columns = read_columns(X)
+        rows = np.array(encode(X, columns)), columns
     draws, noise = parse_draws(found, n, None if classes is None else len(classes))
     labels = np.arange(draws.shape[-1]) if classes is None and draws.ndim == 3 else classes
-    columns = None if X is None else read_columns(X)
-    rows = None if X is None else (np.array(encode(X, columns)), columns)
     return make_reference(
-        FixedDraws,
-        draws,
-        "given",
-        labels,
-        n_draws=len(draws),
-        available=len(draws),
-        known_noise=noise,
-        rows=rows,
+        draws, "given", None, labels, len(draws), cls=FixedDraws, known_noise=noise, rows=rows
     )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-called
@@ -416,53 +480,57 @@ def function_reference(function, X, classes):
         some = as_table(X)[:64]
         draws, _ = parse_draws(function(some), len(some))
         labels = np.arange(draws.shape[2]) if draws.ndim == 3 else None
-    return make_reference(
-        FunctionReference, function, "given", labels, n_draws=None, available=None
-    )
-
-# %% ../../nbs/proxy/00_reference.ipynb #ref-made
-def make_reference(kind, model, draw_kind, labels=None, **more):
-    """A `Reference` of class `kind` to a model with probabilities in the order of `labels`."""
-    labels = None if labels is None else np.asarray(labels)
-    positions = None if labels is None else np.arange(len(labels))
-    fields = {
-        "model": model,
-        "source": getattr(model, "__name__", type(model).__name__),
-        "kind": draw_kind,
-        "classes": labels,
-        "class_positions": positions,
-    }
-    return kind(**fields | more)
+    return make_reference(function, "given", None, labels, None, cls=FunctionReference)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-point
-@dataclass(frozen=True, eq=False, repr=False)
-class PointReference(Reference):
-    """A fitted estimator with `predict_proba` or `predict`: one draw, without noise."""
+def model_classes(model, classes=None):
+    """(C,) the labels of a fitted model in the order of its probabilities, or None for numbers."""
+    own = getattr(model, "classes_", None)
+    if isinstance(own, list):
+        raise ValueError(f"model must have one target, got {type(model).__name__} with {len(own)}")
+    if own is None and hasattr(model, "predict_proba"):
+        if classes is None:
+            raise ValueError(
+                f"classes must be given for {type(model).__name__}, which has no classes_, got None"
+            )
+        return classes
+    return None if own is None else np.asarray(own)
 
-    def _draws(self, X, which):
-        if self.classes is not None:
-            return model_probabilities(self.model, X)[None]
-        found = np.asarray(self.model.predict(X))
-        return found.reshape(1, -1) if found.size == len(X) else found[None]
+
+def model_prediction(model, X):
+    """(n,) what a fitted model predicts, or (n, C) its class probabilities.
+
+    A classifier without probabilities is sure of what it predicts.
+    """
+    if hasattr(model, "predict_proba") and getattr(model, "multi_class", None) != "one_vs_one":
+        return np.asarray(model.predict_proba(X), dtype=float)
+    found = np.asarray(model.predict(X))
+    if getattr(model, "classes_", None) is not None:
+        return (found.reshape(-1, 1) == np.asarray(model.classes_)).astype(float)
+    return found.ravel() if found.size == len(X) else found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class EnsembleReference(Reference):
-    """The members of an ensemble, each a pseudo-draw."""
+def point_draws(model, X, which, seed):
+    """(1, n) or (1, n, C) the prediction as a single draw."""
+    return model_prediction(model, X)[None]
 
-    member_positions: tuple = ()  # for each member, where its classes stand among the model's
 
-    def _draws(self, X, which):
-        parts = members_with_inputs(self.model, X)
-        if self.classes is None:
-            return np.stack([np.ravel(parts[s][0].predict(parts[s][1])) for s in which])
-        n_own = len(self.class_positions)
-        return np.stack(
-            [
-                align_classes(model_probabilities(*parts[s]), self.member_positions[s], n_own)
-                for s in which
-            ]
+def point_reference(model, classes=None):
+    """The reference to a fitted model with `predict_proba` or `predict`: one draw, no noise."""
+    return make_reference(model, "point", Adapter(point_draws), model_classes(model, classes))
+
+# %% ../../nbs/proxy/00_reference.ipynb #ref-labels
+def ensemble_labels(model):
+    """(C,) the labels that members know, in the order of the ensemble; None for numbers."""
+    if not isinstance(model, list):
+        labels = model_classes(model)
+        return None if labels is None else np.arange(len(labels))
+    known = [model_classes(part) for part in model]
+    if any((one is None) != (known[0] is None) for one in known):
+        raise ValueError(
+            "model must be a list of classifiers or a list of regressors, got both in one"
         )
+    return None if known[0] is None else np.unique(np.concatenate(known))
 
 
 def members_with_inputs(model, X):
@@ -480,47 +548,33 @@ def members_with_inputs(model, X):
         for s, member in enumerate(model.estimators_)
     ]
 
-# %% ../../nbs/proxy/00_reference.ipynb #ref-labels
-def model_classes(model, classes=None):
-    """(C,) the labels of a fitted model in the order of its probabilities, or None for numbers."""
-    own = getattr(model, "classes_", None)
-    if isinstance(own, list):
-        raise ValueError(f"model must have one target, got {type(model).__name__} with {len(own)}")
-    if own is None and hasattr(model, "predict_proba"):
-        if classes is None:
-            raise ValueError(
-                f"classes must be given for {type(model).__name__}, which has no classes_, got None"
-            )
-        return classes
-    return None if own is None else np.asarray(own)
+
+def member_draws(model, X, which, seed):
+    """(S, n) or (S, n, C) the predictions of some members of an ensemble."""
+    parts = members_with_inputs(model, X)
+    labels = ensemble_labels(model)
+    found = []
+    for s in which:
+        member, Z = parts[s]
+        prediction = model_prediction(member, Z)
+        if labels is not None:
+            positions = class_positions(member.classes_, labels)
+            prediction = align_classes(prediction, positions, len(labels))
+        found.append(prediction)
+    return np.stack(found)
 
 
 def ensemble_reference(model):
     """The reference to a forest, to bagging, or to a list of fitted models."""
     if isinstance(model, list):
-        for part in model:
+        members = model
+        for part in members:
             check_fitted(part)
-        parts = model
-        known = [model_classes(part) for part in model]
-        if any((one is None) != (known[0] is None) for one in known):
-            raise ValueError(
-                "model must be a list of classifiers or a list of regressors, got both in one"
-            )
-        labels = own = None if known[0] is None else np.unique(np.concatenate(known))
+        labels = ensemble_labels(model)
     else:
-        parts = model.estimators_
+        members = model.estimators_
         labels = model_classes(model)
-        own = None if labels is None else np.arange(len(labels))
-    positions = () if own is None else tuple(class_positions(part.classes_, own) for part in parts)
-    return make_reference(
-        EnsembleReference,
-        model,
-        "pseudo-draws",
-        labels,
-        n_draws=len(parts),
-        available=len(parts),
-        member_positions=positions,
-    )
+    return make_reference(model, "pseudo-draws", Adapter(member_draws), labels, len(members))
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-root
 def jittered_cholesky(cov, scale):
@@ -536,67 +590,67 @@ def jittered_cholesky(cov, scale):
     raise ValueError("a covariance must be positive definite up to rounding, got one that is not")
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-linear
-@dataclass(frozen=True, eq=False, repr=False)
-class BayesianLinearReference(Reference):
-    """`BayesianRidge` and `ARDRegression` (proxy.8).
+def linear_draws(model, X, which, seed):
+    """(S, n) lines of a Bayesian linear model (proxy.8): coefficients from N(coef_, sigma_)."""
+    Z = validate_data(model, X, reset=False) - model.X_offset_
+    # ARD drops features, and their rows of sigma_.
+    limit = getattr(model, "threshold_lambda", np.inf)
+    kept = np.broadcast_to(model.lambda_ < limit, model.coef_.shape)
+    if not kept.any():
+        return np.tile(model.predict(X), (len(which), 1))
+    root = jittered_cholesky(model.sigma_, np.diag(model.sigma_).max())
+    steps = standard_normals(which, kept.sum(), seed) @ root.T
+    return model.predict(X) + steps @ Z[:, kept].T
 
-    Coefficients from N(coef_, sigma_), noise 1 / alpha_.
-    """
 
-    def _draws(self, X, which):
-        model = self.model
-        Z = validate_data(model, X, reset=False) - model.X_offset_
-        # ARD drops features, and their rows of sigma_.
-        limit = getattr(model, "threshold_lambda", np.inf)
-        kept = np.broadcast_to(model.lambda_ < limit, model.coef_.shape)
-        if not kept.any():
-            return np.tile(model.predict(X), (len(which), 1))
-        steps = (
-            standard_normals(which, kept.sum(), self.seed)
-            @ jittered_cholesky(model.sigma_, np.diag(model.sigma_).max()).T
-        )
-        return model.predict(X) + steps @ Z[:, kept].T
+def linear_noise(model, X, which):
+    """(S,) the noise 1 / alpha_ of a Bayesian linear model."""
+    return np.full(len(which), 1 / model.alpha_)
 
-    def _noise(self, X, which):
-        return np.full(len(which), 1 / self.model.alpha_)
 
-    def _moments(self, X):
-        mean, deviation = self.model.predict(X, return_std=True)
-        return np.stack([mean, deviation**2], axis=1)
+def linear_moments(model, X):
+    """(n, 2) mean and variance of y as the model itself predicts them."""
+    mean, deviation = model.predict(X, return_std=True)
+    return np.stack([mean, deviation**2], axis=1)
+
+
+BAYESIAN_LINEAR = Adapter(linear_draws, linear_noise, linear_moments)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-gp
-@dataclass(frozen=True, eq=False, repr=False)
-class GaussianProcessReference(Reference):
-    """`GaussianProcessRegressor`, white noise taken out (proxy.9).
+def target_variance(gp):
+    """The variance of y that `normalize_y` divided by."""
+    return float(np.ravel(gp._y_train_std)[0]) ** 2
 
-    Functions are drawn jointly over the rows of one call.
+
+def process_draws(gp, X, which, seed):
+    """(S, n) functions of a Gaussian process, drawn jointly over the rows (proxy.9).
+
+    White noise is taken out.
     """
+    Z = validate_data(gp, X, reset=False)
+    half = solve_triangular(gp.L_, gp.kernel_(gp.X_train_, Z), lower=True)
+    cov = gp.kernel_(Z, Z) - half.T @ half
+    root = jittered_cholesky(cov, gp.kernel_.diag(gp.X_train_).mean())
+    normals = standard_normals(which, len(Z), seed)
+    return gp.predict(X) + np.sqrt(target_variance(gp)) * normals @ root.T
 
-    def _draws(self, X, which):
-        gp = self.model
-        Z = validate_data(self.model, X, reset=False)
-        half = solve_triangular(gp.L_, gp.kernel_(gp.X_train_, Z), lower=True)
-        cov = gp.kernel_(Z, Z) - half.T @ half
-        root = jittered_cholesky(cov, gp.kernel_.diag(gp.X_train_).mean())
-        normals = standard_normals(which, len(Z), self.seed)
-        return gp.predict(X) + np.sqrt(self._target_variance()) * normals @ root.T
 
-    def _noise(self, X, which):
-        gp = self.model
-        Z = gp.X_train_ if X is None else validate_data(gp, X, reset=False)
-        # The kernel of two tables is without white noise.
-        smooth = apply_in_chunks(lambda rows: np.diag(gp.kernel_(rows, rows)), Z, 64)
-        white = self._target_variance() * (gp.kernel_.diag(Z) - smooth + np.mean(gp.alpha))
-        return np.full(len(which), white.mean()) if X is None else np.tile(white, (len(which), 1))
+def process_noise(gp, X, which):
+    """(S, n) white noise of the kernel at the rows, and `alpha`; (S,) its mean in training."""
+    Z = gp.X_train_ if X is None else validate_data(gp, X, reset=False)
+    # The kernel of two tables is without white noise.
+    smooth = apply_in_chunks(lambda rows: np.diag(gp.kernel_(rows, rows)), Z, 64)
+    white = target_variance(gp) * (gp.kernel_.diag(Z) - smooth + np.mean(gp.alpha))
+    return np.full(len(which), white.mean()) if X is None else np.tile(white, (len(which), 1))
 
-    def _moments(self, X):
-        mean, deviation = self.model.predict(X, return_std=True)
-        return np.stack(
-            [mean, deviation**2 + self._target_variance() * np.mean(self.model.alpha)], axis=1
-        )
 
-    def _target_variance(self):  # the variance of y that normalize_y divided by
-        return float(np.ravel(self.model._y_train_std)[0]) ** 2
+def process_moments(gp, X):
+    """(n, 2) mean and variance of y in closed form."""
+    mean, deviation = gp.predict(X, return_std=True)
+    return np.stack([mean, deviation**2 + target_variance(gp) * np.mean(gp.alpha)], axis=1)
+
+
+GAUSSIAN_PROCESS = Adapter(process_draws, process_noise, process_moments)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-laplace
 def latent_gaussian(laplace, Z):
@@ -609,28 +663,30 @@ def latent_gaussian(laplace, Z):
     return cross.T @ (laplace.y_train_ - laplace.pi_), laplace.kernel_(Z, Z) - half.T @ half
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LatentProcessReference(Reference):
-    """`GaussianProcessClassifier`: latent functions drawn jointly.
+def latent_draws(model, X, which, seed):
+    """(S, n, C) class probabilities of a `GaussianProcessClassifier`'s latent functions.
 
-    Beyond two classes, one for each against the rest.
+    Functions are drawn jointly; beyond two classes, one for each against the rest.
     """
+    base = model.base_estimator_
+    Z = validate_data(model, X, reset=False)
+    parts = getattr(base, "estimators_", [base])
+    shares = np.empty((len(which), len(Z), len(parts)))
+    for c, part in enumerate(parts):
+        mean, cov = latent_gaussian(part, Z)
+        root = jittered_cholesky(cov, part.kernel_.diag(part.X_train_).mean())
+        shares[..., c] = expit(mean + standard_normals(which, len(Z), seed + c) @ root.T)
+    if len(parts) == 1:
+        return np.concatenate([1 - shares, shares], axis=2)
+    return shares / shares.sum(axis=2, keepdims=True)
 
-    def _draws(self, X, which):
-        base = self.model.base_estimator_
-        Z = validate_data(self.model, X, reset=False)
-        parts = getattr(base, "estimators_", [base])
-        shares = np.empty((len(which), len(Z), len(parts)))
-        for c, part in enumerate(parts):
-            mean, cov = latent_gaussian(part, Z)
-            root = jittered_cholesky(cov, part.kernel_.diag(part.X_train_).mean())
-            shares[..., c] = expit(mean + standard_normals(which, len(Z), self.seed + c) @ root.T)
-        if len(parts) == 1:
-            return np.concatenate([1 - shares, shares], axis=2)
-        return shares / shares.sum(axis=2, keepdims=True)
 
-    def _moments(self, X):
-        return self._align_classes(self.model.predict_proba(X))
+def latent_moments(model, X):
+    """(n, C) mean probabilities as the model itself predicts them."""
+    return model.predict_proba(X)
+
+
+LATENT_PROCESS = Adapter(latent_draws, moments=latent_moments)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-process
 ON_DEMAND = {"n_draws": 100, "available": None}
@@ -643,60 +699,59 @@ def gaussian_process_reference(model, seed):
             raise ValueError(
                 f"model must have one target, got a Gaussian process with {model.y_train_.shape[1]}"
             )
-        return make_reference(GaussianProcessReference, model, "posterior", seed=seed, **ON_DEMAND)
+        return make_reference(model, "posterior", GAUSSIAN_PROCESS, seed=seed, **ON_DEMAND)
     if len(model.classes_) > 2 and model.multi_class != "one_vs_rest":
-        return make_reference(PointReference, model, "point", model_classes(model))
+        return point_reference(model)
     return make_reference(
-        LatentProcessReference, model, "posterior", model_classes(model), seed=seed, **ON_DEMAND
+        model, "posterior", LATENT_PROCESS, model_classes(model), seed=seed, **ON_DEMAND
     )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-bart
-@dataclass(frozen=True, eq=False, repr=False)
-class BartReference(Reference):
-    """stochtree's `BARTModel` and its wrappers for scikit-learn.
+class RawBart:
+    """stochtree's `BARTModel` in the place where its wrappers keep it, pickled as JSON."""
 
-    A draw is a forest of the Markov chain.
-    """
-
-    def _predict(self, X, which, terms, scale):  # (S, n) or (S, n, C)
-        wrapped = hasattr(self.model, "model_")
-        X = validate_data(self.model, X, reset=False) if wrapped else X
-        X = np.array(X) if isinstance(X, np.ndarray) else X.copy()  # stochtree writes to it
-        found = (self.model.model_ if wrapped else self.model).predict(
-            X, type="posterior", terms=terms, scale=scale
-        )
-        return np.moveaxis(found, -1, 0)[which]
-
-    def _draws(self, X, which):
-        scale = "linear" if self.classes is None else "probability"
-        found = self._predict(X, which, "y_hat", scale)
-        if self.classes is None or found.ndim == 3:
-            return found
-        return np.stack([1 - found, found], axis=2)
-
-    def _noise(self, X, which):
-        bart = getattr(self.model, "model_", self.model)
-        if self.classes is not None:
-            return np.zeros(len(which))
-        if bart.include_variance_forest and X is not None:
-            return self._predict(X, which, "variance_forest", "linear")
-        if bart.include_variance_forest:
-            return bart.extract_parameter("sigma2_x_train").mean(axis=0)[which]
-        constant = np.full(bart.num_samples, bart.sigma2_init * bart.y_std**2)
-        return np.asarray(bart.global_var_samples if bart.sample_sigma2_global else constant)[which]
+    def __init__(self, model):
+        self.model_ = model
 
     def __getstate__(self):
-        raw = not hasattr(self.model, "model_")
-        return {**self.__dict__, "model": self.model.to_json()} if raw else self.__dict__
+        return self.model_.to_json()
 
     def __setstate__(self, state):
-        if isinstance(state["model"], str):
-            from stochtree import BARTModel
+        from stochtree import BARTModel
 
-            model = BARTModel()
-            model.from_json(state["model"])
-            state = {**state, "model": model}
-        self.__dict__.update(state)
+        self.model_ = BARTModel()
+        self.model_.from_json(state)
+
+
+def bart_predictions(model, X, which, terms, scale):
+    """(S, n) or (S, n, C) what the steps `which` of the Markov chain predict."""
+    X = X if isinstance(model, RawBart) else validate_data(model, X, reset=False)
+    X = np.array(X) if isinstance(X, np.ndarray) else X.copy()  # stochtree writes to it
+    found = model.model_.predict(X, type="posterior", terms=terms, scale=scale)
+    return np.moveaxis(found, -1, 0)[which]
+
+
+def bart_draws(model, X, which, seed):
+    """(S, n) sums of a forest's trees, a forest for each step of the chain."""
+    return bart_predictions(model, X, which, "y_hat", "linear")
+
+
+def bart_class_draws(model, X, which, seed):
+    """(S, n, C) class probabilities, one forest for each step of the chain."""
+    found = bart_predictions(model, X, which, "y_hat", "probability")
+    return found if found.ndim == 3 else np.stack([1 - found, found], axis=2)
+
+
+def bart_noise(model, X, which):
+    """(S,) the noise of each step of the chain; (S, n) of rows, if a forest predicts it."""
+    bart = model.model_
+    if bart.include_variance_forest and X is not None:
+        return bart_predictions(model, X, which, "variance_forest", "linear")
+    if bart.include_variance_forest:
+        return bart.extract_parameter("sigma2_x_train").mean(axis=0)[which]
+    if bart.sample_sigma2_global:
+        return np.asarray(bart.global_var_samples)[which]
+    return np.full(len(which), bart.sigma2_init * bart.y_std**2)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-bart-door
 def is_bart(model):
@@ -720,59 +775,43 @@ def bart_as_reference(model):
         n_classes = 2 if outcome == "binary" else raw.cloglog_num_categories
         labels = np.arange(n_classes) + (outcome != "binary")
     return make_reference(
-        BartReference,
-        model,
+        RawBart(model) if raw is model else model,
         "posterior",
+        Adapter(bart_draws, bart_noise) if labels is None else Adapter(bart_class_draws),
         labels,
-        n_draws=raw.num_samples,
-        available=raw.num_samples,
+        raw.num_samples,
+        source=type(model).__name__,
     )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-wrapped
 HERMITE_NODES, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PipelineReference(Reference):
-    """A pipeline: `model` is the reference to its last step, `transformer` the steps before it."""
+def target_values(model, X, which):
+    """(S, n, Q) y at the nodes of (proxy.11).
 
-    transformer: Any = None
-
-    def _draws(self, X, which):
-        return self.model._align_classes(self.model._draws(self.transformer.transform(X), which))
-
-    def _noise(self, X, which):
-        return self.model._noise(X if X is None else self.transformer.transform(X), which)
-
-    def _moments(self, X):
-        return self._align_classes(self.model._moments(self.transformer.transform(X)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TransformedTargetReference(Reference):
-    """`TransformedTargetRegressor`: mean and variance of g(t) for Gaussian t (proxy.11).
-
-    By quadrature.
+    `model` holds the `Reference` to t, and g, a function of columns (n, 1).
     """
+    if X is None:
+        raise ValueError("X must be given to the noise of a transformed target, got None")
+    inner, inverse = model
+    centre = inner._draws(X, which)
+    noise = inner._noise(X, which)
+    scale = np.sqrt(noise if noise.ndim == 2 else noise[:, None])
+    t = centre[..., None] + scale[..., None] * HERMITE_NODES
+    return np.reshape(inverse(t.reshape(-1, 1)), t.shape)
 
-    inverse: Any = None  # g, of columns (n, 1)
 
-    def _values(self, X, which):  # (S, n, Q) of y at the nodes
-        if X is None:
-            raise ValueError("X must be given to the noise of a transformed target, got None")
-        centre = self.model._draws(X, which)
-        noise = self.model._noise(X, which)
-        scale = np.sqrt(noise if noise.ndim == 2 else noise[:, None])
-        t = centre[..., None] + scale[..., None] * HERMITE_NODES
-        return np.reshape(self.inverse(t.reshape(-1, 1)), t.shape)
+def target_draws(model, X, which, seed):
+    """(S, n) means of g(t) for Gaussian t (proxy.11)."""
+    return target_values(model, X, which) @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
-    def _draws(self, X, which):
-        return self._values(X, which) @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
-    def _noise(self, X, which):
-        values = self._values(X, which)
-        mean = values @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
-        return (values - mean[..., None]) ** 2 @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
+def target_noise(model, X, which):
+    """(S, n) variances of g(t) for Gaussian t (proxy.11)."""
+    values = target_values(model, X, which)
+    mean = values @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
+    return (values - mean[..., None]) ** 2 @ HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-wrapped-door
 def wrapper_reference(model, seed):
@@ -780,22 +819,17 @@ def wrapper_reference(model, seed):
     target = isinstance(model, TransformedTargetRegressor)
     inner = estimator_reference(model.regressor_ if target else model[-1], None, seed)
     if inner.kind == "point":
-        return make_reference(PointReference, model, "point", model_classes(model))
-    more = {
-        "source": f"{type(model).__name__} of {inner.source}",
-        "n_draws": inner.n_draws,
-        "available": inner.available,
-    }
-    if target:
-        return make_reference(
-            TransformedTargetReference,
-            inner,
-            inner.kind,
-            inverse=model.transformer_.inverse_transform,
-            **more,
-        )
+        return point_reference(model)
+    source = f"{type(model).__name__} of {inner.source}"
+    if not target:
+        return replace(inner, source=source, steps=(model[:-1], *inner.steps))
     return make_reference(
-        PipelineReference, inner, inner.kind, inner.classes, transformer=model[:-1], **more
+        (inner, model.transformer_.inverse_transform),
+        inner.kind,
+        Adapter(target_draws, target_noise),
+        source=source,
+        n_draws=inner.n_draws,
+        available=inner.available,
     )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-fitted
@@ -811,17 +845,7 @@ ENSEMBLES = (
 
 def check_fitted(model):
     """Refuse a model that was not fitted; NotFittedError."""
-    # CatBoost and stochtree have methods for this.
-    methods = [getattr(model, name, None) for name in ("is_fitted", "is_sampled")]
-    fitted = all(method() for method in methods if callable(method))
-    if isinstance(model, GaussianProcessRegressor):
-        fitted = fitted and hasattr(model, "X_train_")
-    if fitted and hasattr(model, "fit") and hasattr(model, "get_params"):
-        try:
-            check_is_fitted(model)
-        except NotFittedError:
-            fitted = False
-    if not fitted:
+    if not is_fitted(model):
         raise NotFittedError(f"model must be fitted, got {type(model).__name__} before its fit")
 
 
@@ -837,10 +861,10 @@ def estimator_reference(model, classes, seed):
     if isinstance(model, (GaussianProcessClassifier, GaussianProcessRegressor)):
         return gaussian_process_reference(model, seed)
     if isinstance(model, (BayesianRidge, ARDRegression)):
-        return make_reference(BayesianLinearReference, model, "posterior", seed=seed, **ON_DEMAND)
+        return make_reference(model, "posterior", BAYESIAN_LINEAR, seed=seed, **ON_DEMAND)
     if isinstance(model, ENSEMBLES):
         return ensemble_reference(model)
-    return make_reference(PointReference, model, "point", model_classes(model, classes))
+    return point_reference(model, classes)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-wished
 def check_classes(classes):
@@ -895,6 +919,34 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
         demand.
     random_state : int, RandomState or None
         Seed of what is drawn on demand: Gaussian processes, Bayesian linear models.
+
+    Returns
+    -------
+    Reference
+        Its `draws(X)` are (S, n) expected values or (S, n, C) probabilities (proxy.2), its
+        `mean_var(X)` the mean and variance of y (proxy.3).
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    ValueError
+        For what cannot predict, draws of another shape than the rows of X, probabilities that are
+        negative or do not sum to 1, or `classes` that are not the model's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from fabinterp import as_reference
+    >>> X = np.arange(20.0)[:, None]
+    >>> reference = as_reference(BayesianRidge().fit(X, 3 * X[:, 0]), n_draws=50, random_state=0)
+    >>> reference
+    <Reference to BayesianRidge: posterior, 50 draws, numbers>
+    >>> reference.draws(X).shape
+    (50, 20)
+    >>> as_reference(lambda X: 3 * X[:, 0]).mean_var(X)[0][:3]
+    array([0., 3., 6.])
     """
     classes = check_classes(classes)
     seed = int(seed_entropy(random_state)[0])
@@ -921,23 +973,21 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
 def fit_if_needed(estimator, model, X, y, sample_weight):
     """A fitted model: itself, or a clone fitted here to (X, y), on behalf of an estimator."""
     model = model.estimator if isinstance(model, FrozenEstimator) else model
-    try:
-        check_fitted(model)
-    except NotFittedError:
-        if y is None:
-            raise ValueError(
-                f"{type(estimator).__name__} with a reference that is not fitted "
-                "requires y to be passed, but the target y is None"
-            ) from None
-        y = column_or_1d(y, warn=True)
-        if not is_classifier(estimator):
-            heavy = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-            check_prediction_range("y", np.asarray(y, float)[heavy], 0.0)
-        weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
-        return fit_at_unit_scale(clone(model), X, y, sample_weight if weighted else None)
-    if y is not None:
-        check_consistent_length(X, y)
-    return model
+    if is_fitted(model):
+        if y is not None:
+            check_consistent_length(X, y)
+        return model
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} with a reference that is not fitted "
+            "requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(y, warn=True)
+    if not is_classifier(estimator):
+        heavy = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
+        check_prediction_range("y", np.asarray(y, float)[heavy], 0.0)
+    weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
+    return fit_at_unit_scale(clone(model), X, y, sample_weight if weighted else None)
 
 
 def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):

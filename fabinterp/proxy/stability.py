@@ -4,13 +4,13 @@
 
 # %% auto #0
 __all__ = ['ComparableSplit', 'comparable_split', 'children_of', 'overlap', 'n_labels_of', 'dissimilarity', 'column_ranges',
-           'as_tree', 'disagreement', 'Instability', 'tree_on_bootstrap', 'instability', 'student_t_log_lik',
-           'GroupMean', 'group_mean', 'shortest_interval', 'difference_of_means', 'check_group']
+           'as_tree', 'disagreement', 'pairwise_dissimilarity', 'Instability', 'tree_on_bootstrap', 'instability',
+           'student_t_log_lik', 'GroupMean', 'group_mean', 'shortest_interval', 'difference_of_means', 'check_group']
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-imports
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -156,12 +156,40 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
 
     Parameters
     ----------
-    tree_a, tree_b : rules.Tree, or a fitted model that has one tree, about the same columns
-    ranges : (d, 2) array, the least and the largest value of each column, see `column_ranges`
-    weights : function of a node's depth (the root's is 0) to its weight q > 0; None: every node
-        counts the same
-    as_printed : the formula as the paper prints it, with q = 1/b for the b leaves of the larger
-        tree; (proxy.57)
+    tree_a, tree_b : Tree, or a fitted model that has one tree
+        About the same columns.
+    ranges : (d, 2) array
+        The least and the largest value of each column, see `column_ranges`.
+    weights : function of a node's depth to its weight q > 0, or None
+        The root's depth is 0; None: every node counts the same.
+    as_printed : bool, False
+        The formula as the paper prints it, with q = 1/b for the b leaves of the larger tree;
+        (proxy.57).
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If a model is of several trees, the trees have other columns, `ranges` not one pair per
+        column, or weights come with `as_printed`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fabinterp import dissimilarity
+    >>> X = np.arange(100.0)[:, None]
+    >>> low, high = (
+    ...     DecisionTreeRegressor(max_depth=1).fit(X, X[:, 0] > cut) for cut in (24, 74)
+    ... )
+    >>> dissimilarity(low, low, [[0, 99]])
+    0.0
+    >>> round(dissimilarity(low, high, [[0, 99]]), 2)
+    0.51
     """
     a = as_tree(tree_a)
     b = as_tree(tree_b)
@@ -228,32 +256,46 @@ def disagreement(trees, X):
     return float(predictions.var(axis=0).mean() / total) if total > 0 else 0.0
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-result
+def pairwise_dissimilarity(trees, ranges, **options):
+    """(B, B) the `dissimilarity` of each two of B trees, with its `options`."""
+    matrix = np.empty((len(trees), len(trees)))
+    for k, tree in enumerate(trees):
+        for m, other in enumerate(trees[: k + 1]):
+            matrix[k, m] = matrix[m, k] = dissimilarity(tree, other, ranges, **options)
+    return matrix
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Instability:
     """What `instability` found: B trees and their dissimilarities, a matrix (B, B).
 
-    Also those of the printed (Afrabandpey 12).
+    `ranges` (d, 2) are those of the columns.
     """
 
     trees: tuple
     matrix: np.ndarray
-    printed_matrix: np.ndarray
+    ranges: np.ndarray
+
+    @cached_property
+    def as_printed(self):
+        """The same with the printed (Afrabandpey 12)."""
+        printed = pairwise_dissimilarity(self.trees, self.ranges, as_printed=True)
+        return replace(self, matrix=printed)
 
     @property
     def pairs(self):
         """(B (B − 1) / 2,) the dissimilarity of each pair of trees."""
         return self.matrix[np.triu_indices(len(self.matrix), 1)]
 
-    mean = property(
-        lambda self: float(self.pairs.mean()), doc="The mean over all pairs: the instability."
-    )
-    std = property(
-        lambda self: float(self.pairs.std(ddof=1)), doc="The standard deviation over all pairs."
-    )
-    as_printed = property(
-        lambda self: replace(self, matrix=self.printed_matrix),
-        doc="The same with the printed (Afrabandpey 12).",
-    )
+    @property
+    def mean(self):
+        """The mean over all pairs: the instability."""
+        return float(self.pairs.mean())
+
+    @property
+    def std(self):
+        """The standard deviation over all pairs."""
+        return float(self.pairs.std(ddof=1))
 
     @property
     def standard_error(self):
@@ -302,16 +344,45 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
 
     Parameters
     ----------
-    fit : unfitted estimator, or a function (X, y) → tree or fitted model (see `as_tree`)
-    X, y : (n, d) and (n,), the rows to draw from; y may be None
-    n_bootstrap : number of samples and trees B, at least 2
-    weights : function of a node's depth to its weight; None: every node counts the same
-    random_state : the same one draws the same samples, whatever `fit` is; n_jobs : threads
+    fit : unfitted estimator, or function (X, y) → tree or fitted model
+        What grows a tree, see `as_tree`.
+    X : frame or array (n, d)
+        The rows to draw from.
+    y : (n,), or None
+        Their target.
+    n_bootstrap : int, 10
+        Number of samples and trees B, at least 2.
+    weights : function of a node's depth to its weight, or None
+        None: every node counts the same.
+    random_state : int, RandomState or None
+        The same one draws the same samples, whatever `fit` is.
+    n_jobs : int or None
+        Threads.
 
     Returns
     -------
-    Instability : mean, std, pairs, matrix (B, B), trees; `as_printed`: with the paper's own
-        normalisation
+    Instability
+        Its mean, std, pairs, matrix (B, B), trees; `as_printed`: with the paper's own
+        normalisation.
+
+    Raises
+    ------
+    ValueError
+        If `n_bootstrap` is below 2, `fit` can neither be fitted nor called, or a model is of
+        several trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from fabinterp import instability
+    >>> X = np.arange(100.0)[:, None]
+    >>> y = np.where(X[:, 0] < 50, 1.0, 5.0)
+    >>> found = instability(DecisionTreeRegressor(max_depth=1), X, y, n_bootstrap=5, random_state=0)
+    >>> found.matrix.shape
+    (5, 5)
+    >>> found.mean < 0.05
+    True
     """
     check_at_least("n_bootstrap", n_bootstrap, 2)
     if not hasattr(fit, "fit") and not callable(fit):
@@ -323,14 +394,8 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
     trees = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(tree_on_bootstrap)(fit, X, y, int(seed)) for seed in seeds
     )
-    matrix, printed = np.zeros((2, n_bootstrap, n_bootstrap))
-    for k in range(n_bootstrap):
-        for m in range(k + 1):
-            matrix[k, m] = matrix[m, k] = dissimilarity(trees[k], trees[m], ranges, weights)
-            printed[k, m] = printed[m, k] = dissimilarity(
-                trees[k], trees[m], ranges, as_printed=True
-            )
-    return Instability(tuple(trees), matrix, printed)
+    matrix = pairwise_dissimilarity(trees, ranges, weights=weights)
+    return Instability(tuple(trees), matrix, ranges)
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-normality
 def normality_nodes(n_nodes=32):
@@ -531,14 +596,33 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
 
     Parameters
     ----------
-    a, b : (n₁,) and (n₂,) numbers, at least 3 each; of equal length if paired
-    level : of the highest density interval
-    paired : a and b were measured in the same repetitions, so their differences are one group
+    a, b : (n₁,) and (n₂,) numbers
+        At least 3 each, in one unit; of equal length if paired.
+    level : float, 0.95
+        Of the highest density interval.
+    paired : bool, False
+        a and b were measured in the same repetitions, so their differences are one group.
 
     Returns
     -------
-    MeanDifference : mean, low, high, probability (of a positive difference), credible; points,
-        density to draw it
+    MeanDifference
+        Its mean, low, high, probability (of a positive difference), credible; points, density to
+        draw it.
+
+    Raises
+    ------
+    ValueError
+        If a or b are not 3 or more finite numbers that differ, `level` is not between 0 and 1, or
+        their lengths differ although paired.
+
+    Examples
+    --------
+    >>> from fabinterp import difference_of_means
+    >>> found = difference_of_means([5.1, 4.9, 5.0, 5.2, 4.8], [3.0, 3.2, 2.9, 3.1, 2.8])
+    >>> round(float(found.mean), 2), bool(found.credible)
+    (2.0, True)
+    >>> found.probability > 0.99
+    True
     """
     a = check_group("a", a)
     b = check_group("b", b)

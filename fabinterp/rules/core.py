@@ -29,11 +29,31 @@ def label_of(value):
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the d columns of a table, and which of them hold categories.
+    """The names of the d columns of a table, and which of them hold categories; equation (rules.1).
 
-    They are what equation (rules.1) needs. `categories[j]` lists the labels of column j in the
-    order of their codes; None: the column holds numbers. `missing[j]` is whether values of column j
-    may be missing; where they may not, no text mentions it.
+    Parameters
+    ----------
+    names : sequence of d str
+        The names, all different.
+    categories : sequence of d sequences or None
+        The labels of a column in the order of their codes 0, 1, 2, …; None: it holds numbers.
+    missing : sequence of d bool, or None
+        Whether values of a column may be missing; where they may not, no text mentions it. None:
+        in every column they may.
+
+    Raises
+    ------
+    ValueError
+        If `names` repeat, or `categories` or `missing` have not one entry per name.
+
+    Examples
+    --------
+    >>> from fabinterp import Columns
+    >>> columns = Columns(["age", "dose"], [None, ["low", "high"]])
+    >>> columns.names
+    ('age', 'dose')
+    >>> columns.categories
+    (None, ('low', 'high'))
     """
 
     names: tuple[str, ...]
@@ -214,8 +234,35 @@ class Split:
 
     Is coef·x[features] > threshold? Or: is x[feature] one of `categories`?
 
-    `missing` answers for a row where one of the features is nan. `threshold=inf, missing=True` asks
-    “is it missing?”.
+    Parameters
+    ----------
+    features : sequence of int
+        Positions of the columns that are asked about; several make a tilted cut.
+    threshold : float, 0.0
+        In units of the weighted sum. `inf` with `missing` asks “is it missing?”.
+    coef : sequence of float, (1.0,)
+        One weight per feature.
+    categories : sequence of int, or None
+        Codes of labels of one column; they take the place of the threshold.
+    missing : bool, False
+        The answer for a row where one of the features is nan.
+
+    Raises
+    ------
+    ValueError
+        If there is not one finite weight per feature, the threshold is nan, or categories come with
+        more than one feature or with weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fabinterp import Split
+    >>> warm = Split([0], threshold=20)
+    >>> warm(np.array([[15.0], [25.0], [np.nan]]))
+    array([False,  True, False])
+    >>> warmer_inside = Split([0, 1], threshold=0, coef=[1, -1])
+    >>> warmer_inside(np.array([[21.0, 15.0], [21.0, 30.0]]))
+    array([ True, False])
     """
 
     features: tuple[int, ...]
@@ -283,13 +330,37 @@ def floats(item):
 
 @dataclass(frozen=True)
 class Curve:
-    """A function of one feature: equation (rules.7).
+    """A function of one feature, polynomial on each piece: equation (rules.7).
 
-    It is a polynomial on each piece, and constant outside the breaks.
+    Outside the breaks it is constant.
 
-    coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
-    breaks[k]) / the piece's length. `missing` is the value for nan. With link "softmax" each of
-    these numbers is a tuple, one per class.
+    Parameters
+    ----------
+    feature : int
+        Position of the column.
+    breaks : sequence of m + 1 float
+        Where the pieces begin and end, ascending, in units of the feature.
+    coef : sequence of m sequences of float
+        coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
+        breaks[k]) / the piece's length. With link "softmax" each factor is a tuple, one number per
+        class.
+    missing : float or tuple of float, 0.0
+        The value for nan.
+
+    Raises
+    ------
+    ValueError
+        If the breaks do not ascend, `coef` has not one tuple per piece, all of one length, or a
+        number is not finite.
+
+    Examples
+    --------
+    A line from 0 to 10, then level:
+
+    >>> from fabinterp import Curve
+    >>> curve = Curve(0, [0, 5, 8], [[0, 10], [10, 0]])
+    >>> curve([-1.0, 2.5, 5.0, 9.0])
+    array([ 0.,  5., 10., 10.])
     """
 
     feature: int
@@ -368,14 +439,41 @@ def check_curve(curve):
 # %% ../../nbs/rules/00_core.ipynb #leaf
 @dataclass(frozen=True)
 class Leaf:
-    """What a region predicts: equations (rules.4), (rules.7).
+    """What a region predicts: equations (rules.4)–(rules.7).
 
     For numbers: value + coef·x[features] + the curves, kept within [lower, upper].
 
-    For classes, `value` holds one probability per class; or the equation is a score, and `link`
-    gives its kind: "logit" of the second class against the first (rules.5), "softmax" of each class
-    (rules.6), with one number per class in `value`, in each entry of `coef`, and in place of each
-    number of a curve.
+    Parameters
+    ----------
+    value : float, or tuple of C float
+        A number; for classes, one probability per class. With a `link`, the constant of the score.
+    features : sequence of int
+        Positions of the columns in the linear part.
+    coef : sequence of float, or of tuples of C float
+        One number per feature; with link "softmax", one per feature and class.
+    lower, upper : float, -inf and inf
+        What the sum is kept within, in its own units.
+    link : None, "logit" or "softmax"
+        For classes, what the equation scores: the second class against the first (rules.5), or each
+        class (rules.6), with one number per class in `value`, in each entry of `coef`, and in place
+        of each number of a curve.
+    curves : sequence of Curve
+        Curves of different features, which are added.
+
+    Raises
+    ------
+    ValueError
+        If the numbers do not fit each other, are not finite, or `lower` exceeds `upper`; for an
+        unknown `link`; for class probabilities beside an equation.
+
+    Examples
+    --------
+    >>> from fabinterp import Leaf
+    >>> Leaf(5.0).has_equation
+    False
+    >>> rent = Leaf(200.0, features=[0], coef=[12.5], lower=300.0)
+    >>> rent.has_equation, rent.used_features
+    (True, (0,))
     """
 
     value: float | tuple[float, ...]
@@ -467,12 +565,25 @@ def check_equation(leaf):
 class Rule:
     """If all conditions hold, the leaf predicts; equation (rules.3).
 
-    A condition is a Split and the answer it must give.
+    Parameters
+    ----------
+    conditions : sequence of pairs (Split, bool)
+        Questions and the answers they must get; none: the rule holds for every row.
+    leaf : Leaf
+        What it predicts.
+    support : float, nan
+        The training weight of the rows that this rule predicts; nan: not measured, as below.
+    coverage : float, nan
+        The share of the weight that satisfies the conditions.
+    fidelity : float, nan
+        Agreement with a reference on the rows that it predicts, equation (rules.14).
 
-    support: the training weight of the rows that this rule predicts.
-    coverage: the share of the weight that satisfies the conditions.
-    fidelity: agreement with a reference on the rows that it predicts, equation (rules.14).
-    Each is nan where it was not measured.
+    Examples
+    --------
+    >>> from fabinterp import Columns, Leaf, Rule, RuleSet, Split
+    >>> mild = Rule([(Split([0], 10), True), (Split([0], 25), False)], Leaf(1.0))
+    >>> print(RuleSet([mild], Columns(["temperature"], [None])))
+    if 10 < temperature ≤ 25  then 1
     """
 
     conditions: tuple[tuple[Split, bool], ...]

@@ -165,7 +165,43 @@ class BaseRuleModel:
 class RuleSet(BaseRuleModel):
     """Rules that predict together: equations (rules.11), (rules.13).
 
-    The first match of an ordered list, or the one match among disjoint regions.
+    The first match of an ordered list, or the one match among disjoint regions. Printed, it is
+    text; in a notebook, a table; `to_frame`, `to_json`, `to_sql`, `to_python` write it
+    otherwise.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+        In order; at most one has no conditions, the last.
+    columns : Columns
+        The d columns of the tables that it predicts for.
+    classes : sequence of C labels, or None
+        The order of the class probabilities in the leaves; None: the rules predict numbers.
+    ordered : bool, True
+        Whether rules are tried one after the other; False: their regions are disjoint.
+    target : str, "y"
+        The name of what is predicted.
+
+    Raises
+    ------
+    ValueError
+        If a rule without conditions is not the last, a split or leaf names no column, or a leaf has
+        not one probability or score per class.
+
+    Examples
+    --------
+    >>> from fabinterp import Columns, Leaf, Rule, RuleSet, Split
+    >>> warm = Split([0], threshold=20)
+    >>> rules = RuleSet(
+    ...     [Rule([(warm, True)], Leaf(5.0)), Rule([], Leaf(1.0))], Columns(["temperature"], [None])
+    ... )
+    >>> rules
+    if temperature > 20  then 5
+    otherwise            then 1
+    >>> rules.predict([[15.0], [25.0]])
+    array([1., 5.])
+    >>> RuleSet.from_json(rules.to_json()) == rules
+    True
     """
 
     rules: tuple[Rule, ...]
@@ -240,8 +276,44 @@ def tree_to_rules(tree):
 class Tree(BaseRuleModel):
     """A tree of questions as arrays over its m nodes, the root first; equation (rules.11).
 
-    splits[k], yes[k], no[k]: split and children of node k (None, -1, -1 at a leaf);
-    leaves[k]: its `Leaf` or None.
+    Parameters
+    ----------
+    splits : sequence of m Split or None
+        The question of a node; None at a leaf.
+    yes, no : array (m,) of int
+        The nodes that rows go to whose answer is yes, or no; -1 at a leaf.
+    leaves : sequence of m Leaf or None
+        The `Leaf` of a node; None where there is a split.
+    columns : Columns
+        The d columns of the tables that it predicts for.
+    classes : sequence of C labels, or None
+        The order of the class probabilities in the leaves; None: the tree predicts numbers.
+    target : str, "y"
+        The name of what is predicted.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not of one length or describe no tree, a split or leaf names no column, or
+        a leaf has not one probability or score per class.
+
+    Examples
+    --------
+    >>> from fabinterp import Columns, Leaf, Split, Tree
+    >>> warm = Split([0], threshold=20)
+    >>> tree = Tree(
+    ...     [warm, None, None],
+    ...     yes=[1, -1, -1],
+    ...     no=[2, -1, -1],
+    ...     leaves=[None, Leaf(5.0), Leaf(1.0)],
+    ...     columns=Columns(["temperature"], [None], [False]),
+    ... )
+    >>> tree
+    y
+    ├─ temperature ≤ 20: 1
+    └─ temperature > 20: 5
+    >>> tree.predict([[15.0], [25.0]])
+    array([1., 5.])
     """
 
     splits: tuple[Split | None, ...]

@@ -70,6 +70,14 @@ class BoxList:
     def __len__(self):
         return len(self.low)
 
+    def __getitem__(self, k):
+        """Box k: `(low, high, missing)`, each (d,)."""
+        return self.low[k], self.high[k], self.missing[k]
+
+    def without(self, k):
+        """The list without box k."""
+        return self.take(np.delete(np.arange(len(self)), k))
+
     def take(self, order):
         """The boxes at these positions, in this order, and the default."""
         answers = (*(self.answers[k] for k in order), self.answers[-1])
@@ -105,8 +113,10 @@ def count_bounds(rows, box):
     return np.where(bounds == 0, ~missing & rows.has_missing, bounds)
 
 
-def rows_in_box(rows, box, features):
-    """(n,) which rows the box admits, by these features only (search.1)."""
+def rows_in_box(rows, box, features=None):
+    """(n,) which rows the box admits, by these features only, or by all (search.1)."""
+    if features is None:
+        features = np.flatnonzero(count_bounds(rows, box))
     low, high, missing = box
     covered = np.ones(rows.codes.shape[1], bool)
     for j in features:
@@ -143,10 +153,7 @@ def _list_losses(rows, boxes, first=0):
 
 def objective(rows, boxes):
     """Loss of the list, price of its bounds and of rows covered more than once (search.3)."""
-    bounds = sum(
-        count_bounds(rows, box).sum()
-        for box in zip(boxes.low, boxes.high, boxes.missing, strict=True)
-    )
+    bounds = sum(count_bounds(rows, box).sum() for box in boxes)
     twice = np.maximum(boxes.covered.sum(axis=0) - 1, 0)
     return float(
         _list_losses(rows, boxes).sum()
@@ -306,7 +313,7 @@ def improve_box(rows, box, covered, gain, max_steps=12):
             break
         low, high, missing = box = _set_free(rows, box, j if drop is None else drop)
         low[j], high[j], missing[j] = interval
-        covered = rows_in_box(rows, box, np.flatnonzero(count_bounds(rows, box)))
+        covered = rows_in_box(rows, box)
     return box, covered
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-sweep
@@ -318,7 +325,7 @@ def prune_boxes(rows, boxes):
     k = 0
     while k < len(boxes):
         answered = rows.weight @ (boxes.covered[k] & ~boxes.covered[:k].any(axis=0))
-        without = refit_answers(rows, boxes.take(np.delete(np.arange(len(boxes)), k)))
+        without = refit_answers(rows, boxes.without(k))
         if answered < rows.min_support or without.value <= boxes.value:
             boxes = without
         else:
@@ -329,10 +336,8 @@ def prune_boxes(rows, boxes):
 def _improve_and_refit(rows, boxes, k, gain=None):
     """The list with box k improved and the answers refitted."""
     gain = row_gains(rows, boxes, k) if gain is None else gain
-    box = boxes.low[k], boxes.high[k], boxes.missing[k]
-    return refit_answers(
-        rows, boxes.replace_box(k, *improve_box(rows, box, boxes.covered[k], gain))
-    )
+    box, covered = improve_box(rows, boxes[k], boxes.covered[k], gain)
+    return refit_answers(rows, boxes.replace_box(k, box, covered))
 
 
 def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
@@ -375,7 +380,7 @@ def only_default(rows):
 
 def insert_box(rows, boxes, k, box, answer):
     """The list with one more box before position k (search.1)."""
-    covered = rows_in_box(rows, box, np.flatnonzero(count_bounds(rows, box)))
+    covered = rows_in_box(rows, box)
     sides = (
         np.insert(side, k, new, axis=0)
         for side, new in zip(
@@ -387,9 +392,8 @@ def insert_box(rows, boxes, k, box, answer):
 
 def drop_least_useful(rows, boxes):
     """The list without the box that is missed least (search.3)."""
-    order = np.arange(len(boxes))
     return min(
-        (refit_answers(rows, boxes.take(order[order != k])) for k in order),
+        (refit_answers(rows, boxes.without(k)) for k in range(len(boxes))),
         key=lambda found: found.value,
     )
 
@@ -444,8 +448,7 @@ def _regrown(rows, boxes, k, rng):
 def _add_box(rows, boxes, rng, max_rules):
     """One more box, around a row that is answered badly; a full list gives one up first."""
     if len(boxes) >= max_rules - 1:
-        boxes = boxes.take(np.delete(np.arange(len(boxes)), rng.integers(len(boxes))))
-        boxes = refit_answers(rows, boxes)
+        boxes = refit_answers(rows, boxes.without(rng.integers(len(boxes))))
     n = _sample_row_by_loss(rows, boxes, rng)
     k = rng.integers(len(boxes) + 1)
     answer = rows.target[n] if rows.target.ndim == 1 else int(rows.target[n].argmax())
@@ -458,13 +461,11 @@ def _add_box(rows, boxes, rng, max_rules):
 # %% ../../nbs/search/00_boxes.ipynb #boxes-shake
 def _freed(rows, boxes, k, rng):
     """Box k with one of its features set free."""
-    box = boxes.low[k], boxes.high[k], boxes.missing[k]
+    box = boxes[k]
     used = np.flatnonzero(count_bounds(rows, box))
     if len(used):
         box = _set_free(rows, box, rng.choice(used))
-    return boxes.replace_box(
-        k, box, rows_in_box(rows, box, np.flatnonzero(count_bounds(rows, box)))
-    )
+    return boxes.replace_box(k, box, rows_in_box(rows, box))
 
 
 def perturb_list(rows, boxes, rng, max_rules):
@@ -480,7 +481,7 @@ def perturb_list(rows, boxes, rng, max_rules):
     if draw < 0.7:
         return _regrown(rows, boxes, k, rng)
     if draw < 0.75:
-        return boxes.take(np.delete(np.arange(size), k))
+        return boxes.without(k)
     if draw < 0.85:
         return boxes.take(np.insert(np.delete(np.arange(size), k), rng.integers(size), k))
     return _freed(rows, boxes, k, rng)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MIN_GAIN', 'MAX_VARIANCE_DRIFT', 'N_QUANTILE_CUTS', 'N_SCREEN', 'N_COLUMNS', 'N_CANDIDATES', 'MAX_LOG_LIK_RATIO',
-           'GaussianLeaves', 'LogisticLeaves', 'SoftmaxLeaves', 'LeafNode', 'InternalNode', 'SearchProblem',
+           'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'LeafNode', 'InternalNode', 'SearchProblem',
            'pooled_variance', 'update_variance', 'refit_leaves', 'candidate_cuts', 'newton_split_gains',
            'approximate_leaf_value', 'best_candidates', 'grow_greedily', 'best_tree', 'limit_depth', 'rows_at_nodes',
            'refit_on_rows', 'row_log_lik', 'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size',
@@ -19,9 +19,9 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 
-from ..fab.foba import foba, foba_logistic, foba_many, foba_softmax
+from ..fab.experts import Gaussian, Softmax, Terms
+from ..fab.foba import foba
 from ..fab.gates import Cut, best_cut
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
@@ -29,127 +29,118 @@ def _take_rows(table, rows):
     """Rows of a table; the table itself if they are all."""
     return table if len(rows) == len(table) else table[rows]
 
-# %% ../../nbs/search/01_moves.ipynb #moves-gaussian
+# %% ../../nbs/search/01_moves.ipynb #moves-softmax
 @dataclass(frozen=True, eq=False)
-class GaussianLeaves:
-    """Linear Gaussian experts that share one variance, for sets of rows (search.9)."""
+class LeafTable:
+    """The rows that leaves share out, and the expert whose equations are fitted to sets of them.
 
-    A: np.ndarray  # (n, p + 1) ones, standardised features, y
+    (search.9), (search.10). Equations are (p, S): one score, or one for each of C > 2 classes.
+    """
+
+    expert: Gaussian | Softmax  # of one expert: kind, terms, smoothing, and the shared variance
+    A: np.ndarray  # (n, p + 1) the design and y: numbers or class codes
     w: np.ndarray  # (n,)
-    var: float
-    floor: float = 0.0  # no variance below
-    n_free = 1  # parameters of a column
-    exact = True  # one Newton step reaches the optimum
+    max_row_nats: float = np.inf  # by which a row of numbers may count against its leaf
+    prior: float = 0.0  # curvature of a normal prior on coefficients: classes may be separable
 
-    def moments(self, rows):
-        """(p + 1, p + 1) weighted products of ones, features and y, summed over rows."""
-        A = _take_rows(self.A, rows)
-        return A.T @ A if self.unit_weights else A.T @ (A * self.w[rows, None])
+    exact = property(lambda self: self.expert.exact, doc="Does one Newton step reach the optimum?")
+    n_free = property(lambda self: self.expert.n_free, doc="Parameters of a column.")
+    groups = property(lambda self: self.expert.terms.groups, doc="(p,) the term of each column.")
+    var = property(lambda self: float(self.expert.var[0]), doc="The variance of all leaves.")
+    floor = property(lambda self: self.expert.floor, doc="No variance below.")
+    coef_ridge = property(
+        lambda self: self.expert.leaf_ridge + self.prior,
+        doc="(p,) what the square of a coefficient costs, in nats times 2.",
+    )
+
+    def with_variance(self, var):
+        """The same with another variance."""
+        return replace(self, expert=replace(self.expert, var=np.array([var])))
 
     @cached_property
     def unit_weights(self):
         """Whether all weights are 1."""
         return bool((self.w == 1).all())
 
-    def fit(self, rows, price, start=()):
-        """Coefficients (p, 1), log-likelihood and dims of the best sparse equation (search.9)."""
-        moments = self.moments(rows)
-        return self.evaluate_equation(
-            moments, foba(*self.quadratic(moments), price, start=start).coef
-        )
+    def _weights(self, rows):
+        return None if self.unit_weights else self.w[rows]
+
+    def design(self, rows):
+        """(m, p) the design of these rows."""
+        return _take_rows(self.A, rows)[:, :-1]
+
+    def _evaluated(self, rows, coef, log_lik):
+        """Coefficients, log-likelihood and number of parameters of an equation."""
+        if self.max_row_nats < np.inf:
+            log_lik = float(self.w[rows] @ self.log_lik(coef, rows))
+        equation = coef.T if coef.shape[1] == 1 else coef[None]
+        n_terms = int(self.expert.terms.active_curves(equation).sum())
+        return coef, log_lik, self.n_free * (1 + n_terms)
+
+    def fit(self, rows, price, **start):
+        """Coefficients (p, S), log-likelihood and dims of the best sparse equation.
+
+        price: of a term, in nats.
+        """
+        A = _take_rows(self.A, rows)
+        fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge, **start)
+        return self._evaluated(rows, *fit)
 
     def fit_many(self, sets, prices):
         """`fit` of several sets of rows at once, a list."""
-        moments = np.array([self.moments(rows) for rows in sets])
-        coefs, _ = foba_many(*self.quadratic(moments), prices)
-        return [self.evaluate_equation(*pair) for pair in zip(moments, coefs, strict=True)]
+        sets = list(sets)
+        tables = [_take_rows(self.A, rows) for rows in sets]
+        weights = [self._weights(rows) for rows in sets]
+        fits = self.expert.fit_leaves(tables, weights, prices, self.coef_ridge)
+        return [self._evaluated(rows, *fit) for rows, fit in zip(sets, fits, strict=True)]
 
-    def quadratic(self, moments):
-        """Gram matrices and right-hand sides of the log-likelihood, in nats (search.9)."""
-        return moments[..., :-1, :-1] / self.var, moments[..., :-1, -1] / self.var
-
-    def evaluate_equation(self, moments, coef):
-        """Coefficients (p, 1), log-likelihood and number of parameters of an equation (p,)."""
-        signed = np.append(coef, -1.0)
-        square = max(float(signed @ moments @ signed), 0.0)
-        log_lik = -0.5 * (moments[0, 0] * np.log(2 * np.pi * self.var) + square / self.var)
-        return coef[:, None], log_lik, 1 + np.count_nonzero(coef[1:])
+    def scores(self, coef, rows):
+        """(m, S) scores of an equation."""
+        used = np.flatnonzero(coef.any(axis=1))
+        return self.A[np.ix_(rows, used)] @ coef[used]
 
     def residual(self, coef, rows):
-        """(m,) y less the prediction of an equation."""
-        A = _take_rows(self.A, rows)
-        used = np.flatnonzero(coef[:, 0])
-        return A[:, -1] - A[:, used] @ coef[used, 0]
+        """(m,) y less the prediction of an equation; none costs more than `max_row_nats`."""
+        most = np.sqrt(2 * self.max_row_nats * self.var)
+        return np.clip(self.A[rows, -1] - self.scores(coef, rows)[:, 0], -most, most)
+
+    def log_lik_of_scores(self, scores, rows):
+        """(m,) log-likelihood of the rows at these scores (m, S), none too far off (models.18)."""
+        log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
+        if self.max_row_nats == np.inf:
+            return log_lik
+        return np.maximum(log_lik, -0.5 * np.log(2 * np.pi * self.var) - self.max_row_nats)
 
     def log_lik(self, coef, rows):
-        """(m,) log density of each row's y under an equation."""
-        return -0.5 * (np.log(2 * np.pi * self.var) + self.residual(coef, rows) ** 2 / self.var)
+        """(m,) log-likelihood of each row's y under an equation."""
+        return self.log_lik_of_scores(self.scores(coef, rows), rows)
 
-    def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood (search.13)."""
-        rate = self.w[rows] / self.var
-        return _take_rows(self.A, rows)[:, :-1], rate, (rate * self.residual(coef, rows))[:, None]
-
-# %% ../../nbs/search/01_moves.ipynb #moves-logistic
-@dataclass(frozen=True, eq=False)
-class LogisticLeaves:
-    """Linear logistic experts for two classes, for sets of rows (search.10)."""
-
-    A: np.ndarray  # (n, p) ones, standardised features
-    y: np.ndarray  # (n,) 0 or 1
-    w: np.ndarray  # (n,)
-    n_free = 1  # parameters of a column
-    exact = False
-
-    def fit(self, rows, price):
-        """Coefficients (p, 1) of the log-odds, log-likelihood and dims (search.10)."""
-        found = foba_logistic(_take_rows(self.A, rows), self.y[rows], self.w[rows], price)
-        size = len(found.support)
-        return found.coef[:, None], found.gain + price * size, size + 1
-
-    def log_lik(self, coef, rows):
-        """(m,) log probability of each row's class."""
-        return log_expit((2 * self.y[rows] - 1) * (_take_rows(self.A, rows) @ coef[:, 0]))
-
-    def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slope (m, 1) of the log-likelihood (search.13)."""
-        A = _take_rows(self.A, rows)
+    def score_derivatives(self, scores, rows):
+        """Curvature (m,) and slopes (m, S) of the log-likelihood by the scores (search.13)."""
         w = self.w[rows]
-        prob = expit(A @ coef[:, 0])
-        return A, w * prob * (1 - prob), (w * (self.y[rows] - prob))[:, None]
-
-# %% ../../nbs/search/01_moves.ipynb #moves-softmax
-@dataclass(frozen=True, eq=False)
-class SoftmaxLeaves:
-    """Linear softmax experts for C classes, for sets of rows (search.10)."""
-
-    A: np.ndarray  # (n, p) ones, standardised features
-    Y: np.ndarray  # (n, C) one-hot
-    w: np.ndarray  # (n,)
-    exact = False
-
-    @property
-    def n_free(self):
-        """Parameters of a column: of its C slopes C - 1 are free."""
-        return self.Y.shape[1] - 1
-
-    def fit(self, rows, price):
-        """Coefficients (p, C), log-likelihood and number of parameters (search.10)."""
-        found = foba_softmax(
-            _take_rows(self.A, rows), _take_rows(self.Y, rows), self.w[rows], price
-        )
-        size = self.n_free * len(found.support)
-        return found.coef, found.gain + price * size, size + self.n_free
-
-    def log_lik(self, coef, rows):
-        """(m,) log probability of each row's class."""
-        return (log_softmax(_take_rows(self.A, rows) @ coef, axis=1) * self.Y[rows]).sum(axis=1)
+        curvature, slopes = self.expert.score_derivatives(scores, self.A[rows, -1], w)
+        # with a prior there are curves, which a flat likelihood must not let go
+        return np.maximum(curvature, 1e-4 * w) if self.prior else curvature, slopes
 
     def slopes(self, coef, rows):
-        """Design (m, p), Böhning's bound of the curvature (m,) and slopes (m, C) (search.13)."""
-        A = _take_rows(self.A, rows)
-        w = self.w[rows]
-        return A, 0.5 * w, w[:, None] * (self.Y[rows] - softmax(A @ coef, axis=1))
+        """Design (m, p), curvature (m,) and slopes (m, S) at an equation (search.13)."""
+        X = self.design(rows)
+        return X, *self.score_derivatives(X @ coef, rows)
+
+
+def gaussian_leaves(A, w, var, floor=0.0, terms=None, smoothing=0.0, **options):
+    """The `LeafTable` of numbers: A (n, p + 1) design and y; without `terms` lines."""
+    terms = Terms.lines(A.shape[1] - 1) if terms is None else terms
+    start = np.zeros((1, A.shape[1] - 1))
+    expert = Gaussian(start, np.array([var], float), terms, smoothing, floor, pooled=True)
+    return LeafTable(expert, A, w, **options)
+
+
+def softmax_leaves(X, y, w, n_classes, terms=None, smoothing=0.0, **options):
+    """The `LeafTable` of class codes y (n,) for a design X (n, p); without `terms` lines."""
+    terms = Terms.lines(X.shape[1]) if terms is None else terms
+    expert = Softmax(np.zeros((1, X.shape[1], n_classes)), terms, smoothing)
+    return LeafTable(expert, np.column_stack([X, y]), w, **options)
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trees
 @dataclass(frozen=True, eq=False)
@@ -205,76 +196,15 @@ def _row_set_key(rows):
     """A hash of a set of rows, the key of caches."""
     return blake2b(rows.tobytes(), digest_size=16).digest()
 
-# %% ../../nbs/search/01_moves.ipynb #moves-prices
-class _LeafPenalties:
-    """What the leaves of a `SearchProblem` cost (search.8)."""
-
-    @cached_property
-    def unit_weights(self):
-        """Whether all weights are 1."""
-        return bool((self.w == 1).all())
-
-    def total_weight(self, rows):
-        """Weight of the rows."""
-        return float(len(rows) if self.unit_weights else self.w[rows].sum())
-
-    def parameter_price(self, rows):
-        """The price of one parameter for these rows (search.8)."""
-        return 0.5 * self.penalty * np.log1p(self.total_weight(rows))
-
-    @property
-    def selection_price(self):
-        """The price of having chosen a column, for each of its parameters (search.8)."""
-        return self.penalty * self.log_columns / self.experts.n_free
-
-    def penalised_fit(self, rows, coef, log_lik, dims):
-        """Coefficients, dims and value of a leaf: log-likelihood less the prices (search.8)."""
-        parameters = self.parameter_price(rows) * dims
-        selection = self.selection_price * (dims - self.experts.n_free)
-        return coef, dims, log_lik - parameters - selection
-
-# %% ../../nbs/search/01_moves.ipynb #moves-questions
-class _AxisCandidates:
-    """What a `SearchProblem` knows about its splits, cells of a feature."""
-
-    def split_penalty(self, rows, cut):
-        """The price of a split: threshold and branch, and having been chosen (search.8)."""
-        return 2 * self.parameter_price(rows) + self.penalty * self.log_cuts
-
-    def refine_promoted(self, node):
-        """A tree from `promote`, after what it needs before it is judged; here nothing."""
-        return node
-
-    def score_candidates(self, leaf):
-        """The splits that are worth fitting in a leaf, each with the value of its two sides."""
-        return _score_axis_candidates(self, leaf)
-
-    def best_split(self, rows, diff, features=None):
-        """The split that parts rows best by diff (m,), and whether to swap its sides (search.17).
-
-        diff: weighted log-likelihood under the yes side less that under the no side. None where no
-        split leaves both sides heavy enough.
-        """
-        features = self.features if features is None else features
-        found = best_cut(
-            _take_rows(self.codes, rows),
-            self.n_known,
-            diff,
-            self.w[rows],
-            self.min_side_weight,
-            features,
-        )
-        return None if found is None else (replace(found, swap=False, value=0.0), found.swap)
-
 # %% ../../nbs/search/01_moves.ipynb #moves-ground
 MIN_GAIN = 1e-6  # nats; a smaller gain is rounding
 
 
 @dataclass(eq=False)
-class SearchProblem(_LeafPenalties, _AxisCandidates):
+class SearchProblem:
     """What is searched: experts, splits, prices; and caches, so that nothing is fitted twice."""
 
-    experts: Any  # GaussianLeaves, LogisticLeaves or SoftmaxLeaves
+    experts: LeafTable
     codes: np.ndarray  # (n, d) as from `bins.bin_codes`
     n_known: np.ndarray  # (d,) cells of each feature
     w: np.ndarray  # (n,)
@@ -332,6 +262,63 @@ class SearchProblem(_LeafPenalties, _AxisCandidates):
         """Whether the rows can be two leaves."""
         return self.total_weight(rows) >= 2 * self.min_side_weight
 
+    # The prices of leaves (search.8).
+
+    @cached_property
+    def unit_weights(self):
+        """Whether all weights are 1."""
+        return bool((self.w == 1).all())
+
+    def total_weight(self, rows):
+        """Weight of the rows."""
+        return float(len(rows) if self.unit_weights else self.w[rows].sum())
+
+    def parameter_price(self, rows):
+        """The price of one parameter for these rows (search.8)."""
+        return 0.5 * self.penalty * np.log1p(self.total_weight(rows))
+
+    @property
+    def selection_price(self):
+        """The price of having chosen a column, for each of its parameters (search.8)."""
+        return self.penalty * self.log_columns / self.experts.n_free
+
+    def penalised_fit(self, rows, coef, log_lik, dims):
+        """Coefficients, dims and value of a leaf: log-likelihood less the prices (search.8)."""
+        parameters = self.parameter_price(rows) * dims
+        selection = self.selection_price * (dims - self.experts.n_free)
+        return coef, dims, log_lik - parameters - selection
+
+    # What is known about splits, here cells of a feature.
+
+    def split_penalty(self, rows, cut):
+        """The price of a split: threshold and branch, and having been chosen (search.8)."""
+        return 2 * self.parameter_price(rows) + self.penalty * self.log_cuts
+
+    def refine_promoted(self, node):
+        """A tree from `promote`, after what it needs before it is judged; here nothing."""
+        return node
+
+    def score_candidates(self, leaf):
+        """The splits that are worth fitting in a leaf, each with the value of its two sides."""
+        return _score_axis_candidates(self, leaf)
+
+    def best_split(self, rows, diff, features=None):
+        """The split that parts rows best by diff (m,), and whether to swap its sides (search.17).
+
+        diff: weighted log-likelihood under the yes side less that under the no side. None where no
+        split leaves both sides heavy enough.
+        """
+        features = self.features if features is None else features
+        found = best_cut(
+            _take_rows(self.codes, rows),
+            self.n_known,
+            diff,
+            self.w[rows],
+            self.min_side_weight,
+            features,
+        )
+        return None if found is None else (replace(found, swap=False, value=0.0), found.swap)
+
 # %% ../../nbs/search/01_moves.ipynb #moves-retune
 MAX_VARIANCE_DRIFT = 0.02  # share by which the pooled variance may be off before it is set anew
 
@@ -354,7 +341,7 @@ def update_variance(problem, tree, drift=MAX_VARIANCE_DRIFT):
     var = pooled_variance(problem, tree) if problem.experts.exact else None
     if var is None or abs(var - problem.experts.var) <= drift * problem.experts.var:
         return problem, tree
-    experts = replace(problem.experts, var=var)
+    experts = problem.experts.with_variance(var)
     problem = replace(problem, experts=experts, leaf_cache={}, candidate_cache={}, optimum_cache={})
     return problem, refit_leaves(problem, tree)
 

@@ -12,11 +12,9 @@ import pytest
 from shared.needs import need_data
 
 from fabinterp.bench.datasets import catalogue_entry
-from fabinterp.bench.runner import UnavailableError, parse_figure
+from fabinterp.bench.runner import UnavailableError
 from fabinterp.bench.wang import (
     BINARY,
-    METHODS_3,
-    METHODS_4,
     REGRESSION,
     TABLE_3,
     TABLE_4,
@@ -31,16 +29,14 @@ SMALL = 2500
 EBM_IS_SLOW = ("parkinsons", "cod_rna")  # minutes a fit: beside EBM, one fold of these
 SEEDS = range(10)
 ROWS = {name: catalogue_entry(name).rows for name in (*REGRESSION, *BINARY)}
-OURS_4 = {
-    name: parse_figure(row.split()[METHODS_4.index("OT-SpAM")]) for name, row in TABLE_4.items()
-}
+OURS_4 = TABLE_4["OT-SpAM"]
 
 
 def printed_error(name):
     """(error, the paper's ±) of OT-SpAM, the error of classes in % of wrong labels."""
     if name in BINARY:
         return 100 - OURS_4[name].value, OURS_4[name].deviation
-    said = parse_figure(TABLE_3[name].split()[METHODS_3.index("OT-SpAM")])
+    said = TABLE_3["OT-SpAM"][name]
     return said.value * UNITS.get(name, 1), said.deviation * UNITS.get(name, 1)
 
 
