@@ -65,7 +65,8 @@ def python(code, *arguments, timeout=240, **env):
 def is_exported(cell):
     """Say whether a cell goes into a module."""
     return (
-        cell.cell_type == "code" and re.search(r"^#\| *exporti?s?\b", cell.source, re.M) is not None
+        cell["cell_type"] == "code"
+        and re.search(r"^#\| *exporti?s?\b", cell["source"], re.M) is not None
     )
 
 
@@ -262,6 +263,37 @@ def test_contributing_tells_the_same_arrows():
     rows = re.findall(r"^\| `(\w+)/` \| .*? \| (.*?) \|$", text, re.M)
     told = {name: None if "all" in to else set(re.findall(r"`(\w+)`", to)) for name, to in rows}
     assert told == {name: None if to is None else set(to.split()) for name, to in CHAPTERS.items()}
+
+
+def words_in(text):
+    """Return the words of a source."""
+    return set(re.findall(r"\w+", text))
+
+
+def page_code(path):
+    """Return what a page runs beside the code that it exports."""
+    return "\n".join(cell["source"] for cell in code_cells(path) if not is_exported(cell))
+
+
+def exported_names(path):
+    """Return `__all__` of a module."""
+    statements = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)]
+    lists = [node.value.elts for node in statements if ast.unparse(node.targets[0]) == "__all__"]
+    return [element.value for elements in lists for element in elements]
+
+
+def test_every_exported_name_is_used_elsewhere():
+    """By a module, a page or a test that is not its own; a helper is private."""
+    modules = {dotted(path): words_in(path.read_text()) for path in MODULES}
+    pages = {path: words_in(page_code(path)) for path in notebooks()}
+    tests = [words_in(path.read_text()) for path in (ROOT / "tests").rglob("*.py")]
+    top = words_in((PACKAGE / "__init__.py").read_text())
+    for path in MODULES:
+        own = dotted(path)
+        others = [words for name, words in modules.items() if name != own]
+        others += [words for page, words in pages.items() if exports_to(page) != own]
+        used = top.union(*others, *tests)
+        assert not set(exported_names(path)) - used, own
 
 
 def defined_in(path):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MIN_WEIGHT_FRACTION', 'Model', 'block_mass', 'fic', 'e_step', 'surviving_mask', 'shrink', 'Step', 'fic_from_blocks',
-           'fab_steps', 'fab', 'Restart', 'run_em', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'BaseFAB',
+           'fab_steps', 'fab', 'Restart', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'BaseFAB',
            'SearchStep', 'replay']
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-imports
@@ -362,7 +362,7 @@ class Restart:
     sizes: tuple = ()  # of EM: the number of components before the first step and after each
 
 
-def run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
+def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
     """EM from the model and responsibilities that `start(rows, rng)` gives, as a `Restart`.
 
     rows: `Blocks` of (X, y, w). score(rows, step): how good the end is; by default its FIC.
@@ -397,12 +397,12 @@ def best_restart(run, n_init, random_state, n_jobs=None):
 def best_em_restart(start, rows, settings, **options):
     """The best `Restart` of EM, by the parameters of an estimator.
 
-    start, rows: of `run_em`. settings has `n_init, max_iter, tol, penalty, min_weight_fraction,
-    n_jobs, verbose, random_state`. options: more of `run_em`; they go before the settings.
+    start, rows: of `_run_em`. settings has `n_init, max_iter, tol, penalty, min_weight_fraction,
+    n_jobs, verbose, random_state`. options: more of `_run_em`; they go before the settings.
     """
     names = ("verbose", "max_iter", "tol", "penalty", "min_weight_fraction")
     asked = {name: getattr(settings, name) for name in names} | options
-    run = partial(run_em, start, rows, **asked)
+    run = partial(_run_em, start, rows, **asked)
     return best_restart(run, settings.n_init, settings.random_state, settings.n_jobs)
 
 

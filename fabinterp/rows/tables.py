@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
-           'label_codes', 'distinct_rows', 'label_scores', 'sort_labels', 'order_categories', 'centre_and_spread',
-           'location_scale', 'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'check_fit_rows',
-           'check_fit_target', 'check_predict_rows', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData',
-           'build_training_data']
+           'label_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale',
+           'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'check_fit_rows', 'check_fit_target',
+           'check_predict_rows', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 from collections.abc import Hashable
@@ -128,7 +127,7 @@ def distinct_rows(Z, y, w):
     return positive[order[new]], np.add.reduceat(w[positive[order]], np.flatnonzero(new))
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-order
-def label_scores(code, Y, w, n_labels):
+def _label_scores(code, Y, w, n_labels):
     """A number for each label, (n_labels,), in whose order sets are intervals (rows.4).
 
     `code` (n,) are the labels' codes, Y (n, C) the centred targets, w (n,) the weights.
@@ -150,7 +149,7 @@ def sort_labels(columns, Z, Y, w, least=1):
         if not labels or len(labels) < least or labels == (False, True):
             continue
         known = ~np.isnan(Z[:, j])
-        scores = label_scores(Z[known, j].astype(int), Y[known], w[known], len(labels))
+        scores = _label_scores(Z[known, j].astype(int), Y[known], w[known], len(labels))
         lists[j] = tuple(labels[c] for c in np.argsort(scores, kind="stable"))
     return replace(columns, categories=tuple(lists))
 

@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['format_float', 'printable_name', 'label_text', 'sum_text', 'split_labels', 'is_categorical', 'set_text',
-           'extent_text', 'condition_texts', 'bounds_text', 'curve_name', 'equation_text', 'answer_phrases',
-           'answer_text', 'link_texts', 'format_distinct', 'curve_text', 'named_curves', 'curve_texts', 'display_width',
-           'measure_text', 'rule_text', 'ruleset_text', 'tree_text']
+           'extent_text', 'condition_texts', 'bounds_text', 'answer_phrases', 'answer_text', 'link_texts',
+           'format_distinct', 'named_curves', 'display_width', 'rule_text', 'ruleset_text', 'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
 import json
@@ -134,18 +133,18 @@ def bounds_text(leaf):
     return f"at most {upper}" if leaf.upper < inf else ""
 
 
-def curve_name(curve, columns, number=""):
+def _curve_name(curve, columns, number=""):
     """What the curve of a feature is called in rule `number`: s1(age)."""
     return f"s{number}({printable_name(columns.names[curve.feature])})"
 
 
-def equation_text(value, features, coef, columns, curves=(), number=""):
+def _equation_text(value, features, coef, columns, curves=(), number=""):
     """An equation for reading, to four digits: 1.2 + 0.5·age - 2·bmi + s1(dose).
 
     Terms that are zero are left out.
     """
     terms = [(f, c) for f, c in zip(features, coef, strict=True) if c]
-    named = [curve_name(curve, columns, number) for curve in curves if not curve.is_zero]
+    named = [_curve_name(curve, columns, number) for curve in curves if not curve.is_zero]
     if not terms and not named:
         return f"{value + 0.0:.4g}"
     linear = [sum_text(*zip(*terms, strict=True), columns, "{:.4g}".format)] if terms else []
@@ -166,7 +165,7 @@ def answer_phrases(leaf, columns, classes=None, number=""):
         best = int(np.argmax(leaf.value))
         return [f"{label_text(classes[best])} ({leaf.value[best]:.3g})"]
     equations = [
-        equation_text(v, leaf.features, c, columns, curves, number)
+        _equation_text(v, leaf.features, c, columns, curves, number)
         for v, c, curves in leaf.equations
     ]
     bounds = bounds_text(leaf)
@@ -213,7 +212,7 @@ def format_distinct(numbers, least=4):
     return texts
 
 
-def curve_text(curve, columns):
+def _curve_text(curve, columns):
     """The values of a curve for reading.
 
     0 → -1.2, 0.2 → 0.4 (straight between, constant outside); of labels: red → -1.2, blue → 0.4.
@@ -250,15 +249,15 @@ def named_curves(leaf, model, number=""):
     for curve in leaf.curves if leaf is not None else ():
         parts = [curve.part(k) for k in range(curve.n_classes)] or [curve]
         for k, part in enumerate(parts):
-            name = curve_name(curve, model.columns, number)
+            name = _curve_name(curve, model.columns, number)
             if curve.n_classes:
                 name += f" of {label_text(model.classes[k])}"
             if not part.is_zero:
-                found.append((name, part, curve_text(part, model.columns)))
+                found.append((name, part, _curve_text(part, model.columns)))
     return found
 
 
-def curve_texts(leaves, model):
+def _curve_texts(leaves, model):
     """The lines on the curves of numbered leaves {number: leaf}, for below the rules."""
     return [
         f"{name}: {text}"
@@ -273,7 +272,7 @@ def display_width(text):
     return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
-def measure_text(rule):
+def _measure_text(rule):
     """Support and fidelity for reading, or nothing."""
     measures = [
         f"{name} {getattr(rule, name):.{n}g}"
@@ -310,11 +309,11 @@ def ruleset_text(ruleset, max_width=72):
             front = f"{head:<{heads}} {condition}{' ' * (wide - display_width(condition))}"
         else:
             front = f"{head:<{heads + 1 + wide}}"
-        after = " " * (tail - display_width(answer)) + measure_text(rule)
+        after = " " * (tail - display_width(answer)) + _measure_text(rule)
         text.append(f"{front}  then {answer}{after}".rstrip())
     leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
     return "\n".join(
-        text + curve_texts(leaves, ruleset) + link_texts(leaves.values(), ruleset.classes)
+        text + _curve_texts(leaves, ruleset) + link_texts(leaves.values(), ruleset.classes)
     )
 
 
@@ -340,4 +339,4 @@ def tree_text(tree):
             if child >= 0:
                 phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
                 stack.append((child, below + mark, below + bar, phrase or "always"))
-    return "\n".join(lines + curve_texts(leaves, tree) + link_texts(tree.leaves, tree.classes))
+    return "\n".join(lines + _curve_texts(leaves, tree) + link_texts(tree.leaves, tree.classes))
