@@ -501,7 +501,7 @@ BAD = [
         MetaTreeClassifier,
         "tree_weights must be one of 'equal', 'evidence', got 'best'",
     ),
-    ({"estimator": ["x9"]}, MetaTreeClassifier, "estimator must list columns of X once each"),
+    ({"estimator": ["x9"]}, MetaTreeClassifier, "estimator must name columns of X"),
     ({"estimator": [0, 0]}, MetaTreeClassifier, "estimator must list columns of X once each"),
     (
         {"estimator": [0, 1]},

@@ -22,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fabinterp.proxy.proxy_trees import (
-    GrowthSettings,
     ProxyData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
+    grow_tree,
     held_out_log_lik,
     mean_log_lik,
     mean_log_prob,
@@ -573,7 +573,7 @@ def test_tables_that_say_nothing():
 def test_size_is_what_grows_the_folds():
     Z, target, w, _ = task(0, 60)
     rows = ProxyData(Z, target, np.ones(60), w, 40)
-    whole = GrowthSettings(None, 0.0, None, 5, False, 0).grow(rows)
+    whole = grow_tree(rows, ProxyTreeRegressor())
     assert (
         np.bincount(whole.apply(Z[:40]), w[:40], len(whole.feature))[whole.feature < 0].min() >= 5
     )

@@ -31,22 +31,26 @@ def sufficient_statistics(family, at, size, y, w, Z=None):
     return np.stack([np.bincount(at, column, size) for column in columns], axis=1)
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-classes
-class _ClassFamily:
-    """What families of class codes 0..C-1 share.
+@dataclass(frozen=True)
+class DirichletCategorical:
+    """y is a class code 0..C-1; the prior counts `alpha[c]` rows of class c (metatree.3)."""
 
-    `alpha` (C,) is how many rows of each class the prior counts.
-    """
+    alpha: tuple[float, ...]
 
     discrete = True
-
-    @property
-    def n_classes(self):
-        """C."""
-        return len(self.alpha)
+    n_classes = property(lambda self: len(self.alpha), doc="C.")
 
     def statistics(self, y, w, Z=None):
         """(n, C) weight in the column of the class."""
         return w[:, None] * (np.asarray(y)[:, None] == np.arange(self.n_classes))
+
+    def log_evidence(self, stats):
+        """(S,) log probability of the rows behind `stats` (S, C)."""
+        alpha = np.array(self.alpha)
+        total = gammaln(alpha.sum()) - gammaln(alpha.sum() + stats.sum(axis=1))
+        return total + sum(
+            gammaln(a + column) - gammaln(a) for a, column in zip(alpha, stats.T, strict=True)
+        )
 
     def posterior(self, stats):
         """(S, C) the prior's weights and the rows' together."""
@@ -60,35 +64,24 @@ class _ClassFamily:
         """(n,) log probability of the class y."""
         return np.log(params[np.arange(len(params)), y] / params.sum(axis=1))
 
-
-@dataclass(frozen=True)
-class DirichletCategorical(_ClassFamily):
-    """y is a class code 0..C-1; the prior counts `alpha[c]` rows of class c (metatree.3)."""
-
-    alpha: tuple[float, ...]
-
-    def log_evidence(self, stats):
-        """(S,) log probability of the rows behind `stats` (S, C)."""
-        alpha = np.array(self.alpha)
-        total = gammaln(alpha.sum()) - gammaln(alpha.sum() + stats.sum(axis=1))
-        return total + sum(
-            gammaln(a + column) - gammaln(a) for a, column in zip(alpha, stats.T, strict=True)
-        )
-
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-bernoulli
-@dataclass(frozen=True)
-class BetaBernoulli(_ClassFamily):
+class BetaBernoulli(DirichletCategorical):
     """y is 0 or 1; the prior counts `a` rows of class 1 and `b` rows of class 0 (metatree.3)."""
 
-    a: float = 0.5
-    b: float = 0.5
-    alpha = property(lambda self: (self.b, self.a))
+    def __init__(self, a=0.5, b=0.5):
+        super().__init__((b, a))
 
     def log_evidence(self, stats):
         """(S,) log probability of the rows behind `stats` (S, 2)."""
-        return betaln(self.b + stats[:, 0], self.a + stats[:, 1]) - betaln(self.b, self.a)
+        return betaln(*self.posterior(stats).T) - betaln(*self.alpha)
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
+def _gamma_evidence(prior_shape, prior_rate, shape, rate):
+    """Log rᵃ Γ(a') / (Γ(a) r'ᵃ'), what a Gamma prior's a, r and the posterior's a', r' leave."""
+    prior = prior_shape * np.log(prior_rate) - gammaln(prior_shape)
+    return prior + gammaln(shape) - shape * np.log(rate)
+
+
 @dataclass(frozen=True)
 class GammaPoisson(PredictiveFamily):
     """y is a count 0, 1, 2, …; the prior counts `rate` rows with `shape` events (metatree.4)."""
@@ -103,10 +96,7 @@ class GammaPoisson(PredictiveFamily):
 
     def log_evidence(self, stats):
         """(S,) log probability of the rows behind `stats` (S, 3)."""
-        a, r = self.posterior(stats).T
-        return (
-            self.shape * np.log(self.rate) - gammaln(self.shape) + gammaln(a) - a * np.log(r)
-        ) - stats[:, 2]
+        return _gamma_evidence(self.shape, self.rate, *self.posterior(stats).T) - stats[:, 2]
 
     def posterior(self, stats):
         """(S, 2) shape and rate."""
@@ -135,8 +125,7 @@ class GammaExponential(PredictiveFamily):
 
     def log_evidence(self, stats):
         """(S,) log density of the rows behind `stats` (S, 2)."""
-        a, r = self.posterior(stats).T
-        return self.shape * np.log(self.rate) - gammaln(self.shape) + gammaln(a) - a * np.log(r)
+        return _gamma_evidence(self.shape, self.rate, *self.posterior(stats).T)
 
     def posterior(self, stats):
         """(S, 2) shape and rate."""
@@ -200,14 +189,8 @@ class NormalGamma(StudentPredictive):
     def log_evidence(self, stats):
         """(S,) log density of the rows behind `stats` (S, 3)."""
         rows, _, shape, rate = self._posterior_parameters(stats)
-        prior = self.shape * np.log(self.rate) - gammaln(self.shape)
-        prior += np.log(self.n_prior_rows) / 2
-        return (
-            prior
-            + gammaln(shape)
-            - shape * np.log(rate)
-            - (np.log(rows) + stats[:, 0] * np.log(2 * np.pi)) / 2
-        )
+        precise = np.log(self.n_prior_rows / rows) - stats[:, 0] * np.log(2 * np.pi)
+        return _gamma_evidence(self.shape, self.rate, shape, rate) + precise / 2
 
     def posterior(self, stats):
         """(S, 3) degrees of freedom, centre and scale of the prediction."""
@@ -255,16 +238,9 @@ class LinearNormalGamma(StudentPredictive):
         diagonal = np.diagonal(self._factor(stats), axis1=1, axis2=2)
         shape = self.shape + stats[:, 0] / 2
         rate = diagonal[:, -1] ** 2 / 2
-        prior = (
-            self.shape * np.log(self.rate) - gammaln(self.shape) + np.log(self.precision).sum() / 2
-        )
-        return (
-            prior
-            + gammaln(shape)
-            - shape * np.log(rate)
-            - np.log(diagonal[:, :-1]).sum(axis=1)
-            - stats[:, 0] * np.log(2 * np.pi) / 2
-        )
+        precise = np.log(self.precision).sum() / 2 - np.log(diagonal[:, :-1]).sum(axis=1)
+        evidence = _gamma_evidence(self.shape, self.rate, shape, rate) + precise
+        return evidence - stats[:, 0] * np.log(2 * np.pi) / 2
 
     def posterior(self, stats):
         """(S, 2 + q + q²) parameters of the prediction, with q = 1 + p.

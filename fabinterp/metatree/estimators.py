@@ -6,7 +6,8 @@
 __all__ = ['state_from_blocks', 'MetaTreeClassifier', 'MetaTreeRegressor']
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-imports
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,7 +17,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from .posterior import (
     SPLIT_PROBS,
     STRENGTHS,
-    MetaTreeState,
     add_rows,
     check_leaf_family,
     check_target,
@@ -84,17 +84,18 @@ def initial_state(settings, training, trees, bag_weights, regressors):
     w = training.w if bag_weights is None else bag_weights
     design = None if regressors is None else regressors.design_matrix(training.Z)
     held = leaf_statistics(families[0], trees.topology.size, at, training.y, w, design)
+    candidates = list(product(families, split_probs))
     best = 0
-    losses = []
-    for family in families if len(families) * len(split_probs) > 1 else ():
-        state = update_state(empty_state(trees, family, split_probs[0]), held.copy())
-        losses += [
-            forest_losses(with_prior(state, g), at, bag_weights, training.y) for g in split_probs
-        ]
-    if losses:
+    if len(candidates) > 1:
+        losses = []
+        for family in families:
+            state = update_state(empty_state(trees, family, 0.5), held.copy())
+            losses += [
+                forest_losses(with_prior(state, g), at, bag_weights, training.y)
+                for g in split_probs
+            ]
         best = one_standard_error_rule(np.array(losses), training.w)
-    family = families[best // len(split_probs)]
-    split_prob = split_probs[best % len(split_probs)]
+    family, split_prob = candidates[best]
     return update_state(empty_state(trees, family, split_prob, regressors), held)
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
@@ -166,17 +167,8 @@ def subset_training(training, kept):
     )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-fit
-@dataclass(frozen=True, eq=False)
-class FittedMetaTree:
-    """What a fit finds: the state, the scikit-learn model behind the trees, and (metatree.31)."""
-
-    state: MetaTreeState
-    model: object
-    pit: np.ndarray | None
-
-
 def fit_meta_tree(settings, chunked, seed):
-    """The `FittedMetaTree` of `ChunkedData` rows; `settings` has an estimator's parameters."""
+    """The fitted attributes, by name, of `ChunkedData` rows; `settings` has the parameters."""
     trees, model, bag_weights = representative_trees(settings, chunked, seed)
     if trees.columns != chunked.sample.columns:
         chunked = recode_to_columns(chunked, trees.columns)
@@ -192,7 +184,7 @@ def fit_meta_tree(settings, chunked, seed):
         pit = cross_fitted_pit(settings, training, seed, regressors)
     if not chunked.sample_is_complete:
         state = state_from_blocks(state, chunked.rows, training.classes)
-    return FittedMetaTree(state, model, pit)
+    return {"columns_": trees.columns, "estimator_": model, "state_": state, "pit_": pit}
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-asked
 def weights_of_trees(state, tree_weights):
@@ -317,11 +309,8 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         check_leaf_family(self)
 
     def _fit(self, chunked):
-        fitted = fit_meta_tree(self, chunked, int(seed_entropy(self.random_state)[0]))
-        self.columns_ = fitted.state.trees.columns
-        self.estimator_ = fitted.model
-        self.state_ = fitted.state
-        self.pit_ = fitted.pit
+        seed = int(seed_entropy(self.random_state)[0])
+        vars(self).update(fit_meta_tree(self, chunked, seed))
         return self
 
     def _update(self, X, y, sample_weight):

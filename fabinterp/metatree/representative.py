@@ -23,7 +23,7 @@ from ..forests.reading import read_ensemble, recode_ensemble
 from .prunings import TreeTopology, perfect, build_topology
 from ..rules.core import Columns, Split, format_names
 from ..rules.ruleset import Tree
-from ..rows.tables import apply_in_chunks, fit_at_unit_scale, is_fitted
+from ..rows.tables import apply_in_chunks, column_positions, fit_at_unit_scale, is_fitted
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-trees
 @dataclass(frozen=True, eq=False)
@@ -307,16 +307,13 @@ def commonest_known(x):
 # %% ../../nbs/metatree/02_representative.ipynb #rep-positions
 def positions(names, columns):
     """The positions of columns given by name or position; ValueError for what is none."""
-    place = {name: j for j, name in enumerate(columns.names)} | {
-        j: j for j in range(len(columns.names))
-    }
-    unknown = [name for name in names if isinstance(name, bool) or name not in place]
-    if unknown or not names or len({place[name] for name in names}) < len(names):
+    found = column_positions(names, columns, "estimator")
+    if not found or len(set(found)) < len(found):
         raise ValueError(
             f"estimator must list columns of X once each, {format_names(columns.names)}, "
-            f"got {list(names)[:5]}"
+            f"got {names[:5]}"
         )
-    return [place[name] for name in names]
+    return found
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-model
 def default_model(estimator, seed):

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight
 
 from ..fab.distributions import normal_mixture
 from ..fab.foba import (
@@ -25,15 +24,14 @@ from ..fab.foba import (
     softmax_gradient,
     foba,
 )
-from .reference import check_prediction_range, resolve_reference
-from ..rules.core import Columns, Curve, Leaf, Rule, stable_softmax
+from .proxy_trees import ProxyData, query_reference, read_reference
+from .reference import check_prediction_range
+from ..rules.core import Columns, Curve, Leaf, Rule, is_frame, stable_softmax
 from ..rules.ruleset import RuleSet
 from ..rows.tables import (
     check_parameters,
     seed_entropy,
-    check_fit_rows,
     check_predict_rows,
-    check_fit_target,
     location_scale,
 )
 
@@ -394,63 +392,14 @@ def project_draws(problem, draws, base, price, max_terms, n_jobs=None):
     terms = np.arange(1, len(base.coef))
     return kept, np.mean([np.isin(terms, one.support) for one in own], axis=0)
 
-# %% ../../nbs/proxy/03_projection.ipynb #proj-told
-@dataclass(frozen=True, eq=False)
-class ProjectionData:
-    """What a fit sees: rows of positive weight, and what the reference predicts for them."""
-
-    Z: np.ndarray  # (n, d) encoded
-    w: np.ndarray  # (n,)
-    columns: Columns
-    classes: np.ndarray | None  # (C,)
-    mean: np.ndarray  # (n,), or (n, C) probabilities
-    var: np.ndarray  # (n,)
-    draws: np.ndarray  # (L, n), or (L, n, C)
-    noise: np.ndarray  # (L, n)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedEquation:
-    """What a fit finds: the equation of the mean and, on the same terms, that of each draw."""
-
-    terms: _CandidateTerms
-    path: tuple[Projection, ...]
-    projection: Projection  # the one of them that is chosen
-    price: float  # of a term, in nats
-    inclusion: np.ndarray  # (p,)
-    leaf: Leaf
-    # In the units of the table, that of the mean first, then of each draw
-    intercept: np.ndarray  # (1 + L,), or (1 + L, m) for classes
-    coef: np.ndarray  # (1 + L, p), or (1 + L, m, p) for classes
-    std_draws: np.ndarray | None = None  # (L,) of y around the equation of a draw
-
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told-of
-def target_data(estimator, Z, y, w, columns):
-    """The `ProjectionData` of y (n,), its own reference: a point, of classes shares of 0 and 1."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} without a reference requires y to be passed, "
-            "but the target y is None"
-        )
-    mean, classes = check_fit_target(estimator, Z, y)
+def projection_data(reference, X, Z, w, columns):
+    """The `ProxyData` of a `Reference` on a table X, which is Z (n, d), where weights are positive."""
     on = w > 0
-    mean = mean[on]
-    nothing = np.zeros(len(mean))
-    if classes is not None:
-        seen = np.unique(mean)
-        mean = (mean[:, None] == seen).astype(float)
-        classes = classes[seen]
-    return ProjectionData(Z[on], w[on], columns, classes, mean, nothing, mean[None], nothing[None])
-
-
-def reference_data(reference, table, Z, w, columns):
-    """The `ProjectionData` of what a `Reference` predicts for a table, of encoded rows Z (n, d)."""
-    on = w > 0
-    mean, var = reference.mean_var(table)
-    var = np.zeros(len(Z)) if var is None else var
-    draws = reference.draws(table)[:, on]
-    noise = reference.noise(table)[:, on]
-    return ProjectionData(Z[on], w[on], columns, reference.classes, mean[on], var[on], draws, noise)
+    every = reference.n_draws or 2**31  # a function returns what it likes
+    target, var, draws, noise = query_reference(reference, X, every)
+    rows = (Z[on], target[on], var[on], w[on])
+    return ProxyData(*rows, int(on.sum()), draws[:, on], noise[:, on], columns, reference.classes)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
 def gaussian_problems(data, design, scale):
@@ -461,7 +410,7 @@ def gaussian_problems(data, design, scale):
     location, unit = scale
     w = data.w
     weighted = design.T * w
-    f = (data.mean - location) / unit
+    f = (data.target - location) / unit
     draws = (data.draws - location) / unit
     var = float(np.average(data.var, weights=w)) / unit**2
     problem = GaussianProblem(weighted @ design, weighted @ f, float(w @ f**2), float(w.sum()), var)
@@ -481,29 +430,29 @@ def variance_beyond_draws(data, scale):
     return max(-apart, 0.0) / scale[1] ** 2
 
 
-def fit_numbers(data, terms, max_terms, settings):
-    """The `FittedEquation` of a reference of numbers; `settings` has an estimator's parameters."""
-    scale = _location_and_scale_of_known(data.mean, data.w)
+def _fit_numbers(data, terms, max_terms, settings):
+    """What `fit_equation` finds for a reference of numbers: leaf, equations, fitted attributes."""
+    name = "y" if settings.reference is None else "reference"
+    check_prediction_range(name, data.target, data.var, data.draws)
+    scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
     problem, draws = gaussian_problems(data, terms.design(data.Z), scale)
     best, price, path = select_projection(problem, settings.penalty, max_terms)
     kept, inclusion = project_draws(problem, draws, best, price, max_terms, settings.n_jobs)
-    intercept, coef = _table_equations(terms, [one.coef for one in (best, *kept)], scale)
+    equations = _table_equations(terms, [one.coef for one in (best, *kept)], scale)
     chosen = path.index(best)
     shift = problem.total_weight * float(np.log(unit))
     path = [replace(one, value=one.value - shift, var=one.var * unit**2) for one in path]
     var_draws = np.array([one.var for one in kept]) + variance_beyond_draws(data, scale)
-    return FittedEquation(
-        terms,
-        tuple(path),
-        path[chosen],
-        price,
-        inclusion,
-        equation_leaf(terms, best.coef, scale),
-        intercept[:, 0],
-        coef[:, 0],
-        np.sqrt(var_draws) * unit,
-    )
+    found = {
+        "path_": tuple(path),
+        "projection_": path[chosen],
+        "price_": price,
+        "inclusion_": inclusion,
+        "std_": float(np.sqrt(path[chosen].var)),
+        "std_draws_": np.sqrt(var_draws) * unit,
+    }
+    return equation_leaf(terms, best.coef, scale), [part[:, 0] for part in equations], found
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-odds
 def log_odds(coef):
@@ -523,38 +472,50 @@ def _logistic_leaf(terms, coef):
 
 
 def _fit_classes(data, terms, max_terms, settings):
-    """The `FittedEquation` of a reference of classes; `settings` has an estimator's parameters."""
-    problem = SoftmaxProblem(terms.design(data.Z), data.mean, data.w)
+    """What `fit_equation` finds for a reference of classes: leaf, equations, fitted attributes."""
+    problem = SoftmaxProblem(terms.design(data.Z), data.target, data.w)
     draws = [problem]
-    if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.mean):
+    if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.target):
         draws = [replace(problem, shares=shares) for shares in data.draws]
     best, price, path = select_projection(problem, settings.penalty, max_terms)
     kept, inclusion = project_draws(problem, draws, best, price, max_terms, settings.n_jobs)
-    intercept, coef = _table_equations(terms, [log_odds(one.coef) for one in (best, *kept)])
-    leaf = _logistic_leaf(terms, best.coef)
-    return FittedEquation(terms, tuple(path), best, price, inclusion, leaf, intercept, coef)
+    equations = _table_equations(terms, [log_odds(one.coef) for one in (best, *kept)])
+    found = {
+        "path_": tuple(path),
+        "projection_": best,
+        "price_": price,
+        "inclusion_": inclusion,
+        "classes_": data.classes,
+    }
+    return _logistic_leaf(terms, best.coef), equations, found
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-fit
 def fit_equation(data, settings):
-    """The `FittedEquation` of `ProjectionData`; `settings` has an estimator's parameters."""
+    """The fitted attributes, by name, of the equation of `ProxyData`.
+
+    `settings` has an estimator's parameters.
+    """
     terms = candidate_terms(data.Z, data.w, data.columns)
     max_terms = min(len(terms.names), max(len(data.w) - 2, 0))
     if settings.max_features is not None:
         max_terms = min(max_terms, settings.max_features)
-    if data.classes is not None:
-        return _fit_classes(data, terms, max_terms, settings)
-    name = "y" if settings.reference is None else "reference"
-    check_prediction_range(name, data.mean, data.var, data.draws)
-    return fit_numbers(data, terms, max_terms, settings)
-
-
-def equation_rules(data, leaf):
-    """The `RuleSet` of one rule whose leaf holds the equation, measured on `ProjectionData`."""
-    if data.classes is None:
-        rules = RuleSet((Rule((), leaf),), data.columns)
-        return rules.measure(data.Z, data.mean, data.w)
-    rules = RuleSet((Rule((), leaf),), data.columns, tuple(data.classes.tolist()))
-    return rules.measure(data.Z, data.classes[data.mean.argmax(axis=1)], data.w)
+    fit = _fit_numbers if data.classes is None else _fit_classes
+    leaf, (intercept, coef), found = fit(data, terms, max_terms, settings)
+    classes = None if data.classes is None else tuple(data.classes.tolist())
+    rules = RuleSet((Rule((), leaf),), data.columns, classes)
+    rules = rules.measure(data.Z, data.prediction, data.w)
+    return found | {
+        "columns_": data.columns,
+        "total_weight_": float(data.w.sum()),
+        "terms_": terms,
+        "fic_": penalized_log_lik(found["projection_"], found["price_"]),
+        "intercept_": intercept[0],
+        "intercept_draws_": intercept[1:],
+        "coef_": coef[0],
+        "coef_draws_": coef[1:],
+        "rules_": rules,
+        "fidelity_": rules.rules[0].fidelity,
+    }
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-base
 _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1}
@@ -591,40 +552,11 @@ class BaseProxyLinear(BaseEstimator):
         not fitted yet.
         """
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
-        Z, columns, framed = check_fit_rows(self, X)
-        w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
-        if not w.any():
-            raise ValueError("sample_weight must be positive somewhere, got only zeros")
         seed = int(seed_entropy(self.random_state)[0])
-        reference = None
-        if self.reference is None:
-            data = target_data(self, Z, y, w, columns)
-        else:
-            table = X if framed else Z
-            reference = resolve_reference(self, table, y, sample_weight, seed, self.n_draws)
-            data = reference_data(reference, table, Z, w, columns)
-        fitted = fit_equation(data, self)
-        self.columns_ = columns
-        self._framed = framed
-        self.reference_ = reference
-        self.total_weight_ = float(data.w.sum())
-        self.terms_ = fitted.terms
-        self.path_ = fitted.path
-        self.projection_ = fitted.projection
-        self.price_ = fitted.price
-        self.fic_ = penalized_log_lik(fitted.projection, fitted.price)
-        self.inclusion_ = fitted.inclusion
-        self.intercept_ = fitted.intercept[0]
-        self.intercept_draws_ = fitted.intercept[1:]
-        self.coef_ = fitted.coef[0]
-        self.coef_draws_ = fitted.coef[1:]
-        self.rules_ = equation_rules(data, fitted.leaf)
-        self.fidelity_ = self.rules_.rules[0].fidelity
-        if data.classes is None:
-            self.std_ = float(np.sqrt(fitted.projection.var))
-            self.std_draws_ = fitted.std_draws
-        else:
-            self.classes_ = data.classes
+        reference, *table = read_reference(self, X, y, sample_weight, seed, self.n_draws)
+        self.reference_ = None if self.reference is None else reference
+        self._framed = is_frame(X)
+        vars(self).update(fit_equation(projection_data(reference, *table), self))
         return self
 
     def _values(self, X):

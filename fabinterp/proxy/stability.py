@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.interpolate import PchipInterpolator, make_interp_spline
+from scipy.spatial.distance import pdist
 from scipy.special import gammaln, logsumexp
 from scipy.stats import qmc
 from sklearn.utils import resample
@@ -26,7 +27,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class _ComparableSplit:
-    """A split in a form that compares (proxy.56): two of the same `subject` may be alike.
+    """A split in a form that compares (proxy.55): two of the same `subject` may be alike.
 
     subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
@@ -40,7 +41,7 @@ class _ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """The `_ComparableSplit` of a `rules.Split` (proxy.56).
+    """The `_ComparableSplit` of a `rules.Split` (proxy.55).
 
     A cut between the codes of a category column is the set above it.
     """
@@ -71,7 +72,7 @@ def even_points(n_features, n_points=1024):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of a column's values that two splits send different ways (proxy.59).
+    """The share of a column's values that two splits send different ways (proxy.58).
 
     a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
     n_labels: of a category column.
@@ -91,7 +92,7 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.56), (proxy.60).
+    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.55), (proxy.59).
 
     Also whether a yes of the one is a no of the other.
     """
@@ -114,7 +115,7 @@ def _children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Sums of (proxy.58): Σ q S where both trees split, and Σ q where either does.
+    """Sums of (proxy.57): Σ q S where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -149,7 +150,7 @@ def _n_labels_of(split, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """How differently two trees split, from 0 (the same) to 1 (nothing in common): (proxy.58).
+    """How differently two trees split, from 0 (the same) to 1 (nothing in common): (proxy.57).
 
     The paper's (Afrabandpey 12), mended.
 
@@ -163,7 +164,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
         The root's depth is 0; None: every node counts the same.
     as_printed : bool, False
         The formula as the paper prints it, with q = 1/b for the b leaves of the larger tree;
-        (proxy.57).
+        (proxy.56).
 
     Returns
     -------
@@ -239,18 +240,15 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def disagreement(trees, X):
-    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.62).
+    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.61).
 
     Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
     Labels: the share of pairs of trees that disagree, in the mean over rows.
     """
     predictions = np.array([as_tree(tree).predict(X) for tree in trees])
     if as_tree(trees[0]).classes is not None:
-        unequal = [
-            np.mean(predictions[k] != predictions[:k], axis=1).sum()
-            for k in range(1, len(predictions))
-        ]
-        return float(sum(unequal) / (len(predictions) * (len(predictions) - 1) / 2))
+        codes = np.unique(predictions, return_inverse=True)[1].reshape(predictions.shape)
+        return float(pdist(codes, "hamming").mean())
     total = predictions.var()
     return float(predictions.var(axis=0).mean() / total) if total > 0 else 0.0
 
@@ -298,7 +296,7 @@ class Instability:
 
     @property
     def standard_error(self):
-        """Of the mean, by leaving out one tree at a time (proxy.64).
+        """Of the mean, by leaving out one tree at a time (proxy.63).
 
         Pairs that share a tree are not independent.
         """
@@ -308,7 +306,7 @@ class Instability:
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees predict the rows of X (proxy.62)."""
+        """How differently the trees predict the rows of X (proxy.61)."""
         return disagreement(self.trees, X)
 
     def __repr__(self):
@@ -328,16 +326,14 @@ def _tree_on_bootstrap(fit, X, y, seed):
         return as_tree(fit(X, y))
     # A clone would unfit a fitted model inside, such as the reference of a proxy.
     model = deepcopy(fit)
-    open_seeds = [
-        name
-        for name, value in model.get_params().items()
-        if name.split("__")[-1] == "random_state" and value is None
-    ]
-    return as_tree(model.set_params(**dict.fromkeys(open_seeds, seed)).fit(X, y))
+    for name, value in model.get_params().items():
+        if name.split("__")[-1] == "random_state" and value is None:
+            model.set_params(**{name: seed})
+    return as_tree(model.fit(X, y))
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """How much a tree's splits change when its sample does (proxy.63).
+    """How much a tree's splits change when its sample does (proxy.62).
 
     Dissimilarities of the trees of bootstrap samples.
 
@@ -398,7 +394,7 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-normality
 def normality_nodes(n_nodes=32):
-    """Nodes ν (K,) and the logarithms of prior times step (K,) (proxy.66).
+    """Nodes ν (K,) and the logarithms of prior times step (K,) (proxy.65).
 
     ν − 1 is exponential with mean 29.
     """
@@ -407,7 +403,7 @@ def normality_nodes(n_nodes=32):
 
 
 def fit_student_t(y, nu, floor, n_iter=60):
-    """Centre and scale (K,) of the likeliest t distribution, by reweighting (proxy.68).
+    """Centre and scale (K,) of the likeliest t distribution, by reweighting (proxy.67).
 
     One for each normality ν (K,); `floor` is the least scale.
     """
@@ -421,7 +417,7 @@ def fit_student_t(y, nu, floor, n_iter=60):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-group
 def _student_t_log_lik(y, mu, log_sigma, nu, size=8):
-    """(I, J) log likelihood of y (n,) under t distributions (proxy.65).
+    """(I, J) log likelihood of y (n,) under t distributions (proxy.64).
 
     Centres mu (I,) and logarithms of scales (I, J).
     """
@@ -439,7 +435,7 @@ def _student_t_log_lik(y, mu, log_sigma, nu, size=8):
 
 @dataclass(frozen=True, eq=False)
 class _GroupMean:
-    """p(μ, y | ν) of one group at K values ν and I nodes μ = centre + scale·sinh u (proxy.67)."""
+    """p(μ, y | ν) of one group at K values ν and I nodes μ = centre + scale·sinh u (proxy.66)."""
 
     u: np.ndarray  # (I,), evenly spaced
     centre: np.ndarray  # (K,)
@@ -459,7 +455,7 @@ class _GroupMean:
 
 
 def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
-    """The `_GroupMean` of y (n,) for each ν (K,), σ summed out (proxy.66), (proxy.67).
+    """The `_GroupMean` of y (n,) for each ν (K,), σ summed out (proxy.65), (proxy.66).
 
     centre and s, of all numbers together, set the priors.
     """
@@ -494,7 +490,7 @@ def density_at(mean, k, log_evidence, at):
 
 
 def difference_density(one, two, k, at):
-    """Density of μ₁ − μ₂ given ν_k at points (D,) (proxy.69).
+    """Density of μ₁ − μ₂ given ν_k at points (D,) (proxy.68).
 
     On the nodes of both groups, each where they are denser.
     """
@@ -519,7 +515,7 @@ def difference_density(one, two, k, at):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-shortest
 def shortest_interval(points, below, level):
-    """The shortest interval that holds the probability `level` (proxy.70).
+    """The shortest interval that holds the probability `level` (proxy.69).
 
     From the distribution function `below` at ascending points.
     """
@@ -561,7 +557,7 @@ class MeanDifference:
 
 
 def summarize_difference(means, nu, post, level, n_points=401):
-    """The `MeanDifference` of one or two `_GroupMean`s (proxy.69), (proxy.70).
+    """The `MeanDifference` of one or two `_GroupMean`s (proxy.68), (proxy.69).
 
     `post` (K,) is the posterior of ν (K,).
     """
@@ -589,7 +585,7 @@ def summarize_difference(means, nu, post, level, n_points=401):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-test
 def difference_of_means(a, b, *, level=0.95, paired=False):
-    """Kruschke's Bayesian t-test, without sampling (proxy.65)–(proxy.70).
+    """Kruschke's Bayesian t-test, without sampling (proxy.64)–(proxy.69).
 
     The posterior of the difference of two groups' means.
 
