@@ -358,7 +358,6 @@ def simulate_meta_tree(
         0,
         splits,
         lambda node: Leaf(tuple(shares[node].tolist())),
-        columns,
         tuple(range(n_classes)),
     )
     X = rng.integers(arity, size=(n, d)).astype(float)

@@ -117,7 +117,7 @@ def coin_levels(n, depth, n_features, kind, r):
     columns = Columns(tuple(f"x{j}" for j in range(n_features)), (None,) * n_features)
     levels = LevelTree(perfect(2, depth), features, np.zeros(depth), columns)
     _ = (
-        levels.topology.siblings,
+        levels.topology.steps,
         levels.weights,
     )  # worked out once: part of the model, as BayesML's nodes are
     return X, y, levels

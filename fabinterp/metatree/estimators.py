@@ -219,7 +219,6 @@ def tree_with_values(state, t, split, values, classes):
         t,
         split,
         lambda node: prediction_leaf(values[node], state.regressors),
-        state.trees.columns,
         classes,
     )
 
@@ -234,7 +233,7 @@ def averaged_rules(state, classes):
         return made
 
     inner = state.trees.topology.first_child >= 0
-    rules = build_rules_tree(state.trees, 0, inner, leaf, state.trees.columns, classes).rules()
+    rules = build_rules_tree(state.trees, 0, inner, leaf, classes).rules()
     weight = state.total_weight
     fidelity = node_fidelity(state)
     measured = []

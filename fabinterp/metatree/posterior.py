@@ -24,6 +24,7 @@ from .conjugate import (
     LinearNormalGamma,
     NormalGamma,
     sufficient_statistics,
+    sum_by_node,
 )
 from .prunings import (
     Posterior,
@@ -296,8 +297,7 @@ def _extend_state(state, split_prob, codes, rows):
     unique, where = np.unique(points, axis=0, return_inverse=True)
     topology, spots = topology_from_codes(unique, levels.topology.arity)
     levels = replace(levels, topology=topology, points=unique, point_leaves=spots)
-    at = spots[where.ravel()]
-    at_leaves = np.stack([np.bincount(at, column, topology.size) for column in held.T], axis=1)
+    at_leaves = sum_by_node(spots[where.ravel()], held, topology.size)
     return update_state(empty_state(levels, state.family, split_prob, state.regressors), at_leaves)
 
 

@@ -31,38 +31,33 @@ class TreeTopology:
     n_trees = property(lambda self: int(self.starts[1]), doc="T.")
 
     @cached_property
-    def levels(self):
-        """Slices of the nodes of each level."""
-        return tuple(map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist()))
-
-    @cached_property
-    def siblings(self):
-        """For each level, slices of all first children, all second children, …."""
-        return tuple(
-            tuple(slice(s.start + m, s.stop, self.arity) for m in range(self.arity))
-            for s in self.levels
-        )
+    def steps(self):
+        """From the roots down: the nodes of a level that have children, and the slice of these."""
+        below = map(slice, self.starts[1:-1].tolist(), self.starts[2:].tolist())
+        return tuple(zip(self.inner, below, strict=True))
 
     @cached_property
     def parent(self):
         """(S,) the node above each; -1 above the roots."""
-        above = [np.repeat(np.arange(self.size)[nodes], self.arity) for nodes in self.inner]
-        return np.concatenate([np.full(self.n_trees, -1), *above])
+        found = np.full(self.size, -1)
+        for nodes, below in self.steps:
+            found[below] = np.repeat(np.arange(self.size)[nodes], self.arity)
+        return found
 
     @cached_property
     def tree_index(self):
         """(S,) number of the tree that each node belongs to."""
         found = np.arange(self.size)
-        for d, nodes in enumerate(self.inner):
-            found[self.levels[d + 1]] = np.repeat(found[nodes], self.arity)
+        for nodes, below in self.steps:
+            found[below] = np.repeat(found[nodes], self.arity)
         return found
 
     @cached_property
     def first_child(self):
         """(S,) the first of each node's children, its siblings follow; -1 at leaves."""
         found = np.full(self.size, -1)
-        for d, nodes in enumerate(self.inner):
-            found[nodes] = np.arange(self.starts[d + 1], self.starts[d + 2], self.arity)
+        for nodes, below in self.steps:
+            found[nodes] = np.arange(below.start, below.stop, self.arity)
         return found
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-make
@@ -106,12 +101,12 @@ def path_to(tree, leaf):
     return found
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sum
-def _sum_children(tree, x, d):
-    """Per inner node of level d the sum of its children's x (S, …)."""
-    first, *others = tree.siblings[d + 1]
-    total = x[first] + x[others[0]]
-    for other in others[1:]:
-        total += x[other]
+def _sum_children(tree, x, below):
+    """The sums of x (S, …) over the children of each node, which are side by side in a slice."""
+    first, second, *others = (x[below][m :: tree.arity] for m in range(tree.arity))
+    total = first + second
+    for other in others:
+        total += other
     return total
 
 
@@ -120,8 +115,8 @@ def sum_over_subtrees(tree, x):
 
     Counts of the leaves become counts of all nodes.
     """
-    for d in reversed(range(tree.depth)):
-        x[tree.inner[d]] += _sum_children(tree, x, d)
+    for nodes, below in reversed(tree.steps):
+        x[nodes] += _sum_children(tree, x, below)
     return x
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
@@ -167,10 +162,8 @@ class Posterior:
     def log_reach(self):
         """(S,) log probability that a node is not cut off."""
         found = np.zeros(self.tree.size)
-        for d, nodes in enumerate(self.tree.inner):
-            found[self.tree.levels[d + 1]] = np.repeat(
-                found[nodes] + self.log_split[nodes], self.tree.arity
-            )
+        for nodes, below in self.tree.steps:
+            found[below] = np.repeat(found[nodes] + self.log_split[nodes], self.tree.arity)
         return found
 
     @cached_property
@@ -212,9 +205,8 @@ def update_posterior(before, log_leaf):
     log_q = np.array(log_leaf, float)
     split = before.log_split.copy()
     stop = before.log_stop + log_q
-    for d in reversed(range(tree.depth)):
-        nodes = tree.inner[d]
-        split[nodes] += _sum_children(tree, log_q, d)
+    for nodes, below in reversed(tree.steps):
+        split[nodes] += _sum_children(tree, log_q, below)
         log_q[nodes] = np.logaddexp(split[nodes], stop[nodes])
     return Posterior(tree, split - log_q, stop - log_q, log_q)
 
@@ -272,8 +264,8 @@ def average_over_prunings(posterior, values):
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     found = weight * values
-    for d, nodes in enumerate(posterior.tree.inner):
-        found[posterior.tree.levels[d + 1]] += np.repeat(found[nodes], posterior.tree.arity, axis=0)
+    for nodes, below in posterior.tree.steps:
+        found[below] += np.repeat(found[nodes], posterior.tree.arity, axis=0)
     return found
 
 
@@ -309,9 +301,9 @@ def _reachable_splits(tree, split):
     found = np.zeros(tree.size, bool)
     open_ = np.zeros(tree.size, bool)
     open_[: tree.n_trees] = True
-    for d, nodes in enumerate(tree.inner):
+    for nodes, below in tree.steps:
         found[nodes] = open_[nodes] & split[nodes]
-        open_[tree.levels[d + 1]] = np.repeat(found[nodes], tree.arity)
+        open_[below] = np.repeat(found[nodes], tree.arity)
     return found
 
 
@@ -323,9 +315,8 @@ def map_pruning(posterior):
     tree = posterior.tree
     best = posterior.log_stop.copy()
     split = np.zeros(tree.size, bool)
-    for d in reversed(range(tree.depth)):
-        nodes = tree.inner[d]
-        gain = posterior.log_split[nodes] + _sum_children(tree, best, d)
+    for nodes, below in reversed(tree.steps):
+        gain = posterior.log_split[nodes] + _sum_children(tree, best, below)
         split[nodes] = gain > best[nodes]
         best[nodes] = np.maximum(gain, best[nodes])
     return _reachable_splits(tree, split), best[: tree.n_trees]

@@ -40,16 +40,13 @@ class BinaryTrees:
 
     def leaves(self, Z):
         """(n, T) where in the topology each encoded row ends in each tree."""
+        if not self.sklearn_trees and not isinstance(self.source, tuple):
+            return self.node_positions[apply_in_chunks(self.source.nodes.apply_all, Z)]
         if self.sklearn_trees:
             with np.errstate(over="ignore"):
-                narrow = np.ascontiguousarray(Z, np.float32)
-            found = (
-                np.stack([tree.apply(narrow) for tree in self.sklearn_trees], axis=1) + self.starts
-            )
-        elif isinstance(self.source, tuple):
-            found = np.stack([tree.apply(Z) for tree in self.source], axis=1) + self.starts
-        else:
-            found = apply_in_chunks(self.source.nodes.apply_all, Z)
+                Z = np.ascontiguousarray(Z, np.float32)
+        members = self.sklearn_trees or self.source
+        found = np.stack([tree.apply(Z) for tree in members], axis=1) + self.starts
         return self.node_positions[found]
 
     def node_splits(self, t):
@@ -416,7 +413,7 @@ def representative_trees(estimator, chunked, seed):
     return ensemble_trees(ensemble, fast), model, bag_weights
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-say
-def build_rules_tree(trees, t, split, leaf, columns, classes):
+def build_rules_tree(trees, t, split, leaf, classes):
     """The `rules.Tree` of tree t that splits at the nodes of `split` (S,) bool.
 
     Elsewhere it has the leaf that `leaf(node)` returns.
@@ -439,7 +436,7 @@ def build_rules_tree(trees, t, split, leaf, columns, classes):
         if entry:
             here = len(splits) - 1
             waiting += [(entry[2], here, 1), (entry[1], here, 0)]
-    return Tree(splits, yes, no, leaves, columns, classes)
+    return Tree(splits, yes, no, leaves, trees.columns, classes)
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-recode
 def recode_to_columns(chunked, columns):

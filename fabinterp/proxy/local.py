@@ -337,7 +337,7 @@ class SurrogateSettings:
     columns: Columns
     frame: Any  # no rows of the frame that the reference takes; None: it takes arrays
     tree_options: dict  # max_depth, max_leaves, min_leaf, alpha
-    variance: bool  # whether the reference's own variance counts
+    variance: bool  # whether the reference's own variance counts; never for classes
     target: str
 
     numeric = property(
@@ -371,8 +371,8 @@ class SurrogateSettings:
         C = 1 for numbers.
         """
         mean, var = self.reference.mean_var(self.table(Z))
-        counts = self.variance and self.labels is None
-        return mean if self.labels else mean[:, None], var if counts else np.zeros(len(mean))
+        var = var if self.variance else np.zeros(len(mean))
+        return mean if self.labels else mean[:, None], var
 
     def draws(self, Z):
         """Draws (L, n, C) of the reference at encoded rows, and their noise (L,) if it counts.
@@ -380,9 +380,8 @@ class SurrogateSettings:
         The noise is summed over all rows but row 0.
         """
         draws = self.reference.draws(self.table(Z))
-        counts = self.variance and self.labels is None
         noise = np.zeros(len(draws))
-        if counts:
+        if self.variance:
             noise = self.reference.noise(self.table(Z[1:])).sum(axis=1)
         return draws if self.labels else draws[..., None], noise
 
@@ -832,7 +831,8 @@ def explain_local(
     )
     points, Z, columns, frame, single = read_points(x, X, sampler)
     reference = as_reference(reference, X=X, n_draws=n_draws, random_state=random_state)
-    settings = SurrogateSettings(reference, columns, frame, tree_options, bool(variance), target)
+    variance = bool(variance) and reference.classes is None
+    settings = SurrogateSettings(reference, columns, frame, tree_options, variance, target)
     seed = seed_entropy(random_state)
     if sampler is None:
         draw = fit_neighbourhood(Z, columns, scale)

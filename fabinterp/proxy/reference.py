@@ -731,14 +731,10 @@ def bart_predictions(model, X, which, terms, scale):
 
 
 def bart_draws(model, X, which, seed):
-    """(S, n) sums of a forest's trees, a forest for each step of the chain."""
-    return bart_predictions(model, X, which, "y_hat", "linear")
-
-
-def bart_class_draws(model, X, which, seed):
-    """(S, n, C) class probabilities, one forest for each step of the chain."""
-    found = bart_predictions(model, X, which, "y_hat", "probability")
-    return found if found.ndim == 3 else np.stack([1 - found, found], axis=2)
+    """(S, n) sums of a forest's trees, or (S, n, C) probabilities, a forest for each step."""
+    numbers = model.model_.outcome_model.outcome == "continuous"
+    found = bart_predictions(model, X, which, "y_hat", "linear" if numbers else "probability")
+    return found if numbers or found.ndim == 3 else np.stack([1 - found, found], axis=2)
 
 
 def bart_noise(model, X, which):
@@ -776,7 +772,7 @@ def bart_as_reference(model):
     return make_reference(
         RawBart(model) if raw is model else model,
         "posterior",
-        Adapter(bart_draws, bart_noise) if labels is None else Adapter(bart_class_draws),
+        Adapter(bart_draws, bart_noise if labels is None else no_noise),
         labels,
         raw.num_samples,
         source=type(model).__name__,

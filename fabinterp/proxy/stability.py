@@ -66,9 +66,9 @@ def comparable_split(split, columns):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-share
 @lru_cache(maxsize=64)
-def even_points(n_features, n_points=1024):
-    """(n_points, p) points spread evenly over the unit box, the same ones in every call."""
-    return qmc.Halton(n_features, scramble=False).fast_forward(1).random(n_points)
+def even_points(n_features):
+    """(1024, p) points spread evenly over the unit box, the same ones in every call."""
+    return qmc.Halton(n_features, scramble=False).fast_forward(1).random(1024)
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
@@ -442,16 +442,21 @@ class _GroupMean:
     scale: np.ndarray  # (K,)
     log_density: np.ndarray  # (K, I)
 
-    nodes = property(
-        lambda self: self.centre[:, None] + self.scale[:, None] * np.sinh(self.u), doc="(K, I) μ"
-    )
-
     @property
+    def nodes(self):
+        """(K, I) μ."""
+        return self.centre[:, None] + self.scale[:, None] * np.sinh(self.u)
+
+    @cached_property
     def log_mass(self):
         """(K, I) log of density times step: their sums over the nodes are the evidence."""
-        return self.log_density + np.log(
-            self.scale[:, None] * np.cosh(self.u) * (self.u[1] - self.u[0])
-        )
+        step = self.scale[:, None] * np.cosh(self.u) * (self.u[1] - self.u[0])
+        return self.log_density + np.log(step)
+
+    @cached_property
+    def log_evidence(self):
+        """(K,) log p(y | ν)."""
+        return logsumexp(self.log_mass, axis=1)
 
 
 def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
@@ -481,36 +486,33 @@ def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
     return _GroupMean(u, mu, scale, log_density)
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-mixed
-def density_at(mean, k, log_evidence, at):
+def density_at(mean, k, at):
     """p(μ | y, ν_k) at any points, from the nodes of a `_GroupMean`; 0 outside them."""
-    spline = make_interp_spline(mean.u, mean.log_density[k] - log_evidence, k=7)
+    spline = make_interp_spline(mean.u, mean.log_density[k] - mean.log_evidence[k], k=7)
     u = np.arcsinh((at - mean.centre[k]) / mean.scale[k])
     inside = np.abs(u) <= mean.u[-1]
     return np.where(inside, np.exp(spline(np.where(inside, u, 0.0))), 0.0)
 
 
-def difference_density(one, two, k, at):
-    """Density of μ₁ − μ₂ given ν_k at points (D,) (proxy.68).
+def difference_density(means, k, at):
+    """Density of μ₁ − μ₂, or of the one μ there is, given ν_k at points (D,) (proxy.68).
 
     On the nodes of both groups, each where they are denser.
     """
-    log_evidence = [logsumexp(mean.log_mass[k]) for mean in (one, two) if mean is not None]
-    if two is None:
-        return density_at(one, k, log_evidence[0], at)
+    if len(means) == 1:
+        return density_at(means[0], k, at)
     total = 0.0
-    for sign, here, there, (z, z_there) in (
-        (1, two, one, log_evidence[::-1]),
-        (-1, one, two, log_evidence),
-    ):
-        mass = np.exp(here.log_mass[k] - z)
-        mu = here.nodes[k, mass > 1e-12]
+    for sign, here, there in ((1, means[1], means[0]), (-1, *means)):
+        mass = np.exp(here.log_mass[k] - here.log_evidence[k])
+        heavy = mass > 1e-12
+        mu = here.nodes[k, heavy]
         other = sign * at[:, None] + mu
         gaps = [
             (mean.scale[k] ** 2 + (m - mean.centre[k]) ** 2) ** 2
             for mean, m in ((here, mu), (there, other))
         ]
-        density = density_at(there, k, z_there, other) * gaps[1] / (gaps[0] + gaps[1])
-        total = total + density @ mass[mass > 1e-12]
+        density = density_at(there, k, other) * gaps[1] / (gaps[0] + gaps[1])
+        total = total + density @ mass[heavy]
     return total
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-shortest
@@ -556,24 +558,25 @@ class MeanDifference:
         )
 
 
-def summarize_difference(means, nu, post, level, n_points=401):
+def summarize_difference(means, nu, log_weight, level, n_points=401):
     """The `MeanDifference` of one or two `_GroupMean`s (proxy.68), (proxy.69).
 
-    `post` (K,) is the posterior of ν (K,).
+    `log_weight` (K,) are the logarithms of the prior's weights of ν (K,).
     """
-    one, two = (*means, None)[:2]
+    log_post = log_weight + sum(mean.log_evidence for mean in means)
+    post = np.exp(log_post - logsumexp(log_post))
     signed = list(zip((1, -1), means, strict=False))
     centre = sum(sign * post @ mean.centre for sign, mean in signed)
-    scale = np.sqrt(sum(post @ mean.scale**2 for _, mean in signed))
+    scale = np.sqrt(sum(post @ mean.scale**2 for mean in means))
     x = np.linspace(-10.0, 10.0, n_points)
     points = centre + scale * np.sinh(x)
     density = sum(
-        post[k] * difference_density(one, two, k, points) for k in np.flatnonzero(post > 1e-9)
+        post[k] * difference_density(means, k, points) for k in np.flatnonzero(post > 1e-9)
     )
     below = make_interp_spline(x, density * scale * np.cosh(x), k=5).antiderivative()
     expected = 0.0
     for sign, mean in signed:
-        mass = np.exp(mean.log_mass - logsumexp(mean.log_mass, axis=1, keepdims=True))
+        mass = np.exp(mean.log_mass - mean.log_evidence[:, None])
         expected += sign * post @ (mass * mean.nodes).sum(axis=1)
     fine = np.linspace(-10.0, 10.0, 40 * n_points)
     low, high = shortest_interval(centre + scale * np.sinh(fine), below(fine) / below(10.0), level)
@@ -633,8 +636,7 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
         raise ValueError(f"a and b must hold values that differ{how}, got constants")
     nu, log_weight = normality_nodes()
     means = [group_mean(y, nu, pooled.mean(), s) for y in groups]
-    log_post = log_weight + sum(logsumexp(mean.log_mass, axis=1) for mean in means)
-    return summarize_difference(means, nu, np.exp(log_post - logsumexp(log_post)), level)
+    return summarize_difference(means, nu, log_weight, level)
 
 
 def _check_group(name, values):
