@@ -80,9 +80,9 @@ class BetaBernoulli(DirichletCategorical):
         return betaln(*self.posterior(stats).T) - betaln(*self.alpha)
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
-def _gamma_evidence(prior_shape, prior_rate, shape, rate):
-    """Log rᵃ Γ(a') / (Γ(a) r'ᵃ'), what a Gamma prior's a, r and the posterior's a', r' leave."""
-    prior = prior_shape * np.log(prior_rate) - gammaln(prior_shape)
+def _gamma_evidence(family, shape, rate, constant=0.0):
+    """Log rᵃ Γ(a') / (Γ(a) r'ᵃ') of a family's a, r and the posterior's a', r', and a constant."""
+    prior = family.shape * np.log(family.rate) - gammaln(family.shape) + constant
     return prior + gammaln(shape) - shape * np.log(rate)
 
 
@@ -100,7 +100,7 @@ class GammaPoisson(PredictiveFamily):
 
     def log_evidence(self, stats):
         """(S,) log probability of the rows behind `stats` (S, 3)."""
-        return _gamma_evidence(self.shape, self.rate, *self.posterior(stats).T) - stats[:, 2]
+        return _gamma_evidence(self, *self.posterior(stats).T) - stats[:, 2]
 
     def posterior(self, stats):
         """(S, 2) shape and rate."""
@@ -129,7 +129,7 @@ class GammaExponential(PredictiveFamily):
 
     def log_evidence(self, stats):
         """(S,) log density of the rows behind `stats` (S, 2)."""
-        return _gamma_evidence(self.shape, self.rate, *self.posterior(stats).T)
+        return _gamma_evidence(self, *self.posterior(stats).T)
 
     def posterior(self, stats):
         """(S, 2) shape and rate."""
@@ -193,8 +193,8 @@ class NormalGamma(StudentPredictive):
     def log_evidence(self, stats):
         """(S,) log density of the rows behind `stats` (S, 3)."""
         rows, _, shape, rate = self._posterior_parameters(stats)
-        precise = np.log(self.n_prior_rows / rows) - stats[:, 0] * np.log(2 * np.pi)
-        return _gamma_evidence(self.shape, self.rate, shape, rate) + precise / 2
+        evidence = _gamma_evidence(self, shape, rate, np.log(self.n_prior_rows) / 2)
+        return evidence - (np.log(rows) + stats[:, 0] * np.log(2 * np.pi)) / 2
 
     def posterior(self, stats):
         """(S, 3) degrees of freedom, centre and scale of the prediction."""
@@ -242,8 +242,8 @@ class LinearNormalGamma(StudentPredictive):
         diagonal = np.diagonal(self._factor(stats), axis1=1, axis2=2)
         shape = self.shape + stats[:, 0] / 2
         rate = diagonal[:, -1] ** 2 / 2
-        precise = np.log(self.precision).sum() / 2 - np.log(diagonal[:, :-1]).sum(axis=1)
-        evidence = _gamma_evidence(self.shape, self.rate, shape, rate) + precise
+        evidence = _gamma_evidence(self, shape, rate, np.log(self.precision).sum() / 2)
+        evidence = evidence - np.log(diagonal[:, :-1]).sum(axis=1)
         return evidence - stats[:, 0] * np.log(2 * np.pi) / 2
 
     def posterior(self, stats):
