@@ -165,7 +165,7 @@ def test_frames_of_uneven_partitions_are_the_table(no_client, monkeypatch):
         and not found.sample_is_complete
         and whole.total == found.total
     )
-    assert one.columns_ == other.columns_ and list(other.feature_names_in_) == [
+    assert whole.sample.columns == found.sample.columns and list(other.feature_names_in_) == [
         "size",
         "colour",
         "yes",

@@ -45,6 +45,8 @@ class Numbers(RegressorMixin, BaseEstimator):
 
     def fit(self, X, y, sample_weight=None):
         self.rows_ = build_training_data(self, X, y, sample_weight)
+        self.columns_ = self.rows_.columns
+        self._framed = self.rows_.framed
         return self
 
 
@@ -126,12 +128,12 @@ def test_weights_are_repetitions_and_order_does_not_matter(seed, cls, framed):
 
 
 @pytest.mark.parametrize("framed", [True, False])
-def test_what_the_estimator_remembers(framed):
+def test_what_is_found_is_returned(framed):
     rng = np.random.default_rng(0)
     X = frame(rng, 60) if framed else rng.normal(size=(60, 2))
     y = rng.choice(["a", "b"], 60)
     model = Words().fit(X, y)
-    assert model.classes_.tolist() == ["a", "b"] and model.columns_ == model.rows_.columns
+    assert model.rows_.classes.tolist() == ["a", "b"]
     assert (
         model.n_features_in_ == X.shape[1]
         and hasattr(model, "feature_names_in_") == framed == model.rows_.framed
@@ -139,7 +141,10 @@ def test_what_the_estimator_remembers(framed):
     assert np.array_equal(
         check_predict_rows(model, X)[model.rows_.first_positions], model.rows_.Z, equal_nan=True
     )
-    assert not hasattr(Numbers().fit(X, rng.normal(size=60)), "classes_")
+    assert (
+        not hasattr(model, "classes_")
+        and Numbers().fit(X, rng.normal(size=60)).rows_.classes is None
+    )
 
 
 def test_rows_of_no_weight_leave_no_trace_but_their_labels():

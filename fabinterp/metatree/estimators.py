@@ -296,11 +296,6 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
         if self.prior is not None and self.prior == 0:
@@ -520,7 +515,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             self.classes_ = np.unique(classes)
             codes = self._codes(training.classes)
             training = replace(training, y=codes[training.y], classes=self.classes_)
-        return self._fit(split_training_data(training))
+        return self._fit_rows(split_training_data(training))
 
     def _codes(self, labels):
         codes = label_codes(labels, self.classes_)

@@ -615,11 +615,6 @@ DEFAULT_PENALTIES = {"regression": 2.6, "classes": 1.0, "em": 1.0}
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """What estimators share whose `tree_` has equations in its leaves; a subclass has a `_kind`."""
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def _fit(self, chunked):
         fitted = _fit_equation_tree(self._kind, self, chunked)
         self.design_ = fitted.design

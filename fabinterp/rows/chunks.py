@@ -226,7 +226,7 @@ def split_training_data(training):
     """The `ChunkedData` of a `TrainingData` in memory.
 
     One block if the sample can be all rows, else slices. Beyond that, labels come in the order that
-    the sample gives them; the caller's `columns_` is `sample.columns`.
+    the sample gives them.
     """
     n = len(training.y)
     total = float(training.w.sum())
@@ -261,11 +261,11 @@ def target_range(part):
     return Minimum(target.min(initial=np.inf)), Maximum(target.max(initial=-np.inf))
 
 
-def attach_sample(estimator, rows, given, classes, framed):
+def attach_sample(rows, given, classes, framed):
     """The `ChunkedData` of `rows`, Blocks of (Z by the columns `given`, y, w).
 
-    The sample is drawn, and labels are put into the order that it gives them (rows.4). Sets
-    classes_ and columns_ on the estimator. ValueError if no row has weight.
+    The sample is drawn, and labels are put into the order that it gives them (rows.4). ValueError
+    if no row has weight.
     """
     n, total = rows.sum(rows_and_weight) if rows.n_blocks else (0, 0.0)
     if n == 0:
@@ -282,10 +282,6 @@ def attach_sample(estimator, rows, given, classes, framed):
     sample = TrainingData(
         recode_rows(Z, tables), y, w, columns, classes, np.arange(len(y)), framed, given
     )
-    if classes is not None:
-        estimator.classes_ = classes
-    estimator.columns_ = columns
-    estimator._framed = framed
     if not found.truncated:
         return split_training_data(sample)
     if any(table is not None for table in tables):
@@ -611,7 +607,7 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     tables = code_mappings(replace(given, categories=[labels for _, labels in schema.kinds]), given)
     if classes is not None or any(table is not None for table in tables):
         rows = rows.map(recode_block, tables, classes)
-    return attach_sample(estimator, rows, given, classes, schema.framed)
+    return attach_sample(rows, given, classes, schema.framed)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask
 def is_dask(X):
@@ -831,9 +827,7 @@ def read_dask(estimator, X, y, sample_weight=None):
     classes = found[2] and found[2].labels
     rows = rows.map(recode_block, (None,) * len(given.names), classes)
     filled = zip(rows.parts, rows.map(rows_and_weight).gather(), strict=True)
-    return attach_sample(
-        estimator, OnDask(part for part, (n, _) in filled if n), given, classes, framed
-    )
+    return attach_sample(OnDask(part for part, (n, _) in filled if n), given, classes, framed)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-door
 def build_chunked_data(estimator, X, y, sample_weight=None):
@@ -843,16 +837,19 @@ def build_chunked_data(estimator, X, y, sample_weight=None):
     """
     if is_dask(X):
         return read_dask(estimator, X, y, sample_weight)
-    chunked = split_training_data(build_training_data(estimator, X, y, sample_weight))
-    estimator.columns_ = chunked.sample.columns
-    return chunked
+    return split_training_data(build_training_data(estimator, X, y, sample_weight))
 
 
 class ChunkedFitMixin:
-    """`fit` and `fit_chunks` of an estimator.
+    """`fit` and `fit_chunks` of an estimator, for tables that may have missing values.
 
     It writes `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`.
     """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(self, X, y, sample_weight=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
@@ -860,7 +857,7 @@ class ChunkedFitMixin:
         A weight of 2 is the same as a row given twice.
         """
         self._check_parameters()
-        return self._fit(build_chunked_data(self, X, y, sample_weight))
+        return self._fit_rows(build_chunked_data(self, X, y, sample_weight))
 
     def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None):
         """Fit to rows that come in chunks and need not fit in memory.
@@ -882,6 +879,13 @@ class ChunkedFitMixin:
             self, source, target=target, sample_weight=sample_weight, scratch=scratch
         )
         try:
-            return self._fit(chunked)
+            return self._fit_rows(chunked)
         finally:
             chunked.close()
+
+    def _fit_rows(self, chunked):  # what predictions need of the table, and the fit itself
+        self.columns_ = chunked.sample.columns
+        self._framed = chunked.sample.framed
+        if chunked.sample.classes is not None:
+            self.classes_ = chunked.sample.classes
+        return self._fit(chunked)

@@ -358,19 +358,15 @@ class TrainingData:
 def build_training_data(estimator, X, y, sample_weight=None):
     """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
 
-    ValueError for what is no table, no target or no weights. Sets n_features_in_, feature_names_in_
-    (of a frame), classes_ (of a classifier), columns_ on the estimator.
+    ValueError for what is no table, no target or no weights. As scikit-learn's `validate_data`, it
+    sets n_features_in_ and feature_names_in_ (of a frame) on the estimator, and nothing else.
     """
     Z, given, framed = check_fit_rows(estimator, X)
     y, classes = check_fit_target(estimator, Z, y)
-    if classes is not None:
-        estimator.classes_ = classes
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     first, w = distinct_rows(Z, y, w)
     if classes is None:
         check_span("y", y[first].min(), y[first].max())
     columns = order_categories(given, Z[first], y[first], w)
     Z = encode(X.iloc[first] if framed else Z[first], columns)
-    estimator.columns_ = columns
-    estimator._framed = framed
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given)
