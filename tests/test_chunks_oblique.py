@@ -84,7 +84,7 @@ def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, factors, 
         part = chunked.rows.single_block
         order = rng.permutation(len(part[1]))
         rows = cut(tuple(column[order] for column in part), rng, number)
-        model._fit(replace(chunked, rows=rows))
+        model._fit_rows(replace(chunked, rows=rows))
     same(one, two, 1e-5)
     np.testing.assert_allclose(two.tree_.predict(X[:0]), one.tree_.predict(X[:0]))
     used = [set(one.terms(k)) for k in range(1, 1 + len(one.rules_.rules))]
@@ -155,7 +155,7 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_gates():
         held = ~np.isnan(chunked.sample.Z[:, 0])
         names = ("Z", "y", "w", "first_positions")
         kept = {name: getattr(chunked.sample, name)[held] for name in names}
-        model._fit(replace(chunked, sample=replace(chunked.sample, **kept)))
+        model._fit_rows(replace(chunked, sample=replace(chunked.sample, **kept)))
     assert 0 not in model.design_.split_features and 1 in model.design_.split_features
     assert np.isfinite(model.predict(X)).all()
 

@@ -336,7 +336,7 @@ def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, hard):
     one.fit(X, y, w)
     chunked = split_training_data(build_training_data(two, X, y, w))
     rows = cut(chunked.rows.single_block, np.random.default_rng(seed), n_blocks)
-    two._fit(replace(chunked, rows=rows))
+    two._fit_rows(replace(chunked, rows=rows))
     same(one, two)
     np.testing.assert_allclose(two.trace_, one.trace_, rtol=1e-9)
 
@@ -399,7 +399,7 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
             sample,
             **{name: getattr(sample, name)[held] for name in ("Z", "y", "w", "first_positions")},
         )
-        model._fit(replace(chunked, sample=sample))
+        model._fit_rows(replace(chunked, sample=sample))
     assert (
         2 not in model.design_.leaf_features
         and model.design_.bins.missing[2]

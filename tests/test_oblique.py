@@ -340,7 +340,7 @@ def test_degree_one_and_two_knots_are_lines():
 @kinds
 def test_more_rows_than_the_search_sees(kind, monkeypatch):
     X, y = table(kind, n=400)
-    monkeypatch.setattr(oblique, "N_SEARCH_ROWS", 150)
+    monkeypatch.setattr(oblique.BaseOblique, "_n_search_rows", 150)
     model = quick(kind).fit(X, y)
     assert model.n_components_ > 1 and model.score(X, y) > (0.95 if kind == "numbers" else 0.7)
     assert (

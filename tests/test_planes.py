@@ -16,7 +16,6 @@ from fabinterp.fab.engine import fic
 from fabinterp.fab.experts import Terms
 from fabinterp.fab.gates import LogisticGate, cost_weights, gate_path, logistic_gate
 from fabinterp.search.moves import (
-    LeafNode,
     gaussian_leaves,
     neighbouring_trees,
     promote,
@@ -65,12 +64,17 @@ def problem_of(U, y, penalty=1.0, var=0.0625, task="gaussian", w=None, **options
     least = 0.03 * w.sum()
     features = tuple(range(d))
     return ObliqueSearchProblem(
-        experts, U, None, w, penalty, least, 3, features, np.log(d), np.log(d), **options
+        experts, U, None, penalty, least, 3, features, np.log(d), np.log(d), **options
     )
 
 
 def everyone(problem):
     return np.arange(len(problem.w), dtype=np.int32)
+
+
+def in_table_columns(problem, gate):
+    """The gate in the columns of `codes`, where it was fitted among `features` alone."""
+    return replace(gate, features=tuple(problem.features[f] for f in gate.features))
 
 
 def view_at(problem):
@@ -317,13 +321,9 @@ def check(problem, tree):
     )
     for node in tree.internal_nodes():
         yes = node.cut.answers(problem.codes)[node.rows]
-        assert np.array_equal(node.rows[yes], node.yes.rows) and np.array_equal(
-            node.rows[~yes], node.no.rows
-        )
-        assert (
-            min(problem.total_weight(node.yes.rows), problem.total_weight(node.no.rows))
-            >= problem.min_side_weight
-        )
+        for side, mask in zip(node.sides, (yes, ~yes), strict=True):
+            assert np.array_equal(node.rows[mask], side.rows)
+            assert problem.total_weight(side.rows) >= problem.min_side_weight
         assert node.cut.is_hard and set(node.cut.features) <= set(problem.features)
         assert len(node.cut.features) <= problem.max_features
 
@@ -370,7 +370,7 @@ def test_part_is_the_best_plane_that_fits(seed, most, restricted):
     worth = [
         value - problem.split_penalty(everyone(problem), gate)
         for gate, value in options
-        if problem.split_rows(everyone(problem), problem.in_table_columns(gate)) is not None
+        if problem.split_rows(everyone(problem), in_table_columns(problem, gate)) is not None
     ]
     found = problem.best_split(everyone(problem), diff)
     if not worth:
@@ -439,7 +439,7 @@ def test_the_search_never_falls_and_every_move_is_sound(seed, task):
         check(now, tree)
         assert tree.depth <= 3 and tree.value >= before - 1e-7 * (1 + abs(before))
         before = tree.value
-    if not isinstance(tree, LeafNode):
+    if tree.sides:
         for _, new in neighbouring_trees(now, tree):
             if new is not None:
                 check(now, new)

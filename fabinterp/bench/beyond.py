@@ -257,7 +257,7 @@ def traffic(key):
         n = (
             chunked.n + 1
         )  # one more than in the sample, so that nobody takes the sample for all rows
-        model._fit(ChunkedData(chunked.sample, MeteredBlocks(halves, log), n, chunked.total))
+        model._fit_rows(ChunkedData(chunked.sample, MeteredBlocks(halves, log), n, chunked.total))
         passes[steps] = np.array([(1, sent, back) for _, sent, back in log]).sum(axis=0)
     whole = passes[5]
     step = (passes[5] - passes[3]) / 2

@@ -275,7 +275,7 @@ def settings_of(model, **more):
         if k != "random_state"
     }
     if isinstance(model, EquationTreeEstimator):
-        settings["penalty"] = fic_penalty(model._kind, model, is_classifier(model))
+        settings["penalty"] = fic_penalty(model, is_classifier(model))
     return {"estimator": type(model).__name__} | settings | more
 
 

@@ -19,8 +19,8 @@ from ..rows.blocks import Minimum, Maximum
 from ..fab.experts import Terms, variance_floor
 from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficients
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
-from ..search.moves import gaussian_leaves, refit_on_rows, softmax_leaves
-from .piecewise import EquationTreeEstimator, TreeKind, column_mask
+from ..search.moves import gaussian_leaves, softmax_leaves
+from .piecewise import EquationTreeEstimator, column_mask, numeric_columns
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..rules.core import Curve
 from ..fab.spline import Basis, fit_basis
@@ -122,32 +122,30 @@ def fit_feature_basis(x, w, labels, use, **options):
     return fit_basis(np.clip(x, low, high), w, **options)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design-of
-def make_curve_design(training, has_missing, split_features, leaf_features, penalty, **options):
-    """The `CurveDesign` of a sample.
+def make_oblique_design(settings, chunked, penalty):
+    """The `CurveDesign` of `ChunkedData` rows.
 
-    Gates split on numbers that vary and are never missing; curves bend all that vary. has_missing
-    (d,) bool: of all rows, not of the sample alone. options: n_knots, degree, knots of `fit_basis`.
+    Gates split on numbers that vary and are never missing; curves bend all that vary.
     """
-    Z = training.Z
-    w = training.w
-    columns = training.columns
-    in_leaf = column_mask(leaf_features, columns, "leaf_features")
+    Z = chunked.sample.Z
+    w = chunked.sample.w
+    columns = chunked.sample.columns
+    knots = {name: getattr(settings, name) for name in ("n_knots", "degree", "knots")}
+    in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
     bases = tuple(
-        fit_feature_basis(x, w, labels, use, **options)
+        fit_feature_basis(x, w, labels, use, **knots)
         for x, labels, use in zip(Z.T, columns.categories, in_leaf, strict=True)
     )
-    ends = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2)
-    half = 0.5 * (ends[:, 1] - ends[:, 0])
-    numeric = np.array([labels in (None, (False, True)) for labels in columns.categories])
-    chosen = column_mask(split_features, columns, "split_features")
-    may_split = chosen & numeric & ~has_missing & (half > 0)
-    centre = ends.mean(axis=1)
-    half = np.where(half > 0, half, 1.0)
+    low, high = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
+    half = 0.5 * (high - low)
+    chosen = column_mask(settings.split_features, columns, "split_features")
+    gaps = chunked.columns_with_missing()
+    may_split = chosen & numeric_columns(columns) & ~gaps & (half > 0)
     return CurveDesign(
         bases,
         tuple(np.flatnonzero(may_split).tolist()),
-        centre,
-        half,
+        0.5 * (low + high),
+        np.where(half > 0, half, 1.0),
         Terms.of(bases, penalty=penalty),
     )
 
@@ -174,7 +172,7 @@ def starting_smoothing(settings):
     return 0.5 if isinstance(settings.smoothing, str) else settings.smoothing
 
 
-def make_oblique_search_problem(design, part, n_classes, penalty, settings):
+def make_oblique_search_problem(settings, design, part, n_classes, penalty):
     """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.20)."""
     table, y, w = part
     total = w.sum()
@@ -182,7 +180,6 @@ def make_oblique_search_problem(design, part, n_classes, penalty, settings):
         make_curve_leaf_table(design, table, y, w, n_classes, starting_smoothing(settings)),
         table.codes,
         None,
-        w,
         penalty,
         max(settings.min_weight_fraction * total, min(_MIN_ROWS, 0.25 * total), 1e-9),
         settings.max_depth,
@@ -192,22 +189,11 @@ def make_oblique_search_problem(design, part, n_classes, penalty, settings):
         max_features=settings.max_gate_features,
     )
 
-# %% ../../nbs/models/03_oblique.ipynb #obl-whole
-def finish_oblique_search(design, problem, tree, part, sample, full_problem):
-    """Design, problem and tree of all rows, where the search saw a part: equations fitted anew."""
-    if len(full_problem.w) == len(problem.w):
-        return design, problem, tree
-    if problem.experts.exact:
-        experts = full_problem.experts.with_variance(problem.experts.var)
-        full_problem = replace(full_problem, experts=experts)
-    rows = np.arange(len(full_problem.w), dtype=np.int32)
-    return design, full_problem, refit_on_rows(full_problem, tree, rows)
-
 # %% ../../nbs/models/03_oblique.ipynb #obl-em
-def start_oblique_em(design, settings, sample, rows, n_classes, penalty):
+def start_oblique_em(settings, design, part, n_classes, penalty):
     """The start of EM, a function (rows, rng): random shares over a symmetric tree.
 
-    Algorithm 1, line 3.
+    Algorithm 1, line 3. And that experts starve one at a time.
     """
     gate = LogisticGate(
         max_features=settings.max_gate_features,
@@ -223,7 +209,7 @@ def start_oblique_em(design, settings, sample, rows, n_classes, penalty):
         resp = random_shares(rows, rng, paths.shape[1])
         return start_from_resp(rows, resp, gates, terms, smoothing, n_classes or None)
 
-    return start
+    return start, {"at_once": 1}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-settled
 def hard_shares(part, gates):
@@ -244,47 +230,32 @@ def drop_lightest_experts(model, rows, most):
     return model
 
 
-def finish_oblique_em(model, rows, settings):
+def finish_oblique_em(settings, model, rows):
     """Model and responsibilities with hard gates and at most `max_leaves` experts."""
     model = drop_lightest_experts(model, rows, settings.max_leaves)
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)
 
-
-def tune_if_asked(model, rows, settings):
-    """The model with each expert's smoothing chosen where `smoothing` is "gcv" (fab.113)."""
-    if not isinstance(settings.smoothing, str):
-        return model
-    resp = rows.map(hard_shares, model.gates)
-    return replace(model, expert=tune_smoothness(model.expert, rows, resp))
-
 # %% ../../nbs/models/03_oblique.ipynb #obl-spread
-@dataclass(frozen=True, eq=False)
-class CurveCovariance:
-    """Covariance of the coefficients of one curve of one expert."""
+def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
+    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.23).
 
-    basis: Basis
-    beta: np.ndarray  # (q,) or (q, C)
-    cov: np.ndarray  # (q, q) or (C, q, q)
-
-    def band(self, x, scale=1.0, z=2.0):
-        """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.23).
-
-        More than two classes: (C, 4, m).
-        """
-        columns = self.basis.design(x)
-        value = (columns @ self.beta).T
-        half_width = z * np.sqrt(np.einsum("mi,...ij,mj->...m", columns, self.cov, columns))
-        parts = (
-            np.broadcast_to(x, value.shape),
-            scale * value,
-            scale * (value - half_width),
-            scale * (value + half_width),
-        )
-        return np.stack(parts, axis=-2)
+    beta (q,) or (q, C), cov (q, q) or (C, q, q): coefficients and their covariance. More than two
+    classes: (C, 4, m).
+    """
+    columns = basis.design(x)
+    value = (columns @ beta).T
+    half_width = z * np.sqrt(np.einsum("mi,...ij,mj->...m", columns, cov, columns))
+    parts = (
+        np.broadcast_to(x, value.shape),
+        scale * value,
+        scale * (value - half_width),
+        scale * (value + half_width),
+    )
+    return np.stack(parts, axis=-2)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spreads
 def curve_covariances(design, model, rows):
-    """For each expert a dict of feature number to `CurveCovariance` (models.23)."""
+    """For each expert a dict: feature number to basis, coefficients, covariance (models.23)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -295,7 +266,7 @@ def curve_covariances(design, model, rows):
                 beta = beta[:, 1] - beta[:, 0]
                 part = 4 * part[1]
             if beta.any():
-                found[k][j] = CurveCovariance(basis, beta, part)
+                found[k][j] = basis, beta, part
     return found
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-parameters
@@ -345,43 +316,24 @@ def curve_grid(basis, n_points):
     return np.linspace(basis.breaks[0], basis.breaks[-1], n_points)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-kind
-def make_oblique_design(settings, chunked, penalty):
-    """The `CurveDesign` of `ChunkedData` rows."""
-    return make_curve_design(
-        chunked.sample,
-        chunked.columns_with_missing(),
-        settings.split_features,
-        settings.leaf_features,
-        penalty,
-        n_knots=settings.n_knots,
-        degree=settings.degree,
-        knots=settings.knots,
-    )
-
-
-def oblique_em_options(settings):
-    """Keywords of `fab_steps`: experts starve one at a time."""
-    return {"at_once": 1}
-
-
-OBLIQUE_CURVES = TreeKind(
-    make_oblique_design,
-    make_oblique_search_problem,
-    finish_oblique_search,
-    start_oblique_em,
-    oblique_em_options,
-    finish_oblique_em,
-    DEFAULT_OBLIQUE_PENALTIES,
-    tune_if_asked,
-    curve_covariances,
-    N_SEARCH_ROWS,
-)
+def finish_oblique_model(settings, design, model, rows):
+    """The model, with smoothing chosen where `smoothing` is "gcv" (fab.113), and covariances."""
+    if isinstance(settings.smoothing, str):
+        resp = rows.map(hard_shares, model.gates)
+        model = replace(model, expert=tune_smoothness(model.expert, rows, resp))
+    return model, {"_covariances": curve_covariances(design, model, rows)}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-queries
 class BaseOblique(EquationTreeEstimator):
     """What classifier and regressor share: parameters, and the curves of a fit."""
 
-    _kind = OBLIQUE_CURVES
+    _penalties = DEFAULT_OBLIQUE_PENALTIES
+    _n_search_rows = N_SEARCH_ROWS
+    _make_design = make_oblique_design
+    _make_problem = make_oblique_search_problem
+    _start_em = start_oblique_em
+    _finish_em = finish_oblique_em
+    _finish_model = finish_oblique_model
 
     def __init__(
         self,
@@ -446,19 +398,14 @@ class BaseOblique(EquationTreeEstimator):
         if self.model_ is None:
             return {}
         leaf = self.rules_.rules[expert - 1].leaf
-        covariances = self._details[self._expert_of(expert - 1)]
+        experts = zip(self.model_.gates.nodes()[3], self.tree_.leaves, strict=True)
+        curves = next(self._covariances[k] for k, own in experts if own is leaf)
+        scale = self.y_location_scale_[1]
         return {
-            self.columns_.names[j]: covariance.band(
-                curve_grid(covariance.basis, n_points), self.y_location_scale_[1]
-            )
-            for j, covariance in covariances.items()
+            self.columns_.names[j]: curve_band(curve_grid(curve[0], n_points), *curve, scale)
+            for j, curve in curves.items()
             if j in leaf.used_features
         }
-
-    def _expert_of(self, rule):  # which expert of the model is that of a rule
-        order = [k for k in self.model_.gates.nodes()[3] if k >= 0]
-        ends = [leaf for leaf in self.tree_.leaves if leaf is not None]
-        return order[next(i for i, leaf in enumerate(ends) if leaf is self.rules_.rules[rule].leaf)]
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-regressor
 class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
@@ -622,8 +569,10 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     NotFittedError
         From what predicts, before `fit`.
 
-    References ---------- Wang et al., Trading Interpretability for Accuracy: Oblique Treed Sparse
-    Additive Models, for two classes; more than two and the search are of this package.
+    References
+    ----------
+    Wang et al., Trading Interpretability for Accuracy: Oblique Treed Sparse Additive Models, for
+    two classes; more than two and the search are of this package.
 
     Examples
     --------

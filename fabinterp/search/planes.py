@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from ..fab.foba import foba
 from ..fab.gates import LogisticGate, gate_path, logistic_gate, cost_weights
-from .moves import SearchProblem, LeafNode, refit_on_rows, best_tree, resplit
+from .moves import SearchProblem, refit_on_rows, best_tree, resplit
 
 # %% ../../nbs/search/02_planes.ipynb #planes-shift
 def best_shift(score, slope, diff):
@@ -132,7 +132,7 @@ def subsample_leaf(experts, leaf):
         gram,
         X.T @ slopes + gram @ leaf.coef,
         0.0,
-        groups=experts.groups,
+        groups=experts.expert.terms.groups,
         group_price=0.1,
         ridge=ridge,
         max_size=N_SUBSAMPLE_COLUMNS,
@@ -192,63 +192,61 @@ def expert_log_ratio(view, U, yes, price, max_features):
     return diff
 
 # %% ../../nbs/search/02_planes.ipynb #planes-look
-class _PlaneCandidates:
-    """How an `ObliqueSearchProblem` finds planes for a leaf (search.27), (search.28)."""
+def _ranked_planes(problem, U, diff, rows, scale=1.0):
+    """Planes of one and more features that part by diff (m,), the best first.
 
-    def in_table_columns(self, gate):
-        """The gate in the columns of `codes`, where it was fitted among `features` alone."""
-        return replace(gate, features=tuple(self.features[f] for f in gate.features))
+    Ranked by scale times the sum of diff on the yes side, less the price. U (m, d) holds the
+    problem's `features` alone.
+    """
+    found = [
+        (scale * value - problem.split_penalty(rows, gate), gate)
+        for gate, value in candidate_planes(U, diff, problem.max_features)
+    ]
+    return [
+        replace(gate, features=tuple(problem.features[f] for f in gate.features))
+        for _, gate in sorted(found, key=lambda pair: -pair[0])
+    ]
 
-    def ranked_planes(self, U, diff, rows, scale=1.0):
-        """Planes of one and more features that part by diff (m,), the best first.
 
-        Ranked by scale times the sum of diff on the yes side, less the price.
-        """
-        found = [
-            (scale * value - self.split_penalty(rows, gate), gate)
-            for gate, value in candidate_planes(U, diff, self.max_features)
-        ]
-        return [self.in_table_columns(gate) for _, gate in sorted(found, key=lambda pair: -pair[0])]
+def _seed_cuts(problem, view, U, scale):
+    """The (feature, cut) pairs of most gain, one a feature, at quantiles (search.27)."""
+    least = problem.min_side_weight / scale
+    found = []
+    levels = np.arange(1, _N_CUTS_PER_FEATURE + 1) / (_N_CUTS_PER_FEATURE + 1)
+    for j, x in enumerate(U.T):
+        cuts = np.unique(np.quantile(x, levels, method="inverted_cdf"))
+        above = np.array([np.sum(x > cut) for cut in cuts])
+        cuts = cuts[np.minimum(above, len(x) - above) >= max(1, least)]
+        if len(cuts):
+            gains = cut_gains(view, x, cuts)
+            found.append((gains.max(), j, cuts[gains.argmax()]))
+    return [pair for _, *pair in sorted(found, key=lambda triple: -triple[0])[:N_SEED_CUTS]]
 
-    def score_candidates(self, leaf):
-        """Planes to try in a leaf, each with the exact value of its sides (search.27)."""
-        view = subsample_leaf(self.experts, leaf)
-        tried = {}
-        U = self.codes[view.rows][:, list(self.features)]
-        scale = len(leaf.rows) / len(view.rows)
-        for feature, cut in self.seed_cuts(view, U, scale):
-            yes = U[:, feature] > cut
-            tried[LogisticGate((self.features[feature],), (1.0,), -float(cut), is_hard=True)] = None
-            price = 0.5 * self.penalty * np.log1p(len(U))
-            diff = self.w[view.rows] * expert_log_ratio(
-                view, np.clip(U, -1, 1), yes, price, self.max_features
-            )
-            tried |= dict.fromkeys(self.ranked_planes(U, diff, leaf.rows, scale)[:1])
-        sides = {gate: self.split_rows(leaf.rows, gate) for gate in tried}
-        values = {
-            gate: sum(self.leaf(side).value for side in pair) - self.split_penalty(leaf.rows, gate)
-            for gate, pair in sides.items()
-            if pair is not None
-        }
-        return [(value, gate) for gate, value in values.items()]
 
-    def seed_cuts(self, view, U, scale):
-        """The (feature, cut) pairs of most gain, one a feature, at quantiles (search.27)."""
-        least = self.min_side_weight / scale
-        found = []
-        levels = np.arange(1, _N_CUTS_PER_FEATURE + 1) / (_N_CUTS_PER_FEATURE + 1)
-        for j, x in enumerate(U.T):
-            cuts = np.unique(np.quantile(x, levels, method="inverted_cdf"))
-            above = np.array([np.sum(x > cut) for cut in cuts])
-            cuts = cuts[np.minimum(above, len(x) - above) >= max(1, least)]
-            if len(cuts):
-                gains = cut_gains(view, x, cuts)
-                found.append((gains.max(), j, cuts[gains.argmax()]))
-        return [pair for _, *pair in sorted(found, key=lambda triple: -triple[0])[:N_SEED_CUTS]]
+def _score_planes(problem, leaf):
+    """Planes to try in a leaf, each with the exact value of its sides (search.27)."""
+    view = subsample_leaf(problem.experts, leaf)
+    U = problem.codes[view.rows][:, list(problem.features)]
+    scale = len(leaf.rows) / len(view.rows)
+    price = 0.5 * problem.penalty * np.log1p(len(U))
+    gates = []
+    for j, cut in _seed_cuts(problem, view, U, scale):
+        gates.append(LogisticGate((problem.features[j],), (1.0,), -float(cut), is_hard=True))
+        ratio = expert_log_ratio(
+            view, np.clip(U, -1, 1), U[:, j] > cut, price, problem.max_features
+        )
+        gates += _ranked_planes(problem, U, problem.w[view.rows] * ratio, leaf.rows, scale)[:1]
+    found = []
+    for gate in dict.fromkeys(gates):
+        sides = problem.split_rows(leaf.rows, gate)
+        if sides is not None:
+            value = problem.node(leaf.rows, gate, *map(problem.leaf, sides)).value
+            found.append((value, gate))
+    return found
 
 # %% ../../nbs/search/02_planes.ipynb #planes-ground
 @dataclass(eq=False)
-class ObliqueSearchProblem(_PlaneCandidates, SearchProblem):
+class ObliqueSearchProblem(SearchProblem):
     """A `moves.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.23).
 
     `codes` (n, d) holds features scaled to about [−1, 1], `log_cuts` the log of how many may be
@@ -267,6 +265,10 @@ class ObliqueSearchProblem(_PlaneCandidates, SearchProblem):
             0.5 * np.log1p(self.total_weight(rows)) * (k + 1) + k * self.log_cuts
         )
 
+    def score_candidates(self, leaf):
+        """Planes to try in a leaf, each with the exact value of its sides (search.27)."""
+        return _score_planes(self, leaf)
+
     def best_split(self, rows, diff, features=None):
         """The plane that parts rows best by diff (m,), and False (no swap); or None (search.23).
 
@@ -275,18 +277,15 @@ class ObliqueSearchProblem(_PlaneCandidates, SearchProblem):
         U = self.codes[rows][:, list(self.features)]
         far = MAX_ROW_NATS * self.w[rows]
         # clipped: wild rows shall not buy features
-        found = self.ranked_planes(U, np.clip(diff, -far, far), rows)
+        found = _ranked_planes(self, U, np.clip(diff, -far, far), rows)
         fit = [gate for gate in found if self.split_rows(rows, gate) is not None]
         return (fit[0], False) if fit else None
 
     def refine_promoted(self, node):
         """A tree from `promote` with simpler sides, and its plane turned to fit them (search.30)."""
-        sides = []
-        for side in (node.yes, node.no):
-            if not isinstance(side, LeafNode):
-                raised = (refit_on_rows(self, part, side.rows) for part in (side.yes, side.no))
-                side = best_tree(side, *raised)
-            sides.append(side)
-        node = self.node(node.rows, node.cut, *sides)
-        turned = resplit(self, node)
-        return node if turned is None else best_tree(node, turned)
+        simpler = (
+            best_tree(side, *(refit_on_rows(self, part, side.rows) for part in side.sides))
+            for side in node.sides
+        )
+        node = self.node(node.rows, node.cut, *simpler)
+        return best_tree(node, resplit(self, node))
