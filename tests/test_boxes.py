@@ -56,13 +56,14 @@ def random_boxes(rng, rows, n_boxes=None):
     n_boxes = rng.integers(1, 5) if n_boxes is None else n_boxes
     boxes = []
     for _ in range(n_boxes):
-        low, high, gap = full_box(rows)
+        box = full_box(rows)
+        low, high, gap = box
         most = rows.max_conditions or len(low)
         for j in rng.permutation(len(low))[: rng.integers(1, most + 1)]:
             low[j] = rng.integers(rows.n_cells[j])
             high[j] = rng.integers(low[j], rows.n_cells[j])
             gap[j] = rng.random() < 0.5
-        boxes.append((low, high, gap))
+        boxes.append(box)
     return boxes
 
 
@@ -74,7 +75,7 @@ def random_list(rng, rows, n_boxes=None):
 
 
 def sides(boxes):
-    return zip(boxes.low, boxes.high, boxes.missing, strict=True)
+    return iter(boxes)
 
 
 def member(rows, box, n):
@@ -314,7 +315,7 @@ def test_a_seed_decides_everything(seed):
         for _ in range(2)
     )
     assert one.value == two.value and one.answers == two.answers
-    assert np.array_equal(one.low, two.low) and np.array_equal(one.covered, two.covered)
+    assert np.array_equal(one.bounds, two.bounds) and np.array_equal(one.covered, two.covered)
 
 
 def test_expected_error_is_half_a_squared_distance():

@@ -10,7 +10,6 @@ __all__ = ['Design', 'column_mask', 'numeric_columns', 'make_line_design', 'hme_
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from scipy.stats import norm
@@ -25,7 +24,7 @@ from ..rows.bins import (
     table_thresholds,
     neighbouring_values,
 )
-from ..rows.blocks import InMemory, Minimum, Maximum, add, in_memory
+from ..rows.blocks import InMemory, Minimum, Maximum, in_memory
 from ..rows.chunks import ChunkedFitMixin
 from ..fab.experts import Terms, variance_floor
 from ..fab.engine import (
@@ -275,18 +274,16 @@ def softmax_leaf(design, coef, mass):
     return Leaf(value, lower=-bound, upper=bound, link="logit", **parts)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-tree
-def _at_leaf(y, w):
-    """Of rows at a leaf: the least and the most y, and the weight."""
-    return Minimum(y.min(initial=np.inf)), Maximum(y.max(initial=-np.inf)), w.sum()
-
-
 def _leaf_and_gate_summaries(part, design, gates):
-    """Of a block of rows (Z, y, w): `_at_leaf` of each leaf, the design's summary of each gate."""
+    """Of a block of rows (Z, y, w): least y, most y and weight of each leaf; the gates' summaries."""
     Z, y, w = part
     at = gates.route(design.codes(Z))
-    ends = tuple(
-        _at_leaf(y[at == k].astype(float), w[at == k]) for k in range(gates.paths.shape[1])
-    )
+    n_leaves = gates.paths.shape[1]
+    low = np.full(n_leaves, np.inf)
+    high = np.full(n_leaves, -np.inf)
+    np.minimum.at(low, at, y)
+    np.maximum.at(high, at, y)
+    ends = Minimum(low), Maximum(high), np.array([w[at == k].sum() for k in range(n_leaves)])
     below = [(gate, path[at] != 0) for gate, path in zip(gates.gates, gates.paths, strict=True)]
     return ends, tuple(design.gate_summary(gate, Z[rows], w[rows]) for gate, rows in below)
 
@@ -297,21 +294,16 @@ def rules_tree(design, model, rows, sample, y_location_scale):
     rows: `Blocks` of all rows (Z, y, w), passed over once.
     """
     gates = model.gates
-    ends, below = rows.sum(_leaf_and_gate_summaries, design, gates)
+    (low, high, mass), below = rows.sum(_leaf_and_gate_summaries, design, gates)
     if sample.classes is None:
-        least, most = (extreme.value for extreme in reduce(add, (end[:2] for end in ends)))
-        bounds = [
-            (low.value, high.value) if mass > 0 else (least, most) for low, high, mass in ends
-        ]
+        low = np.where(mass > 0, low.value, low.value.min())
+        high = np.where(mass > 0, high.value, high.value.max())
         leaves = [
-            gaussian_leaf(design, coef, y_location_scale, *bound)
-            for coef, bound in zip(model.expert.coef, bounds, strict=True)
+            gaussian_leaf(design, coef, y_location_scale, *bounds)
+            for coef, *bounds in zip(model.expert.coef, low, high, strict=True)
         ]
     else:
-        leaves = [
-            softmax_leaf(design, coef, mass)
-            for coef, (_, _, mass) in zip(model.expert.coef, ends, strict=True)
-        ]
+        leaves = [softmax_leaf(design, *own) for own in zip(model.expert.coef, mass, strict=True)]
     gate, yes, no, leaf = gates.nodes()
     splits = [design.split(gates.gates[i], below[i]) if i >= 0 else None for i in gate]
     nodes = [leaves[k] if k >= 0 else None for k in leaf]
@@ -708,15 +700,13 @@ def equation_frame(rules):
             filled = dict(zip(rule.leaf.features, coef, strict=True))
             key = (k, rules.classes[c]) if several else k
             rows[key] = [value, *(filled.get(f, 0.0) for f in used)]
-    frame = pd.DataFrame(
-        rows.values(), columns=["intercept", *(rules.columns.names[f] for f in used)]
-    )
     index = (
         pd.MultiIndex.from_tuples(rows, names=["expert", "class"])
         if several
         else pd.Index(rows, name="expert")
     )
-    return frame.set_index(index)
+    names = ["intercept", *(rules.columns.names[f] for f in used)]
+    return pd.DataFrame(list(rows.values()), index, names)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-regressor
 class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):

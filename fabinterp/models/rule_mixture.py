@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
@@ -33,7 +33,7 @@ from ..rows.bins import (
     shortest_threshold_between,
     neighbouring_values,
 )
-from ..rows.blocks import Blocks, Minimum, Maximum, in_memory
+from ..rows.blocks import Minimum, Maximum, in_memory
 from ..search.boxes import (
     BinnedRows,
     count_bounds,
@@ -46,7 +46,7 @@ from ..rows.chunks import ChunkedFitMixin, code_mappings, recode_rows
 from ..forests.arrays import Ensemble
 from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
-from ..fab.engine import MIN_WEIGHT_FRACTION, Restart, best_em_restart, warn_unless_settled
+from ..fab.engine import MIN_WEIGHT_FRACTION, best_em_restart, warn_unless_settled
 from ..rules.core import (
     Extent,
     Leaf,
@@ -347,7 +347,7 @@ def search_rows(Z, target, w, bins, max_conditions):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-tree-boxes
 def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
-    """The leaves of a surrogate tree on the cell numbers, as boxes `(low, high, missing)`."""
+    """The leaves of a surrogate tree on the cell numbers, as boxes (3, d)."""
     tree = DecisionTreeRegressor(
         max_leaf_nodes=max_leaf_nodes, max_depth=max_depth, random_state=seed
     )
@@ -360,14 +360,15 @@ def tree_boxes(rows, max_leaf_nodes, max_depth, seed):
         if tree.children_left[node] < 0:
             only = low == rows.n_cells
             known = np.minimum(high, rows.n_cells - 1)
-            found.append((np.where(only, 1, low), np.where(only, 0, known), high == rows.n_cells))
+            sides = np.where(only, 1, low), np.where(only, 0, known), high == rows.n_cells
+            found.append(np.stack(sides))
             continue
         j = tree.feature[node]
         cut = int(np.floor(tree.threshold[node]))
         left = high.copy()
         right = low.copy()
-        left[j] = min(high[j], cut)
-        right[j] = max(low[j], cut + 1)
+        left[j] = cut
+        right[j] = cut + 1
         stack += [(tree.children_left[node], low, left), (tree.children_right[node], right, high)]
     return found
 
@@ -421,7 +422,7 @@ def _box_conditions(rows, box, features, cuts, columns):
     """The conditions of one box on the original features; None if no row can satisfy them."""
     conditions = ()
     for i in np.flatnonzero(count_bounds(rows, box)):
-        low, high, missing = (side[i] for side in box)
+        low, high, missing = box[:, i]
         lower = cuts[i][low - 1] if 0 < low <= high else -np.inf
         upper = cuts[i][high] if high < rows.n_cells[i] - 1 else np.inf
         extent = Extent(
@@ -475,35 +476,6 @@ def fit_rule_set(conditions, rows, classes, columns):
     return RuleSet(tuple(rules), columns, classes)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-task
-@dataclass(frozen=True, eq=False)
-class SurrogateData:
-    """What a fit works on: distinct rows, what was observed and what the ensemble predicts.
-
-    Arrays hold a sample of the rows, `Blocks` all of them.
-    """
-
-    Z: np.ndarray  # (n, d) encoded
-    y: np.ndarray  # (n,) numbers or class codes
-    w: np.ndarray  # (n,)
-    sample_predictions: np.ndarray  # (n,) the ensemble's predictions, or (n, C) its probabilities
-    ensemble: Ensemble
-    classes: np.ndarray | None
-    rows: Blocks  # of (Z, y, w): all rows, of which those above are a sample
-    predictions: Blocks  # the ensemble's, of all rows
-
-    @property
-    def columns(self):
-        """`Columns` of the table."""
-        return self.ensemble.columns
-
-    def sample(self, n_rows, rng):
-        """At most `n_rows` rows, drawn by weight: positions and (then equal) weights."""
-        if len(self.w) <= n_rows:
-            return np.arange(len(self.w)), self.w
-        at = np.sort(rng.choice(len(self.w), n_rows, replace=False, p=self.w / self.w.sum()))
-        return at, np.full(n_rows, self.w.sum() / n_rows)
-
-
 def thresholds_and_counts(ensemble):
     """Per feature the ensemble's distinct thresholds, and its number of splits.
 
@@ -519,20 +491,24 @@ def thresholds_and_counts(ensemble):
     return cuts, np.bincount(feature[feature >= 0], minlength=len(cuts))
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sample
-def search_sample(task, rng):
+def search_sample(sample, ensemble, predicted, rng):
     """The rows of the search `(Z, predictions, w, at)` (models.6).
 
-    Training rows at positions `at` come first; for classes jittered rows follow, with the same
-    total weight.
+    At most `N_SAMPLE_ROWS` training rows, drawn by weight, at positions `at`, come first; for
+    classes jittered rows follow, with the same total weight.
     """
-    at, w = task.sample(N_SAMPLE_ROWS, rng)
-    Z = task.Z[at]
-    predictions = task.sample_predictions[at]
-    if task.classes is None or len(task.classes) < 2 or len(at) < 2:
-        return Z, predictions, w, at
-    categorical = np.array([labels is not None for labels in task.columns.categories])
+    w = sample.w
+    at = np.arange(len(w))
+    if len(w) > N_SAMPLE_ROWS:
+        at = np.sort(rng.choice(len(w), N_SAMPLE_ROWS, replace=False, p=w / w.sum()))
+        w = np.full(N_SAMPLE_ROWS, w.sum() / N_SAMPLE_ROWS)
+    Z = sample.Z[at]
+    classes = sample.classes
+    if classes is None or len(classes) < 2 or len(at) < 2:
+        return Z, predicted[at], w, at
+    categorical = np.array([labels is not None for labels in sample.columns.categories])
     new = jitter(Z, w, categorical, N_JITTER, rng)
-    predictions = np.vstack([predictions, ensemble_predictions(task.ensemble, new, task.classes)])
+    predictions = np.vstack([predicted[at], ensemble_predictions(ensemble, new, classes)])
     return np.vstack([Z, new]), predictions, np.append(w, np.full(N_JITTER, w.sum() / N_JITTER)), at
 
 
@@ -541,14 +517,15 @@ def default_list_perturbations(rows):
     return 240 if rows.codes.size < 20_000 else 120
 
 
-def search_conditions(task, assigned, rng, settings):
+def search_conditions(chunked, ensemble, predicted, assigned, rng, settings):
     """Conditions of the best ordered list found for the ensemble, and the rows of the search.
 
-    The rows are `(Z, predictions, w)`. `assigned` (n,) is a partition of the task's rows to start
-    from, the mixture's regions; `settings` has an estimator's parameters.
+    The rows are `(Z, predictions, w)`. `predicted` are the ensemble's predictions for the sample,
+    `assigned` (n,) a partition of it to start from, the mixture's regions; `settings` has an
+    estimator's parameters.
     """
-    Z, predictions, w, at = search_sample(task, rng)
-    cuts, n_splits = thresholds_and_counts(task.ensemble)
+    Z, predictions, w, at = search_sample(chunked.sample, ensemble, predicted, rng)
+    cuts, n_splits = thresholds_and_counts(ensemble)
     features = np.sort(np.argsort(-n_splits, kind="stable")[:N_FEATURES])
     bins = search_bins(Z[:, features], [cuts[j] for j in features])
     if bins.n_cells.max(initial=1) < 2 or settings.max_rules < 2:
@@ -566,8 +543,10 @@ def search_conditions(task, assigned, rng, settings):
         n_perturbations=n_perturbations,
         callback=_progress_printer(settings.verbose),
     )
-    rounded_cuts = round_cuts(task.rows, features, bins)
-    conditions = [_box_conditions(rows, box, features, rounded_cuts, task.columns) for box in boxes]
+    rounded_cuts = round_cuts(chunked.rows, features, bins)
+    conditions = [
+        _box_conditions(rows, box, features, rounded_cuts, ensemble.columns) for box in boxes
+    ]
     return [c for c in conditions if c], (Z, predictions, w)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-counted
@@ -647,32 +626,15 @@ def resolve_ensemble(model, default, rows):
         raise ValueError(message) from None
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-make
-def make_task(settings, chunked, seed):
-    """The `SurrogateData` of a fit to `ChunkedData` rows, and the fitted ensemble itself."""
-    rows = chunked.sample
-    check_estimator_type(settings.estimator, rows.classes)
-    forest = RandomForestRegressor if rows.classes is None else RandomForestClassifier
+def explained_ensemble(settings, sample, seed):
+    """The fitted ensemble that is explained, and the `Ensemble` that it is."""
+    classes = sample.classes
+    check_estimator_type(settings.estimator, classes)
+    forest = RandomForestRegressor if classes is None else RandomForestClassifier
     default = forest(random_state=seed, n_jobs=settings.n_jobs)
-    fitted, ensemble = resolve_ensemble(settings.estimator, default, rows)
-    check_estimator_type(ensemble, rows.classes)
-    sample_predictions = ensemble_predictions(ensemble, rows.Z, rows.classes)
-    if rows.classes is None:
-        check_span("estimator", sample_predictions.min(), sample_predictions.max())
-    predictions = (
-        in_memory(sample_predictions)
-        if chunked.sample_is_complete
-        else chunked.rows.map(_block_predictions, ensemble, rows.classes)
-    )
-    return SurrogateData(
-        rows.Z,
-        rows.y,
-        rows.w,
-        sample_predictions,
-        ensemble,
-        rows.classes,
-        chunked.rows,
-        predictions,
-    ), fitted
+    model, ensemble = resolve_ensemble(settings.estimator, default, sample)
+    check_estimator_type(ensemble, classes)
+    return model, ensemble
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-measure
 def coverage(rules, X):
@@ -692,22 +654,6 @@ def _list_sums(part, rules):
 def _likeliest_class(probabilities):
     """(n,) codes of the classes that are most probable."""
     return probabilities.argmax(axis=1)
-
-
-def _measure_rule_list(task, conditions, targets):
-    """The list of these conditions with measures, its training error, and rules covering a row.
-
-    targets: `Blocks` of rows, targets and weights, from which the rules take their predictions.
-    """
-    classes = None if task.classes is None else tuple(task.classes.tolist())
-    rules = fit_rule_set(conditions, targets, classes, task.columns)
-    covering, wrong, total = task.rows.sum(_list_sums, rules)
-    predictions = task.predictions if classes is None else task.predictions.map(_likeliest_class)
-    return (
-        measure_ruleset_in_blocks(rules, task.rows, predictions),
-        float(wrong / total),
-        float(covering / total),
-    )
 
 
 def _progress_printer(verbose, every=100):
@@ -737,38 +683,55 @@ def fit_mixture(rows, start, settings):
     return best
 
 
-@dataclass(frozen=True, eq=False)
-class FittedRuleMixture:
-    """What a fit finds: the ensemble that is explained, its mixture, its rules."""
-
-    model: Any  # the fitted ensemble
-    bins: Bins
-    mixture: Restart
-    rules: RuleSet
-    error: float
-    overlap: float
-
-
 def fit_rule_mixture(settings, chunked):
-    """The `FittedRuleMixture` of `ChunkedData` rows; `settings` has an estimator's parameters."""
+    """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
-    task, model = make_task(settings, chunked, int(entropy[0]))
+    sample = chunked.sample
+    model, ensemble = explained_ensemble(settings, sample, int(entropy[0]))
+    predicted = ensemble_predictions(ensemble, sample.Z, sample.classes)
+    if sample.classes is None:
+        check_span("estimator", predicted.min(), predicted.max())
+    predictions = (
+        in_memory(predicted)
+        if chunked.sample_is_complete
+        else chunked.rows.map(_block_predictions, ensemble, sample.classes)
+    )
     by_ensemble = settings.target == "ensemble"
-    cuts = thresholds_and_counts(task.ensemble)[0]
-    bins = merge_bins(cuts, task.rows.sum(_counts, cuts))
-    rows = task.rows.map(_mixture_inputs, task.predictions if by_ensemble else None, bins)
-    target = task.sample_predictions if by_ensemble else task.y
-    n_classes = 0 if task.classes is None else len(task.classes)
+    cuts = thresholds_and_counts(ensemble)[0]
+    bins = merge_bins(cuts, chunked.rows.sum(_counts, cuts))
+    rows = chunked.rows.map(_mixture_inputs, predictions if by_ensemble else None, bins)
+    target = predicted if by_ensemble else sample.y
+    classes = None if sample.classes is None else tuple(sample.classes.tolist())
 
     def start(rows, rng):
-        return random_mixture(bins, target, task.w, settings.max_components, n_classes, rng), None
+        K = settings.max_components
+        return random_mixture(bins, target, sample.w, K, len(classes or ()), rng), None
 
     mixture = fit_mixture(rows, start, settings)
-    regions = mixture.step.model.log_path(cell_incidence(task.Z, bins)).argmax(axis=1)
-    conditions, searched = search_conditions(task, regions, rng, settings)
-    targets = in_memory(searched) if by_ensemble else task.rows
-    return FittedRuleMixture(model, bins, mixture, *_measure_rule_list(task, conditions, targets))
+    regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
+    conditions, searched = search_conditions(chunked, ensemble, predicted, regions, rng, settings)
+    targets = in_memory(searched) if by_ensemble else chunked.rows
+    rules = fit_rule_set(conditions, targets, classes, ensemble.columns)
+    covering, wrong, total = chunked.rows.sum(_list_sums, rules)
+    if classes is not None:
+        predictions = predictions.map(_likeliest_class)
+    rules = measure_ruleset_in_blocks(rules, chunked.rows, predictions)
+    return {
+        "estimator_": model,
+        "bins_": bins,
+        "model_": mixture.step.model,
+        "fic_": mixture.step.fic,
+        "n_components_": mixture.step.n_components,
+        "trace_": mixture.trace,
+        "n_iter_": len(mixture.trace),
+        "_sizes": mixture.sizes,
+        "rules_": rules,
+        "fidelity_": rules.fidelity,
+        "n_conditions_": rules.n_conditions,
+        "error_": float(wrong / total),
+        "overlap_": float(covering / total),
+    }
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-base
 class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
@@ -813,21 +776,7 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
 
     def _fit(self, chunked):
-        fitted = fit_rule_mixture(self, chunked)
-        mixture = fitted.mixture
-        self.estimator_ = fitted.model
-        self.bins_ = fitted.bins
-        self.model_ = mixture.step.model
-        self.fic_ = mixture.step.fic
-        self.n_components_ = mixture.step.n_components
-        self.trace_ = mixture.trace
-        self.n_iter_ = len(mixture.trace)
-        self._sizes = mixture.sizes
-        self.rules_ = fitted.rules
-        self.fidelity_ = fitted.rules.fidelity
-        self.n_conditions_ = fitted.rules.n_conditions
-        self.error_ = fitted.error
-        self.overlap_ = fitted.overlap
+        vars(self).update(fit_rule_mixture(self, chunked))
         return self
 
     def predict(self, X):
@@ -835,9 +784,14 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         Z = check_predict_rows(self, X)
         return self.rules_.predict(Z)
 
-    def _posterior(self, X):  # (n,) codes or means (models.5)
+    def predict_posterior(self, X):
+        """(n,) the paper's prediction: that of the likeliest soft region, a mean or a class.
+
+        Equations (models.4; Hara 10), (models.5; Hara 11).
+        """
         Z = check_predict_rows(self, X)
-        return map_predictions(self.model_, cell_incidence(Z, self.bins_))
+        found = map_predictions(self.model_, cell_incidence(Z, self.bins_))
+        return self.classes_[found] if is_classifier(self) else found
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-classes
 class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
@@ -933,14 +887,6 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         Z = check_predict_rows(self, X)
         return self.rules_.predict_proba(Z)
 
-    def predict_posterior(self, X):
-        """(n,) the paper's prediction: the likeliest class of the likeliest soft region.
-
-        Equations (models.4; Hara 10), (models.5; Hara 11).
-        """
-        best = self._posterior(X)
-        return self.classes_[best]
-
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-regressor
 class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     """A trained ensemble of regression trees in at most `max_rules` ordered rules.
@@ -1029,10 +975,3 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     >>> len(model.rules_.rules), model.fidelity_ > 0.9
     (2, True)
     """
-
-    def predict_posterior(self, X):
-        """(n,) the paper's prediction: the mean of the likeliest soft region.
-
-        Equations (models.4; Hara 10), (models.5; Hara 11).
-        """
-        return self._posterior(X)

@@ -60,19 +60,17 @@ class BoxList:
     The first box that holds a row predicts it.
     """
 
-    low: np.ndarray  # (K, d) first admitted cell
-    high: np.ndarray  # (K, d) last admitted cell
-    missing: np.ndarray  # (K, d) bool: is a missing value admitted
+    bounds: np.ndarray  # (K, 3, d) int: first and last admitted cell, is a missing value admitted
     covered: np.ndarray  # (K, n) bool: which rows lie in which box
     answers: tuple  # K + 1 numbers or classes, the default's last
     value: float = np.inf  # the objective (search.3)
 
     def __len__(self):
-        return len(self.low)
+        return len(self.bounds)
 
     def __getitem__(self, k):
-        """Box k: `(low, high, missing)`, each (d,)."""
-        return self.low[k], self.high[k], self.missing[k]
+        """Box k: low, high and missing, (3, d)."""
+        return self.bounds[k]
 
     def without(self, k):
         """The list without box k."""
@@ -81,25 +79,20 @@ class BoxList:
     def take(self, order):
         """The boxes at these positions, in this order, and the default."""
         answers = (*(self.answers[k] for k in order), self.answers[-1])
-        return BoxList(
-            self.low[order], self.high[order], self.missing[order], self.covered[order], answers
-        )
+        return BoxList(self.bounds[order], self.covered[order], answers)
 
     def replace_box(self, k, box, covered):
         """The list with another box at position k."""
-        low = self.low.copy()
-        high = self.high.copy()
-        missing = self.missing.copy()
+        bounds = self.bounds.copy()
         rows = self.covered.copy()
-        low[k], high[k], missing[k] = box
+        bounds[k] = box
         rows[k] = covered
-        return replace(self, low=low, high=high, missing=missing, covered=rows)
+        return replace(self, bounds=bounds, covered=rows)
 
 # %% ../../nbs/search/00_boxes.ipynb #boxes-held
 def full_box(rows):
-    """The box that admits everything: `(low, high, missing)`, each (d,)."""
-    d = len(rows.n_cells)
-    return np.zeros(d, int), rows.n_cells - 1, np.ones(d, bool)
+    """The box that admits everything: low, high and missing, (3, d)."""
+    return np.stack([np.zeros_like(rows.n_cells), rows.n_cells - 1, np.ones_like(rows.n_cells)])
 
 
 def count_bounds(rows, box):
@@ -110,7 +103,7 @@ def count_bounds(rows, box):
     low, high, missing = box
     bounds = (low > 0).astype(int) + (high < rows.n_cells - 1)
     bounds[low > high] = 1
-    return np.where(bounds == 0, ~missing & rows.has_missing, bounds)
+    return np.where(bounds == 0, (missing == 0) & rows.has_missing, bounds)
 
 
 def rows_in_box(rows, box, features=None):
@@ -298,11 +291,9 @@ def best_step(rows, box, covered, gain):
 # %% ../../nbs/search/00_boxes.ipynb #boxes-climb
 def _set_free(rows, box, j):
     """A copy of the box that has no bounds on feature j."""
-    low, high, missing = (side.copy() for side in box)
-    low[j] = 0
-    high[j] = rows.n_cells[j] - 1
-    missing[j] = True
-    return low, high, missing
+    box = box.copy()
+    box[:, j] = 0, rows.n_cells[j] - 1, True
+    return box
 
 
 def improve_box(rows, box, covered, gain, max_steps=12):
@@ -311,8 +302,8 @@ def improve_box(rows, box, covered, gain, max_steps=12):
         _, j, interval, drop = best_step(rows, box, covered, gain)
         if j is None:
             break
-        low, high, missing = box = _set_free(rows, box, j if drop is None else drop)
-        low[j], high[j], missing[j] = interval
+        box = _set_free(rows, box, j if drop is None else drop)
+        box[:, j] = interval
         covered = rows_in_box(rows, box)
     return box, covered
 
@@ -371,23 +362,15 @@ def sweep(rows, boxes, abandon_above=(np.inf, np.inf), max_sweeps=4):
 def only_default(rows):
     """The list without boxes: one answer for all (search.1)."""
     d, n = rows.codes.shape
-    none = np.zeros((0, d), int)
     answers = (best_constant(rows, np.ones(n, bool)),)
-    return refit_answers(
-        rows, BoxList(none, none, none.astype(bool), np.zeros((0, n), bool), answers)
-    )
+    return refit_answers(rows, BoxList(np.zeros((0, 3, d), int), np.zeros((0, n), bool), answers))
 
 
 def insert_box(rows, boxes, k, box, answer):
     """The list with one more box before position k (search.1)."""
-    covered = rows_in_box(rows, box)
-    sides = (
-        np.insert(side, k, new, axis=0)
-        for side, new in zip(
-            (boxes.low, boxes.high, boxes.missing, boxes.covered), (*box, covered), strict=True
-        )
-    )
-    return BoxList(*sides, (*boxes.answers[:k], answer, *boxes.answers[k:]))
+    bounds = np.insert(boxes.bounds, k, box, axis=0)
+    covered = np.insert(boxes.covered, k, rows_in_box(rows, box), axis=0)
+    return BoxList(bounds, covered, (*boxes.answers[:k], answer, *boxes.answers[k:]))
 
 
 def drop_least_useful(rows, boxes):
@@ -426,15 +409,14 @@ def _sample_row_by_loss(rows, boxes, rng):
 
 def _window(rows, n, rng):
     """A box around row n: on two features a tenth to a half of the cells to either side."""
-    low, high, missing = full_box(rows)
-    n_features = min(2, len(low), rows.max_conditions or 2)
-    for j in rng.choice(len(low), n_features, replace=False):
+    box = full_box(rows)
+    d = len(rows.n_cells)
+    for j in rng.choice(d, min(2, d, rows.max_conditions or 2), replace=False):
+        last = rows.n_cells[j] - 1
         reach = max(1, int(rows.n_cells[j] * rng.uniform(0.1, 0.5)))
         cell = rows.codes[j, n]
-        missing[j] = rows.codes[j, n] == rows.n_cells[j]
-        low[j] = max(0, cell - reach)
-        high[j] = min(rows.n_cells[j] - 1, cell + reach)
-    return low, high, missing
+        box[:, j] = max(0, cell - reach), min(last, cell + reach), cell > last
+    return box
 
 
 def _regrown(rows, boxes, k, rng):

@@ -278,8 +278,8 @@ class ObliqueSearchProblem(SearchProblem):
         far = MAX_ROW_NATS * self.w[rows]
         # clipped: wild rows shall not buy features
         found = _ranked_planes(self, U, np.clip(diff, -far, far), rows)
-        fit = [gate for gate in found if self.split_rows(rows, gate) is not None]
-        return (fit[0], False) if fit else None
+        fit = ((gate, False) for gate in found if self.split_rows(rows, gate) is not None)
+        return next(fit, None)
 
     def refine_promoted(self, node):
         """A tree from `promote` with simpler sides, and its plane turned to fit them (search.30)."""
