@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabinterp.rows.blocks import (
-    Blocks,
     InMemory,
     Maximum,
     Minimum,
@@ -99,11 +98,6 @@ def test_only_one_block_for_whoever_needs_all_rows():
     assert in_memory("all").single_block == "all"
     with pytest.raises(ValueError, match="rows must be in one block.*got 2 blocks"):
         in_memory(1, 2).single_block  # noqa: B018
-
-
-def test_no_blocks_no_sum():
-    with pytest.raises(NotImplementedError, match="Blocks must write"):
-        Blocks().sum(len)
 
 
 def test_the_first_error_comes_through():

@@ -291,7 +291,7 @@ def kept_and_sent(part, other):
 def test_three_verbs_without_and_with_a_cluster(no_client, client):
     for scheduler in ("threads", "distributed"):
         with dask.config.set(scheduler=scheduler if scheduler == "threads" else client):
-            numbers = OnDask([dask.delayed(int)(i) for i in range(FAN_IN + 1)])
+            numbers = OnDask([dask.delayed((i, None)) for i in range(FAN_IN + 1)])
             twice = numbers.map(times, 2)
             assert twice.gather() == [2 * i for i in range(numbers.n_blocks)]
             assert numbers.map(times, 3, twice).gather() == [5 * i for i in range(numbers.n_blocks)]
@@ -304,13 +304,17 @@ def test_three_verbs_without_and_with_a_cluster(no_client, client):
             )
 
 
+def kept_block(b, n):
+    return block(b, n), None
+
+
 @with_cluster
 def test_sums_do_not_depend_on_who_was_first(client):
-    parts = OnDask([dask.delayed(block)(b, 100 + 50 * (b % 3)) for b in range(20)])
+    parts = OnDask([dask.delayed(kept_block)(b, 100 + 50 * (b % 3)) for b in range(20)])
     found = {parts.sum(first_column).tobytes() for _ in range(3)}
     with dask.config.set(scheduler="threads"):
         found.add(
-            OnDask([dask.delayed(block)(b, 100 + 50 * (b % 3)) for b in range(20)])
+            OnDask([dask.delayed(kept_block)(b, 100 + 50 * (b % 3)) for b in range(20)])
             .sum(first_column)
             .tobytes()
         )

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .runner import Cell, Grid, UnavailableError, plain_columns, tables_of, time_call
 from ..rows.blocks import InMemory, add, slice_into_blocks
-from ..rows.chunks import BlockCall, ChunkedData, build_chunked_data
+from ..rows.chunks import ChunkedData, build_chunked_data
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.piecewise import PiecewiseLinearRegressor
 
@@ -214,7 +214,7 @@ class MeteredBlocks(InMemory):
         self.passes.append(
             (
                 function.__name__,
-                len(pickle.dumps(BlockCall(function, shared, ()))),
+                len(pickle.dumps((function, shared))),
                 max(len(pickle.dumps(summand)) for summand in summands) if summands else 0,
             )
         )

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['table_thresholds', 'Bins', 'cell_counts', 'merge_bins', 'merge_identical', 'neighbouring_values',
-           'shortest_threshold_between', 'shortest_threshold', 'bin_codes', 'Incidence', 'incidence', 'cell_log_probs',
+           'shortest_threshold_between', 'shortest_threshold', 'bin_codes', 'incidence', 'cell_log_probs',
            'bit_log_likelihood', 'cell_masses', 'bit_masses', 'bit_probs']
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-imports
@@ -191,15 +191,6 @@ def bin_codes(X, bins):
     return cell
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-incidence
-class Incidence(csr_matrix):
-    """The sparse matrix of `incidence`; it keeps its transpose, which every M-step needs."""
-
-    @cached_property
-    def by_cell(self):
-        """Sparse (cells, n): the rows in each cell."""
-        return self.T.tocsr()
-
-
 def incidence(codes, bins):
     """Sparse (n, cells) of ones: one for each row and feature, in the row's cell (rows.15).
 
@@ -209,7 +200,7 @@ def incidence(codes, bins):
     known = codes < bins.n_cells
     cell = (codes + bins.offsets[:-1].astype(np.int32))[known].astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int32)
-    return Incidence((np.ones(len(cell)), cell, starts), shape=(len(codes), int(bins.offsets[-1])))
+    return csr_matrix((np.ones(len(cell)), cell, starts), shape=(len(codes), int(bins.offsets[-1])))
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-cell-table
 def cell_log_probs(bins, bit_probs):
@@ -241,7 +232,7 @@ def cell_masses(S, resp):
 
     It adds up over chunks of rows.
     """
-    return S.by_cell @ resp
+    return S.T @ resp
 
 
 def bit_masses(bins, mass):
