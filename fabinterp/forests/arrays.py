@@ -82,15 +82,21 @@ class Ensemble:
     """A trained ensemble, read: the sum of equation (forests.1). `read_ensemble` makes it."""
 
     nodes: ArrayTree
-    output: np.ndarray  # (T,) the column that a tree adds to; -1: its leaves are vectors
-    weights: np.ndarray  # (T,)
     base: np.ndarray  # (C,) what the sum starts from
     link: str  # a key of INVERSE_LINKS
     columns: Columns
+    output: np.ndarray = None  # (T,) the column that a tree adds to; -1: all; None: by turns
+    weights: np.ndarray = 1.0  # (T,)
     classes: tuple | None = None  # None: regression
     source: str = ""  # whose model it was
     named: bool = False  # the model knows its columns by name
     dtype: type = np.float64  # the floats in which the library adds
+
+    def __post_init__(self):
+        turn = np.arange(len(self.nodes.roots))
+        output = turn % len(self.base) if self.output is None else self.output
+        for name, array in (("output", output), ("weights", np.asarray(self.weights, float))):
+            object.__setattr__(self, name, np.broadcast_to(array, turn.shape))
 
     def __repr__(self):
         n_splits = np.count_nonzero(self.nodes.feature >= 0)

@@ -149,8 +149,7 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
     ]
     return Ensemble(
         nodes=concatenate_trees(by_class),
-        output=np.tile(np.arange(n_outputs), len(whole)),
-        weights=np.full(n_outputs * len(whole), float(scale)),
+        weights=scale,
         base=base,
         link=link,
         columns=own,

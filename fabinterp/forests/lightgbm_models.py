@@ -60,10 +60,8 @@ def _lightgbm_text_tree(block, model):
     )
     words = numbers("cat_threshold", np.uint32)
     ends = numbers("cat_boundaries", int)
-    inside = no  # members of a category set go left
-    no = np.where(categorical, yes, no)
-    yes = np.where(categorical, inside, yes)
-    group = np.where(categorical, threshold, -1).astype(int)
+    # members of a category set go left
+    yes, no = np.where(categorical, (no, yes), (yes, no))
     tail = np.full(len(leaf), -1)
     return ArrayTree(
         feature=np.append(numbers("split_feature", int), tail),
@@ -71,8 +69,8 @@ def _lightgbm_text_tree(block, model):
         yes=np.append(np.where(yes < 0, inner + ~yes, yes), tail),
         no=np.append(np.where(no < 0, inner + ~no, no), tail),
         value=np.append(np.zeros(inner), leaf),
-        missing=np.append(missing & ~categorical, np.zeros(len(leaf), bool)),
-        group=np.append(group, tail),
+        missing=np.append(missing & ~categorical, tail > 0),
+        group=np.append(np.where(categorical, threshold, -1), tail),
         sets=[tuple(set_bits(words[a:b])) for a, b in pairwise(ends)],
     )
 
@@ -82,30 +80,27 @@ def _lightgbm_json_tree(root, model):
     found, left, right = flatten_tree(
         root, lambda n: (n["left_child"], n["right_child"]) if "split_feature" in n else None
     )
-    size = len(found)
-    feature = np.full(size, -1)
-    threshold = np.full(size, np.nan)
-    value = np.zeros(size)
-    missing = np.zeros(size, bool)
-    group = np.full(size, -1)
-    sets = []
-    for i, node in enumerate(found):
-        if "split_feature" not in node:
-            value[i] = node["leaf_value"]
-            if "leaf_coeff" in node:
-                raise_unsupported(model, "trees with linear leaves are not supported (linear_tree)")
-            continue
-        feature[i] = node["split_feature"]
-        if node["decision_type"] == "==":
-            group[i] = len(sets)
-            sets.append(tuple(sorted(map(int, node["threshold"].split("||")))))
-            left[i], right[i] = right[i], left[i]
-        else:
-            threshold[i] = node["threshold"]
-            kind = np.array([node["missing_type"]])
-            goes_left = np.array([node["default_left"]])
-            missing[i] = _lightgbm_missing(kind, goes_left, threshold[i : i + 1], model)[0]
-    return ArrayTree(feature, threshold, right, left, value, missing, group, sets)
+    if any("leaf_coeff" in node for node in found):
+        raise_unsupported(model, "trees with linear leaves are not supported (linear_tree)")
+    by_set = np.array([node.get("decision_type") == "==" for node in found])
+    cuts = [node.get("threshold", np.nan) for node in found]
+    threshold = np.where(by_set, np.nan, 0)
+    threshold[~by_set] = [cut for cut in cuts if not isinstance(cut, str)]
+    sets = [tuple(sorted(map(int, cut.split("||")))) for cut in cuts if isinstance(cut, str)]
+    kind = np.array([node.get("missing_type", "NaN") for node in found])
+    goes_left = np.array([node.get("default_left", True) for node in found], bool)
+    missing = _lightgbm_missing(np.where(by_set, "NaN", kind), goes_left, threshold, model)
+    yes, no = np.where(by_set, (left, right), (right, left))
+    return ArrayTree(
+        feature=[node.get("split_feature", -1) for node in found],
+        threshold=threshold,
+        yes=yes,
+        no=no,
+        value=[node.get("leaf_value", 0.0) for node in found],
+        missing=missing & ~by_set,
+        group=np.where(by_set, np.cumsum(by_set) - 1, -1),
+        sets=sets,
+    )
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-labels-code
 def _lightgbm_labels(lists, codes_seen, columns, model):
@@ -164,7 +159,6 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
         raise_unsupported(model, "it has no trees")
     n_outputs = int(head["num_tree_per_iteration"])
     scale = next((float(o[8:]) for o in options if o.startswith("sigmoid:")), 1.0)
-    rounds = len(parts) // n_outputs
     classes = link in ("logit", "softmax") or objective == "multiclassova"
     names = head["feature_names"]
     labels = _lightgbm_labels(head.get("pandas_categorical"), codes_seen, columns, model)
@@ -173,8 +167,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     )
     return Ensemble(
         nodes=concatenate_trees(parts),
-        output=np.tile(np.arange(n_outputs), rounds),
-        weights=np.full(len(parts), scale / (rounds if head.get("average_output") else 1)),
+        weights=scale / (len(parts) // n_outputs if head.get("average_output") else 1),
         base=np.zeros(n_outputs),
         link=link,
         columns=own,

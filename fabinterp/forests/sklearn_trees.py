@@ -15,22 +15,15 @@ from .arrays import (
     Ensemble,
     Library,
     float64_threshold,
+    named_columns,
     qualified_class_names,
     raise_unsupported,
     set_bits,
     sum_of_trees,
 )
 from ..rows.array_tree import ArrayTree, concatenate_trees
-from ..rules.core import Columns
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-tree
-def _fitted_columns(model):
-    """`Columns` of a fitted scikit-learn model, and whether their names came from a table."""
-    named = hasattr(model, "feature_names_in_")
-    names = model.feature_names_in_ if named else [f"x{j}" for j in range(model.n_features_in_)]
-    return Columns(tuple(map(str, names)), (None,) * len(names)), named
-
-
 def _sklearn_tree(fitted, value, features=None):
     """`ArrayTree` of a fitted scikit-learn tree, which compares float32(x) <= b.
 
@@ -40,25 +33,53 @@ def _sklearn_tree(fitted, value, features=None):
     feature = np.where(tree.children_left < 0, -1, tree.feature)
     if features is not None:
         feature = np.where(feature < 0, -1, np.asarray(features)[feature])
-    missing = ~np.asarray(tree.missing_go_to_left, bool)
     return ArrayTree(
         feature,
         float64_threshold(tree.threshold),
         tree.children_right,
         tree.children_left,
         value,
-        missing,
+        ~np.asarray(tree.missing_go_to_left, bool),
     )
 
 
-def _align_class_probabilities(fitted, classes):
-    """(nodes, C) a tree's class shares in the ensemble's classes, not all of which it may know."""
+def _node_values(fitted, classes):
+    """(nodes, C) a tree's class shares in the ensemble's classes, not all of which it may know.
+
+    `classes` None: (nodes, 1) its numbers.
+    """
     value = fitted.tree_.value[:, 0, :]
+    if classes is None:
+        return value[:, :1]
     if len(fitted.classes_) == len(classes):
         return value
     wide = np.zeros((len(value), len(classes)))
     wide[:, np.searchsorted(classes, fitted.classes_)] = value
     return wide
+
+
+def _sklearn_ensemble(model, parts, by_number, by_class, base=None, labels=None, **settings):
+    """The `Ensemble` of a fitted model with these trees, by its link for numbers or for classes.
+
+    `base` None: vector leaves are averaged. `labels`: per column its categories.
+    """
+    classes = getattr(model, "classes_", None)
+    columns, named = named_columns(
+        list(getattr(model, "feature_names_in_", ())), labels or [None] * model.n_features_in_
+    )
+    if base is None:
+        base = np.zeros(parts[0].value.shape[1])
+        settings["output"] = 0 if classes is None else -1
+    return Ensemble(
+        nodes=concatenate_trees(parts),
+        base=base,
+        link=by_number if classes is None else by_class,
+        columns=columns,
+        classes=None if classes is None else tuple(classes.tolist()),
+        source=type(model).__name__,
+        named=named,
+        **settings,
+    )
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-guard-code
 _SINGLE_TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor")
@@ -82,52 +103,27 @@ def read_forest(model, columns=None):
     members = getattr(model, "estimators_", [model])
     _check_trees(model, members)
     shown = getattr(model, "estimators_features_", [None] * len(members))
-    own, named = _fitted_columns(model)
-    classes = getattr(model, "classes_", None)
+    known = getattr(model, "classes_", None)
     bagged = any(name.startswith("sklearn.Bagging") for name in qualified_class_names(model))
-    known = np.arange(len(classes)) if bagged and classes is not None else classes
-    parts = []
-    for member, features in zip(members, shown, strict=True):
-        value = member.tree_.value[:, 0, :1]
-        if classes is not None:
-            value = _align_class_probabilities(member, known)
-        parts.append(_sklearn_tree(member, value, features))
-    return Ensemble(
-        nodes=concatenate_trees(parts),
-        output=np.full(len(parts), -1 if classes is not None else 0),
-        weights=np.ones(len(parts)),
-        base=np.zeros(1 if classes is None else len(classes)),
-        link="mean",
-        columns=own,
-        classes=None if classes is None else tuple(classes.tolist()),
-        source=type(model).__name__,
-        named=named,
-    )
+    if bagged and known is not None:
+        known = np.arange(len(known))
+    parts = [
+        _sklearn_tree(member, _node_values(member, known), features)
+        for member, features in zip(members, shown, strict=True)
+    ]
+    return _sklearn_ensemble(model, parts, "mean", "mean")
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-ada-code
 def read_adaboost(model, columns=None):
     """The `Ensemble` of AdaBoost: weighted votes of equation (forests.2), or a weighted median."""
     _check_trees(model, model.estimators_)
-    own, named = _fitted_columns(model)
     classes = getattr(model, "classes_", None)
-    parts = []
-    for member in model.estimators_:
-        value = member.tree_.value[:, 0, :1]
-        if classes is not None:
-            winner = _align_class_probabilities(member, classes).argmax(axis=1)
-            value = np.eye(len(classes))[winner]
-        parts.append(_sklearn_tree(member, value))
-    return Ensemble(
-        nodes=concatenate_trees(parts),
-        output=np.full(len(parts), -1 if classes is not None else 0),
-        weights=np.array(model.estimator_weights_[: len(parts)], float),
-        base=np.zeros(1 if classes is None else len(classes)),
-        link="median" if classes is None else "vote",
-        columns=own,
-        classes=None if classes is None else tuple(classes.tolist()),
-        source=type(model).__name__,
-        named=named,
-    )
+    values = [_node_values(member, classes) for member in model.estimators_]
+    if classes is not None:
+        values = [np.eye(len(classes))[shares.argmax(axis=1)] for shares in values]
+    parts = list(map(_sklearn_tree, model.estimators_, values))
+    weights = model.estimator_weights_[: len(parts)]
+    return _sklearn_ensemble(model, parts, "median", "vote", weights=weights)
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-gb-code
 def read_gradient_boosting(model, columns=None):
@@ -138,29 +134,18 @@ def read_gradient_boosting(model, columns=None):
     start = type(model.init_).__name__
     if start not in ("DummyClassifier", "DummyRegressor", "str"):
         raise_unsupported(model, f"init must be None or 'zero', got {start}")
-    own, named = _fitted_columns(model)
-    classes = getattr(model, "classes_", None)
-    members = model.estimators_
-    parts = [_sklearn_tree(m, m.tree_.value[:, 0, :1]) for m in members.ravel()]
-    n_outputs = members.shape[1]
+    parts = [_sklearn_tree(m, _node_values(m, None)) for m in model.estimators_.ravel()]
+    n_outputs = model.estimators_.shape[1]
     by_class = "logit" if n_outputs == 1 else "softmax"
-    found = Ensemble(
-        nodes=concatenate_trees(parts),
-        output=np.tile(np.arange(n_outputs), len(members)),
-        weights=np.full(len(parts), float(model.learning_rate)),
-        base=np.zeros(n_outputs),
-        link="identity" if classes is None else by_class,
-        columns=own,
-        classes=None if classes is None else tuple(classes.tolist()),
-        source=type(model).__name__,
-        named=named,
+    found = _sklearn_ensemble(
+        model, parts, "identity", by_class, np.zeros(n_outputs), weights=model.learning_rate
     )
     origin = np.zeros((1, model.n_features_in_))
+    answer = model.predict if found.classes is None else model.decision_function
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        prediction = model.predict(origin) if classes is None else model.decision_function(origin)
-    base = np.reshape(prediction, -1) - sum_of_trees(found, origin)[0]
-    if classes is not None and n_outputs == 1:
+        base = np.reshape(answer(origin), -1) - sum_of_trees(found, origin)[0]
+    if found.link == "logit":
         base = base + 5e-324  # even odds go to the second class here, to the first everywhere else
     scale = 2.0 if model.loss == "exponential" else 1.0
     return replace(found, weights=scale * found.weights, base=scale * base)
@@ -202,59 +187,46 @@ def _hist_tree(predictor, place, numbers):
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-hist-read
 def read_hist_gradient_boosting(model, columns=None):
     """The `Ensemble` of scikit-learn's HistGradientBoosting, categories included."""
-    own, named = _fitted_columns(model)
     declared = model.is_categorical_
-    declared = np.zeros(len(own.names), bool) if declared is None else np.asarray(declared)
+    declared = np.asarray([False] * model.n_features_in_ if declared is None else declared)
     place = np.concatenate([np.flatnonzero(declared), np.flatnonzero(~declared)])
-    labels = list(own.categories)
+    labels = [None] * model.n_features_in_
     numbers = {}
     encoder = model._preprocessor.named_transformers_["encoder"] if declared.any() else None
     for i, known in enumerate(encoder.categories_ if declared.any() else ()):
         known = [label for label in known.tolist() if label == label and label is not None]
         numbers[i] = known if _whole_numbers(known) else range(len(known))
         if numbers[i] is not known:
-            if not named:
+            if not hasattr(model, "feature_names_in_"):
                 raise_unsupported(
                     model,
                     f"categories of an array must be whole numbers, "
                     f"got {known[0]!r} in column {place[i]}",
                 )
             labels[place[i]] = tuple(known)
-    classes = getattr(model, "classes_", None)
     base = np.reshape(model._baseline_prediction, -1).astype(float)
     parts = [_hist_tree(p, place, numbers) for one_round in model._predictors for p in one_round]
     by_class = "logit" if len(base) == 1 else "softmax"
     by_number = "log" if model.loss in ("poisson", "gamma") else "identity"
-    return Ensemble(
-        nodes=concatenate_trees(parts),
-        output=np.tile(np.arange(len(base)), len(model._predictors)),
-        weights=np.ones(len(parts)),
-        base=base,
-        link=by_number if classes is None else by_class,
-        columns=Columns(own.names, tuple(labels)),
-        classes=None if classes is None else tuple(classes.tolist()),
-        source=type(model).__name__,
-        named=named,
-    )
+    return _sklearn_ensemble(model, parts, by_number, by_class, base, labels)
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #skl-library
+_TREE_READERS = {
+    "DecisionTree": read_forest,
+    "RandomForest": read_forest,
+    "ExtraTrees": read_forest,
+    "Bagging": read_forest,
+    "AdaBoost": read_adaboost,
+    "GradientBoosting": read_gradient_boosting,
+    "HistGradientBoosting": read_hist_gradient_boosting,
+}
+
 SKLEARN = Library(
     supported="scikit-learn's DecisionTree*, ExtraTree*, RandomForest*, ExtraTrees*, Bagging* and "
     "AdaBoost* of trees, GradientBoosting*, HistGradientBoosting*",
     readers={
-        "sklearn.DecisionTreeClassifier": read_forest,
-        "sklearn.DecisionTreeRegressor": read_forest,
-        "sklearn.RandomForestClassifier": read_forest,
-        "sklearn.RandomForestRegressor": read_forest,
-        "sklearn.ExtraTreesClassifier": read_forest,
-        "sklearn.ExtraTreesRegressor": read_forest,
-        "sklearn.BaggingClassifier": read_forest,
-        "sklearn.BaggingRegressor": read_forest,
-        "sklearn.AdaBoostClassifier": read_adaboost,
-        "sklearn.AdaBoostRegressor": read_adaboost,
-        "sklearn.GradientBoostingClassifier": read_gradient_boosting,
-        "sklearn.GradientBoostingRegressor": read_gradient_boosting,
-        "sklearn.HistGradientBoostingClassifier": read_hist_gradient_boosting,
-        "sklearn.HistGradientBoostingRegressor": read_hist_gradient_boosting,
+        f"sklearn.{name}{kind}": reader
+        for name, reader in _TREE_READERS.items()
+        for kind in ("Classifier", "Regressor")
     },
 )

@@ -134,7 +134,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     return Ensemble(
         nodes=concatenate_trees([_xgboost_tree(tree) for tree in inner["trees"][:keep]]),
         output=np.array(inner["tree_info"][:keep]),
-        weights=np.array(booster.get("weight_drop", np.ones(keep))[:keep], float),
+        weights=booster.get("weight_drop", np.ones(keep))[:keep],
         base=_xgboost_base(param["base_score"], objective, n_outputs),
         link=link,
         columns=own,
