@@ -103,15 +103,13 @@ def is_training_table(rules, Z):
 
     Equation (reporting.4); None: the rules carry no supports.
     """
-    supports = np.array([(rule.support, rule.coverage) for rule in rules.rules])
-    if np.isnan(supports).any():
-        return None
-    again = rules.measure(Z).rules
-    return bool(
-        np.allclose(
-            supports, [(rule.support, rule.coverage) for rule in again], rtol=1e-9, atol=1e-9
-        )
+    kept, again = (
+        np.array([(rule.support, rule.coverage) for rule in measured.rules])
+        for measured in (rules, rules.measure(Z))
     )
+    if np.isnan(kept).any():
+        return None
+    return bool(np.allclose(kept, again, rtol=1e-9, atol=1e-9))
 
 # %% ../nbs/reporting.ipynb #rep-case
 def numbers_or_codes(values, classes, name):
@@ -177,66 +175,54 @@ class Estimate:
 class Scorer:
     """Measures predictions (n,): positions in `classes`, or numbers where these are None."""
 
+    rows: str  # which they are
     classes: tuple | None
     level: float
     seed: int  # of the bootstrap
 
-    def share(self, metric, hits, rows):
+    def share(self, metric, hits):
         """The `Estimate` of a share of rows, hits (n,) bool: equation (reporting.2)."""
-        low, high = wilson(np.sum(hits), len(hits), self.level)
-        return Estimate(metric, float(np.mean(hits)), low, high, rows, share=True)
+        ends = wilson(np.sum(hits), len(hits), self.level)
+        return Estimate(metric, float(np.mean(hits)), *ends, self.rows, share=True)
 
-    def numbers(self, metrics, y, prediction, rows):
+    def numbers(self, metrics, y, prediction):
         """The `Estimate`s of RMSE, MAE and R², equation (reporting.3), that have a name and ends.
 
         `metrics`: what each is called, or None to leave it out.
         """
-        found = zip(
-            metrics, *regression_intervals(y, prediction, self.level, self.seed), strict=True
-        )
+        found = regression_intervals(y, prediction, self.level, self.seed)
         return [
-            Estimate(metric, *map(float, numbers), rows)
-            for metric, *numbers in found
+            Estimate(metric, *map(float, numbers), self.rows)
+            for metric, *numbers in zip(metrics, *found, strict=True)
             if metric and np.isfinite(numbers).all()
         ]
 
-    def errors(self, y, prediction, rows):
-        """The `Estimate`s of predictions for y."""
+    def errors(self, y, prediction, of=""):
+        """The `Estimate`s of predictions for y; only the first for those ` of` something named."""
         if self.classes is not None:
-            return [self.share("wrong answers", y != prediction, rows)]
-        metrics = ("root mean squared error", "mean absolute error", "R²")
-        return self.numbers(metrics, y, prediction, rows)
+            return [self.share(f"wrong answers{of}", y != prediction)]
+        others = (None, None) if of else ("mean absolute error", "R²")
+        return self.numbers((f"root mean squared error{of}", *others), y, prediction)
 
-    def error_of(self, name, y, prediction, rows):
-        """The first of the `errors`, of something that has a name."""
-        return [
-            replace(each, metric=f"{each.metric} of {name}")
-            for each in self.errors(y, prediction, rows)[:1]
-        ]
-
-    def baseline(self, y, rows):
+    def baseline(self, y):
         """The error of the simplest answer there is: the commonest class, or the mean."""
-        if self.classes is None:
-            return self.error_of("always saying the mean", y, np.full(len(y), y.mean()), rows)
-        common = np.bincount(y[y >= 0]).argmax()
-        name = f"always saying {label_text(self.classes[common])}"
-        return self.error_of(name, y, np.full(len(y), common), rows)
+        answer = y.mean() if self.classes is None else np.bincount(y[y >= 0]).argmax()
+        name = "the mean" if self.classes is None else label_text(self.classes[answer])
+        return self.errors(y, np.full(len(y), answer), f" of always saying {name}")
 
-    def agreement(self, name, prediction, reference, rows):
+    def agreement(self, name, prediction, reference):
         """The `Estimate`s of how far predictions agree with those of a reference."""
         metric = f"agreement with {name}"
         if self.classes is not None:
-            return [self.share(metric, prediction == reference, rows)]
+            return [self.share(metric, prediction == reference)]
         metrics = (None, None, f"{metric} (1 − error / variance)")
-        return self.numbers(metrics, reference, prediction, rows)
+        return self.numbers(metrics, reference, prediction)
 
-    def by_class(self, y, prediction, rows):
+    def by_class(self, y, prediction):
         """Per class with rows in y: its label, how many rows, and the share answered rightly."""
-        if self.classes is None:
-            return ()
-        held = [(label, y == c) for c, label in enumerate(self.classes) if np.any(y == c)]
+        held = [(label, y == c) for c, label in enumerate(self.classes or ()) if np.any(y == c)]
         return tuple(
-            (label, int(mine.sum()), self.share("answered rightly", (prediction == y)[mine], rows))
+            (label, int(mine.sum()), self.share("answered rightly", (prediction == y)[mine]))
             for label, mine in held
         )
 
@@ -329,7 +315,7 @@ def training_note(seen, n):
     )
 
 # %% ../nbs/reporting.ipynb #rep-measure
-def _evaluate_rules(rules, X, y, reference, rows, scorer):
+def _evaluate_rules(rules, X, y, reference, scorer):
     """`Estimate`s and by-class shares of the rules on a table: against y, and a reference.
 
     y: as `encode_target` returns it, or None; `reference`: what `reference_predictor` returns.
@@ -341,13 +327,14 @@ def _evaluate_rules(rules, X, y, reference, rows, scorer):
     by_class = ()
     if answer is not None:
         explained = numbers_or_codes(answer(X, Z), rules.classes, "reference")
-        found = scorer.agreement(name, prediction, explained, rows)
     if y is not None:
-        by_class = scorer.by_class(y, prediction, rows)
-        errors = scorer.errors(y, prediction, rows)
+        found += scorer.errors(y, prediction)
         if answer is not None:
-            errors += scorer.error_of(name, y, explained, rows)
-        found = errors + scorer.baseline(y, rows) + found
+            found += scorer.errors(y, explained, f" of {name}")
+        found += scorer.baseline(y)
+        by_class = scorer.by_class(y, prediction)
+    if answer is not None:
+        found += scorer.agreement(name, prediction, explained)
     return found, by_class
 
 
@@ -357,21 +344,20 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed):
     y and held_out[1] are as given to `report`.
     """
     n = len(X)
-    scorer = Scorer(rules.classes, level, seed)
     explained = reference_predictor(model, reference)
     target = None if y is None else encode_target(y, n, rules.classes)
     seen = is_training_table(rules, encode(X, rules.columns))
-    rows = f"{n} rows of the fit" if seen else f"{n} rows"
-    found, by_class = _evaluate_rules(rules, X, target, explained, rows, scorer)
+    scorer = Scorer(f"{n} rows of the fit" if seen else f"{n} rows", rules.classes, level, seed)
+    found, by_class = _evaluate_rules(rules, X, target, explained, scorer)
     notes = []
     if found and cv is None and held_out is None:
         notes.append(training_note(seen, n))
     if cv is not None:
         crossed = cross_fitted_predictions(model, X, y, cv, seed)
         crossed = numbers_or_codes(crossed, rules.classes, "model")
-        rows = f"{n} rows, cross-fitted in {cv} parts"
-        found = scorer.errors(target, crossed, rows) + found
-        by_class = scorer.by_class(target, crossed, rows)
+        crossing = replace(scorer, rows=f"{n} rows, cross-fitted in {cv} parts")
+        found = crossing.errors(target, crossed) + found
+        by_class = crossing.by_class(target, crossed)
         if explains_fixed_model(model):
             notes.append(
                 "What is explained was fitted beforehand and may have seen all rows: cross-fitted "
@@ -382,8 +368,8 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed):
         if isinstance(getattr(model, "reference_", None), FixedDraws) and reference is None:
             explained = (None, "")  # draws made for a table know no other rows
         target = encode_target(truth, len(others), rules.classes, "held_out[1]")
-        rows = f"{len(others)} rows held out"
-        more, by_class = _evaluate_rules(rules, others, target, explained, rows, scorer)
+        scorer = replace(scorer, rows=f"{len(others)} rows held out")
+        more, by_class = _evaluate_rules(rules, others, target, explained, scorer)
         found = more + found
         if is_training_table(rules, encode(others, rules.columns)):
             notes.append(
@@ -511,18 +497,6 @@ _BINS = 12
 _LABELS = 12
 
 
-@dataclass(frozen=True)
-class _ColumnSummary:
-    """One column of a table: what it is called, holds, misses, and how it is distributed."""
-
-    name: str
-    kind: str
-    n_missing: int
-    text: str
-    counts: tuple[int, ...] = ()  # of the bins, or of the labels
-    n_rules: int = 0  # that have it in a condition or an equation
-
-
 def _share_text(count, n):
     """A part of n rows in per cent."""
     return f"{100 * count / max(n, 1):.3g} %"
@@ -532,15 +506,15 @@ def _number_summary(values):
     """Kind, words and counts of the known numbers of a column (n,)."""
     found, counts = np.unique(values, return_counts=True)
     if len(found) == 1:
-        return "numbers", f"always {found[0]:.6g}", ()
+        return "numbers", f"always {found[0]:.6g}", []
     low, middle, high = (three_digits(v) for v in (found[0], np.median(values), found[-1]))
     text = f"{low} to {high}, median {middle}"
-    if len(found) > _BINS or (found % 1).any():
-        low, high = np.quantile(values, [0.01, 0.99])
-        low, high = (low, high) if high > low else (found[0], found[-1])
-        counts, _ = np.histogram(np.clip(values, low, high), _BINS, (low, high))
-        return "numbers", text, tuple(counts.tolist())
-    return "whole numbers", text, tuple(counts.tolist())
+    if len(found) <= _BINS and not (found % 1).any():
+        return "whole numbers", text, counts.tolist()
+    low, high = np.quantile(values, [0.01, 0.99])
+    low, high = (low, high) if high > low else (found[0], found[-1])
+    counts, _ = np.histogram(np.clip(values, low, high), _BINS, (low, high))
+    return "numbers", text, counts.tolist()
 
 
 def _label_summary(codes, labels):
@@ -551,22 +525,18 @@ def _label_summary(codes, labels):
         f"{label_text(labels[c])} {_share_text(counts[c], len(codes))}" for c in order[:3]
     )
     text += f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-    return f"{len(labels)} labels", text, tuple(counts[order[:_LABELS]].tolist())
+    return f"{len(labels)} labels", text, counts[order[:_LABELS]].tolist()
 
 
-def summarize_column(name, values, labels=None, n_rules=0):
-    """The `_ColumnSummary` of a column: numbers (n,), or codes of `labels`; nan is missing."""
+def summarize_column(values, labels=None):
+    """Kind, words and counts (of bins, or of labels) of a column: numbers (n,), or codes of labels.
+
+    nan is missing.
+    """
     known = values[~np.isnan(values)]
-    kind = "empty"
-    text = ""
-    counts = ()
-    if len(known):
-        kind, text, counts = (
-            _number_summary(known) if labels is None else _label_summary(known, labels)
-        )
-    return _ColumnSummary(
-        printable_name(name), kind, len(values) - len(known), text, counts, n_rules
-    )
+    if not len(known):
+        return "empty", "", []
+    return _number_summary(known) if labels is None else _label_summary(known, labels)
 
 # %% ../nbs/reporting.ipynb #rep-html
 def bars_html(counts):
@@ -596,30 +566,24 @@ def data_html(rules, Z, y):
     columns = rules.columns
     n = len(Z)
     uses = [rule_features(rule) for rule in rules.rules]
-    found = [
-        summarize_column(name, Z[:, j], columns.categories[j], sum(j in use for use in uses))
-        for j, name in enumerate(columns.names)
+
+    def cells(name, values, labels, used):
+        kind, text, counts = summarize_column(values, labels)
+        n_missing = int(np.isnan(values).sum())
+        missing = "none"
+        if n_missing:
+            missing = f'{n_missing} <span class="faint">({_share_text(n_missing, n)})</span>'
+        name = f"<b>{html.escape(printable_name(name))}</b>"
+        return name, kind, missing, html.escape(text), bars_html(counts), used
+
+    n_rules = [sum(j in use for use in uses) for j in range(len(columns.names))]
+    rows = [
+        cells(columns.names[j], Z[:, j], columns.categories[j], f"{n_rules[j]} of {len(uses)}")
+        for j in np.argsort(np.negative(n_rules), kind="stable")
     ]
-    found.sort(key=lambda column: -column.n_rules)
     if y is not None:
         known = np.where(y < 0, np.nan, y) if rules.classes is not None else y
-        found.insert(0, summarize_column(rules.target, known, rules.classes))
-
-    def cells(column, is_target):
-        missing = "none"
-        if column.n_missing:
-            share = _share_text(column.n_missing, n)
-            missing = f'{column.n_missing} <span class="faint">({share})</span>'
-        return (
-            f"<b>{html.escape(column.name)}</b>",
-            column.kind,
-            missing,
-            html.escape(column.text),
-            bars_html(column.counts),
-            "target" if is_target else f"{column.n_rules} of {len(uses)}",
-        )
-
-    rows = [cells(column, k == 0 and y is not None) for k, column in enumerate(found)]
+        rows.insert(0, cells(rules.target, known, rules.classes, "target"))
     head = ("column", "holds", "missing", "values", "distribution", "in rules")
     rest = rows[_SHOWN:]
     more = details_html(f"{len(rest)} more columns", table_html(head, rest, "data")) if rest else ""

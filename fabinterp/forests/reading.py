@@ -186,14 +186,11 @@ def ensemble_thresholds(model, columns=None):
     has_threshold = (nodes.feature >= 0) & (nodes.group < 0) & np.isfinite(nodes.threshold)
     feature = nodes.feature[has_threshold]
     cut = nodes.threshold[has_threshold]
-    order = np.lexsort((cut, feature))
-    feature = feature[order]
-    cut = cut[order]
-    new = np.ones(len(cut), bool)
-    new[1:] = (feature[1:] != feature[:-1]) | (cut[1:] != cut[:-1])
-    feature = feature[new]
-    cut = cut[new]
-    return tuple(np.split(cut, np.searchsorted(feature, np.arange(1, len(ensemble.columns.names)))))
+    # complex numbers sort by their real parts first
+    pairs = np.unique(feature + 1j * cut)
+    cuts = np.ascontiguousarray(pairs.imag)
+    ends = np.searchsorted(pairs.real, np.arange(1, len(ensemble.columns.names)))
+    return tuple(np.split(cuts, ends))
 
 
 def category_sets(model, columns=None):

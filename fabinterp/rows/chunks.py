@@ -158,12 +158,17 @@ def recode_rows(Z, tables):
     return Z
 
 
+def _rows_with_weight(part):
+    """The rows of positive weight of a block (Z, y, w)."""
+    return part if part[2].all() else tuple(column[part[2] > 0] for column in part)
+
+
 def recode_block(part, tables, classes=None):
     """A block of rows (Z, y, w) in new codes, without rows of weight 0.
 
     With `classes`, labels y become codes.
     """
-    Z, y, w = part if part[2].all() else (column[part[2] > 0] for column in part)
+    Z, y, w = _rows_with_weight(part)
     if classes is not None:
         y = np.searchsorted(classes, y) if len(y) else np.zeros(0, dtype=int)
     return recode_rows(Z, tables), y, w
@@ -230,15 +235,13 @@ def split_training_data(training):
     return ChunkedData(sample, slice_into_blocks((Z, y, w), block_rows(Z.shape[1])), n, total)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
-def rows_and_weight(part):
-    """Rows and weight of a block (Z, y, w)."""
-    return len(part[2]), float(part[2].sum())
-
-
-def target_range(part):
-    """The least and the largest y of the rows of positive weight in a block (Z, y, w)."""
-    target = part[1][part[2] > 0].astype(float)
-    return Minimum(target.min(initial=np.inf)), Maximum(target.max(initial=-np.inf))
+def block_totals(part):
+    """Rows, weight, the least and the largest y of positive weight of a block (Z, y, w)."""
+    _, y, w = part
+    target = y[w > 0].astype(float)
+    least = Minimum(target.min(initial=np.inf))
+    most = Maximum(target.max(initial=-np.inf))
+    return len(w), float(w.sum()), least, most
 
 
 def attach_sample(rows, given, classes, framed):
@@ -247,11 +250,10 @@ def attach_sample(rows, given, classes, framed):
     The sample is drawn, and labels are put into the order that it gives them (rows.4). ValueError
     if no row has weight.
     """
-    n, total = rows.sum(rows_and_weight) if rows.n_blocks else (0, 0.0)
+    n, total, least, most = rows.sum(block_totals) if rows.n_blocks else (0, 0.0, None, None)
     if n == 0:
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
     if classes is None:
-        least, most = rows.sum(target_range)
         check_span("y", float(least.value), float(most.value))
     (_, *sample), truncated = draw_sample(rows, N_SAMPLE)
     first, w = distinct_rows(*sample)
@@ -352,6 +354,13 @@ def read_weights(w, n):
         )
     return w
 
+
+def encode_rows(estimator, X, y, w, columns):
+    """The rows (Z, labels or numbers y, w) of a chunk, and the classes in it."""
+    Z = check_rows(X, columns, estimator, 0)
+    y, classes = read_target(estimator, Z, y) if len(Z) else (np.zeros(0), None)
+    return (Z, y, read_weights(w, len(Z))), classes
+
 # %% ../../nbs/rows/03_chunks.ipynb #chk-met
 def column_kind(column, labels):
     """What a column of a frame holds: "categories", "labels", "numbers" or "nothing"."""
@@ -423,13 +432,11 @@ class ChunkSchema:
         Labels in X by the codes of `columns_of`, those in y as they are.
         """
         X = X if is_frame(X) else check_rows(X, None, self.estimator)
-        Z = check_rows(X, self.columns_of(X), self.estimator)
-        y, classes = read_target(self.estimator, Z, y)
+        part, classes = encode_rows(self.estimator, X, y, w, self.columns_of(X))
         if classes is not None:
             self.classes = classes if self.classes is None else merge_labels(self.classes, classes)
-        self.n = self.n + len(Z)
-        part = Z, y, read_weights(w, len(Z))
-        return part if part[2].all() else tuple(column[part[2] > 0] for column in part)
+        self.n += len(part[2])
+        return _rows_with_weight(part)
 
     def original_columns(self):
         """The `Columns` of the table: text in alphabetical order, categories in their own."""
@@ -697,9 +704,7 @@ def dask_part(shared, number, X, y, w):
     """The rows (Z, labels or numbers y, w) of a partition, and nothing that adds."""
     given, estimator = shared
     try:
-        Z = check_rows(X, given, estimator, 0)
-        y, _ = read_target(estimator, Z, y) if len(Z) else (np.zeros(0), None)
-        return (Z, y, read_weights(w, len(Z))), None
+        return encode_rows(estimator, X, y, w, given)[0], None
     except ValueError as error:
         raise ValueError(f"partition {number}: {error}") from None
 
@@ -754,8 +759,8 @@ def read_dask(estimator, X, y, sample_weight=None):
     given = replace(given, missing=found[1].value)
     classes = found[2] and found[2].value
     rows = rows.map(recode_block, (None,) * len(given.names), classes)
-    filled = zip(rows.parts, rows.map(rows_and_weight).gather(), strict=True)
-    return attach_sample(OnDask(part for part, (n, _) in filled if n), given, classes, framed)
+    filled = zip(rows.parts, rows.map(block_totals).gather(), strict=True)
+    return attach_sample(OnDask(part for part, (n, *_) in filled if n), given, classes, framed)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-door
 def build_chunked_data(estimator, X, y, sample_weight=None):
