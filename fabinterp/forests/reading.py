@@ -186,11 +186,10 @@ def ensemble_thresholds(model, columns=None):
     has_threshold = (nodes.feature >= 0) & (nodes.group < 0) & np.isfinite(nodes.threshold)
     feature = nodes.feature[has_threshold]
     cut = nodes.threshold[has_threshold]
-    # complex numbers sort by their real parts first
-    pairs = np.unique(feature + 1j * cut)
-    cuts = np.ascontiguousarray(pairs.imag)
-    ends = np.searchsorted(pairs.real, np.arange(1, len(ensemble.columns.names)))
-    return tuple(np.split(cuts, ends))
+    # sorting once by the feature leaves each column's own thresholds together
+    order = np.argsort(feature, kind="stable")
+    ends = np.searchsorted(feature[order], np.arange(1, len(ensemble.columns.names)))
+    return tuple(map(np.unique, np.split(cut[order], ends)))
 
 
 def category_sets(model, columns=None):
