@@ -6,15 +6,16 @@
 __all__ = ['change_text', 'explain_row', 'explore']
 
 # %% ../nbs/explorer.ipynb #exp-imports
+from collections import Counter
 from dataclasses import dataclass, field
 from math import inf, isnan
 
 import numpy as np
 
 from .change import encode_row, nearest_change, rule_with_answer
+from .proxy.local import value_text
 from .rules.core import (
     encode,
-    extents,
     leaf_values,
     weighted_sum,
 )
@@ -28,43 +29,37 @@ from .rules.text import (
 from .show.panel import Panel, make_control
 from .show.rule_plots import (
     as_ruleset,
+    draw_bar,
+    draw_line,
     draw_plane,
     feature_limits,
     is_plain,
     known_values,
     layout_rules,
+    merged_extents,
     plot_rules,
     select_plane,
 )
 
 # %% ../nbs/explorer.ipynb #exp-here
-def value_text(x, f, columns):
-    """Feature f of an encoded row (d,), for reading: a label, four digits, or missing."""
-    if isnan(x[f]):
-        return "missing"
-    labels = columns.categories[f]
-    return f"{x[f]:.4g}" if labels is None else label_text(labels[int(x[f])])
+_four_digits = "{:.4g}".format
 
 
 def condition_with_value(e, x, columns):
     """An extent, for reading, with the value that the row has: x0 ≤ 3 (here 2.4)."""
     if is_categorical(e, columns) or is_plain(e):
-        found = value_text(x, e.features[0], columns)
+        found = value_text(x, e.features[0], columns, _four_digits)
     else:
         total = float(weighted_sum(x[None], e.features, e.coef)[0])
-        found = "missing" if isnan(total) else f"{total:.4g}"
+        found = "missing" if isnan(total) else _four_digits(total)
     return f"{extent_text(e, columns)} (here {found})"
 
 
 def failed_rules(ruleset, x, chosen, most=3):
     """Why the rules before the chosen one do not answer: of each the first condition that fails."""
     reasons = []
-    for r in range(chosen):
-        failed = [
-            e
-            for e in extents(ruleset.rules[r].conditions, ruleset.columns) or ()
-            if not extent_contains(e, x)
-        ]
+    for r, merged in enumerate(merged_extents(ruleset)[:chosen]):
+        failed = [e for e in merged if not extent_contains(e, x)]
         if failed:
             text = condition_with_value(failed[0], x, ruleset.columns)
             reasons.append(f"rule {r + 1} wants {text}")
@@ -103,7 +98,7 @@ def sum_line(leaf, k, x, columns):
     for f, part in parts.items():
         sign = "-" if part < 0 else "+"
         name = printable_name(columns.names[f])
-        text += f" {sign} {abs(part):.4g} ({name} {value_text(x, f, columns)})"
+        text += f" {sign} {abs(part):.4g} ({name} {value_text(x, f, columns, _four_digits)})"
     total = f"{leaf.equations[k][0] + sum(parts.values()):.4g}"
     kept = f"{float(leaf_values(leaf, x[None], columns)[0, k]):.4g}"
     bounds = f", kept at {kept}" if kept != total else ""
@@ -140,13 +135,12 @@ def change_text(change, ruleset):
     parts = []
     columns = ruleset.columns
     for j in change.features:
+        before = value_text(change.before, j, columns, _four_digits)
         after = value_text(change.after, j, columns)
-        border = float(np.nextafter(change.after[j], -inf))
-        if columns.categories[j] is None:
-            over = len(format_float(border)) < len(format_float(change.after[j]))
-            after = f"just above {format_float(border)}" if over else format_float(change.after[j])
-        name = printable_name(columns.names[j])
-        parts.append(f"{name} from {value_text(change.before, j, columns)} to {after}")
+        border = format_float(float(np.nextafter(change.after[j], -inf)))
+        if columns.categories[j] is None and len(border) < len(after):
+            after = f"just above {border}"
+        parts.append(f"{printable_name(columns.names[j])} from {before} to {after}")
     return " and ".join(parts)
 
 
@@ -168,7 +162,7 @@ def explain_row(rules, x, change=None):
             )
         ]
     else:
-        merged = extents(ruleset.rules[r].conditions, ruleset.columns) or ()
+        merged = merged_extents(ruleset)[r]
         why = " and ".join(condition_with_value(e, x, ruleset.columns) for e in merged) or (
             "otherwise" if r else "always"
         )
@@ -192,47 +186,36 @@ _INK = "#D55E00"  # of the point; the palette of the pictures is for answers
 
 def mark_rules(ax, ruleset, layout, ends, x, change=None):
     """On `plot_rules`: a frame around the rule that answers x (d,), a line at each value of x."""
-    from matplotlib.patches import Rectangle
-
     r = int(ruleset.apply(x[None])[0])
     if r >= 0:
-        top = layout.tops[r] - 0.04
         tall = layout.tops[r + 1] - layout.tops[r] - 0.02
-        ax.add_patch(
-            Rectangle(
-                (0.02, top), layout.width - 0.04, tall, fill=False, ec=_INK, lw=1.6, gid="answers"
-            )
-        )
-    for f, left in zip(layout.features, layout.left, strict=True):
-        for row, style in ((x, "-"), (change.after if change else x, ":")):
-            if isnan(row[f]) or row is not x and row[f] == x[f]:
-                continue
-            place = left + (layout.column - 0.26) * np.clip(
-                (row[f] - ends[f][0]) / (ends[f][1] - ends[f][0]), 0, 1
-            )
-            ax.plot(
-                [place] * 2,
-                [layout.tops[0] - 0.05, layout.tops[-1] - 0.08],
-                style,
-                color=_INK,
-                lw=1.2,
-                zorder=4,
-                gid=f"x{f}" if row is x else f"after{f}",
-            )
+        frame = {"ec": _INK, "lw": 1.6, "gid": "answers"}
+        draw_bar(ax, 0.02, layout.tops[r] - 0.04, layout.width - 0.04, tall, "none", **frame)
+    lines = [("x", f, x[f], "-") for f in layout.features]
+    if change is not None:
+        moved = [f for f in layout.features if change.after[f] != x[f]]
+        lines += [("after", f, change.after[f], ":") for f in moved]
+    upright = [layout.tops[0] - 0.05, layout.tops[-1] - 0.08]
+    for name, f, value, dash in lines:
+        low, high = ends[f]
+        place = np.clip((value - low) / (high - low), 0, 1) * (layout.column - 0.26)
+        place += layout.left[layout.features.index(f)]
+        style = {"color": _INK, "lw": 1.2, "ls": dash, "zorder": 4, "gid": f"{name}{f}"}
+        if not isnan(value):
+            draw_line(ax, [place] * 2, upright, **style)
 
 
 def mark_regions(ax, features, x, change=None):
     """On a picture of two features: x (d,) as a ring, an arrow to where the answer changes."""
-    place = x[list(features)]
-    style = dict(mfc="white", mec=_INK, ms=10, mew=2.4, zorder=6, clip_on=False)
-    ax.plot(*place[:, None], "o", gid="point", **style)
+    features = list(features)
+    style = dict(mfc="white", mec=_INK, zorder=6, clip_on=False)
+    ax.plot(*x[features, None], "o", gid="point", ms=10, mew=2.4, **style)
     # an arrow for any other change would leave the plane
     if change is not None and set(change.features) <= set(features):
-        to = change.after[list(features)]
-        ax.annotate(
-            "", to, place, arrowprops=dict(arrowstyle="->", color=_INK, lw=1.8, shrinkA=6), zorder=6
-        )
-        ax.plot(*to[:, None], "D", gid="after", **(style | {"ms": 6, "mew": 1.8}))
+        to = change.after[features]
+        arrow = dict(arrowstyle="->", color=_INK, lw=1.8, shrinkA=6)
+        ax.annotate("", to, x[features], arrowprops=arrow, zorder=6)
+        ax.plot(*to[:, None], "D", gid="after", ms=6, mew=1.8, **style)
 
 # %% ../nbs/explorer.ipynb #exp-slice
 def draw_trace(ax, trace, step):
@@ -246,12 +229,10 @@ def draw_trace(ax, trace, step):
 # %% ../nbs/explorer.ipynb #exp-asked
 def most_used_features(ruleset, max_features=8):
     """The features in the rules' conditions and equations, those of most rules first."""
-    counts = {}
-    for rule in ruleset.rules:
-        merged = extents(rule.conditions, ruleset.columns) or ()
-        for f in {f for e in merged for f in e.features} | set(rule.leaf.used_features):
-            counts[f] = counts.get(f, 0) + 1
-    return sorted(counts, key=lambda f: (-counts[f], f))[:max_features]
+    counts = Counter()
+    for leaf, merged in zip(ruleset.leaves, merged_extents(ruleset), strict=True):
+        counts.update({*leaf.used_features, *(f for e in merged for f in e.features)})
+    return [f for f, _ in Counter(dict(sorted(counts.items()))).most_common(max_features)]
 
 
 def steps_of(Z, f):

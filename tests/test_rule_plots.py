@@ -296,7 +296,7 @@ def test_a_scale_holds_every_threshold_and_value(cuts, with_data):
 
 def test_many_classes_keep_apart():
     rules = RuleSet((Rule((), Leaf(tuple(np.eye(15)[3]))),), plain_columns(2), tuple(range(15)))
-    assert len({tuple(show.value_colours(c, 15)) for c in range(15)}) == 15
+    assert len({show.colour_scale(rules).to_rgba(c) for c in range(15)}) == 15
     plot_regions(rules, np.random.default_rng(0).random((20, 2)))
 
 
@@ -336,9 +336,8 @@ def test_colours_and_outlines_are_exact(rules):
     assert (cells[place] == rules.apply(X)).all()
     ax = plot_regions(rules, X)
     mesh = next(c for c in ax.collections if c.get_gid() == "answers")
-    span = show.prediction_range(rules)
     colours = np.asarray(mesh.get_array()).reshape(*cells.shape, 4)[place]
-    assert np.allclose(colours[:, :3], show.value_colours(rules.predict(X), None, span)[:, :3])
+    assert np.allclose(colours[:, :3], show.colour_scale(rules).to_rgba(rules.predict(X))[:, :3])
     visible = {int(t.get_text()) - 1 for t in ax.texts}
     assert visible == set(np.unique(cells))
     for r, rule in enumerate(rules.rules[:-1]):
@@ -504,11 +503,8 @@ def test_classes_by_equations():
 
 def cut_answer(rules):
     """The first answer as `plot_rules` at 12 inches has room for it."""
-    layout = layout_rules(rules, 12)
-    return show.truncate_text(
-        show.prediction_lines(rules.rules[0], rules)[0],
-        int(int((12 - layout.answer) * show._LETTERS) / 1.12),
-    )
+    answer = show.prediction_lines(rules.rules[0], rules)[0]
+    return show.wrap_name(answer, 0.42 * 12 - 0.14, weight="bold")[0]
 
 
 # plot_terms

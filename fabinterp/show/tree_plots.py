@@ -4,14 +4,12 @@
 
 # %% auto #0
 __all__ = ['tidy_layout', 'tree_or_none', 'predicting_tree', 'nodes_in_rule_order', 'node_depths', 'rule_numbers', 'tree_drawing',
-           'collapsed_nodes', 'best_layout', 'canvas', 'plot_tree', 'node_probabilities', 'plot_meta_tree',
-           'plot_trace', 'results_in', 'spaced_positions', 'plot_tradeoff', 'summarize_trees', 'plot_uncertainty']
+           'collapsed_nodes', 'best_layout', 'plot_tree', 'node_probabilities', 'plot_meta_tree', 'plot_trace',
+           'results_in', 'spaced_positions', 'plot_tradeoff', 'summarize_trees', 'plot_uncertainty']
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-imports
-import re
-import textwrap
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
 from math import inf, isfinite, isnan
 
 import numpy as np
@@ -31,63 +29,30 @@ from .rule_plots import (
     LINE,
     PALETTE,
     axes_or_new,
+    bounds_label,
+    colour_scale,
     draw_bar,
+    draw_ends,
+    draw_line,
     draw_text,
     equation_terms,
     inch_axes,
     known_values,
     leaf_colours,
+    paper_scale,
     prediction_lines,
     scale_limits,
     short_number,
+    shrink_words,
     size_in_inches,
     sum_name,
     text_colour,
+    text_width,
     three_digits,
-    truncate_text,
-    value_colours,
     weight_text,
+    wrap_name,
+    wrap_to_width,
 )
-
-# %% ../../nbs/show/01_tree_plots.ipynb #pic-text
-@lru_cache(maxsize=10_000)
-def text_width(text, size=8, weight="normal"):
-    """How many inches a text takes on one line."""
-    if not text:
-        return 0.0
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    return (
-        text_to_path.get_text_width_height_descent(
-            text, FontProperties(size=size, weight=weight), False
-        )[0]
-        / 72
-    )
-
-
-def wrap_to_width(text, max_width, max_lines=1, size=8, weight="normal"):
-    """A text in at most `max_lines` lines of at most `max_width` inches each.
-
-    What is too long loses its middle.
-    """
-    text = str(text)
-    # A printable text with marks keeps them: they hold names of different scripts apart.
-    if not re.sub("[\u2068\u2069]", "", text).isprintable() or "\u2068" not in text:
-        text = truncate_text(text, inf)
-    mean = text_width(text[:100], size, weight) / len(text[:100])
-    for letters in range(int(1.3 * max_width / max(mean, 0.02)) + 1, 0, -1):
-        lines = textwrap.wrap(text, letters)
-        less = max_lines * letters
-        # Whole words leave space at the ends of lines, so fewer letters may fit.
-        while len(lines) > max_lines and 2 * less > max_lines * letters:
-            lines = textwrap.wrap(truncate_text(text, less), letters)
-            less -= 1
-        if len(lines) <= max_lines and all(
-            text_width(line, size, weight) <= max_width for line in lines
-        ):
-            return tuple(lines)
-    return ("…",)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tidy
 def tidy_layout(children, sizes, gap=0.1):
@@ -96,25 +61,26 @@ def tidy_layout(children, sizes, gap=0.1):
     `children`: per node those below it; the root is the first, every other node comes after its
     parent. `sizes`: how much width across each node needs. Equation (show.8).
     """
-    offset = np.zeros(len(sizes))
-    outlines = {}
-    for k in reversed(range(len(sizes))):
-        near = []  # outline of what stands below k so far, level by level
-        far = []
+    m = len(sizes)
+    place = np.zeros(m)
+    low = np.full((m, m + 1), inf)  # outlines of what hangs below each node, level by level
+    high = -low
+    low[:, 0] = -np.divide(sizes, 2)
+    high[:, 0] = np.divide(sizes, 2)
+    for k in reversed(range(m)):
         for child in children[k]:
-            low, high = outlines.pop(child)
-            shift = max((b - a for b, a in zip(far, low, strict=False)), default=-inf) + gap
-            offset[child] = shift if far else 0.0
-            near += [a + offset[child] for a in low[len(near) :]]
-            far = [b + offset[child] for b in high] + far[len(high) :]
-        middle = (offset[children[k][0]] + offset[children[k][-1]]) / 2 if children[k] else 0.0
-        offset[list(children[k])] -= middle
-        half = sizes[k] / 2
-        outlines[k] = [-half] + [a - middle for a in near], [half] + [b - middle for b in far]
-    place = offset
+            shift = np.max(high[k, 1:] - low[child, :-1]) + gap
+            place[child] = shift if isfinite(shift) else 0.0
+            low[k, 1:] = np.minimum(low[k, 1:], low[child, :-1] + place[child])
+            high[k, 1:] = np.maximum(high[k, 1:], high[child, :-1] + place[child])
+        if children[k]:
+            middle = (place[children[k][0]] + place[children[k][-1]]) / 2
+            place[list(children[k])] -= middle
+            low[k, 1:] -= middle
+            high[k, 1:] -= middle
     for k, below in enumerate(children):
         place[list(below)] += place[k]
-    return place - min(outlines[0][0])
+    return place - low[0].min()
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-who
 def tree_or_none(model):
@@ -180,13 +146,13 @@ def _row_counts(tree, numbers, Z=None, rules=None):
 
     nan where neither is given.
     """
-    m = len(tree.splits)
+    weight = np.zeros(len(tree.splits))
     if Z is not None:
-        return _sum_below(tree, np.bincount(tree.apply(Z), minlength=m))
-    if rules is None or len(rules.rules) != len(numbers):
-        return np.full(m, np.nan)
-    weight = np.zeros(m)
-    weight[list(numbers)] = [rule.support for rule in rules.rules]
+        weight += np.bincount(tree.apply(Z), minlength=len(weight))
+    elif rules is not None and len(rules.rules) == len(numbers):
+        weight[list(numbers)] = [rule.support for rule in rules.rules]
+    else:
+        weight += np.nan
     return _sum_below(tree, weight)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-question
@@ -207,21 +173,6 @@ def split_label(split, columns):
     return extent_label(merged[0], columns)
 
 
-def bounds_label(e):
-    """What is admitted of a direction that holds numbers, without its name, in short numbers."""
-    if e.empty or e.low == -inf and e.high == inf:
-        return "is missing" if e.empty else "is not missing"
-    if e.low > -inf and e.high < inf:
-        return f"in ({short_number(e.low)}, {short_number(e.high)}]"
-    return f"> {short_number(e.low)}" if e.low > -inf else f"≤ {short_number(e.high)}"
-
-
-def conditions_label(conditions, columns):
-    """The conditions of a rule for a picture, in short numbers, without those on missing values."""
-    merged = extents(conditions, columns) or ()
-    return " and ".join(" ".join(extent_label(e, columns)) for e in merged)
-
-
 def branch_labels(split, columns):
     """What stands on the ways to the children (no, yes).
 
@@ -234,74 +185,110 @@ def branch_labels(split, columns):
     return ("no", "yes ◇") if split.missing else ("no ◇", "yes")
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-box
-_PICTURE = 0.6  # inches: the least width of a bar or line; width and height of a small curve
-_CURVE = (0.45, 0.2)
-
-
 @dataclass(frozen=True)
 class NodeBox:
     """What stands at one node of a picture, and how large it is, in inches."""
 
     node: int
     kind: str  # "question", "leaf" or "stub"
-    lines: tuple[str, ...]  # in full size
-    small: tuple[str, ...] = ()  # below, smaller
-    names: tuple[str, ...] = ()  # one for each small curve
-    picture: str = ""  # a bar or line "below" the words or "beside" them
+    lines: list[str]  # in full size
+    small: list[str] = ()  # below, smaller
     number: str = ""  # of the rule that a leaf is
-    parent: int = -1  # the place of the box above it
+    colour: object = "none"  # of a leaf's left side
+    picture: object = None  # draws below or beside the words: function (ax, x, y, width)
+    picture_size: tuple = (0.0, 0.0)  # its least width, and its height
+    beside: bool = False
+    meaning: str = ""  # of the picture
+    level: int = 0  # how many boxes are above it
+    parent: int = -1  # the place of the one just above
     side: str = ""  # the word on the way from there
 
     @cached_property
     def width(self):
         """That of the widest of its parts, and a margin."""
         widths = [text_width(line, 8, self.weight) for line in self.lines]
-        widths += [text_width(text, 7) for text in self.small]
-        widths += [text_width(name, 7) + _CURVE[0] + 0.06 for name in self.names]
         if self.number:
             widths[0] += text_width(self.number, 6) + 0.08
-        wide = max(widths)
-        if self.picture == "below":
-            wide = max(wide, _PICTURE)
-        elif self.picture == "beside":
-            wide = wide + _PICTURE + 0.1
-        return wide + 0.16
+        wide = max(widths + [text_width(line, 7) for line in self.small])
+        if self.beside:
+            return wide + self.picture_size[0] + 0.26
+        return max(wide, self.picture_size[0]) + 0.16
 
     @cached_property
     def height(self):
-        """That of its lines, its small curves and its picture, and a margin."""
-        tall = LINE * (len(self.lines) + len(self.small)) + _CURVE[1] * len(self.names)
-        if self.picture == "below":
-            tall += 0.15
-        return tall + (0.12 if self.names else 0.08)
+        """That of its lines and its picture, and a margin."""
+        tall = LINE * (len(self.lines) + len(self.small)) + 0.08
+        return tall if self.beside else tall + self.picture_size[1]
 
     @property
     def weight(self):
         """That of the letters of its lines."""
         return "bold" if self.kind == "leaf" else "normal"
 
-    @cached_property
-    def side_width(self):
-        """How wide the word on the way to it is."""
-        return text_width(self.side, 7)
+# %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-leaf
+def draw_probabilities(ax, x, y, wide, shares, colours, name):
+    """Class probabilities as one bar of parts, from its top left corner."""
+    ends = x + wide * np.append(0, np.cumsum(shares))
+    for c, size in enumerate(np.diff(ends)):
+        draw_bar(ax, ends[c], y, size, 0.08, colours[c], gid=f"{name}:class{c}")
+    draw_bar(ax, x, y, wide, 0.08, "none", ec=text_colour(ax), lw=0.5)
+
+
+def draw_value(ax, x, y, wide, values, span, colour, name):
+    """A number on the leaves' common scale, and the quantiles of its rows' y as a bar.
+
+    `values`: the number, and the quantiles (low, high) if y is known.
+    """
+    number, *ends = x + wide * (np.array(values) - span[0]) / (span[1] - span[0])
+    draw_line(ax, [x, x + wide], [y + 0.04] * 2, lw=0.8, gid=f"{name}:scale")
+    if ends:
+        size = max(ends[1] - ends[0], 0.01)
+        draw_bar(ax, ends[0], y, size, 0.08, colour, gid=f"{name}:spread", zorder=2)
+    ink = {"color": text_colour(ax), "lw": 1.6, "zorder": 3}
+    draw_line(ax, [number] * 2, [y - 0.02, y + 0.1], gid=f"{name}:answer", **ink)
+
+
+def draw_curves(ax, x, y, wide, names, curves, size, colours, name):
+    """What the largest terms of an equation add: a name and a small curve each.
+
+    `size`: the largest absolute value, which takes half the height of a curve. `colours`: of the
+    sums; none if there is one.
+    """
+    begin = x + wide - _CURVE[0]
+    u = np.linspace(begin, begin + _CURVE[0], 41)
+    y = y + 0.05
+    for label, (f, sums) in zip(names, curves, strict=True):
+        draw_text(ax, x, y, label, size=7)
+        draw_line(ax, u[[0, -1]], [y, y], lw=0.6)
+        for k, values in sums.items():
+            heights = y - 0.42 * _CURVE[1] * values / (size or 1.0)
+            colour = colours[k] if len(colours) else text_colour(ax)
+            draw_line(ax, u, heights, color=colour, lw=1.3, gid=f"{name}:term{f}", zorder=2)
+        y += _CURVE[1]
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-boxes
+_PICTURE = (0.6, 0.15)  # inches: a bar or line at least; a small curve
+_CURVE = (0.45, 0.2)
+_MOST_TERMS = 3
+
+
 def split_box(k, tree, max_width, small=()):
     """The `NodeBox` of the split at node k, its text at most `max_width` inches wide.
 
     `small`: notes below it.
     """
     about, what = split_label(tree.splits[k], tree.columns)
-    lines = wrap_to_width(f"{about} {what}?", 10 * max_width)
+    lines = [f"{about} {what}?"]
     if text_width(lines[0]) > max_width:
-        lines = (*wrap_to_width(about, max_width, 4), *wrap_to_width(f"{what}?", max_width, 3))
+        lines = wrap_to_width(about, max_width, 4) + wrap_to_width(f"{what}?", max_width, 3)
     return NodeBox(k, "question", lines, small)
 
 
 def collapsed_box(k, n_leaves, weight, max_width):
     """The `NodeBox` that stands for everything below node k."""
-    small = () if isnan(weight) else wrap_to_width(weight_text(weight), max_width, size=7)
-    return NodeBox(k, "stub", wrap_to_width(f"… {n_leaves:.0f} leaves", max_width), small)
+    small = "" if isnan(weight) else weight_text(weight)
+    lines = wrap_to_width(f"… {n_leaves:.0f} leaves", max_width)
+    return NodeBox(k, "stub", lines, wrap_to_width(small, max_width, size=7))
 
 
 def count_text(n, word):
@@ -309,54 +296,67 @@ def count_text(n, word):
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
-def leaf_box(k, ruleset, r, terms, max_width, picture="below"):
-    """The `NodeBox` of the leaf at node k, rule number r (from 0; None: no row comes here)."""
+def leaf_box(k, sketch, max_width, beside=False):
+    """The `NodeBox` of the leaf at node k; its picture, unless of curves, may stand beside."""
+    r = sketch.numbers.get(k)
     if r is None:
-        return NodeBox(k, "leaf", ("never",))
-    leaf = ruleset.rules[r].leaf
-    answer, counted = prediction_lines(ruleset.rules[r], ruleset, r + 1)
+        return NodeBox(k, "leaf", ["never"])
+    rules = sketch.rules
+    leaf = rules.leaves[r]
+    colour = sketch.leaf_colours[r]
+    answer, counted = prediction_lines(rules.rules[r], rules, r + 1)
     notes = [counted]
-    names = ()
+    size = _PICTURE
+    meaning = ""
     if leaf.has_equation:
-        answer = "scores" if leaf.link == "softmax" else f"from {terms.constants[0]:.4g}"
+        constant, curves = sketch.terms[k]
+        answer = "scores" if leaf.link == "softmax" else f"from {constant:.4g}"
         if leaf.link == "logit":
-            answer = f"{sum_name(ruleset, r, 0)} {answer}"
-        more = f"and {count_text(terms.n_left, 'smaller term')}" if terms.n_left else ""
+            answer = f"{sum_name(rules, r, 0)} {answer}"
+        n_left = len(curves) - _MOST_TERMS
+        more = f"and {count_text(n_left, 'smaller term')}" if n_left > 0 else ""
         notes = [bounds_text(leaf), counted, more]
-        picture = ""
-        names = tuple(
-            wrap_to_width(ruleset.columns.names[f], max_width - 0.5, size=7)[0]
-            for f in terms.curves
-        )
+        curves = curves[:_MOST_TERMS]
+        names = [wrap_name(rules.columns.names[f], max_width - 0.5, size=7)[0] for f, _ in curves]
+        beside = False
+        wide = max((text_width(label, 7) for label in names), default=0.0)
+        size = (wide + _CURVE[0] + 0.08, _CURVE[1] * len(curves) + 0.04)
+        colours = sketch.class_colours if leaf.link == "softmax" else ()
+        draw = partial(draw_curves, size=sketch.curve_size, colours=colours)
+        draw = partial(draw, names=names, curves=curves)
+        meaning = "curve: what a feature adds over its range, within "
+        meaning += f"±{three_digits(sketch.curve_size)}"
+    elif rules.classes is not None:
+        draw = partial(draw_probabilities, shares=leaf.value, colours=sketch.class_colours)
+    else:
+        y_quantiles = sketch.y_quantiles.get(k, ())
+        low, high = map(three_digits, sketch.span)
+        draw = partial(draw_value, values=[leaf.constant, *y_quantiles], span=sketch.span)
+        draw = partial(draw, colour=colour)
+        meaning = f"line in a leaf: from {low} to {high}, with the answer"
+        if sketch.y_quantiles:
+            meaning += f"; wide bar: the middle 80 % of {printable_name(rules.target)}"
     lines = wrap_to_width(answer, max_width, 2, weight="bold")
-    small = [line for text in notes if text for line in wrap_to_width(text, max_width, 2, 7)]
-    return NodeBox(k, "leaf", lines, tuple(small), names, picture, str(r + 1))
+    small = [line for text in notes for line in wrap_to_width(text, max_width, 2, 7)]
+    draw = partial(draw, name=f"leaf{k}")
+    return NodeBox(k, "leaf", lines, small, str(r + 1), colour, draw, size, beside, meaning)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-terms
-@dataclass(frozen=True)
-class LeafTerms:
-    """The equation of a leaf as small curves: equation (show.6)."""
+def leaf_terms(ruleset, r, Z):
+    """The constant of the first sum of rule number r (from 0), and its terms as small curves.
 
-    constants: tuple[float, ...]  # of each sum
-    curves: dict  # feature, the largest first → pairs (number of the sum, values (41,))
-    n_left: int  # how many terms are not drawn
-
-
-def leaf_terms(ruleset, r, Z, max_terms=3):
-    """The `LeafTerms` of rule number r (from 0), its `max_terms` largest terms."""
-    sums = [equation_terms(ruleset, r, k, Z) for k in range(len(ruleset.rules[r].leaf.equations))]
+    The largest comes first: pairs of a feature and {number of the sum: values (41,)}; equation
+    (show.6).
+    """
     curves = {}
     u = np.linspace(0, 1, 41)
+    sums = [equation_terms(ruleset, r, k, Z) for k in range(len(ruleset.leaves[r].equations))]
     for k, (_, terms) in enumerate(sums):
         for term in terms:
-            curves.setdefault(term.feature, []).append((k, term(u)))
-    size = {f: sum(float(np.abs(v).mean()) for _, v in pairs) for f, pairs in curves.items()}
-    largest = sorted(size, key=lambda f: -size[f])
-    return LeafTerms(
-        tuple(constant for constant, _ in sums),
-        {f: curves[f] for f in largest[:max_terms]},
-        max(0, len(largest) - max_terms),
-    )
+            curves.setdefault(term.feature, {})[k] = term(u)
+    size = {f: sum(np.abs(v).mean() for v in values.values()) for f, values in curves.items()}
+    largest = sorted(curves.items(), key=lambda item: -size[item[0]])
+    return sums[0][0], largest
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sketch
 @dataclass(frozen=True, eq=False)
@@ -367,8 +367,8 @@ class _TreeDrawing:
     numbers: dict  # leaf → number of its rule
     rules: RuleSet
     weight: np.ndarray  # (m,) rows that pass each node, or nan
-    terms: dict  # leaf → `LeafTerms`
-    span: tuple | None  # smallest and largest number on the leaves' common scale
+    terms: dict  # leaf → constant and curves, see `leaf_terms`
+    span: tuple  # smallest and largest number on the leaves' common scale
     y_quantiles: dict  # leaf → the 10 % and 90 % points of its y
 
     @cached_property
@@ -379,10 +379,18 @@ class _TreeDrawing:
     @cached_property
     def curve_size(self):
         """The largest absolute value of all small curves, 0 without any."""
-        pairs = [
-            pair for terms in self.terms.values() for each in terms.curves.values() for pair in each
-        ]
-        return max((np.abs(values).max() for _, values in pairs), default=0.0)
+        drawn = [values for _, curves in self.terms.values() for _, values in curves[:_MOST_TERMS]]
+        return max((np.abs(v).max() for values in drawn for v in values.values()), default=0.0)
+
+    @cached_property
+    def leaf_colours(self):
+        """One colour per rule."""
+        return leaf_colours(self.rules)
+
+    @cached_property
+    def class_colours(self):
+        """One colour per class."""
+        return colour_scale(self.tree).to_rgba(np.arange(len(self.tree.classes or ())))
 
 
 def tree_drawing(model, X=None, y=None):
@@ -390,10 +398,9 @@ def tree_drawing(model, X=None, y=None):
     tree = predicting_tree(model)
     numbers = rule_numbers(tree)
     Z = None if X is None else encode(X, tree.columns)
-    if y is not None and (Z is None or len(y) != len(Z)):
-        raise ValueError(
-            f"y must have one entry per row of X ({0 if Z is None else len(Z)}), got {len(y)}"
-        )
+    n = 0 if Z is None else len(Z)
+    if y is not None and (Z is None or len(y) != n):
+        raise ValueError(f"y must have one entry per row of X ({n}), got {len(y)}")
     fitted_rules = None if isinstance(model, Tree) else getattr(model, "rules_", None)
     weight = _row_counts(tree, numbers, Z, fitted_rules)
     rules = tree.rules()
@@ -403,17 +410,13 @@ def tree_drawing(model, X=None, y=None):
     span = None
     y_quantiles = {}
     if tree.classes is None:
-        y_quantiles = {} if y is None else _leaf_quantiles(tree, Z, np.asarray(y, dtype=float))
-        values = [tree.leaves[k].constant for k in numbers if not tree.leaves[k].has_equation]
-        values += [end for ends in y_quantiles.values() for end in ends]
-        span = (min(values, default=0.0), max(values, default=1.0))
+        if y is not None:
+            y = np.asarray(y, dtype=float)
+            at = tree.apply(Z)
+            y_quantiles = {k: np.quantile(y[at == k], (0.1, 0.9)) for k in np.unique(at).tolist()}
+        values = [leaf.constant for leaf in rules.leaves if not leaf.has_equation]
+        span = scale_limits(np.concatenate([values, *y_quantiles.values()]))
     return _TreeDrawing(tree, numbers, rules, weight, terms, span, y_quantiles)
-
-
-def _leaf_quantiles(tree, Z, y):
-    """Leaf → the 10 % and 90 % points of y (n,) over those of the encoded rows that end there."""
-    at = tree.apply(Z)
-    return {k: np.quantile(y[at == k], (0.1, 0.9)).tolist() for k in np.unique(at).tolist()}
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-depth
 _MOST_LEAVES = 64  # a larger tree is cut at the depth where it has so many ends
@@ -430,14 +433,14 @@ def collapsed_nodes(sketch, max_depth=None):
         raise ValueError(f"max_depth must be None or a whole number from 0, got {max_depth!r}")
     level = node_depths(sketch.tree)
     internal = sketch.tree.yes >= 0
-    depth = int(level.max()) if max_depth is None else max_depth
+    depth = level.max() if max_depth is None else max_depth
     if max_depth is None and sketch.n_below[0] > _MOST_LEAVES:
         ends = [np.sum(level == d) + np.sum(~internal & (level < d)) for d in range(depth + 1)]
-        depth = max(d for d, n in enumerate(ends) if n <= _MOST_ENDS)
+        depth = np.flatnonzero(np.array(ends) <= _MOST_ENDS)[-1]
     return internal & (level == depth)
 
 
-def _node_boxes(sketch, collapsed, max_width, picture="below", split_prob=None):
+def _node_boxes(sketch, collapsed, max_width, beside=False, split_prob=None):
     """The boxes to draw, from the top.
 
     `collapsed` (m,) bool: nodes below which nothing is drawn. `max_width` (m,) inches: how wide
@@ -446,22 +449,21 @@ def _node_boxes(sketch, collapsed, max_width, picture="below", split_prob=None):
     """
     tree = sketch.tree
     boxes = []
+    depth = node_depths(tree)
     waiting = [(0, -1, "")]
     while waiting:
         k, parent, side = waiting.pop()
-        wide = max_width[k]
         if tree.splits[k] is None:
-            number = sketch.numbers.get(k)
-            box = leaf_box(k, sketch.rules, number, sketch.terms.get(k), wide, picture)
+            box = leaf_box(k, sketch, max_width[k], beside)
         elif collapsed[k]:
-            box = collapsed_box(k, sketch.n_below[k], sketch.weight[k], wide)
+            box = collapsed_box(k, sketch.n_below[k], sketch.weight[k], max_width[k])
         else:
-            note = () if split_prob is None else (f"{100 * split_prob[k]:.3g} %",)
-            box = split_box(k, tree, wide, note)
+            note = [] if split_prob is None else [f"{100 * split_prob[k]:.3g} %"]
+            box = split_box(k, tree, max_width[k], note)
             no, yes = branch_labels(tree.splits[k], tree.columns)
             waiting.append((int(tree.yes[k]), len(boxes), yes))
             waiting.append((int(tree.no[k]), len(boxes), no))
-        boxes.append(replace(box, parent=parent, side=side))
+        boxes.append(replace(box, level=depth[k], parent=parent, side=side))
     return boxes
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan
@@ -470,10 +472,10 @@ class TreeLayout:
     """Where everything stands, in inches from the left and from the top."""
 
     boxes: list[NodeBox]
-    left: list[float]
-    top: list[float]
-    edges: list  # per box the corners (x, y) of the line from its parent; () at the root
-    layout: str  # "down" or "outline"
+    left: np.ndarray
+    top: np.ndarray
+    edges: np.ndarray  # (boxes, 3, 2) the corners of the line to each box but the root
+    words: np.ndarray  # (boxes, 2) the middle of the word on that line
     width: float
     height: float
 
@@ -481,33 +483,27 @@ class TreeLayout:
 _GAP = 0.1  # inches between neighbours, and between the picture and the edge of the figure
 
 
+def _box_sizes(boxes):
+    """The widths and heights of boxes, and the widths of the words on the ways to them, (3, m)."""
+    return np.array([(box.width, box.height, text_width(box.side, 7)) for box in boxes]).T
+
+
 def layered_layout(boxes):
     """The `TreeLayout` of boxes that grows down, level by level: equations (show.8), (show.9)."""
-    wide = np.array([box.width for box in boxes])
-    high = np.array([box.height for box in boxes])
-    needed = np.maximum(wide, [box.side_width + 0.06 if box.side else 0.0 for box in boxes])
-    children = [[] for _ in boxes]
-    level = np.zeros(len(boxes), int)
-    for k, box in enumerate(boxes[1:], 1):
-        children[box.parent].append(k)
-        level[k] = level[box.parent] + 1
-    middle = tidy_layout(children, needed, _GAP) + _GAP
-    tops = [_GAP]
-    ends = [_GAP + float(high[0])]
-    starts = [_GAP]
-    for d in range(1, level.max() + 1):
-        starts.append(ends[-1] + 0.3)
-        tops.append(starts[-1] + 0.14)  # below the words on the ways
-        ends.append(tops[-1] + float(high[level == d].max()))
-    top = np.array(tops)[level]
-    edges = [()]
-    for k, box in enumerate(boxes[1:], 1):
-        p = box.parent
-        x = middle[p]
-        edges.append([(x, top[p] + high[p]), (x, ends[level[p]]), (middle[k], starts[level[k]])])
-    width = float((middle + needed / 2).max()) + _GAP
-    left = (middle - wide / 2).tolist()
-    return TreeLayout(boxes, left, top.tolist(), edges, "down", width, ends[-1] + _GAP)
+    wide, high, side = _box_sizes(boxes)
+    parent = np.array([box.parent for box in boxes])
+    level = np.array([box.level for box in boxes])
+    children = [np.flatnonzero(parent == k).tolist() for k in range(len(boxes))]
+    needed = np.maximum(wide, side + 0.06)
+    x = tidy_layout(children, needed, _GAP) + _GAP
+    tallest = np.array([high[level == d].max() for d in range(level.max() + 1)])
+    end = _GAP + np.cumsum(tallest) + 0.44 * np.arange(len(tallest))  # 0.14 of it for words
+    top = (end - tallest)[level]
+    corners = [[x[parent], (top + high)[parent]], [x[parent], end[level - 1]], [x, top - 0.14]]
+    edges = np.transpose(corners, (2, 0, 1))
+    words = np.column_stack([x, top - 0.07])
+    width = float((x + needed / 2).max()) + _GAP
+    return TreeLayout(boxes, x - wide / 2, top, edges, words, width, end[-1] + _GAP)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-outline
 def outline_layout(boxes):
@@ -515,23 +511,16 @@ def outline_layout(boxes):
 
     Equation (show.10).
     """
-    step = max(box.side_width for box in boxes) + 0.2
-    left = [_GAP]
-    top = []
-    edges = [()]
-    y = _GAP
-    for box in boxes:
-        top.append(y)
-        if box.parent >= 0:
-            p = box.parent
-            x = left[p] + 0.08
-            middle = y + box.height / 2
-            left.append(left[p] + step)
-            end = left[-1] - box.side_width - 0.06
-            edges.append([(x, top[p] + boxes[p].height), (x, middle), (end, middle)])
-        y += box.height + 0.07
-    wide = max(x + box.width for x, box in zip(left, boxes, strict=True)) + _GAP
-    return TreeLayout(boxes, left, top, edges, "outline", wide, y + 0.03)
+    wide, high, side = _box_sizes(boxes)
+    parent = [box.parent for box in boxes]
+    left = _GAP + (side.max() + 0.2) * np.array([box.level for box in boxes])
+    bottom = _GAP + np.cumsum(high + 0.07) - 0.07
+    y = bottom - high / 2
+    x = left[parent] + 0.08
+    edges = np.transpose([[x, bottom[parent]], [x, y], [left - side - 0.06, y]], (2, 0, 1))
+    words = np.column_stack([left - 0.04 - side / 2, y])
+    width = float((left + wide).max()) + _GAP
+    return TreeLayout(boxes, left, bottom - high, edges, words, width, bottom[-1] + _GAP)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plan-of
 _PAGE = 7.2  # inches, how wide a picture may be unless a width is given
@@ -542,18 +531,16 @@ def _candidate_layouts(sketch, collapsed, page, layout=None, split_prob=None, na
 
     `narrow`: with narrower boxes, too.
     """
-    for inches in (1.35, 1.1, 0.9, 0.75) if narrow else (1.35,):
-        if layout != "outline":
+    if layout != "outline":
+        for inches in (1.35, 1.1, 0.9, 0.75) if narrow else (1.35,):
             max_width = np.full(len(collapsed), inches)
-            boxes = _node_boxes(sketch, collapsed, max_width, "below", split_prob)
-            yield layered_layout(boxes)
+            yield layered_layout(_node_boxes(sketch, collapsed, max_width, False, split_prob))
     if layout != "down":
         # about what the steps leave of the width
         left = page - 0.3 - 0.45 * node_depths(sketch.tree)
-        max_width = np.where(
-            sketch.tree.yes < 0, np.clip(left - _PICTURE, 0.75, 1.35), np.clip(left, 0.75, 2.2)
-        )
-        yield outline_layout(_node_boxes(sketch, collapsed, max_width, "beside", split_prob))
+        leaf = sketch.tree.yes < 0
+        max_width = np.clip(left - _PICTURE[0] * leaf, 0.75, np.where(leaf, 1.35, 2.2))
+        yield outline_layout(_node_boxes(sketch, collapsed, max_width, True, split_prob))
 
 
 def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=None):
@@ -565,77 +552,20 @@ def best_layout(sketch, collapsed, size=(None, inf), layout=None, split_prob=Non
         raise ValueError(f"layout must be None, 'down' or 'outline', got {layout!r}")
     width, tall = size
     page = _PAGE if width is None else width
-    best = None
-    most = 0.0
+    scales = {}  # the candidates are made one by one, until one fits
     for plan in _candidate_layouts(sketch, collapsed, page, layout, split_prob, width is not None):
         shrink = min(1.0, page / plan.width, tall / plan.height)
-        if shrink > most:
-            best = plan
-            most = shrink
+        scales.setdefault(shrink, plan)
         if shrink == 1.0:
             break
-    return best
-
-# %% ../../nbs/show/01_tree_plots.ipynb #pic-canvas
-@dataclass(frozen=True)
-class _Pen:
-    """Draws on axes in inches from the top left, whose text shrinks with the picture."""
-
-    ax: object
-    shrink: float
-
-    def text(self, x, y, text, size=8, **style):
-        """Text that is never read as a formula, in points before it shrinks."""
-        draw_text(self.ax, x, y, text, size * self.shrink, **style)
-
-    def line(self, x, y, **style):
-        """A line through points."""
-        self.ax.plot(x, y, **({"color": "0.6", "zorder": 1} | style))
-
-    def bar(self, x, y, wide, high, colour, gid, **style):
-        """A rectangle from its top left corner."""
-        draw_bar(self.ax, x, y, wide, high, colour, gid, **style)
-
-    def frame(self, x, y, wide, high, gid, linewidth):
-        """The outline of a rectangle."""
-        self.bar(x, y, wide, high, "none", gid, edgecolor=self.ink, linewidth=linewidth)
-
-    @property
-    def ink(self):
-        """The colour of text and lines."""
-        return text_colour(self.ax)
-
-
-def canvas(ax, width, height, page=None):
-    """The `_Pen` for a picture of that size, on axes or, if `ax` is None, on a new figure.
-
-    `page`: how wide a new figure is; the picture stands in its middle.
-    """
-    page = width if page is None else page
-    ax = inch_axes(ax, page, height * min(1.0, page / width))
-    wide, tall = size_in_inches(ax)
-    shrink = min(1.0, wide / width, tall / height)
-    rest = (wide / shrink - width) / 2
-    ax.set(xlim=(-rest, width + rest), ylim=(tall / shrink, 0))
-    return _Pen(ax, shrink)
+    return scales[max(scales)]
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-notes
-def legend_notes(sketch, plan, target):
+def legend_notes(plan):
     """What the marks of a picture mean, in a sentence each; only of marks that are there."""
-    notes = []
-    if any("◇" in box.side for box in plan.boxes):
-        notes.append("◇: where the value is missing, too")
-    drawn = any(box.kind == "leaf" and box.picture for box in plan.boxes)
-    if drawn and sketch.span is not None and sketch.span[0] < sketch.span[1]:
-        low, high = map(three_digits, sketch.span)
-        note = f"line in a leaf: from {low} to {high}, with the answer"
-        if sketch.y_quantiles:
-            note += f"; wide bar: the middle 80 % of {printable_name(target)}"
-        notes.append(note)
-    if any(box.names for box in plan.boxes):
-        size = three_digits(sketch.curve_size)
-        notes.append(f"curve: what a feature adds over its range, within ±{size}")
-    return notes
+    gaps = any("◇" in box.side for box in plan.boxes)
+    notes = ["◇: where the value is missing, too"] if gaps else []
+    return notes + list(dict.fromkeys(box.meaning for box in plan.boxes if box.meaning))
 
 
 def wrap_notes(notes, max_width, max_lines=2):
@@ -643,206 +573,87 @@ def wrap_notes(notes, max_width, max_lines=2):
     return [line for note in notes for line in wrap_to_width(note, max_width, max_lines, 7)]
 
 
-def legend_positions(labels, max_width, size=7):
-    """Where the entries of a key stand, (x, row, text) each, in rows of `max_width` inches."""
-    x = 0.0
-    row = 0
-    places = []
-    for label in labels:
-        (text,) = wrap_to_width(label, min(max_width - 0.2, 1.6), 1, size)
-        step = text_width(text, size) + 0.32
-        if x and x + step > max_width:
-            x = 0.0
-            row = row + 1
-        places.append((x, row, text))
-        x += step
-    return places
-
-
-def draw_notes(pen, notes, top, places=(), n_classes=0):
-    """The key of the classes and the notes, from `top` inches downwards."""
-    left = 0.1
-    below = top
-    for c, (x, row, text) in enumerate(places):
-        y = top + 0.14 * row
-        pen.bar(left + x, y, 0.1, 0.1, value_colours(c, n_classes), f"key{c}")
-        pen.text(left + x + 0.14, y + 0.05, text, 7)
-        below = y + 0.14
-    for k, line in enumerate(notes):
-        pen.text(left, below + 0.14 * k + 0.06, line, 7, alpha=0.8, gid="note")
-
-# %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-leaf
-def draw_probabilities(pen, shares, x, y, wide, name):
-    """Class probabilities as one bar of parts, from its top left corner."""
-    left = x
-    for c, share in enumerate(shares):
-        pen.bar(left, y, share * wide, 0.08, value_colours(c, len(shares)), f"{name}:class{c}")
-        left += share * wide
-    pen.frame(x, y, wide, 0.08, f"{name}:frame", 0.5)
-
-
-def draw_value(pen, number, span, y_quantiles, x, y, wide, colour, name):
-    """A number on the leaves' common scale, and the quantiles (low, high) of its rows' y as a bar.
-
-    `y_quantiles` empty: y is unknown, no bar.
-    """
-    low, high = span
-    number, *ends = (
-        x + wide * ((value - low) / (high - low) if high > low else 0.5)
-        for value in (number, *y_quantiles)
-    )
-    pen.line([x, x + wide], [y + 0.04] * 2, lw=0.8, gid=f"{name}:scale")
-    if ends:
-        size = max(ends[1] - ends[0], 0.01)
-        pen.bar(ends[0], y, size, 0.08, colour, f"{name}:spread", zorder=2)
-    tick = [y - 0.02, y + 0.1]
-    pen.line([number] * 2, tick, color=pen.ink, lw=1.6, gid=f"{name}:answer", zorder=3)
-
-
-def draw_curves(pen, terms, names, size, x, y, wide, name):
-    """What the largest terms of an equation add: a name and a small curve each.
-
-    `size`: the largest absolute value, which takes half the height of a curve.
-    """
-    begin = x + wide - _CURVE[0]
-    end = begin + _CURVE[0]
-    n = len(terms.constants)
-    for (f, pairs), label in zip(terms.curves.items(), names, strict=True):
-        pen.text(x, y, label, 7, gid=f"{name}:name{f}")
-        pen.line([begin, end], [y, y], lw=0.6)
-        for k, values in pairs:
-            places = np.linspace(begin, end, len(values))
-            heights = y - 0.42 * _CURVE[1] * values / (size or 1.0)
-            colour = value_colours(k, n) if n > 1 else pen.ink
-            pen.line(places, heights, color=colour, lw=1.3, gid=f"{name}:term{f}", zorder=2)
-        y += _CURVE[1]
+def draw_notes(ax, x, y, notes):
+    """Lines of notes from a place downwards."""
+    draw_text(ax, x, y + 0.06, *notes, size=7, step=0.14, alpha=0.8, gid="note")
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-box
-def draw_leaf(pen, box, sketch, x, y, colour):
-    """What stands below the words of a leaf."""
-    k = box.node
-    wide = box.width - 0.16
-    leaf = sketch.tree.leaves[k]
-    name = f"leaf{k}"
-    if box.picture == "beside":
-        x = x + wide - _PICTURE
-        y = y - LINE / 2 - 0.06
-        wide = _PICTURE
-    if box.names:
-        draw_curves(pen, sketch.terms[k], box.names, sketch.curve_size, x, y + 0.05, wide, name)
-    elif box.picture and sketch.tree.classes is not None:
-        draw_probabilities(pen, leaf.value, x, y, wide, name)
-    elif box.picture:
-        y_quantiles = sketch.y_quantiles.get(k, ())
-        draw_value(pen, leaf.constant, sketch.span, y_quantiles, x, y, wide, colour, name)
+def draw_box(ax, box, left, top, fill, opacity):
+    """The frame of a box, its words and its picture; `opacity` fades it, 0 to 1."""
+    from matplotlib.colors import to_rgba
 
-
-def draw_box(pen, box, left, top, fill, opacity):
-    """The frame of a box and its words; returns where the next thing below stands.
-
-    `opacity` fades it, 0 to 1.
-    """
     leaf = box.kind == "leaf"
     name = f"node{box.node}"
-    pen.bar(
-        left,
-        top,
-        box.width,
-        box.height,
-        fill,
-        name,
-        edgecolor=with_opacity(pen.ink, opacity),
-        linewidth=0.4 if leaf else 0.8,
-        linestyle=":" if box.kind == "stub" else "-",
-        zorder=2,
-    )
+    frame = {"lw": 0.4 if leaf else 0.8, "ls": ":" if box.kind == "stub" else "-", "zorder": 2}
+    ink = to_rgba(text_colour(ax), opacity)
+    draw_bar(ax, left, top, box.width, box.height, fill, ec=ink, gid=name, **frame)
     x = left + (0.1 if leaf else box.width / 2)
     y = top + 0.04 + LINE / 2
     style = {"ha": "left" if leaf else "center", "zorder": 4}
-    for text in box.lines:
-        pen.text(x, y, text, weight=box.weight, gid=f"{name}:text", alpha=opacity, **style)
-        y += LINE
+    draw_text(ax, x, y, *box.lines, weight=box.weight, alpha=opacity, gid=f"{name}:text", **style)
+    y += LINE * len(box.lines)
+    draw_text(ax, x, y, *box.small, size=7, alpha=0.8 * opacity, gid=f"{name}:small", **style)
+    y += LINE * len(box.small)
+    if not box.number:
+        return
+    draw_bar(ax, left, top, 0.05, box.height, box.colour, gid=f"leaf{box.node}", zorder=3)
     right = left + box.width - 0.05
-    if box.picture == "beside":
-        right -= _PICTURE + 0.12
-    if box.number:
-        faint = {"ha": "right", "alpha": 0.7 * opacity}
-        pen.text(right, top + 0.1, box.number, 6, gid=f"number{box.node}", **faint)
-    for text in box.small:
-        pen.text(x, y, text, 7, gid=f"{name}:small", alpha=0.8 * opacity, **style)
-        y += LINE
-    return x, y
-
-
-def with_opacity(colour, opacity):
-    """Red, green, blue and opacity of a colour."""
-    from matplotlib.colors import to_rgb
-
-    return (*to_rgb(colour), opacity)
+    wide = box.width - 0.16
+    if box.beside:
+        wide = box.picture_size[0]
+        right -= wide + 0.12
+        x = left + box.width - wide - 0.06
+        y -= LINE / 2 + 0.06
+    faint = {"size": 6, "ha": "right", "alpha": 0.7 * opacity, "gid": f"number{box.node}"}
+    draw_text(ax, right, top + 0.1, box.number, **faint)
+    box.picture(ax, x, y, wide)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draw-plan
-def draw_edges(pen, plan, share, opacity):
-    """The lines between boxes, wide where the share (m,) that passes is large, and their words."""
-    for box, way, left, top in zip(plan.boxes, plan.edges, plan.left, plan.top, strict=True):
-        if not way:
-            continue
-        k = box.node
-        pen.line(
-            *zip(*way, strict=True),
-            color="0.5",
-            alpha=opacity[k],
-            lw=(0.8 if isnan(share[k]) else 0.5 + 4.0 * share[k]) * pen.shrink,
-            solid_joinstyle="round",
-            solid_capstyle="butt",
-            gid=f"way{k}",
-        )
-        x, y = way[-1]
-        style = {"alpha": max(opacity[k], 0.5), "zorder": 4, "gid": f"side{k}"}
-        if plan.layout == "down":
-            pen.text(x, top - 0.07, box.side, 7, ha="center", **style)
-        else:
-            pen.text(left - 0.04, y, box.side, 7, ha="right", **style)
-
-
-def draw_layout(pen, plan, sketch, share, opacity, fill):
-    """All boxes and the lines between them.
+def draw_layout(ax, plan, share, opacity, fill):
+    """All boxes, and the lines between them, wide where a large share passes, with their words.
 
     Per node: `share` of the flow, `opacity` of the ink, `fill` colour.
     """
-    draw_edges(pen, plan, share, opacity)
-    hues = leaf_colours(sketch.rules)
-    for box, left, top in zip(plan.boxes, plan.left, plan.top, strict=True):
-        k = box.node
-        x, y = draw_box(pen, box, left, top, fill[k], opacity[k])
-        if box.kind == "leaf" and k in sketch.numbers:
-            hue = hues[sketch.numbers[k]]
-            pen.bar(left, top, 0.05, box.height, hue, f"leaf{k}", zorder=3)
-            draw_leaf(pen, box, sketch, x, y, hue)
+    scale = paper_scale(ax)
+    straight = {"color": "0.5", "solid_joinstyle": "round", "solid_capstyle": "butt"}
+    for k, box in enumerate(plan.boxes):
+        node = box.node
+        draw_box(ax, box, plan.left[k], plan.top[k], fill[node], opacity[node])
+        if box.parent < 0:
+            continue
+        wide = 0.8 if isnan(share[node]) else 0.5 + 4.0 * share[node]
+        line = {"lw": wide * scale, "alpha": opacity[node], "gid": f"way{node}"}
+        draw_line(ax, *np.transpose(plan.edges[k]), **line, **straight)
+        word = {"size": 7, "ha": "center", "zorder": 4, "gid": f"side{node}"}
+        draw_text(ax, *plan.words[k], box.side, alpha=max(opacity[node], 0.5), **word)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-plot-tree
 _LEAST = 3.2  # inches that the notes get, however narrow the tree is
 
 
-def _draw_tree_figure(sketch, plan, ax, width, share, opacity, fill, more=()):
-    """Axes with a plan, its notes and the key of its classes."""
-    tree = sketch.tree
-    classes = tree.classes or ()
-    wide = max(plan.width, min(width or _LEAST, _LEAST))
-    notes = wrap_notes([*legend_notes(sketch, plan, tree.target), *more], wide - 0.2)
-    places = legend_positions(map(str, classes[:12]), wide - 0.2)
-    n_lines = len(notes) + (1 + places[-1][1] if places else 0)
-    top = plan.height + (0.05 if n_lines else 0.0)
-    pen = canvas(ax, wide, top + 0.14 * n_lines + 0.05, width)
-    plan = _shift_layout(plan, (wide - plan.width) / 2)
-    draw_layout(pen, plan, sketch, share, opacity, fill)
-    draw_notes(pen, notes, top, places, len(classes))
-    return pen.ax
-
-
-def _shift_layout(plan, by):
-    """The plan, moved to the right."""
-    edges = [[(x + by, y) for x, y in way] for way in plan.edges]
-    return replace(plan, left=[x + by for x in plan.left], edges=edges)
+def _draw_tree_figure(sketch, stop, ax, width, layout, share, opacity, fill, more, split_prob=None):
+    """A tree down to the nodes `stop` (m,) bool, on axes, with notes and the key of its classes."""
+    size = (width, inf) if ax is None else size_in_inches(ax)
+    plan = best_layout(sketch, stop, size, layout, split_prob)
+    wide = max(plan.width, min(size[0] or _LEAST, _LEAST))
+    left = (plan.width - wide) / 2 + 0.1
+    notes = wrap_notes([*legend_notes(plan), *more], wide - 0.2)
+    names = [wrap_name(label, 1.6, size=7)[0] for label in (sketch.tree.classes or ())[:12]]
+    step = max((text_width(name, 7) for name in names), default=0.0) + 0.32
+    n_columns = max(1, int((wide - 0.1) // step))
+    n_rows = -(-len(names) // n_columns)
+    top = plan.height + 0.05
+    ax = inch_axes(ax, wide, top + 0.14 * (n_rows + len(notes)) + 0.05, size[0])
+    ax.set_xlim(np.add(ax.get_xlim(), left - 0.1))
+    draw_layout(ax, plan, share, opacity, fill)
+    for c, name in enumerate(names):
+        x = left + step * (c % n_columns)
+        y = top + 0.14 * (c // n_columns)
+        draw_bar(ax, x, y, 0.1, 0.1, sketch.class_colours[c])
+        draw_text(ax, x + 0.14, y + 0.05, name, size=7)
+    draw_notes(ax, left, top + 0.14 * n_rows, notes)
+    shrink_words(ax)
+    return ax
 
 
 def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layout=None):
@@ -890,13 +701,13 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     ['x0 > 19?']
     """
     sketch = tree_drawing(tree, X, y)
-    size = (width, inf) if ax is None else size_in_inches(ax)
-    plan = best_layout(sketch, collapsed_nodes(sketch, max_depth), size, layout)
     total = sketch.weight[0]
     m = len(sketch.weight)
     share = sketch.weight / total if total > 0 else np.full(m, np.nan)
     more = ["width of a line: share of the rows"] if total > 0 else []
-    return _draw_tree_figure(sketch, plan, ax, size[0], share, np.ones(m), ["none"] * m, more)
+    stop = collapsed_nodes(sketch, max_depth)
+    solid = np.ones(m)
+    return _draw_tree_figure(sketch, stop, ax, width, layout, share, solid, ["none"] * m, more)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-meta
 def node_probabilities(model, t, tree):
@@ -962,6 +773,8 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     >>> {"x0 > 19?", "100 %"} <= {text.get_text() for text in ax.texts}
     True
     """
+    from matplotlib.colors import to_rgba
+
     if not hasattr(model, "state_"):
         raise TypeError(f"model must be a fitted meta-tree, got {type(model).__name__}")
     n_trees = model.state_.trees.topology.n_trees
@@ -971,12 +784,12 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     sketch = tree_drawing(model if n_trees == 1 else tree)
     reach, split_prob = node_probabilities(model, t, tree)
     stop = collapsed_nodes(sketch, max_depth) | (reach < min_prob) & (tree.yes >= 0)
-    size = (width, inf) if ax is None else size_in_inches(ax)
-    plan = best_layout(sketch, stop, size, layout, split_prob)
     opacity = 0.4 + 0.6 * np.clip(reach, 0, 1)
-    fill = [with_opacity(PALETTE[0], 0.6 * p) for p in np.where(tree.yes >= 0, split_prob, 0.0)]
+    fill = [to_rgba(PALETTE[0], 0.6 * p) for p in np.where(tree.yes >= 0, split_prob, 0.0)]
     more = ["in a box: the probability that it is asked; width of a line: that it is passed"]
-    return _draw_tree_figure(sketch, plan, ax, size[0], reach, opacity, fill, more)
+    return _draw_tree_figure(
+        sketch, stop, ax, width, layout, reach, opacity, fill, more, split_prob
+    )
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-trace
 def _trace_arrays(model):
@@ -987,17 +800,13 @@ def _trace_arrays(model):
     if hasattr(model, "trace_"):
         return np.asarray(model.trace_, dtype=float), None, np.zeros(len(model.trace_), bool)
     steps = list(model) if np.iterable(model) else []
-    if not steps or not all(
-        hasattr(step, "fic") and hasattr(step, "n_components") for step in steps
-    ):
+    if not steps or not all(hasattr(s, "fic") and hasattr(s, "n_components") for s in steps):
         raise TypeError(
             "model must be fitted and have trace_, or be a list of steps, "
             f"got {type(model).__name__}"
         )
-    return (
-        np.array([s.fic for s in steps]),
-        np.array([s.n_components for s in steps]),
-        np.array([s.shrunk for s in steps]),
+    return tuple(
+        np.array([getattr(s, f) for s in steps]) for f in ("fic", "n_components", "shrunk")
     )
 
 
@@ -1005,8 +814,7 @@ def _trace_floor(values):
     """Where the axis of a trace begins, so that a steep start does not flatten all the rest."""
     top = values.max()
     third = np.quantile(values, 1 / 3)
-    low = values.min()
-    return low if top - low <= 8 * (top - third) or top == third else top - 8 * (top - third)
+    return values.min() if third == top else max(values.min(), top - 8 * (top - third))
 
 
 def plot_trace(model, ax=None):
@@ -1049,11 +857,12 @@ def plot_trace(model, ax=None):
     low = _trace_floor(values)
     high = values.max()
     span = (high - low) or max(abs(low), 1.0) * 0.01
-    drawn = np.where(values < low, np.nan, values)
+    hidden = values < low
+    drawn = np.where(hidden, np.nan, values)
     ax.plot(steps, drawn, color=PALETTE[0], lw=1.6, marker=".", ms=4, gid="fic")
     mark = {"color": PALETTE[5], "ms": 7, "mec": text_colour(ax), "mew": 0.5}
     ax.plot(steps[shrunk], values[shrunk], "v", gid="shrunk", **mark)
-    below = 0.85 if sizes is not None else 0.06
+    below = 0.06 if sizes is None else 0.85
     ax.set(xlim=(0.5, len(values) + 0.5), ylim=(low - below * span, high + 0.1 * span))
     ticks = ax.get_yticks()
     ax.set_yticks(ticks[(ticks >= low - 0.05 * span) & (ticks <= high + 0.1 * span)])
@@ -1064,12 +873,11 @@ def plot_trace(model, ax=None):
     if sizes is not None:
         last = int(sizes[-1])
         draw_sizes(ax, steps, sizes, shrunk, getattr(next(iter(model)), "n_before", sizes[0]))
-    title = f"{len(values)} steps"
+    title = count_text(len(values), "step")
     if last is not None:
         title += f", {count_text(last, 'component')} left"
-    n_hidden = int(np.sum(values < low))
-    if n_hidden:
-        title += f"; {count_text(n_hidden, 'step')} below the picture"
+    if hidden.any():
+        title += f"; {count_text(int(hidden.sum()), 'step')} below the picture"
     ax.set_title(title, fontsize=8, loc="left")
     return ax
 
@@ -1079,28 +887,24 @@ def draw_sizes(ax, steps, sizes, shrunk, first):
 
     `first`: how many there were before the first step.
     """
-    across = ax.get_xaxis_transform()
-    unit = 0.24 / max(first, sizes.max())
+    across = {"transform": ax.get_xaxis_transform()}
+    sizes = np.append(first, sizes)
+    unit = 0.24 / sizes.max()
     # they drop within a step
     edges = np.concatenate([[0.5, 0.75], steps[1:] - 0.25, [steps[-1] + 0.5]])
     style = {"color": text_colour(ax), "alpha": 0.25, "gid": "components"}
-    ax.stairs(unit * np.append(first, sizes), edges, transform=across, fill=True, **style)
-    least = len(steps) / 14  # numbers that are nearer would touch: they are left out
-    free = -inf
-    for k in [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist()]:
-        if steps[k] < free:
-            continue
-        text = str(sizes[k])
-        height = sizes[k]
-        free = steps[k] + least
-        if k == 0 and first != sizes[0]:
-            text = f"{first} → {text}"
-            height = max(first, height)
-            free += 1 + least
-        place = (steps[k] - 0.35, unit * height + 0.04)
-        draw_text(ax, *place, text, 7, transform=across, gid="size")
+    ax.stairs(unit * sizes, edges, fill=True, **style, **across)
+    inch = len(steps) / size_in_inches(ax)[0]
+    free = -inf  # numbers that would touch the one before are left out
+    for k in [1, *(np.flatnonzero(np.diff(sizes[1:])) + 2).tolist()]:
+        started = k == 1 and first != sizes[1]
+        text = f"{first} → {sizes[1]}" if started else str(sizes[k])
+        height = unit * (max(sizes[:2]) if started else sizes[k]) + 0.04
+        if k >= free:
+            draw_text(ax, k - 0.35, height, text, size=7, gid="size", **across)
+            free = k + inch * (text_width(text, 7) + 0.1)
     words = "▼: some dropped. Components:" if shrunk.any() else "Components:"
-    draw_text(ax, 0.02, 0.38, words, 7, transform=ax.transAxes, alpha=0.8)
+    draw_text(ax, 0.02, 0.38, words, size=7, transform=ax.transAxes, alpha=0.8)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-results
 def results_in(results):
@@ -1117,7 +921,9 @@ def results_in(results):
             )
         fields = [name for name in ("size", "error", "spread") if name in results.columns]
         groups = results.groupby("model", sort=False)
-        results = {name: [part[field] for field in fields] for name, part in groups}
+        results = {name: part[fields].to_numpy().T for name, part in groups}
+    if not results:
+        raise ValueError("results must hold a model or more, got none")
     found = []
     for name, parts in results.items():
         if len(parts) not in (2, 3):
@@ -1125,19 +931,15 @@ def results_in(results):
                 f"results must give sizes, errors and perhaps spreads of {name!r}, "
                 f"got {len(parts)} parts"
             )
-        columns = [
-            np.ravel(np.asarray(np.nan if part is None else part, dtype=float)) for part in parts
-        ]
-        sizes, errors = columns[:2]
-        if len({len(column) for column in columns}) > 1 or not len(sizes):
+        parts = [np.ravel(np.nan if part is None else part).astype(float) for part in parts]
+        n = [len(part) for part in parts]
+        if len(set(n)) > 1 or not n[0]:
             raise ValueError(
-                f"results must give {name!r} as many errors (and spreads) as sizes ({len(sizes)}), "
-                f"got {len(errors)}"
+                f"results must give {name!r} as many errors (and spreads) as sizes ({n[0]}), "
+                f"got {n[1]}"
             )
-        order = np.argsort(sizes, kind="stable")
-        found.append((str(name), *(column[order] for column in columns)))
-    if not found:
-        raise ValueError("results must hold a model or more, got none")
+        order = np.argsort(parts[0], kind="stable")
+        found.append((str(name), *(part[order] for part in parts)))
     return found
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-apart
@@ -1158,22 +960,22 @@ _LEVEL = {"ls": (0, (1, 1)), "lw": 1.4}
 def _draw_result(ax, c, result, right):
     """One model: a line of marks with its spread, or a level up to `right`.
 
-    Returns where its name belongs, (x, y); x is None for a level.
+    Returns where its name belongs, and the transform of that place.
     """
     _, sizes, errors, *spread = result
     style = {"color": PALETTE[c % 8], "gid": f"model{c}"}
     sized = np.isfinite(sizes)
     if not sized.any():
-        level = float(errors.mean())
-        ax.plot([0, right], [level, level], transform=ax.get_yaxis_transform(), **_LEVEL, **style)
-        return None, level
+        level = errors.mean()
+        across = ax.get_yaxis_transform()
+        ax.plot([0, right], [level, level], transform=across, **_LEVEL, **style)
+        return (right, level), across
     x = sizes[sized]
     y = errors[sized]
     ax.plot(x, y, ls=_STROKES[c // 8 % 4], marker=_MARKS[c % 8], ms=5, lw=1.5, **style)
     for s in spread:
-        bars = {"ecolor": style["color"], "elinewidth": 0.9, "capsize": 2.5}
-        ax.errorbar(x, y, s[sized], fmt="none", gid=f"spread{c}", **bars)
-    return float(x[-1]), float(y[-1])
+        ax.errorbar(x, y, s[sized], fmt="none", ecolor=style["color"], elinewidth=0.9, capsize=2.5)
+    return (x[-1], y[-1]), ax.transData
 
 
 def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error", log=None):
@@ -1219,7 +1021,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
     low, high = (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 2.0)
     log = low > 0 and high >= 20 * low if log is None else log
     wide = size_in_inches(ax)[0]
-    names = [wrap_to_width(name, min(1.5, 0.35 * wide))[0] for name, *_ in found]
+    names = [wrap_name(name, min(1.5, 0.35 * wide))[0] for name, *_ in found]
     right = 0.93 - max(map(text_width, names)) / wide
     ends = [_draw_result(ax, c, result, right) for c, result in enumerate(found)]
     ax.set_xlabel(xlabel, parse_math=False)
@@ -1232,62 +1034,52 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-tradeoff-frame
 def frame_sizes(ax, low, high, right, log):
     """Limits that leave the part right of `right` (0 to 1) free, and ticks that stay out of it."""
-    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
-    turn = np.log if log else np.asarray
-    back = np.exp if log else np.asarray
-    margin = 0.05 * (turn(high) - turn(low)) or 0.5
-    a = turn(low) - margin
-    b = turn(high) + margin
     ax.set_xscale("log" if log else "linear")
-    ax.set_xlim(back(a), back(a + (b - a) / right))
-    ticks = MaxNLocator(6, integer=True).tick_values(low, high)
-    if log:
-        ticks = np.array([k * 10.0**p for p in range(-3, 12) for k in (1, 2, 5)])
-        ax.xaxis.set_major_formatter(ScalarFormatter())
-        ax.xaxis.set_minor_locator(MaxNLocator(1))
-        ax.minorticks_off()
-    ax.set_xticks(ticks[(ticks >= low * 0.999) & (ticks <= high * 1.001)])
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    ax.spines["bottom"].set_bounds(back(a), back(b))
+    scale = ax.xaxis.get_transform()
+    a, b = scale.transform([low, high])
+    margin = 0.05 * (b - a) or 0.5
+    wide = b - a + 2 * margin
+    ends = a - margin + np.array([0.0, wide, wide / right])
+    begin, end, free = scale.inverted().transform(ends)
+    locator = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(6, integer=True)
+    ticks = locator.tick_values(low, high)
+    ticks = ticks[(ticks >= low * 0.999) & (ticks <= high * 1.001)]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlim(begin, free)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines.bottom.set_bounds(begin, end)
 
 
 def draw_names(ax, names, ends, right):
     """The models' names right of their lines' ends, moved up or down where they would touch."""
+    from matplotlib.patches import ConnectionPatch
+
     low, high = ax.get_ylim()
     # a line of text, as a share of the axes' height
     step = 0.16 / size_in_inches(ax)[1]
-    wanted = np.array([(y - low) / (high - low) for _, y in ends])
-    places = spaced_positions(wanted, step)
+    places = spaced_positions(np.array([(y - low) / (high - low) for (_, y), _ in ends]), step)
     places += max(step / 2 - places.min(), 0) - max(places.max() - (1 - step / 2), 0)
-    on_page = {"transform": ax.transAxes}
-    for c, (name, (x, y), place) in enumerate(zip(names, ends, places, strict=True)):
-        begin = (right, wanted[c])
+    for c, (name, (end, transform), place) in enumerate(zip(names, ends, places, strict=True)):
         mark = _LEVEL
-        if x is not None:
-            begin = ax.transAxes.inverted().transform(ax.transData.transform((x, y)))
+        if transform == ax.transData:
             mark = {"marker": _MARKS[c % 8], "ls": ""}
-        lead = {"color": "0.5", "lw": 0.7, "ls": ":", "gid": f"lead{c}"}
-        ax.plot([begin[0], right + 0.01], [begin[1], place], **lead, **on_page)
-        style = {"color": text_colour(ax), "gid": f"name{c}"}
-        draw_text(ax, right + 0.05, place, name, **style, **on_page)
-        key = {"color": PALETTE[c % 8], "ms": 4, "markevery": [1]}
-        ax.plot([right + 0.01, right + 0.03], [place] * 2, **key, **mark, **on_page)
+        lead = ConnectionPatch(end, (right + 0.01, place), transform, ax.transAxes)
+        ax.add_patch(lead).set(color="0.5", lw=0.7, ls=":")
+        key = {"color": PALETTE[c % 8], "ms": 4, "markevery": [1], "transform": ax.transAxes}
+        ax.plot([right + 0.01, right + 0.03], [place] * 2, **key, **mark)
+        word = {"color": text_colour(ax), "gid": f"name{c}"}
+        draw_text(ax, right + 0.05, place, name, transform=ax.transAxes, **word)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-draws
-@dataclass(frozen=True, eq=False)
-class _TreeSample:
-    """A list of trees, and what they have in common."""
-
-    trees: tuple
-    inclusion: np.ndarray  # (d,) share of the trees that split on a feature
-    cuts: dict  # feature → thresholds, one for each split on it alone
-    labels: dict  # feature of labels → share of its splits that single out each label
-
-
 def summarize_trees(trees):
-    """The `_TreeSample` of trees that share their columns: equation (show.13)."""
+    """What trees that share their columns have in common: equation (show.13).
+
+    The share of them that split on each feature (d,); the thresholds on single features, feature →
+    (m,) ascending; and feature of labels → the share of its splits that single out each label.
+    """
     columns = trees[0].columns
     if any(tree.columns != columns for tree in trees):
         raise ValueError("trees must be of the same columns")
@@ -1295,13 +1087,11 @@ def summarize_trees(trees):
     cuts = {}
     sets = {}
     for t, tree in enumerate(trees):
-        for split in tree.splits:
-            if split is None:
-                continue
+        for split in filter(None, tree.splits):
             used[t, list(split.features)] = True
-            (f, *others) = split.features
+            f = split.features[0]
             e = (extents(((split, True),), columns) or (None,))[0]
-            if others or e is None or e.empty:
+            if len(split.features) > 1 or e is None or e.empty:
                 continue
             if is_categorical(e, columns):
                 admitted = split_labels(e, columns)[0]
@@ -1311,12 +1101,8 @@ def summarize_trees(trees):
                 sets.setdefault(f, []).append([(label in admitted) == fewer for label in labels])
             elif isfinite(split.threshold):
                 cuts.setdefault(f, []).append(split.threshold / split.coef[0])
-    return _TreeSample(
-        tuple(trees),
-        used.mean(axis=0),
-        {f: np.sort(b) for f, b in cuts.items()},
-        {f: np.mean(b, axis=0) for f, b in sets.items()},
-    )
+    shares = {f: np.mean(rows, axis=0) for f, rows in sets.items()}
+    return used.mean(axis=0), {f: np.sort(places) for f, places in cuts.items()}, shares
 
 
 def _trees_in(model):
@@ -1339,38 +1125,32 @@ def threshold_density(cuts, low, high, steps=120):
     u = np.linspace(0, 1, steps)
     at = (cuts - low) / (high - low)
     iqr = np.subtract(*np.quantile(at, (0.75, 0.25)))
-    scale = min(filter(None, (at.std(), iqr / 1.34)), default=0.0)
-    h = max(0.9 * scale * len(at) ** -0.2, 0.008)
+    h = max(0.9 * min(at.std(), iqr / 1.34 or inf) * len(at) ** -0.2, 0.008)
     heights = np.exp(-0.5 * ((u[:, None] - at) / h) ** 2).sum(axis=1)
     return u, heights / heights.max()
 
 
-def draw_thresholds_of(pen, f, draws, Z, x, y, wide):
-    """Where the draws cut a feature: a tick for each cut and their density, or a bar per label."""
-    name = f"feature{f}"
-    sky = PALETTE[4]
-    words = {"alpha": 0.8}
-    pen.line([x, x + wide], [y, y], lw=0.8, gid=f"{name}:scale")
-    if f in draws.labels:
-        shares = draws.labels[f]
-        step = wide / len(shares)
-        labels = draws.trees[0].columns.categories[f]
-        for c, (label, share) in enumerate(zip(labels, shares, strict=True)):
-            left = x + step * (c + 0.2)
-            pen.bar(left, y - 0.2 * share, 0.6 * step, 0.2 * share, sky, f"{name}:label{c}")
-            text = wrap_to_width(label, 0.95 * step, size=6.5)[0]
-            middle = x + step * (c + 0.5)
-            pen.text(middle, y + 0.08, text, 6.5, ha="center", gid=f"{name}:name{c}", **words)
-    if f in draws.cuts:
-        cuts = draws.cuts[f]
-        low, high = scale_limits(known_values(Z, f), cuts)
-        u, heights = threshold_density(cuts, low, high)
-        shade = {"color": sky, "alpha": 0.6, "lw": 0, "gid": f"{name}:density"}
-        pen.ax.fill_between(x + wide * u, y - 0.22 * heights, y, **shade)
-        ticks = {"color": pen.ink, "lw": 0.5, "alpha": 0.5, "gid": f"{name}:cuts"}
-        pen.ax.vlines(x + wide * (cuts - low) / (high - low), y, y + 0.05, **ticks)
-        pen.text(x, y + 0.11, three_digits(low), 6.5, **words)
-        pen.text(x + wide, y + 0.11, three_digits(high), 6.5, ha="right", **words)
+def draw_cuts(ax, cuts, limits, x, y, wide, name):
+    """A tick for each cut (m,) on a scale, their density above, and the ends of the scale."""
+    low, high = limits
+    u, heights = threshold_density(cuts, low, high)
+    shade = {"color": PALETTE[4], "alpha": 0.6, "lw": 0}
+    ax.fill_between(x + wide * u, y - 0.22 * heights, y, **shade)
+    ticks = {"color": text_colour(ax), "lw": 0.5, "alpha": 0.5, "gid": f"{name}:cuts"}
+    ax.vlines(x + wide * (cuts - low) / (high - low), y, y + 0.05, **ticks)
+    draw_ends(ax, limits, x, y + 0.11, wide)
+
+
+def draw_label_shares(ax, shares, labels, x, y, wide, name):
+    """A bar per label: how often a question sets it apart."""
+    step = wide / len(labels)
+    for c, (label, share) in enumerate(zip(labels, shares, strict=True)):
+        left = x + step * (c + 0.2)
+        bar = (0.6 * step, 0.2 * share, PALETTE[4])
+        draw_bar(ax, left, y - 0.2 * share, *bar, gid=f"{name}:label{c}")
+        word = {"ha": "center", "alpha": 0.8, "gid": f"{name}:name{c}"}
+        middle = x + step * (c + 0.5)
+        draw_text(ax, middle, y + 0.08, *wrap_name(label, 0.95 * step, size=6.5), size=6.5, **word)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-leaf-draws
 def leaf_draws_of(model):
@@ -1385,29 +1165,28 @@ def leaf_draws_of(model):
     values = np.asarray(values, dtype=float)
     way = path_conditions(tree)
     ends = [k for k in nodes_in_rule_order(tree) if tree.splits[k] is None]
-    labels = [conditions_label(way[k], tree.columns) or "always" for k in ends]
+    merged = [extents(way[k], tree.columns) or () for k in ends]
+    labels = [
+        " and ".join(" ".join(extent_label(e, tree.columns)) for e in found) or "always"
+        for found in merged
+    ]
     if values.ndim == 2:
         return labels, values, tree.target
     best = [int(np.argmax(tree.leaves[k].value)) for k in ends]
-    labels = [
-        f"P({printable_name(tree.classes[c])}) if {text}"
-        for c, text in zip(best, labels, strict=True)
-    ]
+    likeliest = [printable_name(tree.classes[c]) for c in best]
+    labels = [f"P({name}) if {text}" for name, text in zip(likeliest, labels, strict=True)]
     return labels, values[:, np.arange(len(ends)), best], "probability"
 
 
-def draw_leaf_draws(pen, k, values, span, x, y, wide):
+def draw_leaf_draws(ax, values, span, x, y, wide, name):
     """The draws of one leaf on the common scale: 5–95 % thin, 25–75 % thick, the median a tick."""
-    low, high = span
     quantiles = np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))
-    a, b, middle, c, d = x + wide * (quantiles - low) / ((high - low) or 1.0)
-    name = f"leaf{k}"
-    pen.line([x, x + wide], [y, y], lw=0.5)
-    pen.line([a, d], [y, y], color=PALETTE[0], lw=1.5, gid=f"{name}:wide", zorder=2)
-    thick = {"lw": 5, "solid_capstyle": "butt", "zorder": 3}
-    pen.line([b, c], [y, y], color=PALETTE[0], gid=f"{name}:middle", **thick)
-    tick = [y - 0.07, y + 0.07]
-    pen.line([middle] * 2, tick, color=pen.ink, lw=1.5, gid=f"{name}:median", zorder=4)
+    a, b, middle, c, d = x + wide * (quantiles - span[0]) / (span[1] - span[0])
+    blue = {"color": PALETTE[0], "solid_capstyle": "butt"}
+    draw_line(ax, [x, x + wide], [y, y], lw=0.5)
+    draw_line(ax, [a, d], [y, y], lw=1.5, zorder=2, gid=f"{name}:wide", **blue)
+    draw_line(ax, [b, c], [y, y], lw=5, zorder=3, **blue)
+    draw_line(ax, [middle] * 2, [y - 0.07, y + 0.07], color=text_colour(ax), lw=1.5, zorder=4)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty
 _ROW = 0.44  # inches: rows of features and of leaves, and the column of shares
@@ -1456,46 +1235,45 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
     >>> any(text.get_text().startswith("5 trees of 2 leaves") for text in ax.texts)
     True
     """
-    draws = summarize_trees(_trees_in(proxy))
+    trees = _trees_in(proxy)
+    summary = summarize_trees(trees)
     if ax is not None:
         width = size_in_inches(ax)[0]
     width = width or 6.4
-    Z = None if X is None else encode(X, draws.trees[0].columns)
-    order = np.argsort(-draws.inclusion, kind="stable")
-    order = order[draws.inclusion[order] > 0]
+    columns = trees[0].columns
+    Z = None if X is None else encode(X, columns)
+    share = summary[0]
+    order = np.argsort(-share, kind="stable")
+    order = order[share[order] > 0]
     features = order[:max_features].tolist()
     labels, values, name = leaf_draws_of(proxy)
-    n_leaves = min(len(labels), 2 * max_features)
-    notes = _uncertainty_notes(draws, order[max_features:], len(labels), n_leaves)
+    few = labels[: 2 * max_features]
+    notes = _uncertainty_notes(trees, summary, order[max_features:], len(labels), len(few))
     notes = wrap_notes(notes, width - 0.2, 3)
-    leaves = 0.45 + _ROW * len(features)
-    bottom = leaves
-    if n_leaves:
-        leaves += 0.4
-        bottom = leaves + _LEAF_ROW * n_leaves + 0.15
-    pen = canvas(ax, width, bottom + 0.14 * len(notes) + 0.05, width)
-    draw_feature_rows(pen, draws, features, Z, width)
-    if n_leaves:
-        draw_leaf_rows(pen, labels[:n_leaves], values[:, :n_leaves], name, leaves, width)
-    draw_notes(pen, notes, bottom)
-    return pen.ax
+    leaves = 0.85 + _ROW * len(features)
+    bottom = leaves + _LEAF_ROW * len(few) + 0.15 if few else leaves - 0.4
+    ax = inch_axes(ax, width, bottom + 0.14 * len(notes) + 0.05)
+    draw_feature_rows(ax, columns, summary, features, Z, width)
+    if few:
+        draw_leaf_rows(ax, few, values[:, : len(few)], name, leaves, width)
+    draw_notes(ax, 0.1, bottom, notes)
+    shrink_words(ax)
+    return ax
 
 
-def _uncertainty_notes(draws, rest, n_leaves, n_drawn):
+def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
     """What the marks of `plot_uncertainty` mean, and what was left out."""
-    sizes = [tree.n_leaves for tree in draws.trees]
-    leaves = f"{min(sizes)} to {max(sizes)}" if len(set(sizes)) > 1 else f"{sizes[0]}"
+    share, cuts, labels = summary
+    sizes = [tree.n_leaves for tree in trees]
+    leaves = " to ".join(str(n) for n in sorted({min(sizes), max(sizes)}))
     first = f"{len(sizes)} trees of {leaves} leaves"
-    if draws.cuts:
-        first += "; a tick for each question, above it their density"
-    if draws.labels:
-        first += "; a bar for each label: how often a question sets it apart"
+    first += "; a tick for each question, above it their density" if cuts else ""
+    first += "; a bar for each label: how often a question sets it apart" if labels else ""
     notes = [first]
     if len(rest):
-        share = draws.inclusion[rest].max()
         notes.append(
             f"{len(rest)} more features are asked about, "
-            f"each in at most {100 * share:.3g} % of the trees"
+            f"each in at most {100 * share[rest].max():.3g} % of the trees"
         )
     if n_leaves:
         notes.append("thin: 5 to 95 % of the draws, thick: 25 to 75 %, tick: the median")
@@ -1504,41 +1282,44 @@ def _uncertainty_notes(draws, rest, n_leaves, n_drawn):
     return notes
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-uncertainty-rows
-def draw_feature_rows(pen, draws, features, Z, width):
+def draw_feature_rows(ax, columns, summary, features, Z, width):
     """A row per feature: its name, the share of the trees that split on it, and where they cut."""
+    shares, cuts, labels = summary
     name_width = min(1.5, 0.3 * width)
-    left = 0.1 + name_width + 0.1
+    left = name_width + 0.2
     right = left + _SHARE + 0.1
-    pen.text(left, 0.14, "in trees", 7, alpha=0.8)
-    pen.text(right, 0.14, "asked at", 7, alpha=0.8)
+    wide = width - right - 0.15
+    full = _SHARE - 0.4
+    draw_text(ax, left, 0.14, "in trees", size=7, alpha=0.8)
+    draw_text(ax, right, 0.14, "asked at", size=7, alpha=0.8)
     for k, f in enumerate(features):
         y = 0.5 + _ROW * k
         name = f"feature{f}"
-        share = draws.inclusion[f]
-        lines = wrap_to_width(draws.trees[0].columns.names[f], name_width, 2)
-        for j, line in enumerate(lines):
-            pen.text(0.1, y - 0.08 + LINE * j, line, weight="bold", gid=f"{name}:name")
-        pen.bar(left, y - 0.12, (_SHARE - 0.4) * share, 0.12, PALETTE[0], f"{name}:share")
-        pen.frame(left, y - 0.12, _SHARE - 0.4, 0.12, f"{name}:all", 0.4)
-        percent = f"{100 * share:.3g} %"
-        pen.text(left + _SHARE - 0.37, y - 0.06, percent, 7, gid=f"{name}:percent")
-        draw_thresholds_of(pen, f, draws, Z, right, y, width - right - 0.15)
+        lines = wrap_name(columns.names[f], name_width, 2, weight="bold")
+        draw_text(ax, 0.1, y - 0.08, *lines, weight="bold")
+        draw_bar(ax, left, y - 0.12, full * shares[f], 0.12, PALETTE[0])
+        draw_bar(ax, left, y - 0.12, full, 0.12, "none", ec=text_colour(ax), lw=0.4)
+        percent = f"{100 * shares[f]:.3g} %"
+        draw_text(ax, left + full + 0.03, y - 0.06, percent, size=7, gid=f"{name}:percent")
+        draw_line(ax, [right, right + wide], [y, y], lw=0.8, gid=f"{name}:scale")
+        if f in labels:
+            draw_label_shares(ax, labels[f], columns.categories[f], right, y, wide, name)
+        if f in cuts:
+            limits = scale_limits(known_values(Z, f), cuts[f])
+            draw_cuts(ax, cuts[f], limits, right, y, wide, name)
 
 
-def draw_leaf_rows(pen, labels, values, name, top, width):
+def draw_leaf_rows(ax, labels, values, name, top, width):
     """A row per leaf: its rule in words, and its draws (L, b) on a common scale."""
     text_inches = 0.5 * width
-    left = 0.1 + text_inches + 0.1
-    span = (float(values.min()), float(values.max()))
+    left = text_inches + 0.2
+    span = scale_limits(values.ravel())
     wide = width - left - 0.15
-    pen.text(0.1, top - 0.2, "leaves of the tree", 7, alpha=0.8)
-    for x, end, side in ((left, span[0], "left"), (left + wide, span[1], "right")):
-        pen.text(x, top - 0.02, three_digits(end), 6.5, ha=side, alpha=0.8)
-    pen.text(left, top - 0.2, wrap_to_width(name, wide, size=7)[0], 7, alpha=0.8)
+    draw_text(ax, 0.1, top - 0.2, "leaves of the tree", size=7, alpha=0.8)
+    draw_text(ax, left, top - 0.2, *wrap_name(name, wide, size=7), size=7, alpha=0.8)
+    draw_ends(ax, span, left, top - 0.02, wide)
     for k, text in enumerate(labels):
         y = top + 0.2 + _LEAF_ROW * k
         lines = wrap_to_width(text, text_inches, 2, 7.5)
-        for j, line in enumerate(lines):
-            middle = y + 0.14 * (j - (len(lines) - 1) / 2)
-            pen.text(0.1, middle, line, 7.5, gid=f"leaf{k}:words")
-        draw_leaf_draws(pen, k, values[:, k], span, left, y, wide)
+        draw_text(ax, 0.1, y - 0.07 * (len(lines) - 1), *lines, size=7.5, step=0.14)
+        draw_leaf_draws(ax, values[:, k], span, left, y, wide, f"leaf{k}")
