@@ -120,7 +120,9 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
         name: how for name, how in REGRESSORS.items() if name in ("structure", *bench_pieces.OWN)
     }
     today = {
-        name: bench_pieces.settings_digest(settings_of(how.make(0), **{"asked by": how.predict}))
+        name: bench_pieces.settings_digest(
+            settings_of(how.make(random_state=0), **{"asked by": how.predict})
+        )
         for name, how in own.items()
     }
     lines = [
@@ -187,8 +189,9 @@ def test_linear_tree_fits_under_the_shim():
     need("lineartree")
     X, y = toy()
     how = REGRESSORS["linear-tree"]
-    model = how.make(0).fit(X, y)
-    assert np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var() and how.size(model)["experts"] > 1
+    model = how.make(random_state=0).fit(X, y)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var()
+    assert how.size(model, X)["experts"] > 1
 
 
 @pytest.mark.parametrize("method", [measured_if_peer(method) for method in (*REGRESSORS, "linear")])
@@ -197,10 +200,10 @@ def test_every_method_tells_its_size(method):
         need("lineartree")
     X, y = toy(300)
     how = {**REGRESSORS, **LOADS}[method]
-    model = how.make(0)
+    model = how.make(random_state=0)
     if method == "svr":
         model.set_params(C=(1,), gamma=(1,))
-    found = how.size(model.fit(X, y))
+    found = how.size(model.fit(X, y), X)
     assert set(found) == {"experts", "features", "coefficients"} and found["coefficients"] >= 1
     assert np.isfinite(getattr(model, how.predict)(X)).all()
 
@@ -335,11 +338,11 @@ def test_calibration_error_is_a_distance_between_probabilities(n, seed):
 def test_settings_leave_the_seed_out_and_tell_the_price():
     how = REGRESSORS["structure"]
     assert (
-        settings_of(how.make(0)) == settings_of(how.make(7))
-        and settings_of(how.make(0))["penalty"] > 1
+        settings_of(how.make(random_state=0)) == settings_of(how.make(random_state=7))
+        and settings_of(how.make(random_state=0))["penalty"] > 1
     )
     numbers = Counter(
-        bench_pieces.settings_digest(settings_of(REGRESSORS[name].make(0)))
+        bench_pieces.settings_digest(settings_of(REGRESSORS[name].make(random_state=0)))
         for name in bench_pieces.OWN
     )
     assert len(numbers) == len(bench_pieces.OWN)

@@ -8,18 +8,18 @@ __all__ = ['SYNTHETIC1_TRUTH', 'OBLIQUE_REGIONS', 'OBLIQUE_TRUTH', 'catalogue', 
            'simulate_oblique', 'simulate_meta_tree']
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-imports
-import csv
 import gzip
 import os
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn import datasets as toys
 from sklearn.datasets import fetch_openml
+from sklearn.utils import Bunch
 
+from .runner import read_shipped
 from ..fab.hme import simulate
 from ..metatree.prunings import sample_pruning, perfect, prior_over_prunings
 from ..metatree.representative import LevelTree, build_rules_tree
@@ -27,72 +27,40 @@ from ..rules.core import Columns, Leaf, Split
 from ..rules.ruleset import Tree
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-entry
-@dataclass(frozen=True)
-class _CatalogueEntry:
-    """A line of the catalogue: all that is known of a table before it is read."""
-
-    name: str
-    task: str  # "regression", "binary" or "multiclass"
-    rows: int
-    columns: int  # features, without the target
-    papers: tuple[str, ...]  # each by its first author
-    about: str
-    source: str
-    licence: str
-    citation: str
-    note: str
-    openml: int  # its number at OpenML; 0: no copy with these rows is known there
-    openml_yes: str  # the label there that becomes class 1
-    openml_drop: tuple[str, ...]  # columns there to leave out
+def _read_catalogue():
+    """The lines of the catalogue by name, as named tuples with a field for each column."""
+    lines = read_shipped("catalogue", keep_default_na=False)
+    lines = lines.astype(dict.fromkeys(["rows", "columns", "openml"], int))
+    for name in ("papers", "openml_drop"):
+        lines[name] = lines[name].str.split()
+    return {line.name: line for line in lines.itertuples(index=False, name="CatalogueEntry")}
 
 
-def _read_entry(line):
-    """A `_CatalogueEntry` from a line of the catalogue, a dict of texts."""
-    numbers = {name: int(line[name] or 0) for name in ("rows", "columns", "openml")}
-    lists = {name: tuple(line[name].split()) for name in ("papers", "openml_drop")}
-    return _CatalogueEntry(**line | numbers | lists)
-
-
-with files("fabinterp.bench").joinpath("catalogue.csv").open(encoding="utf-8") as _file:
-    _CATALOGUE = {line["name"]: _read_entry(line) for line in csv.DictReader(_file)}
+_CATALOGUE = _read_catalogue()
 _IN_SKLEARN = ("breast_cancer", "iris", "wine", "digits", "diabetes")
 
 
 def catalogue():
-    """All tables that `load` knows by name, a list of `_CatalogueEntry`, in the papers' order."""
+    """All tables that `load` knows by name, a list of lines, in the papers' order."""
     return list(_CATALOGUE.values())
 
 
 def catalogue_entry(name):
-    """The catalogue's `_CatalogueEntry` of that name; ValueError for a name it has not."""
+    """The catalogue's line of that name; ValueError for a name it has not."""
     if name not in _CATALOGUE:
         raise ValueError(f"name must be one of {', '.join(_CATALOGUE)}, got {name!r}")
     return _CATALOGUE[name]
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-dataset
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A table: features, target, and what the catalogue says of it.
+class Dataset(Bunch):
+    """A table: features X (n, d), target y (n,), `feature_names`, and the fields of its catalogue line.
 
-    The arrays are read-only: copy before changing.
+    The target is float, or int, the code of a class. The arrays are read-only: copy before changing.
     """
-
-    name: str
-    X: np.ndarray  # (n, d) float
-    y: np.ndarray  # (n,) float, or the code of a class, int
-    feature_names: tuple[str, ...]
-    task: str  # "regression", "binary" or "multiclass"
-    about: str
-    source: str
-    licence: str
-    citation: str
-    note: str
 
     def frame(self):
         """A pandas frame of the features under their names, and the target last."""
-        from pandas import DataFrame
-
-        return DataFrame(self.X, columns=list(self.feature_names)).assign(target=self.y)
+        return pd.DataFrame(self.X, columns=list(self.feature_names)).assign(target=self.y)
 
     def __repr__(self):
         n, d = self.X.shape
@@ -108,19 +76,16 @@ def _file_of(name, folder):
 def _from_file(path):
     """X, y and names in a gzipped CSV with a header, the target last."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        names = file.readline().rstrip("\r\n").split(",")
+        *names, _ = file.readline().rstrip("\r\n").split(",")
         rows = np.loadtxt(file, delimiter=",", ndmin=2)
-    return rows[:, :-1].copy(), rows[:, -1].copy(), tuple(names[:-1])
+    return rows[:, :-1].copy(), rows[:, -1].copy(), tuple(names)
 
 
 def _from_sklearn(name):
     """X, y and names of a table that scikit-learn ships."""
     found = getattr(toys, f"load_{name}")()
-    return (
-        np.array(found.data, float),
-        found.target.astype(float),
-        tuple(map(str, found.feature_names)),
-    )
+    names = tuple(map(str, found.feature_names))
+    return np.array(found.data, float), found.target.astype(float), names
 
 
 def _from_openml(entry):
@@ -129,16 +94,19 @@ def _from_openml(entry):
     Rows with gaps are left out.
     """
     found = fetch_openml(data_id=entry.openml, as_frame=False, parser="liac-arff", cache=True)
-    keep = [j for j, name in enumerate(found.feature_names) if name not in entry.openml_drop]
+    names = np.array(found.feature_names, object)
+    keep = ~np.isin(names, entry.openml_drop)
     X = np.asarray(found.data, float)[:, keep]
     y = np.asarray(found.target)
     if entry.task == "binary":
         y = y.astype(str) == entry.openml_yes
-    y = y.astype(float)
     full = ~np.isnan(X).any(axis=1)
-    return X[full], y[full], tuple(found.feature_names[j] for j in keep)
+    return X[full], y[full].astype(float), tuple(names[keep])
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-check
+_N_CLASSES = {"binary": range(2, 3), "multiclass": range(3, 101)}
+
+
 def _check_dataset(entry, X, y, where):
     """Refuse rows that are not those of the catalogue."""
     if X.shape != (entry.rows, entry.columns):
@@ -148,10 +116,11 @@ def _check_dataset(entry, X, y, where):
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise ValueError(f"{entry.name} must have no gaps, {where} has some")
     codes = np.unique(y)
-    least, most = {"regression": (2, np.inf), "binary": (2, 2), "multiclass": (3, 100)}[entry.task]
-    if not least <= len(codes) <= most or (
-        entry.task != "regression" and np.any(codes != np.arange(len(codes)))
-    ):
+    if entry.task == "regression":
+        fits = len(codes) > 1
+    else:
+        fits = len(codes) in _N_CLASSES[entry.task] and np.all(codes == np.arange(len(codes)))
+    if not fits:
         raise ValueError(
             f"{entry.name} must have a {entry.task} target, {where} has {codes[:5].tolist()}"
         )
@@ -161,34 +130,32 @@ def _check_dataset(entry, X, y, where):
 def _load_cached(name, folder):
     entry = catalogue_entry(name)
     path = _file_of(name, folder)
-    origin = ""
+    said = entry._asdict()
+    nowhere = (
+        f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, and "
+    )
     if path:
-        X, y, names = _from_file(path)
         where = path.name
+        X, y, names = _from_file(path)
     elif name in _IN_SKLEARN:
-        X, y, names = _from_sklearn(name)
         where = "scikit-learn's copy"
-    elif entry.openml:
+        X, y, names = _from_sklearn(name)
+    elif not entry.openml:
+        raise FileNotFoundError(f"{nowhere}no copy on OpenML with these rows is known")
+    else:
         where = f"OpenML's data set {entry.openml}"
         try:
             X, y, names = _from_openml(entry)
         except (OSError, ValueError) as problem:
             raise FileNotFoundError(
-                f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, "
-                f"and {where} did not come: {type(problem).__name__}: {problem}"
+                f"{nowhere}{where} did not come: {type(problem).__name__}: {problem}"
             ) from problem
         origin = f"read from {where}, whose rows and codes may be in another order"
-    else:
-        raise FileNotFoundError(
-            f"name {name!r} is in no place: FABINTERP_DATA names no folder with {name}.csv.gz, "
-            "and no copy on OpenML with these rows is known"
-        )
+        said["note"] = "; ".join(filter(None, (entry.note, origin)))
     _check_dataset(entry, X, y, where)
     y = y if entry.task == "regression" else y.astype(int)
     X.flags.writeable = y.flags.writeable = False
-    note = "; ".join(filter(None, (entry.note, origin)))
-    told = (entry.task, entry.about, entry.source, entry.licence, entry.citation)
-    return Dataset(name, X, y, names, *told, note)
+    return Dataset(X=X, y=y, feature_names=names, **said)
 
 
 def load(name):
@@ -238,30 +205,22 @@ def synthetic2(n=1000, rng=None, flip=0.1):
     return _unit_square_classes(n, rng, flip, lambda X: X[:, 1] > synthetic2_boundary(X[:, 0]))
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
-def _checkerboard():
-    """The four regions of Synthetic1 as a `Tree`."""
-    left = Split((0,), 0.5)
-    below = Split((1,), 0.5)
-    leaves = [
-        None,
-        None,
-        Leaf((1.0, 0.0)),
-        Leaf((0.0, 1.0)),
-        None,
-        Leaf((0.0, 1.0)),
-        Leaf((1.0, 0.0)),
-    ]
-    return Tree(
-        [left, below, None, None, below, None, None],
-        [4, 3, -1, -1, 6, -1, -1],
-        [1, 2, -1, -1, 5, -1, -1],
-        leaves,
-        Columns(("x1", "x2"), (None, None)),
-        (0, 1),
-    )
+def _two_level_tree(splits, leaves, names, **more):
+    """The `Tree` that asks the first split, the second where it says no and the third where yes."""
+    no = [1, 3, 5, -1, -1, -1, -1]
+    yes = [2, 4, 6, -1, -1, -1, -1]
+    columns = Columns(tuple(names), (None,) * len(names))
+    return Tree([*splits, *[None] * 4], yes, no, [None] * 3 + leaves, columns, **more)
 
 
-SYNTHETIC1_TRUTH = _checkerboard()  # the tree that labelled Synthetic1 before the noise
+_NO = Leaf((1.0, 0.0))
+_YES = Leaf((0.0, 1.0))
+SYNTHETIC1_TRUTH = _two_level_tree(  # the tree that labelled Synthetic1 before the noise
+    [Split((0,), 0.5), Split((1,), 0.5), Split((1,), 0.5)],
+    [_NO, _YES, _YES, _NO],
+    ("x1", "x2"),
+    classes=(0, 1),
+)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-piecewise
 def simulate_piecewise(seed, noise=0.1, n=3000, d=10):
@@ -272,26 +231,18 @@ def simulate_piecewise(seed, noise=0.1, n=3000, d=10):
     return simulate(seed, noise, n, d)
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-oblique-tree
-def _oblique_tree():
-    """The three gates of (bench.7); a leaf answers the number of its expert."""
-    gates = (
-        Split((8, 9), 0.613, (2.5, -1.6)),
-        Split((5, 3), 0.358, (1.5, -0.7)),
-        Split((2, 11), 0.715, (1.6, -0.5)),
-    )
-    leaves = [None, None, None, *(Leaf(float(k)) for k in (1, 2, 3, 4))]
-    columns = Columns(tuple(f"x{j}" for j in range(1, 16)), (None,) * 15)
-    return Tree(
-        [*gates, *[None] * 4],
-        [2, 4, 6, -1, -1, -1, -1],
-        [1, 3, 5, -1, -1, -1, -1],
-        leaves,
-        columns,
+OBLIQUE_REGIONS = (
+    _two_level_tree(  # the gates of (bench.7); a leaf answers the number of its expert
+        [
+            Split((8, 9), 0.613, (2.5, -1.6)),
+            Split((5, 3), 0.358, (1.5, -0.7)),
+            Split((2, 11), 0.715, (1.6, -0.5)),
+        ],
+        [Leaf(float(expert)) for expert in (1, 2, 3, 4)],
+        [f"x{j}" for j in range(1, 16)],
         target="expert",
     )
-
-
-OBLIQUE_REGIONS = _oblique_tree()
+)
 OBLIQUE_TRUTH = (
     frozenset({8, 9}),
     frozenset(

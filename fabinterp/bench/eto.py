@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['TABLE_1', 'REGRESSION', 'BINARY', 'TABLE_2', 'TABLE_3', 'TABLE_4', 'AS_PRINTED', 'NOISE', 'REGRESSORS', 'CLASSIFIERS',
-           'DAYS', 'CASES', 'LOADS', 'QUICK', 'OWN', 'PEERS', 'TABLES', 'standardised', 'standardised_table',
-           'standardised_fold', 'logistic', 'equation_sizes', 'timed_fit', 'settings_of', 'settings_digest',
-           'round_figures', 'regression_row', 'calibration_error', 'classification_row', 'gate_features',
-           'piecewise_recovery_row', 'demand', 'demand_parts', 'fold_keys', 'measure_linear_methods', 'folds_note',
-           'same_folds', 'beside_printed', 'no_worse_note', 'mean_sizes']
+           'CASES', 'LOADS', 'QUICK', 'OWN', 'PEERS', 'TABLES', 'standardised_table', 'shuffled_fold',
+           'standardised_fold', 'equation_sizes', 'ComparedMethod', 'measure_fit', 'settings_of', 'settings_digest',
+           'round_figures', 'regression_row', 'calibration_error', 'scores_of_classes', 'classification_row',
+           'piecewise_recovery_row', 'demand', 'demand_parts', 'fold_jobs', 'joined_jobs', 'measure_linear_methods',
+           'folds_note', 'side_by_side', 'summary_columns', 'same_folds', 'beside_printed', 'no_worse_note',
+           'roles_beside', 'mean_sizes']
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-imports
 import time
@@ -29,7 +30,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import validate_data
@@ -38,6 +39,7 @@ from .runner import (
     Cell,
     Grid,
     UnavailableError,
+    crossed,
     figures_of,
     least_to_most_text,
     load_available,
@@ -46,6 +48,8 @@ from .runner import (
     printed,
     summarise,
     tables_of,
+    time_call,
+    values_of,
 )
 from .datasets import simulate_piecewise
 from ..models.piecewise import (
@@ -70,33 +74,33 @@ AS_PRINTED = {name: "paper" if name == "FAB/HMEs+" else "printed" for name in TA
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-data
 NOISE = {"simulation sd 0.1": 0.1, "simulation var 0.1": 0.1**0.5}
-_TEN = ("banana", "magic04")  # the binary tables of ten folds; the others have five
 _N_FOLDS = 10
 _N_SEEDS = 20
-
-
-def standardised(A):
-    """Columns of mean 0 and deviation 1; constant columns are 0."""
-    varies = np.ptp(A, axis=0) > 0
-    return np.where(varies, A - A.mean(axis=0), 0.0) / np.where(varies, A.std(axis=0), 1.0)
 
 
 @cache
 def standardised_table(name):
     """X (n, d) and y (n,); standardised over the whole table for regression, as in the paper."""
     data = load_available(name)
-    return (standardised(data.X), standardised(data.y)) if name in REGRESSION else (data.X, data.y)
+    return (scale(data.X), scale(data.y)) if name in REGRESSION else (data.X, data.y)
 
 
-def standardised_fold(name, fold, folds):
+def shuffled_fold(X, y, fold, folds=_N_FOLDS, kind=KFold):
     """X, y to learn from and X, y of one of the shuffled folds."""
-    X, y = standardised_table(name)
-    train, test = list(KFold(folds, shuffle=True, random_state=0).split(X))[fold]
+    train, test = list(kind(folds, shuffle=True, random_state=0).split(X, y))[fold]
     return X[train], y[train], X[test], y[test]
 
+
+def standardised_fold(name, fold, folds=_N_FOLDS):
+    """X, y to learn from and X, y of one of the folds of a standardised table."""
+    return shuffled_fold(*standardised_table(name), fold, folds)
+
 # %% ../../nbs/bench/03_eto.ipynb #pieces-peers
-def patched_linear_tree():
-    """`linear-tree` 0.3.5 on scikit-learn ≥ 1.7, which took `_validate_data` away (linear-tree's issue #48)."""
+def linear_tree(random_state, **settings):
+    """A tree of least squares, `linear-tree`'s, of depth 4.
+
+    Its version 0.3.5 asks scikit-learn for `_validate_data`, which 1.7 took away (its issue #48).
+    """
     try:
         from lineartree import LinearTreeRegressor
     except ImportError:
@@ -106,19 +110,14 @@ def patched_linear_tree():
         def _validate_data(self, *args, force_all_finite=True, **kwargs):
             return validate_data(self, *args, ensure_all_finite=force_all_finite, **kwargs)
 
-    return Shimmed
+    return Shimmed(LinearRegression(), max_depth=4, **settings)
 
 
-def linear_tree(seed, **settings):
-    """A tree of least squares, `linear-tree`'s, of depth 4."""
-    return patched_linear_tree()(LinearRegression(), max_depth=4, **settings)
-
-
-def tuned_tree(seed):
+def tuned_tree(random_state):
     """A regression tree whose pruning comes from three folds within the training rows."""
     grid = {"ccp_alpha": [0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]}
-    inner = KFold(3, shuffle=True, random_state=seed)
-    leaf = DecisionTreeRegressor(min_samples_leaf=5, random_state=seed)
+    inner = KFold(3, shuffle=True, random_state=random_state)
+    leaf = DecisionTreeRegressor(min_samples_leaf=5, random_state=random_state)
     return GridSearchCV(leaf, grid, scoring="neg_mean_squared_error", cv=inner)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-svr
@@ -135,32 +134,15 @@ class TunedSVR(RegressorMixin, BaseEstimator):
         """Choose C and gamma, then fit all rows; `refit_time_` are the seconds of the latter."""
         grid = {"C": list(self.C), "gamma": [g / X.shape[1] for g in self.gamma]}
         rows = np.random.default_rng(self.random_state).permutation(len(y))[: self.most]
-        found = GridSearchCV(SVR(), grid, scoring="neg_mean_squared_error", cv=3, refit=False).fit(
-            X[rows], y[rows]
-        )
-        start = time.perf_counter()
-        self.svr_ = SVR(**found.best_params_).fit(X, y)
-        self.refit_time_ = time.perf_counter() - start
+        folds = [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
+        search = GridSearchCV(SVR(), grid, scoring="neg_mean_squared_error", cv=folds).fit(X, y)
+        self.svr_ = search.best_estimator_
+        self.refit_time_ = search.refit_time_
         return self
 
     def predict(self, X):
         """(n,) answers."""
         return self.svr_.predict(X)
-
-# %% ../../nbs/bench/03_eto.ipynb #pieces-ours
-def _make_piecewise_regressor(seed, **settings):
-    """`PiecewiseLinearRegressor`, by default with the search over trees."""
-    return PiecewiseLinearRegressor(random_state=seed, **settings)
-
-
-def _make_piecewise_classifier(seed, **settings):
-    """`PiecewiseLinearClassifier`."""
-    return PiecewiseLinearClassifier(random_state=seed, **settings)
-
-
-def logistic(seed):
-    """The linear model to compare log-losses with."""
-    return make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-size
 def equation_sizes(features):
@@ -173,94 +155,104 @@ def equation_sizes(features):
     }
 
 
-def _size_of_ours(model):
+def _size_of_ours(model, X):
     """Sizes of one of our trees."""
-    return equation_sizes(
-        [np.count_nonzero(leaf.coef) for leaf in model.tree_.leaves if leaf is not None]
-    )
+    leaves = filter(None, model.tree_.leaves)
+    return equation_sizes([np.count_nonzero(leaf.coef) for leaf in leaves])
 
 
-def _size_of_tree(model):
+def _size_of_tree(model, X):
     """Sizes of a tuned tree: a leaf answers a constant."""
     return equation_sizes(np.zeros(model.best_estimator_.get_n_leaves(), dtype=int))
 
 
-def _size_of_linear_tree(model):
+def _size_of_linear_tree(model, X):
     """Sizes of `linear-tree`'s model."""
     return equation_sizes([np.count_nonzero(leaf.model.coef_) for leaf in model._leaves.values()])
 
 
-def _size_of_svr(model):
+def _size_of_svr(model, X):
     """A support vector is a coefficient; there are no experts."""
     return {"experts": None, "features": None, "coefficients": len(model.svr_.support_) + 1}
 
 
-def _size_of_line(model):
+def _size_of_line(model, X):
     """Sizes of one linear equation."""
     return equation_sizes([np.count_nonzero(model.coef_)])
 
 
-def _experts_only(model):
+def _experts_only(model, X):
     """The number of experts, None where there are none."""
     return {"experts": getattr(model, "n_components_", None)}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-methods
-class _PiecewiseMethod(NamedTuple):
-    """How an estimator is made (from a seed), measured and asked."""
+class ComparedMethod(NamedTuple):
+    """How an estimator is made (from a seed, `random_state`), measured, on training rows, and asked."""
 
     make: Callable
     size: Callable
-    folds: int = 10  # only so many of the folds: it is slow
+    folds: int = _N_FOLDS  # only so many of the folds: it is slow
     predict: str = "predict"
 
 
-_SLOW = dict(search="em", init="random", n_init=1, max_iter=100)
-_SOFT = dict(projection=False, hard_gates=False)
+def _em(folds=3, predict="predict", **settings):
+    """The paper's EM, from one random start."""
+    slow = dict(search="em", init="random", n_init=1, max_iter=100)
+    make = partial(PiecewiseLinearRegressor, **slow, **settings)
+    return ComparedMethod(make, _size_of_ours, folds, predict)
+
+
+_SOFT = dict(predict="predict_path", projection=False, hard_gates=False)
 REGRESSORS = {
-    "structure": _PiecewiseMethod(_make_piecewise_regressor, _size_of_ours),
-    "fab+": _PiecewiseMethod(
-        partial(_make_piecewise_regressor, penalty=1, **_SLOW), _size_of_ours, 3
+    "structure": ComparedMethod(PiecewiseLinearRegressor, _size_of_ours),
+    "fab+": _em(penalty=1),
+    "fab": _em(penalty=1, **_SOFT),
+    "em": _em(penalty=0, **_SOFT),
+    "fab+ grown": ComparedMethod(
+        partial(PiecewiseLinearRegressor, search="em", init="grow"), _size_of_ours, 3
     ),
-    "fab": _PiecewiseMethod(
-        partial(_make_piecewise_regressor, penalty=1, **_SOFT, **_SLOW),
-        _size_of_ours,
-        3,
-        "predict_path",
-    ),
-    "em": _PiecewiseMethod(
-        partial(_make_piecewise_regressor, penalty=0, **_SOFT, **_SLOW),
-        _size_of_ours,
-        3,
-        "predict_path",
-    ),
-    "fab+ grown": _PiecewiseMethod(
-        partial(_make_piecewise_regressor, search="em", init="grow"), _size_of_ours, 3
-    ),
-    "tree": _PiecewiseMethod(tuned_tree, _size_of_tree),
-    "svr": _PiecewiseMethod(lambda seed: TunedSVR(random_state=seed), _size_of_svr),
-    "linear-tree": _PiecewiseMethod(linear_tree, _size_of_linear_tree),
+    "tree": ComparedMethod(tuned_tree, _size_of_tree),
+    "svr": ComparedMethod(TunedSVR, _size_of_svr),
+    "linear-tree": ComparedMethod(linear_tree, _size_of_linear_tree),
     # the default asks for 10 % of the rows in a leaf; with our 2 % it is larger, slower and better
-    "linear-tree fine": _PiecewiseMethod(
+    "linear-tree fine": ComparedMethod(
         partial(linear_tree, min_samples_leaf=0.02), _size_of_linear_tree, 2
     ),
 }
+
+
+def _logistic(random_state):
+    """The linear model to compare log-losses with."""
+    return make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
+
+
 CLASSIFIERS = {
-    "structure": _PiecewiseMethod(_make_piecewise_classifier, _experts_only),
-    "logistic": _PiecewiseMethod(logistic, _experts_only),
+    "structure": ComparedMethod(PiecewiseLinearClassifier, _experts_only),
+    "logistic": ComparedMethod(_logistic, _experts_only),
 }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-fit
-def timed_fit(model, X, y):
+def _timed_fit(model, X, y):
     """Fit; seconds on the wall, of the process, the share of tuning, and whether it converged."""
     wall = time.perf_counter()
-    cpu = time.process_time()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model.fit(X, y)
-    row = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-    refit = getattr(model, "refit_time_", row["seconds"])
-    converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in said)
-    return row | {"tuning": max(0.0, row["seconds"] - refit), "converged": converged}
+        _, cpu = time_call(lambda: model.fit(X, y))
+    seconds = time.perf_counter() - wall
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "tuning": max(0.0, seconds - getattr(model, "refit_time_", seconds)),
+        "converged": not any(issubclass(w.category, ConvergenceWarning) for w in said),
+    }
+
+
+def measure_fit(method, seed, X, y, X_new, y_new, scores):
+    """Fit one method: what `scores(model, X_new, y_new, answers)` says of its answers, sizes, seconds."""
+    model = method.make(random_state=seed)
+    took = _timed_fit(model, X, y)
+    answers = getattr(model, method.predict)(X_new)
+    return {**scores(model, X_new, y_new, answers), **method.size(model, X), **took}
 
 
 def settings_of(model, **more):
@@ -289,83 +281,82 @@ def round_figures(row):
     return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-regression
-def _method_record(method, folds):
-    """What a line says of its method: settings, and of how many folds it is one."""
-    return {
-        "folds": folds,
-        "settings": settings_digest(settings_of(method.make(0), **{"asked by": method.predict})),
-    }
+def _line_of_method(method, folds, row):
+    """What is measured of a method, with its settings and of how many folds it is one."""
+    settings = settings_of(method.make(random_state=0), **{"asked by": method.predict})
+    return round_figures(row | {"folds": folds, "settings": settings_digest(settings)})
 
 
-def regression_row(name, method, fold, folds=_N_FOLDS):
+def _rmse_of(model, X, y, answers):
+    """The error of answers that are numbers."""
+    return {"rmse": root_mean_squared_error(y, answers)}
+
+
+def regression_row(name, method, fold):
     """Errors, sizes and seconds of one fold."""
-    X, y, X_new, y_new = standardised_fold(name, fold, folds)
-    model = method.make(fold)
-    row = timed_fit(model, X, y)
-    rmse = root_mean_squared_error(y_new, getattr(model, method.predict)(X_new))
-    return round_figures(
-        {"rmse": rmse, **method.size(model), **row, **_method_record(method, folds)}
-    )
+    row = measure_fit(method, fold, *standardised_fold(name, fold), _rmse_of)
+    return _line_of_method(method, _N_FOLDS, row)
 
 
 def calibration_error(y, prob, bins=10):
     """Mean distance of predicted probability and frequency, over bins of equally many rows."""
-    groups = np.array_split(np.argsort(prob, kind="stable"), bins)
-    return float(sum(abs(y[g].mean() - prob[g].mean()) * len(g) for g in groups if len(g)) / len(y))
+    groups = np.array_split((y - prob)[np.argsort(prob, kind="stable")], bins)
+    return float(sum(abs(group.sum()) for group in groups) / len(y))
 
 
-def classification_row(name, method, fold, folds):
-    """Accuracy, log-loss, calibration, experts and seconds of one fold."""
-    X, y, X_new, y_new = standardised_fold(name, fold, folds)
-    model = method.make(fold)
-    row = timed_fit(model, X, y)
-    prob = model.predict_proba(X_new)
-    scores = {
-        "accuracy": float(np.mean(model.predict(X_new) == y_new)),
-        "log_loss": log_loss(y_new, prob),
-        "calibration_error": calibration_error(y_new, prob[:, 1]),
+def scores_of_classes(model, X, y, answers):
+    """Accuracy, log-loss and calibration of answers that are classes."""
+    prob = model.predict_proba(X)
+    return {
+        "accuracy": float(np.mean(answers == y)),
+        "log_loss": log_loss(y, prob),
+        "calibration_error": calibration_error(y, prob[:, 1]),
     }
-    return round_figures({**scores, **method.size(model), **row, **_method_record(method, folds)})
+
+
+def _folds_of_classes(name):
+    """How many folds a binary table is cut into."""
+    return 10 if name in ("banana", "magic04") else 5
+
+
+def classification_row(name, method, fold):
+    """Accuracy, log-loss, calibration, experts and seconds of one fold."""
+    folds = _folds_of_classes(name)
+    parts = standardised_fold(name, fold, folds)
+    return _line_of_method(method, folds, measure_fit(method, fold, *parts, scores_of_classes))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-simulation
-def gate_features(tree):
+def _gate_features(tree):
     """How often each feature is asked about."""
     return Counter(split.features for split in tree.splits if split is not None)
 
 
-def piecewise_recovery_row(name, method, seed, folds=_N_SEEDS):
+def _scores_of_recovery(model, X, truth, answers):
     """Whether the number of experts and the features of the gates of the true tree were found."""
-    X, y, truth = simulate_piecewise(seed, NOISE[name])
-    model = method.make(seed)
-    row = timed_fit(model, X, y)
     true_experts = int(np.sum(np.bincount(truth.apply(X)) > 0.02 * len(X)))
-    found = method.size(model)
-    return round_figures(
-        {
-            "true_experts": true_experts,
-            "experts_right": found["experts"] == true_experts,
-            "gates_right": gate_features(model.tree_) == gate_features(truth),
-            **found,
-            **row,
-            **_method_record(method, folds),
-        }
-    )
+    return {
+        "true_experts": true_experts,
+        "experts_right": model.tree_.n_leaves == true_experts,
+        "gates_right": _gate_features(model.tree_) == _gate_features(truth),
+    }
+
+
+def piecewise_recovery_row(name, method, seed):
+    """What was found of the true tree, sizes and seconds of one seed."""
+    X, y, truth = simulate_piecewise(seed, NOISE[name])
+    row = measure_fit(method, seed, X, y, X, truth, _scores_of_recovery)
+    return _line_of_method(method, _N_SEEDS, row)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-load-data
-DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
 @cache
 def demand():
     """Features (726, 14) in the order of the paper's Table 4, and the rentals of that day."""
     data = load_available("bike_rental")
     column = dict(zip(data.feature_names, data.X.T, strict=True))
-    lags = [data.y[4 - k : -1 - k] for k in range(5)]
-    day = (column["weekday"][5:] - 1) % 7  # the source counts from Sunday
-    X = np.column_stack(
-        [column["mnth"][5:], column["holiday"][5:], *lags, day[:, None] == np.arange(7)]
-    )
-    return X.astype(float), data.y[5:]
+    lags = [np.roll(data.y, k) for k in range(1, 6)]
+    day = (column["weekday"] - 1) % 7  # the source counts from Sunday
+    X = np.column_stack([column["mnth"], column["holiday"], *lags, day[:, None] == np.arange(7)])
+    return X[5:], data.y[5:]
 
 
 def demand_parts(fold):
@@ -378,65 +369,46 @@ def demand_parts(fold):
 def _heating_parts(fold):
     """X, y to learn from and X, y of one of ten shuffled folds: the heating load of a building."""
     data = load_available("energy")
-    train, test = list(KFold(_N_FOLDS, shuffle=True, random_state=0).split(data.X))[fold]
-    return data.X[train], data.y[train], data.X[test], data.y[test]
+    return shuffled_fold(data.X, data.y, fold)
 
 
-_FEATURES = {
-    "demand": lambda: tuple(TABLE_4.index),
-    "heating": lambda: load_available("energy").feature_names,
-}
-CASES = {
-    "demand": ("bike_rental", 1, demand_parts),
-    "heating": ("energy", _N_FOLDS, _heating_parts),
-}
+CASES = {"demand": demand_parts, "heating": _heating_parts}
 LOADS = {
     "structure": REGRESSORS["structure"],
     "fab+": REGRESSORS["fab+"]._replace(folds=_N_FOLDS),
-    "linear": _PiecewiseMethod(lambda seed: LinearRegression(), _size_of_line),
+    "linear": ComparedMethod(lambda random_state: LinearRegression(), _size_of_line),
     **{name: REGRESSORS[name] for name in ("tree", "svr", "linear-tree")},
 }
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-load-fit
-def load_row(part, method, fold):
+def load_row(case, method, fold):
     """RMSE in deviations of the training loads, in % of the mean load, sizes, seconds."""
-    _, folds, halves = CASES[part]
-    X, y, X_new, y_new = halves(fold)
-    scaler = StandardScaler().fit(X)
+    X, y, X_new, y_new = CASES[case](fold)
+    inputs = StandardScaler().fit(X)
     centre = y.mean()
     unit = y.std()
-    model = method.make(fold)
-    row = timed_fit(model, scaler.transform(X), (y - centre) / unit)
-    said = centre + unit * getattr(model, method.predict)(scaler.transform(X_new))
-    rmse = root_mean_squared_error(y_new, said)
-    return round_figures(
-        {
-            "rmse": rmse / unit,
-            "relative": 100 * rmse / y_new.mean(),
-            **method.size(model),
-            **row,
-            **_method_record(method, folds),
-        }
-    )
+    parts = (inputs.transform(X), (y - centre) / unit)
+    parts += (inputs.transform(X_new), (y_new - centre) / unit)
+    row = measure_fit(method, fold, *parts, _rmse_of)
+    row["relative"] = 100 * row["rmse"] * unit / y_new.mean()
+    return _line_of_method(method, 1 if case == "demand" else _N_FOLDS, row)
 
 
-def fit_equations(part, method):
+def fit_equations(case, method, fold):
     """The conditions of each expert of a case, and its coefficients in deviations."""
-    X, y, _, _ = CASES[part][2](0)
-    model = method.make(0).fit(X, y)
-    columns = Columns(_FEATURES[part](), (None,) * X.shape[1])
-    coef = np.zeros((len(model.rules_.rules), X.shape[1]))
-    for row, rule in zip(coef, model.rules_.rules, strict=True):
-        row[list(rule.leaf.features)] = rule.leaf.coef
-    return {
-        "questions": [
-            " and ".join(condition_texts(rule.conditions, columns)) for rule in model.rules_.rules
-        ],
+    X, y, _, _ = CASES[case](fold)
+    rules = method.make(random_state=fold).fit(X, y).rules_.rules
+    names = TABLE_4.index if case == "demand" else load_available("energy").feature_names
+    columns = Columns(tuple(names), (None,) * X.shape[1])
+    terms = [dict(zip(rule.leaf.features, rule.leaf.coef, strict=True)) for rule in rules]
+    coef = pd.DataFrame(terms, columns=range(X.shape[1])).fillna(0.0).to_numpy()
+    found = {
+        "questions": [" and ".join(condition_texts(rule.conditions, columns)) for rule in rules],
         "features": list(columns.names),
         "coef": np.round(coef * X.std(axis=0) / y.std(), 3).tolist(),
-        "rows": [int(rule.support) for rule in model.rules_.rules],
-        **_method_record(method, 1),
+        "rows": [int(rule.support) for rule in rules],
     }
+    return _line_of_method(method, 1, found)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-jobs
 QUICK = ("abalone", "comp_activ")
@@ -444,76 +416,51 @@ OWN = ("fab+", "fab+ grown", "fab", "em")  # the paper's algorithms as they are
 _BESIDE = ("structure", *(name for name in REGRESSORS if name not in ("structure", *OWN)))
 
 
-def fold_keys(part, names, methods, folds_of):
-    """Keys fold by fold: all data before the next fold."""
-    keys = (
-        {"part": part, "data": name, "method": method, "fold": fold}
-        for name in names
-        for method in methods
-        for fold in range(folds_of(name, method))
-    )
-    return sorted(keys, key=itemgetter("fold"))
+def fold_jobs(part, names, methods, folds_of, quick_names=None, quick_folds=1):
+    """The jobs of a table, fold by fold: all data before the next fold.
 
+    `folds_of(name, method)` says how many of them there are; a quick run has fewer and other names.
+    """
 
-def _regression_jobs(quick=False, methods=_BESIDE):
-    """Table 1: ten folds of nine tables, fewer where a method is slow."""
-    names = QUICK if quick else REGRESSION
-    return fold_keys(
-        "regression", names, methods, lambda name, method: 1 if quick else REGRESSORS[method].folds
-    )
-
-
-def _piecewise_recovery_jobs(quick=False):
-    """Section 4.1, twenty trees at each of two noises."""
-    return fold_keys(
-        "simulation", NOISE, ("structure",), lambda name, method: 2 if quick else _N_SEEDS
-    )
-
-
-def _classification_jobs(quick=False):
-    """Wang's binary tables; five folds, ten of two of them."""
-    names = BINARY[1:3] if quick else BINARY
-    return fold_keys(
-        "classification",
-        names,
-        CLASSIFIERS,
-        lambda name, method: 1 if quick else _folds_of_classes(name),
-    )
-
-
-def _folds_of_classes(name):
-    """How many folds a binary table is cut into."""
-    return 10 if name in _TEN else 5
-
-
-def _load_jobs(quick=False):
-    """Table 3's layout: one forecast in time, and ten folds of the heating loads."""
-    for part, (name, folds, _) in CASES.items():
-        yield from fold_keys(
-            part,
-            (name,),
-            LOADS,
-            lambda name, method, folds=folds: min(folds, 2 if quick else _N_FOLDS),
+    def jobs(quick):
+        keys = crossed(
+            part=part,
+            data=tuple(quick_names if quick and quick_names else names),
+            method=tuple(methods),
+            fold=range(quick_folds if quick else 20),
         )
+        there = (key for key in keys if key["fold"] < folds_of(key["data"], key["method"]))
+        return sorted(there, key=itemgetter("fold"))
+
+    return jobs
 
 
-def _equation_jobs(quick=False):
-    """Table 4's layout: one fit for each case."""
-    return fold_keys("equations", CASES, ("structure",), lambda name, method: 1)
+def joined_jobs(*parts):
+    """The jobs of several parts, one after the other."""
+    return lambda quick: [key for jobs in parts for key in jobs(quick)]
+
+
+def _regression_jobs(methods):
+    """Table 1: ten folds of nine tables, fewer where a method is slow."""
+    return fold_jobs(
+        "regression", REGRESSION, methods, lambda name, method: REGRESSORS[method].folds, QUICK
+    )
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-measure
+_MEASURES = {  # by part: what measures a line of it, and its methods
+    "regression": (regression_row, REGRESSORS),
+    "simulation": (piecewise_recovery_row, REGRESSORS),
+    "classification": (classification_row, CLASSIFIERS),
+    "equations": (fit_equations, REGRESSORS),
+}
+
+
 def measure_linear_methods(key):
     """The numbers of one job."""
-    part, name, method, fold = (key[word] for word in ("part", "data", "method", "fold"))
-    if part == "regression":
-        return regression_row(name, REGRESSORS[method], fold)
-    if part == "simulation":
-        return piecewise_recovery_row(name, REGRESSORS[method], fold)
-    if part == "classification":
-        return classification_row(name, CLASSIFIERS[method], fold, _folds_of_classes(name))
-    if part == "equations":
-        return fit_equations(name, REGRESSORS[method])
-    return load_row(part, LOADS[method], fold)
+    if key["part"] in CASES:
+        return load_row(key["part"], LOADS[key["method"]], key["fold"])
+    measure, methods = _MEASURES[key["part"]]
+    return measure(key["data"], methods[key["method"]], key["fold"])
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-lines
 def folds_note(figures, methods, word="folds"):
@@ -521,6 +468,19 @@ def folds_note(figures, methods, word="folds"):
     counts = figures.groupby(["method", "data"])["fold"].nunique()
     said = (f"{name} {least_to_most_text(counts[name])}" for name in methods if name in counts)
     return f"Mean ± deviation over {word}; how many there are: {', '.join(said)}."
+
+
+def side_by_side(parts, names):
+    """Parts of a grid, in the order of `names` those rows that are there."""
+    return pd.concat(parts, axis=1).reindex(names).dropna(how="all")
+
+
+def summary_columns(figures, *summaries):
+    """Columns of a grid by (figure, roles, head, better, digits, what makes one number of many)."""
+    return [
+        name_columns(summarise(figures, value, digits=digits, middle=middle), roles, head, better)
+        for value, roles, head, better, digits, middle in summaries
+    ]
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-same
 def same_folds(figures, methods):
@@ -530,21 +490,15 @@ def same_folds(figures, methods):
     return own[own.groupby(["data", "fold"])["method"].transform("nunique") == there]
 
 
-def beside_printed(figures, value, table, paper, groups, better, digits=None):
-    """A printed table, the paper's method first and ours beside it, then groups {head: methods}.
+def beside_printed(figures, value, table, groups, better, digits=None):
+    """A printed table and means of ours and of peers, in groups (head, {column: role}).
 
-    The first method of a group is ours. In a group only the folds count that all its methods have.
-    The first group has ours alone and stands among the printed figures.
+    In a group only the folds count that all its methods have.
     """
     parts = []
-    for head, methods in groups.items():
-        roles = {name: "ours" if name == methods[0] else "peer" for name in methods}
-        cells = summarise(same_folds(figures, methods), value, digits=digits)
-        parts.append(name_columns(cells, roles, head, better))
-    head = next(iter(groups))
-    others = dict.fromkeys(table.columns.drop(paper), "printed")
-    parts.insert(0, name_columns(table, {paper: "paper"}, head, better))
-    parts.insert(2, name_columns(table, others, head, better))
+    for head, roles in groups:
+        cells = summarise(same_folds(figures, roles), value, digits=digits)
+        parts.append(name_columns(table.join(cells), roles, head, better))
     return pd.concat(parts, axis=1)[table.index.isin(figures["data"])]
 
 
@@ -564,38 +518,42 @@ def no_worse_note(figures, value, ours, peers):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-1
 PEERS = ("tree", "svr", "linear-tree", "linear-tree fine")
-_GROUPS = {
-    "RMSE": ("structure",),
-    "RMSE on the same folds": ("structure", *PEERS[:3]),
-    "RMSE on one or two folds": ("structure", PEERS[3]),
-}
+
+
+def roles_beside(table, paper, ours):
+    """The roles of a printed table's columns, the paper's method first and ours beside it."""
+    return {paper: "paper", ours: "ours", **dict.fromkeys(table.columns.drop(paper), "printed")}
+
+
+_GROUPS = (
+    ("RMSE", roles_beside(TABLE_1, "FAB/HMEs+", "structure")),
+    ("RMSE on the same folds", {"structure": "ours", **dict.fromkeys(PEERS[:3], "peer")}),
+    ("RMSE on one or two folds", {"structure": "ours", PEERS[3]: "peer"}),
+)
+_OWN_GROUPS = (
+    ("FAB/HMEs+", {"FAB/HMEs+": "paper", "fab+": "ours"}),
+    ("FAB/HMEs+", {"fab+ grown": "ours"}),
+    ("FAB/HMEs", {"FAB/HMEs": "paper", "fab": "ours"}),
+    ("EM/HMEs", {"EM/HMEs": "paper", "em": "ours"}),
+)
 
 
 def _show_test_rmse(lines):
     """Table 1: the printed figures, our default, and peers."""
     figures = figures_of(lines)
-    frame = beside_printed(figures, "rmse", TABLE_1, "FAB/HMEs+", _GROUPS, "lower", 3)
+    frame = beside_printed(figures, "rmse", TABLE_1, _GROUPS, "lower", 3)
+    notes = [folds_note(figures, _BESIDE), no_worse_note(figures, "rmse", "structure", PEERS)]
     means = figures[figures["method"] == "structure"].groupby("data")["rmse"].mean()
-    theirs = TABLE_1["FAB/HMEs+"].map(lambda cell: cell.value)
-    ratio = np.exp(np.log(means / theirs).mean())
-    notes = (
-        folds_note(figures, _BESIDE),
-        no_worse_note(figures, "rmse", "structure", PEERS),
-        f"Geometric mean of structure's errors as parts of FAB/HMEs+'s: {ratio:.3f}.",
-    )
-    return Grid(frame, notes if len(means) else notes[:2])
+    if len(means):
+        ratio = np.exp(np.log(means / values_of(TABLE_1)["FAB/HMEs+"]).mean())
+        notes.append(f"Geometric mean of structure's errors as parts of FAB/HMEs+'s: {ratio:.3f}.")
+    return Grid(frame, tuple(notes))
 
 
 def _show_algorithms(lines):
     """Table 1, the paper's three algorithms as they are: one random start, and beside it a grown one."""
     figures = figures_of(lines)
-    cells = TABLE_1.join(summarise(figures, "rmse", digits=3))
-    pairs = {"FAB/HMEs+": ("fab+", "fab+ grown"), "FAB/HMEs": ("fab",), "EM/HMEs": ("em",)}
-    parts = [
-        name_columns(cells, {name: "paper", **dict.fromkeys(own, "ours")}, name, "lower")
-        for name, own in pairs.items()
-    ]
-    frame = pd.concat(parts, axis=1)[cells.index.isin(figures["data"])]
+    frame = beside_printed(figures, "rmse", TABLE_1, _OWN_GROUPS, "lower", 3)
     return Grid(frame, (folds_note(figures, OWN),))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-2
@@ -616,17 +574,15 @@ def mean_sizes(figures):
     return sizes.T
 
 
+_SIZE_ROLES = dict.fromkeys(REGRESSORS, "peer") | dict.fromkeys(OWN, "") | {"structure": "ours"}
+
+
 def _show_mean_sizes(lines):
     """Table 2: the average model over the tables."""
     sizes = mean_sizes(figures_of(lines)).dropna(axis=1).map(partial(Cell, digits=1))
-    roles = {name: "" if name in OWN else "peer" for name in REGRESSORS if name in sizes}
-    roles |= {"structure": "ours"} if "structure" in sizes else {}
-    parts = [
-        name_columns(sizes, roles, "", "lower"),
-        name_columns(TABLE_2, AS_PRINTED, "", "lower"),
-    ]
-    frame = pd.concat(parts[::-1], axis=1).reindex(sizes.index)
-    return Grid(frame.rename_axis("mean over the tables"))
+    roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes}
+    cells = sizes.join(TABLE_2).rename_axis("mean over the tables")
+    return Grid(name_columns(cells, AS_PRINTED | roles, "", "lower"))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-more
 def show_piecewise_recovery(lines):
@@ -645,16 +601,15 @@ def show_piecewise_recovery(lines):
 def show_classes(lines):
     """Classes: accuracy, log-loss and calibration beside a logistic regression on the same folds."""
     figures = figures_of(lines)
-    scores = {"accuracy": "higher", "log_loss": "lower", "calibration_error": "lower"}
     roles = {"structure": "ours", "logistic": "peer"}
-    parts = [
-        name_columns(summarise(figures, what, digits=3), roles, what.replace("_", " "), better)
-        for what, better in scores.items()
-    ]
-    experts = summarise(figures, "experts", digits=1)
-    parts.append(name_columns(experts, {"structure": ""}, "experts"))
-    names = [name for name in BINARY if name in set(figures["data"])]
-    return Grid(pd.concat(parts, axis=1).loc[names], (folds_note(figures, CLASSIFIERS),))
+    parts = summary_columns(
+        figures,
+        ("accuracy", roles, "accuracy", "higher", 3, None),
+        ("log_loss", roles, "log loss", "lower", 3, None),
+        ("calibration_error", roles, "calibration error", "lower", 3, None),
+        ("experts", {"structure": ""}, "experts", "", 1, None),
+    )
+    return Grid(side_by_side(parts, BINARY), (folds_note(figures, CLASSIFIERS),))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-3
 CASE_NAMES = {"demand": "rentals of the next day", "heating": "heating load"}
@@ -663,7 +618,7 @@ CASE_NAMES = {"demand": "rentals of the next day", "heating": "heating load"}
 def show_load(lines):
     """Table 3's layout: the paper's figures for its building, ours for public loads."""
     figures = figures_of(lines)
-    roles = {name: "peer" for name in LOADS} | {"structure": "ours", "fab+": ""}
+    roles = dict.fromkeys(LOADS, "peer") | {"structure": "ours", "fab+": ""}
     rows = TABLE_3.rename("the paper's building: {}".format)
     parts = [name_columns(rows, AS_PRINTED, "", "lower")]
     for part, case in CASE_NAMES.items():
@@ -697,12 +652,30 @@ def show_equations(lines):
 TABLES = tables_of(
     measure_linear_methods,
     {
-        "eto-1": (_regression_jobs, _show_test_rmse),
-        "eto-1-em": (partial(_regression_jobs, methods=OWN), _show_algorithms),
-        "eto-2": (partial(_regression_jobs, methods=tuple(REGRESSORS)), _show_mean_sizes),
-        "eto-3": (_load_jobs, show_load),
-        "eto-4": (_equation_jobs, show_equations),
-        "eto-simulation": (_piecewise_recovery_jobs, show_piecewise_recovery),
-        "eto-classes": (_classification_jobs, show_classes),
+        "eto-1": (_regression_jobs(_BESIDE), _show_test_rmse),
+        "eto-1-em": (_regression_jobs(OWN), _show_algorithms),
+        "eto-2": (_regression_jobs(REGRESSORS), _show_mean_sizes),
+        "eto-3": (
+            joined_jobs(
+                fold_jobs("demand", ["bike_rental"], LOADS, lambda *_: 1),
+                fold_jobs("heating", ["energy"], LOADS, lambda *_: _N_FOLDS, quick_folds=2),
+            ),
+            show_load,
+        ),
+        "eto-4": (fold_jobs("equations", CASES, ["structure"], lambda *_: 1), show_equations),
+        "eto-simulation": (
+            fold_jobs("simulation", NOISE, ["structure"], lambda *_: _N_SEEDS, quick_folds=2),
+            show_piecewise_recovery,
+        ),
+        "eto-classes": (
+            fold_jobs(
+                "classification",
+                BINARY,
+                CLASSIFIERS,
+                lambda name, method: _folds_of_classes(name),
+                BINARY[1:3],
+            ),
+            show_classes,
+        ),
     },
 )

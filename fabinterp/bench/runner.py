@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['ROLES', 'TABLES', 'UnavailableError', 'BenchmarkTable', 'crossed', 'load_available', 'time_call', 'Cell',
-           'parse_figure', 'mean_and_deviation', 'printed', 'figures_of', 'summarise', 'decimals', 'number_text',
-           'format_cell', 'values_of', 'is_worse', 'name_columns', 'plain_columns', 'compare', 'shortfall_signs',
-           'legend_of', 'shortfall_reasons', 'Grid', 'to_strict_json', 'key_text', 'read_lines', 'add_line', 'latest',
-           'processor', 'stamp', 'least_to_most_text', 'stamp_text', 'lines_file', 'run_table', 'render', 'tables_of',
-           'find_table', 'reproduce']
+           'parse_figure', 'mean_and_deviation', 'read_shipped', 'printed', 'figures_of', 'summarise', 'decimals',
+           'number_text', 'format_cell', 'values_of', 'is_worse', 'name_columns', 'plain_columns', 'compare',
+           'shortfall_signs', 'legend_of', 'shortfall_reasons', 'Grid', 'to_strict_json', 'key_text', 'read_lines',
+           'add_line', 'latest', 'processor', 'stamp', 'least_to_most_text', 'stamp_text', 'lines_file', 'run_table',
+           'render', 'tables_of', 'find_table', 'reproduce']
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-imports
 import contextlib
@@ -134,7 +134,7 @@ def mean_and_deviation(values, digits=None):
     return Cell(float(values.mean()), deviation, digits)
 
 
-def _read_shipped(name, **options):
+def read_shipped(name, **options):
     """A CSV file beside this module as a frame of texts."""
     with files("fabinterp.bench").joinpath(f"{name}.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, **options)
@@ -142,7 +142,7 @@ def _read_shipped(name, **options):
 
 def printed(name):
     """A table as a paper prints it: a frame of cells by the names of its rows and columns."""
-    return _read_shipped(f"printed/{name}", index_col=0).map(parse_figure, na_action="ignore")
+    return read_shipped(f"printed/{name}", index_col=0).map(parse_figure, na_action="ignore")
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-figures
 def figures_of(lines):
@@ -166,11 +166,11 @@ def summarise(figures, value, index="data", columns="method", digits=None, middl
     def cell(values):
         if middle is None:
             return mean_and_deviation(values, digits)
-        return Cell(float(middle(values.astype(float))), None, digits)
+        return Cell(float(middle(values)), None, digits)
 
     if value not in figures:
         return pd.DataFrame(index=pd.Index([], name=index))
-    found = figures.dropna(subset=value).explode(value)
+    found = figures.dropna(subset=value).explode(value).astype({value: float})
     return found.groupby([index, columns], sort=False)[value].apply(cell).unstack()
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-number
@@ -189,12 +189,12 @@ def number_text(value, digits=None):
 
 
 def _as_cell(cell):
-    """A number, or None, as a `Cell`; a whole number has no decimals."""
+    """What a cell holds as a `Cell`: a whole number has no decimals, a text or None no value."""
     if isinstance(cell, Cell):
         return cell
-    return Cell(
-        math.nan if cell is None else float(cell), digits=0 if isinstance(cell, Integral) else None
-    )
+    if cell is None or isinstance(cell, str):
+        return Cell(math.nan)
+    return Cell(float(cell), digits=0 if isinstance(cell, Integral) else None)
 
 
 def format_cell(cell):
@@ -213,20 +213,17 @@ def values_of(cells):
     return cells.map(lambda cell: _as_cell(cell).value)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-worse
-def _numeric_cell(cell):
-    """A cell as a `Cell` if it holds a number, else None."""
-    if isinstance(cell, str) or math.isnan(_as_cell(cell).value):
-        return None
-    return _as_cell(cell)
-
-
 def is_worse(ours, theirs, better):
     """Whether ours is worse by more than rounding to the coarser of the two (bench.2)."""
     shown = [cell.digits for cell in (ours, theirs) if cell.digits is not None]
     digits = min(shown) if shown else decimals(max(abs(ours.value), abs(theirs.value)))
-    a = round(ours.value, digits)
-    b = round(theirs.value, digits)
-    return a > b if better == "lower" else a < b
+    difference = round(ours.value, digits) - round(theirs.value, digits)
+    return difference > 0 if better == "lower" else difference < 0
+
+
+def _is_within(ours, theirs):
+    """Whether ours is no further away than the other's ±."""
+    return theirs.deviation is not None and abs(ours.value - theirs.value) <= theirs.deviation
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-column
 _COLUMN_LEVELS = ("group", "name", "role", "better")
@@ -259,7 +256,12 @@ def plain_columns(rows, corner):
     return frame.set_axis(pd.MultiIndex.from_tuples(levels, names=_COLUMN_LEVELS), axis=1)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-shortfalls
-_SIGNS = {"†": ("the paper's figure", ("paper",)), "‡": ("another method's", ("printed", "peer"))}
+_SIGNS = {"paper": "†", "printed": "‡", "peer": "‡"}  # by the role of what ours is worse than
+_LEGEND = {
+    "†": "† worse than the paper's figure",
+    "‡": "‡ worse than another method's",
+    "(": "in brackets: but within that figure's ±",
+}
 
 
 def compare(frame):
@@ -271,21 +273,17 @@ def compare(frame):
     found = [
         (row, *column, figure)
         for column, cells in frame.items()
-        for row, figure in cells.map(_numeric_cell).items()
-        if figure is not None
+        for row, figure in cells.map(_as_cell).items()
+        if not math.isnan(figure.value)
     ]
     figures = pd.DataFrame(found, columns=["row", *_COLUMN_LEVELS, "value"])
     ours = figures[(figures["role"] == "ours") & (figures["better"] != "")]
-    others = figures[figures["role"].isin(["paper", "printed", "peer"])]
+    others = figures[figures["role"].isin(_SIGNS)]
     pairs = ours.merge(others, on=["row", "group"], suffixes=("", "_other"))
     pairs = pairs.sort_values("row", key=frame.index.get_indexer, kind="stable")
-    both = list(zip(pairs["value"], pairs["value_other"], pairs["better"], strict=True))
-    worse = [is_worse(*pair) for pair in both]
-    within = [
-        theirs.deviation is not None and abs(ours.value - theirs.value) <= theirs.deviation
-        for ours, theirs, _ in both
-    ]
-    return pairs.assign(worse=np.array(worse, bool), within=np.array(within, bool))
+    worse = map(is_worse, pairs["value"], pairs["value_other"], pairs["better"])
+    within = map(_is_within, pairs["value"], pairs["value_other"])
+    return pairs.assign(worse=np.array([*worse], bool), within=np.array([*within], bool))
 
 
 def shortfall_signs(grid):
@@ -295,73 +293,71 @@ def shortfall_signs(grid):
     """
     signs = pd.DataFrame("", grid.frame.index, grid.frame.columns)
     lost = grid.shortfalls()
-    for sign, (_, roles) in _SIGNS.items():
-        those = lost[lost["role_other"].isin(roles)].groupby(["row", *_COLUMN_LEVELS])["within"]
-        for (row, *column), within in those.all().items():
-            signs.loc[row, tuple(column)] += f"({sign})" if within else sign
+    lost = lost.assign(sign=lost["role_other"].map(_SIGNS))
+    within = lost.groupby(["row", *_COLUMN_LEVELS, "sign"])["within"].all()
+    for (row, *column, sign), near in within.items():
+        signs.loc[row, tuple(column)] += f"({sign})" if near else sign
     return signs
 
 
 def legend_of(grid):
     """What the signs in a grid say."""
     signs = "".join(shortfall_signs(grid).to_numpy().flat)
-    lines = [f"{sign} worse than {what}" for sign, (what, _) in _SIGNS.items() if sign in signs]
-    return "; ".join(lines + (["in brackets: but within that figure's ±"] if "(" in signs else []))
+    return "; ".join(said for sign, said in _LEGEND.items() if sign in signs)
 
 
 def shortfall_reasons(grid):
     """The shortfalls row by row in words, each with the reason that was given for the row."""
-    lines = []
-    for row, found in grid.shortfalls().groupby("row", sort=False):
-        comparisons = []
-        for (group, name), those in found.groupby(["group", "name"], sort=False):
-            others = [
-                f"{name}{ROLES[role]} {format_cell(value)}" + (" (within its ±)" if within else "")
-                for name, role, value, within in those[
-                    ["name_other", "role_other", "value_other", "within"]
-                ].itertuples(index=False)
-            ]
-            ours = f"{name} {format_cell(those['value'].iloc[0])} against {', '.join(others)}"
-            comparisons.append(f"{group}, {ours}" if group else ours)
-        lines.append(f"{row}: {'; '.join(comparisons)}. {grid.why.get(row, '')}".rstrip())
+    comparisons = {}
+    found = grid.shortfalls().groupby(["row", "group", "name"], sort=False)
+    for (row, group, name), those in found:
+        others = [
+            f"{pair.name_other}{ROLES[pair.role_other]} {format_cell(pair.value_other)}"
+            + (" (within its ±)" if pair.within else "")
+            for pair in those.itertuples()
+        ]
+        ours = f"{name} {format_cell(those['value'].iloc[0])} against {', '.join(others)}"
+        comparisons.setdefault(row, []).append(f"{group}, {ours}" if group else ours)
+    lines = [
+        f"{row}: {'; '.join(said)}. {grid.why.get(row, '')}".rstrip()
+        for row, said in comparisons.items()
+    ]
     return lines + ([grid.why[""]] if lines and grid.why.get("") else [])
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-terminal
+def left_justified(texts):
+    """A column of texts, each as wide as the widest."""
+    return texts.str.ljust(texts.str.len().max())
+
+
 def cell_texts(grid):
     """The cells as texts with their signs, under what is measured and by whom."""
     frame = grid.frame
-    better = {group: better for group, *_, better in frame.columns if better}
-    heads = [
-        (
-            f"{group} · {better[group]} is better".lstrip(" ·") if group in better else group,
-            name + ROLES[role],
-        )
-        for group, name, role, _ in frame.columns
-    ]
-    columns = pd.MultiIndex.from_tuples(heads, names=["", frame.index.name or ""])
-    signs = shortfall_signs(grid)
-    widths = signs.map(len).max()  # figures stay below each other, whether a sign follows or not
-    texts = frame.map(format_cell) + signs.apply(
-        lambda column: column.str.ljust(widths[column.name])
+    heads = {
+        group: f"{group} · {better} is better".lstrip(" ·")
+        for group, _, _, better in frame.columns
+        if better
+    }
+    columns = pd.MultiIndex.from_tuples(
+        [(heads.get(group, group), name + ROLES[role]) for group, name, role, _ in frame.columns],
+        names=["", frame.index.name or ""],
     )
+    # figures stay below each other, whether a sign follows or not
+    texts = frame.map(format_cell) + shortfall_signs(grid).apply(left_justified)
     return texts.set_axis(columns, axis=1).rename_axis(index=None)
 
 
 def text_columns(frame):
     """Whether each column holds texts and no number: these are read from the left."""
-    return [
-        frame[column].notna().any()
-        and all(isinstance(cell, str) for cell in frame[column].dropna())
-        for column in frame.columns
-    ]
+    texts = frame.map(lambda cell: isinstance(cell, str))
+    return texts.any() & (texts | frame.isna()).all()
 
 
-def grid_text(grid, wide=None):
-    """A grid for a terminal: its groups of columns, then legend, notes and stamp."""
-    wide = wide or 110
+def grid_text(grid, wide=110):
+    """The grid for a terminal `wide` columns wide: groups of columns, legend, notes and stamp."""
     texts = cell_texts(grid)
     for j in np.flatnonzero(text_columns(grid.frame)):
-        texts.isetitem(j, texts.iloc[:, j].str.ljust(texts.iloc[:, j].map(len).max()))
+        texts.isetitem(j, left_justified(texts.iloc[:, j]))
     parts = [grid.title]
     for head in texts.columns.unique(0) if len(texts) else ():
         block = texts.xs(head, axis=1, level=0).to_string(line_width=wide)
@@ -451,11 +447,12 @@ class Grid:
     stamp: str = ""  # when, where and with what it was measured
 
     def __post_init__(self):
-        for what, names in (("rows", self.frame.index), ("columns", self.frame.columns)):
-            if not names.is_unique:
-                twice = names[names.duplicated()].get_level_values(
-                    "name" if what == "columns" else 0
-                )
+        for what, names, level in (
+            ("rows", self.frame.index, 0),
+            ("columns", self.frame.columns, "name"),
+        ):
+            twice = names[names.duplicated()].get_level_values(level)
+            if len(twice):
                 raise ValueError(
                     f"{what} must have different names, got {format_names(twice)} twice"
                 )
@@ -479,35 +476,21 @@ class Grid:
         """Every figure of ours that is worse than the paper's, a printed one or a peer's."""
         return self.comparisons.query("worse")
 
-    def to_text(self, wide=None):
-        """The grid for a terminal `wide` columns wide."""
-        return grid_text(self, wide)
-
-    def _repr_html_(self):
-        return grid_html(self)
-
-    __str__ = __repr__ = to_text
+    to_text = __str__ = __repr__ = grid_text
+    _repr_html_ = grid_html
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-plain
-_STRANGE = {
-    "NaN": math.nan,
-    "Infinity": math.inf,
-    "-Infinity": -math.inf,
-}  # numbers that strict JSON does not have
-
-
 def to_strict_json(value):
     """Figures as strict JSON holds them: NumPy numbers and arrays become plain, nan and infinity texts."""
     return json.loads(json.dumps(value, default=lambda found: found.tolist()), parse_constant=str)
 
 
-def _from_strict_json(value):
-    """Figures as they were: the opposite of `to_strict_json`, but for tuples and arrays, which stay lists."""
-    if isinstance(value, dict):
-        return {name: _from_strict_json(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_from_strict_json(inner) for inner in value]
-    return _STRANGE.get(value, value) if isinstance(value, str) else value
+def _from_strict_json(row):
+    """The opposite of `to_strict_json`, from bytes: Python reads nan and infinity once they are no texts.
+
+    Names of figures stay as they are, tuples and arrays come back as lists.
+    """
+    return json.loads(sub(rb'(?<!\\)"(NaN|-?Infinity)"(?!:)', rb"\1", row))
 
 
 def key_text(key):
@@ -525,8 +508,8 @@ def read_lines(file):
     lines = []
     for row in file.read_bytes().split(b"\n") if file.exists() else ():
         with contextlib.suppress(ValueError):
-            line = json.loads(row)
-            lines += [_from_strict_json(line)] if isinstance(line, dict) and "key" in line else []
+            line = _from_strict_json(row)
+            lines += [line] if isinstance(line, dict) and "key" in line else []
     return lines
 
 
@@ -563,8 +546,7 @@ def _version_of(package):
 def processor():
     """What the processor is called."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    named = findall(r"model name\s*: *(.+)", info.read_text()) if info.exists() else []
     return named[0] if named else platform.processor() or platform.machine()
 
 
@@ -672,17 +654,16 @@ def _measure_line(table, key):
 def run_table(table, out="results", quick=False, verbose=1, again=False):
     """Measure what is not yet in the file (with `again`, everything) and return the table's `Grid`."""
     file = lines_file(table, out, quick)
-    keys = table.keys(quick)
     file.parent.mkdir(parents=True, exist_ok=True)
+    keys = table.keys(quick)
     found = {} if again else latest(read_lines(file))
-    blanks = {text: found[text]["missing"] for text in keys if "missing" in found.get(text, {})}
-    todo = [text for text in keys if text not in found or text in blanks]
+    blanks = {text: line["missing"] for text, line in found.items() if "missing" in line}
+    todo = [text for text in keys if text in blanks or text not in found]
     done = len(keys) - len(todo)
     with threadpool_limits(1), progress_bar(table.name, len(keys), done, verbose) as bar:
         for text in todo:
-            bar.set_postfix_str(
-                " ".join(map(str, keys[text].values())), refresh=sys.stderr.isatty()
-            )
+            job = " ".join(map(str, keys[text].values()))
+            bar.set_postfix_str(job, refresh=sys.stderr.isatty())
             line = _measure_line(table, keys[text])
             if line.get("missing", line) != blanks.get(text):
                 add_line(file, line)
@@ -716,21 +697,24 @@ def render(table, out="results", quick=False):
     )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-tables
-_TITLES = _read_shipped("tables", index_col=0, keep_default_na=False)
+_TITLES = read_shipped("tables", index_col=0, keep_default_na=False)
+_TITLES["peers"] = _TITLES["peers"].str.split()
 
 
 def tables_of(measure, layouts):
     """The tables of a page, {name: (jobs, show)}, with one function that measures the jobs of all."""
-    reasons = _read_shipped("reasons", keep_default_na=False)
-    found = []
-    for name, (jobs, show) in layouts.items():
-        title, study, peers, quick = _TITLES.loc[name, ["title", "study", "peers", "quick"]]
-        why = reasons[reasons["table"] == name].set_index("row")["reason"].to_dict()
-        table = BenchmarkTable(
-            name, title, study, jobs, measure, show, tuple(peers.split()), quick, why
+    reasons = read_shipped("reasons", index_col=["table", "row"], keep_default_na=False)["reason"]
+    return tuple(
+        BenchmarkTable(
+            name,
+            jobs=jobs,
+            measure=measure,
+            show=show,
+            why=reasons[reasons.index.isin([name], "table")].droplevel("table").to_dict(),
+            **_TITLES.loc[name],
         )
-        found.append(table)
-    return tuple(found)
+        for name, (jobs, show) in layouts.items()
+    )
 
 
 class _BenchmarkTables(Mapping):

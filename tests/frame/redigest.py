@@ -59,13 +59,14 @@ def earlier_settings(settings, renames=RENAMES):
 def settings_today(study, key):
     """Settings of the estimator that would measure a line of this key now."""
     if study == "planes":
-        return eto.settings_of(wang.METHODS[key["method"]].make(key["data"], 0))
+        method = wang.additive_method(key["data"], key["method"])
+        return eto.settings_of(method.make(random_state=0))
     if study == "load" and key["part"] != "equations":
         methods = eto.LOADS
     else:
         methods = eto.CLASSIFIERS if key["part"] == "classification" else eto.REGRESSORS
     method = methods[key["method"]]
-    return eto.settings_of(method.make(0), **{"asked by": method.predict})
+    return eto.settings_of(method.make(random_state=0), **{"asked by": method.predict})
 
 
 def new_digest(stored, settings, renames=RENAMES):
