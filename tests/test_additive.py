@@ -22,7 +22,7 @@ from fabinterp.fab.additive import (
     coefficient_covariance,
     tune_smoothness,
 )
-from fabinterp.fab.engine import fab, fic
+from fabinterp.fab.engine import Model, fab, fic
 from fabinterp.fab.experts import (
     Gaussian,
     Softmax,
@@ -391,12 +391,11 @@ def test_fic_never_falls(options):
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
+class Flat(Model):
     """A mixture without gates."""
 
     weights: np.ndarray
     expert: Any
-    blocks = None
     dims = property(lambda self: self.expert.dims)
     const = property(lambda self: getattr(self.expert, "const", 0.0))
 

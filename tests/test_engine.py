@@ -1,6 +1,8 @@
 """The engine: it climbs, shrinking costs next to nothing, and restarts do not depend on the number of threads."""
 
+import warnings
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,15 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fabinterp.fab.engine import (
     MIN_WEIGHT_FRACTION,
-    BaseFAB,
+    Model,
     _responsibilities,
     _row_price,
+    best_em_restart,
     block_mass,
     e_step,
     fab,
     fab_steps,
     fic,
     shrink,
+    warn_unless_settled,
 )
 from fabinterp.fab.experts import categorical, constant_gaussian
 from fabinterp.rows.bins import (
@@ -40,7 +44,7 @@ CUTS = ([], [3], [7, 7, 40], [1, 2, 20, 33])  # where blocks end; one of them ma
 
 
 @dataclass(frozen=True, eq=False)
-class RegionMixture:
+class RegionMixture(Model):
     """The mixture of Hara and Hayashi from the package's own parts, (Hara 9).
 
     Here X is the incidence matrix.
@@ -50,15 +54,10 @@ class RegionMixture:
     weights: np.ndarray
     eta: np.ndarray | None
     expert: Any
-    blocks = None
-    const = 0.0
 
     @property
     def dims(self):
         return 1 + self.bins.n_bits + self.expert.dims
-
-    def fisher(self, X):
-        return None
 
     def log_joint(self, X, y):
         return (
@@ -71,7 +70,7 @@ class RegionMixture:
         q = resp * w[:, None]
         eta = bit_probs(*bit_masses(self.bins, cell_masses(X, q)), MIN_WEIGHT_FRACTION)
         weights = q.sum(axis=0) / q.sum()
-        return replace(self, weights=weights, eta=eta, expert=self.expert.update(y, resp, w))
+        return replace(self, weights=weights, eta=eta, expert=self.expert.update(None, y, resp, w))
 
     def keep(self, mask):
         weights = self.weights[mask] / self.weights[mask].sum()
@@ -375,40 +374,30 @@ def test_a_few_at_once_the_smallest_first(seed, at_once):
     assert (share >= least - 1e-12).all() or len(share) == 1
 
 
-class Regions(BaseFAB):
-    def __init__(
-        self,
-        max_components=6,
-        penalty=1.0,
-        max_iter=50,
-        tol=1e-5,
-        min_weight_fraction=MIN_WEIGHT_FRACTION,
-        n_init=5,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-    ):
-        self.max_components = max_components
-        self.penalty = penalty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_weight_fraction = min_weight_fraction
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+SETTINGS = {
+    "penalty": 1.0,
+    "max_iter": 50,
+    "tol": 1e-5,
+    "min_weight_fraction": MIN_WEIGHT_FRACTION,
+    "n_init": 5,
+    "n_jobs": None,
+    "verbose": 0,
+    "random_state": None,
+}
 
-    def _check(self, X, y, sample_weight):
-        X, y, w = super()._check(X, y, sample_weight)
-        self.bins_ = merge_identical(X, [np.linspace(0, 1, 20)] * X.shape[1], w)
-        return incidence(bin_codes(X, self.bins_), self.bins_), y, w
 
-    def _start(self, rows, rng):
-        (X, y, w) = rows.single_block
-        k = self.max_components
-        resp = rng.dirichlet(np.ones(k), len(y))
-        model = RegionMixture(self.bins_, np.full(k, 1 / k), None, constant_gaussian(y, resp, w))
-        return model.update(X, y, resp, w), in_memory(resp)
+def best_of_regions(X, y, score=None, **settings):
+    """The best restart of six regions at these settings."""
+    bins = merge_identical(X, [np.linspace(0, 1, 20)] * X.shape[1])
+
+    def start(rows, rng):
+        S, y, w = rows.single_block
+        resp = rng.dirichlet(np.ones(6), len(y))
+        model = RegionMixture(bins, np.full(6, 1 / 6), None, constant_gaussian(y, resp, w))
+        return model.update(S, y, resp, w), in_memory(resp)
+
+    rows = in_memory((incidence(bin_codes(X, bins), bins), y, np.ones(len(y))))
+    return best_em_restart(start, rows, SimpleNamespace(**SETTINGS | settings), score=score)
 
 
 @pytest.fixture
@@ -419,41 +408,49 @@ def table():
 
 
 def test_restarts_do_not_depend_on_threads(table):
-    fits = [Regions(random_state=7, n_jobs=n).fit(*table) for n in (1, 2, 2)]
+    fits = [best_of_regions(*table, random_state=7, n_jobs=n) for n in (1, 2, 2)]
     for fit in fits[1:]:
-        assert np.array_equal(fit.trace_, fits[0].trace_) and np.array_equal(
-            fit.model_.eta, fits[0].model_.eta
+        assert np.array_equal(fit.trace, fits[0].trace) and np.array_equal(
+            fit.step.model.eta, fits[0].step.model.eta
         )
-    assert not np.array_equal(Regions(random_state=8).fit(*table).trace_, fits[0].trace_)
+    assert not np.array_equal(best_of_regions(*table, random_state=8).trace, fits[0].trace)
 
 
 def test_the_best_restart_wins(table, capsys):
-    fit = Regions(random_state=1, n_init=4, verbose=1).fit(*table)
+    best = best_of_regions(*table, random_state=1, n_init=4, verbose=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and lines[0].startswith("restart 1/4: ")
     assert max(float(line.split("FIC ")[1].split(",")[0]) for line in lines) == float(
-        f"{fit.fic_:.6g}"
+        f"{best.score:.6g}"
     )
-    assert fit.fic_ == fit.trace_[-1] and fit.n_iter_ == len(fit.trace_)
-    assert fit.n_components_ == len(fit.model_.weights)
+    assert best.score == best.step.fic == best.trace[-1]
+    assert best.sizes[0] == 6 and best.sizes[-1] == len(best.step.model.weights)
+    assert best.sizes[-1] == best.step.n_components and len(best.sizes) == 1 + len(best.trace)
 
 
-def test_a_subclass_may_choose_otherwise(table):
-    class Smallest(Regions):
-        def _score(self, rows, step):
-            return -step.n_components
+def test_a_score_may_choose_otherwise(table):
+    def few(rows, step):
+        return -step.n_components
 
-    best, smallest = (kind(random_state=1, n_init=8).fit(*table) for kind in (Regions, Smallest))
-    assert smallest.n_components_ <= best.n_components_ and smallest.fic_ <= best.fic_
+    best, smallest = (
+        best_of_regions(*table, score, random_state=1, n_init=8) for score in (None, few)
+    )
+    assert smallest.score == -smallest.step.n_components
+    assert smallest.step.n_components <= best.step.n_components
+    assert smallest.step.fic <= best.step.fic
 
 
 def test_an_unfinished_fit_says_so(table):
+    best = best_of_regions(*table, random_state=0, max_iter=2)
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        Regions(random_state=0, max_iter=2).fit(*table)
+        warn_unless_settled(best.trace, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_unless_settled(best.trace, 3)
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class Lines(Model):
     """K lines through the origin, the log joint written out; blocks and Fisher factors, to have everything priced."""
 
     slope: np.ndarray  # (K,)

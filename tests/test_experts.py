@@ -130,7 +130,7 @@ def test_a_constant_target_has_a_finite_likelihood(value):
 def test_an_empty_expert_stays_finite():
     resp = np.column_stack([np.ones(10), np.zeros(10)])
     y = np.arange(10.0)
-    gaussian = constant_gaussian(y, resp, np.ones(10)).update(y, resp, np.ones(10))
+    gaussian = constant_gaussian(y, resp, np.ones(10)).update(None, y, resp, np.ones(10))
     assert np.isfinite(gaussian.log_lik(y)).all()
     classes = categorical(np.zeros(10, int), resp, np.ones(10), 3, 1e-8)
     np.testing.assert_allclose(classes.prob[1], 1 / 3)

@@ -248,7 +248,7 @@ def test_the_m_step_is_never_worse(seed):
         n_known,
     )
     for _ in range(2):
-        after = tree.update(cells, resp, w)
+        after = tree.update(cells, None, resp, w)
         gain = np.sum(w[:, None] * resp * (after.log_path(cells) - tree.log_path(cells)))
         assert gain >= -1e-9 and np.array_equal(after.blocks, tree.blocks)
         assert all(0.5 <= gate.prob <= 1 - FLOOR for gate in after.gates)
@@ -265,7 +265,7 @@ def test_a_tree_finds_the_questions_of_another():
     )
     resp = np.exp(truth.log_path(cells))
     blank = GateTree((BernoulliGate(0, 0, False, 0.5, int(n_known[0])),) * 3, paths, FLOOR, n_known)
-    found = blank.update(cells, resp, np.ones(400))
+    found = blank.update(cells, None, resp, np.ones(400))
     assert [gate.feature for gate in found.gates] == [4, 0, 2]
     assert np.array_equal(found.route(cells), truth.route(cells))
     assert all(gate.prob > 1 - 1e-7 for gate in found.gates)
@@ -282,7 +282,7 @@ def test_a_gate_that_says_the_opposite_turns_its_branches():
         [[1, 0], [1, 0], [0, 1], [0, 1.0]]
     )  # leaf 0 is the yes leaf, and has the rows that say no
     tree = GateTree((BernoulliGate(0, 0, False, 0.5, 2),), np.array([[1, -1]], np.int8), 0.01, [2])
-    after = tree.update(cells, resp, np.ones(4))
+    after = tree.update(cells, None, resp, np.ones(4))
     assert after.paths.tolist() == [[-1, 1]] and after.gates[0].prob == pytest.approx(0.99)
     assert after.route(cells).tolist() == [0, 0, 1, 1]
     contrary = GateTree((BernoulliGate(0, 0, False, 0.01, 2),), tree.paths)
@@ -298,7 +298,7 @@ def test_a_single_leaf_is_a_tree():
     tree = GateTree((), full_tree_paths(0), FLOOR, [1, 1])
     cells = np.zeros((3, 2), np.uint8)
     assert tree.log_path(cells).tolist() == [[0.0]] * 3 and tree.route(cells).tolist() == [0, 0, 0]
-    after = tree.update(cells, np.ones((3, 1)), np.ones(3)).keep(np.array([True])).hard()
+    after = tree.update(cells, None, np.ones((3, 1)), np.ones(3)).keep(np.array([True])).hard()
     assert after.paths.shape == (0, 1) and after.blocks.shape == (0, 1)
     assert [part.tolist() for part in after.nodes()] == [[-1], [-1], [-1], [0]]
 
@@ -617,7 +617,7 @@ def test_a_tree_of_oblique_gates_finds_another():
     U = 2 * X - 1
     resp = np.exp(truth.log_path(U))
     np.testing.assert_allclose(resp.sum(axis=1), 1)
-    found = GateTree((LogisticGate(),) * 3, full_tree_paths(2)).update(U, resp, np.ones(3000))
+    found = GateTree((LogisticGate(),) * 3, full_tree_paths(2)).update(U, None, resp, np.ones(3000))
     assert [set(gate.features) for gate in found.gates] == [{8, 9}, {5, 3}, {2}]
     assert np.array_equal(found.blocks, truth.blocks)
     np.testing.assert_allclose(found.gates[0].coef, (25, -16), rtol=0.06)
@@ -626,7 +626,7 @@ def test_a_tree_of_oblique_gates_finds_another():
     assert np.mean(found.route(U) == truth.route(U)) > 0.99
     assert (
         np.isin(np.exp(hard.log_path(U)), (0, 1)).all()
-        and hard.update(U, resp, np.ones(3000)).gates == hard.gates
+        and hard.update(U, None, resp, np.ones(3000)).gates == hard.gates
     )
     order, yes, no, leaf = hard.nodes()
     scale = np.full(15, 0.5), np.full(15, 0.5)

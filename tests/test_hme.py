@@ -135,7 +135,7 @@ def test_the_projection_is_the_nearest_point(seed):
     new = rng.dirichlet(np.ones(4), len(old))
     new[::5] = old[::5]
     got = project(model, in_memory((table, y, w)), in_memory(new), in_memory(old)).single_block
-    prior = np.exp(model.gates.update(table.codes, new, w).log_path(table.codes))
+    prior = np.exp(model.gates.update(table.codes, None, new, w).log_path(table.codes))
     step = new - old
     assert np.array_equal(got[::5], old[::5])  # 0/0
     moved = np.abs(got - new).max(axis=1) > 1e-12
@@ -214,7 +214,7 @@ def oblique(seed, factors=False, penalty=1.0, depth=2, n=200):
     resp = rng.dirichlet(np.full(paths.shape[1], 3.0), n)
     gates = GateTree(
         (LogisticGate(penalty=penalty, fisher_factors=factors),) * len(paths), paths
-    ).update(U, resp, w)
+    ).update(U, None, resp, w)
     expert = gaussian_experts(table.Z, y, resp, w, Terms.lines(6, penalty))
     return HME(gates, expert), table, y, w, resp
 

@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.fab.engine import SearchStep, Step, fab_steps, replay
+from fabinterp.fab.engine import Step, fab_steps, replay
 from fabinterp.forests.reading import read_ensemble
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
@@ -561,10 +561,7 @@ def test_trace_of_a_model_and_of_steps():
     sizes = [step.n_components for step in steps]
     told = said(plot_trace(steps, ax=plt.figure().subplots()), "size")
     assert told == [str(n) for n, before in zip(sizes, [0, *sizes]) if n != before]
-    steps = [
-        Step(None, None, float(f), s, k)
-        for k, f, s in ((4, -9, False), (4, -5, False), (2, -4, True))
-    ]
+    steps = [Step(-9.0, 4, 4), Step(-5.0, 4, 4), Step(-4.0, 2, 4)]
     ax = plot_trace(steps, ax=plt.figure().subplots())
     marks = next(k for k in ax.lines if k.get_gid() == "shrunk")
     assert marks.get_xdata().tolist() == [3] and marks.get_ydata().tolist() == [-4]
@@ -603,8 +600,7 @@ def test_words_of_a_trace_stay_inside(size):
     rng = np.random.default_rng(0)
     sizes = np.sort(rng.integers(1, 40, 60))[::-1]
     moments = [
-        SearchStep(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)]))
-        for k, n in enumerate(sizes)
+        Step(-1000.0 / (k + 1), int(n), int(sizes[max(k - 1, 0)])) for k, n in enumerate(sizes)
     ]
     ax = plot_trace(moments, plt.figure(figsize=size, layout="constrained").subplots())
     found = extents_of(ax)

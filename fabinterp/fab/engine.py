@@ -4,23 +4,20 @@
 
 # %% auto #0
 __all__ = ['MIN_WEIGHT_FRACTION', 'Model', 'block_mass', 'fic', 'e_step', 'surviving_mask', 'shrink', 'Step', 'fic_from_blocks',
-           'fab_steps', 'fab', 'Restart', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'BaseFAB',
-           'SearchStep', 'replay']
+           'fab_steps', 'fab', 'Restart', 'best_restart', 'best_em_restart', 'warn_unless_settled', 'replay']
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-imports
 import warnings
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import entr
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..rows.blocks import Blocks, Maximum, in_memory
 
@@ -29,28 +26,28 @@ from ..rows.blocks import Blocks, Maximum, in_memory
 MIN_WEIGHT_FRACTION = 1e-8
 
 
-class Model(Protocol):
-    """What the engine needs of a mixture. Models are frozen: state in, state out."""
+class Model:
+    """What the engine needs of a mixture, or of a part of one. Models are frozen: state in, state out.
 
-    # (B, K) which components live in which priced block; None: each is its own
-    blocks: np.ndarray | None
-    dims: np.ndarray  # (B,) number of priced parameters
-    const: np.ndarray | float  # (B,) prices that do not grow with the block's mass
+    A subclass has `dims`, (B,) the number of priced parameters, `log_joint(X, y)`, (n, K) log
+    p(k | x) + log p(y | x, k), and `keep(mask)`, the model of the surviving components. It writes
+    one of the two M-steps, `maximise` or `update`, and what else is not as here.
+    """
 
-    def log_joint(self, X, y):
-        """(n, K) log p(k | x) + log p(y | x, k)."""
-
-    def update(self, X, y, resp, w):
-        """M-step: a model whose FIC is never worse.
-
-        A model may have `maximise(rows, resp)` instead, on `Blocks`.
-        """
-
-    def keep(self, mask):
-        """The model of the surviving components."""
+    blocks = None  # (B, K) which components live in which priced block; None: each is its own
+    const = 0.0  # (B,) prices that do not grow with the block's mass
 
     def fisher(self, X):
         """(n, B) factors of the mass, or None for 1 everywhere."""
+
+    def maximise(self, rows, resp):
+        """M-step: a model whose FIC is never worse, from `Blocks` of (X, y, w) and of responsibilities."""
+        X, y, w = rows.single_block
+        return self.update(X, y, resp.single_block, w)
+
+    def update(self, X, y, resp, w):
+        """The M-step in arrays."""
+        return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-e-step-one
 MAX_PRICE_DRIFT = 25.0  # nats that a price may move before exponentials are taken anew
@@ -108,14 +105,25 @@ def _lower_bound(resp, log_joint, w):
     return float(w @ (inside + entr(resp)).sum(axis=1))
 
 
+def _fic_sums(table, resp, blocks):
+    """The first half of (fab.23), the masses, the weight of each component."""
+    log_joint, w, fisher = table
+    return _lower_bound(resp, log_joint, w), block_mass(resp, w, blocks, fisher), w @ resp
+
+
+def _fic_from_tables(tables, resp, model, penalty):
+    """FIC from `Blocks` of tables, and the weight of each component."""
+    fit, mass, weight = tables.sum(_fic_sums, resp, model.blocks)
+    return fit - _fic_price(mass, model, penalty), weight
+
+
 def fic(resp, log_joint, model, w, penalty=1.0, fisher=None):
     """The factorized information criterion of responsibilities and model, in nats.
 
     (fab.23), for a flat mixture (fab.22; Hara 12).
     """
-    return _lower_bound(resp, log_joint, w) - _fic_price(
-        block_mass(resp, w, model.blocks, fisher), model, penalty
-    )
+    tables = in_memory((log_joint, w, fisher))
+    return _fic_from_tables(tables, in_memory(resp), model, penalty)[0]
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-tables
 def _row_price(mass, model, penalty=1.0, fisher=None):
@@ -239,34 +247,18 @@ def shrink(model, resp, w, min_weight_fraction=MIN_WEIGHT_FRACTION, at_once=None
 class Step:
     """Where the loop stands after an E-step: `fic` is that of `model` and `resp`, exactly."""
 
-    model: Any
-    resp: np.ndarray | Blocks  # (n, K), in blocks if the rows are
     fic: float
-    shrunk: bool  # were components dropped in this step
     n_components: int  # K
+    n_before: int  # K before components were dropped
+    model: Any = None  # None where a fit is told again: `replay`
+    resp: np.ndarray | Blocks | None = None  # (n, K), in blocks if the rows are
+
+    shrunk = property(
+        lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
+    )
 
     def __str__(self):
         return f"{self.n_components} components, FIC {self.fic:.6g}"
-
-
-def _m_step(model, rows, resp):
-    """The M-step: by sums over blocks where the model has them, else on all rows at once."""
-    if hasattr(model, "maximise"):
-        return model.maximise(rows, resp)
-    X, y, w = rows.single_block
-    return model.update(X, y, resp.single_block, w)
-
-
-def _fic_sums(table, resp, blocks):
-    """The first line of FIC, the masses, the weight of each component."""
-    log_joint, w, fisher = table
-    return _lower_bound(resp, log_joint, w), block_mass(resp, w, blocks, fisher), w @ resp
-
-
-def _fic_from_tables(tables, resp, model, penalty):
-    """FIC from `Blocks` of tables, and the weight of each component."""
-    fit, mass, weight = tables.sum(_fic_sums, resp, model.blocks)
-    return fit - _fic_price(mass, model, penalty), weight
 
 
 def fic_from_blocks(rows, resp, model, penalty=1.0):
@@ -315,19 +307,13 @@ def fab_steps(
             value, weight = _fic_from_tables(tables, resp, model, penalty)
         share = weight / total
         mask = surviving_mask(share, min_weight_fraction, at_once)
-        shrunk = not mask.all()
-        if shrunk:
+        if not mask.all():
             model = model.keep(mask)
             resp = resp.map(_renormalise, share, mask)
             value = fic_from_blocks(rows, resp, model, penalty)
-        yield Step(
-            model,
-            resp if isinstance(X, Blocks) else resp.single_block,
-            value,
-            shrunk,
-            int(mask.sum()),
-        )
-        model = _m_step(model, rows, resp)
+        kept = resp if isinstance(X, Blocks) else resp.single_block
+        yield Step(value, int(mask.sum()), len(mask), model, kept)
+        model = model.maximise(rows, resp)
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-fab
 def _weight(part):
@@ -341,7 +327,7 @@ def fab(model, X, y=None, resp=None, w=None, *, max_iter=200, tol=1e-5, callback
     Returns the last `Step` and the trace of FIC. `callback(step)` is called after every step. Other
     keywords go to `fab_steps`.
     """
-    total = X.sum(_weight) if isinstance(X, Blocks) else len(y) if w is None else w.sum()
+    total = _as_blocks(X, y, resp, w)[0].sum(_weight)
     trace = []
     for step in fab_steps(model, X, y, resp, w, **options):
         trace.append(step.fic)
@@ -369,19 +355,20 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
     verbose 1 prints a line at the end, 2 one a step. options: of `fab` and `fab_steps`.
     """
     model, resp = start(rows, np.random.default_rng(seed))
-    steps = []
+    sizes = []
 
     def watch(step):
-        steps.append(step.n_components)
+        if not sizes:
+            sizes.append(step.n_before)
+        sizes.append(step.n_components)
         if verbose > 1:
             print(f"{name}: {step}")
 
-    first = len(model.dims) if model.blocks is None else model.blocks.shape[1]
     step, trace = fab(model, rows, resp=resp, callback=watch, **options)
     if verbose:
         print(f"{name}: {step}, {len(trace)} steps")
     value = step.fic if score is None else score(rows, step)
-    return Restart(value, step, trace, (first, *steps))
+    return Restart(value, step, trace, tuple(sizes))
 
 
 def best_restart(run, n_init, random_state, n_jobs=None):
@@ -413,57 +400,9 @@ def warn_unless_settled(trace, max_iter):
             f"FIC still rises after max_iter={max_iter} steps", ConvergenceWarning, stacklevel=3
         )
 
-# %% ../../nbs/fab/00_engine.ipynb #fab-base
-class BaseFAB(BaseEstimator):
-    """Base of the mixtures: validate, restart `n_init` times, keep the best.
-
-    A subclass has the parameters `penalty, max_iter, tol, min_weight_fraction, n_init, n_jobs,
-    verbose, random_state` and writes `_start`; it may write `_check` and `_score` anew. `verbose`
-    1 prints a line per restart, 2 one per step too. Fitted: `model_, fic_, trace_, n_components_,
-    n_iter_`.
-    """
-
-    def _check(self, X, y, sample_weight):
-        X, y = validate_data(self, X, y, dtype=float, y_numeric=True)
-        return X, y, _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
-
-    def _start(self, rows, rng):
-        """First model and responsibilities (`Blocks`, or None) of a restart."""
-        raise NotImplementedError(f"{type(self).__name__} must write _start")
-
-    def _score(self, rows, step):
-        """How good a finished restart is; the largest wins."""
-        return step.fic
-
-    def fit(self, X, y, sample_weight=None):
-        """Fit to X (n, d), y (n,) and row weights (n,)."""
-        rows = in_memory(self._check(X, y, sample_weight))
-        best = best_em_restart(self._start, rows, self, score=self._score)
-        self.model_ = best.step.model
-        self.fic_ = best.step.fic
-        self.n_components_ = best.step.n_components
-        self.trace_ = best.trace
-        self.n_iter_ = len(best.trace)
-        self._sizes = best.sizes
-        warn_unless_settled(best.trace, self.max_iter)
-        return self
-
 # %% ../../nbs/fab/00_engine.ipynb #fab-replay
-@dataclass(frozen=True)
-class SearchStep:
-    """One step of the loop: FIC, how many components are left, and how many there were before."""
-
-    fic: float
-    n_components: int
-    n_before: int
-
-    shrunk = property(
-        lambda self: self.n_components < self.n_before, doc="Whether components were dropped."
-    )
-
-
 def replay(model, X, y, sample_weight=None):
-    """Fit a fitted model once more, to the same rows, and return the steps of its best restart.
+    """Fit a fitted model once more, to the same rows, and return the `Step`s of its best restart.
 
     For models that `fab` fits, such as `RuleMixture*` and the trees of equations with
     search="em". The model itself is not changed. ValueError if `fab` did not fit it, or if the
@@ -483,4 +422,4 @@ def replay(model, X, y, sample_weight=None):
         )
     sizes = again._sizes
     steps = zip(map(float, model.trace_), sizes[1:], sizes, strict=False)  # a trace may end later
-    return tuple(SearchStep(*step) for step in steps)
+    return tuple(Step(*step) for step in steps)

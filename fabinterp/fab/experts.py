@@ -22,6 +22,7 @@ from ..rows.blocks import (
     fit_by_sums,
     gather_coroutines,
 )
+from .engine import Model
 from .foba import (
     softmax_log_lik,
     foba,
@@ -92,7 +93,7 @@ def variance_floor(y, w):
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-gaussian
 @dataclass(frozen=True, eq=False)
-class ConstantGaussian:
+class ConstantGaussian(Model):
     """K constants with Gaussian noise, the regression half of (fab.92; Hara 8).
 
     Mean μ in units of y, variance 1/λ in these squared.
@@ -125,10 +126,6 @@ class ConstantGaussian:
         return replace(
             self, mean=np.where(mass > 0, mean, self.mean), var=np.maximum(var, self.floor)
         )
-
-    def update(self, y, resp, w):
-        """`maximise` in arrays y (n,), resp (n, K), w (n,)."""
-        return self.maximise(in_memory((None, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving experts."""
@@ -185,7 +182,7 @@ def _class_masses(part, resp, n_classes):
 
 
 @dataclass(frozen=True, eq=False)
-class Categorical:
+class Categorical(Model):
     """K constant class distributions, the classification half of (fab.92; Hara 8)."""
 
     prob: np.ndarray  # (K, C)
@@ -212,10 +209,6 @@ class Categorical:
         mass = rows.sum(_class_masses, resp, self.prob.shape[1])
         return replace(self, prob=_floored_shares(mass, self.floor))
 
-    def update(self, y, resp, w):
-        """`maximise` in arrays: y codes (n,) or probabilities (n, C), resp (n, K), w (n,)."""
-        return self.maximise(in_memory((None, y, w)), in_memory(resp))
-
     def keep(self, mask):
         """The surviving experts."""
         return replace(self, prob=self.prob[mask])
@@ -224,7 +217,7 @@ class Categorical:
 def categorical(y, resp, w, n_classes, floor):
     """Experts from first responsibilities; `floor` is the engine's, `MIN_WEIGHT_FRACTION`."""
     start = np.full((resp.shape[1], n_classes), 1 / n_classes)
-    return Categorical(start, floor).update(y, resp, w)
+    return Categorical(start, floor).update(None, y, resp, w)
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-terms
 def _check_terms(terms):
@@ -426,7 +419,7 @@ def _fit_terms_and_variances(expert, moments, mass, curve_ridge, coef):
     return coef
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-linear
-class _Experts:
+class _Experts(Model):
     """What a `Gaussian` and a `Softmax` share: terms, prices, and an M-step from first sums."""
 
     dims = property(lambda self: self.priced_dims(self.coef), doc="(K,) what FIC prices.")
@@ -444,10 +437,6 @@ class _Experts:
     def maximise(self, rows, resp):
         """The M-step on `Blocks` of (X, y, w) and of responsibilities."""
         return self.fit(rows.sum(_first_sums, resp, self), rows, resp)
-
-    def update(self, X, y, resp, w):
-        """`maximise` in arrays X (n, p), y, resp (n, K), w (n,)."""
-        return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
 
 def _first_sums(part, resp, expert):

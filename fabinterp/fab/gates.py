@@ -13,7 +13,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ..rows.blocks import InMemory, gather_coroutines, in_memory, run_coroutine
+from .engine import Model
+from ..rows.blocks import InMemory, gather_coroutines, run_coroutine
 from ..rules.core import Split, shortest_number, weighted_sum
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
@@ -311,7 +312,7 @@ def _leaf_reached(paths, answers, n):
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-tree
 @dataclass(frozen=True, eq=False)
-class GateTree:
+class GateTree(Model):
     """A tree of gates as a matrix.
 
     paths[i, j] is 1 or −1 if leaf j lies on gate i's yes or no side, 0 elsewhere.
@@ -379,10 +380,6 @@ class GateTree:
         searches = {i: gate.update_search(self) for i, gate in enumerate(self.gates)}
         found = _run_gate_searches(searches, rows, resp, self.paths)
         return _replace_gates(self, [found[i] for i in range(len(self.gates))])
-
-    def update(self, inputs, resp, w):
-        """`maximise` in arrays."""
-        return self.maximise(in_memory((inputs, None, w)), in_memory(resp))
 
     def keep(self, mask):
         """The tree of the surviving leaves (E,); a gate with one side empty is spliced out."""

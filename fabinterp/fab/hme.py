@@ -15,7 +15,7 @@ import numpy as np
 from ..rows.blocks import Blocks, InMemory, Maximum, in_memory
 from ..rows.chunks import row_hashes, splitmix64
 from .experts import Terms, first_gaussian, first_softmax
-from .engine import MIN_WEIGHT_FRACTION, surviving_mask
+from .engine import MIN_WEIGHT_FRACTION, Model, surviving_mask
 from .gates import BernoulliGate, GateTree, stack_fisher, full_tree_paths
 from ..rules.core import Columns, Leaf, Split
 from ..rules.ruleset import Tree
@@ -41,7 +41,7 @@ def _gate_and_expert_sums(part, resp, gates, expert):
 
 # %% ../../nbs/fab/06_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
-class HME:
+class HME(Model):
     """A hierarchical mixture of experts, an `engine.Model` (fab.121; Eto 5).
 
     X is a `MixtureInputs` throughout.
@@ -87,10 +87,6 @@ class HME:
             gates = self.gates.maximise(rows, resp)
             sums = rows.sum(_expert_sums, resp, self.expert)
         return replace(self, gates=gates, expert=self.expert.fit(sums, rows, resp))
-
-    def update(self, X, y, resp, w):
-        """`maximise` in arrays."""
-        return self.maximise(in_memory((X, y, w)), in_memory(resp))
 
     def keep(self, mask):
         """The surviving experts; gates with one side left are spliced out (Eto 14)."""
