@@ -1,6 +1,7 @@
 """Additive experts: every M-step is a maximum, FIC never falls, and lines are the linear experts'."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,12 +14,7 @@ from scipy.stats import norm
 from shared.effort import examples
 
 from fabinterp.fab.additive import (
-    PursuitTerms,
-    _pursue,
-    _pursue_softmax,
     additive_design,
-    additive_gaussian,
-    additive_softmax,
     coefficient_covariance,
     tune_smoothness,
 )
@@ -28,28 +24,38 @@ from fabinterp.fab.experts import (
     Softmax,
     Terms,
     _fisher_variances,
+    gaussian_experts,
+    softmax_experts,
 )
-from fabinterp.fab.foba import RIDGE, foba, foba_softmax, row_evaluator
+from fabinterp.fab.foba import base_ridge, foba, foba_softmax
 from fabinterp.fab.hme import MixtureInputs, random_start, start_from_resp
 from fabinterp.fab.spline import fit_basis
 from fabinterp.rows.bins import bin_codes as cells_of
 from fabinterp.rows.bins import merge_identical, table_thresholds
-from fabinterp.rows.blocks import in_memory, run_coroutine
+from fabinterp.rows.blocks import in_memory
 
 seeds = st.integers(0, 2**32 - 1)
 quick = examples(30)
 
 
-def terms_of(bases, fitting="refit", **options):
-    """The terms of curves, chosen by FoBa or by the paper's pursuit."""
-    return {"refit": Terms, "pursuit": PursuitTerms}[fitting].of(bases, **options)
-
-
-OPTIONS = [dict(zip(("count", "fitting", "fisher_factors"), each, strict=True))
-           for each in product(("features", "parameters"), ("refit", "pursuit"), (False, True))]  # fmt: skip
+OPTIONS = [dict(zip(("count", "fisher_factors"), each, strict=True))
+           for each in product(("features", "parameters"), (False, True))]  # fmt: skip
 every_option = pytest.mark.parametrize(
     "options", OPTIONS, ids=lambda o: "-".join(map(str, o.values()))
 )
+
+
+def additive(first_experts, X, y, resp, w, *args, smoothing=0.5, **options):
+    """Experts from first responsibilities, in arrays; smoothing: a number, or "gcv"."""
+    start = 0.5 if isinstance(smoothing, str) else smoothing
+    expert = first_experts(X, y, resp, w, *args, smoothing=start, **options)
+    if isinstance(smoothing, str):
+        return tune_smoothness(expert, in_memory((X, y, w)), in_memory(resp))
+    return expert
+
+
+additive_gaussian = partial(additive, gaussian_experts)
+additive_softmax = partial(additive, softmax_experts)
 
 
 def problem(seed, **options):
@@ -64,7 +70,7 @@ def problem(seed, **options):
     y = np.sin(6 * x[:, 0]) * rng.integers(0, 2) + x[:, -1] + 0.3 * rng.normal(size=n)
     resp = rng.dirichlet(np.full(K, 0.5), n)
     w = rng.integers(0, 3, n) + (np.arange(n) == 0).astype(float)
-    return rng, bases, x, Z, y, resp, w, terms_of(bases, **options)
+    return rng, bases, x, Z, y, resp, w, Terms.of(bases, **options)
 
 
 def labelled(rng, y, n_classes):
@@ -160,15 +166,6 @@ def test_pooled_and_factors_do_not_go_together():
         additive_gaussian(Z, y, resp, w, terms, pooled=True)
 
 
-@pytest.mark.parametrize("smooth", ["gvc", -1.0, np.nan])
-def test_smoothness_is_a_number_or_gcv(smooth):
-    _, _, _, Z, y, resp, w, terms = problem(0)
-    with pytest.raises(ValueError, match="smoothing must be 'gcv' or numbers >= 0, got"):
-        additive_gaussian(Z, y, resp, w, terms, smoothing=smooth)
-    with pytest.raises(ValueError, match="smoothing must be 'gcv' or numbers >= 0, got"):
-        additive_softmax(Z, (y > 0).astype(int), resp, w, 2, terms, smoothing=smooth)
-
-
 def test_constant_features_leave_constants():
     rng = np.random.default_rng(12)
     bases = [fit_basis(np.ones(50)), fit_basis(np.ones(50))]
@@ -178,7 +175,7 @@ def test_constant_features_leave_constants():
     resp = rng.dirichlet(np.ones(2), 50)
     assert Z.shape == (50, 1)
     for options in OPTIONS:
-        terms = terms_of(bases, **options)
+        terms = Terms.of(bases, **options)
         numbers = additive_gaussian(Z, y, resp, w, terms, smoothing="gcv")
         np.testing.assert_allclose(numbers.coef[:, 0], y @ resp / resp.sum(axis=0))
         share = (y > 0) @ resp / resp.sum(axis=0)
@@ -275,94 +272,6 @@ def test_variances_under_factors_are_the_least(seed):
     np.testing.assert_allclose(
         _fisher_variances(square, mass, 0.0, 0 * charge), square / mass, rtol=1e-9
     )
-
-
-# Matching pursuit
-
-
-def pursuit_by_rows(Z, y, weight, var, ridge, groups, cost):
-    """Algorithm 3 for numbers, row by row, with the weights, the ½ and the intercept mended."""
-    coef = np.zeros(Z.shape[1])
-    coef[0] = weight @ y / weight.sum()
-    waiting = sorted(set(groups[1:].tolist()))
-
-    def value(coef):
-        return -0.5 * (weight @ (y - Z @ coef) ** 2 + ridge @ coef**2) / var
-
-    while waiting:
-        residual = y - Z @ coef  # (Wang 29)
-        best = max(
-            waiting, key=lambda j: np.linalg.norm(Z[:, groups == j].T @ (residual * weight))
-        )  # (Wang 27)
-        own = np.r_[0, np.flatnonzero(groups == best)]
-        G = Z[:, own]
-        H = np.diag(weight)
-        trial = coef.copy()
-        trial[own] += np.linalg.solve(
-            G.T @ H @ G + np.diag(ridge[own]), G.T @ H @ residual
-        )  # (Wang 28)
-        if value(trial) - value(coef) <= cost:  # (Wang 32)
-            break
-        coef = trial
-        waiting.remove(best)
-    return coef
-
-
-@quick
-@given(seeds)
-def test_pursuit_on_gram_matrices_is_that_on_rows(seed):
-    rng, _, _, Z, y, resp, w, terms = problem(seed, fitting="pursuit")
-    weight = w * resp[:, 0] + 1e-9
-    var = 0.3
-    ridge = 0.2 * terms.ridge
-    cost = rng.exponential()
-    gram = (Z * weight[:, None]).T @ Z / var
-    cross = Z.T @ (weight * y) / var
-    told = pursuit_by_rows(Z, y, weight, var, ridge, terms.groups, cost)
-    found = _pursue(gram, cross, ridge / var, terms, np.full(terms.groups.max() + 1, cost))
-    np.testing.assert_allclose(found, told, rtol=1e-5, atol=1e-7)
-
-
-@quick
-@given(seeds)
-def test_pursuit_of_two_classes_takes_working_residuals(seed):
-    """One curve, by (Wang 30), (Wang 31) with weights q μ(1 − μ): (Wang 28) is Newton's step then."""
-    rng, _, _, Z, y, resp, w, terms = problem(seed, fitting="pursuit")
-    weight = w * resp[:, 0] + 0.01
-    codes = labelled(rng, y, 2)
-    ridge = 0.2 * terms.ridge + 0.5 * (np.arange(len(terms.ridge)) > 0)
-    groups = terms.groups
-    share = weight @ codes / weight.sum()
-    if not 0.1 < share < 0.9:
-        return
-    score = np.full(len(y), np.log(share / (1 - share)))  # (Wang 31)
-    mean = np.full(len(y), share)
-    residual = (codes - mean) / (mean * (1 - mean))  # (Wang 30)
-    H = weight * mean * (1 - mean)
-    norms = [
-        np.linalg.norm(Z[:, groups == j].T @ (H * residual)) for j in range(groups.max() + 1)
-    ]  # (Wang 27)
-    own = np.r_[0, np.flatnonzero(groups == np.argmax(norms))]
-    G = Z[:, own]
-    step = np.linalg.solve(
-        (G * H[:, None]).T @ G + np.diag(ridge[own]), G.T @ (H * residual)
-    )  # (Wang 28)
-
-    def value(score, step):
-        return weight @ (codes * score - np.logaddexp(0, score)) - 0.5 * ridge[own] @ step**2
-
-    gain = value(score + G @ step, step) - value(score, 0 * step)
-    if gain > 1e-3 and len(norms) > 1 and np.sort(norms)[-2] < 0.999 * max(norms):
-        only = np.where(np.arange(len(norms)) == np.argmax(norms), 0.5 * gain, 1e9)
-        evaluate = row_evaluator(Z, np.eye(2)[codes], weight)
-        coef = run_coroutine(_pursue_softmax(ridge, terms, only, 2), evaluate)
-        told = np.zeros(Z.shape[1])
-        told[own] = step
-        told[0] += np.log(share / (1 - share))
-        np.testing.assert_allclose(coef[:, 1] - coef[:, 0], told, rtol=1e-3, atol=1e-3)
-        dearer = np.where(only < 1e9, 2 * gain, 1e9)
-        dear = run_coroutine(_pursue_softmax(ridge, terms, dearer, 2), evaluate)
-        assert not dear[1:].any()
 
 
 # What is charged
@@ -524,7 +433,7 @@ def test_smoothness_by_cross_validation():
     x = rng.random((400, 2))
     bases = [fit_basis(column, n_knots=12) for column in x.T]
     Z = additive_design(bases, x)
-    terms = terms_of(bases)
+    terms = Terms.of(bases)
     w = np.ones(400)
     resp = np.ones((400, 1))
     rough = additive_gaussian(
@@ -556,7 +465,7 @@ def test_smoothness_of_classes():
     x = rng.random((600, 2))
     bases = [fit_basis(column, n_knots=12) for column in x.T]
     Z = additive_design(bases, x)
-    terms = terms_of(bases)
+    terms = Terms.of(bases)
     w = np.ones(600)
     resp = np.ones((600, 1))
     rough = (3 * np.sin(25 * x[:, 0]) + rng.logistic(size=600) > 0).astype(int)
@@ -630,7 +539,7 @@ def test_covariance_is_the_inverse_curvature(seed, n_classes):
             curvature = (Z[:, held] * weight[:, None]).T @ Z[:, held] + np.diag(
                 2.0 * terms.ridge[held]
             )
-            curvature += np.diag(RIDGE * (w * resp[:, k]) @ Z[:, held] ** 2)
+            curvature += np.diag(base_ridge((w * resp[:, k]) @ Z[:, held] ** 2))
             np.testing.assert_allclose(
                 4 * by_class[k, 1][np.ix_(held, held)] @ curvature, np.eye(len(held)), atol=1e-6
             )
@@ -699,9 +608,8 @@ def test_an_expert_without_rows_stays_as_it_is():
         assert len(kept.dims) == len(kept.const) == len(kept.smoothing) == 1
 
 
-@pytest.mark.parametrize("fitting", ["refit", "pursuit"])
-def test_constant_targets_and_separable_classes_stay_finite(fitting):
-    rng, _, x, Z, y, resp, w, terms = problem(10, fitting=fitting)
+def test_constant_targets_and_separable_classes_stay_finite():
+    rng, _, x, Z, y, resp, w, terms = problem(10)
     flat = additive_gaussian(Z, np.full(len(y), 5.0), resp, w, terms)
     assert not flat.coef[:, 1:].any() and np.allclose(flat.coef[:, 0], 5)
     exact = additive_gaussian(Z, x[:, -1], resp, w, terms)

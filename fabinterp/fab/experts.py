@@ -295,15 +295,14 @@ class Terms:
         """
         rate = 0.5 * self.penalty * float(np.log1p(mass))
         ridge = ridge if ridge.any() else None  # FoBa's way without a ridge is the shorter one
-        if self.count == "parameters":
-            return {"price": rate, "groups": self.groups, "ridge": ridge}
-        return {"price": 0.0, "groups": self.groups, "group_price": rate, "ridge": ridge}
+        per_group = self.count == "features"
+        return {"price": rate, "groups": self.groups, "per_group": per_group, "ridge": ridge}
 
     def leaf_options(self, price, ridge):
         """FoBa's keywords where a term costs `price` nats and the square of a coefficient ½ ridge."""
         if self.are_lines and not ridge.any():
             return {"price": price}
-        return {"price": 0.0, "groups": self.groups, "group_price": price, "ridge": ridge}
+        return {"price": price, "groups": self.groups, "per_group": True, "ridge": ridge}
 
     def select(self, gram, cross, ridge, mass, coef):
         """Coefficients (p,) that FoBa chooses in a quadratic, from the support of `coef` (fab.100)."""

@@ -16,12 +16,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from ..fab.distributions import normal_mixture
 from ..fab.foba import (
-    RIDGE,
+    base_ridge,
     class_contrasts,
-    softmax_curvature,
+    softmax_derivatives,
     softmax_log_lik,
     softmax_newton,
-    softmax_gradient,
     foba,
 )
 from .proxy_trees import ProxyData, query_reference, read_reference
@@ -253,8 +252,8 @@ class SoftmaxProblem:
 
     @cached_property
     def base_ridge(self):
-        """(1 + p,) the least ridge that keeps coefficients finite, `foba.RIDGE`."""
-        return np.maximum(RIDGE * (self.w @ self.Z**2), 1e-100)
+        """(1 + p,) the least ridge that keeps coefficients finite."""
+        return base_ridge(self.w @ self.Z**2)
 
     @cached_property
     def contrasts(self):
@@ -283,13 +282,13 @@ class SoftmaxProblem:
             return ()
         theta = 2 * now.coef @ self.contrasts
         p, K = theta.shape
-        rest = self.contrasts, self.base_ridge
-        slope, prob = softmax_gradient(self.Z, self.shares, self.w, theta, *rest)
-        gram = softmax_curvature(self.Z, self.w, prob, *rest)
+        _, slope, gram = softmax_derivatives(self.Z, self.shares, self.w, theta, self.contrasts)
+        ridge = np.tile(self.base_ridge, K)
+        gram = gram + np.diag(ridge)
         flat = theta.T.ravel()
         found = foba(
             gram,
-            slope.T.ravel() + gram @ flat,
+            slope - ridge * flat + gram @ flat,
             price / K,
             start=np.flatnonzero(flat),
             always=p * np.arange(K),

@@ -131,9 +131,9 @@ def subsample_leaf(experts, leaf):
     found = foba(
         gram,
         X.T @ slopes + gram @ leaf.coef,
-        0.0,
+        0.1,
         groups=experts.expert.terms.groups,
-        group_price=0.1,
+        per_group=True,
         ridge=ridge,
         max_size=N_SUBSAMPLE_COLUMNS,
     )
