@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .experts import Softmax, _centred_moments, _first_sums, _masses, _own_rows
+from .experts import Softmax, _centred_moments, _masses, _own_rows
 from .foba import base_ridge, class_contrasts, softmax_derivatives
 from .spline import effective_df, gcv
 
@@ -93,7 +93,7 @@ def _aic(slope, gram, theta, least, ridge, mass):
 
 def _aic_smoothness(expert, rows, resp):
     """(K,) the smoothness of each softmax expert of least AIC, for the curves it has."""
-    mass, _, _ = rows.sum(_first_sums, resp, expert)
+    mass, _, _ = rows.sum(expert.first_sums, resp)
     supports = _supports(expert, mass)
     supports = {k: on for k, on in supports.items() if expert.terms.ridge[on].any()}
     smoothing = expert.smoothings.copy()

@@ -13,15 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from ..rows.blocks import (
-    InMemory,
-    Minimum,
-    Maximum,
-    run_coroutine,
-    in_memory,
-    fit_by_sums,
-    gather_coroutines,
-)
+from ..rows.blocks import Maximum, Minimum, in_memory
 from .engine import Model
 from .foba import (
     softmax_log_lik,
@@ -31,6 +23,7 @@ from .foba import (
     foba_softmax,
     foba_softmax_search,
     row_evaluator,
+    run_searches,
 )
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-gaussian-maths
@@ -435,12 +428,7 @@ class _Experts(Model):
 
     def maximise(self, rows, resp):
         """The M-step on `Blocks` of (X, y, w) and of responsibilities."""
-        return self.fit(rows.sum(_first_sums, resp, self), rows, resp)
-
-
-def _first_sums(part, resp, expert):
-    """What an expert needs first of a block of rows."""
-    return expert.first_sums(part, resp)
+        return self.fit(rows.sum(self.first_sums, resp), rows, resp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -618,35 +606,6 @@ def _row_evaluator(part, resp, k, n_classes):
     """What answers the questions of expert k about a block of rows, each row taken out once."""
     return row_evaluator(*_own_rows(part, resp, k, n_classes))
 
-
-def _answer(evaluator, question):
-    """The answer of a block of rows."""
-    return evaluator(question)
-
-
-def _evaluate_each(X, y, w, resp, questions, n_classes):
-    """The answers of a block of rows to the question of each expert k (fab.53)."""
-    part = X, y, w
-    return tuple(
-        _row_evaluator(part, resp, k, n_classes)(question) for k, question in questions.items()
-    )
-
-
-def _run_searches(searches, rows, resp, n_classes):
-    """What the search of each expert k finds in `Blocks` of (X, y, w) and of responsibilities.
-
-    In memory one after the other, each with its rows taken out once; elsewhere in step, for there
-    a pass is dear and one serves them all.
-    """
-    if not isinstance(rows, InMemory):
-        in_step = gather_coroutines(searches, partial(_evaluate_each, n_classes=n_classes))
-        return fit_by_sums(in_step, rows, resp)
-    found = {}
-    for k, search in searches.items():
-        own = rows.map(_row_evaluator, resp, k, n_classes)
-        found[k] = run_coroutine(search, partial(own.sum, _answer))
-    return found
-
 # %% ../../nbs/fab/04_experts.ipynb #exp-softmax
 def _fit_and_information(X, Y, w, coef):
     """Log-likelihood of shares Y at coefficients (p, C), and the mass by Fisher factors (fab.114)."""
@@ -731,7 +690,8 @@ class Softmax(_Experts):
         _, counted, alive = sums
         coef = self.coef.copy()
         searches = {k: self._search(k, counted[k]) for k in np.flatnonzero(alive)}
-        for k, found in _run_searches(searches, rows, resp, coef.shape[2]).items():
+        evaluator = partial(_row_evaluator, n_classes=coef.shape[2])
+        for k, found in run_searches(searches, rows, resp, evaluator).items():
             coef[k] = found
         return replace(self, coef=coef)
 

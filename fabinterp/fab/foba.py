@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['TOL', 'foba', 'foba_many', 'base_ridge', 'softmax_log_lik', 'class_contrasts', 'softmax_derivatives', 'row_evaluator',
-           'newton_search', 'softmax_newton', 'foba_softmax_search', 'foba_softmax', 'foba_logistic']
+           'run_searches', 'newton_search', 'softmax_newton', 'foba_softmax_search', 'foba_softmax', 'foba_logistic']
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-imports
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import helmert
 
-from ..rows.blocks import run_coroutine
+from ..rows.blocks import InMemory, fit_by_sums, gather_coroutines, run_coroutine
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-sweep
 # a pivot below this share of its column's square is rounding: the column is a combination of others
@@ -387,6 +388,33 @@ def row_evaluator(X, Y, w):
         return function(own, Y, w, *args)
 
     return evaluate
+
+
+def _answer(evaluate, question):
+    """The answer of a block of rows."""
+    return evaluate(question)
+
+
+def _answer_each(evaluator, X, y, w, resp, questions):
+    """The answers of a block of rows to the question of each search k (fab.53)."""
+    return tuple(evaluator((X, y, w), resp, k)(asked) for k, asked in questions.items())
+
+
+def run_searches(searches, rows, resp, evaluator):
+    """What the search of each k finds in `Blocks` of (X, y, w) and of responsibilities.
+
+    evaluator(part, resp, k) answers the questions of search k about a block of rows. In memory one
+    search runs after the other, each with its rows taken out once; elsewhere in step, for there a
+    pass is dear and one serves them all.
+    """
+    if not isinstance(rows, InMemory):
+        in_step = gather_coroutines(searches, partial(_answer_each, evaluator))
+        return fit_by_sums(in_step, rows, resp)
+    found = {}
+    for k, search in searches.items():
+        own = rows.map(evaluator, resp, k)
+        found[k] = run_coroutine(search, partial(own.sum, _answer))
+    return found
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-newton
 _SETTLED = 1e-6  # nats: after a step that promises less, the next one would be worth its square

@@ -9,12 +9,13 @@ __all__ = ['PRIOR_RIDGE', 'Cut', 'side_sums', 'best_cut', 'BernoulliGate', 'full
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-imports
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from .engine import Model
-from ..rows.blocks import InMemory, gather_coroutines, run_coroutine
+from .foba import newton_search, run_searches
+from ..rows.blocks import run_coroutine
 from ..rules.core import Split, shortest_number, weighted_sum
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
@@ -197,23 +198,6 @@ class BernoulliGate(_AxisSplit):
         prob = _branch_probability(cut.value, total, tree.floor)
         return BernoulliGate(cut.feature, cut.cell, cut.missing, prob, cut.n_known), cut.swap
 
-    def update_search(self, tree):
-        """A search of one question for the best gate (Eto 12), (Eto 15).
-
-        And whether its branches change places. tree: the `GateTree` it is in.
-        """
-        sums = yield _histogram_sums, self, tree
-        return self.best_gate(*sums, tree)
-
-    def update(self, codes, diff, mass, tree):
-        """`update_search` in arrays, for masses yes − no and yes + no (n,)."""
-        return self.best_gate(*self.histogram_sums(codes, diff, mass, tree), tree)
-
-
-def _histogram_sums(gate_rows, gate, tree):
-    """What a `BernoulliGate` asks of rows."""
-    return gate.histogram_sums(gate_rows.U, gate_rows.diff, gate_rows.mass, tree)
-
 # %% ../../nbs/fab/03_gates.ipynb #gates-symmetric
 def full_tree_paths(depth):
     """(2^depth − 1, 2^depth) path matrix of the full tree, breadth first, yes branches first."""
@@ -267,33 +251,11 @@ def _gate_masses(paths, resp, w):
     return [np.asfortranarray(weight @ side.T).T for side in (paths, np.abs(paths))]
 
 
-def _gate_sums(part, resp, tree):
-    """What each gate needs of a block of rows (X, y, w), to be added (fab.76)."""
-    return tree.first_sums(part, resp)
-
-
-def _gate_rows(part, resp, paths, i):
-    """The `_GateRows` of gate i."""
+def _gate_evaluator(part, resp, i, paths):
+    """What answers the questions of gate i about a block of rows."""
     X, _, w = part
     (diff,), (mass,) = _gate_masses(paths[[i]], resp, w)
-    return _GateRows(_codes(X), diff, mass)
-
-
-def _ask_each(part, resp, paths, questions):
-    """The answers of a block of rows to the question of each gate i."""
-    return tuple(_ask(_gate_rows(part, resp, paths, i), own) for i, own in questions.items())
-
-
-def _run_gate_searches(searches, rows, resp, paths):
-    """What the search of each gate i finds, in memory in turn, elsewhere in step."""
-    if not isinstance(rows, InMemory):
-        in_step = gather_coroutines(searches)
-        return run_coroutine(in_step, lambda asked: rows.sum(_ask_each, resp, paths, asked[1]))
-    found = {}
-    for i, search in searches.items():
-        own = rows.map(_gate_rows, resp, paths, i)
-        found[i] = run_coroutine(search, partial(own.sum, _ask))
-    return found
+    return partial(_ask, _weighted_rows(_codes(X), diff, mass))
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-turned
 def _replace_gates(tree, fits):
@@ -376,9 +338,9 @@ class GateTree(Model):
         One pass where all gates have sums; else as many as the longest search asks for.
         """
         if self.has_sums:
-            return self.fit(rows.sum(_gate_sums, resp, self))
-        searches = {i: gate.update_search(self) for i, gate in enumerate(self.gates)}
-        found = _run_gate_searches(searches, rows, resp, self.paths)
+            return self.fit(rows.sum(self.first_sums, resp))
+        searches = {i: gate.update_search() for i, gate in enumerate(self.gates)}
+        found = run_searches(searches, rows, resp, partial(_gate_evaluator, paths=self.paths))
         return _replace_gates(self, [found[i] for i in range(len(self.gates))])
 
     def keep(self, mask):
@@ -462,34 +424,29 @@ class _GateRows:
     """Rows as a gate's M-step reads them; all that it asks of them adds up over blocks of rows."""
 
     U: np.ndarray  # (n, d) features
-    diff: np.ndarray  # (n,) mass yes − no
-    mass: np.ndarray  # (n,) mass yes + no
-    _held: tuple = ()  # the features whose rows were taken last
+    target: np.ndarray  # (n,) the share of each row that should go to the yes side
+    mass: np.ndarray  # (n,)
+    _held: tuple = (None,)  # the features whose rows were taken last, these, their moments
 
-    @cached_property
-    def target(self):
-        """(n,) the share of each row that should go to the yes side."""
-        even = np.full(len(self.mass), 0.5)
-        share = np.divide(self.mass + self.diff, 2 * self.mass, out=even, where=self.mass > 0)
-        return np.clip(share, 0, 1)
+    def taken(self, features):
+        """(1 + k, n) ones and the features; (1 + k, 1 + k) their weighted products."""
+        if self._held[0] != features:
+            rows = np.vstack([np.ones(len(self.U)), self.U[:, list(features)].T])
+            self._held = features, rows, (rows * self.mass) @ rows.T
+        return self._held[1:]
 
-    def rows(self, features):
-        """(1 + k, n) ones and the features."""
-        if not self._held or self._held[0] != features:
-            taken = np.vstack([np.ones(len(self.U)), self.U[:, list(features)].T])
-            self._held = features, taken, (taken * self.mass) @ taken.T
-        return self._held[1]
 
-    def moments(self, features):
-        """(1 + k, 1 + k) weighted products of ones and features."""
-        self.rows(features)
-        return self._held[2]
+def _weighted_rows(U, diff, mass):
+    """The `_GateRows` of masses yes − no and yes + no (n,)."""
+    even = np.full(len(mass), 0.5)
+    share = np.divide(mass + diff, 2 * mass, out=even, where=mass > 0)
+    return _GateRows(U, np.clip(share, 0, 1), mass)
 
 
 def _totals(gate_rows):
-    """The weight, that of yes, and (d,) the weighted sums of the features and of their squares."""
+    """The weight, that of yes, and (d,) the weighted sums of the features."""
     mass = gate_rows.mass
-    return mass.sum(), mass @ gate_rows.target, mass @ gate_rows.U, mass @ gate_rows.U**2
+    return mass.sum(), mass @ gate_rows.target, mass @ gate_rows.U
 
 
 def _likelihood_sums(gate_rows, features, coef):
@@ -497,13 +454,13 @@ def _likelihood_sums(gate_rows, features, coef):
 
     By the coefficients (1 + k,), without the prior; and the moments of which the prior is made.
     """
-    rows = gate_rows.rows(features)
+    rows, moments = gate_rows.taken(features)
     score = coef @ rows
     prob, small = _branch_shares(score)
     gain = gate_rows.target * score - np.maximum(score, 0) - np.log(1 + small)
     slope = rows @ (gate_rows.mass * (gate_rows.target - prob))
     curvature = (rows * (gate_rows.mass * prob * (1 - prob))) @ rows.T
-    return float(gate_rows.mass @ gain), slope, curvature, gate_rows.moments(features)
+    return float(gate_rows.mass @ gain), slope, curvature, moments
 
 
 def _feature_sums(gate_rows, features, coef, rate, mean_score):
@@ -511,7 +468,7 @@ def _feature_sums(gate_rows, features, coef, rate, mean_score):
 
     Slopes (d,), cross products with the features inside (1 + k, d), squares (d,).
     """
-    rows = gate_rows.rows(features)
+    rows, _ = gate_rows.taken(features)
     score = coef @ rows
     prob, _ = _branch_shares(score)
     slopes = gate_rows.mass * (gate_rows.target - prob - rate * (score - mean_score))
@@ -520,41 +477,37 @@ def _feature_sums(gate_rows, features, coef, rate, mean_score):
 
 
 @dataclass(frozen=True, eq=False)
-class _GateObjective:
-    """The prior of a gate (fab.83), and the sums of all rows that no coefficient changes."""
+class _GatePrior:
+    """The prior of a gate (fab.83), by the sums of all rows that no coefficient changes."""
 
-    total: float  # weight of the rows
-    share: float  # that should go to the yes side
-    mean: np.ndarray  # (d,) of the features
-    usable: np.ndarray  # (d,) bool: features without gaps
     ridge: float
+    total: float  # weight of the rows
+    mean: np.ndarray  # (d,) of the features; nan of those with gaps
 
-    def prior(self, moments):
-        """(1 + k, 1 + k) curvature of the prior: ridge times the covariance of the features."""
+    def curvature(self, moments):
+        """(1 + k, 1 + k) ridge times the covariance of the features, from their moments."""
         first = moments[0]
         return self.ridge / self.total * (moments - np.outer(first, first) / self.total)
 
 
 @dataclass(frozen=True, eq=False)
 class _GateFit:
-    """Coefficients for some features, their Q, prior included, and its first two derivatives."""
+    """The best coefficients for some features, and their Q, prior included."""
 
     features: tuple
     coef: np.ndarray  # (1 + k,), bias first
     value: float
-    slope: np.ndarray  # (1 + k,)
     curvature: np.ndarray  # (1 + k, 1 + k) minus the second derivatives (fab.85; Wang 16)
     prior: np.ndarray  # (1 + k, 1 + k) the part of it that is the prior's
 
 
-def _evaluate_gate(objective, features, coef):
-    """A search for the `_GateFit` of these coefficients."""
+def _evaluate_gate(prior, features, coef):
+    """A search for Q at these coefficients, slope, curvature, and the prior's part of it."""
     value, slope, curvature, moments = yield _likelihood_sums, features, coef
-    prior = objective.prior(moments)
-    value = value - 0.5 * float(coef @ prior @ coef)
-    curvature = curvature + prior
-    curvature.flat[:: len(coef) + 1] += 1e-12 * objective.total  # so that it can be solved
-    return _GateFit(features, coef, value, slope - prior @ coef, curvature, prior)
+    own = prior.curvature(moments)
+    curvature = curvature + own
+    curvature.flat[:: len(coef) + 1] += 1e-12 * prior.total  # so that it can be solved
+    return value - 0.5 * float(coef @ own @ coef), slope - own @ coef, curvature, own
 
 
 def _ask(gate_rows, question):
@@ -570,60 +523,46 @@ def _run_in_arrays(search, U, target, weight):
         U = U[heavy]
         target = target[heavy]
         weight = weight[heavy]
-    gate_rows = _GateRows(U, weight * (2 * target - 1), weight)
-    gate_rows.target = target
-    return run_coroutine(search, partial(_ask, gate_rows))
+    return run_coroutine(search, partial(_ask, _GateRows(U, target, weight)))
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-newton
-def _newton_gate(objective, features, coef, tol):
-    """A search for the best `_GateFit` of features, from coefficients (1 + k,) (fab.86; Wang 22).
+def _fit_gate(prior, features, coef, least):
+    """A search for the `_GateFit` of features, from coefficients (1 + k,) (fab.86; Wang 22).
 
-    Newton's steps, halved until Q rises.
+    Until a step promises less than `least` nats.
     """
-    now = yield from _evaluate_gate(objective, features, coef)
-    for _ in range(50):
-        step = np.linalg.solve(now.curvature, now.slope)
-        rise = float(now.slope @ step)
-        share = 1.0
-        if rise < tol:
-            break
-        trial = yield from _evaluate_gate(objective, features, now.coef + step)
-        while trial.value < now.value + 0.1 * share * rise and share > 1e-6:
-            share /= 2
-            trial = yield from _evaluate_gate(objective, features, now.coef + share * step)
-        if trial.value <= now.value:
-            break
-        now = trial
-    return now
+
+    def evaluate(coef, again):
+        return _evaluate_gate(prior, features, coef)
+
+    coef, (value, _, curvature, own) = yield from newton_search(evaluate, coef, least)
+    return _GateFit(features, coef, value, curvature, own)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-greedy
-def _feature_gains(objective, fit, by_gradient):
+def _feature_gains(prior, fit):
     """A search for (d,) what each feature beside those of the fit would gain (fab.87)."""
-    rate = objective.ridge / objective.total
-    inside = np.append(1.0, objective.mean[list(fit.features)])
+    rate = prior.ridge / prior.total
+    inside = np.append(1.0, prior.mean[list(fit.features)])
     mean_score = float(fit.coef @ inside)
-    sums = yield _feature_sums, fit.features, fit.coef, rate, mean_score
-    slopes, cross, squares = sums
-    if by_gradient:
-        return np.abs(slopes)
-    cross = cross - objective.ridge * np.outer(inside, objective.mean)
-    own = squares - objective.ridge * objective.mean**2
+    slopes, cross, squares = yield _feature_sums, fit.features, fit.coef, rate, mean_score
+    cross = cross - prior.ridge * np.outer(inside, prior.mean)
+    own = squares - prior.ridge * prior.mean**2
     left = own - (cross * np.linalg.solve(fit.curvature, cross)).sum(axis=0)
     return np.divide(slopes**2, 2 * left, out=np.zeros(len(own)), where=left > 1e-9 * own)
 
 
-def _add_best_feature(objective, fit, tol, by_gradient):
+def _add_best_feature(prior, fit, least, gains):
     """A search for the fit with the most promising feature as well; None if none promises anything.
 
     Algorithm 2 of Wang et al., lines 4-6.
     """
-    gain = yield from _feature_gains(objective, fit, by_gradient)
+    gain = yield from gains(prior, fit)
     gain[list(fit.features)] = 0.0
     gain = np.nan_to_num(gain, nan=0.0)  # a feature with gaps in these rows is left out
     j = int(gain.argmax())
     if not gain[j] > 0:
         return None
-    return (yield from _newton_gate(objective, (*fit.features, j), np.append(fit.coef, 0.0), tol))
+    return (yield from _fit_gate(prior, (*fit.features, j), np.append(fit.coef, 0.0), least))
 
 
 def _drop_worst_feature(fit):
@@ -637,50 +576,49 @@ def _drop_worst_feature(fit):
     return fit.features[: j - 1] + fit.features[j:], np.delete(coef, j)
 
 
-def _greedy_fits(ridge, max_features, tol, by_gradient):
+def _greedy_fits(ridge, max_features, least, gains=_feature_gains):
     """A search for fits of no feature, of more and more, one beyond the limit, and of fewer again.
 
-    The objective, and a dict by features; Algorithm 2 of Wang et al.
+    The prior, and a dict by features; Algorithm 2 of Wang et al. `gains` is a search for what each
+    feature promises.
     """
-    total, yes, sums, squares = yield (_totals,)
-    usable = np.isfinite(squares)
-    objective = _GateObjective(total, yes / total, sums / total, usable, ridge)
-    share = np.clip(objective.share, _FLOOR, 1 - _FLOOR)
+    total, yes, sums = yield (_totals,)
+    prior = _GatePrior(ridge, total, sums / total)
+    share = np.clip(yes / total, _FLOOR, 1 - _FLOOR)
     start = np.log([share / (1 - share)])
-    fit = yield from _newton_gate(objective, (), start, np.inf)  # already the best
+    fit = yield from _fit_gate(prior, (), start, np.inf)  # already the best
     found = {}
     while fit is not None:
         found[frozenset(fit.features)] = last = fit
         fit = None
-        if len(last.features) < min(max_features + 1, len(usable)):
-            fit = yield from _add_best_feature(objective, last, tol, by_gradient)
+        if len(last.features) < min(max_features + 1, len(sums)):
+            fit = yield from _add_best_feature(prior, last, least, gains)
     while len(last.features) > 1:
         features, coef = _drop_worst_feature(last)
         if frozenset(features) not in found:
-            fit = yield from _newton_gate(objective, features, coef, tol)
+            fit = yield from _fit_gate(prior, features, coef, least)
             found[frozenset(features)] = fit
         last = found[frozenset(features)]
     few = {features: fit for features, fit in found.items() if len(features) <= max_features}
-    return objective, few
+    return prior, few
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-logistic
 # weight of the prior: an evenly spread feature's coefficient is normal, of standard deviation 32
 PRIOR_RIDGE = 0.003
 
 
-def _logistic_gate_search(price, max_features=3, ridge=None, start=(), by_gradient=False):
+def _logistic_gate_search(price, max_features, ridge, start):
     """`logistic_gate` as a search with questions to `_GateRows`, of which some must weigh."""
-    ridge = PRIOR_RIDGE if ridge is None else ridge
-    tol = 1e-2 * price + 1e-6
-    objective, fits = yield from _greedy_fits(ridge, max_features, tol, by_gradient)
+    least = 1e-2 * price + 1e-6
+    prior, fits = yield from _greedy_fits(ridge, max_features, least)
     intercept = fits[frozenset()].coef
     own = frozenset(start)
-    if own not in fits and len(own) <= max_features and objective.usable[list(own)].all():
+    if own not in fits and len(own) <= max_features and np.isfinite(prior.mean[list(own)]).all():
         first = np.append(intercept, np.zeros(len(start)))
-        fits[own] = yield from _newton_gate(objective, tuple(start), first, tol)
+        fits[own] = yield from _fit_gate(prior, tuple(start), first, least)
     best = max(fits.values(), key=lambda fit: fit.value - price * len(fit.features))
-    last = 1e-9 if best.features else np.inf
-    best = yield from _newton_gate(objective, best.features, best.coef, last)
+    if best.features:
+        best = yield from _fit_gate(prior, best.features, best.coef, 1e-9)
     bias, *coef = best.coef.tolist()
     const = 0.5 * float(best.coef @ best.prior @ best.coef)
     missing_score = float(intercept[0])
@@ -690,20 +628,18 @@ def _logistic_gate_search(price, max_features=3, ridge=None, start=(), by_gradie
     return gate, best.value - price * len(coef)
 
 
-def logistic_gate(
-    U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=(), by_gradient=False
-):
+def logistic_gate(U, target, weight, *, price, max_features=3, ridge=PRIOR_RIDGE, start=()):
     """The best sparse `LogisticGate`, and its Q less prior and price (fab.83)-(fab.88).
 
     (Wang 20)-(Wang 24) and their Algorithm 2. U (n, d): features within [−1, 1]; one with nan is
     left out. target (n,) in [0, 1]: the share of each row that should go to the yes side; weight
-    (n,). price: nats a feature. start: features whose best gate competes as well. by_gradient:
-    choose by the gradient, as (Wang 23) does. O(n · d) a feature. For decisions, weighted by what
+    (n,). price: nats a feature. start: features whose best gate competes as well. O(n · d) a
+    feature. For decisions, weighted by what
     a wrong one costs: `cost_weights`.
     """
     if not weight.max(initial=0.0) > 0:
         return LogisticGate(max_features=max_features, ridge=ridge), 0.0
-    search = _logistic_gate_search(price, max_features, ridge, start, by_gradient)
+    search = _logistic_gate_search(price, max_features, ridge, start)
     return _run_in_arrays(search, U, target, weight)
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-path
@@ -712,7 +648,7 @@ def gate_path(U, target, weight, *, max_features=3, ridge=PRIOR_RIDGE):
 
     All have features.
     """
-    _, fits = _run_in_arrays(_greedy_fits(ridge, max_features, 1e-2, False), U, target, weight)
+    _, fits = _run_in_arrays(_greedy_fits(ridge, max_features, 1e-2), U, target, weight)
     missing_score = float(fits[frozenset()].coef[0])
     gates = []
     for fit in fits.values():
@@ -746,15 +682,27 @@ def round_coefficients(split, low, high):
             return replace(split, coef=_rounded(split, digits), threshold=threshold)
     return split
 
-# %% ../../nbs/fab/03_gates.ipynb #gates-slope
+# %% ../../nbs/fab/03_gates.ipynb #gates-logistic-class
 @dataclass(frozen=True)
-class _LinearSplit:
-    """The split bias + coef·u[features] > 0 of features u within [−1, 1] (fab.82)."""
+class LogisticGate:
+    """P(yes) = 1 / (1 + exp(−score)), score = bias + coef·u[features] (fab.82; Wang 1).
+
+    For features u within [−1, 1].
+    """
 
     features: tuple[int, ...] = ()
     coef: tuple[float, ...] = ()
     bias: float = 0.0
     missing_score: float = 0.0  # of a row in which one of the features is missing
+    max_features: int = 3
+    ridge: float = PRIOR_RIDGE
+    penalty: float = 1.0  # FIC's λ
+    fisher_factors: bool = False  # are rows counted by their Fisher factors (Wang 16)
+    is_hard: bool = False  # always takes the likelier branch; stays as it is
+    const: float = 0.0  # minus the log prior, from the rows it was fitted to
+
+    swapped = False
+    dims = property(lambda self: float(len(self.features)), doc="What is priced: the paper's ‖w‖₀.")
 
     def score(self, U):
         """(n,) bias + coef·u, the log-odds of yes; U (n, d)."""
@@ -814,22 +762,6 @@ class _LinearSplit:
             high[k] = total[yes].min(initial=np.inf)
         return low, high
 
-# %% ../../nbs/fab/03_gates.ipynb #gates-logistic-class
-@dataclass(frozen=True)
-class LogisticGate(_LinearSplit):
-    """P(yes) = 1 / (1 + exp(−score)), for features within [−1, 1] (fab.82; Wang 1)."""
-
-    max_features: int = 3
-    ridge: float = PRIOR_RIDGE
-    penalty: float = 1.0  # FIC's λ
-    fisher_factors: bool = False  # are rows counted by their Fisher factors (Wang 16)
-    is_hard: bool = False  # always takes the likelier branch; stays as it is
-
-    const: float = 0.0  # minus the log prior, from the rows it was fitted to
-
-    swapped = False
-    dims = property(lambda self: float(len(self.features)), doc="What is priced: the paper's ‖w‖₀.")
-
     def log_prob(self, U):
         """Log P(yes branch) and log P(no branch) of each row, (n,) and (n,) (Wang 1)."""
         if not self.is_hard:
@@ -855,12 +787,12 @@ class LogisticGate(_LinearSplit):
 
         (Wang 20), (Wang 21).
         """
-        return self._fic_value(*_gate_fic_sums(_GateRows(U, diff, mass), self))
+        return self._fic_value(*_gate_fic_sums(_weighted_rows(U, diff, mass), self))
 
     def _fic_value(self, fit, counted):
         return float(fit - 0.5 * self.penalty * self.dims * np.log1p(counted) - self.const)
 
-    def update_search(self, tree):
+    def update_search(self):
         """A search for the best gate (Wang 20)-(Wang 24), with questions to `_GateRows`.
 
         And whether its branches change places. Never worse than it is: then it stays.
@@ -880,9 +812,9 @@ class LogisticGate(_LinearSplit):
             values.append(candidate._fic_value(*(yield _gate_fic_sums, candidate)))
         return (gate if values[0] >= values[1] else self).oriented()
 
-    def update(self, U, diff, mass, tree):
+    def update(self, U, diff, mass):
         """`update_search` in arrays, for masses yes − no and yes + no (n,)."""
-        return run_coroutine(self.update_search(tree), partial(_ask, _GateRows(U, diff, mass)))
+        return run_coroutine(self.update_search(), partial(_ask, _weighted_rows(U, diff, mass)))
 
 
 def _counted_mass(gate_rows, gate):
@@ -895,9 +827,9 @@ def _counted_mass(gate_rows, gate):
 def _gate_fic_sums(gate_rows, gate):
     """The likelihood of the branches that rows take, and the mass that a gate pays for."""
     yes, no = gate.log_prob(gate_rows.U)
-    mass = gate_rows.mass
-    diff = gate_rows.diff
-    return 0.5 * ((mass + diff) @ yes + (mass - diff) @ no), _counted_mass(gate_rows, gate)[1]
+    on_yes = gate_rows.mass * gate_rows.target
+    fit = on_yes @ yes + (gate_rows.mass - on_yes) @ no
+    return fit, _counted_mass(gate_rows, gate)[1]
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-votes
 def cost_weights(weight, share=0.9):

@@ -29,16 +29,6 @@ class MixtureInputs:
     # (n, d) cells as from `bins.bin_codes`, Fortran order; or whatever the gates read
     codes: np.ndarray
 
-# %% ../../nbs/fab/06_hme.ipynb #hme-of-parts
-def _expert_sums(part, resp, expert):
-    """What the experts need first of a block of rows."""
-    return expert.first_sums(part, resp)
-
-
-def _gate_and_expert_sums(part, resp, gates, expert):
-    """What gates, which read codes, and experts, which read Z, need first of a block of rows."""
-    return gates.first_sums(part, resp), expert.first_sums(part, resp)
-
 # %% ../../nbs/fab/06_hme.ipynb #hme-model
 @dataclass(frozen=True, eq=False)
 class HME(Model):
@@ -74,6 +64,10 @@ class HME(Model):
         """(n, E) log probability of the path and of y at its end (Eto 5), (Eto 7), (Eto 8)."""
         return self.gates.log_path(X.codes) + self.expert.log_lik(X.Z, y)
 
+    def _first_sums(self, part, resp):
+        """What gates, which read codes, and experts, which read Z, need first of a block of rows."""
+        return self.gates.first_sums(part, resp), self.expert.first_sums(part, resp)
+
     def maximise(self, rows, resp):
         """M-step, gates (Eto 12) and experts (Eto 13), whose FIC is never worse.
 
@@ -81,11 +75,11 @@ class HME(Model):
         first pass.
         """
         if self.gates.has_sums:
-            of_gates, sums = rows.sum(_gate_and_expert_sums, resp, self.gates, self.expert)
+            of_gates, sums = rows.sum(self._first_sums, resp)
             gates = self.gates.fit(of_gates)
         else:
             gates = self.gates.maximise(rows, resp)
-            sums = rows.sum(_expert_sums, resp, self.expert)
+            sums = rows.sum(self.expert.first_sums, resp)
         return replace(self, gates=gates, expert=self.expert.fit(sums, rows, resp))
 
     def keep(self, mask):
