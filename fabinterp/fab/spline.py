@@ -7,56 +7,29 @@ __all__ = ['effective_df', 'gcv', 'Basis', 'fit_basis']
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-imports
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from scipy.interpolate import BSpline
 from scipy.linalg import null_space, pinvh
-
-# %% ../../nbs/fab/02_spline.ipynb #spl-local
-def _windows(widths, degree):
-    """(m, 2·degree + 1) the widths of each interval and of `degree` neighbours a side.
-
-    In units of its own.
-    """
-    windows = sliding_window_view(widths, 2 * degree + 1)
-    return windows / windows[:, degree, None]
-
-
-def _local_splines(windows, degree):
-    """(m, degree + 1, degree + 1) the splines alive on each interval, as ascending powers of u.
-
-    (fab.56), (fab.57).
-    """
-    # knots at the right of u = 0, the nearest first; and at the left, u = 0 itself included
-    after = np.cumsum(windows[:, degree : 2 * degree], axis=1)
-    before = np.cumsum(windows[:, degree:0:-1], axis=1) - 1
-    splines = np.zeros((len(windows), degree + 1, degree + 1))
-    splines[:, 0, 0] = 1
-    for j in range(1, degree + 1):
-        lower = splines
-        splines = np.zeros_like(splines)
-        for r in range(j):
-            right = after[:, r, None]
-            left = before[:, j - r - 1, None]
-            share = lower[:, r] / (right + left)
-            times_u = np.roll(share, 1, axis=1)
-            splines[:, r] += right * share - times_u
-            splines[:, r + 1] += left * share + times_u
-    return splines
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-table
 def _raw_splines(breaks, degree, cyclic):
     """Powers (m, degree + 1, M) of all raw B-splines on each interval.
 
-    And the padded widths (m + 2·degree,).
+    And the padded widths (m + 2·degree,). Taylor's (fab.57) at the left ends.
     """
     widths = np.diff(breaks)
     m = len(widths)
     widths = np.pad(widths / widths.max(), degree, mode="wrap" if cyclic else "edge")
-    splines = _local_splines(_windows(widths, degree), degree)
-    table = np.zeros((m, degree + 1, m if cyclic else m + degree))
-    for r in range(degree + 1):
-        table[np.arange(m), :, (np.arange(m) + r) % table.shape[2]] += splines[:, r]
+    knots = np.append(0, np.cumsum(widths))
+    splines = BSpline(knots, np.eye(m + degree), degree)
+    left = knots[degree : degree + m]
+    own = widths[degree : degree + m, None]
+    powers = [splines(left, r) * own**r / factorial(r) for r in range(degree + 1)]
+    size = m if cyclic else m + degree  # on a circle the last ones go on where the first began
+    table = np.zeros((m, degree + 1, size))
+    np.add.at(table, np.s_[:, :, np.arange(m + degree) % size], np.stack(powers, axis=1))
     return table, widths
 
 
