@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.optimize import minimize
 from shared.effort import examples
 from shared.needs import need
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.bench import hara
@@ -26,7 +28,7 @@ from fabinterp.bench.hara import (
     TABLES,
     EnsembleCase,
     NodeHarvest,
-    born_again_of_ensemble,
+    born_again_tree,
     certain_boxes,
     distilled_trees,
     distinct_paths,
@@ -206,19 +208,19 @@ def test_harvest_weights_against_another_solver(seed):
 def test_a_harvest_shares_out_each_training_row_and_answers_by_weighted_means(seed, numbers):
     case = case_of(seed, numbers)
     found = node_harvest(case.model, case)
-    held = found.rules.matches(case.X)
+    held = found.matches(case.X)
     weights = np.array(found.weights)
     assert (weights > 0).all() and held[:, -1].all()  # the root is last and holds everything
     assert np.allclose(
         held @ weights, 1, atol=0.05
     )  # but for the nodes left out and the root's least weight
-    values = np.array([leaf.value if numbers else leaf.value[1] for leaf in found.rules.leaves])
-    for rule, inside in zip(found.rules.rules, held.T, strict=True):
+    values = np.array([leaf.value if numbers else leaf.value[1] for leaf in found.leaves])
+    for rule, inside in zip(found.rules, held.T, strict=True):
         mean = case.y[inside].mean()
         assert (rule.leaf.value if numbers else rule.leaf.value[1]) == pytest.approx(mean)
         assert len(rule.conditions) <= 2 and inside.sum() >= 10
     said = np.array(
-        [np.average(values[row], weights=weights[row]) for row in found.rules.matches(case.X_new)]
+        [np.average(values[row], weights=weights[row]) for row in found.matches(case.X_new)]
     )
     assert np.array_equal(
         found.predict(case.X_new), said if numbers else (said > 0.5).astype(int)
@@ -337,7 +339,9 @@ def test_in_trees_says_an_ordered_list_of_short_rules(seed, numbers):
 @pytest.mark.parametrize("numbers", [False, True])
 def test_born_again_chooses_among_its_depths_and_repeats_the_teacher(numbers):
     case = case_of(3, numbers, n=150)
-    tree = born_again_of_ensemble(case.model, case.X, case.y, np.random.default_rng(0))
+    tree = born_again_tree(
+        case.model, case.X, case.y, np.random.default_rng(0), KFold(5).split(case.X)
+    )
     assert tree.get_depth() <= max(hara.DEPTHS)
     said = tree.predict(case.X)
     taught = case.model.predict(case.X)
@@ -359,15 +363,17 @@ def test_students_have_their_depths():
 @pytest.mark.parametrize("numbers", [False, True])
 def test_settled_boxes_by_hand(numbers):
     case = case_of(5, numbers)
-    model = fit_restarts(case, 1.0, 4, 1)[1][0][0]
-    boxes = certain_boxes(model)
-    for k in range(len(model.weights)):
+    model = fit_restarts(case, 1.0, 4, 1)["model"]
+    boxes = np.empty((len(model.weights), len(model.bins.thresholds), 2))
+    for k, found in enumerate(certain_boxes(model)):
         for j, cuts in enumerate(model.bins.thresholds):
             eta = model.eta[k, model.bins.bit_slice(j)]
             low = max([b for b, e in zip(cuts, eta, strict=True) if e >= 0.999], default=-np.inf)
             high = min([b for b, e in zip(cuts, eta, strict=True) if e <= 0.001], default=np.inf)
-            assert tuple(boxes[k, j]) == (low, high)
-    rules = soft_rules(model, case.columns, case.X, None if numbers else (0, 1))
+            boxes[k, j] = low, high
+            own = {side: s.threshold for s, side in found if s.features == (j,)}
+            assert (own.get(True, -np.inf), own.get(False, np.inf)) == (low, high)
+    rules = soft_rules(model, case)
     inside = ((case.X[:, None] > boxes[..., 0]) & (case.X[:, None] <= boxes[..., 1])).all(axis=2)
     bounded = ~inside.all(axis=0) & (boxes[..., 0] < boxes[..., 1]).all(
         axis=1
@@ -540,9 +546,11 @@ def test_what_is_told_is_what_was_measured(small):
     case = hara.ensemble_case("synthetic1", 0, "forest")
     for name in ("BATrees", "inTrees", "DTree2", "Node Harvest"):
         found = rule_texts_record(name, case, 2)
-        rules = RuleSet.from_dict(json.loads(json.dumps(found["said"])))
-        said = NodeHarvest(rules, tuple(found["weights"])) if found["weights"] else rules
-        assert case.error(said.predict(case.X_new)) == measure_rule_method(name, case)["error"]
+        said = json.loads(json.dumps(found["said"]))
+        rules = RuleSet.from_dict(said)
+        if found["weights"]:
+            rules = replace(NodeHarvest.from_dict(said), weights=tuple(found["weights"]))
+        assert case.error(rules.predict(case.X_new)) == measure_rule_method(name, case)["error"]
         assert len(found["share"]) == len(rules.rules)
     assert "Node Harvest" in RULE_METHODS
 

@@ -6,17 +6,16 @@
 __all__ = ['N_TRAIN', 'NODE_SIZES', 'LEAVES', 'DEPTHS', 'MAX_COMPONENTS', 'PEERS', 'RULE_METHODS', 'FOLDS', 'QUICK', 'ORDER',
            'SECONDS', 'COVERING', 'METHODS', 'TABLES', 'fit_xgboost', 'EnsembleCase', 'ensemble_case',
            'shorten_ruleset', 'rules_of_tree', 'tree_paths', 'distinct_paths', 'permuted_rows', 'distilled_trees',
-           'born_again_of_ensemble', 'harvest_weights', 'NodeHarvest', 'node_harvest', 'prune_conditions',
-           'greedy_list', 'quantile_levels', 'fit_intrees', 'fit_restarts', 'certain_boxes', 'needed_conditions',
-           'soft_rules', 'measure_fab', 'measure_em', 'imodels_rule_holds', 'rules_met', 'measure_peer',
-           'measure_rule_method', 'rule_texts_record', 'measure_forest_methods', 'repetitions', 'mixture_jobs',
-           'list_jobs', 'rule_text_jobs']
+           'born_again_tree', 'harvest_weights', 'NodeHarvest', 'node_harvest', 'prune_conditions', 'greedy_list',
+           'quantile_levels', 'fit_intrees', 'fit_restarts', 'certain_boxes', 'needed_conditions', 'soft_rules',
+           'measure_fab', 'measure_em', 'imodels_rule_holds', 'rules_met', 'measure_peer', 'measure_rule_method',
+           'rule_texts_record', 'measure_forest_methods', 'mixture_jobs', 'list_jobs', 'rule_text_jobs']
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-imports
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ import pandas as pd
 from scipy.optimize import nnls
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import PredefinedSplit, train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .runner import (
@@ -32,7 +33,9 @@ from .runner import (
     UnavailableError,
     crossed,
     figures_of,
+    import_available,
     name_columns,
+    plain_columns,
     printed,
     summarise,
     tables_of,
@@ -45,13 +48,13 @@ from ..forests.reading import ensemble_thresholds, read_ensemble
 from ..fab.engine import fab
 from ..rules.core import (
     Columns,
-    Extent,
     Leaf,
     Rule,
     Split,
-    conditions_of,
-    merge_conditions,
     match_conditions,
+    match_regions,
+    merge_conditions,
+    path_conditions,
 )
 from ..rules.ruleset import RuleSet
 from ..rules.text import rule_text
@@ -80,29 +83,21 @@ _TITLES = {
     "higgs": "Higgs",
     "energy": "Energy",
 }
+_WORLDS = {"synthetic1": synthetic1, "synthetic2": synthetic2}
 
 
-def _draw_train_test(data, fold):
-    """Training rows, their y, as many test rows and theirs, and the names of the columns.
-
-    A draw of its own a fold.
-    """
-    n = N_TRAIN[data]
+def _draw_rows(data, n, fold):
+    """So many rows (n, d) of a data set, their y, and the names of the columns: a draw of its own a fold."""
     rng = np.random.default_rng(fold)
-    if data.startswith("synthetic"):
-        X, y = (synthetic1 if data == "synthetic1" else synthetic2)(2 * n, rng)
-        names = ("x1", "x2")
-    else:
-        if not is_available(data):
-            raise UnavailableError(
-                f"{_TITLES[data]} is not there (`load({data!r})` fetches it where OpenML can be reached)"
-            )
-        table = load(data)
-        at = rng.permutation(len(table.y))[: 2 * n]
-        X = table.X[at]
-        y = table.y[at]
-        names = tuple(table.feature_names)
-    return X[:n], y[:n], X[n:], y[n:], names
+    if data in _WORLDS:
+        return *_WORLDS[data](n, rng), ("x1", "x2")
+    if not is_available(data):
+        raise UnavailableError(
+            f"{_TITLES[data]} is not there (`load({data!r})` fetches it where OpenML can be reached)"
+        )
+    table = load(data)
+    at = rng.permutation(len(table.y))[:n]
+    return table.X[at], table.y[at], table.feature_names
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-ensembles
 NODE_SIZES = (10, 50, 100, 150)
@@ -115,32 +110,22 @@ def _fit_tuned_forest(X, y, numbers, seed):
     A split looks at as many columns as R's `randomForest` does.
     """
     kind = RandomForestRegressor if numbers else RandomForestClassifier
-    d = X.shape[1]
-    columns = max(1, d // 3 if numbers else int(d**0.5))
+    columns = 1 / 3 if numbers else "sqrt"
+    sizes = crossed(
+        min_samples_split=[size + 1 for size in NODE_SIZES], max_leaf_nodes=list(LEAVES)
+    )
     grown = (
-        kind(
-            100,
-            max_features=columns,
-            min_samples_split=size + 1,
-            max_leaf_nodes=leaves,
-            oob_score=True,
-            random_state=seed,
-        ).fit(X, y)
-        for size in NODE_SIZES
-        for leaves in LEAVES
+        kind(100, max_features=columns, oob_score=True, random_state=seed, **size).fit(X, y)
+        for size in sizes
     )
     return max(grown, key=lambda model: model.oob_score_)
 
 
 def fit_xgboost(X, y, numbers, seed):
     """100 trees of XGBoost with its defaults."""
-    try:
-        from xgboost import XGBClassifier, XGBRegressor
-    except ImportError:
-        raise UnavailableError("xgboost is not installed") from None
-    return (XGBRegressor if numbers else XGBClassifier)(
-        n_estimators=100, n_jobs=1, random_state=seed
-    ).fit(X, y)
+    xgboost = import_available("xgboost")
+    kind = xgboost.XGBRegressor if numbers else xgboost.XGBClassifier
+    return kind(n_estimators=100, n_jobs=1, random_state=seed).fit(X, y)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-case-class
 @dataclass(frozen=True, eq=False)
@@ -156,6 +141,12 @@ class EnsembleCase:
     numbers: bool  # regression
     seed: int
 
+    classes = property(lambda self: None if self.numbers else (0, 1), doc="Of its rules.")
+
+    def leaf(self, value):
+        """What a rule answers: a number, or the share of class 1."""
+        return Leaf(float(value) if self.numbers else (1 - value, value))
+
     def losses(self, said):
         """(n,) squared errors, or where labels are wrong, on the new rows."""
         return (said - self.y_new) ** 2 if self.numbers else said != self.y_new
@@ -168,9 +159,10 @@ class EnsembleCase:
 @lru_cache(maxsize=12)
 def ensemble_case(data, fold, ensemble):
     """The `EnsembleCase` of a data set and a fold; `ensemble` "forest" or "xgboost"."""
-    X, y, X_new, y_new, names = _draw_train_test(data, fold)
+    n = N_TRAIN[data]
+    *rows, names = _draw_rows(data, 2 * n, fold)
+    X, X_new, y, y_new = train_test_split(*rows, train_size=n, shuffle=False)
     numbers = data == "energy"
-    y, y_new = (y, y_new) if numbers else (y.astype(int), y_new.astype(int))
     model = {"forest": _fit_tuned_forest, "xgboost": fit_xgboost}[ensemble](X, y, numbers, fold)
     columns = Columns(names, (None,) * len(names), (False,) * len(names))
     return EnsembleCase(X, y, X_new, y_new, columns, model, numbers, fold)
@@ -182,24 +174,17 @@ def shorten_ruleset(rules, X):
     Rules that hold no row are left out.
     """
     values = [np.unique(x) for x in X.T]
-
-    def said(split):
-        return replace(
-            split, threshold=shortest_threshold(values[split.features[0]], split.threshold)
-        )
-
-    merged = [
-        merge_conditions([(said(split), side) for split, side in rule.conditions])
-        for rule in rules.rules
-    ]
-    return replace(
-        rules,
-        rules=tuple(
-            replace(rule, conditions=conditions)
-            for rule, conditions in zip(rules.rules, merged, strict=True)
-            if conditions is not None
-        ),
-    )
+    kept = []
+    for rule in rules.rules:
+        short = [
+            (replace(split, threshold=shortest_threshold(values[j], split.threshold)), side)
+            for split, side in rule.conditions
+            for j in split.features
+        ]
+        conditions = merge_conditions(short)
+        if conditions is not None:
+            kept.append(replace(rule, conditions=conditions))
+    return replace(rules, rules=tuple(kept))
 
 
 def rules_of_tree(tree, case):
@@ -208,31 +193,29 @@ def rules_of_tree(tree, case):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-paths
 def tree_paths(ensemble, depth):
-    """Pairs of the conditions of every node at most `depth` questions deep, and whether the path ends there."""
-    nodes = ensemble.nodes
+    """Pairs of the conditions of every node at most `depth` questions deep, and whether the path ends there.
+
+    The last tree comes first, smaller values before larger ones.
+    """
     found = []
-    stack = [(root, ()) for root in nodes.roots]
-    while stack:
-        at, said = stack.pop()
-        ends = nodes.feature[at] < 0 or len(said) == depth
-        found.append((said, ends))
-        if not ends:
-            split = Split((nodes.feature[at],), nodes.threshold[at])
-            stack += [
-                (nodes.yes[at], (*said, (split, True))),
-                (nodes.no[at], (*said, (split, False))),
-            ]
+    for tree in reversed(ensemble.trees):
+        nodes = zip(path_conditions(tree), tree.splits, strict=True)
+        near = [
+            (path, split is None or len(path) == depth)
+            for path, split in nodes
+            if len(path) <= depth
+        ]
+        found += sorted(near, key=lambda node: [side for _, side in node[0]])
     return found
 
 
 def distinct_paths(paths, Z, least=1):
     """Merged conditions that hold in at least so many rows of Z (n, d), each set of rows once, and the sets (n, R)."""
-    found = {}
-    for conditions in sorted(map(merge_conditions, paths), key=len):
-        held = match_conditions(conditions, Z)
-        if held.sum() >= least:
-            found.setdefault(held.tobytes(), (conditions, held))
-    return [said for said, _ in found.values()], np.array([held for _, held in found.values()]).T
+    said = sorted(map(merge_conditions, paths), key=len)
+    members = match_regions(said, Z)
+    first = np.sort(np.unique(members, axis=1, return_index=True)[1])
+    kept = first[members[:, first].sum(axis=0) >= least]
+    return [said[g] for g in kept], members[:, kept]
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-born
 DEPTHS = (2, 3, 4, 6, 8, 10)
@@ -246,33 +229,31 @@ def permuted_rows(X, n_rows, rng, share=0.5):
     return np.where(rng.random((n_rows, d)) < share, other, drawn)
 
 
-def distilled_trees(teacher, X, rng, depths, n_new=10_000, least=10):
-    """A tree of each depth, fitted to what the teacher says of X and of `n_new` smeared rows.
+def distilled_trees(teacher, X, rng, depths, new_rows=permuted_rows, n_new=10_000, **limits):
+    """A tree of each depth, fitted to what the teacher says of X and of `n_new` new rows.
 
-    A node is split while it has the share of rows that `least` rows of X have.
+    Without other `limits` a node is split while it has the share of rows that ten rows of X have.
     """
-    Z = np.vstack([X, permuted_rows(X, n_new, rng)])
+    Z = np.vstack([X, new_rows(X, n_new, rng)])
     said = teacher.predict(Z)
     kind = DecisionTreeClassifier if is_classifier(teacher) else DecisionTreeRegressor
-    most = min(1.0, least / len(X))
-    return [
-        kind(max_depth=depth, min_samples_split=most, random_state=0).fit(Z, said)
-        for depth in depths
-    ]
+    limits = limits or {"min_samples_split": min(1.0, 10 / len(X))}
+    return [kind(max_depth=depth, random_state=0, **limits).fit(Z, said) for depth in depths]
 
 
-def born_again_of_ensemble(model, X, y, rng, n_parts=5):
-    """The tree that repeats an ensemble, its depth of least error on rows that neither has seen (bench.14)."""
-    part = rng.permutation(len(y)) % n_parts
-    losses = np.zeros(len(DEPTHS))
-    for k in range(n_parts):
-        rest = part != k
-        trees = distilled_trees(clone(model).fit(X[rest], y[rest]), X[rest], rng, DEPTHS)
+def born_again_tree(teacher, X, y, rng, folds, depths=DEPTHS, **how):
+    """The tree that repeats an ensemble, its depth of least error on rows that neither has seen (bench.14).
+
+    `folds`: pairs of rows to learn from and rows to judge by; `how`: options of `distilled_trees`.
+    """
+    losses = np.zeros(len(depths))
+    for rest, part in folds:
+        trees = distilled_trees(clone(teacher).fit(X[rest], y[rest]), X[rest], rng, depths, **how)
         losses += [
-            training_error(tree.predict(X[~rest]), y[~rest], np.ones((~rest).sum()))
+            training_error(tree.predict(X[part]), y[part], np.ones(len(part))) * len(part)
             for tree in trees
         ]
-    return distilled_trees(model, X, rng, [DEPTHS[int(losses.argmin())]])[0]
+    return distilled_trees(teacher, X, rng, [depths[losses.argmin()]], **how)[0]
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest
 def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
@@ -284,16 +265,15 @@ def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
     spread = y.std() or 1.0
     M = members.astype(float)
     mu = (means - centre) / spread
-    overlap = M.T @ M
     target = mu * (M.T @ ((y - centre) / spread))
-    values, vectors = np.linalg.eigh(overlap * (np.outer(mu, mu) + rho))
+    values, vectors = np.linalg.eigh(M.T @ M * (np.outer(mu, mu) + rho))
     solid = values > 1e-10 * values[-1]
-    root = np.sqrt(values[solid])
-    A = root[:, None] * vectors[:, solid].T
-    back = vectors[:, solid].T / root[:, None]
+    root = np.sqrt(values[solid])[:, None]
+    solid = vectors[:, solid].T
     debt = np.zeros(len(M))
     for _ in range(n_rounds):
-        q = nnls(A, back @ (target + rho * (M.T @ (1 - debt))), maxiter=30 * len(mu))[0]
+        wanted = solid / root @ (target + rho * (M.T @ (1 - debt)))
+        q = nnls(root * solid, wanted, maxiter=30 * len(mu))[0]
         off = M @ q - 1
         debt += off
         if np.abs(off).max() < 1e-6:
@@ -301,25 +281,25 @@ def harvest_weights(members, means, y, n_rounds=40, rho=1e3):
     return q
 
 
-@dataclass(frozen=True)
-class NodeHarvest:
-    """Nodes with weights.
+@dataclass(frozen=True, repr=False)
+class NodeHarvest(RuleSet):
+    """Nodes with weights, in any order, the root last.
 
     A row's answer is the weighted mean over the nodes that hold it (bench.15).
     """
 
-    rules: RuleSet  # the nodes, in any order; the root last
-    weights: tuple[float, ...]
+    weights: tuple[float, ...] = ()
 
     def predict(self, X):
         """(n,) weighted means, or the class that is nearer."""
-        held = self.rules.matches(X) * np.array(self.weights)
-        classes = self.rules.classes
-        values = np.array(
-            [leaf.value if classes is None else leaf.value[1] for leaf in self.rules.leaves]
-        )
+        held = self.matches(X) * np.array(self.weights)
+        values = np.array([np.ravel(leaf.value)[-1] for leaf in self.leaves])
         said = held @ values / held.sum(axis=1)
-        return said if classes is None else np.asarray(classes)[(said > 0.5).astype(int)]
+        return said if self.classes is None else np.asarray(self.classes)[(said > 0.5).astype(int)]
+
+    def overlap(self, X):
+        """The mean number of nodes that hold a row, the root among them."""
+        return float(self.matches(X).sum(axis=1).mean())
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-harvest-fit
 _LEAST_WEIGHT = (
@@ -329,20 +309,18 @@ _LEAST_WEIGHT = (
 
 def node_harvest(model, case, depth=2, least=10):
     """The `NodeHarvest` of the shallow nodes of an ensemble: at most `depth` questions and at least `least` rows."""
-    classes = None if case.numbers else (0, 1)
     paths = [said for said, _ in tree_paths(read_ensemble(model, case.columns), depth)]
     conditions, members = distinct_paths(paths, case.X, least)
     means = members.T @ case.y / members.sum(axis=0)
     weights = harvest_weights(members, means, case.y.astype(float))
     weights[0] = max(weights[0], _LEAST_WEIGHT)  # the shortest path is the root
-    kept = [g for g in np.argsort(-weights, kind="stable") if weights[g] >= _LEAST_WEIGHT and g] + [
-        0
-    ]
-    leaf = [Leaf(m if case.numbers else (1 - m, m)) for m in means.tolist()]
-    rules = RuleSet(
-        tuple(Rule(conditions[g], leaf[g]) for g in kept), case.columns, classes, ordered=False
+    order = np.argsort(-weights, kind="stable")
+    kept = [*order[(order > 0) & (weights[order] >= _LEAST_WEIGHT)], 0]
+    rules = tuple(Rule(conditions[g], case.leaf(means[g])) for g in kept)
+    nodes = NodeHarvest(
+        rules, case.columns, case.classes, ordered=False, weights=tuple(weights[kept].tolist())
     )
-    return NodeHarvest(shorten_ruleset(rules, case.X), tuple(weights[kept].tolist()))
+    return shorten_ruleset(nodes, case.X)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees
 def prune_conditions(held, code, decay=0.05):
@@ -353,10 +331,9 @@ def prune_conditions(held, code, decay=0.05):
     held (c, n): where each condition holds; code (n,): class codes.
     """
     label = np.bincount(code[held.all(axis=0)]).argmax()
-    wrong = code != label
 
     def error(rows):
-        return wrong[held[rows].all(axis=0)].mean()
+        return np.mean(code[held[rows].all(axis=0)] != label)
 
     kept = list(range(len(held)))
     most = error(kept) + decay
@@ -383,17 +360,18 @@ def greedy_list(members, lengths, code, n_classes, least=0.01):
     counts = M.T @ onehot
     while free.any():
         total = counts.sum(axis=1)
-        often = total >= least * len(code)
-        error = np.where(often, 1 - counts.max(axis=1) / np.maximum(total, 1), np.inf)
+        error = 1 - counts.max(axis=1) / np.maximum(total, 1)
+        error[total < least * len(code)] = np.inf
         best = np.lexsort((lengths, -total, error))[0]
         left = onehot[free].sum(axis=0)
-        if not error[best] < 1 - left.max() / left.sum():
+        if error[best] >= 1 - left.max() / left.sum():
             break
         order.append((int(best), int(counts[best].argmax())))
         taken = free & members[:, best]
         counts -= M[taken].T @ onehot[taken]
         free &= ~taken
-    return order, int(onehot[free if free.any() else slice(None)].sum(axis=0).argmax())
+    rest = code[free] if free.any() else code
+    return order, int(np.bincount(rest).argmax())
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-intrees-fit
 def quantile_levels(y, n_levels=3):
@@ -407,54 +385,64 @@ def quantile_levels(y, n_levels=3):
 
 def fit_intrees(model, case, depth=6):
     """The ordered `RuleSet` of inTrees: paths of the ensemble's trees, pruned, then picked one by one."""
-    code, means = quantile_levels(case.y) if case.numbers else (case.y, None)
-    n_classes = 2 if means is None else len(means)
-    ends = [
-        said for said, end in tree_paths(read_ensemble(model, case.columns), depth) if end and said
-    ]
-    paths, _ = distinct_paths(ends, case.X)
+    code, means = quantile_levels(case.y) if case.numbers else (case.y, np.arange(2))
+    nodes = tree_paths(read_ensemble(model, case.columns), depth)
+    paths, _ = distinct_paths([said for said, end in nodes if end and said], case.X)
     pruned = []
     for said in paths:
         held = np.array([split(case.X) == side for split, side in said])
-        pruned.append(tuple(said[i] for i in prune_conditions(held, code)))
+        pruned.append([said[i] for i in prune_conditions(held, code)])
     said, members = distinct_paths(pruned, case.X)
-    order, rest = greedy_list(members, [len(s) for s in said], code, n_classes)
-    leaves = (
-        [Leaf(float(m)) for m in means] if case.numbers else [Leaf((1.0, 0.0)), Leaf((0.0, 1.0))]
-    )
-    rules = [Rule(said[r], leaves[label]) for r, label in order] + [Rule((), leaves[rest])]
-    return shorten_ruleset(
-        RuleSet(tuple(rules), case.columns, None if case.numbers else (0, 1)), case.X
-    )
+    order, rest = greedy_list(members, list(map(len, said)), code, len(means))
+    rules = [Rule(said[r], case.leaf(means[label])) for r, label in order]
+    rules.append(Rule((), case.leaf(means[rest])))
+    return shorten_ruleset(RuleSet(tuple(rules), case.columns, case.classes), case.X)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-mixture
 def fit_restarts(case, penalty, n_components, n_init):
-    """The incidence of new rows, and of each random start the model, its training error and its processor seconds."""
+    """Of random starts the one of least training error: `model`, and its errors, `train` and on new rows `error`.
+
+    Of all of them the processor seconds and the numbers of components, `sizes`.
+    """
     bins = merge_identical(case.X, ensemble_thresholds(case.model, case.columns))
     w = np.ones(len(case.y))
     S, S_new = (incidence(bin_codes(Z, bins), bins) for Z in (case.X, case.X_new))
-    runs = []
-    for start in range(n_init):
+
+    def restart(start):
         rng = np.random.default_rng([case.seed, start])
-        begin = time.process_time()
         first = random_mixture(bins, case.y, w, n_components, 0 if case.numbers else 2, rng)
-        model = fab(first, S, case.y, w=w, penalty=penalty)[0].model
-        taken = time.process_time() - begin
-        runs.append((model, training_error(map_predictions(model, S), case.y, w), taken))
-    return S_new, runs
+        return fab(first, S, case.y, w=w, penalty=penalty)[0].model
+
+    runs = [time_call(partial(restart, start)) for start in range(n_init)]
+    errors = [training_error(map_predictions(model, S), case.y, w) for model, _ in runs]
+    best = runs[np.argmin(errors)][0]
+    return {
+        "model": best,
+        "train": min(errors),
+        "error": case.error(map_predictions(best, S_new)),
+        "seconds": [taken for _, taken in runs],
+        "sizes": [len(model.weights) for model, _ in runs],
+    }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-boxes
 def certain_boxes(model, settled=1e-3):
-    """(K, d, 2) the box of each soft region (bench.20).
+    """The box of each soft region (bench.20) as merged conditions; None if no row can lie in it.
 
     Its bounds x > low and x ≤ high are the conditions that the region is sure of.
     """
-    boxes = np.empty((len(model.weights), len(model.bins.thresholds), 2))
-    for j, cuts in enumerate(model.bins.thresholds):
-        eta = model.eta[:, model.bins.bit_slice(j)]
-        boxes[:, j, 0] = np.where(eta >= 1 - settled, cuts, -np.inf).max(axis=1, initial=-np.inf)
-        boxes[:, j, 1] = np.where(eta <= settled, cuts, np.inf).min(axis=1, initial=np.inf)
-    return boxes
+    splits = [
+        Split((j,), float(cut)) for j, cuts in enumerate(model.bins.thresholds) for cut in cuts
+    ]
+    return [
+        merge_conditions(
+            [
+                (split, p > settled)
+                for split, p in zip(splits, eta.tolist(), strict=True)
+                if not settled < p < 1 - settled
+            ]
+        )
+        for eta in model.eta
+    ]
 
 
 def needed_conditions(conditions, X):
@@ -468,33 +456,22 @@ def needed_conditions(conditions, X):
     return kept
 
 
-def soft_rules(model, columns, X, classes):
+def soft_rules(model, case):
     """The settled boxes as they are printed, with what each region answers.
 
     They overlap, and they do not predict.
     """
-    rules = []
-    for k, box in enumerate(certain_boxes(model)):
-        extents = [Extent((j,), low=low, high=high) for j, (low, high) in enumerate(box)]
-        said = merge_conditions(
-            [c for e in extents if e != Extent(e.features) for c in conditions_of(e)]
-        )
-        leaf = Leaf(
-            float(model.expert.mean[k]) if classes is None else tuple(model.expert.prob[k].tolist())
-        )
-        if said and (
-            said := needed_conditions(said, X)
-        ):  # a region that has settled nothing says nothing
-            rules.append(Rule(said, leaf))
-    return shorten_ruleset(RuleSet(tuple(rules), columns, classes, ordered=False), X)
+    answers = model.expert.mean if case.numbers else model.expert.prob[:, 1]
+    needed = [needed_conditions(box or (), case.X) for box in certain_boxes(model)]
+    rules = tuple(
+        Rule(conditions, case.leaf(answer))
+        for conditions, answer in zip(needed, answers.tolist(), strict=True)
+        if conditions  # a region that has settled nothing says nothing
+    )
+    return shorten_ruleset(RuleSet(rules, case.columns, case.classes, ordered=False), case.X)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-mixture-measure
 MAX_COMPONENTS = 10  # components from which FAB starts, and the most that EM is given
-
-
-def _least_training_error(runs):
-    """The run of least training error."""
-    return min(runs, key=lambda run: run[1])
 
 
 def measure_fab(case, n_init):
@@ -504,24 +481,20 @@ def measure_fab(case, n_init):
     `boxes_error`: the error if the boxes answer, a row's the mean over those that hold it, or that
     of the commonest answer.
     """
-    S_new, runs = fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)
-    model, trained, _ = _least_training_error(runs)
-    rules = soft_rules(model, case.columns, case.X, None if case.numbers else (0, 1))
+    found = fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)
+    model = found.pop("model")
+    rules = soft_rules(model, case)
     held = rules.matches(case.X_new)
     n_held = held.sum(axis=1)
-    values = [leaf.value if case.numbers else int(np.argmax(leaf.value)) for leaf in rules.leaves]
-    other = case.y.mean() if case.numbers else np.bincount(case.y).argmax()
-    losses = np.array([case.losses(np.full(len(held), value)) for value in (*values, other)]).T
-    inside = (held * losses[:, :-1]).sum(axis=1) / np.maximum(n_held, 1)
-    return {
-        "seconds": [taken for *_, taken in runs],
+    answers = [leaf.value if case.numbers else int(np.argmax(leaf.value)) for leaf in rules.leaves]
+    answers.append(case.y.mean() if case.numbers else np.bincount(case.y).argmax())
+    losses = np.column_stack([case.losses(answer) for answer in answers])
+    shares = np.column_stack([held, n_held == 0])
+    return found | {
         "rules": len(model.weights),
-        "train": trained,
-        "error": case.error(map_predictions(model, S_new)),
-        "boxes_error": float(np.where(n_held, inside, losses[:, -1]).mean()),
+        "boxes_error": float(np.average(losses, axis=1, weights=shares).mean()),
         "covering": float(n_held.mean()),
         "outside": float((n_held == 0).mean()),
-        "sizes": [len(found.weights) for found, *_ in runs],
     }
 
 
@@ -530,36 +503,25 @@ def measure_em(case, n_init):
 
     Training and test error of the best start at each K.
     """
-    seconds = np.zeros(n_init)
-    train = []
-    test = []
-    for n_components in range(1, MAX_COMPONENTS + 1):
-        S_new, runs = fit_restarts(case, 0.0, n_components, n_init)
-        model, trained, _ = _least_training_error(runs)
-        seconds += [taken for *_, taken in runs]
-        train.append(trained)
-        test.append(case.error(map_predictions(model, S_new)))
-    rules = int(np.argmin(train)) + 1
+    found = pd.DataFrame([fit_restarts(case, 0.0, k, n_init) for k in range(1, MAX_COMPONENTS + 1)])
+    best = int(found["train"].argmin())
     return {
-        "seconds": seconds.tolist(),
-        "train": train,
-        "test": test,
-        "rules": rules,
-        "error": test[rules - 1],
+        "seconds": np.sum(found["seconds"].tolist(), axis=0).tolist(),
+        "train": found["train"].tolist(),
+        "test": found["error"].tolist(),
+        "rules": best + 1,
+        "error": found["error"][best],
     }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-peers
 PEERS = ("FIGS", "RuleFit", "SkopeRules", "GreedyRuleList", "BoostedRules")
+_CLASSES_ONLY = ("SkopeRules", "GreedyRuleList")
 
 
 def imodels_rule_holds(text, X):
     """(n,) where a rule of imodels, "X3 <= 1.5 and X0 > 2", holds in X (n, d)."""
-    held = np.ones(len(X), bool)
-    for condition in text.split(" and "):
-        name, sign, value = condition.split()
-        x = X[:, int(name.lstrip("X_"))]
-        held &= x <= float(value) if sign == "<=" else x > float(value)
-    return held
+    table = pd.DataFrame(X).add_prefix("X")
+    return table.eval(text.replace("_", "")).to_numpy()
 
 
 def _leaves_below(node):
@@ -577,17 +539,14 @@ def rules_met(name, model, X):
         asked = [rule for rule in model.rules_ if "index_col" in rule]
         met = [(X[:, rule["index_col"]] >= rule["cutoff"]) != rule["flip"] for rule in asked]
         return len(asked) + 1, float(np.maximum(np.sum(met, axis=0), 1).mean())
-    if name == "SkopeRules":
-        return len(model.rules_), float(
-            sum(imodels_rule_holds(str(rule), X).mean() for rule in model.rules_)
-        )
-    rules = model._get_rules()  # RuleFit: linear terms answer in every row
-    used = rules[rules["coef"] != 0]
-    met = [
-        imodels_rule_holds(text, X).mean() if kind == "rule" else 1.0
-        for text, kind in zip(used["rule"], used["type"], strict=True)
-    ]
-    return len(used), float(np.sum(met))
+    linear = 0
+    texts = map(str, model.rules_) if name == "SkopeRules" else ()
+    if name == "RuleFit":  # linear terms answer in every row
+        used = model._get_rules().query("coef != 0")
+        texts = used.query("type == 'rule'")["rule"]
+        linear = len(used) - len(texts)
+    shares = [imodels_rule_holds(text, X).mean() for text in texts]
+    return len(shares) + linear, float(sum(shares) + linear)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-peer-fit
 @contextmanager
@@ -603,21 +562,15 @@ def _seeded_numpy(seed):
 
 def measure_peer(name, case):
     """The figures of one of imodels' estimators with its defaults."""
-    try:
-        import imodels
-    except ImportError:
-        raise UnavailableError("imodels is not installed") from None
-    kind = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))
-    seed = {"random_state": case.seed} if "random_state" in kind().get_params() else {}
+    imodels = import_available("imodels")
+    model = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=case.seed)
     with _seeded_numpy(case.seed):
-        model, taken = time_call(lambda: kind(**seed).fit(case.X, case.y))
+        _, taken = time_call(lambda: model.fit(case.X, case.y))
     size, covering = rules_met(name, model, case.X_new)
-    return {
-        "seconds": taken,
-        "rules": size,
-        "covering": covering,
-        "error": case.error(model.predict(case.X_new)),
-    }
+    error = case.error(model.predict(case.X_new))
+    return {"seconds": taken, "rules": size, "covering": covering, "error": error}
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-lists
 def _fit_rule_list(case, max_rules):
@@ -635,14 +588,14 @@ def _depth_two_rules(case):
 
 def _born_again_rules(case):
     """The leaves of BATrees."""
-    return rules_of_tree(
-        born_again_of_ensemble(case.model, case.X, case.y, np.random.default_rng(case.seed)), case
-    )
+    rng = np.random.default_rng(case.seed)
+    folds = PredefinedSplit(rng.permutation(len(case.y)) % 5).split()
+    return rules_of_tree(born_again_tree(case.model, case.X, case.y, rng, folds), case)
 
 
 RULE_METHODS = {
-    "list of 10": lambda case: _fit_rule_list(case, 10),
-    "list of 5": lambda case: _fit_rule_list(case, 5),
+    "list of 10": partial(_fit_rule_list, max_rules=10),
+    "list of 5": partial(_fit_rule_list, max_rules=5),
     "BATrees": _born_again_rules,
     "inTrees": lambda case: fit_intrees(case.model, case),
     "Node Harvest": lambda case: node_harvest(case.model, case),
@@ -655,114 +608,79 @@ def measure_rule_method(name, case):
 
     How many rules it has, how many a row meets, and the error of what they predict.
     """
-    said, taken = time_call(lambda: RULE_METHODS[name](case))
-    rules = said.rules if isinstance(said, NodeHarvest) else said
-    answers = said.predict(case.X_new)
-    taught = case.model.predict(case.X_new)
-    far = (
-        np.mean((answers - taught) ** 2) / taught.var()
-        if case.numbers
-        else np.mean(answers != taught)
-    )
-    overlap = (
-        rules.matches(case.X_new).sum(axis=1).mean()
-        if isinstance(said, NodeHarvest)
-        else rules.overlap(case.X_new)
-    )
+    rules, taken = time_call(lambda: RULE_METHODS[name](case))
+    answers = rules.predict(case.X_new)
+    agreement = r2_score if case.numbers else accuracy_score
     return {
         "seconds": taken,
         "rules": len(rules.rules),
         "conditions": rules.n_conditions,
-        "covering": float(overlap),
+        "covering": rules.overlap(case.X_new),
         "error": case.error(answers),
-        "fidelity": float(1 - far),
+        "fidelity": float(agreement(case.model.predict(case.X_new), answers)),
     }
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-measure
 def rule_texts_record(name, case, n_init):
     """What a method says in words: its rules as a dict, the share of rows that each answers, Node Harvest's weights."""
     if name == "soft":
-        model = _least_training_error(fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)[1])[0]
-        said = soft_rules(model, case.columns, case.X, None if case.numbers else (0, 1))
+        rules = soft_rules(fit_restarts(case, 1.0, MAX_COMPONENTS, n_init)["model"], case)
     else:
-        said = RULE_METHODS[name](case)
-    weights = list(said.weights) if isinstance(said, NodeHarvest) else []
-    rules = said.rules if weights else said
-    answers = (
-        rules.matches(case.X)
-        if weights or name == "soft"
-        else np.arange(len(rules.rules)) == rules.apply(case.X)[:, None]
-    )
-    return {"said": rules.to_dict(), "weights": weights, "share": answers.mean(axis=0).tolist()}
+        rules = RULE_METHODS[name](case)
+    answered = rules.matches(case.X)
+    if rules.ordered:
+        answered = np.arange(len(rules.rules)) == rules.apply(case.X)[:, None]
+    return {
+        "said": rules.to_dict(),
+        "weights": list(getattr(rules, "weights", ())),
+        "share": answered.mean(axis=0).tolist(),
+    }
 
 
 def measure_forest_methods(key):
     """The figures of one job."""
     case = ensemble_case(key["data"], key["fold"], key["ensemble"])
     name = key["method"]
-    part = key["part"]
-    if part == "mixture":
+    if key["part"] == "mixture":
         return {"FAB": measure_fab, "EM": measure_em}[name](case, key["starts"])
-    if part == "said":
+    if key["part"] == "said":
         return rule_texts_record(name, case, key["starts"])
     if name == "ensemble":
         return {"error": case.error(case.model.predict(case.X_new))}
     return measure_peer(name, case) if name in PEERS else measure_rule_method(name, case)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-jobs
-FOLDS = {
-    "synthetic1": 10,
-    "synthetic2": 10,
-    "spambase": 10,
-    "miniboone": 1,
-    "higgs": 3,
-    "energy": 10,
-}
+FOLDS = dict.fromkeys(N_TRAIN, 10) | {"miniboone": 1, "higgs": 3}
 _FOLDS_BOOSTED = 3
 _STARTS = 20
 QUICK = {"synthetic1": 1, "energy": 1}  # data and folds with --quick
 
 
-def repetitions(quick):
-    """Pairs of data set and fold, all data before the next fold."""
+def _fold_jobs(quick, part, methods, ensemble="forest", **more):
+    """Jobs of each method on all repetitions, all data before the next fold."""
     folds = QUICK if quick else FOLDS
-    return [
-        (name, fold) for fold in range(max(folds.values())) for name in folds if fold < folds[name]
-    ]
+    every = range(max(folds.values()))
+    keys = crossed(
+        part=part, fold=every, data=tuple(folds), ensemble=ensemble, method=methods, **more
+    )
+    return [key for key in keys if key["fold"] < folds[key["data"]]]
 
 
 def mixture_jobs(quick, methods=("FAB", "EM")):
     """FAB and EM from random starts."""
-    return [
-        {
-            "part": "mixture",
-            "data": name,
-            "ensemble": "forest",
-            "method": method,
-            "fold": fold,
-            "starts": 3 if quick else _STARTS,
-        }
-        for name, fold in repetitions(quick)
-        for method in methods
-    ]
+    return _fold_jobs(quick, "mixture", methods, starts=3 if quick else _STARTS)
 
 
 def list_jobs(quick):
     """Every method on the forests, ours on boosted trees too, and FAB from random starts."""
     jobs = mixture_jobs(quick, ("FAB",))
-    for name, fold in repetitions(quick):
-        wanted = [
-            ("forest", method)
-            for method in ("ensemble", *RULE_METHODS, *PEERS)
-            if not (name == "energy" and method in ("SkopeRules", "GreedyRuleList"))
-        ]  # which know classes only
-        if fold < _FOLDS_BOOSTED and not quick:
-            wanted += [("xgboost", method) for method in ("ensemble", "list of 10", "list of 5")]
-        jobs += [
-            {"part": "lists", "data": name, "ensemble": ensemble, "method": method, "fold": fold}
-            for ensemble, method in wanted
-        ]
-    return sorted(jobs, key=lambda job: job["fold"])
+    for key in _fold_jobs(quick, "lists", ("ensemble", *RULE_METHODS, *PEERS)):
+        if key["data"] != "energy" or key["method"] not in _CLASSES_ONLY:
+            jobs.append(key)
+    for key in _fold_jobs(quick, "lists", ("ensemble", "list of 10", "list of 5"), "xgboost"):
+        if key["fold"] < _FOLDS_BOOSTED and not quick:
+            jobs.append(key)
+    return sorted(jobs, key=itemgetter("fold"))
 
 
 def rule_text_jobs(quick):
@@ -773,7 +691,7 @@ def rule_text_jobs(quick):
     return crossed(part="said", data=data, ensemble="forest", method=methods, fold=0, starts=starts)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-printed
-ORDER = ("synthetic1", "synthetic2", "spambase", "miniboone", "higgs", "energy")
+ORDER = tuple(_TITLES)
 SECONDS = printed("hara-2")  # Table 2
 COVERING = printed("hara-3")  # Table 3
 _N_RULES = {
@@ -790,13 +708,8 @@ _SAMPLE = f"Higgs: {catalogue_entry('higgs').note}."
 # %% ../../nbs/bench/02_hara.ipynb #forests-pick
 def errors_of(figures, index="data"):
     """Cells of the test errors; of Energy, squared errors, with two decimals."""
-    energy = figures["data"] == "energy"
-    return pd.concat(
-        [
-            summarise(figures[~energy], "error", index, digits=3),
-            summarise(figures[energy], "error", index, digits=2),
-        ]
-    )
+    parts = figures.groupby(np.where(figures["data"] == "energy", 2, 3))
+    return pd.concat(summarise(part, "error", index, digits=digits) for digits, part in parts)
 
 
 def in_order(parts):
@@ -831,17 +744,16 @@ def show_seconds(lines):
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-three
 def show_covering(lines):
     """Table 3."""
-    group = "rules that hold a test row"
     figures = figures_of(lines).query("ensemble == 'forest'")
     cells = summarise(figures, "covering", digits=2)
+    outside = summarise(figures, "outside", digits=3)
+    held = partial(name_columns, group="rules that hold a test row", better="lower")
     parts = [
-        name_columns(cells, dict.fromkeys(METHODS[:3], "ours"), group, "lower"),
-        name_columns(COVERING, {"Proposed": "paper"}, group),
+        held(cells, dict.fromkeys(METHODS[:3], "ours")),
+        held(COVERING, {"Proposed": "paper"}),
     ]
     for name in ("inTrees", "Node Harvest"):
-        parts.append(name_columns(cells, {name: "peer"}, group))
-        parts.append(name_columns(COVERING, {name: "printed"}, group))
-    outside = summarise(figures, "outside", digits=3)
+        parts += [held(cells, {name: "peer"}), held(COVERING, {name: "printed"})]
     parts.append(name_columns(outside, {"FAB": ""}, "share of rows in no box"))
     notes = (
         "The lists and inTrees: the default holds a row that no other rule holds. FAB: the printed boxes, which "
@@ -856,11 +768,11 @@ def show_em(lines):
     sizes = [f"EM {k}" for k in range(1, MAX_COMPONENTS + 1)]
     more = []  # EM at each K, and FAB's boxes, as if they were methods
     for line in lines:
-        tests = zip(sizes, line.get("test", ()), strict=False)
-        boxes = [("FAB's boxes", line["boxes_error"])] if "boxes_error" in line else []
+        errors = dict(zip(sizes, line.get("test", ()), strict=False))
+        errors["FAB's boxes"] = line.get("boxes_error")
         more += [
             {"key": line["key"] | {"method": name}, "error": error}
-            for name, error in (*tests, *boxes)
+            for name, error in errors.items()
         ]
     figures = figures_of(lines + more)
     roles = {"FAB": "ours", "EM": "peer", "FAB's boxes": "", **dict.fromkeys(sizes, "")}
@@ -879,43 +791,36 @@ def show_em(lines):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-five
 METHODS = ("list of 10", "list of 5", "FAB", *list(RULE_METHODS)[2:], *PEERS)
-_ROLES = {name: "ours" if name in METHODS[:3] else "peer" for name in METHODS}
+_ROLES = dict.fromkeys(METHODS, "peer") | dict.fromkeys(METHODS[:3], "ours")
 
 
 def _show_rules_and_errors(lines):
     """Figure 5."""
     figures = figures_of(lines)
-    after = figures["ensemble"].map({"forest": "", "xgboost": ", XGBoost"})
-    figures["row"] = figures["data"].map(_TITLES) + after
-    of_paper = {name: "paper" if name == "Proposed" else "printed" for name in _N_RULES}
+    titles = figures["data"].map(_TITLES)
+    figures["row"] = titles.where(figures["ensemble"] == "forest", titles + ", XGBoost")
+    of_paper = dict.fromkeys(_N_RULES, "printed") | {"Proposed": "paper"}
+    fidelities = {name: _ROLES[name] for name in RULE_METHODS}
     parts = [
         name_columns(errors_of(figures, "row"), _ROLES | {"ensemble": ""}, "test error", "lower"),
         name_columns(summarise(figures, "rules", "row", digits=1), _ROLES, "rules", "lower"),
         name_columns(pd.DataFrame([_N_RULES], ["Energy"]), of_paper, "rules"),
         name_columns(
-            summarise(figures, "fidelity", "row", digits=3),
-            {name: _ROLES[name] for name in RULE_METHODS},
-            "fidelity",
-            "higher",
+            summarise(figures, "fidelity", "row", digits=3), fidelities, "fidelity", "higher"
         ),
     ]
-    boosted = [f"{_TITLES[name]}, XGBoost" for name in ORDER]
-    rows = [_TITLES[name] for name in ORDER]
-    rows += [row for row in boosted if row in set(figures["row"])]
+    boosted = [f"{title}, XGBoost" for title in _TITLES.values()]
+    rows = [*_TITLES.values(), *(row for row in boosted if row in set(figures["row"]))]
+    folds = figures.groupby("data")["fold"].nunique()
+    told = ", ".join(f"{_TITLES[name]} {folds[name]}" for name in ORDER if name in folds)
     notes = (
-        f"Mean ± standard deviation over the repetitions: {_folds_text(figures)}. Errors: the share of wrong labels, "
+        f"Mean ± standard deviation over the repetitions: {told}. Errors: the share of wrong labels, "
         "Energy: the mean squared error. RuleFit's rules count its linear terms; a tree's are its leaves.",
         "Fidelity: the share of test rows on which rules and ensemble agree; Energy: 1 − the mean squared "
         "difference over the variance of what the ensemble says.",
         _SAMPLE,
     )
     return Grid(pd.concat(parts, axis=1).reindex(rows).rename_axis("data"), notes)
-
-
-def _folds_text(figures):
-    """How many repetitions of each data set there are."""
-    counts = figures.groupby("data")["fold"].nunique()
-    return ", ".join(f"{_TITLES[name]} {counts[name]}" for name in ORDER if name in counts)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-show-said
 SHOWN = 4  # rules of each method in Table 4, as in the paper
@@ -924,34 +829,35 @@ SHOWN = 4  # rules of each method in Table 4, as in the paper
 def show_rule_texts(lines):
     """Table 4."""
     rows = {}
-    counts = []
+    counts = {}
     for line in lines:
         if line["key"]["data"] != "energy":
             continue
         name = line["key"]["method"].replace("soft", "FAB")
         rules = RuleSet.from_dict(line["said"])
-        counts.append(f"{name} {len(rules.rules)}")
-        weights = line["weights"] or [None] * len(rules.rules)
-        answered = np.array(line["share"]) * (line["weights"] or 1)
+        counts[name] = len(rules.rules)
+        otherwise = "otherwise" if rules.ordered else "always"
+        share = np.array(line["share"])
+        weight = np.array(line["weights"] or [None] * len(share))
+        answered = share * (line["weights"] or 1)
         for i in np.argsort(-answered, kind="stable")[:SHOWN]:
             rule = rules.rules[i]
-            said = rule_text(rule, rules.columns) or ("otherwise" if rules.ordered else "always")
             rows[f"{name}, rule {i + 1}"] = {
-                "y": Cell(rule.leaf.value, digits=2),
-                "share of rows": Cell(line["share"][i], digits=2),
-                "weight": weights[i],
-                "rule": said,
+                ("", "y"): Cell(rule.leaf.value, digits=2),
+                ("", "share of rows"): Cell(share[i], digits=2),
+                ("", "weight"): weight[i],
+                ("", "rule"): rule_text(rule, rules.columns) or otherwise,
             }
-    theirs = ", ".join(f"{name} {n}" for name, n in _N_RULES.items())
+    ours, theirs = (
+        ", ".join(f"{name} {n}" for name, n in sizes.items()) for sizes in (counts, _N_RULES)
+    )
     notes = (
         f"The {SHOWN} rules of each method that answer most training rows (share × weight). Rules in all: "
-        f"{', '.join(counts)}; in the paper: {theirs}.",
+        f"{ours}; in the paper: {theirs}.",
         "A list is read from its first rule down. Node Harvest answers the mean of the rules that hold, weighted. "
         "FAB's boxes are what it prints, not what it predicts by.",
     )
-    names = ("y", "share of rows", "weight", "rule")
-    cells = pd.DataFrame.from_dict(rows, "index", dtype=object).rename_axis("method")
-    return Grid(name_columns(cells, dict.fromkeys(names, "")), notes)
+    return Grid(plain_columns(rows, "method"), notes)
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-tables
 TABLES = tables_of(
