@@ -16,12 +16,13 @@ import tempfile
 import threading
 import time
 import warnings
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .runner import Cell, Grid, UnavailableError, plain_columns, tables_of, time_call
+from .runner import Cell, Grid, import_available, plain_columns, tables_of, time_call
 from ..rows.blocks import InMemory, add, slice_into_blocks
 from ..rows.chunks import ChunkedData, build_chunked_data
 from ..metatree.estimators import MetaTreeClassifier
@@ -93,12 +94,9 @@ def fit_on_dask(model, files, column, n_workers, d):
 
     Processor seconds of all, of the client, and seconds by the clock.
     """
-    try:
-        import dask
-        import dask.array as da
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise UnavailableError("dask and distributed are not installed") from None
+    dask = import_available("dask")
+    da = import_available("dask.array")
+    distributed = import_available("distributed")
     X = []
     y = []
     for file in files:
@@ -109,7 +107,7 @@ def fit_on_dask(model, files, column, n_workers, d):
     options = dict(
         n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
     )
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         workers = sum(client.run(time.process_time).values())
         start = time.process_time()
         clock = time.perf_counter()
@@ -238,10 +236,7 @@ class MeteredBlocks(InMemory):
 
 
 def _total(summands):
-    total = None
-    for summand in summands:
-        total = add(total, summand)
-    return total
+    return reduce(add, summands, None)
 
 
 def traffic(key):
@@ -261,12 +256,9 @@ def traffic(key):
         passes[steps] = np.array([(1, sent, back) for _, sent, back in log]).sum(axis=0)
     whole = passes[5]
     step = (passes[5] - passes[3]) / 2
-    names = ("passes", "sent", "back")
-    return {
-        **dict(zip(names, map(int, whole), strict=True)),
-        **{f"step_{name}": float(v) for name, v in zip(names, step, strict=True)},
-        "size": len(model.rules_.rules),
-    }
+    names = ("passes", "sent", "back", "step_passes", "step_sent", "step_back")
+    figures = dict(zip(names, (*whole, *step), strict=True))
+    return figures | {"size": len(model.rules_.rules)}
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-jobs
 ROWS = (500_000, 1_580_000, 5_000_000)
@@ -418,17 +410,19 @@ def show_traffic(lines):
     for line in lines:
         key = line["key"]
         label = f"{model_short_name(key['model'])}, {key['d']} columns, depth {key['depth']}"
-        whole = (line["passes"], line["sent"] / 1000, line["back"] / 1000)
-        step = (line["step_passes"], line["step_sent"] / 1000, line["step_back"] / 1000)
-        if key["model"] == "PiecewiseLinearRegressor":
-            step = [Cell(figure, digits=1) for figure in step]
-        else:  # a meta-tree makes no steps
-            step = (None, None, None)
-        names = ("passes", "kB to each worker", "kB back from each block")
+        # a meta-tree makes no steps
+        steps = key["model"] == "PiecewiseLinearRegressor"
         rows[label] = {
-            (group, name): figure
-            for group, figures in (("a whole fit", whole), ("a step of EM", step))
-            for name, figure in zip(names, figures, strict=True)
+            ("a whole fit", "passes"): line["passes"],
+            ("a whole fit", "kB to each worker"): line["sent"] / 1000,
+            ("a whole fit", "kB back from each block"): line["back"] / 1000,
+        } | {
+            ("a step of EM", name): Cell(line[f"step_{of}"] / unit, digits=1) if steps else None
+            for name, of, unit in (
+                ("passes", "passes", 1),
+                ("kB to each worker", "sent", 1000),
+                ("kB back from each block", "back", 1000),
+            )
         }
     return Grid(plain_columns(rows, "model"))
 

@@ -8,10 +8,13 @@ __all__ = ['TASKS', 'BASE', 'METHODS', 'TABLES', 'simulated_table', 'classes_of'
 # %% ../../nbs/bench/07_cost.ipynb #cost-imports
 import gc
 import tracemalloc
+from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import linregress
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import BayesianRidge
 
@@ -97,7 +100,7 @@ def _rules_task(n, d, L, K, depth, restarts, shakes):
     model = RuleMixtureClassifier(
         forest, max_components=K, n_init=restarts, n_perturbations=shakes, random_state=0
     )
-    return _TimedCall(lambda: model.fit(X, y), X, questions=lambda: model.bins_.n_bits)
+    return _TimedCall(partial(model.fit, X, y), X, questions=lambda: model.bins_.n_bits)
 
 
 def _piecewise_task(n, d, L, K, depth, shakes):
@@ -106,7 +109,7 @@ def _piecewise_task(n, d, L, K, depth, shakes):
     model = PiecewiseLinearRegressor(
         max_bins=L, max_depth=depth, n_perturbations=shakes, random_state=0
     )
-    return _TimedCall(lambda: model.fit(X, y), X, questions=lambda: min(L - 1, n - 1) * d)
+    return _TimedCall(partial(model.fit, X, y), X, questions=lambda: min(L - 1, n - 1) * d)
 
 
 def _oblique_task(n, d, K, depth):
@@ -115,10 +118,8 @@ def _oblique_task(n, d, K, depth):
     K leaves in the truth, and at most.
     """
     X, y = simulated_table(n, d, K)
-    return _TimedCall(
-        lambda: ObliqueAdditiveRegressor(max_leaves=K, max_depth=depth, random_state=0).fit(X, y),
-        X,
-    )
+    model = ObliqueAdditiveRegressor(max_leaves=K, max_depth=depth, random_state=0)
+    return _TimedCall(partial(model.fit, X, y), X)
 
 
 def _proxy_task(n, d, K, depth):
@@ -127,15 +128,14 @@ def _proxy_task(n, d, K, depth):
     model = ProxyTreeRegressor(
         BayesianRidge().fit(X, y), max_leaves=K, max_depth=depth, random_state=0
     )
-    return _TimedCall(lambda: model.fit(X, y), X)
+    return _TimedCall(partial(model.fit, X, y), X)
 
 
 def _metatree_task(n, d, K, depth):
     """A forest of K meta-trees, the growing of its trees included."""
     X, y = classes_of(n, d)
-    return _TimedCall(
-        lambda: MetaTreeClassifier(n_trees=K, max_depth=depth, random_state=0).fit(X, y), X
-    )
+    model = MetaTreeClassifier(n_trees=K, max_depth=depth, random_state=0)
+    return _TimedCall(partial(model.fit, X, y), X)
 
 
 TASKS = {
@@ -157,7 +157,7 @@ BASE = {
     "metatree": {"n": 2000, "d": 10, "K": 10, "depth": 10},
 }
 _QUICK_BASE = {
-    **{method: {**knobs, "n": 500} for method, knobs in BASE.items()},
+    **{method: knobs | {"n": 500} for method, knobs in BASE.items()},
     "rules": {"n": 500, "d": 10, "L": 10, "K": 5, "depth": 4, "restarts": 2, "shakes": 10},
 }
 _EITHER_WAY = (0, -2, -1, 1)  # the base first
@@ -208,13 +208,8 @@ def _measure_cost(key):
 # %% ../../nbs/bench/07_cost.ipynb #cost-slopes
 def slope(x, t):
     """Slope of log t over log x by least squares, and its standard error (nan from two points): (bench.23)."""
-    u = np.log(x) - np.mean(np.log(x))
-    v = np.log(t) - np.mean(np.log(t))
-    found = u @ v / (u @ u)
-    spare = len(u) - 2
-    return float(found), float(
-        np.sqrt(np.sum((v - found * u) ** 2) / spare / (u @ u))
-    ) if spare else np.nan
+    found = linregress(np.log(x), np.log(t))
+    return found.slope, found.stderr if len(x) > 2 else np.nan
 
 
 def base_knobs(lines):
@@ -294,15 +289,12 @@ def _show_cost(lines):
     """The lines as a `Grid`: a row a method."""
     rows = {}
     bases = []
+    parts = defaultdict(list)
+    for line in lines:
+        parts[line["key"]["method"], line["key"]["part"]].append(line)
     for method, label in METHODS.items():
-        seconds, memory = (
-            [
-                line
-                for line in lines
-                if line["key"]["method"] == method and line["key"]["part"] == part
-            ]
-            for part in ("seconds", "memory")
-        )
+        seconds = parts[method, "seconds"]
+        memory = parts[method, "memory"]
         if seconds:
             rows[label] = cells_of(seconds, memory)
             knobs = (

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold
@@ -28,7 +30,6 @@ from .runner import (
     printed,
     tables_of,
     time_call,
-    values_of,
 )
 from ..metatree.posterior import empty_state, update_state
 from ..metatree.conjugate import BetaBernoulli, sufficient_statistics
@@ -156,7 +157,7 @@ def _one_test(X, y, levels, with_rows, peer):
     if with_rows and peer:
         fresh = _bayesml_model(levels, X.shape[1])
         _, times["bayesml_rows"] = _thread_call(lambda: bayesml_rows(fresh, X, y))
-    return times, float(max(gaps))
+    return times, max(gaps)
 
 
 def measure_speed(n, depth, n_features, repeats, with_rows, kind):
@@ -166,15 +167,11 @@ def measure_speed(n, depth, n_features, repeats, with_rows, kind):
         _one_test(*coin_levels(n, depth, n_features, kind, r), with_rows, peer)
         for r in range(repeats)
     ]
-    found = {"max_difference": max(gap for _, gap in tests)}
-    for name in tests[0][0]:
-        ms = 1e3 * np.array([times[name] for times, _ in tests])
-        found[name] = {
-            "mean": float(ms.mean()),
-            "sd": float(ms.std()),
-            "median": float(np.median(ms)),
-        }
-    return found
+    ms = 1e3 * pd.DataFrame([times for times, _ in tests])
+    return {"max_difference": max(gap for _, gap in tests)} | {
+        name: {"mean": own.mean(), "sd": own.std(ddof=0), "median": own.median()}
+        for name, own in ms.items()
+    }
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-losses
 _CLASSES = ("breast_cancer", "banana", "magic04", "spambase")
@@ -192,8 +189,8 @@ def _interval_shares(model, X, y):
     """
     within = np.abs(2 * model.predict_dist(X[:1000]).cdf(y[:1000]) - 1)
     return {
-        "coverage": [float(np.mean(within <= np.quantile(model.pit_, level))) for level in _LEVELS],
-        "coverage_raw": [float(np.mean(within <= level)) for level in _LEVELS],
+        "coverage": [np.mean(within <= level) for level in np.quantile(model.pit_, _LEVELS)],
+        "coverage_raw": [np.mean(within <= level) for level in _LEVELS],
     }
 
 
@@ -203,8 +200,8 @@ def _model_and_base_losses(model, base, X, y):
         return {
             "loss": log_loss(y, model.predict_proba(X)),
             "base_loss": log_loss(y, base.predict_proba(X)),
-            "error": float(np.mean(model.predict(X) != y)),
-            "base_error": float(np.mean(base.predict(X) != y)),
+            "error": np.mean(model.predict(X) != y),
+            "base_error": np.mean(base.predict(X) != y),
         }
     return {
         "loss": root_mean_squared_error(y, model.predict(X)),
@@ -214,8 +211,7 @@ def _model_and_base_losses(model, base, X, y):
 
 def effective_number_of_trees(log_q):
     """How many trees weights by evidence amount to."""
-    w = np.exp(log_q - log_q.max())
-    return float(w.sum() ** 2 / (w**2).sum())
+    return 1 / np.sum(softmax(log_q) ** 2)
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-accuracy
 def measure_fold_accuracy(part, name, depth, fold, n_trees=None):
@@ -224,31 +220,31 @@ def measure_fold_accuracy(part, name, depth, fold, n_trees=None):
     `part` "single", "forest" or "linear".
     """
     data = load_available(name)
-    X = data.X
-    y = data.y
     numbers = name in NUMBERS
-    train, test = list(KFold(FOLDS[part], shuffle=True, random_state=0).split(X))[fold]
+    train, test = list(KFold(FOLDS[part], shuffle=True, random_state=0).split(data.X))[fold]
+    rows = data.X[train], data.y[train]
+    new = data.X[test], data.y[test]
     forest = RandomForestRegressor if numbers else RandomForestClassifier
     grown = None if part == "single" else forest(n_trees, max_depth=depth, random_state=fold)
     make = MetaTreeRegressor if numbers else MetaTreeClassifier
     leaf = {"leaf": "linear"} if part == "linear" else {}
     model = make(grown, max_depth=depth, random_state=fold, **leaf)
-    _, taken = time_call(lambda: model.fit(X[train], y[train]), time.perf_counter)
-    base = type(model.estimator_)(**model.estimator_.get_params())
-    _, alone = time_call(lambda: base.fit(X[train], y[train]), time.perf_counter)
+    _, taken = time_call(lambda: model.fit(*rows), time.perf_counter)
+    base = clone(model.estimator_)
+    _, alone = time_call(lambda: base.fit(*rows), time.perf_counter)
     trees = model.state_.trees.topology
     found = {
         "seconds": taken,
         "base_seconds": alone,
         "n_nodes": trees.size,
-        "leaves": float(model.posterior_.leaf_prob.sum()) / trees.n_trees,
-        "split_prob": float(model.state_.prior.split_prob[0]),
+        "leaves": model.posterior_.leaf_prob.sum() / trees.n_trees,
+        "split_prob": model.state_.prior.split_prob[0],
         "evidence_effective": effective_number_of_trees(model.tree_log_evidence_),
     }
-    found |= _model_and_base_losses(model, model.estimator_, X[test], y[test])
-    return found | (
-        _interval_shares(model, X[test], y[test]) | {"sd": float(y.std())} if numbers else {}
-    )
+    found |= _model_and_base_losses(model, model.estimator_, *new)
+    if numbers:
+        found |= _interval_shares(model, *new) | {"sd": data.y.std()}
+    return found
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-jobs
 _N_TREES = 100
@@ -376,7 +372,7 @@ def show_grid(lines):
     faster = pd.DataFrame(
         {name: ms[f"bayesml_{name}"] / ms[name] for name in ("update", "predict")}
     )
-    shown = faster.map(lambda times: Cell(times, digits=1))
+    shown = faster.map(partial(Cell, digits=1))
     parts.append(name_columns(shown, dict.fromkeys(faster, ""), "times faster"))
     own = ms.rename(columns={"partial_fit": "partial_fit, ms"})
     parts.append(name_columns(own, {"partial_fit, ms": ""}))
@@ -396,11 +392,11 @@ def show_fold_losses(lines):
     And how often intervals held y.
     """
     index = pd.Index([_fold_words(line["key"]) for line in lines], name="data and depth")
+    losses = ["base_loss", "loss"]
     figures = pd.DataFrame(lines, index).reindex(
-        columns=["base_loss", "loss", "base_error", "error", "leaves", "sd", "coverage"]
+        columns=[*losses, "base_error", "error", "leaves", "sd", "coverage"]
     )
-    unit = figures["sd"].fillna(1.0)
-    figures[["base_loss", "loss"]] = figures[["base_loss", "loss"]].div(unit, axis=0)
+    figures[losses] = figures[losses].div(figures["sd"].fillna(1.0), axis=0)
     rows = figures.groupby(level=0, sort=False)
 
     def means(name, digits=None):
@@ -411,9 +407,8 @@ def show_fold_losses(lines):
         cells = {"scikit-learn's": means(f"base_{loss}", 4), "averaged": means(loss, 4)}
         roles = {"scikit-learn's": "peer", "averaged": "ours"}
         parts.append(name_columns(pd.DataFrame(cells), roles, group, "lower"))
-    value = values_of(parts[0]).droplevel(["group", "role", "better"], axis=1)
-    change = 100 * (value["averaged"] / value["scikit-learn's"] - 1)
-    others = pd.DataFrame({"change, %": change.map(lambda found: Cell(found, digits=2))})
+    change = 100 * (rows["loss"].mean() / rows["base_loss"].mean() - 1)
+    others = pd.DataFrame({"change, %": change.map(partial(Cell, digits=2))})
     others["leaves a tree"] = means("leaves")
     others["folds"] = rows.size()
     parts.insert(1, name_columns(others, {"change, %": ""}))
