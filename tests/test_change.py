@@ -1,94 +1,208 @@
-"""The nearest change is held against a grid of every row there is."""
+"""The nearest change is held against a grid of every row there is; what it says, against the rules."""
 
+import json
+import re
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
-from shared.random_rules import random_rules
-from sklearn.datasets import load_iris
+from shared.estimators import each
+from shared.random_rules import COLUMNS, random_rules
+from shared.tables import mixed_frame
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.model_selection import train_test_split
 
+from fabinterp import explain
 from fabinterp.change import (
+    Change,
+    Changes,
+    amount_text,
     distance,
     feature_space,
     make_goal,
+    moved_further,
     nearest_change,
     rule_with_answer,
+    short_numbers,
 )
-from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
+from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split, match_conditions
 from fabinterp.rules.ruleset import RuleSet
 
-CORNERS = np.array([[-1.0, -1, 0], [1, 1, 2]])
+KINDS = ("labels", "numbers", "lines", "logit", "softmax")
 UNIT = np.array([0.7, 1.3, 1.0])
-LINE = np.linspace(-1, 1, 41)
-GRID = np.array(list(product(LINE, LINE, [0.0, 1, 2])))
+FINE = np.linspace(-1, 1, 41)
+ROUGH = np.linspace(-1, 1, 11).round(1)
+ANY_NUMBER = np.array([[-1.0, -1, 0], [1, 1, 2], [0.123456789, 0.123456789, 1]])
+FEW_VALUES = np.array(list(product(ROUGH, ROUGH, [0.0, 1, 2])))
+ROUNDING = 0.01  # what a shorter number may cost, in scales
 
 
-@examples(150)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers", "lines", "logit", "softmax"]), st.booleans(),
-       st.booleans(), st.booleans())  # fmt: skip
-def test_no_row_of_a_grid_is_nearer(seed, kind, slanted, gap, held):
+def step(threshold, low, high):
+    """Return rules that answer `low` up to a threshold of one column, and `high` above it."""
+    warm = Rule(((Split((0,), threshold), True),), Leaf(high))
+    return RuleSet((warm, Rule((), Leaf(low))), Columns(("u",), (None,)))
+
+
+def random_question(rng, kind):
+    """Draw what is asked for, and what may change, as arguments."""
+    asked = {}
+    if kind in ("numbers", "lines"):
+        low = float(rng.integers(-1, 5))
+        asked = [dict(at_least=low), dict(at_most=low), dict(target=(low, low + 1))][
+            rng.integers(3)
+        ]
+    elif kind == "labels" and rng.random() < 0.5:
+        asked = dict(target="b")
+    return asked, dict(
+        fixed=["u"] if rng.random() < 0.2 else [],
+        directions={"v": "up"} if rng.random() < 0.3 else None,
+        ranges={"c": ["red", "blue"]} if rng.random() < 0.3 else None,
+        weights={"v": 0.5, 2: 3} if rng.random() < 0.3 else None,
+    )
+
+
+@examples(200)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS), st.booleans(), st.booleans())
+def test_no_row_of_a_grid_is_nearer_and_none_is_left(seed, kind, slanted, few):
+    """Each change is the nearest of those different from the changes before; then none is left."""
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, kind, slanted)
-    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    x[rng.integers(3) if gap else []] = np.nan
-    by = (
-        None
-        if kind in ("labels", "logit", "softmax")
-        else rng.choice([0.5, 1.5])
-        if kind == "lines"
-        else None
-    )
-    fixed = ["u"] if held else []
-    if by is not None and rule_with_answer(rules, x[None])[0] < 0:
-        return
-    change = nearest_change(rules, x, CORNERS, scales=UNIT, by=by, fixed=fixed)
-    goal = make_goal(rules, x, None, by)
-    space = feature_space(rules, CORNERS, UNIT, fixed)
-    rows = np.where(np.isnan(x) | ~space.free, x, GRID)
-    met = goal.is_met(rows)
-    best = distance(x, rows[met], space).min() if met.any() else np.inf
-    if change is None:
-        assert best == np.inf
-        return
-    straight = not slanted and kind in ("labels", "numbers")
-    assert change.exact and change.distance <= best + (
-        1e-12 if straight else 0.021
-    )  # rounding costs 0.01 a feature
-    assert goal.is_met(change.after[None])[0] and np.isfinite(change.distance)
-    assert change.distance == distance(x, change.after[None], space)[0]
-    assert (
-        change.prediction == rules.predict(change.after[None])[0]
-        and change.rule == rules.apply(change.after[None])[0]
-    )
-    assert np.isnan(change.after).tolist() == np.isnan(x).tolist() and (
-        not held or 0 not in change.features
-    )
+    line, X = (ROUGH, FEW_VALUES) if few else (FINE, ANY_NUMBER)
+    x = np.array([*rng.choice(line, 2), rng.integers(3)])
+    x[rng.integers(3) if rng.random() < 0.3 else []] = np.nan
+    wanted, limits = random_question(rng, kind)
+    found = nearest_change(rules, x, X, scales=UNIT, n_changes=3, **wanted, **limits)
+    goal = make_goal(rules, x, **wanted)
+    space = feature_space(rules, X, UNIT, **limits)
+    labels = [0.0, 2.0] if limits["ranges"] else [0.0, 1.0, 2.0]
+    grid = np.array(list(product([*line, x[0]], [*line, x[1]], [*labels, x[2]])))
+    grid = np.where(np.isnan(x) | ~space.free, x, grid)
+    cost = np.where(goal.is_met(grid), distance(x, grid, space), np.inf)
+    for change in found:
+        lost = 0 if few else ROUNDING * 3 * (2 if limits["weights"] is None else 3)
+        assert change.distance <= cost.min() + lost + 1e-9
+        assert not few or change.distance >= cost.min() - 1e-9
+        assert np.isfinite(change.distance) and goal.is_met(change.after[None])[0]
+        assert change.distance == distance(x, change.after[None], space)[0]
+        assert change.prediction == rules.predict(change.after[None])[0]
+        assert np.isnan(change.after).tolist() == np.isnan(x).tolist()
+        cost[match_conditions(moved_further(x, change.after, space), grid)] = np.inf
+    if found.proven and len(found) < 3:
+        assert cost.min() == np.inf
+    assert found.proven or slanted or kind in ("lines", "logit", "softmax")
 
 
-@examples(40)
+@examples(60)
 @given(st.integers(0, 2**32 - 1))
-def test_a_straight_change_is_tight(seed):
-    """Half a millionth of the way back, the answer is the old one."""
+def test_without_an_order_another_number_or_equation_is_found(seed):
     rng = np.random.default_rng(seed)
-    rules = random_rules(rng, "labels", False)
+    rules = random_rules(rng, "lines", False)
     x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    change = nearest_change(rules, x, CORNERS, scales=UNIT)
+    found = nearest_change(rules, x, ANY_NUMBER, scales=UNIT)
     goal = make_goal(rules, x)
-    for j in change.features if change else ():
-        back = change.after.copy()
-        back[j] += 5e-7 * (x[j] - back[j]) if j < 2 else x[j] - back[j]
-        assert not goal.is_met(back[None])[0]
+    grid = np.array(list(product(FINE, FINE, [0.0, 1, 2])))
+    met = goal.is_met(grid)
+    assert found.proven and bool(found) >= met.any()
+    if met.any():
+        best = distance(x, grid[met], feature_space(rules, ANY_NUMBER, UNIT)).min()
+        assert found.distance <= best + 3 * ROUNDING
+        assert found.rule != rule_with_answer(rules, x[None])[0]
 
 
-def test_distance_counts_units_and_labels_and_forbids_the_rest():
+@examples(60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["labels", "numbers"]))
+def test_at_least_is_said_of_every_number_beyond(seed, kind):
+    rng = np.random.default_rng(seed)
+    rules = random_rules(rng, kind, False)
+    x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
+    goal = make_goal(rules, x)
+    for change in nearest_change(rules, x, ANY_NUMBER, n_changes=4):
+        for j, (_, _, to) in zip(change.features, change.steps(), strict=True):
+            if j == 2:
+                continue
+            sign = 1 if change.after[j] > x[j] else -1
+            beyond = np.tile(change.after, (200, 1))
+            beyond[:, j] += sign * np.geomspace(1e-6, 5, 200)
+            said = to.startswith("at least " if sign > 0 else "at most ")
+            assert said == goal.is_met(beyond).all()
+
+
+@examples(100)
+@given(st.floats(-1e15, 1e15), st.floats(-1e15, 1e15))
+def test_short_numbers_lie_between_and_get_longer(near, far):
+    numbers = list(short_numbers(near, far))
+    assert all(min(near, far) <= number <= max(near, far) for number in numbers)
+    assert numbers[-1] == near or near in numbers
+    digits = [len(f"{number!r}".replace(".0", "").strip("-0.")) for number in numbers[:3]]
+    assert len(numbers) < 3 or digits[0] <= digits[-1] + 1
+
+
+def test_a_flag_becomes_one_and_not_the_next_number_after_zero():
+    X = pd.DataFrame({"flag": [0, 1] * 100})
+    y = np.array(["no", "yes"] * 100)
+    model = ProxyTreeClassifier(max_leaves=2).fit(X, y)
+    for row in (X.iloc[[0]], X.iloc[0], [0]):
+        assert nearest_change(model, row, X).words() == "flag from 0 to 1"
+    assert nearest_change(model, X.iloc[[0]]).words() == "flag from 0 to at least 1"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "x", "X", "words"),
+    [
+        (19.0, 12, np.arange(40.0), "u from 12 to at least 20"),
+        (19.3, 12, np.arange(40.0), "u from 12 to at least 20"),
+        (19.3, 30, np.arange(40.0), "u from 30 to at most 19"),
+        (2643.5, 2300, 1000 + np.arange(4000.0), "u from 2 300 to at least 2 650"),
+        (5.1, 4.6, np.arange(100) / 10, "u from 4.6 to at least 5.2"),
+        (5.1, 6.0, np.arange(100) / 10, "u from 6 to at most 5.1"),
+        (0.123456, 0, np.linspace(0, 1, 99) ** 2, "u from 0 to at least 0.124"),
+        (0.0, -1.5, np.linspace(-2, 2, 99) ** 3, "u from -1.5 to at least 0.01"),
+        (0.1, 0, np.repeat([0, 0.5, 3], 9), "u from 0 to 0.5"),
+        (2.0, 0.5, None, "u from 0.5 to at least 2.01"),
+    ],
+)
+def test_numbers_are_such_as_exist_and_as_one_would_type(threshold, x, X, words):
+    found = nearest_change(step(threshold, 0, 5), [x], None if X is None else X[:, None])
+    assert found.words() == words and found.proven
+    assert found.prediction == (5 if found.after[0] > x else 0)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-9, 1.0, 1e9, 1e100])
+def test_units_do_not_matter(unit):
+    X = np.linspace(0, 1, 101)[:, None] ** 2
+    plain = nearest_change(step(0.5, 0, 1), [0.25], X)
+    found = nearest_change(step(0.5 * unit, 0, 1), [0.25 * unit], X * unit)
+    assert found.after[0] > 0.5 * unit and found.after[0] <= 0.52 * unit
+    assert abs(found.distance - plain.distance) <= 0.02
+
+
+def test_a_range_between_two_whole_numbers_is_proven_empty():
+    between = ((Split((0,), 2.2), True), (Split((0,), 2.8), False))
+    rules = RuleSet((Rule(between, Leaf(1.0)), Rule((), Leaf(0.0))), Columns(("n",), (None,)))
+    found = nearest_change(rules, [1], np.arange(30.0)[:, None])
+    assert not found and found.proven and "proven" in str(found)
+    assert nearest_change(rules, [1], np.arange(30.0)[:, None] / 4).after[0] == 2.21
+    # a row that has a fraction is a proof that fractions exist
+    assert 2.2 < nearest_change(rules, [1.5], np.arange(30.0)[:, None]).after[0] <= 2.8
+
+
+def test_distance_counts_scales_labels_and_weights_and_forbids_the_rest():
     rules = random_rules(np.random.default_rng(0), "labels", False)
-    space = feature_space(rules, CORNERS, UNIT, ["v"])
+    space = feature_space(rules, ANY_NUMBER, UNIT, ["v"], {"u": "up"}, weights={"u": 2, "c": 3})
     x = np.array([0.0, 0.0, 1.0])
     rows = np.array([[0.7, 0, 0], [0, 0.1, 1], [np.nan, 0, 1], [0, 0, 1], [-0.35, 0, 1]])
-    assert distance(x, rows, space).tolist() == [2.0, np.inf, np.inf, 0.0, 0.5]
+    assert distance(x, rows, space).tolist() == [5.0, np.inf, np.inf, 0.0, np.inf]
+    outlier = np.append(np.linspace(0, 1, 100), 1e9)[:, None]
+    assert feature_space(step(0, 0, 1), outlier).scales[0] < 1
+    assert feature_space(step(0, 0, 1), np.repeat([0.0, 4.0], [90, 10])[:, None]).scales[0] == (
+        pytest.approx(4 * np.sqrt(0.1))
+    )
 
 
 def test_the_first_match_counts():
@@ -97,13 +211,42 @@ def test_the_first_match_counts():
                      Rule(((Split((0,), 1.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
                     Columns(("u",), (None,)))  # fmt: skip
     change = nearest_change(rules, [0.5])
-    assert change.after[0] == np.nextafter(2.0, 3) and change.rule == 1 and change.prediction == 5.0
+    assert change.after[0] == 2.01 and change.rule == 1 and change.prediction == 5.0
 
 
 def test_an_equation_is_crossed_at_a_round_number():
     rules = RuleSet((Rule((), Leaf(0.0, (0,), (3.0,))),), Columns(("u",), (None,)))
     change = nearest_change(rules, [0.1], by=1)
     assert abs(change.prediction - 0.3) >= 1 and change.after[0] in (0.44, -0.24) and change.exact
+    both = nearest_change(rules, [0.1], by=1, n_changes=3)
+    assert sorted(one.after[0] for one in both) == [-0.24, 0.44] and both.proven
+    assert nearest_change(rules, [0.1], target=(6, 9)).after[0] == 2.0
+    assert nearest_change(rules, [0.1], np.arange(5)[:, None] + 0.5, at_least=6).after[0] == 2.0
+    assert nearest_change(rules, [0], np.arange(5)[:, None], target=(3, 3)).after[0] == 1.0
+    assert nearest_change(rules, [0], np.arange(5)[:, None], target=(4, 5)).proven
+    assert not nearest_change(rules, [0], np.arange(5)[:, None], target=(4, 5))
+    same = nearest_change(rules, [2], at_most=7)
+    assert same.distance == 0 and same.proven and "nothing has to change" in str(same)
+
+
+def test_a_gap_stays_a_gap():
+    known = Split((0,), 2.0, missing=True)
+    columns = Columns(("u", "c"), (None, ("a", "b")))
+    rules = RuleSet(
+        (
+            Rule(((known, False),), Leaf(1.0)),
+            Rule(((Split((1,), categories=(1,), missing=True), True),), Leaf(1.0)),
+            Rule((), Leaf(0.0)),
+        ),
+        columns,
+    )
+    found = nearest_change(rules, [np.nan, 0], n_changes=5)
+    assert [one.words() for one in found] == ["c from a to b"] and found.proven
+    assert not nearest_change(rules, [np.nan, 0], fixed=["c"])
+    assert [one.words() for one in nearest_change(rules, [3, 0], n_changes=5)] == [
+        "u from 3 to at most 2",
+        "c from a to b",
+    ]
 
 
 def test_a_wanted_label_and_what_is_refused():
@@ -114,16 +257,54 @@ def test_a_wanted_label_and_what_is_refused():
                     Columns(tuple(flowers.data.columns), (None,) * 4), names)  # fmt: skip
     first = flowers.data.iloc[[0]]
     near = nearest_change(rules, first, flowers.data)
-    far = nearest_change(rules, first, flowers.data, to="virginica")
+    for name in ("to", "target"):
+        far = nearest_change(rules, first, flowers.data, **{name: "virginica"})
+        assert far.prediction == "virginica" and far.features == (2, 3)
+        assert far.distance > near.distance
     assert near.prediction == "versicolor" and near.features == (2,) and near.exact
-    assert far.prediction == "virginica" and far.features == (2, 3) and far.distance > near.distance
-    assert nearest_change(rules, first, flowers.data, fixed=["petal length (cm)"]) is None
-    for wrong, word in (({"to": "rose"}, "to must"), ({"by": 2}, "by must"), ({"fixed": ["x"]}, "fixed must"),
-                        ({"scales": [0, 1, 1, 1]}, "scales must")):  # fmt: skip
-        with pytest.raises(ValueError, match=word):
+    length = "petal length (cm)"
+    for limit in (
+        dict(fixed=[length]),
+        dict(ranges={length: (0, 2)}),
+        dict(directions={2: "down"}),
+    ):
+        found = nearest_change(rules, first, flowers.data, **limit)
+        assert not found and found.proven
+        with pytest.raises(ValueError, match="there is no change: no change of what may move"):
+            _ = found.after
+    for wrong, message in (
+        ({"to": "rose"}, "to must be one of the classes"),
+        ({"target": "rose"}, "target must be one of the classes"),
+        ({"target": (1, 2)}, "target must be one of the classes"),
+        ({"at_least": 2}, "at_least and at_most need rules that answer with numbers, got classes"),
+        ({"by": 2}, "by must"),
+        ({"fixed": ["x"]}, "fixed must"),
+        ({"scales": [0, 1, 1, 1]}, "scales must"),
+        ({"directions": {length: "left"}}, "directions must be 'up' or 'down'"),
+        ({"directions": {"x": "up"}}, "directions must name columns"),
+        ({"directions": [length]}, "directions must be a dict"),
+        ({"ranges": {length: (3, 1)}}, r"ranges must hold a pair \(low, high\)"),
+        ({"ranges": {length: 3}}, r"ranges must hold a pair \(low, high\)"),
+        ({"weights": {length: 0}}, "weights must be positive numbers"),
+        ({"weights": {length: "2"}}, "weights must be positive numbers"),
+        ({"n_changes": 0}, "n_changes must be an integer of at least 1, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
             nearest_change(rules, first, flowers.data, **wrong)
+        assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="x must be one row"):
         nearest_change(rules, flowers.data)
+    with pytest.raises(TypeError, match="model must have predict or be a function"):
+        nearest_change(rules, first, flowers.data, model="forest")
+    colours = RuleSet((Rule((), Leaf(1.0)),), COLUMNS)
+    with pytest.raises(ValueError, match="ranges must list labels of 'c'"):
+        nearest_change(colours, [0, 0, 1], ranges={"c": ["pink"]})
+    with pytest.raises(ValueError, match="directions must be 'up' or 'down' for columns of num"):
+        nearest_change(colours, [0, 0, 1], directions={"c": "up"})
+    with pytest.raises(ValueError, match="target must be a pair"):
+        nearest_change(colours, [0, 0, 1], target=3)
+    with pytest.raises(ValueError, match="target must be given with model"):
+        nearest_change(colours, [0, 0, 1], model=lambda Z: Z[:, 0])
 
 
 def bent(value, breaks=(0.0, 1.0), slope=1.0):
@@ -136,11 +317,190 @@ def bent(value, breaks=(0.0, 1.0), slope=1.0):
     )
 
 
-def test_a_curve_is_crossed_where_it_crosses():
+@pytest.mark.parametrize("X", [np.linspace(0, 1, 11)[:, None], None])
+def test_a_curve_is_crossed_where_it_crosses(X):
     rules = bent(-0.5)
-    X = np.linspace(0, 1, 11)[:, None]
     # 0.5 − 4u + 4u² = 0 at u = (1 ± √½) / 2
     change = nearest_change(rules, [0.6], X)
-    assert not change.exact and change.prediction == "yes"
-    assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 < 0.01 * feature_space(rules, X).scales[0]
+    assert not change.exact and change.prediction == "yes" and not change.proven
+    assert 0 <= change.after[0] - (1 + np.sqrt(0.5)) / 2 <= 0.1
     assert nearest_change(rules, [0.4], X).after[0] <= (1 - np.sqrt(0.5)) / 2
+    assert len(nearest_change(rules, [0.4], X, n_changes=3)) == 2
+    assert not nearest_change(bent(-9), [0.4], X)
+
+
+def test_what_is_said_can_be_read_and_read_back():
+    columns = Columns(("<b>pay\n</b>", "job"), (None, ('"x"', "<i>")), (False, False))
+    rules = RuleSet(
+        (
+            Rule(((Split((0,), 2643.5), True),), Leaf((0.1, 0.9))),
+            Rule(((Split((1,), categories=(1,)), True),), Leaf((0.2, 0.8))),
+            Rule((), Leaf((0.7, 0.3))),
+        ),
+        columns,
+        ("no", "<yes>"),
+    )
+    X = np.column_stack([1000.0 + 7 * np.arange(600), np.zeros(600)])
+    found = nearest_change(rules, [2300, 0], X, n_changes=4)
+    assert str(found).splitlines() == [
+        "y is no (0.7)",
+        r"1. <b>pay\n</b> from 2 300 to at least 2 650: y is <yes> (0.9) (distance 0.225)",
+        '2. job from "\\"x\\"" to <i>: y is <yes> (0.8) (distance 1)',
+        "no other columns get another answer: proven",
+    ]
+    page = found._repr_html_()
+    assert "<b>" not in page and "<i>" not in page and "&lt;b&gt;pay" in page and "<table" in page
+    frame = found.to_frame()
+    assert frame["to"].tolist() == ["at least 2 650", "<i>"] and frame.change.tolist() == [1, 2]
+    said = json.loads(found.to_json(), parse_constant=pytest.fail)
+    assert said["proven"] and said["changes"][0]["columns"] == {
+        "<b>pay\n</b>": {"from": 2300.0, "to": 2650.0, "or_on": True}
+    }
+    assert said["changes"][1]["columns"]["job"] == {"from": '"x"', "to": "<i>", "or_on": False}
+    assert isinstance(found, Changes) and isinstance(found[0], Change) and len(found[:2]) == 2
+    assert repr(found[0]).startswith("<Change: <b>pay")
+    none = nearest_change(rules, [2300, 0], X, fixed=[0, 1])
+    assert none.to_frame().empty and "<table" not in none._repr_html_()
+    assert json.loads(none.to_json())["changes"] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "beside", "text"),
+    [
+        (2300, None, "2 300"),
+        (1234567.25, None, "1 234 567.25"),
+        (-1500, None, "-1 500"),
+        (1e-7, None, "1e-07"),
+        (7266.950102837844, 7300, "7 267"),
+        (7266.950102837844, 7267, "7 266.950102837844"),
+        (0.000123456, 0.2, "0.0001235"),
+        (5, 5, "5"),
+    ],
+)
+def test_numbers_are_short_but_differ(number, beside, text):
+    assert amount_text(number, beside) == text
+
+
+class Judge:
+    """A model that counts what it is asked, and checks the form of its rows."""
+
+    def __init__(self, answer, like=None):
+        self.answer = answer
+        self.like = like
+        self.sizes = []
+
+    def predict(self, X):
+        if self.like is not None:
+            assert isinstance(X, pd.DataFrame) and (X.columns == self.like.columns).all()
+            assert (X.dtypes == self.like.dtypes).all()
+        self.sizes.append(len(X))
+        return self.answer(X)
+
+
+def test_a_model_is_asked_nearest_first_until_it_agrees():
+    rules = step(0.5, 0, 1)
+    X = np.linspace(0, 1, 101)[:, None]
+    judge = Judge(lambda Z: (Z[:, 0] > 0.7).astype(float))
+    found = nearest_change(rules, [0.2], X, at_least=1, model=judge)
+    assert found.after[0] == 0.71 and found[0].model_prediction == 1.0 and not found.exact
+    assert "the model agrees (asked in " in str(found) and len(judge.sizes) <= 50
+    never = Judge(lambda Z: np.zeros(len(Z)))
+    none = nearest_change(rules, [0.2], X, at_least=1, model=never)
+    assert not none and "the model agrees with none of the changes" in none.verdict
+    assert not none.proven and len(never.sizes) <= 50
+    absent = nearest_change(rules, [0.2], X, at_least=1, model=judge, ranges={"u": (0, 0.4)})
+    assert not absent and absent.proven
+    by_function = nearest_change(rules, [0.2], X, by=0.5, model=lambda Z: (Z[:, 0] > 0.7) * 1.0)
+    assert by_function.after[0] == 0.71
+    with pytest.raises(ValueError, match=r"model must answer each row with one label or number"):
+        nearest_change(rules, [0.2], X, at_least=1, model=lambda Z: Z.sum())
+
+
+def test_what_the_model_says_now_is_what_has_to_change():
+    """The rules say yes already, the model no."""
+    rules = RuleSet(
+        (Rule(((Split((0,), 0.5), True),), Leaf((0.0, 1.0))), Rule((), Leaf((1.0, 0.0)))),
+        Columns(("u",), (None,)),
+        ("no", "yes"),
+    )
+    X = np.linspace(0, 1, 101)[:, None]
+    model = Judge(lambda Z: np.where(Z[:, 0] > 0.7, "yes", "no"))
+    found = nearest_change(rules, [0.6], X, model=model)
+    assert found.after[0] == 0.71 and found.now == "y is yes (1), and no by the model"
+
+
+def test_the_model_gets_frames_such_as_it_was_trained_on():
+    rng = np.random.default_rng(3)
+    X = mixed_frame(rng, 300).assign(count=rng.integers(0, 9, 300))
+    y = np.where((X["size"].fillna(0) > 0.3) ^ X.yes, "no", "yes")
+    model = ProxyTreeClassifier(max_leaves=6, random_state=0).fit(X, y)
+    judge = Judge(lambda F: np.where((F["size"].fillna(0) > 0.5) ^ F.yes, "no", "yes"), X)
+    n_found = 0
+    for i in range(12):
+        found = nearest_change(model, X.iloc[[i]], X, model=judge, n_changes=2)
+        now = judge.predict(X.iloc[[i]])[0]
+        assert all(change.model_prediction != now for change in found)
+        n_found += bool(found)
+    assert n_found == 12
+
+
+@each()
+def test_every_estimator_and_gaps(setting):
+    rng = np.random.default_rng(5)
+    X = mixed_frame(rng, 120)
+    if setting.numbers_only:
+        X = pd.DataFrame(rng.normal(size=(120, 3)).round(2), columns=["size", "b", "c"])
+    t = X["size"].fillna(0) + (0 if setting.numbers_only else X.yes * 1.0)
+    y = np.where(t > t.median(), "high", "low") if setting.is_classifier else 3.0 * t + 10
+    model = setting.fresh(random_state=0).fit(X, y)
+    wanted = {} if setting.is_classifier else dict(at_least=float(np.quantile(y, 0.6)))
+    rules = model.rules_
+    n_changes = 0
+    for i in range(6):
+        row = X.iloc[[i]]
+        try:
+            before = rules.predict(row)[0]
+        except ValueError:  # its equation meets a gap
+            continue
+        found = nearest_change(model, row, X, **wanted, n_changes=2)
+        for change in found:
+            after = rules.predict(change.after[None])[0]
+            assert after != before if setting.is_classifier else after >= wanted["at_least"]
+            assert np.isnan(change.after).tolist() == np.isnan(change.before).tolist()
+            assert change.words() in str(found)
+        n_changes += len(found)
+    assert n_changes
+
+
+def test_an_explanation_and_its_forest():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((300, 3)).round(3), columns=list("abc"))
+    y = 10 * X.a + 5 * (X.b > 0.5)
+    forest = RandomForestRegressor(30, random_state=0).fit(X, y)
+    told = explain(forest, X, max_rules=5, method="tree", random_state=0)
+    tree = ProxyTreeRegressor(max_leaves=5).fit(X, y).tree_
+    low = X.iloc[[int(y.argmin())]]
+    assert nearest_change(tree, low, X, at_least=8).proven
+    found = nearest_change(told, low, X, at_least=8, model=forest, n_changes=2)
+    assert found and all(forest.predict(low * 0 + change.after)[0] >= 8 for change in found)
+
+
+def test_rules_always_flip_and_the_model_mostly():
+    """As the measured tier does on australian and pima, on a table that is always there."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.iloc[:, [0, 1, 4, 6, 7, 20, 21, 27]]
+    train, test, y_train, _ = train_test_split(X, y, test_size=0.3, random_state=0)
+    model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(train, y_train)
+    rules = ProxyTreeClassifier(model, max_leaves=6, random_state=0).fit(train).rules_
+    rows = test.iloc[:30]
+    flipped = agreed = 0
+    for i in range(len(rows)):
+        row = rows.iloc[[i]]
+        found = nearest_change(rules, row, train)
+        flipped += rules.predict(found.after[None])[0] != rules.predict(row)[0]
+        told = nearest_change(rules, row, train, model=model)
+        batches = int(re.search(r"asked in (\d+) batches", told.verdict)[1])
+        assert batches <= 50
+        after = pd.DataFrame(told.after[None], columns=X.columns) if told else row
+        agreed += model.predict(after)[0] != model.predict(row)[0]
+    assert flipped == len(rows) and agreed >= 0.9 * len(rows)

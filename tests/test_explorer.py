@@ -10,7 +10,6 @@ from shared.effort import examples
 from shared.random_rules import COLUMNS, random_rules
 from sklearn.datasets import load_iris
 
-from fabinterp import explorer
 from fabinterp.change import nearest_change
 from fabinterp.explorer import explain_row, explore
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
@@ -51,11 +50,13 @@ def test_the_account_names_the_rule_and_the_answer(seed, kind):
 
 
 def test_a_border_is_named_by_its_threshold():
-    """The changed value is the next number after the threshold; nobody wants to read all its digits."""
+    """Nobody wants to read all digits of the next number after a threshold."""
     rules = RuleSet((Rule(((Split((0,), 2.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
                     Columns(("u",), (None,)))  # fmt: skip
     change = nearest_change(rules, [0.5])
-    assert explorer.change_text(change, rules) == "u from 0.5 to just above 2"
+    assert dict(explain_row(rules, [0.5], change))["another answer if"] == (
+        "u from 0.5 to at least 2.01: rule 1 then says 5"
+    )
 
 
 # The panel
@@ -79,7 +80,7 @@ def text(panel):
 def test_the_panel_follows_its_controls():
     rules, X, y = flower_rules()
     panel = explore(rules, X, y, row=3)
-    assert "row  3" in text(panel) and "just above 2.45" in text(panel)
+    assert "row  3" in text(panel) and "at least 2.5" in text(panel)
     before = panel.picture.value
     panel.controls["x2"].value = 5.0
     assert "with petal length (cm) moved" in text(panel) and "rule 2 of 3" in text(panel)
