@@ -569,7 +569,7 @@ def _slanted_program(part, row, x, reach, space):
     that must move cannot.
     """
     features = sorted({f for split, _ in part.slanted for f in split.features})
-    adds = []  # (feature, how much a unit of the variable adds to it)
+    adds = []  # (feature, how much a unit of the variable adds to it, the value that it stands for)
     columns = []  # (cost, low, high, kind)
     once = []  # variables of which exactly one is 1
     for j in features:
@@ -581,7 +581,7 @@ def _slanted_program(part, row, x, reach, space):
             costs = np.abs(values - x[j]) / space.scales[j]
             if space.labels[j]:
                 costs = np.where(values != x[j], space.prices[j], 0.0)
-            adds += [(j, value - x[j]) for value in values]
+            adds += [(j, value - x[j], value) for value in values]
             columns += [(cost, 0.0, 1.0, 1) for cost in costs]
             continue
         ranges, unit = _number_moves(j, part, x, reach, space)
@@ -592,7 +592,7 @@ def _slanted_program(part, row, x, reach, space):
             if found is not None:
                 least, most, may_stay = found
                 kind = int(reach.whole[j]) + (2 if may_stay and least > 0 else 0)
-                adds.append((j, sign * unit))
+                adds.append((j, sign * unit, None))
                 columns.append((unit / space.scales[j], least, most, kind))
     return adds, np.array(columns).reshape(-1, 4), once
 
@@ -610,8 +610,8 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
     adds, columns, once = program
     if not adds:
         return row
-    places = np.array([j for j, _ in adds])
-    steps = np.array([step for _, step in adds])
+    places = np.array([j for j, _, _ in adds])
+    steps = np.array([step for _, step, _ in adds])
     sides, lows, highs = [], [], []
     for split, side in part.slanted:
         if split.categories is not None:
@@ -647,6 +647,9 @@ def nearest_row_oblique(part, row, x, reach, space, margin):
         if j not in reach.choices and out[j] != x[j]:
             out[j] = min(max(out[j], reach.low[j], np.nextafter(part.low[j], inf)), reach.high[j])
             out[j] = min(out[j], part.high[j])
+    for (j, _, value), amount in zip(adds, amounts, strict=True):
+        if value is not None and amount == 1.0:
+            out[j] = value
     return out
 
 # %% ../nbs/change.ipynb #exp-search
