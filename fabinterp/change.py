@@ -1365,7 +1365,7 @@ def nearest_change(
     TypeError
         If `rules` is nothing that has rules, or `model` cannot predict.
     ValueError
-        If `x` is not one row of the rules' columns, `target`, `to` or `by` is nothing that the rules
+        If `x` is not one finite row of the rules' columns, `target`, `to` or `by` is nothing that the rules
         answer, or `fixed`, `directions`, `ranges`, `weights`, `scales` name no column or hold what
         has no meaning for it.
 
@@ -1390,6 +1390,9 @@ def nearest_change(
     ruleset = rules_of(rules)
     given = x
     x = encode_row(ruleset, given)
+    if np.isinf(x).any():
+        name = ruleset.columns.names[int(np.argmax(np.isinf(x)))]
+        raise ValueError(f"x must hold finite numbers or gaps, got an infinite one in {name!r}")
     Z = None if X is None else encode(X, ruleset.columns)
     space = feature_space(
         ruleset, Z, scales, fixed, directions, ranges, weights, _whole_columns(given)
