@@ -30,7 +30,7 @@ if (
     from .proxy.reference import Reference, as_reference
     from .reporting import report
     from .rules.core import Columns, Curve, Leaf, Rule, Split
-    from .rules.ruleset import RuleSet, Tree
+    from .rules.ruleset import RuleSet, Tree, load_rules
     from .show.panel import Panel
     from .show.rule_plots import plot_regions, plot_rules, plot_terms
     from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
@@ -68,6 +68,7 @@ _MODULES = {
     "RuleSet": "rules.ruleset",
     "Split": "rules.core",
     "Tree": "rules.ruleset",
+    "load_rules": "rules.ruleset",
     "plot_regions": "show.rule_plots",
     "plot_rules": "show.rule_plots",
     "plot_terms": "show.rule_plots",
@@ -108,6 +109,7 @@ __all__ = [
     "explain_local",
     "explore",
     "instability",
+    "load_rules",
     "nearest_change",
     "plot_meta_tree",
     "plot_regions",

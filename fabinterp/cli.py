@@ -358,7 +358,7 @@ def run_demo(options):
 # %% ../nbs/cli.ipynb #cli-table
 def _rule_lines(r, rule, rules, answer_width, text_width):
     """Rule number r (from 0) as lines of a table, a condition a line, nothing cut off."""
-    answer = textwrap.wrap(answer_text(rule.leaf, rules.columns, rules.classes), answer_width)
+    answer = textwrap.wrap(answer_text(rules, r), answer_width)
     conditions = condition_texts(rule.conditions, rules.columns) if rule.conditions else []
     left = []
     for k, condition in enumerate(conditions or ["otherwise" if r else "always"]):
@@ -372,7 +372,7 @@ def _rule_lines(r, rule, rules, answer_width, text_width):
 
 def table_text(rules, wide=80):
     """Rules as a table for a terminal `wide` columns wide: conditions, value, support, fidelity."""
-    answers = [answer_text(leaf, rules.columns, rules.classes) for leaf in rules.leaves]
+    answers = [answer_text(rules, r) for r in range(len(rules.rules))]
     side = min(max(map(len, answers + ["value "])), 30)
     text_width = max(wide - side - 26, 20)
     front = "if" if rules.ordered else "in"

@@ -8,7 +8,8 @@ __all__ = ['explain_row', 'explore']
 # %% ../nbs/explorer.ipynb #exp-imports
 from collections import Counter
 from dataclasses import dataclass, field
-from math import isnan
+from functools import partial
+from math import isnan, nan
 
 import numpy as np
 
@@ -25,11 +26,13 @@ from .rules.core import (
     leaf_values,
     weighted_sum,
 )
+from .rules.digits import format_float, rounded_text
 from .rules.text import (
     extent_text,
     is_categorical,
     label_text,
     printable_name,
+    text_tolerance,
 )
 from .show.panel import Panel, make_control
 from .show.rule_plots import (
@@ -92,19 +95,20 @@ def feature_contributions(leaf, k, x, columns):
     return {f: part for f, part in parts.items() if part}
 
 
-def sum_line(leaf, k, x, columns):
-    """Sum k of a leaf with the numbers of a row put in, for reading.
+def sum_line(leaf, k, x, columns, tolerance=nan):
+    """Sum k of a leaf with the numbers of a row put in, for reading, true to a tolerance.
 
     Such as 2 + 1.5 (age 30) - 0.2 (dose 4) = 3.3.
     """
     parts = feature_contributions(leaf, k, x, columns)
-    text = f"{leaf.equations[k][0]:.4g}"
+    number = partial(rounded_text, tolerance=tolerance / (2 + len(parts)))
+    text = number(leaf.equations[k][0])
     for f, part in parts.items():
         sign = "-" if part < 0 else "+"
         name = printable_name(columns.names[f])
-        text += f" {sign} {abs(part):.4g} ({name} {value_text(x, f, columns, _four_digits)})"
-    total = f"{leaf.equations[k][0] + sum(parts.values()):.4g}"
-    kept = f"{float(leaf_values(leaf, x[None], columns)[0, k]):.4g}"
+        text += f" {sign} {number(abs(part))} ({name} {value_text(x, f, columns, _four_digits)})"
+    total = number(leaf.equations[k][0] + sum(parts.values()))
+    kept = number(float(leaf_values(leaf, x[None], columns)[0, k]))
     bounds = f", kept at {kept}" if kept != total else ""
     return f"{text} = {total}{bounds}"
 
@@ -116,13 +120,14 @@ def sum_lines(ruleset, r, x):
     """
     leaf = ruleset.rules[r].leaf
     columns = ruleset.columns
-    classes = ruleset.classes
+    tolerance = text_tolerance(ruleset)
     if not leaf.has_equation:
         return []
     if leaf.link != "softmax":
-        return [("sum", sum_line(leaf, 0, x, columns))]
+        return [("sum", sum_line(leaf, 0, x, columns, tolerance))]
     return [
-        (f"sum of {label_text(c)}", sum_line(leaf, k, x, columns)) for k, c in enumerate(classes)
+        (f"sum of {label_text(c)}", sum_line(leaf, k, x, columns, tolerance))
+        for k, c in enumerate(ruleset.classes)
     ]
 
 # %% ../nbs/explorer.ipynb #exp-account

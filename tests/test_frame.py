@@ -36,7 +36,7 @@ EAGER = set("numpy scipy sklearn joblib threadpoolctl".split())  # scikit-learn 
 # Imported inside functions only
 LAZY = set("matplotlib ipywidgets IPython pandas xgboost lightgbm catboost stochtree".split())
 LAZY |= {"PIL"}  # matplotlib requires it
-LAZY |= {"dask", "distributed", "pyarrow"}
+LAZY |= {"dask", "distributed", "pyarrow", "narwhals"}
 LAZY |= {"tqdm", "lime", "interpret", "lineartree", "pygam", "imodels", "bayesml"}  # the peers
 
 named = pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)

@@ -54,6 +54,7 @@ from ..rows.tables import (
     build_training_data,
     check_predict_rows,
     check_fit_target,
+    name_of_target,
 )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
@@ -381,7 +382,8 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         if t is None and topology.n_trees > 1:
             raise ValueError(f"t must name one of the {topology.n_trees} meta-trees, got None")
         inner = topology.first_child >= 0
-        return tree_with_values(state, t or 0, inner, state.table, self._classes())
+        tree = tree_with_values(state, t or 0, inner, state.table, self._classes())
+        return replace(tree, **self._target)
 
     @property
     def rules_(self):
@@ -396,11 +398,12 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
                 "its answer is an average over trees; "
                 "see map_tree_, to_tree(t), or a RuleMixture of it"
             )
-        return averaged_rules(state, self._classes())
+        return replace(averaged_rules(state, self._classes()), **self._target)
 
     def _pruned(self, t, split):
         values = self.state_.in_table_units(self.state_.leaf_values)
-        return tree_with_values(self.state_, t, split, values, self._classes())
+        tree = tree_with_values(self.state_, t, split, values, self._classes())
+        return replace(tree, **self._target)
 
     @property
     def map_tree_(self):
@@ -515,7 +518,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             self.classes_ = np.unique(classes)
             codes = self._codes(training.classes)
             training = replace(training, y=codes[training.y], classes=self.classes_)
-        return self._fit_rows(split_training_data(training))
+        return self._fit_rows(split_training_data(training), name_of_target(self, y))
 
     def _codes(self, labels):
         codes = label_codes(labels, self.classes_)

@@ -30,14 +30,13 @@ from ..rows.array_tree import (
 )
 from ..rules.core import (
     Columns,
-    Leaf,
     class_array,
     decode,
     is_frame,
     read_columns,
 )
 from ..rules.html_format import tree_html
-from ..rules.text import answer_text, format_float, label_text, printable_name
+from ..rules.text import format_float, label_text, printable_name, constant_text
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
@@ -483,9 +482,8 @@ def point_text(explanation):
 
 def format_prediction(explanation, value):
     """A number or class probabilities in words."""
-    value = tuple(np.ravel(value).tolist())
-    leaf = Leaf(value if explanation.classes else value[0])
-    return answer_text(leaf, explanation.tree_columns, explanation.classes)
+    value = np.ravel(value)
+    return constant_text(value if explanation.classes else value[0], explanation.classes)
 
 
 def explanation_lines(explanation):

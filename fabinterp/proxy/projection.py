@@ -32,6 +32,9 @@ from ..rows.tables import (
     seed_entropy,
     check_predict_rows,
     location_scale,
+    name_of_target,
+    target_summary,
+    with_target,
 )
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms
@@ -555,7 +558,10 @@ class BaseProxyLinear(BaseEstimator):
         reference, *table = read_reference(self, X, y, sample_weight, seed, self.n_draws)
         self.reference_ = None if self.reference is None else reference
         self._framed = is_frame(X)
-        vars(self).update(fit_equation(projection_data(reference, *table), self))
+        data = projection_data(reference, *table)
+        fitted = fit_equation(data, self)
+        known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)
+        vars(self).update(fitted | with_target(fitted, known))
         return self
 
     def _values(self, X):

@@ -50,6 +50,9 @@ from ..rows.tables import (
     check_predict_rows,
     power_of_two_scale,
     check_fit_target,
+    name_of_target,
+    target_summary,
+    with_target,
 )
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-gaussian
@@ -545,7 +548,11 @@ class BaseProxyTree(BaseEstimator):
         rows = proxy_data(self.reference_, *table, self, rng)
         self._framed = is_frame(X)
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
-        vars(self).update(fit_proxy_tree(rows, self, rng))
+        fitted = fit_proxy_tree(rows, self, rng)
+        known = target_summary(
+            name_of_target(self, y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
+        )
+        vars(self).update(fitted | with_target(fitted, known))
         return self
 
     def _encoded(self, X):

@@ -42,6 +42,10 @@ from .tables import (
     order_categories,
     build_training_data,
     check_fit_target,
+    name_of_target,
+    target_summary,
+    with_ranges,
+    with_target,
 )
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-hash
@@ -258,7 +262,7 @@ def attach_sample(rows, given, classes, framed):
     (_, *sample), truncated = draw_sample(rows, N_SAMPLE)
     first, w = distinct_rows(*sample)
     Z, y = (column[first] for column in sample[:2])
-    columns = order_categories(given, Z, y, w)
+    columns = with_ranges(order_categories(given, Z, y, w), Z)
     tables = code_mappings(given, columns)
     sample = TrainingData(
         recode_rows(Z, tables), y, w, columns, classes, np.arange(len(y)), framed, given
@@ -790,7 +794,8 @@ class ChunkedFitMixin:
         A weight of 2 is the same as a row given twice.
         """
         self._check_parameters()
-        return self._fit_rows(build_chunked_data(self, X, y, sample_weight))
+        chunked = build_chunked_data(self, X, y, sample_weight)
+        return self._fit_rows(chunked, name_of_target(self, y))
 
     def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None):
         """Fit to rows that come in chunks and need not fit in memory.
@@ -811,15 +816,18 @@ class ChunkedFitMixin:
         with tempfile.TemporaryDirectory(
             prefix="fabinterp-", dir=scratch, ignore_cleanup_errors=True
         ) as folder:
-            return self._fit_rows(
-                read_chunks(
-                    self, source, target=target, sample_weight=sample_weight, scratch=folder
-                )
+            chunked = read_chunks(
+                self, source, target=target, sample_weight=sample_weight, scratch=folder
             )
+            return self._fit_rows(chunked, name_of_target(self, None, target))
 
-    def _fit_rows(self, chunked):  # what predictions need of the table, and the fit itself
-        self.columns_ = chunked.sample.columns
-        self._framed = chunked.sample.framed
-        if chunked.sample.classes is not None:
-            self.classes_ = chunked.sample.classes
-        return self._fit(chunked)
+    def _fit_rows(self, chunked, name):  # what predictions need of the table, and the fit itself
+        sample = chunked.sample
+        self.columns_ = sample.columns
+        self._framed = sample.framed
+        if sample.classes is not None:
+            self.classes_ = sample.classes
+        self._target = target_summary(name, sample.y, sample.w, sample.classes)
+        self._fit(chunked)
+        vars(self).update(with_target(vars(self), self._target))
+        return self

@@ -5,12 +5,14 @@
 # %% auto #0
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
            'label_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale',
-           'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'check_fit_rows', 'check_fit_target',
-           'check_predict_rows', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data']
+           'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows',
+           'name_of_target', 'target_summary', 'with_target', 'check_fit_target', 'check_predict_rows', 'is_fitted',
+           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from math import nan
 from numbers import Integral, Real
 
 import numpy as np
@@ -268,8 +270,15 @@ def check_rows(X, columns, estimator, n_least=1):
     )
 
 
+def with_ranges(columns, Z):
+    """The columns with the ranges of encoded rows Z (n, d); nan for a column without values."""
+    low = np.fmin.reduce(Z, axis=0)
+    high = np.fmax.reduce(Z, axis=0)
+    return replace(columns, ranges=np.stack([low, high], axis=1))
+
+
 def check_fit_rows(estimator, X):
-    """X (n, d), n ≥ 2, as encoded rows, its columns, and whether it is a frame.
+    """X (n, d), n ≥ 2, as encoded rows, its columns with their ranges, and whether it is a frame.
 
     Sets the names and the number of columns on the estimator.
     """
@@ -277,7 +286,26 @@ def check_fit_rows(estimator, X):
     columns = read_columns(X) if framed else None
     Z = check_rows(X, columns, estimator, 2)
     validate_data(estimator, X if framed else Z, skip_check_array=True)
-    return Z, columns or read_columns(Z), framed
+    return Z, with_ranges(columns or read_columns(Z), Z), framed
+
+
+def name_of_target(estimator, y, column=None):
+    """What texts call y: the estimator's `target_name`, else the name of a Series or column, else y."""
+    names = (getattr(estimator, "target_name", None), getattr(y, "name", None), column)
+    return next((str(name) for name in names if name is not None), "y")
+
+
+def target_summary(name, y, w, classes=None):
+    """What a RuleSet or Tree knows of y: its name, and the standard deviation of numbers (n,)."""
+    if classes is not None:
+        return {"target": name, "target_std": nan}
+    mean = np.average(y, weights=w)
+    return {"target": name, "target_std": float(np.sqrt(np.average((y - mean) ** 2, weights=w)))}
+
+
+def with_target(fitted, known):
+    """The rules and the tree among fitted attributes {name: value}, told what is `known` of y."""
+    return {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
 
 
 def check_fit_target(estimator, Z, y):

@@ -16,7 +16,10 @@ import numpy as np
 from .text import (
     answer_phrases,
     condition_texts,
-    link_texts,
+    branch_text,
+    curve_pairs,
+    curve_text,
+    model_notes,
     named_curves,
     printable_name,
 )
@@ -68,12 +71,34 @@ def _number_html(name, value):
     return f"{value:.3g}{_bar_html(value) if name == 'coverage' else ''}"
 
 
-def _answer_html(leaf, model, number=""):
-    """What a leaf of a RuleSet or Tree predicts, escaped; the sum of each class on its own line."""
-    first, *rest = map(html.escape, answer_phrases(leaf, model.columns, model.classes, number))
+def _answer_html(model, k, number=""):
+    """What leaf k of a RuleSet or Tree predicts, escaped; the sum of each class on its own line."""
+    first, *rest = map(html.escape, answer_phrases(model, k, number))
     if not rest:
         return f"<b>{first}</b>"
     return f"{first}<div>{'</div><div>'.join(f'<b>{phrase}</b>' for phrase in rest)}</div>"
+
+
+def _condition_html(text, full):
+    """A condition, escaped; a list of labels that is cut unfolds to the full text."""
+    if text == full:
+        return html.escape(text)
+    return (
+        f'<details style="display:inline-block"><summary>{html.escape(text)}</summary>'
+        f"{html.escape(full)}</details>"
+    )
+
+
+_MANY = 10**9  # labels of a set, points of a curve: all of them
+
+
+def _curve_table_html(curve, columns, tolerance):
+    """A table of points that keep within the tolerance, to unfold, where the text could not."""
+    if curve_pairs(curve, columns, tolerance)[2] <= tolerance or isnan(tolerance):
+        return ""
+    pairs, _, _ = curve_pairs(curve, columns, tolerance, _MANY)
+    rows = "".join(_row_html(map(html.escape, pair)) for pair in pairs)
+    return f"<details><summary>{faint('all points')}</summary><table>{rows}</table></details>"
 
 
 def _curve_html(curve, columns):
@@ -94,12 +119,14 @@ def _curve_html(curve, columns):
     )
 
 
-def _curves_html(leaves, model):
-    """The curves of numbered leaves {number: leaf} as lines of HTML, each with a small picture."""
+def _curves_html(model, numbers):
+    """The curves of leaves {k: number} as lines of HTML, each with a small picture."""
     return [
-        f"{html.escape(name)}: {_curve_html(curve, model.columns)}{faint(text)}"
-        for number, leaf in leaves.items()
-        for name, curve, text in named_curves(leaf, model, number)
+        f"{html.escape(name)}: {_curve_html(curve, model.columns)}"
+        f"{faint(curve_text(curve, model.columns, tolerance))}"
+        f"{_curve_table_html(curve, model.columns, tolerance)}"
+        for k, number in numbers.items()
+        for name, curve, tolerance in named_curves(model, k, number)
     ]
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-of
@@ -115,18 +142,18 @@ def ruleset_html(ruleset):
     )
     rows = []
     for r, rule in enumerate(ruleset.rules):
-        conditions = [html.escape(s) for s in condition_texts(rule.conditions, ruleset.columns)]
+        texts = condition_texts(rule.conditions, ruleset.columns)
+        full = condition_texts(rule.conditions, ruleset.columns, _MANY)
+        conditions = [_condition_html(*pair) for pair in zip(texts, full, strict=True)]
         if conditions:
             first = "else if" if ruleset.ordered and r else "if"
         else:
             first = "otherwise" if r else "always"
-        answer = _answer_html(rule.leaf, ruleset, r + 1)
+        answer = _answer_html(ruleset, r, r + 1)
         numbers = [_number_html(name, getattr(rule, name)) for name in known]
         rows.append(_row_html([faint(first), faint(" and ").join(conditions), answer, *numbers]))
-    leaves = dict(enumerate((rule.leaf for rule in ruleset.rules), 1))
-    notes = _curves_html(leaves, ruleset) + [
-        faint(note) for note in link_texts(leaves.values(), ruleset.classes)
-    ]
+    numbers = {r: r + 1 for r in range(len(ruleset.rules))}
+    notes = _curves_html(ruleset, numbers) + list(map(faint, model_notes(ruleset)))
     rows += [_row_html(["", "", note, *[""] * len(known)]) for note in notes]
     return (
         '<table style="border-collapse:collapse;color:inherit">'
@@ -139,27 +166,24 @@ def tree_html(tree, open_levels=4):
     bare = 'style="list-style:none;margin:0;padding-left:1.3em;overflow-wrap:anywhere"'
     parts = []
     stack = [(0, 0, printable_name(tree.target))]
-    leaves = {}
+    numbers = {}
     while stack:
         k, level, condition = stack.pop()
         if k < 0:
             parts.append("</ul></details></li>")
             continue
         if tree.leaves[k] is not None:
-            leaves[len(leaves) + 1] = tree.leaves[k]
-            answer = _answer_html(tree.leaves[k], tree, len(leaves))
+            numbers[k] = len(numbers) + 1
+            answer = _answer_html(tree, k, numbers[k])
             parts.append(f"<li>{html.escape(condition)}: {answer}</li>")
             continue
         details = "<details open>" if level < open_levels else "<details>"
         summary = f"<summary>{html.escape(condition)}</summary>"
         parts.append(f"<li>{details}{summary}<ul {bare}>")
         stack.append((-1, level, ""))
-        for child, side in ((tree.yes[k], True), (tree.no[k], False)):
-            phrase = " and ".join(condition_texts(((tree.splits[k], side),), tree.columns))
-            stack.append((child, level + 1, phrase or "always"))
-    notes = _curves_html(leaves, tree) + [
-        faint(note) for note in link_texts(tree.leaves, tree.classes)
-    ]
+        for child in (tree.yes[k], tree.no[k]):
+            stack.append((child, level + 1, branch_text(tree, k, child)))
+    notes = _curves_html(tree, numbers) + list(map(faint, model_notes(tree)))
     parts += [f"<li>{note}</li>" for note in notes]
     return f"<ul {bare}>{''.join(parts)}</ul>"
 

@@ -35,7 +35,7 @@ def parts_to_json(item):
         return {
             name: parts_to_json(value)
             for name, value in entries.items()
-            if value or name not in ("link", "curves")
+            if value or name not in ("link", "curves", "ranges")
         }
     return item
 
@@ -71,12 +71,18 @@ def _rule_from_dict(d):
     )
 
 
+def _ranges_from_json(ranges):
+    """Pairs of floats, or None."""
+    return ranges and [[_float_from_json(x) for x in pair] for pair in ranges]
+
+
 def _columns_from_dict(d):
     """A Columns from its dict."""
     return Columns(
         tuple(d["names"]),
         tuple(None if c is None else tuple(c) for c in d["categories"]),
         tuple(d["missing"]),
+        ranges=_ranges_from_json(d.get("ranges")),
     )
 
 # %% ../../nbs/rules/04_json_format.ipynb #dict-of
@@ -86,6 +92,7 @@ def model_to_dict(model):
     head = _JSON_HEADER | {
         "kind": model.kind,
         "target": model.target,
+        "target_std": _float_to_json(model.target_std),
         "classes": classes,
         "columns": parts_to_json(model.columns),
     }
@@ -111,6 +118,7 @@ def constructor_arguments(d, kind):
     parts = dict(
         columns=_columns_from_dict(d["columns"]),
         target=d["target"],
+        target_std=_float_from_json(d.get("target_std")),
         classes=None if d["classes"] is None else tuple(d["classes"]),
     )
     if kind == "ruleset":

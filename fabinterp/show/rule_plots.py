@@ -25,15 +25,16 @@ from scipy.ndimage import distance_transform_edt
 from ..rows.tables import column_positions, label_codes
 from ..rules.core import Curve, encode, extents, label_of, predict_codes
 from ..rules.ruleset import RuleSet, Tree
+from ..rules.digits import format_float, rounded_text
 from ..rules.text import (
     answer_text,
     bounds_text,
-    format_float,
     extent_text,
     split_labels,
     printable_name,
     rule_text,
     display_width,
+    text_tolerance,
 )
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-who
@@ -411,7 +412,7 @@ def prediction_lines(rule, ruleset, number=""):
     leaf = rule.leaf
     counted = [] if isnan(rule.support) else [weight_text(rule.support)]
     if ruleset.classes is None or leaf.has_equation:
-        return answer_text(leaf, ruleset.columns, ruleset.classes, number), "".join(counted)
+        return answer_text(ruleset, number - 1, number), "".join(counted)
     best = int(np.argmax(leaf.value))
     share = f"{100 * leaf.value[best]:.3g} %"
     return printable_name(ruleset.classes[best]), " of ".join([share, *counted])
@@ -1157,8 +1158,9 @@ def sum_name(ruleset, r, k):
 def _title_lines(ruleset, r, k, constant):
     """Over a picture of terms: which rule, and to what its terms are added."""
     condition = rule_text(ruleset.rules[r], ruleset.columns) or ("otherwise" if r else "always")
-    bounds = bounds_text(ruleset.leaves[r])
-    begun = f"from {constant:.4g}" + (f", {bounds}" if bounds else "")
+    tolerance = text_tolerance(ruleset)
+    bounds = bounds_text(ruleset.leaves[r], tolerance)
+    begun = f"from {rounded_text(constant, tolerance)}" + (f", {bounds}" if bounds else "")
     if ruleset.leaves[r].link == "softmax":
         begun = f"{sum_name(ruleset, r, k)}: {begun}"
     return condition, begun

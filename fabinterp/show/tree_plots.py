@@ -17,6 +17,7 @@ from sklearn.isotonic import isotonic_regression
 
 from ..rules.core import Extent, encode, extents, path_conditions
 from ..rules.ruleset import RuleSet, Tree
+from ..rules.digits import rounded_text
 from ..rules.text import (
     bounds_text,
     is_categorical,
@@ -24,6 +25,7 @@ from ..rules.text import (
     split_labels,
     set_text,
     sum_text,
+    text_tolerance,
 )
 from .rule_plots import (
     LINE,
@@ -161,8 +163,10 @@ def extent_label(e, columns):
     if is_categorical(e, columns) and not e.empty:
         admitted, rejected = split_labels(e, columns)
         condition = set_text("", admitted, rejected).strip() if admitted else "is new"
+        if len(admitted) == 1 and isinstance(admitted[0], bool):
+            condition = "yes" if admitted[0] else "no"
         return printable_name(columns.names[e.features[0]]), condition
-    return sum_text(e.features, e.coef, columns, short_number), bounds_label(e)
+    return sum_text(e.features, e.coef, columns, number=short_number), bounds_label(e)
 
 
 def split_label(split, columns):
@@ -310,12 +314,16 @@ def leaf_box(k, sketch, max_width, beside=False):
     meaning = ""
     if leaf.has_equation:
         constant, curves = sketch.terms[k]
-        answer = "scores" if leaf.link == "softmax" else f"from {constant:.4g}"
+        answer = (
+            "scores"
+            if leaf.link == "softmax"
+            else f"from {rounded_text(constant, text_tolerance(rules))}"
+        )
         if leaf.link == "logit":
             answer = f"{sum_name(rules, r, 0)} {answer}"
         n_left = len(curves) - _MOST_TERMS
         more = f"and {count_text(n_left, 'smaller term')}" if n_left > 0 else ""
-        notes = [bounds_text(leaf), counted, more]
+        notes = [bounds_text(leaf, text_tolerance(rules)), counted, more]
         curves = curves[:_MOST_TERMS]
         names = [wrap_name(rules.columns.names[f], max_width - 0.5, size=7)[0] for f, _ in curves]
         beside = False
