@@ -34,7 +34,8 @@ from .rules.core import (
 )
 from .rules.html_format import lines_html, table_html
 from .rules.ruleset import RuleSet
-from .rules.text import format_float, label_text, printable_name
+from .rules.digits import format_float
+from .rules.text import constant_text, label_text, printable_name, text_tolerance
 from .rows.tables import check_at_least, column_positions
 from .show.rule_plots import as_ruleset, known_values
 
@@ -1028,7 +1029,7 @@ def prediction_text(ruleset, x):
     chosen = ruleset.apply(x[None])
     prediction = _answers_by(ruleset, chosen, x[None])[0]
     if ruleset.classes is None:
-        return f"{prediction:.4g}"
+        return constant_text(prediction, None, text_tolerance(ruleset))
     parts = (ruleset.leaves, chosen, x[None], ruleset.columns)
     shares = leaf_predictions(*parts, leaf_probabilities, len(ruleset.classes))
     return f"{label_text(prediction)} ({shares.max():.3g})"

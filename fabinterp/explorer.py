@@ -26,7 +26,7 @@ from .rules.core import (
     leaf_values,
     weighted_sum,
 )
-from .rules.digits import format_float, rounded_text
+from .rules.digits import rounded_text
 from .rules.text import (
     extent_text,
     is_categorical,

@@ -39,7 +39,7 @@ from ..rows.array_tree import (
     shorten_thresholds,
     with_gaps,
 )
-from ..rules.core import Columns, encode, is_frame
+from ..rules.core import Columns, as_pandas, encode, is_frame
 from ..rows.tables import (
     check_at_least,
     check_parameters,
@@ -52,6 +52,7 @@ from ..rows.tables import (
     check_fit_target,
     name_of_target,
     target_summary,
+    warn_of_identifiers,
     with_target,
 )
 
@@ -364,7 +365,9 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     Returns `(reference, table, Z, w, columns)`: Z (n, d) is the table encoded by `columns`, w (n,)
     are the weights of its rows.
     """
+    X = as_pandas(X)
     Z, columns, framed = check_fit_rows(estimator, X)
+    warn_of_identifiers(columns, len(Z))
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     if not w.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros")

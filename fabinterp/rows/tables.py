@@ -6,10 +6,12 @@
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
            'label_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale',
            'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows',
-           'name_of_target', 'target_summary', 'with_target', 'check_fit_target', 'check_predict_rows', 'is_fitted',
-           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data']
+           'name_of_target', 'target_summary', 'with_target', 'check_target_values', 'is_number', 'check_fit_target',
+           'warn_of_unseen_labels', 'check_predict_rows', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData',
+           'warn_of_identifiers', 'build_training_data']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from math import nan
@@ -28,7 +30,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..rules.core import Columns, encode, format_names, is_frame, label_of, read_columns
+from ..rules.core import (
+    Columns,
+    as_pandas,
+    encode,
+    format_names,
+    is_frame,
+    label_of,
+    ordered_columns,
+    read_columns,
+)
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-parameters
 def check_choice(name, value, allowed):
@@ -308,8 +319,35 @@ def with_target(fitted, known):
     return {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
 
 
+def check_target_values(estimator, y):
+    """Refuse a target of objects that holds None, or text where numbers are learnt."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "OUS" or values.ndim != 1:
+        return
+    missing = np.array([value is None for value in values], dtype=bool)
+    if missing.any():
+        raise ValueError(f"y must have no missing values, got None in row {missing.argmax()}")
+    if is_classifier(estimator):
+        return
+    text = next((value for value in values if isinstance(value, str)), None)
+    if text is not None and not is_number(text):
+        raise ValueError(
+            f"y must hold numbers, got {format_names([str(text)])}; for labels take the classifier"
+        )
+
+
+def is_number(text):
+    """Whether a text can be read as a float."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_fit_target(estimator, Z, y):
     """The target (n,) as numbers and None, or as codes and the sorted classes."""
+    check_target_values(estimator, y)
     _, y = check_X_y(
         Z,
         y,
@@ -325,12 +363,33 @@ def check_fit_target(estimator, Z, y):
     return y, classes
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-predict
+def warn_of_unseen_labels(X, Z, columns):
+    """Warn where a frame X, encoded as Z (n, d), holds labels that training did not know."""
+    labelled = [j for j, c in enumerate(columns.categories) if c is not None] if columns else []
+    unseen = [
+        columns.names[j] for j in labelled if np.isnan(Z[:, j]).sum() > X.iloc[:, j].isna().sum()
+    ]
+    if unseen:
+        warnings.warn(
+            f"X holds labels that training did not know, in {format_names(unseen)}; "
+            "they are taken as missing",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def check_predict_rows(estimator, X):
     """X (n, d) as encoded rows, its names and width held to those of fit."""
     check_is_fitted(estimator)
+    X = as_pandas(X)
     if is_frame(X):
+        columns = estimator.columns_ if estimator._framed else None
+        if columns is not None and sorted(map(str, X.columns)) == sorted(columns.names):
+            X = ordered_columns(X, columns.names)
         validate_data(estimator, X, reset=False, skip_check_array=True)
-        return check_rows(X, estimator.columns_ if estimator._framed else None, estimator)
+        Z = check_rows(X, columns, estimator)
+        warn_of_unseen_labels(X, Z, columns)
+        return Z
     Z = check_rows(X, None, estimator)
     validate_data(estimator, Z, reset=False, skip_check_array=True)
     return Z
@@ -383,13 +442,31 @@ class TrainingData:
         return self.y if self.classes is None else self.classes[self.y]
 
 
+def warn_of_identifiers(columns, n):
+    """Warn of columns whose labels differ in each of n rows: nothing can be learnt from them."""
+    found = [
+        name
+        for name, labels in zip(columns.names, columns.categories, strict=True)
+        if labels is not None and len(labels) == n > 20
+    ]
+    if found:
+        warnings.warn(
+            f"X has another label in each row in {format_names(found)}: "
+            "leave such columns out, or make numbers of them",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def build_training_data(estimator, X, y, sample_weight=None):
     """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
 
     ValueError for what is no table, no target or no weights. As scikit-learn's `validate_data`, it
     sets n_features_in_ and feature_names_in_ (of a frame) on the estimator, and nothing else.
     """
+    X = as_pandas(X)
     Z, given, framed = check_fit_rows(estimator, X)
+    warn_of_identifiers(given, len(Z))
     y, classes = check_fit_target(estimator, Z, y)
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     first, w = distinct_rows(Z, y, w)

@@ -1,6 +1,7 @@
 """What every public estimator promises, asked of one quick setting of each, and of all others in the slow tier."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -108,8 +109,8 @@ def test_columns_are_known_by_name(setting):
     frame = pd.DataFrame(X, columns=["a", "b", "c d"])
     model = setting.fresh().fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c d"] and model.n_features_in_ == 3
+    assert np.array_equal(answers(model, frame[["b", "c d", "a"]]), answers(model, frame))
     others = [
-        frame[["b", "a", "c d"]],
         frame[["a", "b"]],
         frame.assign(e=1.0),
         frame.rename(columns={"a": "z"}),
@@ -128,6 +129,60 @@ def test_columns_are_known_by_name(setting):
 
 
 # ------------------------------------------------------------------ any table
+
+
+@each([setting for setting in SETTINGS if setting.quick])
+def test_a_frame_of_another_library(setting):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("narwhals")
+    X, y = table(setting)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    other = pyarrow.Table.from_pandas(frame)
+    model = setting.fresh(random_state=0).fit(other, y)
+    assert rules_of(model) == rules_of(setting.fresh(random_state=0).fit(frame, y))
+    assert np.array_equal(model.predict(other), model.predict(frame))
+
+
+@each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
+def test_a_label_that_was_never_seen_is_warned_of(setting):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"size": rng.normal(size=60), "home": rng.choice(["a", "b"], 60)})
+    frame.loc[::7, "home"] = None
+    y = frame["size"] + (frame["home"] == "a")
+    model = setting.fresh().fit(frame, y > 0 if setting.is_classifier else y)
+    with pytest.warns(UserWarning, match="labels that training did not know, in 'home'"):
+        model.predict(frame.assign(home="mars"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(frame)
+
+
+@each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
+def test_a_column_of_names_is_warned_of(setting):
+    X, y = table(setting)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(id=[f"no {k}" for k in range(len(X))])
+    with pytest.warns(UserWarning, match="another label in each row in 'id'"):
+        setting.fresh().fit(frame, y)
+
+
+@each([setting for setting in SETTINGS if setting.quick])
+def test_what_y_is_called(setting):
+    X, y = table(setting)
+    model = setting.fresh().fit(X, pd.Series(y, name="churn"))
+    assert model.rules_.target == "churn" and ' AS "churn"' in model.rules_.to_sql("people")
+    assert setting.fresh().fit(X, y).rules_.target == "y"
+
+
+@each([setting for setting in SETTINGS if setting.quick])
+def test_a_target_with_none_or_text_is_refused_in_words(setting):
+    X, y = table(setting)
+    gap = y.astype(object)
+    gap[3] = None
+    with pytest.raises(ValueError, match="y must have no missing values, got None in row 3"):
+        setting.fresh().fit(X, gap)
+    if not setting.is_classifier:
+        with pytest.raises(ValueError, match="y must hold numbers, got '(low|high)'; for labels"):
+            setting.fresh().fit(X, np.where(y > y.mean(), "low", "high"))
 
 
 @each([setting for setting in SETTINGS if not setting.numbers_only])
