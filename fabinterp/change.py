@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['feature_space', 'distance', 'rule_with_answer', 'make_goal', 'amount_text', 'prediction_text', 'Change', 'Changes',
-           'encode_row', 'rules_of', 'nearest_change']
+           'encode_row', 'nearest_change']
 
 # %% ../nbs/change.ipynb #change-imports
 import json
@@ -1237,12 +1237,6 @@ def encode_row(ruleset, x):
     return np.array(Z[0], dtype=float)
 
 
-def rules_of(model):
-    """The `RuleSet` by which something answers, an `Explanation` among them."""
-    found = getattr(model, "rules", None)
-    return found if isinstance(found, RuleSet) else as_ruleset(model)
-
-
 def _whole_columns(x):
     """The positions of the columns of a frame that hold integers."""
     kinds = [getattr(kind, "kind", "O") for kind in x.dtypes] if is_frame(x) else []
@@ -1388,7 +1382,7 @@ def nearest_change(
     no change of what may move gets another answer: proven
     """
     check_at_least("n_changes", n_changes, 1)
-    ruleset = rules_of(rules)
+    ruleset = as_ruleset(rules)
     given = x
     x = encode_row(ruleset, given)
     if np.isinf(x).any():

@@ -226,6 +226,13 @@ class Explanation:
         lambda self: getattr(self.model, "tree_", None),
         doc="The `Tree` of a proxy tree, else None.",
     )
+    rules_ = property(lambda self: self.rules, doc="The rules, named as an estimator names them.")
+
+    def __getattr__(self, name):
+        """What was fitted: `tree_`, `path_`, `trace_`, `classes_` and so on of the estimator behind."""
+        if name.endswith("_") and not name.startswith("_"):
+            return getattr(self.model, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def predict(self, X):
         """(n,) what the rules predict for the rows of X (n, d)."""

@@ -18,7 +18,6 @@ from .change import (
     nearest_change,
     prediction_text,
     rule_with_answer,
-    rules_of,
 )
 from .proxy.local import value_text
 from .rules.core import (
@@ -36,6 +35,7 @@ from .rules.text import (
 )
 from .show.panel import Panel, make_control
 from .show.rule_plots import (
+    as_ruleset,
     draw_bar,
     draw_line,
     draw_plane,
@@ -137,7 +137,7 @@ def explain_row(rules, x, change=None):
     With a `Change`, or `Changes`, of which the nearest counts, also what would change it. x is one
     row, a frame or encoded (d,). The rules' equations have the row's numbers put in.
     """
-    ruleset = rules_of(rules)
+    ruleset = as_ruleset(rules)
     x = encode_row(ruleset, x)
     r = int(rule_with_answer(ruleset, x[None])[0])
     n = len(ruleset.rules)
@@ -374,7 +374,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
     >>> panel.values["row"], panel.values["picture"]
     (120, 'two features')
     """
-    ruleset = rules_of(model)
+    ruleset = as_ruleset(model)
     Z = encode(X, ruleset.columns)
     trace = np.asarray(getattr(model, "trace_", ()), dtype=float)
     pair = select_plane(ruleset, Z) if len(ruleset.columns.names) > 1 else ()

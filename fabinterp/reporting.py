@@ -933,6 +933,7 @@ def report(
     """
     rules = as_ruleset(model, "model")
     tree = tree_or_none(model)
+    model = getattr(model, "model", model)  # of an `Explanation` the estimator behind
     X, held_out = _check_report_arguments(X, held_out, cv, level)
     place = None if path is None else check_place(path)
     if rules.target == "y" and isinstance(getattr(y, "name", None), str):

@@ -4,6 +4,8 @@ import pickle
 import warnings
 from dataclasses import FrozenInstanceError
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -24,9 +27,10 @@ from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import fabinterp
 from fabinterp.explanation import Explanation, ensure_every_class, explain, split_positions
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
@@ -361,3 +365,30 @@ def test_never_more_rules_than_allowed(max_rules, seed):
         options = {} if isinstance(model, Ridge) else QUICK
         found = explain(model, X, max_rules=max_rules, random_state=seed, **options)
         assert len(found.rules.rules) <= max_rules and found.fidelity <= 1
+
+
+@pytest.mark.parametrize(
+    "model", [RandomForestRegressor(5, random_state=0), SVR()], ids=["read", "asked"]
+)
+def test_an_explanation_goes_wherever_a_model_goes(model):
+    matplotlib.use("agg")
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X = X.iloc[:150]
+    y = y[:150]
+    options = {"n_perturbations": 2} if hasattr(model, "n_estimators") else {}
+    found = explain(model.fit(X, y), X, y, max_rules=3, random_state=0, **options)
+    assert found.rules_ is found.rules and pickle.loads(pickle.dumps(found)).rules_ == found.rules
+    assert "<!DOCTYPE html>" in fabinterp.report(found, X, y)
+    assert fabinterp.plot_rules(found) is not None
+    assert fabinterp.plot_regions(found, X) is not None
+    assert fabinterp.nearest_change(found, X.iloc[0]) is not None
+    assert fabinterp.explore(found, X) is not None
+    if options:
+        assert fabinterp.plot_trace(found) is not None
+        with pytest.raises(AttributeError, match="tree_"):
+            _ = found.tree_
+    else:
+        assert fabinterp.plot_tree(found) is not None
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        _ = found.colour
+    plt.close("all")

@@ -367,7 +367,11 @@ def test_no_module_loads_what_only_pictures_and_frames_need():
     names = [f"fabinterp.{dotted(path)}" for path in MODULES]
     lines = [line.split() for line in python(IMPORTS, *names).splitlines()]
     loaded = {name: set(modules) for name, *modules in lines}
-    heavy = LAZY - {"pandas", "pyarrow"}  # scikit-learn itself loads pandas where it is installed
+    heavy = LAZY - {
+        "pandas",
+        "pyarrow",
+        "narwhals",
+    }  # scikit-learn itself loads these where they are installed
     for name in names:
         assert name in loaded[name]
         assert not heavy & loaded[name], f"{name} loads {heavy & loaded[name]}"

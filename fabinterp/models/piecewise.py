@@ -786,8 +786,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     >>> y = np.where(x < 30, 1 + 2 * x, 100 - x)
     >>> model = PiecewiseLinearRegressor(random_state=0).fit(x[:, None], y)
     >>> print(model.rules_)
-    if x0 ≤ 29  then 1 + 2·x0, kept within [1, 59]     (support 30, fidelity 1)
-    if x0 > 29  then 100 - 1·x0, kept within [41, 70]  (support 30, fidelity 1)
+    if x0 ≤ 29  then 1 + 2·x0, kept within [1, 59]   (support 30, fidelity 1)
+    if x0 > 29  then 100 - x0, kept within [41, 70]  (support 30, fidelity 1)
     >>> model.predict([[10.0], [50.0]]).round(3)
     array([21., 50.])
     """

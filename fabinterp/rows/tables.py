@@ -6,9 +6,8 @@
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
            'label_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale',
            'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows',
-           'name_of_target', 'target_summary', 'with_target', 'check_target_values', 'is_number', 'check_fit_target',
-           'warn_of_unseen_labels', 'check_predict_rows', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData',
-           'warn_of_identifiers', 'build_training_data']
+           'name_of_target', 'target_summary', 'with_target', 'check_fit_target', 'check_predict_rows', 'is_fitted',
+           'apply_in_chunks', 'take_rows', 'TrainingData', 'warn_of_identifiers', 'build_training_data']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -319,7 +318,7 @@ def with_target(fitted, known):
     return {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
 
 
-def check_target_values(estimator, y):
+def _check_target_values(estimator, y):
     """Refuse a target of objects that holds None, or text where numbers are learnt."""
     values = np.asarray(y)
     if values.dtype.kind not in "OUS" or values.ndim != 1:
@@ -330,13 +329,13 @@ def check_target_values(estimator, y):
     if is_classifier(estimator):
         return
     text = next((value for value in values if isinstance(value, str)), None)
-    if text is not None and not is_number(text):
+    if text is not None and not _is_number(text):
         raise ValueError(
             f"y must hold numbers, got {format_names([str(text)])}; for labels take the classifier"
         )
 
 
-def is_number(text):
+def _is_number(text):
     """Whether a text can be read as a float."""
     try:
         float(text)
@@ -347,7 +346,7 @@ def is_number(text):
 
 def check_fit_target(estimator, Z, y):
     """The target (n,) as numbers and None, or as codes and the sorted classes."""
-    check_target_values(estimator, y)
+    _check_target_values(estimator, y)
     _, y = check_X_y(
         Z,
         y,
@@ -363,7 +362,7 @@ def check_fit_target(estimator, Z, y):
     return y, classes
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-predict
-def warn_of_unseen_labels(X, Z, columns):
+def _warn_of_unseen_labels(X, Z, columns):
     """Warn where a frame X, encoded as Z (n, d), holds labels that training did not know."""
     labelled = [j for j, c in enumerate(columns.categories) if c is not None] if columns else []
     unseen = [
@@ -388,7 +387,7 @@ def check_predict_rows(estimator, X):
             X = ordered_columns(X, columns.names)
         validate_data(estimator, X, reset=False, skip_check_array=True)
         Z = check_rows(X, columns, estimator)
-        warn_of_unseen_labels(X, Z, columns)
+        _warn_of_unseen_labels(X, Z, columns)
         return Z
     Z = check_rows(X, None, estimator)
     validate_data(estimator, Z, reset=False, skip_check_array=True)
