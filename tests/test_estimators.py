@@ -210,7 +210,9 @@ def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
     ):
         model.partial_fit(frame[:2], [1, 5])
     with pytest.raises(ValueError, match="feature names"):
-        model.partial_fit(frame[["colour", "size", "yes", "word"]][:2], [1, 0])
+        model.partial_fit(frame[["colour", "yes", "word"]][:2], [1, 0])
+    model.partial_fit(frame[["colour", "size", "yes", "word"]][:2], [1, 0])  # put in order
+    assert model.state_.total_weight[0] == 62
 
 
 # ------------------------------------------------------------------ what is shown is what predicts

@@ -503,7 +503,7 @@ def test_classes_by_equations():
 
 def cut_answer(rules):
     """The first answer as `plot_rules` at 12 inches has room for it."""
-    answer = show.prediction_lines(rules.rules[0], rules)[0]
+    answer = show.prediction_lines(rules, 0)[0]
     return show.wrap_name(answer, 0.42 * 12 - 0.14, weight="bold")[0]
 
 

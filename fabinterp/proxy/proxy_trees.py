@@ -53,6 +53,7 @@ from ..rows.tables import (
     name_of_target,
     target_summary,
     warn_of_identifiers,
+    with_ranges,
     with_target,
 )
 
@@ -371,6 +372,7 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     if not w.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros")
+    columns = with_ranges(columns, Z[w > 0])
     numeric = getattr(getattr(X, "dtype", None), "kind", "O") in "iufb"
     table = X if framed or numeric else Z
     if estimator.reference is None:

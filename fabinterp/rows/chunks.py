@@ -44,7 +44,6 @@ from .tables import (
     check_fit_target,
     name_of_target,
     target_summary,
-    with_ranges,
     with_target,
 )
 
@@ -240,12 +239,17 @@ def split_training_data(training):
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
 def block_totals(part):
-    """Rows, weight, the least and the largest y of positive weight of a block (Z, y, w)."""
-    _, y, w = part
+    """Rows, weight, least and most y, least and most of each column of a block (Z, y, w).
+
+    Of y and the columns where the weight is positive.
+    """
+    Z, y, w = part
     target = y[w > 0].astype(float)
     least = Minimum(target.min(initial=np.inf))
     most = Maximum(target.max(initial=-np.inf))
-    return len(w), float(w.sum()), least, most
+    low = Merged(np.fmin, np.fmin.reduce(Z[w > 0], axis=0, initial=np.nan))
+    high = Merged(np.fmax, np.fmax.reduce(Z[w > 0], axis=0, initial=np.nan))
+    return len(w), float(w.sum()), least, most, low, high
 
 
 def attach_sample(rows, given, classes, framed):
@@ -254,15 +258,17 @@ def attach_sample(rows, given, classes, framed):
     The sample is drawn, and labels are put into the order that it gives them (rows.4). ValueError
     if no row has weight.
     """
-    n, total, least, most = rows.sum(block_totals) if rows.n_blocks else (0, 0.0, None, None)
+    n, total, *ends = rows.sum(block_totals) if rows.n_blocks else (0, 0.0)
     if n == 0:
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
+    least, most, low, high = (end.value for end in ends)
     if classes is None:
-        check_span("y", float(least.value), float(most.value))
+        check_span("y", float(least), float(most))
+    given = replace(given, ranges=np.stack([low, high], axis=1))
     (_, *sample), truncated = draw_sample(rows, N_SAMPLE)
     first, w = distinct_rows(*sample)
     Z, y = (column[first] for column in sample[:2])
-    columns = with_ranges(order_categories(given, Z, y, w), Z)
+    columns = order_categories(given, Z, y, w)
     tables = code_mappings(given, columns)
     sample = TrainingData(
         recode_rows(Z, tables), y, w, columns, classes, np.arange(len(y)), framed, given
@@ -821,7 +827,9 @@ class ChunkedFitMixin:
             )
             return self._fit_rows(chunked, name_of_target(self, None, target))
 
-    def _fit_rows(self, chunked, name):  # what predictions need of the table, and the fit itself
+    def _fit_rows(
+        self, chunked, name="y"
+    ):  # what predictions need of the table, and the fit itself
         sample = chunked.sample
         self.columns_ = sample.columns
         self._framed = sample.framed

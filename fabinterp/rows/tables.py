@@ -282,13 +282,12 @@ def check_rows(X, columns, estimator, n_least=1):
 
 def with_ranges(columns, Z):
     """The columns with the ranges of encoded rows Z (n, d); nan for a column without values."""
-    low = np.fmin.reduce(Z, axis=0)
-    high = np.fmax.reduce(Z, axis=0)
-    return replace(columns, ranges=np.stack([low, high], axis=1))
+    ends = (ufunc.reduce(Z, axis=0, initial=nan) for ufunc in (np.fmin, np.fmax))
+    return replace(columns, ranges=np.stack([*ends], axis=1))
 
 
 def check_fit_rows(estimator, X):
-    """X (n, d), n ≥ 2, as encoded rows, its columns with their ranges, and whether it is a frame.
+    """X (n, d), n ≥ 2, as encoded rows, its columns, and whether it is a frame.
 
     Sets the names and the number of columns on the estimator.
     """
@@ -296,12 +295,15 @@ def check_fit_rows(estimator, X):
     columns = read_columns(X) if framed else None
     Z = check_rows(X, columns, estimator, 2)
     validate_data(estimator, X if framed else Z, skip_check_array=True)
-    return Z, with_ranges(columns or read_columns(Z), Z), framed
+    return Z, columns or read_columns(Z), framed
 
 
 def name_of_target(estimator, y, column=None):
     """What texts call y: the estimator's `target_name`, else the name of a Series or column, else y."""
-    names = (getattr(estimator, "target_name", None), getattr(y, "name", None), column)
+    own = (
+        None if hasattr(y, "chunks") else getattr(y, "name", None)
+    )  # a Dask array's name is a hash
+    names = (getattr(estimator, "target_name", None), own, column)
     return next((str(name) for name in names if name is not None), "y")
 
 
@@ -471,6 +473,7 @@ def build_training_data(estimator, X, y, sample_weight=None):
     first, w = distinct_rows(Z, y, w)
     if classes is None:
         check_span("y", y[first].min(), y[first].max())
+    given = with_ranges(given, Z[first])
     columns = order_categories(given, Z[first], y[first], w)
     Z = encode(X.iloc[first] if framed else Z[first], columns)
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given)

@@ -409,7 +409,12 @@ class Tree(BaseRuleModel):
                 check_features(split.features, self.columns)
 
     def __eq__(self, other):
-        return isinstance(other, Tree) and self.to_dict() == other.to_dict()
+        if not isinstance(other, Tree):
+            return False
+        parts = ("splits", "leaves", "columns", "classes", "target")
+        if any(getattr(self, name) != getattr(other, name) for name in parts):
+            return False
+        return np.array_equal(self.yes, other.yes) and np.array_equal(self.no, other.no)
 
     def __hash__(self):
         return hash((self.splits, self.leaves, self.columns))

@@ -272,7 +272,8 @@ def answer_phrases(model, k, number=""):
         value = leaf.constant if classes is None else leaf.value
         return [constant_text(value, classes, text_tolerance(model))]
     equations = [
-        _equation_text(*equation, model.columns, number) for equation in _rounded_equations(model, k)
+        _equation_text(*equation, model.columns, number)
+        for equation in _rounded_equations(model, k)
     ]
     bounds = bounds_text(leaf, text_tolerance(model))
     if classes is None:

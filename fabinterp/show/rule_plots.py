@@ -407,12 +407,13 @@ def weight_text(weight):
     return f"{weight:.6g} {'row' if weight == 1 else 'rows' if weight % 1 == 0 else 'weight'}"
 
 
-def prediction_lines(rule, ruleset, number=""):
-    """What stands at the end of a row: the answer of rule `number`; its probability and support."""
+def prediction_lines(ruleset, r):
+    """What stands at the end of row r: the answer of its rule; its probability and support."""
+    rule = ruleset.rules[r]
     leaf = rule.leaf
     counted = [] if isnan(rule.support) else [weight_text(rule.support)]
     if ruleset.classes is None or leaf.has_equation:
-        return answer_text(ruleset, number - 1, number), "".join(counted)
+        return answer_text(ruleset, r, r + 1), "".join(counted)
     best = int(np.argmax(leaf.value))
     share = f"{100 * leaf.value[best]:.3g} %"
     return printable_name(ruleset.classes[best]), " of ".join([share, *counted])
@@ -425,8 +426,8 @@ def layout_rules(rules, width=6.4):
     room = 0.42 * width - 0.14
     target = wrap_name(ruleset.target, room, weight="bold")
     answers = []
-    for r, rule in enumerate(ruleset.rules, 1):
-        first, second = prediction_lines(rule, ruleset, r)
+    for r in range(len(ruleset.rules)):
+        first, second = prediction_lines(ruleset, r)
         answers.append((wrap_name(first, room, weight="bold"), wrap_to_width(second, room, size=7)))
     needed = [text_width(line, weight="bold") for first, _ in answers for line in first + target]
     needed += [text_width(line, 7) for _, second in answers for line in second]

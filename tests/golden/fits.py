@@ -43,6 +43,7 @@ from fabinterp import (
     explain,
     explain_local,
 )
+from fabinterp.rules.ruleset import RuleSet
 
 # distinct rows; the sample in memory holds 65 536, so blocks are read where rows come in chunks
 N_MANY = 70_000
@@ -98,7 +99,7 @@ def plain(value):
 def spoken(said):
     """What rules or a tree say: printed, as JSON and, of rules, as SQL."""
     record = {"text": str(said), "json": said.to_json()}
-    if hasattr(said, "to_sql"):
+    if isinstance(said, RuleSet):  # a tree's are those of its rules
         record["sql"] = said.to_sql("rows", proba=said.classes is not None)
     return record
 
