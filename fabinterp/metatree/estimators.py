@@ -518,7 +518,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             self.classes_ = np.unique(classes)
             codes = self._codes(training.classes)
             training = replace(training, y=codes[training.y], classes=self.classes_)
-        return self._fit_rows(split_training_data(training), name_of_target(self, y))
+        return self._fit_rows(split_training_data(training), name_of_target(y))
 
     def _codes(self, labels):
         codes = label_codes(labels, self.classes_)

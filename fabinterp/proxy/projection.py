@@ -560,7 +560,7 @@ class BaseProxyLinear(BaseEstimator):
         self._framed = is_frame(X)
         data = projection_data(reference, *table)
         fitted = fit_equation(data, self)
-        known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)
+        known = target_summary(name_of_target(y), data.target, data.w, data.classes)
         vars(self).update(fitted | with_target(fitted, known))
         return self
 

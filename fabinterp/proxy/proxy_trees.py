@@ -555,7 +555,7 @@ class BaseProxyTree(BaseEstimator):
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
         fitted = fit_proxy_tree(rows, self, rng)
         known = target_summary(
-            name_of_target(self, y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
+            name_of_target(y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
         )
         vars(self).update(fitted | with_target(fitted, known))
         return self
