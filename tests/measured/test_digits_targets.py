@@ -1,6 +1,6 @@
 """The printed text is the model on every table of the folder FABINTERP_DATA.
 
-Run with `--measure -s`, which prints the largest deviation in standard deviations of y, or the share of labels told otherwise.
+Run with `--measure -s`: it prints the largest deviation in standard deviations of y, or the share of other labels.
 """
 
 import os
