@@ -284,6 +284,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         leaf_features=None,
         n_jobs=None,
         random_state=None,
+        target_name=None,
     ):
         self.estimator = estimator
         self.n_trees = n_trees
@@ -296,6 +297,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         self.leaf_features = leaf_features
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.target_name = target_name
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
@@ -461,6 +463,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         Threads of scikit-learn's forest, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of what is grown and drawn.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -518,7 +522,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             self.classes_ = np.unique(classes)
             codes = self._codes(training.classes)
             training = replace(training, y=codes[training.y], classes=self.classes_)
-        return self._fit_rows(split_training_data(training), name_of_target(y))
+        return self._fit_rows(split_training_data(training), name_of_target(self, y))
 
     def _codes(self, labels):
         codes = label_codes(labels, self.classes_)
@@ -578,6 +582,8 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         Threads of scikit-learn's forest, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of what is grown and drawn.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -638,6 +644,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         leaf_features=None,
         n_jobs=None,
         random_state=None,
+        target_name=None,
     ):
         super().__init__(
             estimator,
@@ -651,6 +658,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
             leaf_features,
             n_jobs,
             random_state,
+            target_name,
         )
 
     def partial_fit(self, X, y, sample_weight=None):

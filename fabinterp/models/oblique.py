@@ -357,6 +357,7 @@ class BaseOblique(EquationTreeEstimator):
         n_jobs=None,
         verbose=0,
         random_state=None,
+        target_name=None,
     ):
         self.max_depth = max_depth
         self.max_leaves = max_leaves
@@ -378,6 +379,7 @@ class BaseOblique(EquationTreeEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.target_name = target_name
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty",))
@@ -456,6 +458,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         1 prints every change.
     random_state : int, RandomState or None, None
         Seed of the search.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -548,6 +552,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         1 prints every change.
     random_state : int, RandomState or None, None
         Seed of the search.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------

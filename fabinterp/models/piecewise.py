@@ -597,6 +597,7 @@ class BasePiecewise(EquationTreeEstimator):
         n_jobs=None,
         verbose=0,
         random_state=None,
+        target_name=None,
     ):
         self.max_depth = max_depth
         self.search = search
@@ -615,6 +616,7 @@ class BasePiecewise(EquationTreeEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.target_name = target_name
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_perturbations", "max_bins"))
@@ -751,6 +753,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         1 prints every change.
     random_state : int, RandomState or None, None
         Seed of the search.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -835,6 +839,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         1 prints every change.
     random_state : int, RandomState or None, None
         Seed of the search.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------

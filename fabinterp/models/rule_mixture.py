@@ -755,6 +755,7 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         n_jobs=None,
         verbose=0,
         random_state=None,
+        target_name=None,
     ):
         self.estimator = estimator
         self.max_rules = max_rules
@@ -771,6 +772,7 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.target_name = target_name
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
@@ -830,6 +832,8 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         1 prints restarts and the search, 2 every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -924,6 +928,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         1 prints restarts and the search, 2 every step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------

@@ -534,6 +534,7 @@ class BaseProxyLinear(BaseEstimator):
         n_draws=None,
         n_jobs=None,
         random_state=None,
+        target_name=None,
     ):
         self.reference = reference
         self.max_features = max_features
@@ -541,6 +542,7 @@ class BaseProxyLinear(BaseEstimator):
         self.n_draws = n_draws
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.target_name = target_name
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -560,7 +562,7 @@ class BaseProxyLinear(BaseEstimator):
         self._framed = is_frame(X)
         data = projection_data(reference, *table)
         fitted = fit_equation(data, self)
-        known = target_summary(name_of_target(y), data.target, data.w, data.classes)
+        known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)
         vars(self).update(fitted | with_target(fitted, known))
         return self
 
@@ -647,6 +649,8 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of a reference that draws at random.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -723,6 +727,8 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of a reference that draws at random.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------

@@ -517,6 +517,7 @@ class BaseProxyTree(BaseEstimator):
         n_draws=None,
         n_jobs=None,
         random_state=None,
+        target_name=None,
     ):
         self.reference = reference
         self.max_leaves = max_leaves
@@ -530,6 +531,7 @@ class BaseProxyTree(BaseEstimator):
         self.n_draws = n_draws
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.target_name = target_name
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -555,7 +557,7 @@ class BaseProxyTree(BaseEstimator):
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
         fitted = fit_proxy_tree(rows, self, rng)
         known = target_summary(
-            name_of_target(y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
+            name_of_target(self, y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
         )
         vars(self).update(fitted | with_target(fitted, known))
         return self
@@ -630,6 +632,8 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of synthetic rows, folds and draws.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------
@@ -716,6 +720,8 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
         Seed of synthetic rows, folds and draws.
+    target_name : str or None, None
+        What texts, SQL and pictures call y; None: the name of a Series, else y.
 
     Attributes
     ----------

@@ -801,7 +801,7 @@ class ChunkedFitMixin:
         """
         self._check_parameters()
         chunked = build_chunked_data(self, X, y, sample_weight)
-        return self._fit_rows(chunked, name_of_target(y))
+        return self._fit_rows(chunked, name_of_target(self, y))
 
     def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None):
         """Fit to rows that come in chunks and need not fit in memory.
@@ -825,7 +825,7 @@ class ChunkedFitMixin:
             chunked = read_chunks(
                 self, source, target=target, sample_weight=sample_weight, scratch=folder
             )
-            return self._fit_rows(chunked, name_of_target(None, target))
+            return self._fit_rows(chunked, name_of_target(self, None, target))
 
     def _fit_rows(
         self, chunked, name="y"

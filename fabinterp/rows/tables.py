@@ -298,12 +298,13 @@ def check_fit_rows(estimator, X):
     return Z, columns or read_columns(Z), framed
 
 
-def name_of_target(y, column=None):
-    """What texts call y: the name of a Series, else of its column, else y."""
+def name_of_target(estimator, y, column=None):
+    """What texts call y: the estimator's `target_name`, else the name of a Series or column, else y."""
     own = (
         None if hasattr(y, "chunks") else getattr(y, "name", None)
     )  # a Dask array's name is a hash
-    return next((str(name) for name in (own, column) if name is not None), "y")
+    names = (getattr(estimator, "target_name", None), own, column)
+    return next((str(name) for name in names if name is not None), "y")
 
 
 def target_summary(name, y, w, classes=None):
