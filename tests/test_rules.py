@@ -977,7 +977,8 @@ def test_a_tree_its_rules_and_its_json_agree(tree, seed):
     assert passed[np.arange(len(X)), node].all() and passed[:, 0].all()
     assert (passed.sum(axis=1) <= tree.depth + 1).all()
     assert (passed[:, [s is None for s in tree.splits]].sum(axis=1) == 1).all()
-    assert len(tree.to_text().splitlines()) == len(tree.splits) == 2 * tree.n_leaves - 1
+    lines = [line for line in tree.to_text().splitlines() if not line.startswith("code of ")]
+    assert len(lines) == len(tree.splits) == 2 * tree.n_leaves - 1
     assert pickle.loads(pickle.dumps(tree)) == tree
 
 

@@ -419,7 +419,7 @@ def run_searches(searches, rows, resp, evaluator):
     return found
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-newton
-_SETTLED = 1e-6  # nats: after a step that promises less, the next one would be worth its square
+_SETTLED = 1e-8  # nats: after a step that promises less, the next one would be worth its square
 
 
 def newton_search(evaluate, theta, least=0.0):
