@@ -300,9 +300,8 @@ def check_fit_rows(estimator, X):
 
 def name_of_target(estimator, y, column=None):
     """What texts call y: the estimator's `target_name`, else the name of a Series or column, else y."""
-    own = (
-        None if hasattr(y, "chunks") else getattr(y, "name", None)
-    )  # a Dask array's name is a hash
+    # what a Dask array is called is a hash
+    own = None if hasattr(y, "chunks") else getattr(y, "name", None)
     names = (getattr(estimator, "target_name", None), own, column)
     return next((str(name) for name in names if name is not None), "y")
 
@@ -325,9 +324,10 @@ def _check_target_values(estimator, y):
     values = np.asarray(y)
     if values.dtype.kind not in "OUS" or values.ndim != 1:
         return
-    missing = np.array([value is None for value in values], dtype=bool)
-    if missing.any():
-        raise ValueError(f"y must have no missing values, got None in row {missing.argmax()}")
+    objects = values if values.dtype.kind == "O" else ()
+    missing = next((n for n, value in enumerate(objects) if value is None), None)
+    if missing is not None:
+        raise ValueError(f"y must have no missing values, got None in row {missing}")
     if is_classifier(estimator):
         return
     text = next((value for value in values if isinstance(value, str)), None)

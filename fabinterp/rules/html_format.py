@@ -18,10 +18,11 @@ from .text import (
     condition_texts,
     branch_text,
     curve_pairs,
-    curve_text,
     model_notes,
     named_curves,
+    pairs_text,
     printable_name,
+    rule_head,
 )
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-words
@@ -92,13 +93,15 @@ def _condition_html(text, full):
 _MANY = 10**9  # labels of a set, points of a curve: all of them
 
 
-def _curve_table_html(curve, columns, tolerance):
-    """A table of points that keep within the tolerance, to unfold, where the text could not."""
-    if curve_pairs(curve, columns, tolerance)[2] <= tolerance or isnan(tolerance):
-        return ""
+def _curve_points_html(curve, columns, tolerance):
+    """A curve in words; where twelve points are too few, a table of all that it needs unfolds."""
+    pairs, between, off = curve_pairs(curve, columns, tolerance)
+    text = faint(pairs_text(pairs, between, off, tolerance))
+    if not off > tolerance:
+        return text
     pairs, _, _ = curve_pairs(curve, columns, tolerance, _MANY)
     rows = "".join(_row_html(map(html.escape, pair)) for pair in pairs)
-    return f"<details><summary>{faint('all points')}</summary><table>{rows}</table></details>"
+    return f"{text}<details><summary>{faint('all points')}</summary><table>{rows}</table></details>"
 
 
 def _curve_html(curve, columns):
@@ -123,8 +126,7 @@ def _curves_html(model, numbers):
     """The curves of leaves {k: number} as lines of HTML, each with a small picture."""
     return [
         f"{html.escape(name)}: {_curve_html(curve, model.columns)}"
-        f"{faint(curve_text(curve, model.columns, tolerance))}"
-        f"{_curve_table_html(curve, model.columns, tolerance)}"
+        f"{_curve_points_html(curve, model.columns, tolerance)}"
         for k, number in numbers.items()
         for name, curve, tolerance in named_curves(model, k, number)
     ]
@@ -145,10 +147,7 @@ def ruleset_html(ruleset):
         texts = condition_texts(rule.conditions, ruleset.columns)
         full = condition_texts(rule.conditions, ruleset.columns, _MANY)
         conditions = [_condition_html(*pair) for pair in zip(texts, full, strict=True)]
-        if conditions:
-            first = "else if" if ruleset.ordered and r else "if"
-        else:
-            first = "otherwise" if r else "always"
+        first = rule_head(ruleset, r, conditions)
         answer = _answer_html(ruleset, r, r + 1)
         numbers = [_number_html(name, getattr(rule, name)) for name in known]
         rows.append(_row_html([faint(first), faint(" and ").join(conditions), answer, *numbers]))

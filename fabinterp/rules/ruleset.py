@@ -79,16 +79,17 @@ def ruleset_markdown(ruleset):
     target = printable_name(ruleset.target)
     rows = [["", "a row where", f"gets {target}", *known], ["---"] * (3 + len(known))]
     for r, rule in enumerate(ruleset.rules):
-        numbers = ["" if isnan(x) else f"{x:.4g}" for x in (getattr(rule, name) for name in known)]
-        head = rule_head(ruleset, r)
-        rows.append(
-            [head, rule_text(rule, ruleset.columns), answer_text(ruleset, r, r + 1), *numbers]
-        )
-    lines = [f"| {' | '.join(escape_markdown(cell) for cell in row)} |" for row in rows]
-    notes = curve_lines(ruleset, {r: r + 1 for r in range(len(ruleset.rules))}) + model_notes(
-        ruleset
-    )
-    return "\n".join(lines + [""] * bool(notes) + [f"- {escape_markdown(note)}" for note in notes])
+        values = [getattr(rule, name) for name in known]
+        numbers = ["" if isnan(value) else f"{value:.4g}" for value in values]
+        condition = rule_text(rule, ruleset.columns)
+        head = rule_head(ruleset, r, condition)
+        rows.append([head, condition, answer_text(ruleset, r, r + 1), *numbers])
+    lines = [f"| {' | '.join(map(escape_markdown, row))} |" for row in rows]
+    numbered = {r: r + 1 for r in range(len(ruleset.rules))}
+    notes = curve_lines(ruleset, numbered) + model_notes(ruleset)
+    if notes:
+        lines += ["", *(f"- {escape_markdown(note)}" for note in notes)]
+    return "\n".join(lines)
 
 # %% ../../nbs/rules/05_ruleset.ipynb #check-parts
 def class_labels(classes):

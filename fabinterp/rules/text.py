@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['printable_name', 'label_text', 'sum_text', 'split_labels', 'is_categorical', 'set_text', 'extent_text',
            'condition_texts', 'branch_text', 'text_tolerance', 'bounds_text', 'constant_text', 'answer_phrases',
-           'answer_text', 'model_notes', 'curve_pairs', 'curve_text', 'named_curves', 'curve_lines', 'display_width',
+           'answer_text', 'model_notes', 'curve_pairs', 'pairs_text', 'named_curves', 'curve_lines', 'display_width',
            'rule_text', 'rule_head', 'escape_markdown', 'ruleset_text', 'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
@@ -368,18 +368,21 @@ def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
     return pairs + gap, "straight between, constant outside", off
 
 
-def curve_text(curve, columns, tolerance=nan):
+def pairs_text(pairs, between, off, tolerance=nan):
+    """What `curve_pairs` found, for reading; how far off it is, where that exceeds a tolerance."""
+    stated = f"to within {rounded_text(1.05 * off, 0.05 * off)}" if off > tolerance else ""
+    notes = "; ".join(filter(None, (between, stated)))
+    listed = ", ".join(f"{place} → {value}" for place, value in pairs)
+    return f"{listed} ({notes})" if notes else listed
+
+
+def _curve_text(curve, columns, tolerance=nan):
     """The values of a curve for reading, as straight lines that keep within a tolerance.
 
     0 → -1.2, 0.2 → 0.4 (straight between, constant outside); of labels: red → -1.2, blue → 0.4.
     Where at most twelve points are further off, the text says how far.
     """
-    pairs, between, off = curve_pairs(curve, columns, tolerance)
-    stated = f"to within {rounded_text(1.05 * off, 0.05 * off)}" if off > tolerance else ""
-    notes = "; ".join(filter(None, (between, stated)))
-    return ", ".join(f"{place} → {value}" for place, value in pairs) + (
-        f" ({notes})" if notes else ""
-    )
+    return pairs_text(*curve_pairs(curve, columns, tolerance), tolerance)
 
 
 def named_curves(model, k, number=""):
@@ -404,7 +407,7 @@ def named_curves(model, k, number=""):
 def curve_lines(model, numbers):
     """The lines on the curves of leaves {k: number}, for below the rules."""
     return [
-        f"{name}: {curve_text(curve, model.columns, tolerance)}"
+        f"{name}: {_curve_text(curve, model.columns, tolerance)}"
         for k, number in numbers.items()
         for name, curve, tolerance in named_curves(model, k, number)
     ]
@@ -431,9 +434,9 @@ def rule_text(rule, columns):
     return " and ".join(condition_texts(rule.conditions, columns))
 
 
-def rule_head(ruleset, r):
-    """What a rule begins with: if, else if, otherwise, always."""
-    if not rule_text(ruleset.rules[r], ruleset.columns):
+def rule_head(ruleset, r, conditions):
+    """What rule r begins with, by whether it has `conditions`: if, else if, otherwise, always."""
+    if not conditions:
         return "otherwise" if r else "always"
     return "else if" if ruleset.ordered and r else "if"
 
@@ -445,10 +448,10 @@ def escape_markdown(text):
 
 def ruleset_text(ruleset, max_width=72):
     """A rule set for reading, one line per rule, columns aligned up to a width of `max_width`."""
-    lines = [
-        (rule_head(ruleset, r), rule_text(rule, ruleset.columns), rule)
-        for r, rule in enumerate(ruleset.rules)
-    ]
+    lines = []
+    for r, rule in enumerate(ruleset.rules):
+        condition = rule_text(rule, ruleset.columns)
+        lines.append((rule_head(ruleset, r, condition), condition, rule))
     heads = max((len(head) for head, condition, _ in lines if condition), default=0)
     widths = [display_width(condition) for _, condition, _ in lines]
     wide = max((width for width in widths if width <= max_width), default=0)
