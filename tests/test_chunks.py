@@ -19,6 +19,7 @@ from fabinterp.rows.blocks import InMemory, slice_into_blocks
 from fabinterp.rows.chunks import (
     ChunkedFitMixin,
     OnDisk,
+    Progress,
     block_rows,
     build_chunked_data,
     code_mappings,
@@ -568,10 +569,25 @@ def test_fit_takes_arrays_and_frames():
 def test_long_passes_say_where_they_are(monkeypatch, capsys):
     clock = iter(np.arange(0.0, 100.0, 0.9))
     monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
-    assert list(report_progress("abcdefg", "{} of 7", 1)) == list("abcdefg")
-    assert capsys.readouterr().out == "3 of 7, 3 s\n6 of 7, 5 s\n"
-    assert list(report_progress("abcdefg", "{} of 7", 0)) == list("abcdefg")
+    assert list(report_progress("abcdefg", "block", 7)) == list("abcdefg")
+    told = "block 3 of 7, 3 s, about 4 s left\nblock 6 of 7, 5 s, about 1 s left\n"
+    assert capsys.readouterr().out == told
+    assert list(report_progress("abcd", "chunk")) == list("abcd")
+    assert capsys.readouterr().out == "chunk 3, 3 s\n"
+    assert list(report_progress("abcdefg", "block", 7, 0)) == list("abcdefg")
     assert capsys.readouterr().out == ""
+
+
+def test_progress_tells_the_time_left_in_readable_units(monkeypatch, capsys):
+    clock = iter([0.0, 300.0, 301.0, 7500.0])
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
+    progress = Progress("tree", 100)
+    progress.step("9 leaves")
+    progress.step()  # a second later
+    progress.step()
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "tree 1 of 100, 9 leaves, 5 min, about 8.2 h left"
+    assert told[1:] == ["tree 3 of 100, 2.1 h, about 67.4 h left"]
 
 
 def test_files_lie_in_the_folder_of_tempfile_by_default(tmp_path, monkeypatch):

@@ -272,7 +272,7 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
 def test_lines_are_as_wide_as_the_share_of_the_rows():
     tree, X, y = iris_tree()
     ax = plot_tree(tree, X)
-    passed = tree.decision_path(X).mean(axis=0)
+    passed = tree.decision_path(X).toarray().mean(axis=0)
     widths = {
         int(k.get_gid()[3:]): k.get_linewidth()
         for k in ax.lines

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..rows.blocks import Blocks, Maximum, in_memory
+from ..rows.chunks import Progress
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-model
 # a share of the weight below this counts as nothing: components are dropped, probabilities floored
@@ -352,10 +353,12 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
     """EM from the model and responsibilities that `start(rows, rng)` gives, as a `Restart`.
 
     rows: `Blocks` of (X, y, w). score(rows, step): how good the end is; by default its FIC.
-    verbose 1 prints a line at the end, 2 one a step. options: of `fab` and `fab_steps`.
+    verbose 1 prints a line at the end and how far a long run is, 2 a line a step. options: of `fab`
+    and `fab_steps`.
     """
     model, resp = start(rows, np.random.default_rng(seed))
     sizes = []
+    progress = Progress(f"{name}: step", options.get("max_iter"), verbose == 1)
 
     def watch(step):
         if not sizes:
@@ -363,6 +366,7 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
         sizes.append(step.n_components)
         if verbose > 1:
             print(f"{name}: {step}")
+        progress.step()
 
     step, trace = fab(model, rows, resp=resp, callback=watch, **options)
     if verbose:
@@ -371,11 +375,18 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
     return Restart(value, step, trace, tuple(sizes))
 
 
-def best_restart(run, n_init, random_state, n_jobs=None):
+def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
     """The best of `n_init` runs, a `Restart` each: run(seed, name), in `n_jobs` threads."""
+    progress = Progress("restart", n_init, verbose)
+
+    def watched_run(seed, name):
+        found = run(seed, name)
+        progress.step()
+        return found
+
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
     runs = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(run)(seed, f"restart {i + 1}/{n_init}")
+        delayed(watched_run)(seed, f"restart {i + 1}/{n_init}")
         for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(n_init))
     )
     return max(runs, key=lambda run: run.score)
@@ -390,7 +401,8 @@ def best_em_restart(start, rows, settings, **options):
     names = ("verbose", "max_iter", "tol", "penalty", "min_weight_fraction")
     asked = {name: getattr(settings, name) for name in names} | options
     run = partial(_run_em, start, rows, **asked)
-    return best_restart(run, settings.n_init, settings.random_state, settings.n_jobs)
+    how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
+    return best_restart(run, *how)
 
 
 def warn_unless_settled(trace, max_iter):

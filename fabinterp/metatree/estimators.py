@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from scipy.sparse import hstack
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -42,19 +43,20 @@ from .representative import (
     representative_trees,
     build_rules_tree,
 )
-from ..rules.core import class_array, format_names
+from ..rules.core import class_array
 from ..rules.ruleset import Tree
 from ..rows.tables import (
     apply_in_chunks,
     check_parameters,
     check_span,
-    label_codes,
+    known_codes,
     is_fitted,
     seed_entropy,
     build_training_data,
     check_predict_rows,
     check_fit_target,
     name_of_target,
+    weigh_classes,
 )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
@@ -315,6 +317,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         y = self._encode_target(Z, y)
         check_target(self.state_.family, y, getattr(self, "classes_", None))
         w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+        w = weigh_classes(self, y, getattr(self, "classes_", None), w)
         heavy = w > 0
         if heavy.any():
             split_prob = 0.5 if self.split_prob is None else self.split_prob
@@ -373,6 +376,25 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         """
         Z = check_predict_rows(self, X)
         return predictive_mixture(self.state_, self.tree_weights_, Z)
+
+    def _trees(self):
+        return [self.to_tree(t) for t in range(self._state().trees.topology.n_trees)]
+
+    def apply(self, X):
+        """(n, T) the leaf that rows X (n, d) reach in each meta-tree, a node of `to_tree(t)`."""
+        Z = check_predict_rows(self, X)
+        return np.stack([tree.apply(Z) for tree in self._trees()], axis=1)
+
+    def decision_path(self, X):
+        """The nodes that rows X (n, d) pass, as scikit-learn's forests say it.
+
+        A sparse matrix (n, m) of ones, and where in its columns the nodes of each `to_tree(t)`
+        begin and end, (T + 1,).
+        """
+        Z = check_predict_rows(self, X)
+        paths = [tree.decision_path(Z) for tree in self._trees()]
+        ends = np.cumsum([0, *(path.shape[1] for path in paths)])
+        return hstack(paths, format="csr"), ends
 
     def to_tree(self, t=None):
         """The `rules.Tree` that predicts what meta-tree t does.
@@ -465,6 +487,9 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         Seed of what is grown and drawn.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
@@ -509,34 +534,58 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     array([[1., 0., 0.]])
     """
 
+    def __init__(
+        self,
+        estimator=None,
+        n_trees=1,
+        max_depth=10,
+        leaf="categorical",
+        prior=None,
+        split_prob=None,
+        tree_weights="equal",
+        bootstrap=True,
+        leaf_features=None,
+        n_jobs=None,
+        random_state=None,
+        target_name=None,
+        class_weight=None,
+    ):
+        super().__init__(
+            estimator,
+            n_trees,
+            max_depth,
+            leaf,
+            prior,
+            split_prob,
+            tree_weights,
+            bootstrap,
+            leaf_features,
+            n_jobs,
+            random_state,
+            target_name,
+        )
+        self.class_weight = class_weight
+
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Add rows; the first call settles trees and prior, and `classes` what labels there may be.
 
         From then on, any split of rows into calls, in any order, gives the same posterior.
         """
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight must be None or a dict of class to weight where rows come in calls, "
+                f"got {self.class_weight!r}"
+            )
         if hasattr(self, "state_"):
             return self._update(X, y, sample_weight)
         self._check_parameters()
-        training = build_training_data(self, X, y, sample_weight)
-        if classes is not None:
-            self.classes_ = np.unique(classes)
-            codes = self._codes(training.classes)
-            training = replace(training, y=codes[training.y], classes=self.classes_)
+        classes = None if classes is None else np.unique(classes)
+        training = build_training_data(self, X, y, sample_weight, classes)
         return self._fit_rows(split_training_data(training), name_of_target(self, y))
-
-    def _codes(self, labels):
-        codes = label_codes(labels, self.classes_)
-        if np.any(codes < 0):
-            raise ValueError(
-                f"y must hold the classes of the first call, "
-                f"{format_names(self.classes_.tolist())}, "
-                f"got {format_names(labels[codes < 0].tolist())}"
-            )
-        return codes
 
     def _encode_target(self, Z, y):
         codes, labels = check_fit_target(self, Z[:, :1], y)
-        return self._codes(labels)[codes]
+        return known_codes(labels, self.classes_)[codes]
 
     def predict_proba(self, X):
         """(n, C) class probabilities of rows X (n, d), averaged over all prunings.

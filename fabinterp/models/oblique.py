@@ -455,7 +455,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
-        1 prints every change.
+        1 prints every change, and beyond two seconds how far the fit is and the time left.
     random_state : int, RandomState or None, None
         Seed of the search.
     target_name : str or None, None
@@ -549,11 +549,14 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
-        1 prints every change.
+        1 prints every change, and beyond two seconds how far the fit is and the time left.
     random_state : int, RandomState or None, None
         Seed of the search.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
@@ -592,3 +595,53 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     >>> model.score(X, y) > 0.95
     True
     """
+
+    def __init__(
+        self,
+        max_depth=4,
+        max_leaves=8,
+        max_gate_features=3,
+        n_knots=6,
+        degree=3,
+        knots="uniform",
+        smoothing=0.5,
+        search="structure",
+        fisher_factors=False,
+        penalty=None,
+        min_weight_fraction=0.03,
+        n_init=1,
+        n_perturbations=2,
+        max_iter=200,
+        tol=1e-5,
+        split_features=None,
+        leaf_features=None,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+        target_name=None,
+        class_weight=None,
+    ):
+        super().__init__(
+            max_depth,
+            max_leaves,
+            max_gate_features,
+            n_knots,
+            degree,
+            knots,
+            smoothing,
+            search,
+            fisher_factors,
+            penalty,
+            min_weight_fraction,
+            n_init,
+            n_perturbations,
+            max_iter,
+            tol,
+            split_features,
+            leaf_features,
+            n_jobs,
+            verbose,
+            random_state,
+            target_name,
+        )
+        self.class_weight = class_weight

@@ -25,7 +25,7 @@ from ..rows.bins import (
     neighbouring_values,
 )
 from ..rows.blocks import InMemory, Minimum, Maximum, in_memory
-from ..rows.chunks import ChunkedFitMixin
+from ..rows.chunks import ChunkedFitMixin, report_progress
 from ..fab.experts import Terms, variance_floor
 from ..fab.engine import (
     Restart,
@@ -37,6 +37,7 @@ from ..fab.engine import (
 from ..fab.gates import GateTree
 from ..fab.hme import HME, MixtureInputs, harden, project, random_start, start_from_tree
 from ..search.moves import (
+    N_ROUNDS,
     SearchProblem,
     gaussian_leaves,
     grow_greedily,
@@ -314,10 +315,12 @@ def rules_tree(design, model, rows, sample, y_location_scale):
 def run_tree_search(problem, n_perturbations, rng, max_iter, name=None):
     """Problem and tree, the best found, and FIC after every change that raised it.
 
-    The search ends after `max_iter` of them. With a `name` it prints each.
+    The search ends after `max_iter` of them. With a `name` it prints each, and how far it is.
     """
     trace = []
-    for now, tree in search_steps(problem, n_perturbations, rng):
+    steps = search_steps(problem, n_perturbations, rng)
+    most = n_perturbations + N_ROUNDS + 1
+    for now, tree in report_progress(steps, f"{name}: step", most, name is not None):
         if trace and tree.value <= trace[-1]:
             continue
         found = now, tree
@@ -415,7 +418,8 @@ def _fit_by_search(settings, design, rows, sample, n_classes, penalty):
         *found, trace = run_tree_search(problem, n_perturbations, rng, settings.max_iter, name)
         return Restart(found[1].value, found, trace)
 
-    best = best_restart(run, settings.n_init, settings.random_state, settings.n_jobs)
+    how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
+    best = best_restart(run, *how)
     problem, tree = best.step
     if len(problem.w) < len(w):
         whole = settings._make_problem(design, rows.single_block, n_classes, penalty)
@@ -750,7 +754,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
-        1 prints every change.
+        1 prints every change, and beyond two seconds how far the fit is and the time left.
     random_state : int, RandomState or None, None
         Seed of the search.
     target_name : str or None, None
@@ -836,11 +840,14 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
-        1 prints every change.
+        1 prints every change, and beyond two seconds how far the fit is and the time left.
     random_state : int, RandomState or None, None
         Seed of the search.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
@@ -879,3 +886,47 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     >>> model.n_components_, model.score(x[:, None], y)
     (2, 1.0)
     """
+
+    def __init__(
+        self,
+        max_depth=5,
+        search="structure",
+        init="grow",
+        penalty=None,
+        projection=True,
+        hard_gates=True,
+        n_init=1,
+        n_perturbations=None,
+        max_bins=256,
+        min_weight_fraction=0.02,
+        max_iter=200,
+        tol=1e-5,
+        split_features=None,
+        leaf_features=None,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+        target_name=None,
+        class_weight=None,
+    ):
+        super().__init__(
+            max_depth,
+            search,
+            init,
+            penalty,
+            projection,
+            hard_gates,
+            n_init,
+            n_perturbations,
+            max_bins,
+            min_weight_fraction,
+            max_iter,
+            tol,
+            split_features,
+            leaf_features,
+            n_jobs,
+            verbose,
+            random_state,
+            target_name,
+        )
+        self.class_weight = class_weight

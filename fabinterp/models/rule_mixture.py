@@ -42,7 +42,7 @@ from ..search.boxes import (
     search_box_lists,
     full_box,
 )
-from ..rows.chunks import ChunkedFitMixin, code_mappings, recode_rows
+from ..rows.chunks import ChunkedFitMixin, Progress, code_mappings, recode_rows
 from ..forests.arrays import Ensemble
 from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
@@ -296,6 +296,7 @@ N_SAMPLE_ROWS = 4000  # training rows that the search sees; more are sampled
 N_JITTER = 2000  # jittered rows beside them, classification only
 N_FEATURES = 64  # features that the search sees: those the ensemble splits on most
 N_CELLS = 255  # cells of a feature in the search
+N_CHAINS = 4  # lists that the search goes on with
 OVERLAP = 0.2  # price of a row in one more box, in units of σ²
 
 
@@ -535,13 +536,16 @@ def search_conditions(chunked, ensemble, predicted, assigned, rng, settings):
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
         n_perturbations = default_list_perturbations(rows)
+    starts = initial_lists(rows, assigned, settings.max_rules)
+    n_chains = min(N_CHAINS, 1 + len(starts))
+    most = n_chains * n_perturbations
+    progress = Progress("list search: perturbation", most, settings.verbose)
+
+    def watch(best):
+        progress.step(f"{len(best) + 1} rules, objective {best.value:.6g}")
+
     boxes = search_box_lists(
-        rows,
-        initial_lists(rows, assigned, settings.max_rules),
-        rng,
-        settings.max_rules,
-        n_perturbations=n_perturbations,
-        callback=_progress_printer(settings.verbose),
+        rows, starts, rng, settings.max_rules, n_chains, n_perturbations, watch
     )
     rounded_cuts = round_cuts(chunked.rows, features, bins)
     conditions = [
@@ -654,22 +658,6 @@ def _list_sums(part, rules):
 def _likeliest_class(probabilities):
     """(n,) codes of the classes that are most probable."""
     return probabilities.argmax(axis=1)
-
-
-def _progress_printer(verbose, every=100):
-    """A callback that prints a line every so many perturbations; None if not `verbose`."""
-    if not verbose:
-        return None
-    turn = 0
-
-    def report(best):
-        nonlocal turn
-        turn += 1
-        if turn % every == 0:
-            size = len(best) + 1
-            print(f"list search: {turn} perturbations, {size} rules, objective {best.value:.6g}")
-
-    return report
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-fit
 def fit_mixture(rows, start, settings):
@@ -829,11 +817,15 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
-        1 prints restarts and the search, 2 every step.
+        1 prints restarts, and beyond two seconds how far the fit is and the time left; 2 every
+        step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
@@ -886,6 +878,47 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     otherwise   then no (1)   (support 30, fidelity 1)
     """
 
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        max_rules=10,
+        max_conditions=None,
+        max_components=10,
+        n_init=20,
+        select="error",
+        penalty=1.0,
+        target="observed",
+        max_iter=200,
+        tol=1e-5,
+        min_weight_fraction=MIN_WEIGHT_FRACTION,
+        n_perturbations=None,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+        target_name=None,
+        class_weight=None,
+    ):
+        super().__init__(
+            estimator,
+            max_rules=max_rules,
+            max_conditions=max_conditions,
+            max_components=max_components,
+            n_init=n_init,
+            select=select,
+            penalty=penalty,
+            target=target,
+            max_iter=max_iter,
+            tol=tol,
+            min_weight_fraction=min_weight_fraction,
+            n_perturbations=n_perturbations,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+            target_name=target_name,
+        )
+        self.class_weight = class_weight
+
     def predict_proba(self, X):
         """(n, C) class shares of the rule that predicts each row of X (n, d), as in `classes_`."""
         Z = check_predict_rows(self, X)
@@ -925,7 +958,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
-        1 prints restarts and the search, 2 every step.
+        1 prints restarts, and beyond two seconds how far the fit is and the time left; 2 every
+        step.
     random_state : int, RandomState or None, None
         Seed; the same seed gives the same rules.
     target_name : str or None, None

@@ -25,6 +25,13 @@ from ..fab.foba import (
 )
 from .proxy_trees import ProxyData, query_reference, read_reference
 from .reference import check_prediction_range
+from ..rows.fitted import (
+    apply_rows,
+    estimator_to_json,
+    path_of_rows,
+    predict_log_proba,
+    save_estimator,
+)
 from ..rules.core import Columns, Curve, Leaf, Rule, is_frame, stable_softmax
 from ..rules.ruleset import RuleSet
 from ..rows.tables import (
@@ -526,6 +533,12 @@ _AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1}
 class BaseProxyLinear(BaseEstimator):
     """What the two share: a reference in, a sparse equation out."""
 
+    apply = apply_rows
+    decision_path = path_of_rows
+    predict_log_proba = predict_log_proba
+    to_json = estimator_to_json
+    save = save_estimator
+
     def __init__(
         self,
         reference=None,
@@ -729,6 +742,9 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Seed of a reference that draws at random.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
@@ -775,6 +791,28 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     >>> model.fidelity_ > 0.9
     True
     """
+
+    def __init__(
+        self,
+        reference=None,
+        max_features=None,
+        penalty=1.0,
+        n_draws=None,
+        n_jobs=None,
+        random_state=None,
+        target_name=None,
+        class_weight=None,
+    ):
+        super().__init__(
+            reference,
+            max_features,
+            penalty,
+            n_draws,
+            n_jobs,
+            random_state,
+            target_name,
+        )
+        self.class_weight = class_weight
 
     def predict_proba(self, X):
         """(n, C) class probabilities of rows X (n, d), in the order of `classes_`."""

@@ -39,6 +39,13 @@ from ..rows.array_tree import (
     shorten_thresholds,
     with_gaps,
 )
+from ..rows.fitted import (
+    apply_rows,
+    estimator_to_json,
+    path_of_rows,
+    predict_log_proba,
+    save_estimator,
+)
 from ..rules.core import Columns, as_pandas, encode, is_frame
 from ..rows.tables import (
     check_at_least,
@@ -52,7 +59,8 @@ from ..rows.tables import (
     check_fit_target,
     name_of_target,
     target_summary,
-    warn_of_identifiers,
+    warn_of_labels,
+    weigh_classes,
     with_ranges,
     with_target,
 )
@@ -360,6 +368,16 @@ def _target_as_reference(estimator, Z, y, w):
     return as_reference(np.eye(len(seen))[code][None], classes=classes[seen])
 
 
+def _weigh_by_target(estimator, Z, y, w):
+    """The weights w (n,) times the estimator's `class_weight` of each row's own class y."""
+    if y is None:
+        raise ValueError(
+            "y must be given where class_weight is, got None; or weigh rows by sample_weight"
+        )
+    codes, classes = check_fit_target(estimator, Z, y)
+    return weigh_classes(estimator, codes, classes, w)
+
+
 def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     """The `Reference` of a proxy and its table, X as the reference takes it.
 
@@ -368,8 +386,10 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     """
     X = as_pandas(X)
     Z, columns, framed = check_fit_rows(estimator, X)
-    warn_of_identifiers(columns, len(Z))
+    warn_of_labels(X, columns)
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    if getattr(estimator, "class_weight", None) is not None:
+        sample_weight = w = _weigh_by_target(estimator, Z, y, w)
     if not w.any():
         raise ValueError("sample_weight must be positive somewhere, got only zeros")
     columns = with_ranges(columns, Z[w > 0])
@@ -501,6 +521,12 @@ def fit_proxy_tree(rows, settings, rng):
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-predict
 class BaseProxyTree(BaseEstimator):
     """What classifier and regressor share: a table and a reference in, the closest tree out."""
+
+    apply = apply_rows
+    decision_path = path_of_rows
+    predict_log_proba = predict_log_proba
+    to_json = estimator_to_json
+    save = save_estimator
 
     def __init__(
         self,
@@ -634,6 +660,9 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         Seed of synthetic rows, folds and draws.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
@@ -675,6 +704,41 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     >>> model.n_leaves_, model.fidelity_ > 0.9
     (3, True)
     """
+
+    def __init__(
+        self,
+        reference=None,
+        *,
+        max_leaves=None,
+        max_depth=None,
+        min_samples_leaf=5,
+        alpha=None,
+        cv=5,
+        lookahead=None,
+        n_synthetic=2000,
+        synthetic_share=0.3,
+        n_draws=None,
+        n_jobs=None,
+        random_state=None,
+        target_name=None,
+        class_weight=None,
+    ):
+        super().__init__(
+            reference,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            min_samples_leaf=min_samples_leaf,
+            alpha=alpha,
+            cv=cv,
+            lookahead=lookahead,
+            n_synthetic=n_synthetic,
+            synthetic_share=synthetic_share,
+            n_draws=n_draws,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            target_name=target_name,
+        )
+        self.class_weight = class_weight
 
     def predict_proba(self, X):
         """(n, C) class probabilities of the leaf of each row of X (n, d).

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SKETCH_SIZE', 'N_SAMPLE', 'FAN_IN', 'splitmix64', 'row_hashes', 'sketch_hashes', 'estimate_distinct',
            'make_hash_sample', 'draw_sample', 'code_mappings', 'recode_rows', 'recode_block', 'ChunkedData',
-           'block_rows', 'split_training_data', 'report_progress', 'OnDisk', 'rechunk', 'read_chunks', 'is_dask',
-           'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
+           'block_rows', 'split_training_data', 'Progress', 'report_progress', 'OnDisk', 'rechunk', 'read_chunks',
+           'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-imports
 import os
@@ -33,10 +33,18 @@ from .blocks import (
     in_memory,
     slice_into_blocks,
 )
+from .fitted import (
+    apply_rows,
+    estimator_to_json,
+    path_of_rows,
+    predict_log_proba,
+    save_estimator,
+)
 from ..rules.core import Columns, check_names, format_names, is_frame, read_columns
 from .tables import (
     TrainingData,
     check_span,
+    class_factors,
     distinct_rows,
     check_rows,
     order_categories,
@@ -166,15 +174,32 @@ def _rows_with_weight(part):
     return part if part[2].all() else tuple(column[part[2] > 0] for column in part)
 
 
-def recode_block(part, tables, classes=None):
+def recode_block(part, tables, classes=None, factors=None):
     """A block of rows (Z, y, w) in new codes, without rows of weight 0.
 
-    With `classes`, labels y become codes.
+    With `classes`, labels y become codes; with `factors` (C,), weights are multiplied by that of
+    their class.
     """
     Z, y, w = _rows_with_weight(part)
     if classes is not None:
         y = np.searchsorted(classes, y) if len(y) else np.zeros(0, dtype=int)
+    if factors is not None:
+        return _rows_with_weight((recode_rows(Z, tables), y, w * factors[y]))
     return recode_rows(Z, tables), y, w
+
+
+def _class_totals(part, classes):
+    """(C,) the weight of each class in a block of rows (Z, labels y, w)."""
+    _, codes, w = recode_block(part, (), classes)
+    return np.bincount(codes, w, len(classes))
+
+
+def _factors_of_classes(estimator, rows, classes):
+    """(C,) the factors of `class_weight`, by one more pass over `rows`; None without it."""
+    class_weight = getattr(estimator, "class_weight", None)
+    if class_weight is None:
+        return None
+    return class_factors(class_weight, classes, rows.sum(_class_totals, classes))
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-chunked
 def _has_missing(part):
@@ -280,15 +305,48 @@ def attach_sample(rows, given, classes, framed):
     return ChunkedData(sample, rows, n, total)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-told
-def report_progress(items, message, verbose):
-    """The items; with `verbose` it prints `message`, with their number, every two seconds."""
-    start = last = time.monotonic()
-    for i, item in enumerate(items, 1):
-        yield item
+def _duration_text(seconds):
+    """Seconds for reading: 12 s, 3 min, 2.5 h."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+class Progress:
+    """Says every two seconds how far some work is, and the time left; silent unless `verbose`.
+
+    total: how many steps it has at most; None: nobody knows.
+    """
+
+    def __init__(self, name, total=None, verbose=1):
+        self.name = name
+        self.total = total
+        self.verbose = verbose
+        self.done = 0
+        self.start = self.last = time.monotonic()
+
+    def step(self, note=""):
+        """One more step is done; `note` is what else is to be said of it."""
+        self.done += 1
         now = time.monotonic()
-        if verbose and now - last > 2:
-            print(f"{message.format(i)}, {now - start:.0f} s", flush=True)
-            last = now
+        if not self.verbose or now - self.last <= 2 or self.done == self.total:
+            return
+        self.last = now
+        past = now - self.start
+        said = [f"{self.name} {self.done}", note, _duration_text(past)]
+        if self.total is not None:
+            said[0] += f" of {self.total}"
+            left = past / self.done * (self.total - self.done)
+            said.append(f"about {_duration_text(left)} left")
+        print(", ".join(filter(None, said)), flush=True)
+
+
+def report_progress(items, name, total=None, verbose=1):
+    """The items; their `Progress` is told."""
+    progress = Progress(name, total, verbose)
+    for item in items:
+        yield item
+        progress.step()
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-disk
 class OnDisk(Blocks):
@@ -324,8 +382,8 @@ class OnDisk(Blocks):
         return OnDisk(parts, self.parent, self.verbose)
 
     def _stream(self, function, args):
-        message = f"block {{}} of {self.n_blocks}"
-        return report_progress(super()._stream(function, args), message, self.verbose)
+        passed = super()._stream(function, args)
+        return report_progress(passed, "block", self.n_blocks, self.verbose)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
 def merge_labels(a, b):
@@ -561,16 +619,16 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     """
     schema = ChunkSchema(estimator)
     verbose = getattr(estimator, "verbose", 0)
-    chunks = report_progress(
-        iterate_chunks(source, target, sample_weight), "{} chunks read", verbose
-    )
+    chunks = iterate_chunks(source, target, sample_weight)
+    chunks = report_progress(chunks, "reading chunk", verbose=verbose)
     rows = OnDisk(rechunk(_encode_chunks(schema, chunks)), scratch, verbose)
     if schema.n < 2:
         raise ValueError(f"source must give at least 2 rows, got {schema.n}")
     given = schema.original_columns()
     tables = code_mappings(replace(given, categories=[labels for _, labels in schema.kinds]), given)
     if schema.classes is not None or any(table is not None for table in tables):
-        rows = rows.map(recode_block, tables, schema.classes)
+        factors = _factors_of_classes(estimator, rows, schema.classes)
+        rows = rows.map(recode_block, tables, schema.classes, factors)
     return attach_sample(rows, given, schema.classes, schema.framed)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask
@@ -768,7 +826,8 @@ def read_dask(estimator, X, y, sample_weight=None):
         raise ValueError(f"X must hold at least 2 rows, got {0 if found is None else found[0]}")
     given = replace(given, missing=found[1].value)
     classes = found[2] and found[2].value
-    rows = rows.map(recode_block, (None,) * len(given.names), classes)
+    factors = _factors_of_classes(estimator, rows, classes)
+    rows = rows.map(recode_block, (None,) * len(given.names), classes, factors)
     filled = zip(rows.parts, rows.map(block_totals).gather(), strict=True)
     return attach_sample(OnDask(part for part, (n, *_) in filled if n), given, classes, framed)
 
@@ -786,8 +845,15 @@ def build_chunked_data(estimator, X, y, sample_weight=None):
 class ChunkedFitMixin:
     """`fit` and `fit_chunks` of an estimator, for tables that may have missing values.
 
-    It writes `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`.
+    It writes `_check_parameters()` and, for a `ChunkedData`, `_fit(chunked)`. What it answers beside
+    `predict` is that of `fitted`.
     """
+
+    apply = apply_rows
+    decision_path = path_of_rows
+    predict_log_proba = predict_log_proba
+    to_json = estimator_to_json
+    save = save_estimator
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

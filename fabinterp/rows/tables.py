@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
-           'label_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread', 'location_scale',
-           'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows',
-           'name_of_target', 'target_summary', 'with_target', 'check_fit_target', 'check_predict_rows', 'is_fitted',
-           'apply_in_chunks', 'take_rows', 'TrainingData', 'warn_of_identifiers', 'build_training_data']
+           'label_codes', 'known_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread',
+           'location_scale', 'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges',
+           'check_fit_rows', 'name_of_target', 'target_summary', 'with_target', 'check_fit_target',
+           'check_predict_rows', 'class_factors', 'weigh_classes', 'warn_of_labels', 'is_fitted', 'apply_in_chunks',
+           'take_rows', 'TrainingData', 'build_training_data']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from math import nan
 from numbers import Integral, Real
@@ -123,6 +124,17 @@ def label_codes(labels, classes):
     place = {label_of(label): code for code, label in enumerate(classes)}
     codes = [place.get(label_of(label), -1) for label in np.asarray(labels, dtype=object)]
     return np.array(codes, dtype=int)
+
+
+def known_codes(labels, classes):
+    """Labels (n,) of y as positions in `classes`; ValueError for one that is none of them."""
+    codes = label_codes(labels, classes)
+    if np.any(codes < 0):
+        raise ValueError(
+            f"y must hold the classes of the first call, {format_names(classes.tolist())}, "
+            f"got {format_names(labels[codes < 0].tolist())}"
+        )
+    return codes
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-distinct
 def distinct_rows(Z, y, w):
@@ -395,6 +407,92 @@ def check_predict_rows(estimator, X):
     validate_data(estimator, Z, reset=False, skip_check_array=True)
     return Z
 
+# %% ../../nbs/rows/00_tables.ipynb #tab-class-weight
+def class_factors(class_weight, classes, totals):
+    """(C,) what `class_weight` multiplies the weights of the rows of each class by.
+
+    totals (C,): the weight of the rows of each class. A class that a dict does not name keeps its
+    weight.
+    """
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        seen = totals > 0
+        share = np.where(seen, totals, 1.0)
+        return np.where(seen, totals.sum() / (seen.sum() * share), 1.0)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict of class to weight, "
+            f"got {class_weight!r}"
+        )
+    codes = label_codes(list(class_weight), classes)
+    unknown = [label for label, code in zip(class_weight, codes, strict=True) if code < 0]
+    if unknown:
+        raise ValueError(
+            f"class_weight must name classes of y, {format_names(classes.tolist())}, "
+            f"got {format_names(unknown)}"
+        )
+    for weight in class_weight.values():
+        check_at_least("class_weight", weight, 0.0)
+    factors = np.ones(len(classes))
+    factors[codes] = list(class_weight.values())
+    if not (factors * totals).any():
+        raise ValueError(f"class_weight must leave a weight to some row, got {class_weight!r}")
+    return factors
+
+
+def weigh_classes(estimator, y, classes, w):
+    """The weights w (n,) of rows with class codes y (n,), times the estimator's `class_weight`.
+
+    As they are where it has none.
+    """
+    class_weight = getattr(estimator, "class_weight", None)
+    if class_weight is None:
+        return w
+    return w * class_factors(class_weight, classes, np.bincount(y, w, len(classes)))[y]
+
+# %% ../../nbs/rows/00_tables.ipynb #tab-labels
+_MANY = 20  # labels beyond which it is worth a warning
+
+
+def _numbers_from_text(name, labels):
+    """The code that makes numbers of a column of these labels; None if they are no numbers."""
+    texts = [str(label) for label in labels]
+    column = f"X[{format_names([name])}]"
+    if all(map(_is_number, texts)):
+        return f"{column} = pd.to_numeric({column})"
+    if all(_is_number(text.replace(",", ".")) for text in texts):
+        return f"{column} = pd.to_numeric({column}.str.replace(',', '.'))"
+    return None
+
+
+def warn_of_labels(X, columns):
+    """Warn of columns of a frame whose text is numbers, or differs in each row.
+
+    For the first, the warning holds the code that makes them numbers.
+    """
+    if not is_frame(X):
+        return
+    named = []
+    for dtype, name, labels in zip(X.dtypes, columns.names, columns.categories, strict=True):
+        if labels is None or len(labels) <= _MANY:
+            continue
+        code = None if hasattr(dtype, "categories") else _numbers_from_text(name, labels)
+        if code is not None:
+            warnings.warn(
+                f"X holds numbers as text in {format_names([name])}, taken as {len(labels)} "
+                f"labels: {code} makes numbers of them, .astype('category') says they are labels",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif len(labels) == len(X):
+            named.append(name)
+    if named:
+        warnings.warn(
+            f"X has another label in each row in {format_names(named)}: "
+            "leave such columns out, or make numbers of them",
+            UserWarning,
+            stacklevel=4,
+        )
+
 # %% ../../nbs/rows/00_tables.ipynb #tab-fitted
 def is_fitted(model):
     """Whether a model can predict as it stands.
@@ -443,33 +541,22 @@ class TrainingData:
         return self.y if self.classes is None else self.classes[self.y]
 
 
-def warn_of_identifiers(columns, n):
-    """Warn of columns whose labels differ in each of n rows: nothing can be learnt from them."""
-    found = [
-        name
-        for name, labels in zip(columns.names, columns.categories, strict=True)
-        if labels is not None and len(labels) == n > 20
-    ]
-    if found:
-        warnings.warn(
-            f"X has another label in each row in {format_names(found)}: "
-            "leave such columns out, or make numbers of them",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def build_training_data(estimator, X, y, sample_weight=None):
+def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     """The `TrainingData` of X (n, d) frame or array, y (n,) and weights (n,), n ≥ 2.
 
     ValueError for what is no table, no target or no weights. As scikit-learn's `validate_data`, it
     sets n_features_in_ and feature_names_in_ (of a frame) on the estimator, and nothing else.
+    `classes`: the labels that y may have, sorted, where more are to come; None: those that it has.
     """
     X = as_pandas(X)
     Z, given, framed = check_fit_rows(estimator, X)
-    warn_of_identifiers(given, len(Z))
-    y, classes = check_fit_target(estimator, Z, y)
+    warn_of_labels(X, given)
+    y, found = check_fit_target(estimator, Z, y)
+    if classes is not None:
+        y = known_codes(found, classes)[y]
+    classes = found if classes is None else classes
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    w = weigh_classes(estimator, y, classes, w)
     first, w = distinct_rows(Z, y, w)
     if classes is None:
         check_span("y", y[first].min(), y[first].max())

@@ -96,6 +96,8 @@ def model_to_dict(model):
         "classes": classes,
         "columns": parts_to_json(model.columns),
     }
+    if model.source is not None:
+        head["source"] = model.source
     if model.kind == "ruleset":
         return head | {"ordered": model.ordered, "rules": parts_to_json(model.rules)}
     return head | {
@@ -120,6 +122,7 @@ def constructor_arguments(d, kind):
         target=d["target"],
         target_std=_float_from_json(d.get("target_std")),
         classes=None if d["classes"] is None else tuple(d["classes"]),
+        source=d.get("source"),
     )
     if kind == "ruleset":
         return parts | dict(rules=tuple(map(_rule_from_dict, d["rules"])), ordered=d["ordered"])

@@ -13,6 +13,7 @@ from math import isnan, nan
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from .code import ruleset_python, ruleset_sql
 from .core import (
@@ -30,7 +31,6 @@ from .core import (
     label_of,
     leaf_predictions,
     leaf_probabilities,
-    match_regions,
     match_rules,
     measure_ruleset,
     merge_conditions,
@@ -144,6 +144,30 @@ def check_nodes(splits, yes, no, leaves):
     if any((leaf is None) != has_split for leaf, has_split in zip(leaves, inner, strict=True)):
         raise ValueError("leaves must hold a Leaf exactly where there is no split")
 
+# %% ../../nbs/rules/05_ruleset.ipynb #paths
+def path_indicator(paths, n_places, ends):
+    """The paths that lead to `ends` (n,), as a sparse matrix (n, n_places) of ones.
+
+    paths: for each end, the places on the way to it.
+    """
+    row = np.repeat(np.arange(len(paths)), [len(path) for path in paths])
+    place = np.array([place for path in paths for place in path], dtype=int)
+    shape = (len(paths), n_places)
+    return csr_matrix((np.ones(len(row), dtype=int), (row, place)), shape)[ends]
+
+
+def node_paths(tree):
+    """The nodes on the way from the root to each node, both included."""
+    found = [(0,)] * len(tree.splits)
+    stack = [0]
+    while stack:
+        k = stack.pop()
+        children = [child for child in (tree.yes[k], tree.no[k]) if child >= 0]
+        for child in children:
+            found[child] = (*found[k], child)
+        stack += children
+    return found
+
 # %% ../../nbs/rules/05_ruleset.ipynb #class-spoken
 class BaseRuleModel:
     """What RuleSet and Tree share: leaves that predict, and a JSON form."""
@@ -164,6 +188,11 @@ class BaseRuleModel:
         return leaf_predictions(
             self.leaves, self.apply(Z), Z, self.columns, leaf_probabilities, len(self.classes)
         )
+
+    def predict_log_proba(self, X):
+        """(n, C) natural logarithms of `predict_proba`; -inf for a probability of 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def to_dict(self):
         """Plain values that `from_dict` reads back to an equal object."""
@@ -196,6 +225,16 @@ class BaseRuleModel:
         if self.classes is None:
             raise AttributeError("classes_ is for classes, got rules that answer with numbers")
         return class_array(self.classes)
+
+    @property
+    def feature_names_in_(self):
+        """The names of the columns (d,), as scikit-learn's estimators have them."""
+        return np.array(self.columns.names, dtype=object)
+
+    @property
+    def n_features_in_(self):
+        """How many columns a table must have."""
+        return len(self.columns.names)
 
     def to_html(self):
         """The HTML that a notebook shows: no scripts, every name escaped."""
@@ -230,6 +269,9 @@ class RuleSet(BaseRuleModel):
     target_std : float, nan
         The standard deviation of what is predicted, over the rows for training; texts choose their
         digits by it (rules.15).
+    source : dict or None, None
+        Where it comes from, for information: the name of an "estimator" and its "parameters", as
+        an estimator's `to_json` writes them.
 
     Raises
     ------
@@ -259,6 +301,7 @@ class RuleSet(BaseRuleModel):
     ordered: bool = True
     target: str = "y"
     target_std: float = field(default=nan, compare=False)
+    source: dict | None = field(default=None, compare=False)
     kind = "ruleset"
 
     def __post_init__(self):
@@ -299,8 +342,21 @@ class RuleSet(BaseRuleModel):
         return match_rules(self.rules, encode(X, self.columns))
 
     def apply(self, X):
-        """The number of the rule that predicts each row, (n,); -1 where none does."""
+        """The rule that predicts each row, (n,); -1 where none does.
+
+        Rule r is `rules[r]`, counted from 0; texts and pictures count rules from 1.
+        """
         return first_match(self.rules, encode(X, self.columns))
+
+    def decision_path(self, X):
+        """Which rules are tried for each row: a sparse matrix (n, R) of ones.
+
+        In an ordered list all up to the one that predicts, else that one alone.
+        """
+        n_rules = len(self.rules)
+        paths = [range(r + 1) if self.ordered else (r,) for r in range(n_rules)]
+        unanswered = range(n_rules) if self.ordered else ()
+        return path_indicator([*paths, unanswered], n_rules, self.apply(X))
 
     def overlap(self, X):
         """The mean number of rules that cover a row.
@@ -332,7 +388,15 @@ def tree_to_rules(tree):
         if merged is not None and tree.leaves[k] is not None:
             rules.append(Rule(merged, tree.leaves[k]))
         stack += [child for child in (tree.yes[k], tree.no[k]) if child >= 0]
-    return RuleSet(tuple(rules), tree.columns, tree.classes, False, tree.target, tree.target_std)
+    return RuleSet(
+        tuple(rules),
+        tree.columns,
+        tree.classes,
+        False,
+        tree.target,
+        tree.target_std,
+        tree.source,
+    )
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-tree
 @dataclass(frozen=True, repr=False, eq=False)
@@ -356,6 +420,9 @@ class Tree(BaseRuleModel):
     target_std : float, nan
         The standard deviation of what is predicted, over the rows for training; texts choose their
         digits by it (rules.15).
+    source : dict or None, None
+        Where it comes from, for information: the name of an "estimator" and its "parameters", as
+        an estimator's `to_json` writes them.
 
     Raises
     ------
@@ -390,6 +457,7 @@ class Tree(BaseRuleModel):
     classes: tuple | None = None
     target: str = "y"
     target_std: float = nan
+    source: dict | None = None
     kind = "tree"
 
     def __post_init__(self):
@@ -437,12 +505,15 @@ class Tree(BaseRuleModel):
     )
 
     def apply(self, X):
-        """The leaf that each row reaches, (n,) node numbers."""
+        """The leaf that each row reaches, (n,) node numbers, the root's is 0.
+
+        In texts and pictures a leaf has the number of its rule: `rules().apply(X) + 1`.
+        """
         return apply_tree(self, encode(X, self.columns))
 
     def decision_path(self, X):
-        """Which nodes each row passes, (n, m) bool, the root and the leaf included."""
-        return match_regions(self.regions, encode(X, self.columns))
+        """Which nodes each row passes, the root and the leaf included: a sparse matrix (n, m) of ones."""
+        return path_indicator(node_paths(self), len(self.splits), self.apply(X))
 
     @property
     def n_conditions(self):
@@ -476,17 +547,18 @@ class Tree(BaseRuleModel):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #load-model
 def load_rules(path):
-    """The `RuleSet` or `Tree` that `save` wrote to a file; no code is read.
+    """The `RuleSet` or `Tree` that `save` of an estimator, rules or a tree wrote; no code is read.
 
     Parameters
     ----------
     path : str or path
-        The file.
+        The file; or the JSON text itself, as `to_json` wrote it.
 
     Returns
     -------
     RuleSet or Tree
-        It predicts, with `predict_proba` and `classes_` if it answers with classes.
+        It predicts what the estimator predicted, with `predict_proba` and `classes_` if it answers
+        with classes, and has `feature_names_in_`; `source` tells the estimator and its parameters.
 
     Raises
     ------
@@ -501,16 +573,19 @@ def load_rules(path):
     >>> from fabinterp import ProxyTreeClassifier, load_rules
     >>> X, y = load_iris(return_X_y=True)
     >>> path = Path(mkdtemp()) / "flowers.json"
-    >>> ProxyTreeClassifier().fit(X, y).tree_.save(path)
-    >>> load_rules(path).predict(X[:2])
+    >>> ProxyTreeClassifier(max_leaves=3).fit(X, y).save(path)
+    >>> again = load_rules(path)
+    >>> again.predict(X[:2])
     array([0, 0])
+    >>> again.source["estimator"], again.source["parameters"]["max_leaves"]
+    ('ProxyTreeClassifier', 3)
     """
+    is_text = isinstance(path, str) and path.lstrip().startswith("{")
     try:
-        d = json.loads(Path(path).read_text(encoding="utf-8"))
+        d = json.loads(path if is_text else Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(
-            f"path must name JSON that `save` wrote, got {Path(path).name}: {error}"
-        ) from None
+        got = "text" if is_text else Path(path).name
+        raise ValueError(f"path must name JSON that `save` wrote, got {got}: {error}") from None
     kinds = {kind.kind: kind for kind in (RuleSet, Tree)}
     kind = d.get("kind") if isinstance(d, dict) else None
     if kind not in kinds:

@@ -22,8 +22,8 @@ pytestmark = [
 ]
 
 HOSTILE = ["<script>alert(1)</script>", "a \"b\" 'c'; DROP TABLE t --", "$x_1$ {0} %s\\n"]
-QUESTIONS = ("predict", "predict_proba", "predict_interval", "predict_path", "predict_posterior", "predict_draws",
-             "predict_dist")  # fmt: skip
+QUESTIONS = ("predict", "predict_proba", "predict_log_proba", "predict_interval", "predict_path", "predict_posterior",
+             "predict_draws", "predict_dist", "apply", "decision_path")  # fmt: skip
 
 
 def of_classes(settings=SETTINGS):
