@@ -3,6 +3,8 @@
 import json
 import re
 import warnings
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,14 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
 
-from fabinterp import MetaTreeClassifier, ProxyTreeClassifier, load_rules
+from fabinterp import (
+    MetaTreeClassifier,
+    ProxyLinearRegressor,
+    ProxyTreeClassifier,
+    ProxyTreeRegressor,
+    load_rules,
+)
+from fabinterp.rows import chunks
 from fabinterp.rows.chunks import build_chunked_data, read_chunks
 from fabinterp.rows.tables import build_training_data
 from fabinterp.rules.ruleset import RuleSet, Tree
@@ -78,8 +87,8 @@ def test_class_weight_of_rows_in_chunks(class_weight):
     X, y = table(CLASSIFIERS[0], 60)
     w = np.random.default_rng(1).integers(0, 3, 60).astype(float)
     whole = build_training_data(Words(class_weight), X, y, w)
-    chunks = [(X[i : i + 7], y[i : i + 7], w[i : i + 7]) for i in range(0, 60, 7)]
-    found = read_chunks(Words(class_weight), iter(chunks)).sample
+    pieces = [(X[i : i + 7], y[i : i + 7], w[i : i + 7]) for i in range(0, 60, 7)]
+    found = read_chunks(Words(class_weight), iter(pieces)).sample
     assert np.array_equal(found.Z, whole.Z) and np.allclose(found.w, whole.w, rtol=1e-14)
 
 
@@ -259,3 +268,32 @@ def test_decimal_commas_and_what_is_meant_as_labels():
         ProxyTreeClassifier().fit(frame.astype({"c": "category"}), y)
         grades = frame.assign(c=np.resize(["1", "2", "3"], len(frame)))
         ProxyTreeClassifier().fit(grades, y)
+
+
+# ------------------------------------------------------------------ progress
+
+
+@each(QUICK)
+def test_long_fits_tell_the_time_left_and_are_silent_unless_asked(setting, monkeypatch, capsys):
+    X, y = table(setting)
+    clock = SimpleNamespace(monotonic=count(0, 5).__next__)  # each step takes five seconds
+    monkeypatch.setattr(chunks, "time", clock)
+    setting.fresh(random_state=0, n_init=2).fit(X, y)
+    assert capsys.readouterr().out == ""
+    setting.fresh(random_state=0, n_init=2, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    at_once = ("equation", "meta-tree of classes")  # nothing is repeated in their fits
+    assert any(re.search(r" \d+ of \d+, .*left$", line) for line in lines) == (
+        not setting.name.startswith(at_once)
+    )
+
+
+def test_draws_tell_the_time_left(monkeypatch, capsys):
+    X, _ = table(SETTINGS[1])
+    draws = np.random.default_rng(0).normal(size=(4, len(X))) + X[:, 0]
+    for proxy, name in ((ProxyTreeRegressor(n_draws=4), "tree"), (ProxyLinearRegressor(), "terms")):
+        clock = SimpleNamespace(monotonic=count(0, 5).__next__)
+        monkeypatch.setattr(chunks, "time", clock)
+        proxy.set_params(reference=draws, verbose=1, random_state=0).fit(X)
+        told = capsys.readouterr().out.splitlines()
+        assert told[0] == f"{name} of draw 1 of 4, 5 s, about 15 s left" and len(told) == 3

@@ -3,6 +3,7 @@
 import pickle
 import re
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -466,8 +467,7 @@ def test_target_ensemble_answers_what_the_ensemble_says():
 
 def test_verbose_tells(capsys, monkeypatch):
     X, y, _ = table()
-    clock = count()
-    monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(chunks, "time", SimpleNamespace(monotonic=count().__next__))
     quick("classes", small("classes"), verbose=2, n_perturbations=100).fit(X, y)
     said = capsys.readouterr().out
     assert "restart 1/2" in said and "components" in said

@@ -35,7 +35,7 @@ from .posterior import (
     update_state,
     with_prior,
 )
-from ..rows.chunks import ChunkedFitMixin, split_training_data
+from ..rows.chunks import ChunkedFitMixin, report_progress, split_training_data
 from .conjugate import NormalGamma
 from .prunings import sample_pruning, map_pruning
 from .representative import (
@@ -149,7 +149,7 @@ def cross_fitted_pit(settings, training, seed, regressors):
         return None
     fold = np.random.default_rng(seed).permutation(len(training.y)) % 5
     found = []
-    for k in range(5):
+    for k in report_progress(range(5), "fold", 5, settings.verbose):
         rest = subset_training(training, fold != k)
         trees, _, bag_weights = representative_trees(settings, split_training_data(rest), seed)
         state = initial_state(settings, rest, trees, bag_weights, regressors)
@@ -266,7 +266,7 @@ def node_fidelity(state):
         return 1 - (q - 2 * d * u + d * d * n) / n / variance
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-base
-_AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0}
+_AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0, "verbose": 0}
 _ONE_OF = {"tree_weights": ("equal", "evidence"), "bootstrap": (True, False)}
 
 
@@ -287,6 +287,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
     ):
         self.estimator = estimator
         self.n_trees = n_trees
@@ -300,6 +301,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.target_name = target_name
+        self.verbose = verbose
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
@@ -487,6 +489,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         Seed of what is grown and drawn.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
@@ -548,6 +552,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
         class_weight=None,
     ):
         super().__init__(
@@ -563,6 +568,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             n_jobs,
             random_state,
             target_name,
+            verbose,
         )
         self.class_weight = class_weight
 
@@ -633,6 +639,8 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         Seed of what is grown and drawn.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
 
     Attributes
     ----------
@@ -694,6 +702,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
     ):
         super().__init__(
             estimator,
@@ -708,6 +717,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
             n_jobs,
             random_state,
             target_name,
+            verbose,
         )
 
     def partial_fit(self, X, y, sample_weight=None):

@@ -25,6 +25,7 @@ from ..fab.foba import (
 )
 from .proxy_trees import ProxyData, query_reference, read_reference
 from .reference import check_prediction_range
+from ..rows.chunks import report_progress
 from ..rows.fitted import (
     apply_rows,
     estimator_to_json,
@@ -384,21 +385,22 @@ def select_projection(problem, penalty, max_terms):
     return best, price, found
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
-def project_draws(problem, draws, base, price, max_terms, n_jobs=None):
+def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
     """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.43).
 
     Also the share (p,) of them that choose a term, each for itself, begun there (proxy.44). `base`
     is the projection of `problem`, which may be the only draw.
     """
-    run = Parallel(n_jobs, prefer="threads")
+    run = Parallel(n_jobs, prefer="threads", return_as="generator")
     kept = [base]
     if draws != [problem]:
-        kept = run(delayed(one.fit)(base.support, base) for one in draws)
+        kept = list(run(delayed(one.fit)(base.support, base) for one in draws))
     own = run(
         delayed(_exchange_terms)(one, start, price, max_terms)
         for one, start in zip(draws, kept, strict=True)
     )
     terms = np.arange(1, len(base.coef))
+    own = report_progress(own, "terms of draw", len(draws), verbose)
     return kept, np.mean([np.isin(terms, one.support) for one in own], axis=0)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told-of
@@ -447,7 +449,8 @@ def _fit_numbers(data, terms, max_terms, settings):
     unit = scale[1]
     problem, draws = gaussian_problems(data, terms.design(data.Z), scale)
     best, price, path = select_projection(problem, settings.penalty, max_terms)
-    kept, inclusion = project_draws(problem, draws, best, price, max_terms, settings.n_jobs)
+    how = (max_terms, settings.n_jobs, settings.verbose)
+    kept, inclusion = project_draws(problem, draws, best, price, *how)
     equations = _table_equations(terms, [one.coef for one in (best, *kept)], scale)
     chosen = path.index(best)
     shift = problem.total_weight * float(np.log(unit))
@@ -487,7 +490,8 @@ def _fit_classes(data, terms, max_terms, settings):
     if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.target):
         draws = [replace(problem, shares=shares) for shares in data.draws]
     best, price, path = select_projection(problem, settings.penalty, max_terms)
-    kept, inclusion = project_draws(problem, draws, best, price, max_terms, settings.n_jobs)
+    how = (max_terms, settings.n_jobs, settings.verbose)
+    kept, inclusion = project_draws(problem, draws, best, price, *how)
     equations = _table_equations(terms, [log_odds(one.coef) for one in (best, *kept)])
     found = {
         "path_": tuple(path),
@@ -527,7 +531,7 @@ def fit_equation(data, settings):
     }
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-base
-_AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1}
+_AT_LEAST = {"max_features": 0, "penalty": 0.0, "n_draws": 1, "verbose": 0}
 
 
 class BaseProxyLinear(BaseEstimator):
@@ -548,6 +552,7 @@ class BaseProxyLinear(BaseEstimator):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
     ):
         self.reference = reference
         self.max_features = max_features
@@ -556,6 +561,7 @@ class BaseProxyLinear(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.target_name = target_name
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -664,6 +670,8 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         Seed of a reference that draws at random.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far the draws are and the time left.
 
     Attributes
     ----------
@@ -742,6 +750,8 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Seed of a reference that draws at random.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far the draws are and the time left.
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
@@ -801,6 +811,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
         class_weight=None,
     ):
         super().__init__(
@@ -811,6 +822,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
             n_jobs,
             random_state,
             target_name,
+            verbose,
         )
         self.class_weight = class_weight
 

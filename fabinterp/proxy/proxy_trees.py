@@ -39,6 +39,7 @@ from ..rows.array_tree import (
     shorten_thresholds,
     with_gaps,
 )
+from ..rows.chunks import report_progress
 from ..rows.fitted import (
     apply_rows,
     estimator_to_json,
@@ -266,7 +267,8 @@ def cross_validated_alpha(rows, settings, seed, fold, errors=1.0):
     path = pruning_path(grow_tree(rows, settings, seed), rows.irreducible_loss)
     alphas = np.sqrt(np.maximum(path.alphas, 1e-12) * np.append(path.alphas[1:], 1e12))
     scores = np.empty((len(folds), len(alphas)))
-    for score, k in zip(scores, folds, strict=True):
+    pairs = zip(scores, folds, strict=True)
+    for score, k in report_progress(pairs, "fold", len(folds), settings.verbose):
         other = rows.subset(fold != k)
         out = rows.subset(fold == k)
         grown = grow_tree(other, settings, seed)
@@ -312,9 +314,10 @@ def fit_draw_trees(rows, tree, settings, seed):
         own = shorten_tree(own, drawn)[1]
         return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
-    found = Parallel(settings.n_jobs, prefer="threads")(
+    found = Parallel(settings.n_jobs, prefer="threads", return_as="generator")(
         delayed(one)(target, noise) for target, noise in zip(rows.draws, rows.noise, strict=True)
     )
+    found = report_progress(found, "tree of draw", len(rows.draws), settings.verbose)
     trees, values, variances = zip(*found, strict=True)
     return {
         "trees_": list(trees),
@@ -462,6 +465,7 @@ _AT_LEAST = {
     "min_samples_leaf": 0.0,
     "n_synthetic": 0,
     "n_draws": 1,
+    "verbose": 0,
 }
 _ONE_OF = {"lookahead": (None, True, False)}
 
@@ -544,6 +548,7 @@ class BaseProxyTree(BaseEstimator):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
     ):
         self.reference = reference
         self.max_leaves = max_leaves
@@ -558,6 +563,7 @@ class BaseProxyTree(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.target_name = target_name
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -660,6 +666,8 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         Seed of synthetic rows, folds and draws.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far folds and draws are and the time left.
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
@@ -721,6 +729,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         n_jobs=None,
         random_state=None,
         target_name=None,
+        verbose=0,
         class_weight=None,
     ):
         super().__init__(
@@ -737,6 +746,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
             n_jobs=n_jobs,
             random_state=random_state,
             target_name=target_name,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
@@ -786,6 +796,8 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         Seed of synthetic rows, folds and draws.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far folds and draws are and the time left.
 
     Attributes
     ----------
