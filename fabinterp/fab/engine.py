@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..rows.blocks import Blocks, Maximum, in_memory
-from ..rows.chunks import Progress, report_progress
+from ..rows.chunks import Progress
 
 # %% ../../nbs/fab/00_engine.ipynb #fab-model
 # a share of the weight below this counts as nothing: components are dropped, probabilities floored
@@ -377,12 +377,13 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
 
 def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
     """The best of `n_init` runs, a `Restart` each: run(seed, name), in `n_jobs` threads."""
+    watched = Progress("restart", n_init, verbose).watch(run)
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
-    runs = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-        delayed(run)(seed, f"restart {i + 1}/{n_init}")
+    runs = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(watched)(seed, f"restart {i + 1}/{n_init}")
         for i, seed in enumerate(np.random.SeedSequence(entropy).spawn(n_init))
     )
-    return max(report_progress(runs, "restart", n_init, verbose), key=lambda run: run.score)
+    return max(runs, key=lambda run: run.score)
 
 
 def best_em_restart(start, rows, settings, **options):

@@ -25,7 +25,7 @@ from ..fab.foba import (
 )
 from .proxy_trees import ProxyData, query_reference, read_reference
 from .reference import check_prediction_range
-from ..rows.chunks import report_progress
+from ..rows.chunks import Progress
 from ..rows.fitted import (
     apply_rows,
     estimator_to_json,
@@ -391,16 +391,16 @@ def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0
     Also the share (p,) of them that choose a term, each for itself, begun there (proxy.44). `base`
     is the projection of `problem`, which may be the only draw.
     """
-    run = Parallel(n_jobs, prefer="threads", return_as="generator")
+    run = Parallel(n_jobs, prefer="threads")
     kept = [base]
     if draws != [problem]:
-        kept = list(run(delayed(one.fit)(base.support, base) for one in draws))
+        kept = run(delayed(one.fit)(base.support, base) for one in draws)
+    exchange = Progress("terms of draw", len(draws), verbose).watch(_exchange_terms)
     own = run(
-        delayed(_exchange_terms)(one, start, price, max_terms)
+        delayed(exchange)(one, start, price, max_terms)
         for one, start in zip(draws, kept, strict=True)
     )
     terms = np.arange(1, len(base.coef))
-    own = report_progress(own, "terms of draw", len(draws), verbose)
     return kept, np.mean([np.isin(terms, one.support) for one in own], axis=0)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-told-of

@@ -39,7 +39,7 @@ from ..rows.array_tree import (
     shorten_thresholds,
     with_gaps,
 )
-from ..rows.chunks import report_progress
+from ..rows.chunks import Progress, report_progress
 from ..rows.fitted import (
     apply_rows,
     estimator_to_json,
@@ -314,10 +314,11 @@ def fit_draw_trees(rows, tree, settings, seed):
         own = shorten_tree(own, drawn)[1]
         return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
-    found = Parallel(settings.n_jobs, prefer="threads", return_as="generator")(
-        delayed(one)(target, noise) for target, noise in zip(rows.draws, rows.noise, strict=True)
+    watched = Progress("tree of draw", len(rows.draws), settings.verbose).watch(one)
+    found = Parallel(settings.n_jobs, prefer="threads")(
+        delayed(watched)(target, noise)
+        for target, noise in zip(rows.draws, rows.noise, strict=True)
     )
-    found = report_progress(found, "tree of draw", len(rows.draws), settings.verbose)
     trees, values, variances = zip(*found, strict=True)
     return {
         "trees_": list(trees),

@@ -340,6 +340,16 @@ class Progress:
             said.append(f"about {_duration_text(left)} left")
         print(", ".join(filter(None, said)), flush=True)
 
+    def watch(self, function):
+        """The function, each call of which is a step."""
+
+        def watched(*args):
+            found = function(*args)
+            self.step()
+            return found
+
+        return watched
+
 
 def report_progress(items, name, total=None, verbose=1):
     """The items; their `Progress` is told."""
