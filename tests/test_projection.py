@@ -386,10 +386,10 @@ def test_labels_and_gaps_are_terms_of_their_own():
 
 def test_a_gap_where_the_equation_needs_a_number_is_refused():
     X, draws = draws_of(0)
-    model = ProxyLinearRegressor(draws, penalty=0).fit(X)
+    model = ProxyLinearRegressor(draws, penalty=0, missing="error").fit(X)
     X[0, 0] = np.nan
     for ask in (model.predict, model.predict_draws, model.predict_dist):
-        with pytest.raises(ValueError, match="X must hold numbers where the equation"):
+        with pytest.raises(ValueError, match="X must hold numbers in 'x0' where an equation"):
             ask(X)
 
 

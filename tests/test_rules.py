@@ -1534,7 +1534,10 @@ def test_what_cannot_be_right_is_refused():
             "predict_proba needs classes",
         ),
         (lambda: RuleSet((positive,), columns).predict(np.zeros((3, 2))), "none for 3 rows"),
-        (lambda: RuleSet((sloped,), columns).predict(np.array([[0, nan]])), "equation of 'x1'"),
+        (
+            lambda: RuleSet((sloped,), columns).predict(np.array([[0, nan]])),
+            "numbers in 'x1' where an equation",
+        ),
         (lambda: Split((0, 1), 1.0), "one number per feature"),
         (lambda: Split((), 1.0, ()), "one number per feature"),
         (lambda: Split((0,), nan), "must be numbers"),

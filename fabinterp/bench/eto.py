@@ -259,13 +259,13 @@ def settings_of(model, **more):
     """What an estimator was made with, its seed apart, as JSON has it.
 
     The penalty is a number, also where it was left to the estimator. What moves no figure, the seed,
-    the name of y and weights of classes, which nothing here has, is left out.
+    the name of y, weights of classes and what becomes of new gaps, which nothing here has, is left out.
     """
     simple = (int, float, str, bool, type(None))
     settings = {
         k: v if isinstance(v, simple) and v == v else " ".join(repr(v).split())
         for k, v in model.get_params(deep=False).items()
-        if k not in ("random_state", "target_name", "class_weight")
+        if k not in ("random_state", "target_name", "class_weight", "missing")
     }
     if isinstance(model, EquationTreeEstimator):
         settings["penalty"] = fic_penalty(model, is_classifier(model))

@@ -358,6 +358,7 @@ class BaseOblique(EquationTreeEstimator):
         verbose=0,
         random_state=None,
         target_name=None,
+        missing="answer",
     ):
         self.max_depth = max_depth
         self.max_leaves = max_leaves
@@ -380,6 +381,7 @@ class BaseOblique(EquationTreeEstimator):
         self.verbose = verbose
         self.random_state = random_state
         self.target_name = target_name
+        self.missing = missing
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty",))
@@ -460,6 +462,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Seed of the search.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    missing : "answer" or "error", "answer"
+        What to do where a curve meets a gap and training had none in that column: let it add
+        nothing, which is its mean over training, and warn; or refuse.
 
     Attributes
     ----------
@@ -557,6 +562,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
+    missing : "answer" or "error", "answer"
+        What to do where a curve meets a gap and training had none in that column: let it add
+        nothing, which is its mean over training, and warn; or refuse.
 
     Attributes
     ----------
@@ -619,6 +627,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         verbose=0,
         random_state=None,
         target_name=None,
+        missing="answer",
         class_weight=None,
     ):
         super().__init__(
@@ -643,5 +652,6 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
             verbose,
             random_state,
             target_name,
+            missing,
         )
         self.class_weight = class_weight

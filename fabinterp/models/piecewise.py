@@ -50,10 +50,13 @@ from ..search.moves import (
 )
 from ..rules.core import (
     Leaf,
+    answered_by_mean,
+    leaf_for_gaps,
     leaf_predictions,
     class_array,
     class_scores,
     measure_ruleset_in_blocks,
+    warn_of_gaps,
 )
 from ..rules.ruleset import Tree
 from ..rows.tables import (
@@ -275,8 +278,12 @@ def softmax_leaf(design, coef, mass):
     return Leaf(value, lower=-bound, upper=bound, link="logit", **parts)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-tree
-def _leaf_and_gate_summaries(part, design, gates):
-    """Of a block of rows (Z, y, w): least y, most y and weight of each leaf; the gates' summaries."""
+def _leaf_and_gate_summaries(part, design, gates, n_classes):
+    """Of a block of rows (Z, y, w), for each leaf and gate what is needed of its rows.
+
+    For leaves least y, most y, weight, and the sum of y or the weight of each class (K, C); for
+    gates their summaries.
+    """
     Z, y, w = part
     at = gates.route(design.codes(Z))
     n_leaves = gates.paths.shape[1]
@@ -284,27 +291,45 @@ def _leaf_and_gate_summaries(part, design, gates):
     high = np.full(n_leaves, -np.inf)
     np.minimum.at(low, at, y)
     np.maximum.at(high, at, y)
-    ends = Minimum(low), Maximum(high), np.array([w[at == k].sum() for k in range(n_leaves)])
+    target = np.eye(n_classes)[y] if n_classes else y[:, None]
+    mass = np.array([w[at == k].sum() for k in range(n_leaves)])
+    total = np.array([w[at == k] @ target[at == k] for k in range(n_leaves)])
+    ends = Minimum(low), Maximum(high), mass, total
     below = [(gate, path[at] != 0) for gate, path in zip(gates.gates, gates.paths, strict=True)]
     return ends, tuple(design.gate_summary(gate, Z[rows], w[rows]) for gate, rows in below)
 
 
-def rules_tree(design, model, rows, sample, y_location_scale):
+def _leaf_means(mass, total):
+    """(K, C) total / mass of each leaf; that of all rows for a leaf without weight."""
+    overall = total.sum(axis=0) / mass.sum()
+    with np.errstate(invalid="ignore"):
+        return np.where(mass[:, None] > 0, total / mass[:, None], overall)
+
+
+def rules_tree(design, model, rows, sample, y_location_scale, missing):
     """The `rules.Tree` of a mixture with hard paths, in the units of the table.
 
-    rows: `Blocks` of all rows (Z, y, w), passed over once.
+    rows: `Blocks` of all rows (Z, y, w), passed over once; `missing` as an estimator has it.
     """
     gates = model.gates
-    (low, high, mass), below = rows.sum(_leaf_and_gate_summaries, design, gates)
+    n_classes = 0 if sample.classes is None else len(sample.classes)
+    summaries = rows.sum(_leaf_and_gate_summaries, design, gates, n_classes)
+    (low, high, mass, total), below = summaries
+    means = _leaf_means(mass, total)
     if sample.classes is None:
         low = np.where(mass > 0, low.value, low.value.min())
         high = np.where(mass > 0, high.value, high.value.max())
+        means = means[:, 0].clip(low, high)
         leaves = [
             gaussian_leaf(design, coef, y_location_scale, *bounds)
             for coef, *bounds in zip(model.expert.coef, low, high, strict=True)
         ]
     else:
         leaves = [softmax_leaf(design, *own) for own in zip(model.expert.coef, mass, strict=True)]
+    if missing == "error":
+        means = [None] * len(leaves)
+    pairs = zip(leaves, means, strict=True)
+    leaves = [leaf_for_gaps(leaf, mean, sample.columns) for leaf, mean in pairs]
     gate, yes, no, leaf = gates.nodes()
     splits = [design.split(gates.gates[i], below[i]) if i >= 0 else None for i in gate]
     nodes = [leaves[k] if k >= 0 else None for k in leaf]
@@ -487,7 +512,7 @@ def _fit_equation_tree(settings, chunked):
     design, model, value, best = fit(settings, design, rows, part, n_classes, penalty)
     warn_unless_settled(best.trace, settings.max_iter)
     model, details = settings._finish_model(design, model, rows)
-    tree = rules_tree(design, model, chunked.rows, sample, units)
+    tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
     shift = chunked.total * np.log(units[1])  # FIC is that of a density in units of y
     return details | {
@@ -501,7 +526,7 @@ def _fit_equation_tree(settings, chunked):
         "n_iter_": len(best.trace),
         "n_components_": len(model.expert.coef),
         "_sizes": best.sizes,
-        **({"std_": _leaf_std(rules, chunked.rows)} if numbers else {}),
+        **(_leaf_spreads(rules, chunked.rows) if numbers else {}),
     }
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-parameters
@@ -562,8 +587,11 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}")
         Z = check_predict_rows(self, X)
-        half = norm.ppf(0.5 + level / 2) * self.std_[self.rules_.apply(Z)]
-        return self.predict(X)[:, None] + half[:, None] * np.array([-1.0, 1.0])
+        at = self.rules_.apply(Z)
+        by_mean = answered_by_mean(self.rules_, Z)
+        std = np.where(by_mean, self._std_around_mean[at], self.std_[at])
+        half = norm.ppf(0.5 + level / 2) * std
+        return self.tree_.predict(Z)[:, None] + half[:, None] * np.array([-1.0, 1.0])
 
     @available_if(is_classifier)
     def predict_proba(self, X):
@@ -602,6 +630,7 @@ class BasePiecewise(EquationTreeEstimator):
         verbose=0,
         random_state=None,
         target_name=None,
+        missing="answer",
     ):
         self.max_depth = max_depth
         self.search = search
@@ -621,6 +650,7 @@ class BasePiecewise(EquationTreeEstimator):
         self.verbose = verbose
         self.random_state = random_state
         self.target_name = target_name
+        self.missing = missing
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_perturbations", "max_bins"))
@@ -637,6 +667,7 @@ class BasePiecewise(EquationTreeEstimator):
         """
         Z = check_predict_rows(self, X)
         at = self._expert_nodes(Z)
+        warn_of_gaps(self.tree_, Z, at)
         if is_regressor(self):
             return leaf_predictions(self.tree_.leaves, at, Z, self.columns_)[:, 0]
         n_classes = len(self.classes_)
@@ -663,22 +694,33 @@ def n_coefficients(leaf):
     )
 
 
-def _residual_sums(part, rules):
-    """Of a block of rows (Z, y, w), for each rule: weighted squared residuals, and the weight."""
+def _residual_sums(part, rules, means):
+    """Of a block of rows (Z, y, w), for each rule: weighted squared distances of y, and the weight.
+
+    From the prediction, and from the rule's mean.
+    """
     Z, y, w = part
     at = rules.apply(Z)
     n_rules = len(rules.rules)
-    return np.bincount(at, w * (y - rules.predict(Z)) ** 2, n_rules), np.bincount(at, w, n_rules)
+    return (
+        np.bincount(at, w * (y - rules.predict(Z)) ** 2, n_rules),
+        np.bincount(at, w * (y - means[at]) ** 2, n_rules),
+        np.bincount(at, w, n_rules),
+    )
 
 
-def _leaf_std(rules, rows):
-    """(K,) standard deviation of y around each rule's equation (models.15).
+def _leaf_spreads(rules, rows):
+    """Standard deviations of y (K,), by attribute: around each equation (models.15), and each mean.
 
     rows: `Blocks` of (Z, y, w).
     """
-    square, mass = rows.sum(_residual_sums, rules)
+    means = np.array([np.nan if leaf.mean is None else leaf.mean for leaf in rules.leaves])
+    square, around_mean, mass = rows.sum(_residual_sums, rules, means)
     free = mass - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
-    return np.sqrt(square / np.maximum(free, 1.0))
+    return {
+        "std_": np.sqrt(square / np.maximum(free, 1.0)),
+        "_std_around_mean": np.sqrt(around_mean / np.maximum(mass - 1.0, 1.0)),
+    }
 
 
 def _score_equations(leaf, classes):
@@ -759,6 +801,9 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Seed of the search.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    missing : "answer" or "error", "answer"
+        What to do where an equation meets a gap and training had none in that column: answer by
+        the mean of the leaf, and warn; or refuse.
 
     Attributes
     ----------
@@ -848,6 +893,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
+    missing : "answer" or "error", "answer"
+        What to do where an equation meets a gap and training had none in that column: answer by
+        the class shares of the leaf, and warn; or refuse.
 
     Attributes
     ----------
@@ -907,6 +955,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         verbose=0,
         random_state=None,
         target_name=None,
+        missing="answer",
         class_weight=None,
     ):
         super().__init__(
@@ -928,5 +977,6 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
             verbose,
             random_state,
             target_name,
+            missing,
         )
         self.class_weight = class_weight

@@ -33,7 +33,16 @@ from ..rows.fitted import (
     predict_log_proba,
     save_estimator,
 )
-from ..rules.core import Columns, Curve, Leaf, Rule, is_frame, stable_softmax
+from ..rules.core import (
+    Columns,
+    Curve,
+    Leaf,
+    Rule,
+    answered_by_mean,
+    is_frame,
+    leaf_for_gaps,
+    stable_softmax,
+)
 from ..rules.ruleset import RuleSet
 from ..rows.tables import (
     check_parameters,
@@ -514,12 +523,17 @@ def fit_equation(data, settings):
         max_terms = min(max_terms, settings.max_features)
     fit = _fit_numbers if data.classes is None else _fit_classes
     leaf, (intercept, coef), found = fit(data, terms, max_terms, settings)
+    mean = None
+    if settings.missing == "answer":
+        mean = np.average(data.target, axis=0, weights=data.w)
+    leaf = leaf_for_gaps(leaf, mean, data.columns)
     classes = None if data.classes is None else tuple(data.classes.tolist())
     rules = RuleSet((Rule((), leaf),), data.columns, classes)
     rules = rules.measure(data.Z, data.prediction, data.w)
     return found | {
         "columns_": data.columns,
         "total_weight_": float(data.w.sum()),
+        "_noise": float(np.average(data.var, weights=data.w)),
         "terms_": terms,
         "fic_": penalized_log_lik(found["projection_"], found["price_"]),
         "intercept_": intercept[0],
@@ -553,6 +567,7 @@ class BaseProxyLinear(BaseEstimator):
         random_state=None,
         target_name=None,
         verbose=0,
+        missing="answer",
     ):
         self.reference = reference
         self.max_features = max_features
@@ -562,6 +577,7 @@ class BaseProxyLinear(BaseEstimator):
         self.random_state = random_state
         self.target_name = target_name
         self.verbose = verbose
+        self.missing = missing
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -585,10 +601,11 @@ class BaseProxyLinear(BaseEstimator):
         vars(self).update(fitted | with_target(fitted, known))
         return self
 
-    def _values(self, X):
-        Z = check_predict_rows(self, X)
-        self.rules_.predict(Z)  # refuses gaps where the equation needs numbers
-        return self.terms_.values(Z)
+    def _answer_gaps(self, Z, draws):
+        """What the draws (L, n[, C]) say, all of them the leaf's mean where its equation lacks a value."""
+        self.rules_.predict(Z)  # refuses or warns of gaps where the equation needs numbers
+        draws[:, answered_by_mean(self.rules_, Z)] = self.rules_[0].leaf.mean
+        return draws
 
     def predict(self, X):
         """(n,) what `rules_` predicts for rows X (n, d), frame or array."""
@@ -672,6 +689,9 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far the draws are and the time left.
+    missing : "answer" or "error", "answer"
+        What to do where the equation meets a gap and training had none in that column: answer by
+        the mean of all rows, and warn; or refuse.
 
     Attributes
     ----------
@@ -722,12 +742,22 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
 
     def predict_draws(self, X):
         """(L, n) predictions by the equation of each draw."""
-        values = self._values(X)
-        return self.intercept_draws_[:, None] + self.coef_draws_ @ values.T
+        return self._draws(check_predict_rows(self, X))
+
+    def _draws(self, Z):
+        draws = self.intercept_draws_[:, None] + self.coef_draws_ @ self.terms_.values(Z).T
+        return self._answer_gaps(Z, draws)
 
     def predict_dist(self, X):
-        """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.45)."""
-        return normal_mixture(self.predict_draws(X).T, self.std_draws_**2)
+        """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.45).
+
+        Where an equation lacks a value, it is around the mean, as wide as the reference is.
+        """
+        Z = check_predict_rows(self, X)
+        by_mean = answered_by_mean(self.rules_, Z)
+        around_mean = self.rules_.target_std**2 + self._noise
+        variance = np.where(by_mean[:, None], around_mean, self.std_draws_**2)
+        return normal_mixture(self._draws(Z).T, variance)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-classifier
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
@@ -755,6 +785,9 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
+    missing : "answer" or "error", "answer"
+        What to do where the equation meets a gap and training had none in that column: answer by
+        the class shares of all rows, and warn; or refuse.
 
     Attributes
     ----------
@@ -812,6 +845,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         random_state=None,
         target_name=None,
         verbose=0,
+        missing="answer",
         class_weight=None,
     ):
         super().__init__(
@@ -823,6 +857,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
             random_state,
             target_name,
             verbose,
+            missing,
         )
         self.class_weight = class_weight
 
@@ -833,10 +868,11 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
 
     def predict_draws(self, X):
         """(L, n, C) class probabilities by the equation of each draw."""
-        values = self._values(X)
+        Z = check_predict_rows(self, X)
+        values = self.terms_.values(Z)
         scores = np.moveaxis(self.intercept_draws_[..., None] + self.coef_draws_ @ values.T, 1, 2)
         L, n, m = scores.shape
         if len(self.classes_) < 3:
             scores = np.concatenate([np.zeros((L, n, 1)), scores], axis=2)
             scores = scores[:, :, : len(self.classes_)]
-        return stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1)
+        return self._answer_gaps(Z, stable_softmax(scores.reshape(L * n, -1)).reshape(L, n, -1))

@@ -65,8 +65,8 @@ def check_parameters(estimator, at_least, one_of, may_be_none=()):
 
     ValueError names the argument, what is allowed and what was given. `at_least` maps names to
     least values, `one_of` names to allowed words; numbers in `may_be_none` may be None.
-    `min_weight_fraction` and `n_jobs`, where the estimator has them, are a share below 1 and a
-    number of threads.
+    `min_weight_fraction`, `n_jobs` and `missing`, where the estimator has them, are a share below 1,
+    a number of threads, and "answer" or "error".
     """
     for name, allowed in one_of.items():
         check_choice(name, getattr(estimator, name), allowed)
@@ -78,6 +78,7 @@ def check_parameters(estimator, at_least, one_of, may_be_none=()):
         raise ValueError(
             f"min_weight_fraction must be a share below 1, got {estimator.min_weight_fraction!r}"
         )
+    check_choice("missing", getattr(estimator, "missing", "answer"), ("answer", "error"))
     n_jobs = getattr(estimator, "n_jobs", None)
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")

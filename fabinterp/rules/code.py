@@ -83,14 +83,14 @@ def sql_curve(curve, columns):
     """A curve in SQL: equation (rules.7)."""
     name = sql_identifier(columns.names[curve.feature])
     labels = columns.categories[curve.feature]
-    missing = curve.missing
+    missing = "NULL" if curve.missing is None else repr(curve.missing)
     if labels is not None:
         values = zip(map(sql_label, labels), curve(np.arange(len(labels))).tolist(), strict=True)
         cases = " ".join(f"WHEN {label} THEN {value!r}" for label, value in values)
-        return f"CASE {name} {cases} ELSE {missing!r} END"
+        return f"CASE {name} {cases} ELSE {missing} END"
     first, last = curve([curve.breaks[0], curve.breaks[-1]]).tolist()
     cases = [
-        f"WHEN {name} IS NULL THEN {missing!r}",
+        f"WHEN {name} IS NULL THEN {missing}",
         f"WHEN {name} < {curve.breaks[0]!r} THEN {first!r}",
     ]
     for left, right, piece in zip(curve.breaks, curve.breaks[1:], curve.coef, strict=False):
@@ -137,19 +137,28 @@ def sql_probability(scores, k, widest=inf):
     return f"1.0 / ({' + '.join(terms)})"
 
 # %% ../../nbs/rules/03_code.ipynb #sql-of
+def sql_constant(value, classes, shown=None):
+    """A number, or of class shares the likeliest label or the share of class `shown`, in SQL."""
+    if classes is None:
+        return repr(value)
+    return sql_label(classes[int(np.argmax(value))]) if shown is None else repr(value[shown])
+
+
 def sql_answer(leaf, ruleset, shown=None):
     """What a leaf predicts in SQL: a number, a label, or with `shown` that class's probability."""
     classes = ruleset.classes
-    if classes is None:
-        return sql_scores(leaf, ruleset.columns)[0] if leaf.has_equation else repr(leaf.constant)
     if not leaf.has_equation:
-        if shown is None:
-            return sql_label(classes[int(np.argmax(leaf.value))])
-        return repr(leaf.value[shown])
+        return sql_constant(leaf.constant if classes is None else leaf.value, classes, shown)
     scores = sql_scores(leaf, ruleset.columns)
-    if shown is None:
-        return sql_argmax(scores, list(map(sql_label, classes)))
-    return sql_probability(scores, shown, max(leaf.upper, 0.0) - min(leaf.lower, 0.0))
+    if classes is None:
+        answer = scores[0]
+    elif shown is None:
+        answer = sql_argmax(scores, list(map(sql_label, classes)))
+    else:
+        answer = sql_probability(scores, shown, max(leaf.upper, 0.0) - min(leaf.lower, 0.0))
+    if leaf.mean is None:
+        return answer
+    return f"COALESCE({answer}, {sql_constant(leaf.mean, classes, shown)})"
 
 
 def sql_case(ruleset, shown=None):
@@ -193,10 +202,11 @@ def python_curve(curve, columns):
     """A curve in Python: a call of the helper, or for labels a look-up; equation (rules.7)."""
     f = curve.feature
     labels = columns.categories[curve.feature]
+    missing = 'float("nan")' if curve.missing is None else repr(curve.missing)
     if labels is None:
-        return f"curve(x{f}, {curve.breaks!r}, {curve.coef!r}, {curve.missing!r})"
+        return f"curve(x{f}, {curve.breaks!r}, {curve.coef!r}, {missing})"
     values = dict(zip(labels, curve(np.arange(len(labels))).tolist(), strict=True))
-    return f"{values!r}.get(label{f}, {curve.missing!r})"
+    return f"{values!r}.get(label{f}, {missing})"
 
 
 def python_condition(e, columns):
@@ -279,15 +289,29 @@ PYTHON_HELPERS = {
 }
 
 # %% ../../nbs/rules/03_code.ipynb #python-of
+def python_constant(value, classes, proba):
+    """A number, or of class shares the likeliest label or all of them, in Python."""
+    if classes is None:
+        return repr(value)
+    return repr(dict(zip(classes, value, strict=True)) if proba else classes[int(np.argmax(value))])
+
+
+def python_lacks(leaf, columns):
+    """Whether a leaf's equation lacks a value, in Python."""
+    curved = {curve.feature for curve in leaf.curves}
+    tests = []
+    for f in leaf.needed_features:
+        labels = columns.categories[f]
+        by_label = labels is not None and f in curved
+        tests.append(f"label{f} not in {list(labels)!r}" if by_label else f"isnan(x{f})")
+    return " or ".join(tests)
+
+
 def python_answer(leaf, ruleset, proba):
     """What a leaf predicts, as a Python expression."""
     classes = ruleset.classes
-    if not leaf.has_equation and classes is None:
-        return repr(leaf.constant)
     if not leaf.has_equation:
-        if proba:
-            return repr(dict(zip(classes, leaf.value, strict=True)))
-        return repr(classes[int(np.argmax(leaf.value))])
+        return python_constant(leaf.constant if classes is None else leaf.value, classes, proba)
     bounds = ", ".join(
         repr(x) if isfinite(x) else f'float("{x}")' for x in (leaf.lower, leaf.upper)
     )
@@ -302,12 +326,16 @@ def python_answer(leaf, ruleset, proba):
         for value, coef, curves in leaf.equations
     ]
     scores = [f"within({equation}, {bounds})" for equation in sums]
-    if classes is None:
-        return scores[0]
     if leaf.link == "logit":
         scores = ["0.0", *scores]
-    by_class = ", ".join(map("{!r}: {}".format, classes, scores))
-    return f"{'shares' if proba else 'largest'}({{{by_class}}})"
+    answer = scores[0]
+    if classes is not None:
+        by_class = ", ".join(map("{!r}: {}".format, classes, scores))
+        answer = f"{'shares' if proba else 'largest'}({{{by_class}}})"
+    if leaf.mean is None:
+        return answer
+    mean = python_constant(leaf.mean, classes, proba)
+    return f"{mean} if {python_lacks(leaf, columns)} else {answer}"
 
 
 def ruleset_python(ruleset, name="predict", proba=False):

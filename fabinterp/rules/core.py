@@ -7,9 +7,11 @@ __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pand
            'ordered_columns', 'encode', 'decode', 'weighted_sum', 'Split', 'stable_softmax', 'Curve', 'Leaf', 'Rule',
            'match_conditions', 'Extent', 'extents', 'conditions_of', 'merge_conditions', 'shortest_number',
            'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array', 'leaf_values', 'class_scores',
-           'leaf_probabilities', 'leaf_predictions', 'predict_codes', 'measure_ruleset_in_blocks']
+           'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean', 'warn_of_gaps',
+           'predict_codes', 'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
+import warnings
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan
 
@@ -378,8 +380,8 @@ class Curve:
         coef[k] holds the factors of u⁰, u¹, … for breaks[k] ≤ x < breaks[k + 1], with u = (x −
         breaks[k]) / the piece's length. With link "softmax" each factor is a tuple, one number per
         class.
-    missing : float or tuple of float, 0.0
-        The value for nan.
+    missing : float or tuple of float, or None, 0.0
+        The value for nan; None: there is none.
 
     Raises
     ------
@@ -400,14 +402,14 @@ class Curve:
     feature: int
     breaks: tuple[float, ...]
     coef: tuple[tuple[float | tuple[float, ...], ...], ...]
-    missing: float | tuple[float, ...] = 0.0
+    missing: float | tuple[float, ...] | None = 0.0
 
     def __post_init__(self):
         clean = dict(
             feature=int(self.feature),
             breaks=floats(self.breaks),
             coef=floats(self.coef),
-            missing=floats(self.missing),
+            missing=None if self.missing is None else floats(self.missing),
         )
         for name, item in clean.items():
             object.__setattr__(self, name, item)
@@ -436,13 +438,14 @@ class Curve:
         with np.errstate(over="ignore", invalid="ignore"):
             for p in range(c.shape[1] - 2, -1, -1):
                 total = total * u + c[k, p]
-        total[np.isnan(x)] = self.missing
+        total[np.isnan(x)] = nan if self.missing is None else self.missing
         return total
 
     def part(self, k):
         """The curve of class number k alone."""
         coef = tuple(tuple(c[k] for c in piece) for piece in self.coef)
-        return Curve(self.feature, self.breaks, coef, self.missing[k])
+        missing = None if self.missing is None else self.missing[k]
+        return Curve(self.feature, self.breaks, coef, missing)
 
 # %% ../../nbs/rules/00_core.ipynb #curve-checks
 def check_curve(curve):
@@ -452,7 +455,7 @@ def check_curve(curve):
     """
     breaks = curve.breaks
     coef = curve.coef
-    missing = curve.missing
+    missing = 0.0 if curve.missing is None else curve.missing
     gaps = [b - a for a, b in zip(breaks, breaks[1:], strict=False)]
     if not gaps or not all(gap > 0 for gap in gaps) or not isfinite(breaks[-1] - breaks[0]):
         raise ValueError(f"breaks must be two or more finite numbers, ascending, got {breaks}")
@@ -493,6 +496,9 @@ class Leaf:
         of each number of a curve.
     curves : sequence of Curve
         Curves of different features, which are added.
+    mean : float, or tuple of C float, or None
+        What answers in place of the equation where it lacks a value: a number, or one probability
+        per class. None: nothing does, such a row is refused. Dropped where nothing can lack.
 
     Raises
     ------
@@ -517,6 +523,7 @@ class Leaf:
     upper: float = inf
     link: str | None = None
     curves: tuple[Curve, ...] = ()
+    mean: float | tuple[float, ...] | None = None
 
     def __post_init__(self):
         clean = dict(
@@ -526,9 +533,12 @@ class Leaf:
             lower=float(self.lower),
             upper=float(self.upper),
             curves=tuple(self.curves),
+            mean=None if self.mean is None else floats(self.mean),
         )
         for name, item in clean.items():
             object.__setattr__(self, name, item)
+        if not self.needed_features:
+            object.__setattr__(self, "mean", None)
         check_equation(self)
         if self.link and not self.has_equation:
             scores = [[0.0, self.constant]] if self.link == "logit" else [self.value]
@@ -544,6 +554,12 @@ class Leaf:
     used_features = property(
         lambda self: self.features + tuple(curve.feature for curve in self.curves),
         doc="The features that the equation reads, those of the linear part first.",
+    )
+    needed_features = property(
+        lambda self: (
+            self.features + tuple(curve.feature for curve in self.curves if curve.missing is None)
+        ),
+        doc="The features without whose value the equation has no result.",
     )
     has_equation = property(
         lambda self: bool(self.features or self.curves),
@@ -593,6 +609,12 @@ def check_equation(leaf):
         raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
     if not all(np.isfinite(item).all() for item in (value, *leaf.coef)):
         raise ValueError(f"value and coef must be finite, got {value} and {leaf.coef}")
+    n_shares = n_classes if many else 2 if leaf.link else 0
+    if leaf.mean is not None and (
+        np.shape(leaf.mean) != ((n_shares,) if n_shares else ()) or not np.isfinite(leaf.mean).all()
+    ):
+        wanted = f"{n_shares} shares, one per class" if n_shares else "a finite number"
+        raise ValueError(f"mean must be None or {wanted}, got {leaf.mean}")
 
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
@@ -867,8 +889,16 @@ def class_array(classes):
 def leaf_values(leaf, Z, columns):
     """The values of a leaf's equations for encoded rows Z, (n, E), one column each.
 
-    ValueError where a value is not a number.
+    ValueError where the equation lacks a value, or a sum overflows.
     """
+    lacking = np.isnan(Z[:, leaf.needed_features])
+    if lacking.any():
+        found = np.flatnonzero(lacking.any(axis=0))
+        names = format_names(columns.names[leaf.needed_features[k]] for k in found)
+        raise ValueError(
+            f"X must hold numbers in {names} where an equation answers, got a gap in "
+            f"{lacking.any(axis=1).sum()} of {len(Z)} rows; fill it, or fit with missing='answer'"
+        )
     sums = [
         weighted_sum(Z, leaf.features, coef, np.full(len(Z), value))
         for value, coef in leaf.linear_parts
@@ -878,10 +908,9 @@ def leaf_values(leaf, Z, columns):
         for curve in leaf.curves:
             total = total + curve(Z[:, curve.feature]).reshape(total.shape)
     if np.isnan(total).any():
-        used = format_names(columns.names[f] for f in leaf.features or leaf.used_features)
+        used = format_names(columns.names[f] for f in leaf.used_features)
         raise ValueError(
-            f"X must hold numbers where the equation of {used} answers, "
-            f"got missing values or an overflow"
+            f"X must hold smaller numbers where the equation of {used} answers, got an overflow"
         )
     return np.clip(total, leaf.lower, leaf.upper)
 
@@ -905,7 +934,8 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
 
     One output: numbers; C outputs: class probabilities. `evaluate(leaf, Z, columns)` computes
     those of a leaf with an equation; with `class_scores` the largest entry of each row is that of
-    its label. ValueError if `chosen` is negative, for a row that satisfies no rule.
+    its label. Where an equation lacks a value, the mean of its leaf answers. ValueError if `chosen`
+    is negative, for a row that satisfies no rule.
     """
     chosen = np.asarray(chosen)
     if np.any(chosen < 0):
@@ -921,8 +951,78 @@ def leaf_predictions(leaves, chosen, Z, columns, evaluate=leaf_values, n_outputs
     out = constants[chosen]
     for r, leaf in enumerate(leaves):
         if leaf is not None and leaf.has_equation:
-            out[chosen == r] = evaluate(leaf, Z[chosen == r], columns)
+            rows = np.flatnonzero(chosen == r)
+            if leaf.mean is not None:
+                lacking = np.isnan(Z[np.ix_(rows, leaf.needed_features)]).any(axis=1)
+                out[rows[lacking]] = leaf.mean
+                rows = rows[~lacking]
+            out[rows] = evaluate(leaf, Z[rows], columns)
     return out
+
+# %% ../../nbs/rules/00_core.ipynb #gaps
+def leaf_for_gaps(leaf, mean, columns):
+    """The leaf as it meets gaps in columns where training had none.
+
+    Where a line lacks a value the `mean` answers, and curves have a value for gaps already; without
+    a mean both refuse.
+    """
+    if mean is not None:
+        return replace(leaf, mean=mean)
+    curves = tuple(
+        curve if columns.missing[curve.feature] else replace(curve, missing=None)
+        for curve in leaf.curves
+    )
+    return replace(leaf, curves=curves)
+
+
+def _gaps_met(model, chosen, Z, features_of):
+    """(n, d) bool: the gaps of encoded rows in `features_of(leaf)` of the chosen leaf of each."""
+    met = np.zeros(Z.shape, dtype=bool)
+    for r, leaf in enumerate(model.leaves):
+        features = () if leaf is None else features_of(leaf)
+        if features:
+            at = np.ix_(chosen == r, features)
+            met[at] = np.isnan(Z[at])
+    return met
+
+
+def answered_by_mean(model, Z):
+    """(n,) bool: the encoded rows whose leaf has an equation that lacks a value."""
+    return _gaps_met(model, model.apply(Z), Z, lambda leaf: leaf.needed_features).any(axis=1)
+
+
+def _gaps_text(met, columns):
+    """The rows and columns of gaps (n, d), for reading: 3 rows hold a gap in 'income', …."""
+    n = int(met.any(axis=1).sum())
+    names = format_names(columns.names[f] for f in np.flatnonzero(met.any(axis=0)))
+    hold = "row holds" if n == 1 else "rows hold"
+    return f"{n} {hold} a gap in {names}, which had none in training"
+
+
+def warn_of_gaps(model, Z, chosen=None):
+    """Warn, once, of encoded rows that an equation met with a gap where training had none.
+
+    chosen (n,): their leaves; None: those that they reach.
+    """
+    if not np.isnan(Z).any() or not any(leaf and leaf.has_equation for leaf in model.leaves):
+        return
+    columns = model.columns
+
+    def new_to_curves(leaf):
+        known = [curve.feature for curve in leaf.curves if curve.missing is not None]
+        return tuple(f for f in known if not columns.missing[f])
+
+    chosen = model.apply(Z) if chosen is None else np.asarray(chosen)
+    in_lines = _gaps_met(model, chosen, Z, lambda leaf: leaf.needed_features)
+    in_curves = _gaps_met(model, chosen, Z, new_to_curves) & ~in_lines.any(axis=1)[:, None]
+    phrases = []
+    if in_lines.any():
+        what = "mean" if model.classes is None else "class shares"
+        phrases.append(f"{_gaps_text(in_lines, columns)}: answered by the {what} of their leaf")
+    if in_curves.any():
+        phrases.append(f"{_gaps_text(in_curves, columns)}: its curve adds nothing there")
+    if phrases:
+        warnings.warn("; ".join(phrases), UserWarning, stacklevel=4)
 
 # %% ../../nbs/rules/00_core.ipynb #predict-codes
 def predict_codes(model, Z):

@@ -17,12 +17,14 @@ from .text import (
     answer_phrases,
     condition_texts,
     branch_text,
+    constant_text,
     curve_pairs,
     model_notes,
     named_curves,
     pairs_text,
     printable_name,
     rule_head,
+    text_tolerance,
 )
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-words
@@ -122,6 +124,19 @@ def _curve_html(curve, columns):
     )
 
 
+def _gaps_html(model, numbers):
+    """What leaves {k: number} answer where their equation lacks a value, folded; nothing if none do."""
+    lines = [
+        f"{number}: {constant_text(model.leaves[k].mean, model.classes, text_tolerance(model))}"
+        for k, number in numbers.items()
+        if model.leaves[k].mean is not None
+    ]
+    if not lines:
+        return []
+    summary = faint("where an equation lacks a value")
+    return [f"<details><summary>{summary}</summary>{lines_html(lines, 'div')}</details>"]
+
+
 def _curves_html(model, numbers):
     """The curves of leaves {k: number} as lines of HTML, each with a small picture."""
     return [
@@ -153,6 +168,7 @@ def ruleset_html(ruleset):
         rows.append(_row_html([faint(first), faint(" and ").join(conditions), answer, *numbers]))
     numbers = {r: r + 1 for r in range(len(ruleset.rules))}
     notes = _curves_html(ruleset, numbers) + list(map(faint, model_notes(ruleset)))
+    notes += _gaps_html(ruleset, numbers)
     rows += [_row_html(["", "", note, *[""] * len(known)]) for note in notes]
     return (
         '<table style="border-collapse:collapse;color:inherit">'
@@ -183,6 +199,7 @@ def tree_html(tree, open_levels=4):
         for child in (tree.yes[k], tree.no[k]):
             stack.append((child, level + 1, branch_text(tree, k, child)))
     notes = _curves_html(tree, numbers) + list(map(faint, model_notes(tree)))
+    notes += _gaps_html(tree, numbers)
     parts += [f"<li>{note}</li>" for note in notes]
     return f"<ul {bare}>{''.join(parts)}</ul>"
 

@@ -35,7 +35,7 @@ def parts_to_json(item):
         return {
             name: parts_to_json(value)
             for name, value in entries.items()
-            if value or name not in ("link", "curves", "ranges")
+            if value not in (None, ()) or name not in ("link", "curves", "mean", "ranges")
         }
     return item
 
@@ -58,7 +58,8 @@ def _leaf_from_dict(d):
         Curve(c["feature"], c["breaks"], c["coef"], c["missing"]) for c in d.get("curves", ())
     )
     bounds = _float_from_json(d["lower"]), _float_from_json(d["upper"])
-    return Leaf(d["value"], d["features"], d["coef"], *bounds, d.get("link"), curves)
+    more = d.get("link"), curves, d.get("mean")
+    return Leaf(d["value"], d["features"], d["coef"], *bounds, *more)
 
 
 def _rule_from_dict(d):

@@ -38,6 +38,7 @@ from .core import (
     path_conditions,
     predict_codes,
     splits_to_arrays,
+    warn_of_gaps,
 )
 from .html_format import known_measures, ruleset_html, tree_html
 from .json_format import constructor_arguments, model_to_dict
@@ -175,9 +176,12 @@ class BaseRuleModel:
     def predict(self, X):
         """Predictions for X (n, d), a frame or encoded: (n,) numbers or class labels.
 
-        Equations (rules.4), (rules.5), (rules.6).
+        Equations (rules.4), (rules.5), (rules.6). One warning tells of rows in which an equation met
+        a gap where training had none.
         """
-        codes = predict_codes(self, encode(X, self.columns))
+        Z = encode(X, self.columns)
+        codes = predict_codes(self, Z)
+        warn_of_gaps(self, Z)
         return codes if self.classes is None else class_array(self.classes)[codes]
 
     def predict_proba(self, X):
@@ -185,9 +189,11 @@ class BaseRuleModel:
         if self.classes is None:
             raise ValueError("predict_proba needs classes, got rules that answer with numbers")
         Z = encode(X, self.columns)
-        return leaf_predictions(
+        shares = leaf_predictions(
             self.leaves, self.apply(Z), Z, self.columns, leaf_probabilities, len(self.classes)
         )
+        warn_of_gaps(self, Z)
+        return shares
 
     def predict_log_proba(self, X):
         """(n, C) natural logarithms of `predict_proba`; -inf for a probability of 0."""
