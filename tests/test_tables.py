@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
+from fabinterp import ProxyLinearRegressor
 from fabinterp.rows.tables import (
     apply_in_chunks,
     build_training_data,
@@ -437,3 +439,33 @@ def test_libraries_with_a_method_of_their_own_are_asked():
 def test_what_is_never_fitted_is_ready():
     for model in (np.mean, "model.json", {"trees": []}, [1, 2], None):
         assert is_fitted(model)
+
+
+# ------------------------------------------------------------------ what is no table
+
+
+def test_what_is_nearly_a_table_is_refused_with_the_code_that_helps():
+    frame = pd.DataFrame({"age": np.arange(30.0), "income": 1.0})
+    y = 2 * frame["age"]
+    model = ProxyLinearRegressor().fit(frame, y)
+    cases = [
+        (frame.iloc[0], r"X must be a table, got a Series: one row is X.iloc\[\[0\]\]"),
+        (frame["age"], "X must be a table, got a Series"),
+        (frame[:2].to_dict("records"), r"got a list of dicts: it is one as pd.DataFrame\(X\)"),
+        (dict(frame.iloc[0]), r"got a dict: one row is pd.DataFrame\(\[X\]\)"),
+    ]
+    for X, said in cases:
+        with pytest.raises(ValueError, match=said):
+            model.predict(X)
+        with pytest.raises(ValueError, match=said):
+            clone(model).fit(X, y[: len(X)])
+
+
+def test_a_sparse_matrix_is_refused_with_both_ways_out():
+    frame = pd.DataFrame({"home": ["north", "south", "east"] * 10})
+    y = np.arange(30.0)
+    said = r"X must be dense, got a sparse matrix; take X.toarray\(\), or .*sparse_output=False"
+    with pytest.raises(TypeError, match=said):
+        make_pipeline(OneHotEncoder(), ProxyLinearRegressor()).fit(frame, y)
+    dense = make_pipeline(OneHotEncoder(sparse_output=False), ProxyLinearRegressor()).fit(frame, y)
+    assert dense.predict(frame).shape == (30,)

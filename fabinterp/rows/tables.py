@@ -18,6 +18,7 @@ from math import nan
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -276,8 +277,27 @@ def fit_at_unit_scale(model, table, y, sample_weight=None):
     return model
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-door
+def _check_is_table(X):
+    """Refuse what is nearly a table, with the code that makes one of it."""
+    if issparse(X):
+        raise TypeError(
+            "X must be dense, got a sparse matrix; take X.toarray(), or in a Pipeline "
+            "OneHotEncoder(sparse_output=False)"
+        )
+    if hasattr(X, "index") and hasattr(X, "to_frame") and np.ndim(X) == 1:
+        raise ValueError(
+            f"X must be a table, got a {type(X).__name__}: one row is X.iloc[[0]], "
+            "one column X[['name']]"
+        )
+    if isinstance(X, dict):
+        raise ValueError("X must be a table, got a dict: one row is pd.DataFrame([X])")
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], dict):
+        raise ValueError("X must be a table, got a list of dicts: it is one as pd.DataFrame(X)")
+
+
 def check_rows(X, columns, estimator, n_least=1):
     """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else as it is."""
+    _check_is_table(X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("U", "S"):
         raise ValueError(
             "X must hold numbers, or be a data frame with categories, got an array of strings"
