@@ -29,9 +29,11 @@ if (
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
     from .proxy.reference import Reference, as_reference
     from .reporting import report
+    from .rules.contributions import explain_row
     from .rules.core import Columns, Curve, Leaf, Rule, Split
     from .rules.ruleset import RuleSet, Tree, load_rules
     from .show.panel import Panel
+    from .show.row_plots import plot_row
     from .show.rule_plots import plot_regions, plot_rules, plot_terms
     from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
     from .proxy.stability import difference_of_means, dissimilarity, instability
@@ -61,6 +63,7 @@ _MODULES = {
     "Reference": "proxy.reference",
     "as_reference": "proxy.reference",
     "report": "reporting",
+    "explain_row": "rules.contributions",
     "Columns": "rules.core",
     "Curve": "rules.core",
     "Leaf": "rules.core",
@@ -69,6 +72,7 @@ _MODULES = {
     "Split": "rules.core",
     "Tree": "rules.ruleset",
     "load_rules": "rules.ruleset",
+    "plot_row": "show.row_plots",
     "plot_regions": "show.rule_plots",
     "plot_rules": "show.rule_plots",
     "plot_terms": "show.rule_plots",
@@ -107,12 +111,14 @@ __all__ = [
     "dissimilarity",
     "explain",
     "explain_local",
+    "explain_row",
     "explore",
     "instability",
     "load_rules",
     "nearest_change",
     "plot_meta_tree",
     "plot_regions",
+    "plot_row",
     "plot_rules",
     "plot_terms",
     "plot_trace",

@@ -11,7 +11,7 @@ from shared.random_rules import COLUMNS, random_rules
 from sklearn.datasets import load_iris
 
 from fabinterp.change import nearest_change
-from fabinterp.explorer import explain_row, explore
+from fabinterp.explorer import explore, why_lines
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
 from fabinterp.rules.ruleset import RuleSet, Tree
 from fabinterp.show import panel as panel_module
@@ -24,14 +24,14 @@ def test_the_account_adds_up():
     rules = RuleSet(
         (Rule(((Split((2,), categories=(0,)), True),), Leaf(7.0)), Rule((), leaf)), COLUMNS
     )
-    said = dict(explain_row(rules, [2.0, 0.5, 2]))
+    said = dict(why_lines(rules, [2.0, 0.5, 2]))
     assert said["y"] == "3" and said["rule 2 of 2"] == "otherwise"
     assert said["sum"] == "1.5 + 0.5 (u 2) + 1 (v 0.5) = 3"
     assert said["not before"] == "rule 1 wants c is red (here blue)"
-    assert dict(explain_row(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, kept at 3")
-    assert "no answer" in dict(explain_row(rules, [np.nan, 1, 2]))["y"]
+    assert dict(why_lines(rules, [4.0, 1, 2]))["sum"].endswith("= 4.5, kept at 3")
+    assert "no answer" in dict(why_lines(rules, [np.nan, 1, 2]))["y"]
     change = nearest_change(rules, [2.0, 0.5, 2])
-    assert explain_row(rules, [2.0, 0.5, 2], change)[-1] == (
+    assert why_lines(rules, [2.0, 0.5, 2], change)[-1] == (
         "another answer if", "c from blue to red: rule 1 then says 7")  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def test_the_account_names_the_rule_and_the_answer(seed, kind):
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, kind, True)
     x = np.array([*rng.uniform(-1, 1, 2), rng.integers(3)])
-    said = explain_row(rules, x)
+    said = why_lines(rules, x)
     answer = rules.predict(x[None])[0]
     assert said[0][1].startswith(answer if rules.classes else f"{answer:.4g}")
     assert said[1][0] == f"rule {rules.apply(x[None])[0] + 1} of {len(rules.rules)}"
@@ -54,7 +54,7 @@ def test_a_border_is_named_by_its_threshold():
     rules = RuleSet((Rule(((Split((0,), 2.0), True),), Leaf(5.0)), Rule((), Leaf(0.0))),
                     Columns(("u",), (None,)))  # fmt: skip
     change = nearest_change(rules, [0.5])
-    assert dict(explain_row(rules, [0.5], change))["another answer if"] == (
+    assert dict(why_lines(rules, [0.5], change))["another answer if"] == (
         "u from 0.5 to at least 2.01: rule 1 then says 5"
     )
 

@@ -6,16 +6,18 @@
 __all__ = ['state_from_blocks', 'MetaTreeClassifier', 'MetaTreeRegressor']
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-imports
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
-from scipy.sparse import hstack
+from scipy.sparse import csr_array, hstack
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .posterior import (
+    MetaTreeState,
     SPLIT_PROBS,
     STRENGTHS,
     add_rows,
@@ -37,11 +39,17 @@ from .posterior import (
 )
 from ..rows.chunks import ChunkedFitMixin, report_progress, split_training_data
 from .conjugate import NormalGamma
-from .prunings import sample_pruning, map_pruning
+from .prunings import map_pruning, path_to, sample_pruning, sum_over_subtrees
 from .representative import (
     recode_to_columns,
     representative_trees,
     build_rules_tree,
+)
+from ..rules.contributions import (
+    NEXT_TO_NOTHING,
+    RowSteps,
+    feature_importances,
+    shares_in_cut,
 )
 from ..rules.core import class_array
 from ..rules.ruleset import Tree
@@ -197,19 +205,137 @@ def weights_of_trees(state, tree_weights):
         return np.full(len(log_q), 1 / len(log_q))
     return np.exp(log_q - logsumexp(log_q))
 
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-measured
+@dataclass(frozen=True, eq=False)
+class MeasuredForest:
+    """The averages of meta-trees, with what contributions are measured from (rules.21).
 
-def split_shares(state, weights):
-    """(d,) each column's share of the splits that a training row passes (metatree.32).
-
-    On average over all prunings, and over trees of weights (T,).
+    In terms of a tree without splits, `model`, it says what the columns, the classes and y are.
     """
-    g = state.posterior
-    passed = np.exp(g.log_reach + g.log_split) * state.total_weight
-    feature = state.trees.feature
-    known = feature >= 0
-    weight = (passed * weights[state.trees.topology.tree_index])[known]
-    found = np.bincount(feature[known], weight, len(state.trees.columns.names))
-    return found / found.sum() if found.sum() > 0 else found
+
+    state: MetaTreeState
+    tree_weights: np.ndarray  # (T,)
+    model: Tree
+    weight: np.ndarray  # (S,) of the rows that come by each node
+    term_mean: np.ndarray  # (S, p) of the columns in equations, 0 where there are no rows
+    term_var: np.ndarray  # (S, p)
+
+    scored = False
+
+    @cached_property
+    def slopes(self):
+        """(S, p) what equations multiply their columns with."""
+        return self.state.table[:, 1:] if self.term_mean.size else self.term_mean
+
+    @cached_property
+    def mean(self):
+        """(S, K) the mean output of each node; of one without rows, its leaves count alike."""
+        topology = self.state.trees.topology
+        table = self.state.table
+        if self.state.regressors is not None:
+            table = table[:, 0] + (self.slopes * self.term_mean).sum(axis=1)
+        is_leaf = (topology.first_child < 0)[:, None]
+        held = np.maximum(self.weight, NEXT_TO_NOTHING * self.weight[0])[:, None] * is_leaf
+        total = sum_over_subtrees(topology, held * table.reshape(topology.size, -1))
+        return total / sum_over_subtrees(topology, held)
+
+    @cached_property
+    def steps(self):
+        """(S, K) how far each node's mean is from that of the node above; 0 for roots."""
+        above = self.state.trees.topology.parent
+        return np.where(above[:, None] >= 0, self.mean - self.mean[above], 0.0)
+
+    @cached_property
+    def share(self):
+        """(S, d) each column's share in the split of each node, sparse."""
+        trees = self.state.trees
+        first_child = trees.topology.first_child
+        nodes = np.flatnonzero((first_child >= 0) & (trees.feature >= 0))
+        parts = [(nodes, trees.feature[nodes], np.ones(len(nodes)))]
+        tilted = np.flatnonzero((first_child >= 0) & (trees.feature < 0))
+        for t in np.unique(trees.topology.tree_index[tilted]):
+            splits = trees.node_splits(t)
+            for node in tilted[trees.topology.tree_index[tilted] == t]:
+                split = splits[node][0]
+                shares = shares_in_cut(split, trees.columns)
+                parts.append((np.full(len(shares), node), split.features, shares))
+        row, column, value = map(np.concatenate, zip(*parts, strict=True))
+        shape = trees.topology.size, len(trees.columns.names)
+        return csr_array((value, (row, column.astype(int))), shape=shape)
+
+    def explain(self, z):
+        """The `RowSteps` of an encoded row (d,)."""
+        trees = self.state.trees
+        self.state.design(z[None])  # refuses gaps where equations need numbers
+        leaves = trees.leaves(z[None])[0]
+        way = np.concatenate([path_to(trees.topology, leaf)[:-1] for leaf in leaves]).astype(int)
+        steps = self.steps[way] * self.tree_weights[trees.topology.tree_index[way], None]
+        found = self.share[trees.topology.parent[way]].T @ steps
+        if self.state.regressors is not None:
+            used = list(self.state.regressors.used)
+            terms = self.slopes[leaves] * (z[used] - self.term_mean[leaves])
+            found[used, 0] += self.tree_weights @ terms
+        base = self.tree_weights @ self.mean[: len(self.tree_weights)]
+        return RowSteps(base, found, np.zeros(len(base)))
+
+    def importances(self):
+        """(d,) the mean squares of equation (rules.23), not yet brought to the sum 1."""
+        topology = self.state.trees.topology
+        tree = topology.tree_index
+        weight = self.weight * (self.tree_weights / self.weight[: topology.n_trees])[tree]
+        below = topology.parent >= 0
+        squares = weight * (self.steps**2).sum(axis=1)
+        found = self.share.T @ np.bincount(topology.parent[below], squares[below], topology.size)
+        if self.state.regressors is not None:
+            at = topology.first_child < 0
+            spread = weight[at] @ (self.slopes[at] ** 2 * self.term_var[at])
+            found[list(self.state.regressors.used)] += spread
+        return found
+
+    def on_rows(self, Z):
+        """The same forest, measured on encoded rows (n, d)."""
+        trees = self.state.trees
+        self.state.design(Z)  # refuses gaps where equations need numbers
+        used = [] if self.state.regressors is None else list(self.state.regressors.used)
+        centre = Z[:, used].mean(axis=0)
+        total = np.zeros(self.term_mean.shape)
+        square = np.zeros(self.term_mean.shape)
+        leaves = trees.leaves(Z)
+        for at in leaves.T:
+            np.add.at(total, at, Z[:, used] - centre)
+            np.add.at(square, at, (Z[:, used] - centre) ** 2)
+        weight = np.bincount(leaves.ravel(), minlength=trees.topology.size).astype(float)
+        below = np.maximum(weight, 1.0)[:, None]
+        mean = total / below
+        return replace(
+            self,
+            weight=sum_over_subtrees(trees.topology, weight),
+            term_mean=np.where(below == weight[:, None], centre + mean, 0.0),
+            term_var=square / below - mean**2,
+        )
+
+# %% ../../nbs/metatree/04_estimators.ipynb #mt-moments
+def _column_moments(state):
+    """(S, p) mean and variance of the columns in equations over each node's rows, from its sums."""
+    own = state.regressors
+    place = {pair: k for k, pair in enumerate(zip(*state.family.triangle, strict=True), 1)}
+    orders = range(1, len(own.used) + 1)
+    weight = state.total_weight[:, None]
+    below = np.maximum(weight, np.finfo(float).tiny)
+    mean = state.stats[:, [place[0, j] for j in orders]] / below
+    square = state.stats[:, [place[j, j] for j in orders]] / below
+    centre = np.where(weight > 0, own.centre + own.scale * mean, 0.0)
+    return centre, own.scale**2 * np.maximum(square - mean**2, 0.0)
+
+
+def measure_forest(state, tree_weights, classes, target):
+    """The `MeasuredForest` of a state, from the sums of its nodes; `target`: what y is called."""
+    moments = (np.zeros((state.trees.topology.size, 0)),) * 2
+    if state.regressors is not None:
+        moments = _column_moments(state)
+    root = prediction_leaf(state.table[0], state.regressors)
+    model = Tree((None,), [-1], [-1], (root,), state.trees.columns, classes, **target)
+    return MeasuredForest(state, tree_weights, model, state.total_weight, *moments)
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-rules
 def tree_with_values(state, t, split, values, classes):
@@ -360,12 +486,14 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return self._state().posterior
 
     @property
-    def feature_importances_(self):
-        """(d,) each column's share of the splits that a training row passes (metatree.32).
+    def measured_(self):
+        """The `MeasuredForest` of the rows so far."""
+        return measure_forest(self._state(), self.tree_weights_, self._classes(), self._target)
 
-        On average over all prunings.
-        """
-        return split_shares(self._state(), self.tree_weights_)
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+    )
 
     def _average_prediction(self, X):
         Z = check_predict_rows(self, X)
@@ -505,8 +633,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         Evidence of all rows in nats, by each tree, the trees' weights, and how many trees those
         amount to.
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; shares of splits; sums, prior and posterior; names; the
-        fitted model.
+        The distribution over prunings; how far each column moves predictions (rules.23); sums,
+        prior and posterior; names; the fitted model.
 
     Raises
     ------
@@ -650,8 +778,8 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         Evidence of all rows in nats, by each tree, the trees' weights, and how many trees those
         amount to.
     posterior_, feature_importances_, state_, columns_, estimator_
-        The distribution over prunings; shares of splits; sums, prior and posterior; names; the
-        fitted model.
+        The distribution over prunings; how far each column moves predictions (rules.23); sums,
+        prior and posterior; names; the fitted model.
     pit_ : array (m,) or None
         For rows that trees had not seen, the smallest central interval that held y; intervals are
         calibrated by it.

@@ -479,6 +479,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         scale of y; names.
     std_ : array (K,)
         Standard deviation of y around each rule, in its units.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------
@@ -577,6 +580,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         Number of experts; FIC in nats, in the end and after every change; their number.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units; how a table becomes its input; names.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------

@@ -48,6 +48,7 @@ from ..search.moves import (
     refine_thresholds,
     refit_on_rows,
 )
+from ..rules.contributions import feature_importances
 from ..rules.core import (
     Leaf,
     answered_by_mean,
@@ -573,6 +574,11 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         vars(self).update(_fit_equation_tree(self, chunked))
         return self
 
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+    )
+
     def predict(self, X):
         """(n,) predictions of `tree_` for rows X (n, d), frame or array."""
         Z = check_predict_rows(self, X)
@@ -817,6 +823,9 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
     std_ : array (K,)
         Standard deviation of y around each equation, in its units.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------
@@ -908,6 +917,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Number of experts; FIC in nats, in the end and after every change; their number.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------

@@ -47,6 +47,7 @@ from ..forests.arrays import Ensemble
 from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..fab.engine import MIN_WEIGHT_FRACTION, best_em_restart, warn_unless_settled
+from ..rules.contributions import feature_importances
 from ..rules.core import (
     Extent,
     Leaf,
@@ -769,6 +770,11 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         vars(self).update(fit_rule_mixture(self, chunked))
         return self
 
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+    )
+
     def predict(self, X):
         """(n,) predictions for rows X (n, d), frame or array, by the first rule that covers each."""
         Z = check_predict_rows(self, X)
@@ -842,6 +848,9 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     estimator_, columns_, bins_, classes_
         The fitted ensemble; names and labels of the columns; the ensemble's splits; the labels of
         y, sorted.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------
@@ -979,6 +988,9 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         steps.
     estimator_, columns_, bins_
         The fitted ensemble; names and labels of the columns; the ensemble's splits.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------

@@ -43,6 +43,7 @@ from ..rules.core import (
     leaf_for_gaps,
     stable_softmax,
 )
+from ..rules.contributions import feature_importances, measure_on_rows
 from ..rules.ruleset import RuleSet
 from ..rows.tables import (
     check_parameters,
@@ -599,6 +600,7 @@ class BaseProxyLinear(BaseEstimator):
         fitted = fit_equation(data, self)
         known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)
         vars(self).update(fitted | with_target(fitted, known))
+        self.measured_ = measure_on_rows(self.rules_, data.Z, data.w)
         return self
 
     def _answer_gaps(self, Z, draws):
@@ -606,6 +608,11 @@ class BaseProxyLinear(BaseEstimator):
         self.rules_.predict(Z)  # refuses or warns of gaps where the equation needs numbers
         draws[:, answered_by_mean(self.rules_, Z)] = self.rules_[0].leaf.mean
         return draws
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+    )
+
 
     def predict(self, X):
         """(n,) what `rules_` predicts for rows X (n, d), frame or array."""
@@ -713,6 +720,9 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     path_, projection_, terms_, columns_, reference_
         The best projections of each size, the chosen one, the terms that there were, columns, the
         `Reference`.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------
@@ -808,6 +818,9 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
     path_, projection_, terms_, columns_, reference_
         The best projections of each size, the chosen one, the terms that there were, columns, the
         `Reference`.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------

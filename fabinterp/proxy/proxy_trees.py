@@ -47,6 +47,7 @@ from ..rows.fitted import (
     predict_log_proba,
     save_estimator,
 )
+from ..rules.contributions import feature_importances, measure_on_rows
 from ..rules.core import Columns, as_pandas, encode, is_frame
 from ..rows.tables import (
     check_at_least,
@@ -593,7 +594,13 @@ class BaseProxyTree(BaseEstimator):
             name_of_target(self, y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
         )
         vars(self).update(fitted | with_target(fitted, known))
+        self.measured_ = measure_on_rows(self.tree_, rows.Z[: rows.n], rows.w[: rows.n])
         return self
+
+    feature_importances_ = property(
+        feature_importances,
+        doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
+    )
 
     def _encoded(self, X):
         Z = check_predict_rows(self, X)
@@ -688,6 +695,9 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     classes_, reference_, columns_, array_tree_
         Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as
         arrays.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------
@@ -816,6 +826,9 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         What each draw puts into the leaves of `tree_`, and its σ² there.
     reference_, columns_, array_tree_
         The `Reference`; names and labels of columns; `tree_` as arrays.
+    feature_importances_ : array (d,)
+        How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
+        one row.
 
     Raises
     ------

@@ -40,6 +40,7 @@ from .fitted import (
     predict_log_proba,
     save_estimator,
 )
+from ..rules.contributions import measure_model
 from ..rules.core import Columns, check_names, format_names, is_frame, read_columns
 from .tables import (
     TrainingData,
@@ -913,5 +914,9 @@ class ChunkedFitMixin:
             self.classes_ = sample.classes
         self._target = target_summary(name, sample.y, sample.w, sample.classes)
         self._fit(chunked)
-        vars(self).update(with_target(vars(self), self._target))
+        fitted = with_target(vars(self), self._target)
+        vars(self).update(fitted)
+        if fitted:  # a meta-tree measures itself
+            predicting = fitted.get("tree_", fitted["rules_"])
+            self.measured_ = measure_model(predicting, chunked.rows.sum)
         return self

@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas', 'read_columns', 'check_names',
-           'ordered_columns', 'encode', 'decode', 'weighted_sum', 'Split', 'stable_softmax', 'Curve', 'Leaf', 'Rule',
-           'match_conditions', 'Extent', 'extents', 'conditions_of', 'merge_conditions', 'shortest_number',
-           'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array', 'leaf_values', 'class_scores',
-           'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean', 'warn_of_gaps',
-           'predict_codes', 'measure_ruleset_in_blocks']
+           'ordered_columns', 'encode', 'encode_row', 'decode', 'weighted_sum', 'Split', 'stable_softmax', 'Curve',
+           'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of', 'merge_conditions',
+           'shortest_number', 'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array', 'leaf_values',
+           'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
+           'warn_of_gaps', 'predict_codes', 'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan
 
@@ -236,6 +237,21 @@ def encode(X, columns):
     for j, name in enumerate(columns.names):
         Z[:, j] = _encode_column(X.iloc[:, j], columns.categories[j], name)
     return Z
+
+# %% ../../nbs/rules/00_core.ipynb #encode-row
+def encode_row(x, columns):
+    """One encoded row (d,): of a table of one row, a `Series`, a dict by name, or numbers (d,)."""
+    if isinstance(x, Mapping):
+        import pandas as pd
+
+        x = pd.DataFrame([x])
+    elif hasattr(x, "to_frame") and not is_frame(x):
+        x = x.to_frame().T
+    x = as_pandas(x)
+    Z = encode(x if is_frame(x) else np.atleast_2d(np.asarray(x, dtype=float)), columns)
+    if len(Z) != 1:
+        raise ValueError(f"x must be one row, got {len(Z)}")
+    return np.array(Z[0], dtype=float)
 
 # %% ../../nbs/rules/00_core.ipynb #decode
 def decode(Z, columns):

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['TEXT_TOLERANCE', 'SCORE_TOLERANCE', 'SCORE_SCALE', 'MAX_POINTS', 'format_float', 'round_within', 'rounded_text',
-           'region_ranges', 'round_equation', 'curve_points']
+           'amount_text', 'region_ranges', 'round_equation', 'curve_points']
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-imports
-from math import isinf, isnan, nan
+from decimal import Decimal
+from math import floor, isfinite, isinf, isnan, nan
 
 import numpy as np
 
@@ -43,6 +44,28 @@ def round_within(number, tolerance=nan):
 def rounded_text(number, tolerance=nan):
     """A number for reading, to within a tolerance: plain digits from 0.0001 to 10¹⁶."""
     return format_float(round_within(number, tolerance))
+
+# %% ../../nbs/rules/06_digits.ipynb #dig-amount
+def amount_text(number, beside=None):
+    """A number for reading: 2 300, 0.25, 1e-05.
+
+    With no more decimals than the number `beside` it, or four digits in all, if it still differs.
+    """
+    if beside is not None and beside != number:
+        decimals = max(_decimals(beside), 3 - floor(np.log10(abs(number) or 1.0)), 0)
+        short = float(f"{number:.{decimals}f}") if decimals < 17 else float(f"{number:.4g}")
+        number = number if short == beside else short
+    text = format_float(number)
+    if not isfinite(number) or "e" in text:
+        return text
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    before, dot, after = digits.partition(".")
+    return f"{sign}{int(before):,}".replace(",", " ") + dot + after
+
+
+def _decimals(number):
+    """How many decimals a number is written with."""
+    return max(-Decimal(format_float(number)).as_tuple().exponent, 0) if isfinite(number) else 0
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-ranges
 def region_ranges(conditions, columns):
