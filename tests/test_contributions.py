@@ -248,9 +248,9 @@ def test_conditions_that_failed_are_credited_and_no_others():
         [part.contribution for part in explain_row(rules, z, background=Z).contributions] for z in Z
     ]
     assert np.allclose(credit, [[3.75, 3.75], [0, -2.5], [-2.5, 0], [-1.25, -1.25]])
+    squares = np.array([7.5, 2.5, 2.5, 2.5]) ** 2
     share = measure_on_rows(rules, Z, np.ones(4)).importances()
-    assert np.allclose(share, [np.mean(np.square([7.5, 0, 2.5, 2.5]) * weights)
-                               for weights in ([0.5, 0, 1, 0.5], )] * 2)  # fmt: skip
+    assert np.allclose(share, [squares @ [0.5, 0, 1, 0.5] / 4, squares @ [0.5, 1, 0, 0.5] / 4])
 
 
 def test_a_tilted_cut_is_shared_by_how_far_each_column_could_move_it():
@@ -310,10 +310,9 @@ def test_meta_trees_in_arrays_are_their_trees_one_by_one(leaf):
 )
 def test_rows_in_chunks_give_the_same(setting):
     X, y = table(setting)
-    whole = setting.fresh(random_state=0).fit(X, y)
-    if setting.fresh().get_params().get("search") == "structure":
-        pytest.skip("rows in memory only")
-    model = setting.fresh(random_state=0).fit_chunks([(X[:50], y[:50]), (X[50:], y[50:])])
+    whole = setting.fresh(random_state=0, search="em").fit(X, y)
+    model = setting.fresh(random_state=0, search="em")
+    model.fit_chunks([(X[:50], y[:50]), (X[50:], y[50:])])
     assert np.allclose(model.feature_importances_, whole.feature_importances_, atol=1e-9)
     assert np.isclose(explain_row(model, X[0]).base, explain_row(whole, X[0]).base)
 
@@ -396,7 +395,7 @@ def test_refusals():
     for model, row, options, said in (
         (tree.tree_, x, {}, "background must be given for a Tree"),
         (lines.rules_, x, {}, "background must be given for rules with equations"),
-        (RuleSet((Rule((), Leaf(1.0)),), tree.columns_), x, {}, "do not know the supports"),
+        (RuleSet((Rule((), Leaf(1.0)),), tree.columns_), x, {}, "do not know their supports"),
         (RuleSet((), tree.columns_), x, {"background": X}, "at least one rule|must satisfy a rule"),
         (tree, X.iloc[:2], {}, "x must be one row, got 2"),
         (tree, {"petal": 1.0}, {}, "unknown columns"),

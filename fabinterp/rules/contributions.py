@@ -501,7 +501,7 @@ class RowExplanation:
     prediction : float
         A number, the probability of a class, or its score: `scale` says which.
     contributions : tuple of Contribution
-        Column, value in words and contribution of each column, in the order of the table.
+        Name, value in words and contribution of each column, in the order of the table.
     bounds : float
         What the bounds of an equation cut off; mostly 0.
     scale : str
@@ -538,7 +538,10 @@ class RowExplanation:
 
         What a text cannot show is left out; beyond `max_rows` the smallest are one.
         """
-        pairs = [(f"{name} = {value}", amount) for name, value, amount in self.contributions]
+        pairs = [
+            (f"{printable_name(name)} = {value}", amount)
+            for name, value, amount in self.contributions
+        ]
         pairs.append(("kept within its bounds", self.bounds))
         pairs = sorted((pair for pair in pairs if pair[1] != 0.0), key=lambda pair: -abs(pair[1]))
         most = len(pairs) if max_rows is None else max_rows
@@ -696,7 +699,7 @@ def explain_row(model, x, *, label=None, background=None):
     target = getattr(own, "target", measured.model.target)
     scale, tolerance = _scale_and_tolerance(measured, target, c)
     parts = tuple(
-        Contribution(printable_name(name), _value_words(z, j, columns), float(found[j, c]))
+        Contribution(name, _value_words(z, j, columns), float(found[j, c]))
         for j, name in enumerate(columns.names)
     )
     probability = nan
