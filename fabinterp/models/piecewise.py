@@ -899,12 +899,12 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Seed of the search.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
-    class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
     missing : "answer" or "error", "answer"
         What to do where an equation meets a gap and training had none in that column: answer by
         the class shares of the leaf, and warn; or refuse.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------

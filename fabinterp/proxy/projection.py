@@ -792,12 +792,12 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far the draws are and the time left.
-    class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
     missing : "answer" or "error", "answer"
         What to do where the equation meets a gap and training had none in that column: answer by
         the class shares of all rows, and warn; or refuse.
+    class_weight : dict, "balanced" or None, None
+        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
+        weigh the same.
 
     Attributes
     ----------
