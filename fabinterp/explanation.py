@@ -12,11 +12,20 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from .forests.arrays import Ensemble
+from .forests.pipelines import StepError, unwrap_model
 from .forests.reading import read_ensemble
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-from .proxy.reference import FixedDraws, Reference, as_reference, as_table
+from .proxy.reference import (
+    FixedDraws,
+    Reference,
+    as_reference,
+    as_table,
+    detects_outliers,
+)
 from .rules.core import encode, read_columns
 from .rules.html_format import lines_html
 from .rules.ruleset import RuleSet
@@ -26,6 +35,8 @@ from .rows.tables import (
     check_at_least,
     check_choice,
     check_span,
+    fit_at_unit_scale,
+    is_fitted,
     seed_entropy,
     take_rows,
 )
@@ -40,23 +51,41 @@ def is_saved(model):
 
 
 def read_ensemble_or_none(model, columns):
-    """The `Ensemble` that a model is, in the columns of the table; None if it has no trees to read.
+    """The `Ensemble` that a model is, in the columns of the table, or None, and why not.
 
+    The reason is "" where there are no trees, else it names the step that stands before them.
     ValueError if a saved model cannot be read, or if its columns are not those of the table.
     """
     saved = is_saved(model)
     if not saved and isinstance(model, (Reference, list, tuple, np.ndarray)):
-        return None
+        return None, ""
     try:
-        found = read_ensemble(model)
-    except ValueError:
+        return read_ensemble(model, columns), ""
+    except StepError as error:
+        return None, f"its trees were not read; {str(error).removeprefix('estimator=')}"
+    except ValueError as error:
+        if str(error).startswith("columns:"):
+            raise ValueError(f"model does not go with X: {error}") from None
         if saved:
             raise
-        return None
-    try:
-        return found if columns is None else read_ensemble(model, columns)
-    except ValueError as error:
-        raise ValueError(f"model does not go with X: {error}") from None
+        return None, ""
+
+
+def predicts_as_read(model, ensemble, X):
+    """Whether a model predicts for X what its trees say, up to the rounding of 32-bit floats."""
+    ask = "predict" if ensemble.classes is None else "predict_proba"
+    theirs = np.asarray(getattr(model, ask)(X), float)
+    ours = apply_in_chunks(getattr(ensemble, ask), encode(X, ensemble.columns))
+    return np.allclose(ours, theirs, rtol=0, atol=1e-5 * np.abs(theirs).max())
+
+
+def read_and_compared(model, X):
+    """What `read_ensemble_or_none` returns; trees behind other steps must predict X as the model."""
+    ensemble, note = read_ensemble_or_none(model, read_columns(X))
+    steps, _ = unwrap_model(model)
+    if ensemble is None or not steps or predicts_as_read(model, ensemble, X):
+        return ensemble, note
+    return None, "its trees were read through the steps before them, but predict otherwise than it"
 
 # %% ../nbs/explanation.ipynb #expl-subject
 @dataclass(frozen=True, eq=False)
@@ -69,6 +98,8 @@ class Subject:
     classes: np.ndarray | None
     ensemble: Ensemble | None = None
     reference: Reference | None = None
+    note: str = ""  # why its trees were not read
+    fitted_here: bool = False
 
     def predict(self, X):
         """(n,) what the model predicts for the rows of X: labels or numbers."""
@@ -83,19 +114,36 @@ class Subject:
         return replace(self, reference=self.reference.subset(at)) if given else self
 
 
+def check_one_output(model, X):
+    """Refuse an estimator that predicts several numbers or labels a row."""
+    if isinstance(model, type) or not (hasattr(model, "predict") and hasattr(model, "get_params")):
+        return
+    shape = np.shape(model.predict(take_rows(X, [0])))
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"model must have one output, got {type(model).__name__} with {shape[1]} outputs; "
+            "explain one output at a time: explain(lambda X: model.predict(X)[:, 0], X)"
+        )
+
+
 def subject_of(model, X, method, classes, seed):
     """The `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
     model = getattr(model, "best_estimator_", model)
-    ensemble = read_ensemble_or_none(model, read_columns(X))
+    ensemble, note = read_and_compared(model, X)
     if method == "mixture" and ensemble is None:
         raise ValueError(
             "method must be 'auto' or 'tree' for a model without readable trees, "
-            f"got 'mixture' for {type(model).__name__}"
+            f"got 'mixture' for {type(model).__name__}{note and '; ' + note}"
         )
+    if ensemble is None:
+        check_one_output(model, X)
     several = ensemble is not None and len(ensemble.weights) > 1
     if method == "mixture" or method == "auto" and several:
         labels = None if ensemble.classes is None else np.asarray(ensemble.classes)
         why = f"its {len(ensemble.weights)} trees were read"
+        undone = ", ".join(type(step).__name__ for step in unwrap_model(model)[0])
+        if undone:
+            why += f", undone before them: {undone}"
         return Subject(model, ensemble.source, why, labels, ensemble=ensemble)
     if ensemble is None or hasattr(model, "get_params"):
         reference = as_reference(model, X=X, classes=classes, random_state=seed)
@@ -106,7 +154,8 @@ def subject_of(model, X, method, classes, seed):
     why = f"asked for its answers: {reference.kind}"
     if method == "auto" and ensemble is not None:
         why = f"a single tree, {why}"
-    return Subject(model, name, why, reference.classes, reference=reference)
+    note = note if method == "auto" else ""
+    return Subject(model, name, why, reference.classes, reference=reference, note=note)
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
@@ -195,7 +244,8 @@ class Explanation:
         Rows fitted and held out.
     model_score, rules_score : float, nan
         With y, shares of right answers, or R², on the rows held out from the rules, if there are
-        any, else on all rows; the model may have been trained on these rows. Without y, nan.
+        any, else on all rows. A model that came fitted may have been trained on these rows; one
+        that `explain` fitted has not seen those held out. Without y, nan.
 
     Examples
     --------
@@ -255,11 +305,23 @@ class Explanation:
         fit, out = self.n_rows
         n_rules = len(self.rules.rules)
         yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {n_rules} rules"
+        if self.subject.fitted_here:
+            yield f"fitted here, to {fit} rows"
         held = f", {self.fidelity_held_out:.3f} on {out} held out" if out else ""
         yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
         if not np.isnan(self.rules_score):
             what = "R²" if self.subject.classes is None else "right answers"
-            yield f"{what}: model {self.model_score:.3f}, rules {self.rules_score:.3f}"
+            scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
+            yield f"{what} {self._scored_rows()}: {scores}"
+        if self.subject.note:
+            yield f"note: {self.subject.note}"
+
+    def _scored_rows(self):
+        """Which rows the scores are of, and whether the model has seen them."""
+        fit, out = self.n_rows
+        if self.subject.fitted_here:
+            return f"on the {out} held out, new to both" if out else "on the rows learnt from"
+        return f"on the {out or fit} {'held out' if out else 'rows'} (the model may know them)"
 
     def __str__(self):
         return "\n".join([*self.facts(), "", str(self.rules)])
@@ -271,6 +333,14 @@ class Explanation:
         return lines_html(self.facts(), "div") + self.rules._repr_html_()
 
 # %% ../nbs/explanation.ipynb #expl-told
+def observed_answers(y, subject):
+    """(n,) y in the words of the subject: −1 and 1 are what scikit-learn calls outlier and inlier."""
+    y = np.asarray(y)
+    if detects_outliers(subject.model) and y.dtype.kind in "iuf":
+        return np.where(y < 0, "outlier", "inlier")
+    return y
+
+
 def build_explanation(found, subject, X, y, prediction, at, out):
     """The `Explanation` of a fitted estimator, with its rules measured.
 
@@ -286,7 +356,7 @@ def build_explanation(found, subject, X, y, prediction, at, out):
         rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
         scored = out if len(out) else at
         by_rules = rules.predict(take_rows(X, scored))
-        truth = np.asarray(y)[scored]
+        truth = observed_answers(y, subject)[scored]
         scores = (
             _prediction_score(truth, prediction[scored], subject.classes),
             _prediction_score(truth, by_rules, subject.classes),
@@ -295,6 +365,17 @@ def build_explanation(found, subject, X, y, prediction, at, out):
     return Explanation(
         rules, method, rules.fidelity, held, found, subject, (len(at), len(out)), *scores
     )
+
+# %% ../nbs/explanation.ipynb #expl-unfitted
+def fitted_model(model, X, y, at):
+    """The model; one that is not fitted as a clone fitted to the rows of (X, y) at positions `at`."""
+    if isinstance(model, type) or is_fitted(model):
+        return model
+    if y is None:
+        raise NotFittedError(
+            f"model must be fitted, got {type(model).__name__} before its fit; fit it, or give y"
+        )
+    return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
 # %% ../nbs/explanation.ipynb #expl-door
 def explain(
@@ -315,13 +396,14 @@ def explain(
 
     Parameters
     ----------
-    model : fitted estimator, booster or its file, function of X, draws, or Reference
-        Tree ensembles that `read_ensemble` reads get a rule mixture; anything else that
-        `as_reference` takes, and a single tree, get a proxy tree.
+    model : estimator, booster or its file, function of X, draws, or Reference
+        Tree ensembles that `read_ensemble` reads get a rule mixture, also behind the steps of a
+        pipeline; anything else that `as_reference` takes, and a single tree, get a proxy tree. An
+        estimator that is not fitted is cloned and fitted to X and y, less the rows held out.
     X : frame or array (n, d)
         Rows of the kind that the model is to be explained on; its training rows will do.
     y : (n,) or None
-        What was observed. The rules do not depend on it; the scores need it.
+        What was observed. The rules of a fitted model do not depend on it; the scores need it.
     max_rules : int, 10
         The most rules.
     method : "auto", "mixture" or "tree"
@@ -348,10 +430,11 @@ def explain(
     Raises
     ------
     NotFittedError
-        If the model is not fitted.
+        If the model is not fitted, and there is no y.
     ValueError
-        If X does not go with the model or y with X, an option is none of the estimator's,
-        `max_rules` or `held_out` are out of range, or method="mixture" is asked for without trees.
+        If X does not go with the model or y with X, the model has several outputs, an option is
+        none of the estimator's, `max_rules` or `held_out` are out of range, or method="mixture" is
+        asked for without trees.
 
     Examples
     --------
@@ -363,7 +446,7 @@ def explain(
     >>> print(explanation)
     SVC, explained by a proxy tree (...); 3 rules
     fidelity ... on 120 rows, ... on 30 held out
-    right answers: model ..., rules ...
+    right answers on the 30 held out (the model may know them): model ..., rules ...
     ...
     >>> explanation.fidelity_held_out > 0.8
     True
@@ -374,20 +457,20 @@ def explain(
         raise ValueError(f"held_out must be a share from 0 to below 1, got {held_out!r}")
     entropy = seed_entropy(random_state)
     X = as_table(X)
-    subject = subject_of(model, X, method, classes, int(entropy[0]))
+    if y is not None and np.shape(y) != (len(X),):
+        raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
+    at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
+    fitted = fitted_model(model, X, y, at)
+    subject = subject_of(fitted, X, method, classes, int(entropy[0]))
+    subject = replace(subject, fitted_here=fitted is not model)
     prediction = subject.predict(X)
     if subject.classes is None:
         check_span("model", prediction.min(), prediction.max())
-    if y is not None and np.shape(y) != prediction.shape:
-        raise ValueError(
-            f"y must have shape {prediction.shape} like the rows of X, got {np.shape(y)}"
-        )
     if verbose:
         print(f"{subject.name}: {subject.why}")
     options = {"n_jobs": n_jobs, **options}
     if subject.ensemble is not None:
         options = {"verbose": int(verbose), **options}
-    at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     found = fit_surrogate(
         subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )

@@ -13,21 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.covariance import EllipticEnvelope
 from sklearn.datasets import load_diabetes
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import fabinterp
@@ -76,8 +82,13 @@ MODELS = {
     "ridge": (lambda: BayesianRidge().fit(X, Y), ProxyTreeRegressor),
     "pipeline": (
         lambda: make_pipeline(StandardScaler(), clone(FOREST)).fit(X, LABELS),
+        RuleMixtureClassifier,
+    ),
+    "pipeline with a step in the way": (
+        lambda: make_pipeline(PCA(2), clone(FOREST)).fit(X, LABELS),
         ProxyTreeClassifier,
     ),
+    "detector": (lambda: IsolationForest(random_state=0).fit(X), ProxyTreeClassifier),
     "function": (lambda: lambda X: X["a"] * 2.0, ProxyTreeRegressor),
     "draws": (lambda: Y + rng.normal(size=(4, 200)), ProxyTreeRegressor),
     "reference": (lambda: as_reference(LogisticRegression().fit(X, LABELS)), ProxyTreeClassifier),
@@ -314,8 +325,131 @@ def test_what_cannot_be_explained_is_refused_in_one_line(arguments, message):
     "model", [Ridge(), RandomForestRegressor(), make_pipeline(StandardScaler(), SVC())]
 )
 def test_unfitted_models_are_refused(model):
-    with pytest.raises(NotFittedError, match="model must be fitted"):
-        explain(model, X, Y)
+    name = type(model).__name__
+    with pytest.raises(
+        NotFittedError, match=f"model must be fitted, got {name} before its fit; fit it, or give y"
+    ):
+        explain(model, X)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestRegressor(5, random_state=0),
+        make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0)),
+        GridSearchCV(RandomForestRegressor(5, random_state=0), {"max_depth": [2, 3]}, cv=2),
+        SVR(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_unfitted_models_are_fitted_to_the_rows_that_are_not_held_out(model):
+    options = {} if isinstance(model, SVR) else QUICK
+    found = explain(model, X, Y, 4, random_state=0, **options)
+    at, out = split_positions(
+        200, 0.2, np.random.default_rng(np.random.RandomState(0).randint(2**31, size=4))
+    )
+    by_hand = clone(model).fit(X.iloc[at], Y[at])
+    assert np.allclose(found.subject.predict(X), by_hand.predict(X))
+    assert np.isclose(found.model_score, by_hand.score(X.iloc[out], Y[out]))
+    assert "fitted here, to 160 rows" in str(found)
+    assert "R² on the 40 held out, new to both: model" in str(found)
+    assert not hasattr(model, "n_features_in_")  # what was given stays as it was
+    whole = explain(model, X, Y, 4, held_out=0, random_state=0, **options)
+    assert "R² on the rows learnt from: model" in str(whole)
+
+
+def test_scores_say_of_which_rows_they_are():
+    for held_out, words in ((0.2, "on the 40 held out"), (0, "on the 200 rows")):
+        found = explain(FOREST, X, LABELS, 4, held_out=held_out, random_state=0, **QUICK)
+        assert f"right answers {words} (the model may know them): model 1.000" in str(found)
+        assert "fitted here" not in str(found)
+
+
+def test_rules_of_a_pipeline_speak_of_the_columns_of_the_table():
+    colours = np.random.default_rng(1).choice(["red", "green", "blue"], 200)
+    frame = X.assign(colour=colours, b=X.b * 1000)
+    frame.loc[::9, "a"] = np.nan
+    y = np.where(frame.colour == "red", 3.0, 0.0) + 2 * (frame.a.fillna(0) > 0.2)
+    model = make_pipeline(
+        make_column_transformer(
+            (make_pipeline(SimpleImputer(), StandardScaler()), ["a", "b"]),
+            (OneHotEncoder(), ["colour"]),
+        ),
+        RandomForestRegressor(10, random_state=0),
+    ).fit(frame, y)
+    found = explain(model, frame, y, max_rules=6, random_state=0, n_init=2, n_perturbations=40)
+    assert found.fidelity > 0.99 and "colour is" in str(found) and "a > 0." in str(found)
+    assert "undone before them: ColumnTransformer)" in str(found) and "note" not in str(found)
+    own = RuleMixtureRegressor(model, max_rules=6, n_perturbations=20, random_state=0).fit(frame, y)
+    assert own.fidelity_ > 0.99 and "colour is" in str(own.rules_)
+    unfitted = RuleMixtureRegressor(clone(model), max_rules=6, n_perturbations=20, random_state=0)
+    assert unfitted.fit(frame, y).score(frame, y) > 0.9
+    assert fabinterp.nearest_change(found, frame.iloc[0]) is not None
+
+
+def test_a_step_that_stands_in_the_way_is_named():
+    model = make_pipeline(StandardScaler(), PCA(2), clone(FOREST)).fit(X, LABELS)
+    found = explain(model, X, max_rules=4, random_state=0)
+    assert found.method == "proxy tree"
+    assert "note: its trees were not read; PCA: this step cannot be undone" in str(found)
+    assert "PCA" in found._repr_html_() and "PCA" in repr(found)
+    asked = explain(model, X, max_rules=4, method="tree", random_state=0)
+    assert asked.rules == found.rules and "note" not in str(asked)
+    with pytest.raises(ValueError, match="got 'mixture' for Pipeline; its trees.*PCA"):
+        explain(model, X, method="mixture")
+    line = make_pipeline(StandardScaler(), SVC()).fit(X, LABELS)
+    assert "note" not in str(explain(line, X, max_rules=4, random_state=0))
+
+
+def test_trees_that_predict_otherwise_than_their_pipeline_are_not_used():
+    """A logarithm of what is negative is missing for the model, and no number for its trees."""
+    model = make_pipeline(FunctionTransformer(np.log), clone(FOREST)).fit(X.abs() + 0.1, LABELS)
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = explain(model, X, max_rules=4, random_state=0)
+    assert found.method == "proxy tree" and "predict otherwise" in str(found)
+    inside = explain(model, X.abs() + 0.1, max_rules=4, random_state=0, **QUICK)
+    assert inside.method == "rule mixture"
+
+
+DETECTORS = [
+    IsolationForest(random_state=0),
+    OneClassSVM(),
+    LocalOutlierFactor(novelty=True),
+    EllipticEnvelope(random_state=0),
+    make_pipeline(StandardScaler(), IsolationForest(random_state=0)),
+]
+
+
+@pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)
+def test_outliers_have_a_name(model):
+    model = clone(model).fit(X.to_numpy())
+    table = X.to_numpy()
+    words = np.where(model.predict(table) > 0, "inlier", "outlier")
+    found = explain(model, table, model.predict(table), max_rules=5, random_state=0)
+    assert found.rules.classes == ("inlier", "outlier") and "then inlier" in str(found)
+    assert np.array_equal(found.subject.predict(table), words)
+    assert found.model_score == 1.0
+    named = explain(model, table, words, max_rules=5, random_state=0)
+    assert named.model_score == 1.0 and named.rules == found.rules
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (RandomForestRegressor(3), np.stack([Y, Y], axis=1)),
+        (Ridge(), np.stack([Y, Y], axis=1)),
+        (RandomForestClassifier(3), np.stack([LABELS, LABELS], axis=1)),
+        (make_pipeline(StandardScaler(), RandomForestRegressor(3)), np.stack([Y, Y], axis=1)),
+    ],
+)
+def test_several_outputs_are_refused_by_name(model, y):
+    name = type(model).__name__
+    with pytest.raises(ValueError, match=f"one output, got {name} with 2 outputs; explain one"):
+        explain(model.fit(X, y), X)
+    if y.dtype.kind == "f":
+        found = explain(lambda X: model.predict(X)[:, 0], X, max_rules=3, random_state=0)
+        assert found.fidelity > 0.5
 
 
 def test_boosters_of_other_libraries():
@@ -392,3 +526,26 @@ def test_an_explanation_goes_wherever_a_model_goes(model):
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = found.colour
     plt.close("all")
+
+
+def test_rule_mixtures_read_what_explain_reads():
+    """Searches and pipelines, fitted or not, on a table with rows that repeat."""
+    table = X.round(0).assign(word=np.where(X.c > 0.5, "high", "low"))
+    y = np.where(table.a + (table.word == "high") > 0, "yes", "no")
+    encoded = make_column_transformer((OneHotEncoder(), ["word"]), remainder=StandardScaler())
+    for model in (
+        GridSearchCV(make_pipeline(encoded, clone(FOREST)), {"memory": [None]}, cv=2),
+        make_pipeline("passthrough", encoded, clone(FOREST)),
+    ):
+        fitted = clone(model).fit(table, y)
+        for either in (model, fitted):
+            rules = RuleMixtureClassifier(either, max_rules=4, random_state=0, **QUICK).fit(
+                table, y
+            )
+            assert rules.fidelity_ == 1 and rules.score(table, y) == 1
+            assert "word is" in str(rules.rules_)
+        assert explain(fitted, table, max_rules=4, random_state=0, **QUICK).fidelity == 1
+        with pytest.raises(ValueError, match="must take sample_weight where rows repeat"):
+            RuleMixtureClassifier(model).fit(table, y, sample_weight=np.full(200, 0.5))
+    numbers = GridSearchCV(clone(FOREST), {"max_depth": [3]}, cv=2)
+    assert RuleMixtureClassifier(numbers, random_state=0, **QUICK).fit(X, LABELS).fidelity_ > 0.8

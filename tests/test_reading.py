@@ -779,7 +779,9 @@ def refused():
         "IsolationForest: supported are": lambda: read_ensemble(
             IsolationForest(n_estimators=3).fit(WINE)
         ),
-        "Pipeline: supported are": lambda: read_ensemble(make_pipeline(StandardScaler(), fit)),
+        "StandardScaler: it is not fitted": lambda: read_ensemble(
+            make_pipeline(StandardScaler(), fit)
+        ),
         "VotingClassifier: supported are": lambda: read_ensemble(VotingClassifier([("a", fit)])),
         "LogisticRegression: supported are": lambda: read_ensemble(LogisticRegression()),
         "int: supported are": lambda: read_ensemble(3),

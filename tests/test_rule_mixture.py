@@ -14,6 +14,7 @@ from shared.effort import examples
 from shared.tables import mixed_frame
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -556,7 +557,7 @@ def wrong_estimators():
         ("numbers", small("classes").fit(X, c), "regression ensemble, got RandomForestClassifier"),
         ("classes", RandomForestClassifier, "got RandomForestClassifier, a class"),
         ("classes", LogisticRegression(), "LogisticRegression: supported are"),
-        ("classes", make_pipeline(StandardScaler(), small("classes")), "Pipeline: supported are"),
+        ("classes", make_pipeline(PCA(2), small("classes")), "PCA: this step cannot be undone"),
         ("classes", 5, "int: supported are"),
         ("classes", "no-such-file.json", "no such file"),
         ("classes", small("classes").fit(X[:, :2], c), "fitted on 2 columns, got 3"),

@@ -44,6 +44,7 @@ from ..search.boxes import (
 )
 from ..rows.chunks import ChunkedFitMixin, Progress, code_mappings, recode_rows
 from ..forests.arrays import Ensemble
+from ..forests.pipelines import unwrap_model
 from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..fab.engine import MIN_WEIGHT_FRACTION, best_em_restart, warn_unless_settled
@@ -70,6 +71,7 @@ from ..rows.tables import (
     fit_at_unit_scale,
     check_predict_rows,
     location_scale,
+    take_rows,
 )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-model
@@ -181,16 +183,23 @@ def _minus_training_error(rows, step):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-ensemble
 def needs_label_codes(model):
-    """Whether a model of scikit-learn needs labels as numbers."""
-    return (
-        type(model).__module__.startswith("sklearn.") and "HistGradient" not in type(model).__name__
-    )
+    """Whether a model of scikit-learn needs labels as numbers, with no step before it to make them."""
+    steps, model = unwrap_model(model)
+    kind = type(model)
+    return not steps and kind.__module__.startswith("sklearn.") and "Hist" not in kind.__name__
 
 
 def fit_clone(model, table, y, w):
-    """A clone of the model, fitted to a table; row weights only where they differ from 1."""
+    """A clone of the model, fitted to a table; row weights only where they differ from 1.
+
+    A pipeline or a search, which takes none, gets a row as often as it was there.
+    """
     weight = None if (w == 1).all() else w
-    if weight is not None and not has_fit_parameter(model, "sample_weight"):
+    takes_weights = has_fit_parameter(model, "sample_weight")
+    if weight is not None and not takes_weights and (w == np.floor(w)).all():
+        rows = np.repeat(np.arange(len(w)), w.astype(int))
+        return fit_at_unit_scale(clone(model), take_rows(table, rows), y[rows])
+    if weight is not None and not takes_weights:
         raise ValueError(
             f"estimator must take sample_weight where rows repeat, got {type(model).__name__}"
         )
