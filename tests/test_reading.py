@@ -334,6 +334,17 @@ def test_thresholds_are_those_of_the_trees(name):
     assert [c.tolist() for c in cuts] == [sorted(a) for a in asked]
 
 
+def test_sets_of_whole_numbers_count_as_the_cuts_beside_them():
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.integers(0, 6, 300), rng.normal(size=300)], axis=1)
+    y = np.isin(X[:, 0], [1, 4]) + 0.0
+    model = HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]).fit(X, y)
+    cuts, others = ensemble_thresholds(model)
+    asked = {code for codes in category_sets(model)[0] for code in codes}
+    assert asked and len(others) == 0
+    assert set(cuts) == {code + step for code in asked for step in (-0.5, 0.5)}
+
+
 def test_leaf_only_trees_and_constant_targets():
     X = np.arange(12.0)[:, None]
     ones = np.full(12, 3.5)

@@ -445,7 +445,7 @@ def unwrap_model(model):
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
-        elif hasattr(model, "refit"):  # a search
+        elif hasattr(model, "refit") and hasattr(model, "estimator"):  # a search
             model = getattr(model, "best_estimator_", model.estimator)
         elif isinstance(model, Pipeline):
             steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
