@@ -36,6 +36,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.forests.reading import ensemble_thresholds
+from fabinterp.forests.reading import read_ensemble
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
@@ -607,3 +608,13 @@ def test_jittered_rows_lie_between_rows():
     )
     only = jitter(Z[:2], np.array([1.0, 1e-12]), np.zeros(3, bool), 10, rng)
     assert only.shape == (10, 3)
+
+
+def test_the_forest_of_a_badly_scaled_table_can_be_read_again():
+    """It stands behind a scaler, which is undone: reports ask for it."""
+    rng = np.random.default_rng(0)
+    rows = np.stack([1e9 + rng.random(200), rng.random(200)], axis=1)
+    model = RuleMixtureRegressor(n_init=1, n_perturbations=1, random_state=0)
+    model.fit(rows, (rows[:, 0] > 1e9 + 0.5) + rows[:, 1])
+    read = read_ensemble(model.estimator_, model.columns_)
+    assert np.array_equal(read.predict(rows), model.estimator_.predict(rows))

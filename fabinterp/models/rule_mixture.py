@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, 
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import has_fit_parameter
 
@@ -221,17 +221,17 @@ def fit_default_forest(forest, Z, y, w, columns):
     numbers = y.dtype.kind == "f"
     if numbers:
         y, centre, scale = standardise_numbers(y, w)
-    units = None if well_scaled(Z) else column_units(Z, w, columns)
-    forest.fit(Z if units is None else standardise_columns(Z, units), y, sample_weight=weight)
+    steps = []
+    if not well_scaled(Z):
+        scaler = StandardScaler().fit(Z)
+        scaler.mean_, scaler.scale_ = column_units(Z, w, columns).T
+        Z = scaler.transform(Z)
+        steps = [scaler]
+    forest.fit(Z, y, sample_weight=weight)
     for tree in forest.estimators_ if numbers else ():
         tree.tree_.value[:] = centre + scale * tree.tree_.value
-    ensemble = read_ensemble(forest, columns)
-    if units is None:
-        return forest, ensemble
-    scaler = FunctionTransformer(standardise_columns, kw_args={"units": units})
-    location, scale = units[ensemble.nodes.feature].T
-    nodes = replace(ensemble.nodes, threshold=location + scale * ensemble.nodes.threshold)
-    return make_pipeline(scaler, forest), replace(ensemble, nodes=nodes)
+    model = make_pipeline(*steps, forest) if steps else forest
+    return model, read_ensemble(model, columns)
 
 
 def standardise_numbers(values, w):
@@ -251,11 +251,6 @@ def column_units(Z, w, columns):
             for z, labels in zip(Z.T, columns.categories, strict=True)
         ]
     )
-
-
-def standardise_columns(Z, units):
-    """Z (n, d) with each column less its location, over its scale; `units` (d, 2) holds both."""
-    return (np.asarray(Z, float) - units[:, 0]) / units[:, 1]
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-said
 def ensemble_predictions(ensemble, Z, classes):
