@@ -549,3 +549,13 @@ def test_rule_mixtures_read_what_explain_reads():
             RuleMixtureClassifier(model).fit(table, y, sample_weight=np.full(200, 0.5))
     numbers = GridSearchCV(clone(FOREST), {"max_depth": [3]}, cv=2)
     assert RuleMixtureClassifier(numbers, random_state=0, **QUICK).fit(X, LABELS).fidelity_ > 0.8
+
+
+def test_meta_trees_read_them_too():
+    plain = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, LABELS)
+    scaled = make_pipeline(StandardScaler(), clone(plain)).fit(X, LABELS)
+    search = GridSearchCV(clone(plain), {"max_depth": [3]}, cv=2).fit(X, LABELS)
+    own = fabinterp.MetaTreeClassifier(plain).fit(X, LABELS).predict_proba(X)
+    for model, tolerance in ((scaled, 0.1), (search, 1e-9)):
+        said = fabinterp.MetaTreeClassifier(model).fit(X, LABELS).predict_proba(X)
+        assert np.abs(said - own).mean() <= tolerance

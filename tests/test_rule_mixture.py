@@ -35,8 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fabinterp.forests.reading import ensemble_thresholds
-from fabinterp.forests.reading import read_ensemble
+from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,

@@ -409,6 +409,7 @@ def representative_trees(estimator, chunked, seed):
     same = fit_here or all(labels is None for labels in columns.categories)
     members = getattr(model, "estimators_", [model])
     plain = same and ensemble.link == "mean" and not hasattr(model, "estimators_features_")
+    plain = plain and all(hasattr(member, "tree_") for member in members)
     fast = tuple(member.tree_ for member in members) if plain else ()
     return ensemble_trees(ensemble, fast), model, bag_weights
 
