@@ -205,26 +205,24 @@ def incidence(codes, bins):
 # %% ../../nbs/rows/01_bins.ipynb #bins-cell-table
 def cell_log_probs(bins, bit_probs):
     """(cells, K) log-probability of a feature's answers in each of its cells (rows.16)."""
-    log_yes = np.log(bit_probs)
-    log_no = np.log(1 - bit_probs)
-    log_yes *= bins.multiplicity
-    log_no *= bins.multiplicity
-    table = np.zeros((len(bit_probs), int(bins.offsets[-1])))
+    log_no = np.log(1 - bit_probs) * bins.multiplicity
+    gain = np.log(bit_probs) * bins.multiplicity - log_no  # of a yes over a no
+    table = np.empty((len(bit_probs), int(bins.offsets[-1])))
     for j, has_missing in enumerate(bins.missing):
         bits = bins.bit_slice(j)
         known = table[:, bins.cells(j)]
-        np.cumsum(log_yes[:, bits], axis=1, out=known[:, 1:])
-        from_right = log_no[:, bits][:, ::-1]
-        known[:, :-1] += np.cumsum(from_right, axis=1, out=from_right)[:, ::-1]
+        known[:, 0] = log_no[:, bits.start : bits.stop + has_missing].sum(axis=1)
+        known[:, 1:] = gain[:, bits]
+        np.cumsum(known, axis=1, out=known)
         if has_missing:
-            known += log_no[:, bits.stop, None]
-            table[:, bins.cells(j).stop] = log_yes[:, bits.stop]
+            table[:, bins.cells(j).stop] = np.log(bit_probs[:, bits.stop])
     return np.ascontiguousarray(table.T)
 
 
 def bit_log_likelihood(S, bins, bit_probs):
     """(n, K) log p(s | k) of every row and component (rows.10; Hara 6), (rows.16)."""
     return S @ cell_log_probs(bins, bit_probs)
+
 
 # %% ../../nbs/rows/01_bins.ipynb #bins-bit-masses
 def cell_masses(S, resp):
