@@ -168,10 +168,8 @@ def _floored_shares(mass, floor):
 def _class_masses(part, resp, n_classes):
     """(K, C) weight of each class in each expert; y holds codes (n,) or probabilities (n, C)."""
     _, y, w = part
-    weight = _weights(w, resp)
-    if y.ndim == 2:
-        return weight.T @ y
-    return np.array([np.bincount(y, column, n_classes) for column in weight.T])
+    shares = y if y.ndim == 2 else np.eye(n_classes)[y]
+    return _weights(w, resp).T @ shares
 
 
 @dataclass(frozen=True, eq=False)
