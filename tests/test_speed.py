@@ -13,9 +13,9 @@ import pytest
 from scipy.special import logsumexp, xlogy
 from sklearn.ensemble import RandomForestClassifier
 
-from fabinterp.fab.engine import MIN_WEIGHT_FRACTION, fab
+from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
-from fabinterp.models.rule_mixture import random_mixture
+from fabinterp.models.rule_mixture import fab_of_mixture, random_mixture
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rules.core import read_columns
 
@@ -37,26 +37,21 @@ def log_f(bits, y, alpha, eta, gamma):
     )
 
 
-def dense_fab(
-    bits, y, alpha, eta, gamma, delta=MIN_WEIGHT_FRACTION, max_iter=200, tol=1e-5, inner_tol=1e-7
-):
+def dense_fab(bits, y, alpha, eta, gamma, delta=MIN_WEIGHT_FRACTION, max_iter=200, tol=1e-5):
     """Algorithm 1 on bits (N, L) and one-hot y (N, C), from drawn parameters; `(bound, K, number of steps)`.
 
-    Tolerances, the floor of probabilities and the normalised responsibilities after a removal are
-    the package's: the paper leaves them open.
+    First responsibilities, rounds of the E-step, tolerances, the floor of probabilities and the
+    normalised responsibilities after a removal are the package's: the paper leaves them open, or
+    the authors' program does otherwise than their text.
     """
     n = len(bits)
     omega = (y.shape[1] - 1 + bits.shape[1] + 1) / 2
     table = log_f(bits, y, alpha, eta, gamma)
-    beta = np.exp(table - logsumexp(table, axis=1, keepdims=True))  # (17)
+    beta = np.full(table.shape, 1 / len(alpha))
     bounds = []
     while len(bounds) < max_iter:
-        for _ in range(1000):
-            before = beta.sum(axis=0)
-            discounted = table - omega / (before + 1)
-            beta = np.exp(discounted - logsumexp(discounted, axis=1, keepdims=True))  # (13)
-            if np.abs(beta.sum(axis=0) - before).max() <= inner_tol * n:
-                break
+        discounted = table - omega / (beta.sum(axis=0) + 1)
+        beta = np.exp(discounted - logsumexp(discounted, axis=1, keepdims=True))  # (13)
         active = beta.mean(axis=0) >= delta
         if not active.all():
             beta = beta[:, active] / beta[:, active].sum(axis=1, keepdims=True)
@@ -95,7 +90,7 @@ def case(n, n_trees):
 
 
 def by_look_up(S, y, starts):
-    ends = [fab(start, S, y) for start in starts]
+    ends = [fab_of_mixture(start, S, y, np.ones(len(y))) for start in starts]
     return [(step.fic, step.n_components, len(trace)) for step, trace in ends]
 
 
@@ -145,8 +140,7 @@ LARGE = """
 import resource, time
 import numpy as np
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
-from fabinterp.fab.engine import fab
-from fabinterp.models.rule_mixture import random_mixture
+from fabinterp.models.rule_mixture import fab_of_mixture, random_mixture
 
 rng = np.random.default_rng(0)
 X = rng.random((100_000, 20))
@@ -156,7 +150,7 @@ S = incidence(bin_codes(X, bins), bins)
 for seed in range(2):
     model = random_mixture(bins, y, np.ones(len(y)), 10, 2, np.random.default_rng(seed))
     start = time.perf_counter()
-    step, trace = fab(model, S, y)
+    step, trace = fab_of_mixture(model, S, y, np.ones(len(y)))
     print(bins.n_bits, time.perf_counter() - start, len(trace), step.n_components, step.fic, sep=",", end=",")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
 """

@@ -45,7 +45,6 @@ from .runner import (
 from ..rows.bins import bin_codes, incidence, merge_identical, shortest_threshold
 from .datasets import catalogue_entry, is_available, load, synthetic1, synthetic2
 from ..forests.reading import ensemble_thresholds, read_ensemble
-from ..fab.engine import fab
 from ..rules.core import (
     Columns,
     Leaf,
@@ -61,6 +60,7 @@ from ..rules.text import rule_text
 from ..models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
+    fab_of_mixture,
     map_predictions,
     random_mixture,
     training_error,
@@ -411,7 +411,7 @@ def fit_restarts(case, penalty, n_components, n_init):
     def restart(start):
         rng = np.random.default_rng([case.seed, start])
         first = random_mixture(bins, case.y, w, n_components, 0 if case.numbers else 2, rng)
-        return fab(first, S, case.y, w=w, penalty=penalty)[0].model
+        return fab_of_mixture(first, S, case.y, w, penalty=penalty)[0].model
 
     runs = [time_call(partial(restart, start)) for start in range(n_init)]
     errors = [training_error(map_predictions(model, S), case.y, w) for model, _ in runs]
