@@ -163,7 +163,6 @@ def fab_of_mixture(start, S, y, w, **options):
     shares = equal_shares((S, y, w), len(start.weights))
     return fab(start, S, y, shares, w, max_e_steps=MIXTURE_E_STEPS, **options)
 
-
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-map
 def map_predictions(model, X):
     """(n,) the prediction of the most probable region: a mean, or a class code (models.4; Hara 10).
@@ -832,7 +831,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     max_conditions : int or None, None
         The most features that a rule may hold.
     max_components : int, 10
-        Components from which the mixture starts; FAB drops what it does not need.
+        Components from which the mixture starts; FAB drops some, rarely many.
     n_init : int, 20
         Random starts of the mixture.
     select : "error" or "fic", "error"
@@ -976,7 +975,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     max_conditions : int or None, None
         The most features that a rule may hold.
     max_components : int, 10
-        Components from which the mixture starts; FAB drops what it does not need.
+        Components from which the mixture starts; FAB drops some, rarely many.
     n_init : int, 20
         Random starts of the mixture.
     select : "error" or "fic", "error"

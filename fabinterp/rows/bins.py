@@ -223,7 +223,6 @@ def bit_log_likelihood(S, bins, bit_probs):
     """(n, K) log p(s | k) of every row and component (rows.10; Hara 6), (rows.16)."""
     return S @ cell_log_probs(bins, bit_probs)
 
-
 # %% ../../nbs/rows/01_bins.ipynb #bins-bit-masses
 def cell_masses(S, resp):
     """(cells, K) responsibility, times row weights, in every cell (rows.19).
