@@ -155,6 +155,16 @@ def test_log_joint_against_every_bit_written_out():
     assert np.allclose(model.log_joint(S, y), log, rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_cuts", [5, 300])
+def test_all_drawn_questions_together_say_a_tenth_of_a_nat(n_cuts):
+    rng = np.random.default_rng(0)
+    Z = rng.random((20, 3))
+    bins = merge_identical(Z, [np.sort(rng.random(n_cuts)) for _ in range(3)])
+    model = random_mixture(bins, np.zeros(20, int), np.ones(20), 2000, 2, rng)
+    told = model.log_path(incidence(bin_codes(Z, bins), bins))
+    np.testing.assert_allclose(told.std(axis=1), 0.1, rtol=0.1)
+
+
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_fic_never_falls_between_shrinks(kind):
     X, c, t = table()
