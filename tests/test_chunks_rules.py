@@ -22,7 +22,7 @@ from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     coverage,
-    fit_rule_set,
+    fit_rule_sets,
     map_predictions,
     random_mixture,
     round_cuts,
@@ -182,8 +182,8 @@ def test_answers_and_measures_of_blocks_are_those_of_all_rows(seed, classes):
     target = y if classes else t
     names = tuple(LABELS) if classes else None
     rows = blocks_of((X, target, w), rng)
-    once = fit_rule_set(conditions, in_memory((X, target, w)), names, read_columns(X))
-    rules = fit_rule_set(conditions, rows, names, read_columns(X))
+    once = fit_rule_sets([conditions], in_memory((X, target, w)), names, read_columns(X))[0]
+    rules = fit_rule_sets([conditions], rows, names, read_columns(X))[0]
     assert [rule.conditions for rule in rules.rules] == [rule.conditions for rule in once.rules]
     free = np.ones(len(X), bool)
     for rule in rules.rules:  # by the definition
@@ -242,7 +242,7 @@ def test_codes_answered_are_the_positions_of_labels_answered(seed, classes):
     X, y, t, w, rng = table(seed, n=50)
     rows = in_memory((X, y if classes else t, w + 1))
     names = tuple(LABELS) if classes else None
-    rules = fit_rule_set(rules_at(rng, classes), rows, names, read_columns(X))
+    rules = fit_rule_sets([rules_at(rng, classes)], rows, names, read_columns(X))[0]
     said = predict_codes(rules, X)
     assert np.array_equal(rules.predict(X), LABELS[said] if classes else said)
 

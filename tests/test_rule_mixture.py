@@ -29,6 +29,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -39,6 +40,7 @@ from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
+    code_length_of_boxes,
     coverage,
     jitter,
     random_mixture,
@@ -627,3 +629,117 @@ def test_the_forest_of_a_badly_scaled_table_can_be_read_again():
     model.fit(rows, (rows[:, 0] > 1e9 + 0.5) + rows[:, 1])
     read = read_ensemble(model.estimator_, model.columns_)
     assert np.array_equal(read.predict(rows), model.estimator_.predict(rows))
+
+
+# ------------------------------------------------------------------ sizes
+
+
+def noisy_boxes(seed, n=400):
+    """Rows of two informative columns and two others, exclusive or with one label in ten wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 4))
+    y = (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5) ^ (rng.random(n) < 0.1)
+    return X, y.astype(int)
+
+
+def fit_sized(X, y, **settings):
+    forest = RandomForestClassifier(40, random_state=0).fit(X, y)
+    quick = dict(n_init=1, n_perturbations=20, random_state=0)
+    return RuleMixtureClassifier(forest, **(quick | settings)).fit(X, y)
+
+
+@pytest.mark.parametrize("size", ["small", "balanced"])
+def test_the_size_of_a_truth_is_found(size):
+    X, y = noisy_boxes(0)
+    model = fit_sized(X, y, size=size)
+    assert len(model.rules_) == 3
+    used = {j for rule in model.rules_ for split, _ in rule.conditions for j in split.features}
+    assert used == {0, 1}
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_noise_is_answered_by_one_rule(numbers):
+    rng = np.random.default_rng(3)
+    X = rng.random((300, 4))
+    y = rng.normal(size=300) if numbers else rng.integers(0, 2, 300)
+    kind = RuleMixtureRegressor if numbers else RuleMixtureClassifier
+    model = kind(size="small", n_init=1, n_perturbations=20, random_state=0).fit(X, y)
+    assert len(model.rules_) == 1 and len(model.path_) > 1
+    assert len(model.at(100).rules_) > 1  # the search found lists, they did not pay
+
+
+def test_the_path_holds_every_size_and_at_shows_one():
+    X, y = noisy_boxes(1)
+    model = fit_sized(X, y)
+    path = model.path_
+    assert list(path.columns) == "size n_numbers criterion cv_error cv_se chosen".split()
+    assert path["size"].is_monotonic_increasing and path["size"].is_unique
+    assert path["chosen"].sum() == 1
+    assert path.loc[path["chosen"], "size"].item() == len(model.rules_)
+    assert path["criterion"].idxmin() == path["chosen"].idxmax()
+    before = model.rules_
+    for size in path["size"]:
+        other = model.at(int(size))
+        assert len(other.rules_) == size and other.rules_.target == model.rules_.target
+        assert np.array_equal(other.predict(X), other.rules_.predict(X))
+        assert other.error_ == np.mean(other.predict(X) != y)
+        asked = fit_sized(X, y, size=int(size))
+        assert asked.rules_ == other.rules_
+    assert model.rules_ is before
+    with pytest.raises(ValueError, match="n must be a whole number from 1, got 0"):
+        model.at(0)
+    with pytest.raises(NotFittedError, match="call fit first"):
+        RuleMixtureClassifier().at(3)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "tiny", None])
+def test_a_wrong_size_is_refused_by_name(wrong):
+    with pytest.raises(ValueError, match='size must be "balanced", "small", "accurate" or a whole'):
+        RuleMixtureClassifier(size=wrong).fit(*noisy_boxes(0, 50))
+
+
+def test_budgets_of_conditions_and_support_hold():
+    X, y = noisy_boxes(2)
+    model = fit_sized(X, y, size="accurate", max_conditions_total=3)
+    assert all(model.at(int(k)).n_conditions_ <= 3 for k in model.path_["size"])
+    model = fit_sized(X, y, size="accurate", min_support=60)
+    for k in model.path_["size"]:
+        assert all(rule.support >= 60 for rule in model.at(int(k)).rules_[:-1])
+
+
+def test_a_bag_is_trusted_only_on_the_rows_of_the_forest():
+    X, y = noisy_boxes(4, 300)
+    forest = RandomForestClassifier(40, random_state=0).fit(X, y)
+    quick = dict(n_init=1, n_perturbations=5, random_state=0)
+
+    def has_bag(rows, labels, model=forest, **more):
+        fitted = RuleMixtureClassifier(model, **quick, **more).fit(rows, labels)
+        return bool(fitted.path_["cv_error"].notna().all())
+
+    order = np.random.default_rng(0).permutation(300)
+    assert has_bag(X, y)
+    assert not has_bag(X[order], y[order])  # permuted
+    assert not has_bag(X[:200], y[:200])  # a part
+    assert not has_bag(X, y, target="ensemble")  # what the forest says, not what it should
+    assert has_bag(X[order], y[order], model=RandomForestClassifier(40, random_state=0))
+    assert has_bag(X[order], y[order], model=None)
+    twice = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    again = RandomForestClassifier(40, random_state=0).fit(*twice)
+    assert has_bag(*twice, model=again)
+    single = RandomForestClassifier(1, random_state=0).fit(X, y)
+    assert not has_bag(X, y, model=single)  # most rows have no tree that has not seen them
+    boosted = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
+    assert not has_bag(X, y, model=boosted)
+
+
+def test_code_lengths_of_boxes_are_those_of_a_code():
+    # Σ exp(-C) over all lists of one or two boxes with one cut on one of three columns
+    nats = np.log([4.0, 2.0, 1.0])
+    boxes = [np.eye(3)[[j]] for j in range(3) for _ in range(2 * round(np.exp(nats[j])))]
+    one = sum(np.exp(-code_length_of_boxes(box, nats)) for box in boxes)
+    two = sum(np.exp(-code_length_of_boxes(np.vstack([a, b]), nats)) for a in boxes for b in boxes)
+    assert one + two <= 1 and np.isclose(two, one**2)
+    # a wider choice of columns or cuts costs more, and so does a gap
+    assert code_length_of_boxes(boxes[0], nats) > code_length_of_boxes(boxes[-1], nats)
+    assert code_length_of_boxes(boxes[0], nats, True) > code_length_of_boxes(boxes[0], nats)
+    assert code_length_of_boxes(np.zeros((0, 3)), nats) == 0

@@ -95,7 +95,7 @@ def test_distinct_rows_are_the_rows_once(seed):
     Z[rng.random(Z.shape) < 0.2] = np.nan
     w = rng.integers(0, 3, n).astype(float)
     w[0] = 1.0
-    at, mass = distinct_rows(Z, y, w)
+    at, mass, _ = distinct_rows(Z, y, w)
     key = [str((*Z[i], y[i])) for i in range(n)]
     assert len({key[i] for i in at}) == len(at)
     assert {key[i]: m for i, m in zip(at, mass)} == {
@@ -103,7 +103,7 @@ def test_distinct_rows_are_the_rows_once(seed):
         for k in {key[i] for i in range(n) if w[i] > 0}
     }
     turned = rng.permutation(n)
-    other, weight = distinct_rows(Z[turned], y[turned], w[turned])
+    other, weight, _ = distinct_rows(Z[turned], y[turned], w[turned])
     assert np.array_equal(Z[at], Z[turned][other], equal_nan=True) and np.array_equal(mass, weight)
 
 

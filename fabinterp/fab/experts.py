@@ -504,14 +504,14 @@ class Gaussian(_Experts):
         return self.curve_ridge[0] / self.var[0]
 
     def _log_lik_by_moments(self, moments, coef):
-        """Log-likelihood of an equation (p,) from moments (p + 1, p + 1) (search.9)."""
+        """Log-likelihood of an equation (p,) from moments (p + 1, p + 1) (search.10)."""
         signed = np.append(coef, -1.0)
         square = max(float(signed @ moments @ signed), 0.0)
         var = self.var[0]
         return -0.5 * (moments[0, 0] * np.log(2 * np.pi * var) + square / var)
 
     def fit_leaf(self, A, w, price, ridge, start=()):
-        """Coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.9).
+        """Coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10).
 
         A (m, p + 1): design and y; w (m,), None where all are 1.
         """
@@ -712,7 +712,7 @@ class Softmax(_Experts):
         return self.curve_ridge[0]
 
     def fit_leaf(self, A, w, price, ridge):
-        """Coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.10).
+        """Coefficients (p, 1) of log-odds or (p, C), and their log-likelihood (search.11).
 
         A (m, p + 1): design and class codes; w (m,), None where all are 1.
         """

@@ -25,7 +25,7 @@ from ..rows.tables import is_fitted
 def code_values(labels, own, named, name):
     """(n_codes,) the number that the model saw for each of the caller's codes, nan if none.
 
-    Equation (forests.6).
+    Equation (forests.7).
     """
     if own is not None:
         known = {label: float(code) for code, label in enumerate(own)}

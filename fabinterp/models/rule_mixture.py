@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['RuleMixture', 'random_mixture', 'equal_shares', 'fab_of_mixture', 'map_predictions', 'training_error', 'jitter',
-           'round_cuts', 'fit_rule_set', 'coverage', 'BaseRuleMixture', 'RuleMixtureClassifier', 'RuleMixtureRegressor']
+           'round_cuts', 'fit_rule_sets', 'coverage', 'BaseRuleMixture', 'RuleMixtureClassifier',
+           'RuleMixtureRegressor']
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-imports
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.neighbors import NearestNeighbors
@@ -39,10 +41,11 @@ from ..search.boxes import (
     count_bounds,
     improve_box,
     list_from_boxes,
-    search_box_lists,
+    search_list_path,
     full_box,
 )
 from ..rows.chunks import ChunkedFitMixin, Progress, code_mappings, recode_rows
+from ..forests.sklearn_trees import out_of_bag_predictions
 from ..forests.arrays import Ensemble
 from ..forests.pipelines import unwrap_model
 from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
@@ -57,11 +60,12 @@ from ..rules.core import (
     conditions_of,
     decode,
     format_names,
-    measure_ruleset_in_blocks,
+    measure_rulesets_in_blocks,
     merge_conditions,
     match_conditions,
 )
 from ..rules.ruleset import RuleSet
+from ..rules.size_path import SizeEntry, SizePathMixin, check_size, choose_size
 from ..rows.tables import (
     apply_in_chunks,
     check_parameters,
@@ -237,7 +241,10 @@ def well_scaled(table):
 
 
 def fit_default_forest(forest, Z, y, w, columns):
-    """The forest fitted to codes Z (n, d), able to predict them, and the `Ensemble` that it is."""
+    """The forest fitted to codes Z (n, d), able to predict them, the `Ensemble` that it is, its bag.
+
+    The bag: what `out_of_bag_predictions` gives.
+    """
     weight = None if (w == 1).all() else w
     numbers = y.dtype.kind == "f"
     if numbers:
@@ -252,7 +259,8 @@ def fit_default_forest(forest, Z, y, w, columns):
     for tree in forest.estimators_ if numbers else ():
         tree.tree_.value[:] = centre + scale * tree.tree_.value
     model = make_pipeline(*steps, forest) if steps else forest
-    return model, read_ensemble(model, columns)
+    honest = out_of_bag_predictions(forest, Z, np.arange(len(Z)))
+    return model, read_ensemble(model, columns), honest
 
 
 def standardise_numbers(values, w):
@@ -319,11 +327,11 @@ def jitter(Z, w, categorical, n_rows, rng, n_neighbors=5):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-search-rows
 N_SAMPLE_ROWS = 4000  # training rows that the search sees; more are sampled
-N_JITTER = 2000  # jittered rows beside them, classification only
+N_JITTER = 2000  # jittered rows beside them, classification only, of half the weight
 N_FEATURES = 64  # features that the search sees: those the ensemble splits on most
 N_CELLS = 255  # cells of a feature in the search
-N_CHAINS = 4  # lists that the search goes on with
 OVERLAP = 0.2  # price of a row in one more box, in units of σ²
+BOUND_PRICE = 2.0  # κ, of a bound in units of its code length
 
 
 def residual_variance(cells, target, w):
@@ -350,26 +358,29 @@ def search_bins(Z, thresholds):
     return merge_identical(Z, thinned)
 
 
-def search_rows(Z, target, w, bins, max_conditions):
+def search_rows(Z, target, w, bins, counts, settings):
     """The `BinnedRows` of the search with the prices of (models.7), (models.8).
 
-    Numbers are in units of their standard deviation.
+    Numbers are in units of their standard deviation. `counts` (n,) is what a row counts for the
+    support of a rule; `settings` has an estimator's parameters.
     """
     if target.ndim == 1:
         target, _, _ = standardise_numbers(target, w)
     cells = bin_codes(Z, bins).T.astype(np.int64)
-    total = w.sum()
     variance = residual_variance(cells, target, w)
     n_known = np.array([len(b) + 1 for b in bins.thresholds])
+    nats = np.log(len(n_known)) + np.log(np.maximum(n_known - 1, 1))
+    min_support = settings.min_support
     return BinnedRows(
         np.ascontiguousarray(cells),
         n_known,
         target,
         w,
-        price=variance * np.log1p(total),
+        price=2 * BOUND_PRICE * variance * nats,
         overlap_price=OVERLAP * variance,
-        max_conditions=max_conditions,
-        min_support=min(5.0, total / 10),
+        max_conditions=settings.max_conditions,
+        min_support=min(5.0, counts.sum() / 10) if min_support is None else min_support,
+        counts=counts,
     )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-tree-boxes
@@ -468,39 +479,87 @@ def _weighted(values, w):
     return (values * w).sum(axis=0), w.sum(axis=0)
 
 
-def _answer_sums(part, conditions, n_classes):
-    """Sums of a block (Z, target, w) of rows, by the rule of a list that covers them, and of all.
+def _answer_sums(part, lists, n_classes):
+    """Sums of a block (Z, target, w) of rows, by the rule that covers them, and of all.
 
-    For each rule, the default last: number of rows, weighted sum of the target, weight. Where there
-    are classes, `target` may hold their codes.
+    For each list of conditions, and in it for each rule, the default last: number of rows, weighted
+    sum of the target, weight. Where there are classes, `target` may hold their codes.
     """
     Z, target, w = part
     target = np.eye(n_classes)[target] if n_classes and target.ndim == 1 else target
-    free = np.ones(len(w), bool)
     found = []
-    for rule_conditions in (*conditions, ()):
-        mask = free & match_conditions(rule_conditions, Z)
-        free &= ~mask
-        found.append((int(mask.sum()), *_weighted(target[mask], w[mask])))
+    for conditions in lists:
+        free = np.ones(len(w), bool)
+        of_list = []
+        for rule_conditions in (*conditions, ()):
+            mask = free & match_conditions(rule_conditions, Z)
+            free &= ~mask
+            of_list.append((int(mask.sum()), *_weighted(target[mask], w[mask])))
+        found.append(tuple(of_list))
     return tuple(found), _weighted(target, w)
 
 
-def fit_rule_set(conditions, rows, classes, columns):
-    """The ordered `RuleSet` of these conditions: each rule predicts the weighted mean of its rows.
+def fit_rule_sets(lists, rows, classes, columns):
+    """The ordered `RuleSet` of each list of conditions: a rule predicts the mean of its rows.
 
-    `rows`: `Blocks` of (Z, target, w > 0). Rules that no row reaches are left out; the last one,
-    without conditions, is the default.
+    `rows`: `Blocks` of (Z, target, w > 0), seen once. Rules that no row reaches are left out; the
+    last one, without conditions, is the default.
     """
-    found, everywhere = rows.sum(_answer_sums, conditions, 0 if classes is None else len(classes))
-    rules = []
-    for rule_conditions, (n, total, weight) in zip((*conditions, ()), found, strict=True):
-        if rule_conditions and not n:
-            continue
-        total, weight = (total, weight) if n else everywhere
-        value = total / weight
-        leaf = Leaf(float(value) if classes is None else tuple((value / value.sum()).tolist()))
-        rules.append(Rule(rule_conditions, leaf))
-    return RuleSet(tuple(rules), columns, classes)
+    found, everywhere = rows.sum(_answer_sums, lists, 0 if classes is None else len(classes))
+    rule_sets = []
+    for conditions, of_list in zip(lists, found, strict=True):
+        rules = []
+        for rule_conditions, (n, total, weight) in zip((*conditions, ()), of_list, strict=True):
+            if rule_conditions and not n:
+                continue
+            total, weight = (total, weight) if n else everywhere
+            value = total / weight
+            leaf = Leaf(float(value) if classes is None else tuple((value / value.sum()).tolist()))
+            rules.append(Rule(rule_conditions, leaf))
+        rule_sets.append(RuleSet(tuple(rules), columns, classes))
+    return rule_sets
+
+# %% ../../nbs/models/00_rule_mixture.ipynb #simp-evidence
+SHARE_CHARGED = {"small": 1.0, "accurate": 0.0}  # ρ of (models.12)
+BALANCED_SHARE = {True: 0.2, False: 0.4}  # whether the answers were out of bag
+
+
+def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
+    """C of (models.10) for the bounds (K, d) of a list; `cut_nats` (d,) nats to name a cut.
+
+    `has_missing` (d,): columns with gaps, where a condition also says which side they are on.
+    """
+    d = len(cut_nats)
+    used = n_bounds > 0
+    q = used.sum(axis=1)
+    which = gammaln(d + 1) - gammaln(q + 1) - gammaln(d - q + 1)
+    where = used * np.log(np.where(has_missing, 6, 3)) + n_bounds * cut_nats
+    return float(((q + 1) * np.log(2) + which + where.sum(axis=1)).sum())
+
+
+def nats_per_cut(Z, columns):
+    """(d,) nats to name a cut of each column of Z (n, d): one among those between its values.
+
+    For labels, a set of them.
+    """
+    nats = []
+    for z, labels in zip(Z.T, columns.categories, strict=True):
+        n_values = len(np.unique(z[~np.isnan(z)]))
+        nats.append(np.log(max(n_values - 1, 1)) if labels is None else n_values * np.log(2))
+    return np.array(nats)
+
+
+def label_code_length(counts):
+    """L of (models.11) for weights (K, C) of the classes in each region."""
+    C = counts.shape[1]
+    each = gammaln(counts + 0.5) - gammaln(0.5)
+    n = counts.sum(axis=1)
+    return float((gammaln(n + C / 2) - gammaln(C / 2) - each.sum(axis=1)).sum())
+
+
+def number_code_length(rss, total, n_regions, floor):
+    """L of (models.11) for numbers of total weight `total`; `floor` bounds the RSS from below."""
+    return 0.5 * total * np.log(max(rss, floor)) + 0.5 * n_regions * np.log(total)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-task
 def thresholds_and_counts(ensemble):
@@ -519,10 +578,11 @@ def thresholds_and_counts(ensemble):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sample
 def search_sample(sample, ensemble, predicted, rng):
-    """The rows of the search `(Z, predictions, w, at)` (models.6).
+    """The rows of the search `(Z, predictions, w, counts)` and where they stood (models.6).
 
-    At most `N_SAMPLE_ROWS` training rows, drawn by weight, at positions `at`, come first; for
-    classes jittered rows follow, with the same total weight.
+    At most `N_SAMPLE_ROWS` training rows, drawn by weight, at the positions that are returned, come
+    first; for classes jittered rows follow, and share the weight with them. `counts` (n,) is the
+    weight that a row had, 0 for a jittered one.
     """
     w = sample.w
     at = np.arange(len(w))
@@ -532,52 +592,74 @@ def search_sample(sample, ensemble, predicted, rng):
     Z = sample.Z[at]
     classes = sample.classes
     if classes is None or len(classes) < 2 or len(at) < 2:
-        return Z, predicted[at], w, at
+        return (Z, predicted[at], w, w), at
     categorical = np.array([labels is not None for labels in sample.columns.categories])
     new = jitter(Z, w, categorical, N_JITTER, rng)
     predictions = np.vstack([predicted[at], ensemble_predictions(ensemble, new, classes)])
-    return np.vstack([Z, new]), predictions, np.append(w, np.full(N_JITTER, w.sum() / N_JITTER)), at
+    weight = np.append(w / 2, np.full(N_JITTER, w.sum() / 2 / N_JITTER))
+    return (np.vstack([Z, new]), predictions, weight, np.append(w, np.zeros(N_JITTER))), at
 
 
 def default_list_perturbations(rows):
-    """How many perturbations each start of the search gets by default: 120, in small tables 240."""
-    return 240 if rows.codes.size < 20_000 else 120
+    """How many perturbations the search gets by default: 20 to 120, fewer in larger tables."""
+    return int(np.clip(2_000_000 / rows.codes.size, 20, 120))
 
 
-def search_conditions(chunked, ensemble, predicted, assigned, rng, settings):
-    """Conditions of the best ordered list found for the ensemble, and the rows of the search.
+@dataclass(frozen=True)
+class FoundList:
+    """One list on the path of the search."""
 
-    The rows are `(Z, predictions, w)`. `predicted` are the ensemble's predictions for the sample,
-    `assigned` (n,) a partition of it to start from, the mixture's regions; `settings` has an
-    estimator's parameters.
+    conditions: tuple  # of each rule but the default
+    n_bounds: int
+    code_length: float  # of its boxes (models.10)
+
+
+def search_lists(chunked, ensemble, rows, assigned, rng, settings):
+    """The best `FoundList` of each size for the ensemble, the default alone first.
+
+    `rows` is what `search_sample` returns, `assigned` (n,) a partition of its training rows to
+    start from, the mixture's regions; `settings` has an estimator's parameters.
     """
-    Z, predictions, w, at = search_sample(chunked.sample, ensemble, predicted, rng)
+    Z, predictions, w, counts = rows
+    alone = [FoundList((), 0, 0.0)]
     cuts, n_splits = thresholds_and_counts(ensemble)
     features = np.sort(np.argsort(-n_splits, kind="stable")[:N_FEATURES])
     bins = search_bins(Z[:, features], [cuts[j] for j in features])
     if bins.n_cells.max(initial=1) < 2 or settings.max_rules < 2:
-        return [], (Z, predictions, w)
-    rows = search_rows(Z[:, features], predictions, w, bins, settings.max_conditions)
-    assigned = np.append(assigned[at], np.full(len(Z) - len(at), -1))
+        return alone
+    rows = search_rows(Z[:, features], predictions, w, bins, counts, settings)
+    assigned = np.append(assigned, np.full(len(Z) - len(assigned), -1))
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
         n_perturbations = default_list_perturbations(rows)
-    starts = initial_lists(rows, assigned, settings.max_rules)
-    n_chains = min(N_CHAINS, 1 + len(starts))
-    most = n_chains * n_perturbations
-    progress = Progress("list search: perturbation", most, settings.verbose)
+    progress = Progress("list search: perturbation", n_perturbations, settings.verbose)
 
-    def watch(best):
+    def watch(path):
+        best = path.lists()[-1]
         progress.step(f"{len(best) + 1} rules, objective {best.value:.6g}")
 
-    boxes = search_box_lists(
-        rows, starts, rng, settings.max_rules, n_chains, n_perturbations, watch
+    lists = search_list_path(
+        rows,
+        initial_lists(rows, assigned, settings.max_rules),
+        rng,
+        settings.max_rules,
+        n_perturbations=n_perturbations,
+        max_conditions_total=settings.max_conditions_total,
+        callback=watch,
     )
     rounded_cuts = round_cuts(chunked.rows, features, bins)
-    conditions = [
-        _box_conditions(rows, box, features, rounded_cuts, ensemble.columns) for box in boxes
-    ]
-    return [c for c in conditions if c], (Z, predictions, w)
+    nats = nats_per_cut(chunked.sample.Z, ensemble.columns)
+    has_missing = np.isnan(chunked.sample.Z).any(axis=0)
+    found = []
+    for boxes in lists[1:]:
+        bounds = np.zeros((len(boxes), len(nats)))
+        bounds[:, features] = [count_bounds(rows, box) for box in boxes]
+        conditions = [
+            _box_conditions(rows, box, features, rounded_cuts, ensemble.columns) for box in boxes
+        ]
+        length = code_length_of_boxes(bounds, nats, has_missing)
+        found.append(FoundList(tuple(c for c in conditions if c), int(bounds.sum()), length))
+    return alone + found
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-counted
 def _counts(part, thresholds):
@@ -599,6 +681,8 @@ def _mixture_inputs(part, predictions, bins):
 _AT_LEAST = {
     "max_rules": 1,
     "max_conditions": 1,
+    "max_conditions_total": 1,
+    "min_support": 1.0,
     "max_components": 1,
     "n_init": 1,
     "max_iter": 1,
@@ -609,7 +693,7 @@ _AT_LEAST = {
     "min_weight_fraction": 0.0,
 }
 _ONE_OF = {"select": ("error", "fic"), "target": ("observed", "ensemble")}
-_MAY_BE_NONE = ("max_conditions", "n_perturbations")
+_MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_perturbations")
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
@@ -640,31 +724,42 @@ def table_for_model(model, rows):
 
 
 def resolve_ensemble(model, default, rows):
-    """The fitted ensemble and the `Ensemble` that it is in the columns of the training rows."""
+    """The fitted ensemble, the `Ensemble` that it is in the columns of the rows, and its bag.
+
+    The bag: what `out_of_bag_predictions` gives, None where the rows are not those of the ensemble.
+    """
     if model is None:
         return fit_default_forest(default, rows.Z, rows.target, rows.w, rows.columns)
     own = rows.original_columns
+    places = rows.places
+    table = None
     if not is_fitted(model):
         table, own = table_for_model(model, rows)
         model = fit_clone(model, table, rows.target, rows.w)
+        places = np.arange(len(rows.y))
     try:
-        return model, recode_ensemble(read_ensemble(model, own), rows.columns)
+        ensemble = recode_ensemble(read_ensemble(model, own), rows.columns)
     except ValueError as error:
         message = str(error)
         if message.startswith("columns:"):
             message = "estimator does not go with X" + message.removeprefix("columns")
         raise ValueError(message) from None
+    honest = None
+    if places is not None and isinstance(model, BaseEstimator):
+        table = table_for_model(model, rows)[0] if table is None else table
+        honest = out_of_bag_predictions(model, table, places)
+    return model, ensemble, honest
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-make
 def explained_ensemble(settings, sample, seed):
-    """The fitted ensemble that is explained, and the `Ensemble` that it is."""
+    """The fitted ensemble that is explained, the `Ensemble` that it is, and its bag or None."""
     classes = sample.classes
     check_estimator_type(settings.estimator, classes)
     forest = RandomForestRegressor if classes is None else RandomForestClassifier
     default = forest(random_state=seed, n_jobs=settings.n_jobs)
-    model, ensemble = resolve_ensemble(settings.estimator, default, sample)
+    model, ensemble, honest = resolve_ensemble(settings.estimator, default, sample)
     check_estimator_type(ensemble, classes)
-    return model, ensemble
+    return model, ensemble, honest
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-measure
 def coverage(rules, X):
@@ -675,10 +770,24 @@ def coverage(rules, X):
     return np.maximum(rules.matches(X)[:, :-1].sum(axis=1), 1)
 
 
-def _list_sums(part, rules):
-    """Weights of errors and of covering rules on a block of rows, and of the rows."""
+def _list_sums(part, rule_sets, n_classes):
+    """Sums over a block of rows (Z, y, w) for each rule set.
+
+    Weights of covering rules, of losses, of squared losses and of the rows, and for classes their
+    weights (rules, C).
+    """
     Z, y, w = part
-    return (coverage(rules, Z) * w).sum(), *_error_sums(predict_codes(rules, Z), y, w)
+    found = []
+    for rules in rule_sets:
+        predictions = predict_codes(rules, Z)
+        loss = predictions != y if n_classes else (predictions - y) ** 2
+        labels = 0.0
+        if n_classes:
+            at = rules.apply(Z) * n_classes + y
+            labels = np.bincount(at, w, len(rules) * n_classes).reshape(-1, n_classes)
+        covering = (coverage(rules, Z) * w).sum()
+        found.append((covering, (loss * w).sum(), (loss**2 * w).sum(), w.sum(), labels))
+    return tuple(found)
 
 
 def _likeliest_class(probabilities):
@@ -698,12 +807,50 @@ def fit_mixture(rows, start, settings):
     return best
 
 
+def list_entries(found, rule_sets, sums, out_of_bag, settings):
+    """The `SizeEntry` of each list: what it predicts, its measures, what it costs (models.12).
+
+    `sums` are those of `_list_sums`; `out_of_bag`: whether the boxes come from such answers.
+    """
+    share = SHARE_CHARGED.get(settings.size, BALANCED_SHARE[out_of_bag])
+    total = sums[0][3]
+    floor = 1e-12 * sums[0][1] + np.finfo(float).tiny
+    entries = []
+    for one, rules, (covering, wrong, square, _, labels) in zip(
+        found, rule_sets, sums, strict=True
+    ):
+        if rules.classes is None:
+            evidence = number_code_length(wrong, total, len(rules), floor)
+        else:
+            evidence = label_code_length(labels)
+        error = wrong / total
+        fitted = {
+            "rules_": rules,
+            "fidelity_": rules.fidelity,
+            "n_conditions_": rules.n_conditions,
+            "error_": float(error),
+            "overlap_": float(covering / total),
+        }
+        spread = np.sqrt(max(square / total - error**2, 0.0) / total)
+        entries.append(
+            SizeEntry(
+                len(rules),
+                one.n_bounds + len(rules),
+                evidence + share * one.code_length,
+                fitted,
+                float(error) if out_of_bag else np.nan,
+                float(spread) if out_of_bag else np.nan,
+            )
+        )
+    return entries
+
+
 def fit_rule_mixture(settings, chunked):
     """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
     sample = chunked.sample
-    model, ensemble = explained_ensemble(settings, sample, int(entropy[0]))
+    model, ensemble, honest = explained_ensemble(settings, sample, int(entropy[0]))
     predicted = ensemble_predictions(ensemble, sample.Z, sample.classes)
     if sample.classes is None:
         check_span("estimator", predicted.min(), predicted.max())
@@ -726,13 +873,17 @@ def fit_rule_mixture(settings, chunked):
 
     mixture = fit_mixture(rows, start, settings)
     regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
-    conditions, searched = search_conditions(chunked, ensemble, predicted, regions, rng, settings)
-    targets = in_memory(searched) if by_ensemble else chunked.rows
-    rules = fit_rule_set(conditions, targets, classes, ensemble.columns)
-    covering, wrong, total = chunked.rows.sum(_list_sums, rules)
+    out_of_bag = honest is not None and not by_ensemble
+    answers = honest if out_of_bag else predicted
+    searched, at = search_sample(sample, ensemble, answers, rng)
+    found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
+    lists = [one.conditions for one in found]
+    targets = in_memory(searched[:3]) if by_ensemble else chunked.rows
+    rule_sets = fit_rule_sets(lists, targets, classes, ensemble.columns)
+    sums = chunked.rows.sum(_list_sums, rule_sets, len(classes or ()))
     if classes is not None:
         predictions = predictions.map(_likeliest_class)
-    rules = measure_ruleset_in_blocks(rules, chunked.rows, predictions)
+    rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
     return {
         "estimator_": model,
         "bins_": bins,
@@ -742,15 +893,12 @@ def fit_rule_mixture(settings, chunked):
         "trace_": mixture.trace,
         "n_iter_": len(mixture.trace),
         "_sizes": mixture.sizes,
-        "rules_": rules,
-        "fidelity_": rules.fidelity,
-        "n_conditions_": rules.n_conditions,
-        "error_": float(wrong / total),
-        "overlap_": float(covering / total),
+        "_path": list_entries(found, rule_sets, sums, out_of_bag, settings),
+        "_code_lengths": [one.code_length for one in found],
     }
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-base
-class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
+class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
     """What classifier and regressor share: rows in, mixture, list of boxes, rules out."""
 
     def __init__(
@@ -759,6 +907,9 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         *,
         max_rules=10,
         max_conditions=None,
+        max_conditions_total=None,
+        min_support=None,
+        size="balanced",
         max_components=10,
         n_init=20,
         select="error",
@@ -776,6 +927,9 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
         self.estimator = estimator
         self.max_rules = max_rules
         self.max_conditions = max_conditions
+        self.max_conditions_total = max_conditions_total
+        self.min_support = min_support
+        self.size = size
         self.max_components = max_components
         self.n_init = n_init
         self.select = select
@@ -792,9 +946,11 @@ class BaseRuleMixture(ChunkedFitMixin, BaseEstimator):
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
+        check_size(self.size)
 
     def _fit(self, chunked):
         vars(self).update(fit_rule_mixture(self, chunked))
+        self._show_entry(choose_size(self._path, self.size))
         return self
 
     feature_importances_ = property(
@@ -829,6 +985,14 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         The most rules, the default rule included.
     max_conditions : int or None, None
         The most features that a rule may hold.
+    max_conditions_total : int or None, None
+        The most conditions in all rules together.
+    min_support : float or None, None
+        The least rows that a rule must answer; None: 5, in tables of less than 50 a tenth.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        Which of the lists of all sizes up to `max_rules`: that of the least expected error; only
+        rules that are certain, on noise none; all that the search found worth its price; or the
+        largest of at most so many rules. `path_` shows them all, `at(n)` gives another.
     max_components : int, 10
         Components from which the mixture starts; FAB drops some, rarely many.
     n_init : int, 20
@@ -846,7 +1010,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     min_weight_fraction : float, 1e-8
         The share of the weight below which a component goes.
     n_perturbations : int or None, None
-        Random changes tried on each of four lists in the search; None: 120, in small tables 240.
+        Random changes tried in the search; None: 20 to 120, fewer in larger tables.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
@@ -867,6 +1031,10 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     fidelity_, error_ : float
         On the training rows: the share on which rules and ensemble agree and the share of wrong
         classes.
+    path_ : DataFrame
+        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12), cv_error
+        and cv_se (training labels; the boxes come from out-of-bag answers, nan without a bag),
+        chosen.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
@@ -920,6 +1088,9 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         *,
         max_rules=10,
         max_conditions=None,
+        max_conditions_total=None,
+        min_support=None,
+        size="balanced",
         max_components=10,
         n_init=20,
         select="error",
@@ -939,6 +1110,9 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
             estimator,
             max_rules=max_rules,
             max_conditions=max_conditions,
+            max_conditions_total=max_conditions_total,
+            min_support=min_support,
+            size=size,
             max_components=max_components,
             n_init=n_init,
             select=select,
@@ -973,6 +1147,14 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         The most rules, the default rule included.
     max_conditions : int or None, None
         The most features that a rule may hold.
+    max_conditions_total : int or None, None
+        The most conditions in all rules together.
+    min_support : float or None, None
+        The least rows that a rule must answer; None: 5, in tables of less than 50 a tenth.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        Which of the lists of all sizes up to `max_rules`: that of the least expected error; only
+        rules that are certain, on noise none; all that the search found worth its price; or the
+        largest of at most so many rules. `path_` shows them all, `at(n)` gives another.
     max_components : int, 10
         Components from which the mixture starts; FAB drops some, rarely many.
     n_init : int, 20
@@ -990,7 +1172,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     min_weight_fraction : float, 1e-8
         The share of the weight below which a component goes.
     n_perturbations : int or None, None
-        Random changes tried on each of four lists in the search; None: 120, in small tables 240.
+        Random changes tried in the search; None: 20 to 120, fewer in larger tables.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
@@ -1008,6 +1190,10 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     fidelity_, error_ : float
         On the training rows: 1 − mean squared difference from the ensemble / its variance and the
         mean squared error.
+    path_ : DataFrame
+        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12), cv_error
+        and cv_se (training labels; the boxes come from out-of-bag answers, nan without a bag),
+        chosen.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_

@@ -608,11 +608,11 @@ class BaseProxyLinear(BaseEstimator):
         self.rules_.predict(Z)  # refuses or warns of gaps where the equation needs numbers
         draws[:, answered_by_mean(self.rules_, Z)] = self.rules_[0].leaf.mean
         return draws
+
     feature_importances_ = property(
         feature_importances,
         doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
     )
-
 
     def predict(self, X):
         """(n,) what `rules_` predicts for rows X (n, d), frame or array."""

@@ -428,7 +428,7 @@ def distinct_table_rows(reference, X, Z, w, n_draws):
         target, var, *draws = query_reference(reference, X, n_draws)
         by_row = [target, var, *(np.moveaxis(one, 1, 0) for one in draws if one is not None)]
         keys = np.hstack([part.reshape(len(Z), -1) for part in by_row])
-    return distinct_rows(Z, keys, w)
+    return distinct_rows(Z, keys, w)[:2]
 
 
 def proxy_data(reference, X, Z, w, columns, settings, rng):

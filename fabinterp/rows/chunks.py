@@ -41,6 +41,7 @@ from .fitted import (
     save_estimator,
 )
 from ..rules.contributions import measure_model
+from ..rules.size_path import measure_entries
 from ..rules.core import Columns, check_names, format_names, is_frame, read_columns
 from .tables import (
     TrainingData,
@@ -260,6 +261,7 @@ def split_training_data(training):
         w=w[low],
         columns=columns,
         first_positions=training.first_positions[low],
+        places=None,
     )
     return ChunkedData(sample, slice_into_blocks((Z, y, w), block_rows(Z.shape[1])), n, total)
 
@@ -292,7 +294,7 @@ def attach_sample(rows, given, classes, framed):
         check_span("y", float(least), float(most))
     given = replace(given, ranges=np.stack([low, high], axis=1))
     (_, *sample), truncated = draw_sample(rows, N_SAMPLE)
-    first, w = distinct_rows(*sample)
+    first, w, _ = distinct_rows(*sample)
     Z, y = (column[first] for column in sample[:2])
     columns = order_categories(given, Z, y, w)
     tables = code_mappings(given, columns)
@@ -916,7 +918,10 @@ class ChunkedFitMixin:
         self._fit(chunked)
         fitted = with_target(vars(self), self._target)
         vars(self).update(fitted)
-        if fitted:  # a meta-tree measures itself
+        if hasattr(self, "_path"):
+            self._path = measure_entries(self._path, chunked.rows.sum)
+            self._show_entry(self._at)
+        elif fitted:  # a meta-tree measures itself
             predicting = fitted.get("tree_", fitted["rules_"])
             self.measured_ = measure_model(predicting, chunked.rows.sum)
         return self

@@ -142,15 +142,19 @@ def known_codes(labels, classes):
 def distinct_rows(Z, y, w):
     """Rows of positive weight, sorted and each once: equation (rows.1).
 
-    Returns `(first, weight)`, their positions in Z and their summed weights. A row given twice is
-    then the same as a row of weight 2, exactly, and the order of rows does not matter.
+    Returns `(first, weight, place)`: their positions in Z, their summed weights, and for each row
+    of Z which of them it is, -1 for a row without weight. A row given twice is then the same as a
+    row of weight 2, exactly, and the order of rows does not matter.
     """
     positive = np.flatnonzero(w > 0)
     keys = np.column_stack([np.nan_to_num(Z[positive], nan=np.inf), y[positive]])
     order = np.lexsort(keys.T[::-1])
     keys = keys[order]
     new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
-    return positive[order[new]], np.add.reduceat(w[positive[order]], np.flatnonzero(new))
+    place = np.full(len(Z), -1)
+    place[positive[order]] = np.cumsum(new) - 1
+    weight = np.add.reduceat(w[positive[order]], np.flatnonzero(new))
+    return positive[order[new]], weight, place
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-order
 def _label_scores(code, Y, w, n_labels):
@@ -348,8 +352,17 @@ def target_summary(name, y, w, classes=None):
 
 
 def with_target(fitted, known):
-    """The rules and the tree among fitted attributes {name: value}, told what is `known` of y."""
-    return {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
+    """The rules and the trees among fitted attributes {name: value}, told what is `known` of y.
+
+    Those of the other sizes on the path are told, too.
+    """
+    found = {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
+    if "_path" in fitted:
+        found["_path"] = [
+            replace(entry, fitted=entry.fitted | with_target(entry.fitted, known))
+            for entry in fitted["_path"]
+        ]
+    return found
 
 
 def _check_target_values(estimator, y):
@@ -555,6 +568,7 @@ class TrainingData:
     first_positions: np.ndarray  # (n,) where each row stood first in the table
     framed: bool  # whether the table was a data frame
     original_columns: Columns  # the columns with their labels in the order of the table
+    places: np.ndarray | None = None  # (N,) which row each row of the table is, -1: without weight
 
     @property
     def target(self):
@@ -578,10 +592,10 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     classes = found if classes is None else classes
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
     w = weigh_classes(estimator, y, classes, w)
-    first, w = distinct_rows(Z, y, w)
+    first, w, places = distinct_rows(Z, y, w)
     if classes is None:
         check_span("y", y[first].min(), y[first].max())
     given = with_ranges(given, Z[first])
     columns = order_categories(given, Z[first], y[first], w)
     Z = encode(X.iloc[first] if framed else Z[first], columns)
-    return TrainingData(Z, y[first], w, columns, classes, first, framed, given)
+    return TrainingData(Z, y[first], w, columns, classes, first, framed, given, places)

@@ -8,7 +8,7 @@ __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pand
            'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of', 'merge_conditions',
            'shortest_number', 'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array', 'leaf_values',
            'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
-           'warn_of_gaps', 'predict_codes', 'measure_ruleset_in_blocks']
+           'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks', 'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
 import warnings
@@ -1155,21 +1155,29 @@ def _moment(part, reference, centre, power):
     return ((target - centre) ** power * weight).sum(), weight.sum()
 
 
-def _block_sums(part, reference, ruleset, variance):
-    """`rule_sums` of a block of rows."""
+def _block_sums(part, reference, rulesets, variance):
+    """`rule_sums` of a block of rows, for each rule set."""
     Z, y, weight = part
-    answer = predict_codes(ruleset, Z)
-    return rule_sums(ruleset, Z, weight, answer, y if reference is None else reference, variance)
+    reference = y if reference is None else reference
+    return tuple(
+        rule_sums(one, Z, weight, predict_codes(one, Z), reference, variance) for one in rulesets
+    )
 
 
-def measure_ruleset_in_blocks(ruleset, rows, reference=None):
-    """`measure_ruleset` on `Blocks` of encoded rows (Z, y, weight).
+def measure_rulesets_in_blocks(rulesets, rows, reference=None):
+    """`measure_ruleset` of several rule sets of one target on `Blocks` of rows (Z, y, weight).
 
     The reference is y, or `Blocks` of a `reference`; classes are given by their positions.
     """
     variance = None
-    if ruleset.classes is None:
+    if rulesets[0].classes is None:
         total, weight = rows.sum(_moment, reference, 0.0, 1)
         square, weight = rows.sum(_moment, reference, total / weight, 2)
         variance = variance_beyond_rounding(total / weight, square / weight)
-    return add_measures(ruleset, rows.sum(_block_sums, reference, ruleset, variance))
+    sums = rows.sum(_block_sums, reference, tuple(rulesets), variance)
+    return [add_measures(one, found) for one, found in zip(rulesets, sums, strict=True)]
+
+
+def measure_ruleset_in_blocks(ruleset, rows, reference=None):
+    """`measure_rulesets_in_blocks` of one rule set."""
+    return measure_rulesets_in_blocks([ruleset], rows, reference)[0]

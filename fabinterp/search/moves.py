@@ -32,7 +32,7 @@ def _take_rows(table, rows):
 class LeafTable:
     """The rows that leaves share out, and the expert whose equations are fitted to sets of them.
 
-    (search.9), (search.10). Equations are (p, S): one score, or one for each of C > 2 classes.
+    (search.10), (search.11). Equations are (p, S): one score, or one for each of C > 2 classes.
     """
 
     expert: Gaussian | Softmax  # of one expert: kind, terms, smoothing, and the shared variance
@@ -112,14 +112,14 @@ class LeafTable:
         return self.log_lik_of_scores(self.scores(coef, rows), rows)
 
     def score_derivatives(self, scores, rows):
-        """Curvature (m,) and slopes (m, S) of the log-likelihood by the scores (search.13)."""
+        """Curvature (m,) and slopes (m, S) of the log-likelihood by the scores (search.14)."""
         w = self.w[rows]
         curvature, slopes = self.expert.score_derivatives(scores, self.A[rows, -1], w)
         # with a prior there are curves, which a flat likelihood must not let go
         return np.maximum(curvature, 1e-4 * w) if self.prior else curvature, slopes
 
     def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slopes (m, S) at an equation (search.13)."""
+        """Design (m, p), curvature (m,) and slopes (m, S) at an equation (search.14)."""
         X = self.design(rows)
         return X, *self.score_derivatives(X @ coef, rows)
 
@@ -141,7 +141,7 @@ def softmax_leaves(X, y, w, n_classes, terms=None, smoothing=0.0, **options):
 # %% ../../nbs/search/01_moves.ipynb #moves-trees
 @dataclass(frozen=True, eq=False)
 class SearchTree:
-    """A leaf and its equation, or a split over two trees; and what they add to FIC (search.7)."""
+    """A leaf and its equation, or a split over two trees; and what they add to FIC (search.8)."""
 
     rows: np.ndarray  # (m,) positions, ascending
     value: float
@@ -219,11 +219,11 @@ class SearchProblem:
             self.leaf_cache[key] = self.penalised_fit(rows, *fit)
 
     def fit_leaf(self, rows, **start):
-        """Value, coefficients and dims of the rows' own equation (search.8)."""
+        """Value, coefficients and dims of the rows' own equation (search.9)."""
         return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
 
     def node(self, rows, cut, *sides):
-        """A split over two trees, less the price of the split (search.8)."""
+        """A split over two trees, less the price of the split (search.9)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
         return SearchTree(rows, value, cut=cut, sides=sides)
 
@@ -233,27 +233,27 @@ class SearchProblem:
         sides = rows[yes], rows[~yes]
         return sides if min(map(self.total_weight, sides)) >= self.min_side_weight else None
 
-    # The prices of leaves (search.8).
+    # The prices of leaves (search.9).
 
     def total_weight(self, rows):
         """Weight of the rows."""
         return float(len(rows) if self.experts.unit_weights else self.w[rows].sum())
 
     def parameter_price(self, rows):
-        """The price of one parameter for these rows (search.8)."""
+        """The price of one parameter for these rows (search.9)."""
         return 0.5 * self.penalty * np.log1p(self.total_weight(rows))
 
     @property
     def selection_price(self):
-        """The price of having chosen a column, for each of its parameters (search.8)."""
+        """The price of having chosen a column, for each of its parameters (search.9)."""
         return self.penalty * self.log_columns / self.experts.n_free
 
     def term_price(self, rows):
-        """The price of one more parameter of a column, and of its choice (search.8)."""
+        """The price of one more parameter of a column, and of its choice (search.9)."""
         return self.parameter_price(rows) + self.selection_price
 
     def penalised_fit(self, rows, coef, log_lik, dims):
-        """Value (log-likelihood less the prices), coefficients and dims of a leaf (search.8)."""
+        """Value (log-likelihood less the prices), coefficients and dims of a leaf (search.9)."""
         parameters = self.parameter_price(rows) * dims
         selection = self.selection_price * (dims - self.experts.n_free)
         return log_lik - parameters - selection, coef, dims
@@ -261,7 +261,7 @@ class SearchProblem:
     # What is known about splits, here cells of a feature.
 
     def split_penalty(self, rows, cut):
-        """The price of a split: threshold and branch, and having been chosen (search.8)."""
+        """The price of a split: threshold and branch, and having been chosen (search.9)."""
         return 2 * self.parameter_price(rows) + self.penalty * self.log_cuts
 
     def refine_promoted(self, node):
@@ -273,7 +273,7 @@ class SearchProblem:
         return _score_axis_candidates(self, leaf)
 
     def best_split(self, rows, diff, features=None):
-        """The split that parts rows best by diff (m,), and whether to swap its sides (search.17).
+        """The split that parts rows best by diff (m,), and whether to swap its sides (search.18).
 
         diff: weighted log-likelihood under the yes side less that under the no side. None where no
         split leaves both sides heavy enough.
@@ -294,7 +294,7 @@ _MAX_VARIANCE_DRIFT = 0.02  # share by which the pooled variance may be off befo
 
 
 def pooled_variance(problem, tree):
-    """The pooled residual variance of a tree's leaves, which makes y most likely (search.11)."""
+    """The pooled residual variance of a tree's leaves, which makes y most likely (search.12)."""
     experts = problem.experts
     square = sum(
         float(problem.w[leaf.rows] @ experts.residual(leaf.coef, leaf.rows) ** 2)
@@ -304,7 +304,7 @@ def pooled_variance(problem, tree):
 
 
 def update_variance(problem, tree, drift=_MAX_VARIANCE_DRIFT):
-    """Problem and tree at the variance of the residuals; FIC is never worse (search.11).
+    """Problem and tree at the variance of the residuals; FIC is never worse (search.12).
 
     The same two objects if the variance is off by no more than the share `drift`.
     """
@@ -331,7 +331,7 @@ _N_QUANTILE_CUTS = 31  # splits of a feature that the screening sees
 
 
 def candidate_cuts(problem, rows):
-    """Splits at the quantiles of each feature within the rows, a list of `Cut` (search.12)."""
+    """Splits at the quantiles of each feature within the rows, a list of `Cut` (search.13)."""
     codes = _take_rows(problem.codes, rows)
     w = problem.w[rows]
     return [cut for j in problem.features for cut in _candidates_of(problem, j, codes[:, j], w)]
@@ -363,7 +363,7 @@ def _candidates_of(problem, j, code, w):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
 def _half_gains(sums, n_columns, n_slopes):
-    """(Q,) ½ gᵀH⁻¹g of rows of sums: the upper triangle of H, then the slopes g (search.14)."""
+    """(Q,) ½ gᵀH⁻¹g of rows of sums: the upper triangle of H, then the slopes g (search.15)."""
     upper = np.triu_indices(n_columns)
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
@@ -380,7 +380,7 @@ _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.14)."""
+    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.15)."""
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // _N_SCREEN]
     X, curvature, slopes = problem.experts.slopes(leaf.coef, rows)
     columns = _columns(X, curvature, slopes, leaf.coef)
@@ -411,14 +411,14 @@ def _cut_indicators(cuts, codes):
 
 
 def _columns(X, curvature, slopes, coef):
-    """The columns by which splits are compared: ones, and `_N_COLUMNS` by FoBa (search.14)."""
+    """The columns by which splits are compared: ones, and `_N_COLUMNS` by FoBa (search.15)."""
     gram = X.T @ (X * curvature[:, None])
     found = foba(gram, X.T @ slopes + gram @ coef, 0.1, max_size=_N_COLUMNS)
     return [0, *found.support]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trial
 def approximate_leaf_value(problem, rows, near):
-    """The value of the rows as a leaf (search.15).
+    """The value of the rows as a leaf (search.16).
 
     Exact for Gaussian leaves, else by one Newton step from the equation `near`.
     """
@@ -475,7 +475,7 @@ def _score_axis_candidates(problem, leaf):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
 def grow_greedily(problem, rows, depth):
-    """The tree of the best split of each leaf, `depth` deep, less what does not pay (search.16)."""
+    """The tree of the best split of each leaf, `depth` deep, less what does not pay (search.17)."""
     leaf = problem.leaf(rows)
     options = best_candidates(problem, leaf) if depth else []
     if not options:
@@ -491,7 +491,7 @@ def best_tree(*trees):
 
 
 def limit_depth(problem, tree, depth):
-    """The best of the trees that are cut back to `depth` (search.16)."""
+    """The best of the trees that are cut back to `depth` (search.17)."""
     if tree.depth <= depth:
         return tree
     leaf = problem.leaf(tree.rows)
@@ -511,7 +511,7 @@ def _rows_at_nodes(problem, tree, rows):
 
 
 def refit_on_rows(problem, tree, rows):
-    """The splits of a tree on other rows, equations fitted anew (search.16).
+    """The splits of a tree on other rows, equations fitted anew (search.17).
 
     Splits that do not pay are dropped.
     """
@@ -548,7 +548,7 @@ def _row_log_lik(problem, tree, rows):
 
 
 def resplit(problem, node, features=None):
-    """The node with the split that its two sides, as they are, would choose (search.17).
+    """The node with the split that its two sides, as they are, would choose (search.18).
 
     None if that is the split it has.
     """
@@ -565,7 +565,7 @@ def resplit(problem, node, features=None):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-hoist
 def promote(problem, node, cut):
-    """A split made first, the old tree refitted under both of its sides (search.18).
+    """A split made first, the old tree refitted under both of its sides (search.19).
 
     None if a side is too light.
     """
@@ -588,7 +588,7 @@ def neighbouring_trees(problem, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-improve
 def improve_tree(problem, tree, depth):
-    """The tree that moves lead to, until none betters it; at most `depth` deep (search.19)."""
+    """The tree that moves lead to, until none betters it; at most `depth` deep (search.20)."""
     key = id(tree), depth
     if key not in problem.optimum_cache:
         found = tree if tree.sides else grow_greedily(problem, tree.rows, min(depth, 1))
@@ -625,7 +625,7 @@ def _hill_climb(problem, node, depth):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trim
 def prune_to_size(problem, tree):
-    """The tree pruned to `max_leaves`, each time of the split that is missed least (search.20)."""
+    """The tree pruned to `max_leaves`, each time of the split that is missed least (search.21)."""
     while tree.n_leaves > problem.max_leaves:
         nodes = tree.internal_nodes()
         node = min(nodes, key=lambda node: node.value - problem.leaf(node.rows).value)
@@ -644,7 +644,7 @@ def _collapse_node(problem, tree, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-shake
 def perturb_tree(problem, tree, depth, rng):
-    """The tree with a random part regrown from a good split, if that betters it (search.21)."""
+    """The tree with a random part regrown from a good split, if that betters it (search.22)."""
     if tree.sides and rng.random() > 0.8 / tree.n_leaves:
         yes, no = tree.sides
         part = yes if rng.random() < yes.n_leaves / tree.n_leaves else no
@@ -675,7 +675,7 @@ N_ROUNDS = 3  # growths at the most, before the perturbations
 
 
 def search_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after every round and every perturbation (search.22).
+    """Yield `(problem, tree)` after every round and every perturbation (search.23).
 
     FIC is `tree.value` and never falls.
     """
@@ -709,7 +709,7 @@ def search_steps(problem, n_perturbations, rng):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-sharpen
 def refine_thresholds(problem, tree):
-    """The tree with each threshold where its two sides would put it, if FIC rises (search.17).
+    """The tree with each threshold where its two sides would put it, if FIC rises (search.18).
 
     For a problem of finer cells than those of the search: each split keeps its feature. The tree's
     cuts must be given in the cells of this problem.
