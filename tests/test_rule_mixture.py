@@ -484,7 +484,7 @@ def test_verbose_tells(capsys, monkeypatch):
     quick("classes", small("classes"), verbose=2, n_perturbations=100).fit(X, y)
     said = capsys.readouterr().out
     assert "restart 1/2" in said and "components" in said
-    assert re.search(r"list search: perturbation \d+ of 400, \d rules, .*about \d+ s left", said)
+    assert re.search(r"list search: perturbation \d+ of 100, \d rules, .*about \d+ s left", said)
     quick("classes", small("classes")).fit(X, y)
     assert capsys.readouterr().out == ""
 

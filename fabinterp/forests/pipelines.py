@@ -140,7 +140,7 @@ def rank_in_column(column):
 def undo_monotone(step, asked, low=-LARGEST_FLOAT, high=LARGEST_FLOAT):
     """The questions of a step whose outputs rise or fall with its inputs between low and high.
 
-    Equation (forests.11).
+    Equation (forests.12).
     """
     if any(inside is not None for inside in asked.inside):
         raise StepError(step, "the model takes its numbers as labels")
@@ -195,7 +195,7 @@ def is_gap(value):
 
 
 def undo_imputer(step, asked):
-    """The questions of a `SimpleImputer`: a gap gets the answer of its fill, (forests.10)."""
+    """The questions of a `SimpleImputer`: a gap gets the answer of its fill, (forests.11)."""
     if not is_gap(step.missing_values) or step.missing_values is None:
         raise StepError(step, f"it fills {step.missing_values!r} and not what is missing")
     fills = step.statistics_
@@ -307,7 +307,7 @@ def set_or_cut(step, labels, said, otherwise):
 
 
 def undo_encoder(step, asked):
-    """The questions of an encoder of labels: sets of the labels (forests.9), or cuts of numbers."""
+    """The questions of an encoder of labels: sets of the labels (forests.10), or cuts of numbers."""
     table, of_unknown = encoded_categories(step)
     sources = encoder_sources(step, table.shape[1])
     threshold = asked.threshold.copy()

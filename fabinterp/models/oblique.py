@@ -65,7 +65,7 @@ class CurveDesign:
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     def codes(self, Z):
-        """(n, d) what gates read of encoded rows Z (n, d) (models.16).
+        """(n, d) what gates read of encoded rows Z (n, d) (models.19).
 
         Features scaled to about [−1, 1]; those that may not be split on are 0.
         """
@@ -99,7 +99,7 @@ class CurveDesign:
         return Maximum(low), Minimum(high), w @ yes, w.sum()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split` in units of the table, with few digits (models.22).
+        """A gate as a `rules.Split` in units of the table, with few digits (models.25).
 
         A later row with a missing value goes to the heavier side.
         """
@@ -158,7 +158,7 @@ N_SEARCH_ROWS = 8_000  # rows that the search sees; more are thinned evenly
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
 def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
-    """The `moves.LeafTable` of the search; numbers are standardised (models.17), (models.19)."""
+    """The `moves.LeafTable` of the search; numbers are standardised (models.20), (models.22)."""
     options = {"terms": design.terms, "smoothing": smoothing}
     if n_classes:
         return softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
@@ -173,7 +173,7 @@ def starting_smoothing(settings):
 
 
 def make_oblique_search_problem(settings, design, part, n_classes, penalty):
-    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.20)."""
+    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.23)."""
     table, y, w = part
     total = w.sum()
     return ObliqueSearchProblem(
@@ -237,7 +237,7 @@ def finish_oblique_em(settings, model, rows):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spread
 def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
-    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.23).
+    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.26).
 
     beta (q,) or (q, C), cov (q, q) or (C, q, q): coefficients and their covariance. More than two
     classes: (C, 4, m).
@@ -255,7 +255,7 @@ def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spreads
 def curve_covariances(design, model, rows):
-    """For each expert a dict: feature number to basis, coefficients, covariance (models.23)."""
+    """For each expert a dict: feature number to basis, coefficients, covariance (models.26)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -389,7 +389,7 @@ class BaseOblique(EquationTreeEstimator):
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):
-        """The curves of rule number `expert`, counted from 1, each with its band (models.23).
+        """The curves of rule number `expert`, counted from 1, each with its band (models.26).
 
         A dict of feature name to (4, m) array: places x, the curve there, and two standard
         deviations below and above it; in units of y, or log-odds of the second class. More than two

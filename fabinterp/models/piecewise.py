@@ -71,7 +71,7 @@ from ..rows.tables import (
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How a table becomes the input of the mixture (models.10).
+    """How a table becomes the input of the mixture (models.13).
 
     Which columns enter equations, in which units, and the cells of all.
     """
@@ -102,7 +102,7 @@ class Design:
         return MixtureInputs(ones, self.codes(Z))
 
     def equation(self, coef, location, scale):
-        """Constant and the keywords of a `Leaf` for location + scale · equation (models.13).
+        """Constant and the keywords of a `Leaf` for location + scale · equation (models.16).
 
         coef (1 + p,) or (1 + p, C). In the units of the table.
         """
@@ -130,7 +130,7 @@ class Design:
         return Maximum(low), Minimum(high), above, w.sum(), np.isnan(x).any()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split`, its threshold rounded between its neighbours (models.12).
+        """A gate as a `rules.Split`, its threshold rounded between its neighbours (models.15).
 
         If no row at the gate has a missing value, a later one that has goes to the heavier side.
         """
@@ -161,7 +161,7 @@ def numeric_columns(columns):
 
 
 def _make_line_design(settings, chunked, penalty):
-    """The `Design` of `ChunkedData` rows (models.10).
+    """The `Design` of `ChunkedData` rows (models.13).
 
     Equations use numbers that vary and do not have missing values, splits all columns that vary.
     """
@@ -183,7 +183,7 @@ def _make_line_design(settings, chunked, penalty):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
-    """Logarithm of the number of splits: thresholds, and sides for missing values (models.11)."""
+    """Logarithm of the number of splits: thresholds, and sides for missing values (models.14)."""
     features = list(design.split_features)
     has_missing = design.bins.missing[features]
     n_cuts = design.n_known[features] - 1
@@ -217,7 +217,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
 def refine_cuts(settings, design, problem, tree, sample):
-    """Design, problem and tree once every threshold stands at its best midpoint (models.12)."""
+    """Design, problem and tree once every threshold stands at its best midpoint (models.15)."""
     Z = sample.Z
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
@@ -264,13 +264,13 @@ def hme_from_tree(problem, tree):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-leaf
 def gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, kept within the y of training rows (models.13)."""
+    """The `Leaf` of a Gaussian expert, kept within the y of training rows (models.16)."""
     value, parts = design.equation(coef, *y_location_scale)
     return Leaf(value, lower=low, upper=high, **parts)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-class-leaf
 def softmax_leaf(design, coef, mass):
-    """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.14)."""
+    """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.17)."""
     if coef.shape[1] > 2:
         value, parts = design.equation(coef, 0.0, 1.0)
         return Leaf(value, link="softmax", **parts)
@@ -548,7 +548,7 @@ _ONE_OF = {
     "projection": (True, False),
     "hard_gates": (True, False),
 }
-# FIC's λ by default: of the search (models.11), of EM
+# FIC's λ by default: of the search (models.14), of EM
 DEFAULT_PENALTIES = {"regression": 2.6, "classes": 1.0, "em": 1.0}
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-answering
@@ -586,7 +586,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
 
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level` (models.15).
+        """(n, 2) bounds between which y lies with probability `level` (models.18).
 
         From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
         """
@@ -716,7 +716,7 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Standard deviations of y (K,), by attribute: around each equation (models.15), and each mean.
+    """Standard deviations of y (K,), by attribute: around each equation (models.18), and each mean.
 
     rows: `Blocks` of (Z, y, w).
     """
@@ -776,7 +776,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None
-        FIC's λ: larger is smaller trees. None: 2.6 for the search, 1 for EM (models.11); 0 is plain
+        FIC's λ: larger is smaller trees. None: 2.6 for the search, 1 for EM (models.14); 0 is plain
         EM.
     projection : bool, True
         EM's projection E-step (Eto 21)-(Eto 22).

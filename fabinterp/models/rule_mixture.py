@@ -282,6 +282,24 @@ def column_units(Z, w, columns):
     )
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-said
+def in_order_of(classes, labels, shares):
+    """Shares (n, C') of `labels` as (n, C) in the order of `classes`.
+
+    ValueError if a label is none of the classes.
+    """
+    place = {label: c for c, label in enumerate(np.asarray(classes).tolist())}
+    labels = np.asarray(labels).tolist()
+    known = [place.get(label) for label in labels]
+    if None in known:
+        raise ValueError(
+            f"estimator must predict the classes of y, {format_names(place)}, "
+            f"got {format_names(labels)}"
+        )
+    found = np.zeros((len(shares), len(place)))
+    found[:, known] = shares
+    return found
+
+
 def ensemble_predictions(ensemble, Z, classes):
     """(n,) the ensemble's predictions, or (n, C) its probabilities in the order of `classes`.
 
@@ -289,17 +307,7 @@ def ensemble_predictions(ensemble, Z, classes):
     """
     if classes is None:
         return apply_in_chunks(ensemble.predict, Z)
-    place = {label: c for c, label in enumerate(classes.tolist())}
-    labels = np.asarray(ensemble.classes).tolist()
-    known = [place.get(label) for label in labels]
-    if None in known:
-        raise ValueError(
-            f"estimator must predict the classes of y, {format_names(place)}, "
-            f"got {format_names(labels)}"
-        )
-    found = np.zeros((len(Z), len(classes)))
-    found[:, known] = apply_in_chunks(ensemble.predict_proba, Z)
-    return found
+    return in_order_of(classes, ensemble.classes, apply_in_chunks(ensemble.predict_proba, Z))
 
 
 def _block_predictions(part, ensemble, classes):
@@ -874,6 +882,8 @@ def fit_rule_mixture(settings, chunked):
     mixture = fit_mixture(rows, start, settings)
     regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
     out_of_bag = honest is not None and not by_ensemble
+    if out_of_bag and classes is not None:
+        honest = in_order_of(classes, ensemble.classes, honest)
     answers = honest if out_of_bag else predicted
     searched, at = search_sample(sample, ensemble, answers, rng)
     found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
