@@ -8,6 +8,7 @@ __all__ = ['RuleMixture', 'random_mixture', 'equal_shares', 'fab_of_mixture', 'm
            'RuleMixtureRegressor']
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-imports
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +58,7 @@ from ..rules.core import (
     Leaf,
     Rule,
     predict_codes,
+    stable_softmax,
     conditions_of,
     decode,
     format_names,
@@ -803,16 +805,67 @@ def _likeliest_class(probabilities):
     return probabilities.argmax(axis=1)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-fit
-def fit_mixture(rows, start, settings):
+N_RESTART_ROWS = 2000  # rows on which the random starts of the mixture compete
+
+
+def best_mixture(rows, start, settings):
     """The best `Restart` on `rows`, Blocks of (incidence, target, w).
 
     `start(rows, rng)` draws a first mixture and responsibilities; `settings` has an estimator's
     parameters.
     """
     score = None if settings.select == "fic" else _minus_training_error
-    best = best_em_restart(start, rows, settings, score=score, max_e_steps=_E_STEPS)
+    return best_em_restart(start, rows, settings, score=score, max_e_steps=_E_STEPS)
+
+
+def _responsibilities(part, model):
+    """(n, K) of a block of rows (incidence, target, w), by Bayes' rule."""
+    S, y, _ = part
+    return stable_softmax(model.log_joint(S, y))
+
+
+def rows_for_restarts(sample, target, cuts, rng):
+    """Few rows as the mixture sees them, and the bins of the cuts that these can tell apart.
+
+    Drawn by weight, with the weight of all.
+    """
+    at = rng.choice(len(sample.w), N_RESTART_ROWS, replace=False, p=sample.w / sample.w.sum())
+    w = np.full(N_RESTART_ROWS, sample.w.sum() / N_RESTART_ROWS)
+    bins = merge_identical(sample.Z[at], cuts)
+    return in_memory((cell_incidence(sample.Z[at], bins), target[at], w)), bins
+
+
+def fit_mixture(settings, chunked, cuts, predictions, target, rng):
+    """The best `Restart` of the mixture on all rows, and its bins.
+
+    `predictions`, Blocks, stand for y, if given; `target` is what the sample has of either. In large
+    tables the starts compete on few rows, and the best of them goes on with all.
+    """
+    sample = chunked.sample
+    n_classes = 0 if sample.classes is None else len(sample.classes)
+    bins = merge_bins(cuts, chunked.rows.sum(_counts, cuts))
+    rows = chunked.rows.map(_mixture_inputs, predictions, bins)
+
+    def start_on(bins):
+        def start(rows, rng):
+            K = settings.max_components
+            drawn = random_mixture(bins, target, sample.w, K, n_classes, rng)
+            return drawn, rows.map(equal_shares, K)
+
+        return start
+
+    if len(sample.w) <= N_RESTART_ROWS:
+        best = best_mixture(rows, start_on(bins), settings)
+    else:
+        few, few_bins = rows_for_restarts(sample, target, cuts, rng)
+        chosen = best_mixture(few, start_on(few_bins), settings).step.model
+        coarse = chunked.rows.map(_mixture_inputs, predictions, few_bins)
+        model = replace(chosen, bins=bins).maximise(rows, coarse.map(_responsibilities, chosen))
+        once = copy(settings)
+        once.n_init = 1
+        best = best_mixture(rows, lambda rows, rng: (model, None), once)
     warn_unless_settled(best.trace, settings.max_iter)
-    return best
+    return best, bins
 
 
 def list_entries(found, rule_sets, sums, out_of_bag, settings):
@@ -869,17 +922,10 @@ def fit_rule_mixture(settings, chunked):
     )
     by_ensemble = settings.target == "ensemble"
     cuts = thresholds_and_counts(ensemble)[0]
-    bins = merge_bins(cuts, chunked.rows.sum(_counts, cuts))
-    rows = chunked.rows.map(_mixture_inputs, predictions if by_ensemble else None, bins)
     target = predicted if by_ensemble else sample.y
     classes = None if sample.classes is None else tuple(sample.classes.tolist())
-
-    def start(rows, rng):
-        K = settings.max_components
-        drawn = random_mixture(bins, target, sample.w, K, len(classes or ()), rng)
-        return drawn, rows.map(equal_shares, K)
-
-    mixture = fit_mixture(rows, start, settings)
+    in_place_of_y = predictions if by_ensemble else None
+    mixture, bins = fit_mixture(settings, chunked, cuts, in_place_of_y, target, rng)
     regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
     out_of_bag = honest is not None and not by_ensemble
     if out_of_bag and classes is not None:
@@ -1067,6 +1113,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
 
     Notes
     -----
+    Beyond 2000 distinct rows the random starts compete on as many, and the best goes on with all.
     Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
     a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
     `fit` also Dask collections.
@@ -1225,6 +1272,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
 
     Notes
     -----
+    Beyond 2000 distinct rows the random starts compete on as many, and the best goes on with all.
     Beyond 65 536 distinct rows, an ensemble yet to be fitted, the random starts and the search see
     a sample of as many, all else sees all rows. `fit_chunks` takes rows that do not fit in memory,
     `fit` also Dask collections.
