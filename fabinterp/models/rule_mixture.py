@@ -611,8 +611,8 @@ def search_sample(sample, ensemble, predicted, rng):
 
 
 def default_list_perturbations(rows):
-    """How many perturbations the search gets by default: 20 to 120, fewer in larger tables."""
-    return int(np.clip(2_000_000 / rows.codes.size, 20, 120))
+    """How many perturbations the search gets by default: 20 to 400, fewer in larger tables."""
+    return int(np.clip(2_000_000 / rows.codes.size, 20, 400))
 
 
 @dataclass(frozen=True)
@@ -1066,7 +1066,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     min_weight_fraction : float, 1e-8
         The share of the weight below which a component goes.
     n_perturbations : int or None, None
-        Random changes tried in the search; None: 20 to 120, fewer in larger tables.
+        Random changes tried in the search; None: 20 to 400, fewer in larger tables.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
@@ -1229,7 +1229,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     min_weight_fraction : float, 1e-8
         The share of the weight below which a component goes.
     n_perturbations : int or None, None
-        Random changes tried in the search; None: 20 to 120, fewer in larger tables.
+        Random changes tried in the search; None: 20 to 400, fewer in larger tables.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
