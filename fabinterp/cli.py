@@ -31,6 +31,7 @@ from sklearn.model_selection import train_test_split
 from . import __version__
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
+from .rules.size_path import check_size
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .reporting import report
 from .rows.tables import take_rows
@@ -269,6 +270,7 @@ def fit_rules(X, y, task, options, forest=None):
         forest,
         max_rules=options.max_rules,
         max_conditions=options.max_conditions,
+        size=options.size,
         random_state=options.random_state,
     )
     message = "looking for rules that say the same …"
@@ -314,7 +316,7 @@ def command_of(options, name):
     words = ["fabinterp", options.command]
     if "data" in options:
         words.append(name)
-    for option in "target task max_rules max_conditions test_share random_state".split():
+    for option in "target task size max_rules max_conditions test_share random_state".split():
         if option in options:
             words += [f"--{option.replace('_', '-')}", str(getattr(options, option))]
     return shlex.join(words)
@@ -334,7 +336,8 @@ X_train, X_test, y_train, y_test = train_test_split(
     data.data, y, test_size=143, stratify=y, random_state={seed})
 forest = RandomForestClassifier(random_state={seed}).fit(X_train, y_train)
 model = RuleMixtureClassifier(
-    forest, max_rules={rules}, max_conditions={conditions}, random_state={seed}).fit(X_train, y_train)
+    forest, size={size!r}, max_rules={rules}, max_conditions={conditions}, random_state={seed},
+).fit(X_train, y_train)
 print(model.rules_)
 """
 
@@ -349,6 +352,7 @@ def run_demo(options):
     code = _DEMO_CODE.format(
         command=found.code,
         seed=options.random_state,
+        size=options.size,
         rules=options.max_rules,
         conditions=options.max_conditions,
     )
@@ -489,6 +493,16 @@ _NATURAL = number_reader(int, 0, 2**32, "a whole number from 0 up")
 _POSITIVE = number_reader(int, 1, 2**32, "a whole number from 1 up")
 
 
+def size_of_text(text):
+    """A reader of "balanced", "small", "accurate" and whole numbers from 1 up."""
+    size = int(text) if text.isdecimal() else text
+    try:
+        check_size(size)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return size
+
+
 def positive_or_none(text):
     """A reader of whole numbers from 1 up, or 'none'."""
     return None if text.lower() == "none" else _POSITIVE(text)
@@ -593,6 +607,14 @@ def build_parser():
             default=most,
             metavar="N",
             help=f"the most rules, the last one included (default: {most})",
+        )
+        command.add_argument(
+            "--size",
+            type=size_of_text,
+            default="balanced",
+            metavar="SIZE",
+            help="how many rules: balanced (the least expected error), small (only what is "
+            "certain), accurate, or a number (default: balanced)",
         )
         command.add_argument(
             "--max-conditions",

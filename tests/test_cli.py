@@ -85,6 +85,7 @@ def simplify(capsys, *words):
     (("simplify", "x.csv"), "--target"),
     (("demo", "--max-rules", "-3"), "--max-rules: a whole number from 1 up is needed, got '-3'"),
     (("demo", "--max-rules", "0"), "got '0'"),
+    (("demo", "--size", "tiny"), "or a whole number from 1, got 'tiny'"),
     (("demo", "--max-rules", "many"), "got 'many'"),
     (("demo", "--max-conditions", "0"), "got '0'"),
     (("demo", "--random-state", "-1"), "got '-1'"),
