@@ -482,3 +482,20 @@ def test_what_cannot_be_is_refused_before_and_while_rows_are_read():
         estimator("numbers").fit_chunks([(X[:, :2], t)])
     with pytest.raises(ValueError, match="chunk 2: "):
         estimator("numbers").fit_chunks([(X, t), (X[:, :2], t)])
+
+
+def test_the_path_of_sizes_is_that_of_the_rows_at_once():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 3))
+    y = (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)
+    forest = RandomForestClassifier(10, random_state=0).fit(X[::-1], y[::-1])  # bags of other rows
+    settings = dict(n_init=1, n_perturbations=5, random_state=0)
+    once = RuleMixtureClassifier(forest, **settings).fit(X, y)
+    parts = [(X[:100], y[:100]), (X[100:], y[100:])]
+    parted = RuleMixtureClassifier(forest, **settings).fit_chunks(parts)
+    assert once.path_.equals(parted.path_) and len(once.path_) > 2
+    for size in once.path_["size"]:
+        assert once.at(int(size)).rules_ == parted.at(int(size)).rules_
+        assert np.allclose(
+            once.at(int(size)).feature_importances_, parted.at(int(size)).feature_importances_
+        )

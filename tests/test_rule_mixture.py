@@ -743,3 +743,26 @@ def test_code_lengths_of_boxes_are_those_of_a_code():
     assert code_length_of_boxes(boxes[0], nats) > code_length_of_boxes(boxes[-1], nats)
     assert code_length_of_boxes(boxes[0], nats, True) > code_length_of_boxes(boxes[0], nats)
     assert code_length_of_boxes(np.zeros((0, 3)), nats) == 0
+
+
+def test_ensembles_that_say_little_give_sensible_lists():
+    X, y = noisy_boxes(5, 200)
+    quick = dict(n_init=1, n_perturbations=5, random_state=0)
+    constant = RandomForestClassifier(5, random_state=0).fit(np.zeros_like(X), y)
+    model = RuleMixtureClassifier(constant, **quick).fit(X, y)
+    assert len(model.rules_) == 1 and len(model.path_) == 1
+    lone = RandomForestClassifier(1, max_depth=2, random_state=0).fit(X, y)
+    assert len(RuleMixtureClassifier(lone, **quick).fit(X, y).rules_) >= 1
+    fewer = RandomForestClassifier(20, random_state=0).fit(X, y)
+    third = y.copy()
+    third[:20] = 2  # a class that the forest never saw
+    model = RuleMixtureClassifier(fewer, **quick).fit(X, third)
+    assert model.predict_proba(X).shape == (200, 3)
+    stranger = RandomForestClassifier(20, random_state=0).fit(X, third)
+    with pytest.raises(ValueError, match="estimator must predict the classes of y, 0, 1, got"):
+        RuleMixtureClassifier(stranger, **quick).fit(X, y)
+    weight = np.ones(200)
+    weight[:50] = 0.0  # rows of the bags that do not count: the bags cannot be checked
+    model = RuleMixtureClassifier(fewer, **quick).fit(X, y, sample_weight=weight)
+    assert model.path_["cv_error"].isna().all()
+    assert sum(rule.support for rule in model.rules_) == 150
