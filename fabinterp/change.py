@@ -20,6 +20,7 @@ from numbers import Real
 import numpy as np
 
 from .rules.core import (
+    Leaf,
     Split,
     class_array,
     class_scores,
@@ -275,13 +276,25 @@ def typed_numbers(near, up, j, space, reach):
 
 # %% ../nbs/change.ipynb #exp-answer
 def rule_with_answer(ruleset, Z):
-    """The rule that answers each encoded row, (n,); -1 for none, or a gap in its equation."""
+    """The rule that answers each encoded row, (n,); -1 for none, or an equation that refuses a gap."""
     chosen = ruleset.apply(Z)
     for r, leaf in enumerate(ruleset.leaves):
-        rows = np.flatnonzero(chosen == r) if leaf.features else []
+        refuses = leaf.needed_features and leaf.mean is None
+        rows = np.flatnonzero(chosen == r) if refuses else []
         if len(rows):
-            chosen[rows[np.isnan(Z[rows][:, leaf.features]).any(axis=1)]] = -1
+            chosen[rows[np.isnan(Z[np.ix_(rows, leaf.needed_features)]).any(axis=1)]] = -1
     return chosen
+
+
+def _constant_at_gaps(ruleset, x):
+    """The rules as an encoded row (d,) meets them: means for equations that lack its values."""
+    means = {
+        r: Leaf(leaf.mean)
+        for r, leaf in enumerate(ruleset.leaves)
+        if leaf.mean is not None and np.isnan(x[list(leaf.needed_features)]).any()
+    }
+    rules = [replace(rule, leaf=means.get(r, rule.leaf)) for r, rule in enumerate(ruleset.rules)]
+    return replace(ruleset, rules=tuple(rules)) if means else ruleset
 
 
 def _answers_by(ruleset, chosen, Z):
@@ -1353,6 +1366,7 @@ def nearest_change(
     ruleset = as_ruleset(rules)
     given = x
     x = encode_row(given, ruleset.columns)
+    ruleset = _constant_at_gaps(ruleset, x)
     if np.isinf(x).any():
         name = ruleset.columns.names[int(np.argmax(np.isinf(x)))]
         raise ValueError(f"x must hold finite numbers or gaps, got an infinite one in {name!r}")

@@ -19,6 +19,7 @@ from .change import (
     rule_with_answer,
 )
 from .rules.core import (
+    answered_by_mean,
     encode,
     encode_row,
     leaf_values,
@@ -123,6 +124,10 @@ def sum_lines(ruleset, r, x):
     tolerance = text_tolerance(ruleset)
     if not leaf.has_equation:
         return []
+    if answered_by_mean(ruleset, x[None])[0]:
+        lacking = sorted({columns.names[f] for f in leaf.needed_features if isnan(x[f])})
+        gaps = ", ".join(map(printable_name, lacking))
+        return [("mean", f"of the rows of this rule; its equation lacks {gaps}")]
     if leaf.link != "softmax":
         return [("sum", sum_line(leaf, 0, x, columns, tolerance))]
     return [
@@ -145,7 +150,7 @@ def why_lines(rules, x, change=None):
         lines = [
             (
                 printable_name(ruleset.target),
-                "no answer: no rule holds, or its equation meets a gap",
+                "no answer: no rule holds, or its equation refuses a gap",
             )
         ]
     else:

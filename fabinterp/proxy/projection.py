@@ -39,6 +39,7 @@ from ..rules.core import (
     Leaf,
     Rule,
     answered_by_mean,
+    as_pandas,
     is_frame,
     leaf_for_gaps,
     stable_softmax,
@@ -595,7 +596,7 @@ class BaseProxyLinear(BaseEstimator):
         seed = int(seed_entropy(self.random_state)[0])
         reference, *table = read_reference(self, X, y, sample_weight, seed, self.n_draws)
         self.reference_ = None if self.reference is None else reference
-        self._framed = is_frame(X)
+        self._framed = is_frame(as_pandas(X))
         data = projection_data(reference, *table)
         fitted = fit_equation(data, self)
         known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)

@@ -230,6 +230,7 @@ def held_out_log_lik(grown, path, irreducible_loss, rows):
     if grown.value.ndim == 2:
         weight = grown.weight[:, None]
         shares = (grown.value * weight + grown.value[0]) / (weight + 1)
+        shares = np.maximum(shares, np.finfo(float).tiny)  # a class that only held-out rows have
         costs = mean_log_prob(sums(rows.w[:, None] * rows.target), shares)
         return leaf_sums_per_pruning(path, grown, costs)
     middle = grown.value[0]
@@ -486,14 +487,17 @@ def check_proxy(estimator):
 def choose_alpha(rows, settings, seed, rng):
     """The α that the parameters ask for, None where `max_leaves` alone decides.
 
-    One that is not given is 0.05, or by `cv` if y is the reference.
+    One that is not given is 0.05, or by `cv` if y is the reference; with less
+    than two distinct rows a fold there is no price.
     """
     alpha = settings.alpha
     if alpha is None and settings.max_leaves is None:
         alpha = "cv" if settings.reference is None else DEFAULT_ALPHA
     if alpha == "cv":
         fold = fold_assignment(settings.cv, rows.original_rows, rows.n_rows, rng)
-        alpha = cross_validated_alpha(rows, settings, seed, fold)
+        # rows that differ are too few to tell of each other: a table of one or two labels, say
+        few = isinstance(settings.cv, int) and rows.n < 2 * settings.cv
+        alpha = 0.0 if few else cross_validated_alpha(rows, settings, seed, fold)
     return None if alpha is None else float(alpha)
 
 
@@ -587,7 +591,7 @@ class BaseProxyTree(BaseEstimator):
         seed = int(rng.integers(2**31))
         self.reference_, *table = read_reference(self, X, y, sample_weight, seed)
         rows = proxy_data(self.reference_, *table, self, rng)
-        self._framed = is_frame(X)
+        self._framed = is_frame(as_pandas(X))
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
         fitted = fit_proxy_tree(rows, self, rng)
         known = target_summary(

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'measure_models', 'measure_model', 'measure_on_rows',
-           'measure_by_supports', 'feature_importances', 'Contribution', 'RowExplanation', 'explain_row']
+           'measure_background', 'measure_by_supports', 'feature_importances', 'Contribution', 'RowExplanation',
+           'explain_row']
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
 import json
@@ -18,6 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .core import (
+    answered_by_mean,
     encode,
     encode_row,
     label_of,
@@ -152,16 +154,21 @@ def _as_outputs(values, link):
     return 2.0 * centred if values.shape[-1] == 2 else centred
 
 
+def _stated_outputs(answer, scored):
+    """The outputs (K,) of an answer as it stands: a number, or shares of classes."""
+    if not isinstance(answer, tuple):
+        return np.array([answer])
+    shares = np.array(answer)
+    if not scored:
+        return shares
+    return _as_outputs(np.log(np.maximum(shares, np.finfo(float).tiny)), "softmax")
+
+
 def _constant_outputs(leaf, scored):
     """The outputs (K,) of a leaf, of an equation those of its constant."""
     if leaf.has_equation:
         return _as_outputs(np.atleast_1d(leaf.value), leaf.link)
-    if not isinstance(leaf.value, tuple):
-        return np.array([leaf.constant])
-    shares = np.array(leaf.value)
-    if not scored:
-        return shares
-    return _as_outputs(np.log(np.maximum(shares, np.finfo(float).tiny)), "softmax")
+    return _stated_outputs(leaf.value if isinstance(leaf.value, tuple) else leaf.constant, scored)
 
 
 def _equation_terms(leaf, Z, rows):
@@ -363,7 +370,11 @@ class MeasuredModel:
         k = next(k for k in np.flatnonzero(weight) if tree.nodes[k].leaf is not None)
         leaf = tree.nodes[k].leaf
         bounds = np.zeros(tree.n_outputs)
-        if leaf.has_equation:
+        lacking = sorted({f for f in leaf.needed_features if np.isnan(z[f])})
+        if lacking:
+            answer = _stated_outputs(leaf.mean, tree.scored)
+            found[lacking] += (answer - self.mean[k]) / len(lacking)
+        elif leaf.has_equation:
             own = tree.terms_of(k)
             np.add.at(found, tree.term_features[own], terms[own] - self.term_mean[own])
             raw = np.atleast_1d(leaf.value) + _equation_terms(leaf, row, [0])[0].sum(axis=0)
@@ -383,8 +394,7 @@ class MeasuredModel:
 
     def on_rows(self, Z):
         """The same model, measured on encoded rows (n, d)."""
-        predict_codes(self.model, Z)  # refuses what predictions refuse
-        return measure_on_rows(self.model, Z, np.ones(len(Z)))
+        return measure_background(self.model, Z)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-measure
 def _sum_all_paths(part, trees):
@@ -436,6 +446,18 @@ def measure_model(model, sum_over_rows):
 def measure_on_rows(model, Z, w):
     """The `MeasuredModel` of a Tree or RuleSet on encoded rows Z (n, d) with weights w (n,)."""
     return measure_model(model, lambda function, *args: function((Z, None, w), *args))
+
+
+def measure_background(model, Z):
+    """`measure_on_rows` of rows with a value for each equation that answers them: others say nothing."""
+    predict_codes(model, Z)  # refuses what predictions refuse
+    told = ~answered_by_mean(model, Z)
+    if not told.any():
+        raise ValueError(
+            f"background must hold rows without gaps where equations answer, "
+            f"got none among {len(Z)}; give rows as those for training"
+        )
+    return measure_on_rows(model, Z[told], np.ones(told.sum()))
 
 
 def measure_by_supports(rules):
@@ -497,9 +519,7 @@ def _measured(model, background=None):
             found if background is None else found.on_rows(encode(background, found.model.columns))
         )
     if background is not None:
-        Z = encode(background, model.columns)
-        predict_codes(model, Z)  # refuses what predictions refuse
-        return measure_on_rows(model, Z, np.ones(len(Z)))
+        return measure_background(model, encode(background, model.columns))
     lack = _needs_background(model)
     if lack:
         raise ValueError(
