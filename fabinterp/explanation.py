@@ -468,9 +468,7 @@ def explain(
         check_span("model", prediction.min(), prediction.max())
     if verbose:
         print(f"{subject.name}: {subject.why}")
-    options = {"n_jobs": n_jobs, **options}
-    if subject.ensemble is not None:
-        options = {"verbose": int(verbose), **options}
+    options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
     found = fit_surrogate(
         subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )

@@ -9,6 +9,7 @@ __all__ = ['fit_neighbourhood', 'fit_small_trees', 'pointwise_loss', 'LocalExpla
 import html
 from dataclasses import dataclass
 from functools import cached_property
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,14 @@ from ..rows.array_tree import (
 )
 from ..rules.core import (
     Columns,
+    as_pandas,
     class_array,
     decode,
+    encode_row,
     is_frame,
     read_columns,
 )
+from ..rules.digits import amount_text, round_within
 from ..rules.html_format import tree_html
 from ..rules.text import constant_text, label_text, printable_name, value_text
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
@@ -459,13 +463,23 @@ def explain_draws(explanation):
     return DrawExplanations(trees, predictions, draws[:, 0], explanation)
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-text
+def _value_here(explanation, j):
+    """The point's value in column j, in the digits that tell it from its neighbours'."""
+    x = explanation.x
+    near = explanation.neighbours[:, j]
+    near = near[~np.isnan(near)]
+    within = np.ptp(near) / 2000 if len(near) and x[j] % 1 != 0 else 0.0
+    columns = explanation.columns
+    return value_text(x, j, columns, lambda number: amount_text(round_within(number, within)))
+
+
 def point_text(explanation):
     """The point in words: its values in the columns that the tree splits on."""
     columns = explanation.columns
     parts = []
     for name in explanation.features:
         j = columns.names.index(name)
-        value = value_text(explanation.x, j, columns)
+        value = _value_here(explanation, j)
         number = columns.categories[j] is None and value != "missing"
         parts.append(f"{printable_name(name)} {'=' if number else 'is'} {value}")
     return f" ({', '.join(parts)})" if parts else ""
@@ -490,6 +504,10 @@ def explanation_lines(explanation):
         f"on average over {len(explanation.neighbours)} neighbours, "
         f"of whose {share} it explains {explanation.fidelity:.0%}.",
     ]
+    if not numbers and np.argmax(explanation.surrogate_prediction) != np.argmax(
+        explanation.prediction
+    ):
+        front.append("So at this very point the tree is wrong: take a smaller scale.")
     back = []
     if (
         explanation.settings.reference.n_draws != 1
@@ -569,6 +587,8 @@ class LocalExplanation:
     fidelity = property(
         lambda self: self.rules.fidelity, doc="Agreement with the reference over the neighbours."
     )
+    rules_ = property(lambda self: self.rules, doc="As of an estimator: `rules`.")
+    tree_ = property(lambda self: self.tree, doc="As of an estimator: `tree`.")
     draw_explanations = cached_property(explain_draws)
     __str__ = __repr__ = explanation_text
     _repr_html_ = explanation_html
@@ -621,10 +641,10 @@ class LocalExplanations(tuple):
         )
 
     def __repr__(self):
-        return f"<{len(self)} local explanations>"
+        return str(self[0]) if len(self) == 1 else f"<{len(self)} local explanations>"
 
     def _repr_html_(self):
-        return self.to_frame()._repr_html_()
+        return (self[0] if len(self) == 1 else self.to_frame())._repr_html_()
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-points
 def read_points(x, X, sampler):
@@ -637,15 +657,17 @@ def read_points(x, X, sampler):
             "X must be the table that says what is near, or sampler a function that does, "
             "got neither"
         )
-    single = np.ndim(x) == 1
-    if single:
+    named = isinstance(x, Mapping)
+    single = named or np.ndim(x) == 1
+    x = as_pandas(x)
+    if single and not named:
         x = x.to_frame().T if hasattr(x, "to_frame") else np.asarray(x)[None]
     table = x if X is None else X
     columns = read_columns(table)
     Z = check_rows(table, columns, None)
     if is_frame(x) and not is_frame(table):
         x = x.to_numpy()
-    points = check_rows(x, columns, None)
+    points = encode_row(x, columns)[None] if named else check_rows(x, columns, None)
     return points, Z, columns, table.iloc[:0] if is_frame(table) else None, single
 
 
@@ -745,7 +767,7 @@ def explain_local(
     reference : fitted model, function of X, or Reference
         Whatever `as_reference` takes.
     x : point (d,), or points (m, d)
-        As the model takes them: array, row of a frame, frame.
+        As the model takes them: array, row of a frame, frame; or a dict by name.
     X : table (N, d), or None
         What says what is near, (proxy.47), (proxy.48); not needed with a `sampler`.
     n_samples : int, 200
@@ -818,6 +840,7 @@ def explain_local(
     tree_options = dict(
         max_depth=max_depth, max_leaves=max_leaves, min_leaf=min_samples_leaf, alpha=alpha
     )
+    X = as_pandas(X)
     points, Z, columns, frame, single = read_points(x, X, sampler)
     reference = as_reference(reference, X=X, n_draws=n_draws, random_state=random_state)
     variance = bool(variance) and reference.classes is None

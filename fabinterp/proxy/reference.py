@@ -33,7 +33,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter, validate_data
 
 from ..forests.pipelines import unwrap_model
-from ..rules.core import encode, format_names, read_columns
+from ..rules.core import as_pandas, encode, format_names, read_columns
 from ..rows.tables import (
     apply_in_chunks,
     check_at_least,
@@ -198,6 +198,7 @@ def _standard_normals(which, n, seed):
 
 def as_table(X):
     """X as something with rows to count: a frame or an array as it is, all else as an array."""
+    X = as_pandas(X)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if len(X.shape) == 0 or X.shape[0] == 0:
         raise ValueError(f"X must have at least one row, got shape {X.shape}")

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'measure_models', 'measure_model', 'measure_on_rows',
-           'measure_background', 'measure_by_supports', 'feature_importances', 'Contribution', 'RowExplanation',
-           'explain_row']
+           'measure_by_supports', 'feature_importances', 'Contribution', 'RowExplanation', 'explain_row']
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
 import json
@@ -394,7 +393,7 @@ class MeasuredModel:
 
     def on_rows(self, Z):
         """The same model, measured on encoded rows (n, d)."""
-        return measure_background(self.model, Z)
+        return _measure_background(self.model, Z)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-measure
 def _sum_all_paths(part, trees):
@@ -448,7 +447,7 @@ def measure_on_rows(model, Z, w):
     return measure_model(model, lambda function, *args: function((Z, None, w), *args))
 
 
-def measure_background(model, Z):
+def _measure_background(model, Z):
     """`measure_on_rows` of rows with a value for each equation that answers them: others say nothing."""
     predict_codes(model, Z)  # refuses what predictions refuse
     told = ~answered_by_mean(model, Z)
@@ -513,13 +512,13 @@ def _measured(model, background=None):
         if found is None:
             raise TypeError(
                 "model must be a fitted estimator of fabinterp, an Explanation, a RuleSet or a Tree, "
-                f"got {type(model).__name__}"
+                f"got {type(model).__name__}; take explain(model, X) of any other model"
             )
         return (
             found if background is None else found.on_rows(encode(background, found.model.columns))
         )
     if background is not None:
-        return measure_background(model, encode(background, model.columns))
+        return _measure_background(model, encode(background, model.columns))
     lack = _needs_background(model)
     if lack:
         raise ValueError(

@@ -51,7 +51,8 @@ def as_ruleset(model, argument="rules"):
         try:
             found = model.rules_
         except AttributeError as error:
-            why = f": {error}"
+            own = hasattr(type(model), "rules_")  # which says why there are none
+            why = f": {error}" if own else "; take explain(model, X) of any other model"
     if not isinstance(found, RuleSet):
         raise TypeError(
             f"{argument} must be a RuleSet, a Tree or a fitted estimator that has rules_, "

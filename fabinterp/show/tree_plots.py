@@ -102,7 +102,7 @@ def predicting_tree(model):
     if found is None:
         raise TypeError(
             "tree must be a rules.Tree or a fitted estimator that has tree_ or to_tree, "
-            f"got {type(model).__name__}"
+            f"got {type(model).__name__}; plot_rules draws rules"
         )
     return found
 
