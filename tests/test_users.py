@@ -1,0 +1,250 @@
+"""What new users stumbled over, as far as no other test holds it: one test for each stumble."""
+
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from shared.estimators import SETTINGS, each
+from sklearn.base import is_classifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.neighbors import KNeighborsClassifier
+
+from fabinterp import (
+    MetaTreeRegressor,
+    PiecewiseLinearClassifier,
+    PiecewiseLinearRegressor,
+    ProxyLinearClassifier,
+    ProxyLinearRegressor,
+    ProxyTreeClassifier,
+    ProxyTreeRegressor,
+    RuleMixtureRegressor,
+    explain,
+    explain_local,
+    explain_row,
+    explore,
+    nearest_change,
+    plot_row,
+    plot_rules,
+    plot_tree,
+    report,
+)
+from fabinterp.explorer import why_lines
+from fabinterp.show.rule_plots import as_ruleset
+
+mpl.use("Agg")
+
+EQUATIONS = [
+    PiecewiseLinearRegressor(random_state=0),
+    PiecewiseLinearClassifier(random_state=0),
+    ProxyLinearRegressor(),
+    ProxyLinearClassifier(),
+]
+
+
+def homes(n=200):
+    """Draw a frame with labels, numbers and yes/no, and a number that depends on all of them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "town": rng.choice(["north", "south", "west"], n),
+            "size": rng.normal(size=n),
+            "age": rng.normal(size=n),
+        }
+    )
+    return frame, 2 * frame["size"] + frame["age"] + (frame["town"] == "north")
+
+
+def fitted_equation(estimator):
+    """Fit to homes, the target cut into two words for a classifier."""
+    X, t = homes()
+    y = np.where(t + np.random.default_rng(1).normal(size=len(t)) > 0, "dear", "cheap")
+    return X, estimator.fit(X, y if is_classifier(estimator) else t)
+
+
+# ------------------------------------------------------------------ scale of y
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ProxyTreeRegressor(max_leaves=3),
+        RuleMixtureRegressor(max_rules=3, n_init=2, random_state=0),
+        MetaTreeRegressor(),
+    ],
+)
+def test_answers_near_a_million_are_told_apart(estimator):
+    A = np.random.default_rng(0).normal(size=(300, 3))
+    rules = estimator.fit(A, 1e6 + A[:, 0]).rules_
+    texts = rules.to_frame()["prediction"].astype(str)
+    assert len(set(texts)) == len({rule.leaf.constant for rule in rules}) > 1
+    assert not texts.str.contains("e+", regex=False).any()
+
+
+def test_what_is_only_rounding_is_not_printed():
+    A = np.random.default_rng(0).normal(size=(300, 3))
+    model = PiecewiseLinearRegressor(random_state=0)
+    assert str(model.fit(A, 3 * A[:, 0]).tree_).startswith("3·x0, kept")
+    assert str(model.fit(A, 1e6 + A[:, 0]).tree_).startswith("1000000 + x0, kept")
+
+
+# ------------------------------------------------------------------ input, at predict
+
+
+@each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
+def test_labels_of_another_librarys_frame(setting):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("narwhals")
+    X, y = homes(60)
+    y = np.where(y > 0, "dear", "cheap") if setting.is_classifier else y
+    other = pyarrow.Table.from_pandas(X)
+    model = setting.fresh(random_state=0).fit(other, y)
+    assert np.array_equal(model.predict(other), model.predict(X))
+    assert model.columns_.categories[0] is not None
+
+
+def test_a_model_is_explained_on_another_librarys_frame():
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("narwhals")
+    X, t = homes()
+    X = X[["size", "age"]]
+    model = LinearRegression().fit(X, t)
+    other = pyarrow.Table.from_pandas(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = explain(model, other, max_rules=3, random_state=0)
+        assert found.rules == explain(model, X, max_rules=3, random_state=0).rules
+        local = [explain_local(model, table[:1], table, random_state=0) for table in (X, other)]
+    assert str(local[0]) == str(local[1])
+
+
+def test_a_table_of_two_distinct_rows():
+    flags = pd.DataFrame({"flag": [0, 1] * 100})
+    words = np.array(["no", "yes"] * 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ProxyTreeClassifier().fit(flags, words).score(flags, words) == 1
+        assert ProxyTreeRegressor().fit(flags, flags["flag"]).score(flags, flags["flag"]) == 1
+
+
+@each([setting for setting in SETTINGS if setting.quick])
+def test_no_rows_are_refused_as_scikit_learn_does(setting):
+    X, y = homes(60)
+    X = X[["size", "age"]]
+    y = np.where(y > 0, "dear", "cheap") if setting.is_classifier else y
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        setting.fresh(random_state=0).fit(X, y).predict(X[:0])
+
+
+# ------------------------------------------------------------------ a gap where training had none
+
+
+@pytest.mark.parametrize("estimator", EQUATIONS)
+@pytest.mark.parametrize("lacking", [["size"], ["size", "age"]])
+def test_a_row_that_a_mean_answers_is_explained(estimator, lacking):
+    X, model = fitted_equation(estimator)
+    row = X.iloc[[0]].copy()
+    row[lacking] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        said = model.predict(row)[0]
+        proba = model.predict_proba(row).max() if is_classifier(model) else np.nan
+    for background in (None, X, X.assign(size=X["size"].where(X["age"] > 0))):
+        found = explain_row(model, row, background=background)
+        parts = [part.contribution for part in found.contributions]
+        assert np.isfinite(parts).all()
+        assert np.isclose(found.base + sum(parts) + found.bounds, found.prediction)
+        assert np.isclose(found.probability, proba, equal_nan=True)
+        assert found.label == said if is_classifier(model) else np.isclose(found.prediction, said)
+        assert {part.column: part.value for part in found.contributions}["size"] == "missing"
+
+
+def test_rows_that_say_nothing_of_an_equation_are_no_background():
+    X, model = fitted_equation(ProxyLinearRegressor())
+    with pytest.raises(ValueError, match="background must hold rows without gaps where equations"):
+        explain_row(model, X.iloc[0], background=X.assign(size=np.nan))
+
+
+@pytest.mark.parametrize("estimator", EQUATIONS)
+def test_a_row_that_a_mean_answers_has_a_constant_to_change(estimator):
+    X, model = fitted_equation(estimator)
+    row = X.iloc[[0]].assign(size=np.nan)
+    wanted = {} if is_classifier(model) else {"at_least": 50.0}
+    found = nearest_change(model, row, X, **wanted)
+    lines = why_lines(model, row)
+    assert found.proven and not found and "no answer" not in found.now
+    assert lines[0][1] in found.now and lines[-1][0] == "mean"
+    assert lines[-1][1].endswith("its equation lacks size")
+
+
+def test_without_a_mean_there_is_no_answer_to_change():
+    X, model = fitted_equation(ProxyLinearRegressor(missing="error"))
+    row = X.iloc[[0]].assign(size=np.nan)
+    assert "no answer" in nearest_change(model, row, X).now
+    assert "its equation refuses a gap" in why_lines(model, row)[0][1]
+
+
+# ------------------------------------------------------------------ scikit-learn
+
+
+def test_scorers_take_probabilities_for_there_is_no_decision_function():
+    X, t = homes()
+    y = np.where(t > 0, "dear", "cheap")
+    model = ProxyTreeClassifier(max_leaves=4).fit(X, y)
+    assert not hasattr(model, "decision_function")  # as scikit-learn's trees and forests
+    assert 0.8 < get_scorer("roc_auc")(model, X, y) < 1
+
+
+def test_the_proxy_behind_an_explanation_is_told_to_tell():
+    X, t = homes()
+    model = LinearRegression().fit(X[["size"]], t)
+    found = explain(model, X[["size"]], max_rules=3, verbose=True, random_state=0)
+    assert found.model.verbose == 1
+
+
+# ------------------------------------------------------------------ exports, pictures
+
+
+def test_siblings_of_a_printed_tree_do_not_say_the_same():
+    X, t = homes()
+    tree = ProxyTreeClassifier(max_leaves=8).fit(X, np.where(t > 0, "dear", "cheap")).tree_
+    inner = [k for k, split in enumerate(tree.splits) if split is not None]
+    siblings = [(tree.leaves[tree.yes[k]], tree.leaves[tree.no[k]]) for k in inner]
+    pairs = [(a.value, b.value) for a, b in siblings if a is not None and b is not None]
+    assert len(pairs) > 1 and all(a != b for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    "show", [report, plot_rules, plot_tree, plot_row, explain_row, explore, nearest_change]
+)
+def test_another_librarys_model_is_told_the_way(show):
+    X, t = homes()
+    model = LinearRegression().fit(X[["size"]], t)
+    more = (t, "never.html") if show is report else ()
+    with pytest.raises(TypeError, match="got LinearRegression; ") as caught:
+        show(model, X[["size"]], *more)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_customer():
+    X, t = homes()
+    X = X[["size", "age"]]
+    model = LogisticRegression().fit(X, np.where(t > 0, "dear", "cheap"))
+    local = explain_local(model, X.iloc[3], X, random_state=0)
+    for x in (X.iloc[[3]], X.iloc[3].to_dict()):
+        assert str(explain_local(model, x, X, random_state=0)) == str(local)
+    value = str(local).partition("(size = ")[2].partition(",")[0].partition(")")[0]
+    assert len(value) <= 6 and abs(float(value) - X["size"][3]) < 0.005
+    assert plot_tree(local) is not None and plot_rules(local) is not None
+    assert as_ruleset(local) == local.rules
+
+
+def test_a_local_tree_that_is_wrong_at_its_point_says_so():
+    X = np.linspace(0, 1, 201)[:, None]
+    y = np.array(["plain"] * 201)
+    y[100] = "odd"
+    model = KNeighborsClassifier(1).fit(X, y)
+    said = [str(explain_local(model, [x], X, random_state=0)) for x in (0.5, 0.1)]
+    assert ["take a smaller scale" in text for text in said] == [True, False]
