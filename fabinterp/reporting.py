@@ -626,10 +626,11 @@ def _value_code(value):
 
 
 def _import_code(kind):
-    """The line that imports a class from where it is public."""
-    parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
-    top = import_module(parts[0])
-    home = parts[0] if kind.__name__ in getattr(top, "__all__", ()) else ".".join(parts)
+    """The line that imports a class from where it is public: the outermost module that has it."""
+    parts = kind.__module__.split(".")
+    homes = [".".join(parts[: n + 1]) for n in range(len(parts))]
+    has_it = (home for home in homes if hasattr(import_module(home), kind.__name__))
+    home = next(has_it, kind.__module__)
     return f"from {home} import {kind.__name__}"
 
 # %% ../nbs/reporting.ipynb #rep-again

@@ -1,6 +1,8 @@
 """What new users stumbled over, as far as no other test holds it: one test for each stumble."""
 
+import re
 import warnings
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -8,6 +10,7 @@ import pandas as pd
 import pytest
 from shared.estimators import SETTINGS, each
 from sklearn.base import is_classifier
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import get_scorer
 from sklearn.neighbors import KNeighborsClassifier
@@ -226,6 +229,18 @@ def test_another_librarys_model_is_told_the_way(show):
     with pytest.raises(TypeError, match="got LinearRegression; ") as caught:
         show(model, X[["size"]], *more)
     assert "\n" not in str(caught.value)
+
+
+def test_the_code_in_a_report_imports_what_it_names(tmp_path):
+    X, t = homes()
+    X = X[["size", "age"]]
+    forest = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(X, t)
+    found = explain(forest, X, t, max_rules=3, n_init=2, random_state=0)
+    page = Path(report(found, X, t, tmp_path / "page.html")).read_text(encoding="utf-8")
+    lines = re.findall(r"from [\w.]+ import \w+", page)
+    assert "from sklearn.ensemble import HistGradientBoostingRegressor" in lines
+    for line in lines:
+        exec(line, {})
 
 
 def test_one_customer():
