@@ -1297,7 +1297,8 @@ def nearest_change(
     rules : RuleSet, Tree, Explanation, or a fitted estimator that has `rules_`
         What answers.
     x : one row
-        A frame of one row, a row of a frame, or encoded numbers (d,). A gap stays a gap.
+        A frame of one row, a row of a frame, a dict by name, or encoded numbers (d,). A gap stays a
+        gap.
     X : table (n, d), or None
         The training table: tells what a usual step is, keeps numbers between those seen, whole where
         they were whole, and to the values seen where there are few.

@@ -886,8 +886,8 @@ def report(
 
     Parameters
     ----------
-    model : fitted estimator that has `rules_`, or RuleSet, or Tree
-        Rule mixtures, trees of equations, single meta-trees, proxies.
+    model : fitted estimator that has `rules_`, Explanation, RuleSet, or Tree
+        Rule mixtures, trees of equations, single meta-trees, proxies; what `explain` found.
     X : frame or array (n, d)
         The table to report on: as a rule that of the fit.
     y : (n,) or None

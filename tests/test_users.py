@@ -13,7 +13,6 @@ from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import get_scorer
-from sklearn.neighbors import KNeighborsClassifier
 
 from fabinterp import (
     MetaTreeRegressor,
@@ -94,6 +93,22 @@ def test_what_is_only_rounding_is_not_printed():
 
 
 # ------------------------------------------------------------------ input, at predict
+
+
+@pytest.mark.parametrize(
+    "column, code",
+    [
+        (pd.date_range("2020", periods=60), "(X['when'] - X['when'].min()).dt.days"),
+        (pd.to_timedelta(np.arange(60), "D"), "X['when'].dt.total_seconds()"),
+    ],
+)
+def test_the_code_that_makes_numbers_of_dates_is_said_and_works(column, code):
+    X = pd.DataFrame({"when": column, "size": np.arange(60.0)})
+    with pytest.raises(ValueError, match="column 'when' of dtype") as caught:
+        ProxyTreeRegressor().fit(X, X["size"])
+    assert str(caught.value).endswith(f"as {code}")
+    X["when"] = eval(code, {"X": X})
+    assert ProxyTreeRegressor().fit(X, X["size"]).score(X, X["size"]) > 0.9
 
 
 @each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
@@ -254,12 +269,3 @@ def test_one_customer():
     assert len(value) <= 6 and abs(float(value) - X["size"][3]) < 0.005
     assert plot_tree(local) is not None and plot_rules(local) is not None
     assert as_ruleset(local) == local.rules
-
-
-def test_a_local_tree_that_is_wrong_at_its_point_says_so():
-    X = np.linspace(0, 1, 201)[:, None]
-    y = np.array(["plain"] * 201)
-    y[100] = "odd"
-    model = KNeighborsClassifier(1).fit(X, y)
-    said = [str(explain_local(model, [x], X, random_state=0)) for x in (0.5, 0.1)]
-    assert ["take a smaller scale" in text for text in said] == [True, False]

@@ -504,10 +504,6 @@ def explanation_lines(explanation):
         f"on average over {len(explanation.neighbours)} neighbours, "
         f"of whose {share} it explains {explanation.fidelity:.0%}.",
     ]
-    if not numbers and np.argmax(explanation.surrogate_prediction) != np.argmax(
-        explanation.prediction
-    ):
-        front.append("So at this very point the tree is wrong: take a smaller scale.")
     back = []
     if (
         explanation.settings.reference.n_draws != 1

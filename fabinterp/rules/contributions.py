@@ -711,7 +711,7 @@ def explain_row(model, x, *, label=None, background=None):
         For classes: whose probability or score is explained; None: the predicted one.
     background : rows (n, d), or None
         What means are taken over. None: the rows for training; a Tree, and rules that hold
-        equations, know nothing of them.
+        equations, know nothing of them. Rows whose equation lacks a value are left out.
 
     Returns
     -------
