@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from itertools import count
 from types import SimpleNamespace
 
@@ -506,6 +507,15 @@ def test_clone_pickle_pipeline_and_search():
     found = GridSearchCV(quick("numbers", small("numbers")), {"max_rules": [1, 4]}, cv=3).fit(X, t)
     assert found.best_params_ == {"max_rules": 4}
     assert cross_val_score(quick("classes", small("classes")), X, y, cv=3).mean() > 0.75
+
+
+def test_a_forest_without_names_is_explained_on_a_frame_without_a_warning():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    forest = RandomForestClassifier(20, random_state=0).fit(X.to_numpy(), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RuleMixtureClassifier(forest, n_init=1, n_perturbations=0, random_state=0).fit(X, y)
+    assert not np.isnan(model.path_.cv_error).any()  # its bags were found
 
 
 def test_names_of_a_frame_reach_rules_and_ensemble():

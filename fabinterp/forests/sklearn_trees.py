@@ -29,7 +29,6 @@ from .arrays import (
     sum_of_trees,
 )
 from ..rows.array_tree import ArrayTree, concatenate_trees
-from ..rows.tables import take_rows
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-sklearn-tree
 def _sklearn_tree(fitted, value, features=None):
@@ -174,23 +173,20 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
     """
     if not isinstance(model, _FORESTS) or not model.bootstrap or model.n_outputs_ != 1:
         return None
-    leaves = model.apply(table)
+    X = np.asarray(table)  # single trees know columns by their places, not by name
+    leaves = np.column_stack([tree.apply(X) for tree in model.estimators_])
     in_bag = _bag_rows(model, leaves, places)
     if in_bag is None:
         return None
+    seen_by_all = in_bag.all(axis=1)
+    if seen_by_all.mean() > 1 - least_share:
+        return None
+    in_bag[seen_by_all] = False
     total = np.zeros((len(leaves), model.estimators_[0].tree_.value.shape[2]))
     for tree, leaf, seen in zip(model.estimators_, leaves.T, in_bag.T, strict=True):
         total[~seen] += tree.tree_.value[leaf[~seen], 0]
-    n_unseen = (~in_bag).sum(axis=1)
-    if np.mean(n_unseen > 0) < least_share:
-        return None
-    found = total / np.maximum(n_unseen, 1)[:, None]
-    numbers = not is_classifier(model)
-    if not n_unseen.all():
-        lost = take_rows(table, np.flatnonzero(n_unseen == 0))
-        own = model.predict(lost)[:, None] if numbers else model.predict_proba(lost)
-        found[n_unseen == 0] = own
-    return found[:, 0] if numbers else found
+    found = total / (~in_bag).sum(axis=1)[:, None]
+    return found if is_classifier(model) else found[:, 0]
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-ada-code
 def read_adaboost(model, columns=None):
