@@ -804,6 +804,12 @@ def _likeliest_class(probabilities):
     """(n,) codes of the classes that are most probable."""
     return probabilities.argmax(axis=1)
 
+
+def _in_place_of_y(part, predictions):
+    """A block of rows (Z, y, w) with the ensemble's answers for y."""
+    Z, _, w = part
+    return Z, predictions, w
+
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-fit
 N_RESTART_ROWS = 2000  # rows on which the random starts of the mixture compete
 
@@ -934,11 +940,11 @@ def fit_rule_mixture(settings, chunked):
     searched, at = search_sample(sample, ensemble, answers, rng)
     found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
     lists = [one.conditions for one in found]
-    targets = in_memory(searched[:3]) if by_ensemble else chunked.rows
-    rule_sets = fit_rule_sets(lists, targets, classes, ensemble.columns)
-    sums = chunked.rows.sum(_list_sums, rule_sets, len(classes or ()))
     if classes is not None:
         predictions = predictions.map(_likeliest_class)
+    targets = chunked.rows.map(_in_place_of_y, predictions) if by_ensemble else chunked.rows
+    rule_sets = fit_rule_sets(lists, targets, classes, ensemble.columns)
+    sums = chunked.rows.sum(_list_sums, rule_sets, len(classes or ()))
     rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
     return {
         "estimator_": model,
@@ -1059,7 +1065,8 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     penalty : float, 1.0
         The weight of FIC's price in the mixture; 0 is the EM algorithm.
     target : "observed" or "ensemble", "observed"
-        What the mixture sees and the rules predict means of: y, or the ensemble's predictions.
+        What the mixture sees, and the rules predict the mean or the shares of: y, or the ensemble's
+        answers.
     max_iter : int, 200
         The most steps of a start.
     tol : float, 1e-5
@@ -1223,7 +1230,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     penalty : float, 1.0
         The weight of FIC's price in the mixture; 0 is the EM algorithm.
     target : "observed" or "ensemble", "observed"
-        What the mixture sees and the rules predict means of: y, or the ensemble's predictions.
+        What the mixture sees, and the rules predict the mean or the shares of: y, or the ensemble's
+        answers.
     max_iter : int, 200
         The most steps of a start.
     tol : float, 1e-5
