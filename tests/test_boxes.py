@@ -243,9 +243,10 @@ def test_a_settled_box_has_no_better_interval(seed):
 def test_sweep_prune_and_search_never_raise_the_objective(seed):
     rng, rows = problem(seed, min_support=0.0)
     boxes = random_list(rng, rows)
-    assert prune_boxes(rows, boxes).value <= boxes.value
+    assert prune_boxes(rows, boxes).value <= boxes.value * (1 + 1e-12)  # sums in another order
     swept = sweep(rows, boxes)
-    assert swept.value <= boxes.value and np.isclose(swept.value, objective(rows, swept))
+    assert swept.value <= boxes.value * (1 + 1e-12)
+    assert np.isclose(swept.value, objective(rows, swept))
     assert_held(rows, swept)
     path = search_list_path(
         rows, [boxes], np.random.default_rng(0), len(boxes) + 1, n_perturbations=4

@@ -253,7 +253,8 @@ def test_explore_in_a_browser(stage):
     assert re.match(
         r"row\s+7\n", shown.words
     )  # what the page shows of the sliders is not taken for a move
-    shown.changes(lambda: shown.push(1, "PageUp"))
+    names = [handle.get_attribute("aria-label") for handle in page.get_by_role("slider").all()]
+    shown.changes(lambda: shown.push(names.index("worst radius"), "PageUp"))
     assert re.match(r"row\s+7, with worst radius moved\n", shown.words)
     shown.shoot("explore-moved")
     shown.changes(lambda: page.get_by_label("picture").select_option("rules"), words=False)
