@@ -820,11 +820,11 @@ def candidate_steps(goal, x, space, reach, Z):
     return np.concatenate(places), np.concatenate(values)
 
 
-def candidate_rows(goal, x, space, Z=None, n_pairs=4096, n_rows=128, n_mixed=8):
+def candidate_rows(goal, x, space, Z=None, accepts=None, n_pairs=4096, n_rows=128, n_mixed=8):
     """Rows (m, d) that x may become, nearest first, to be tried where nothing is solved.
 
     One step, the cheapest pairs of steps, and x with the values of rows of Z that get another answer
-    by the rules: of all features, or of some.
+    by the rules, or by what `accepts` rows: of all features, or of some.
     """
     reach = reach_of(x, space)
     places, values = candidate_steps(goal, x, space, reach, Z)
@@ -842,20 +842,20 @@ def candidate_rows(goal, x, space, Z=None, n_pairs=4096, n_rows=128, n_mixed=8):
     pairs[np.arange(len(first)), places[second]] = values[second]
     rows.append(pairs)
     if Z is not None:
-        rows += mixed_rows(goal, x, space, reach, Z, n_rows, n_mixed)
+        rows += mixed_rows(accepts or goal.is_met, x, space, reach, Z, n_rows, n_mixed)
     rows = np.vstack([x[None], *rows])
     costs = distance(x, rows, space)
     order = np.argsort(costs, kind="stable")
     return rows[order[np.isfinite(costs[order])]]
 
 
-def mixed_rows(goal, x, space, reach, Z, n_rows, n_mixed):
-    """Rows: x with what it may take of the nearest rows of Z that then get another answer."""
+def mixed_rows(accepts, x, space, reach, Z, n_rows, n_mixed):
+    """Rows: x with what it may take of the nearest rows of Z that are then accepted."""
     within = (Z >= reach.low) & (Z <= reach.high)
     for j, choices in reach.choices.items():
         within[:, j] = np.isin(Z[:, j], choices)
     whole = np.where(within & ~np.isnan(x), Z, x)
-    whole = whole[goal.is_met(whole)]
+    whole = whole[accepts(whole)]
     whole = whole[np.argsort(distance(x, whole, space), kind="stable")[:n_rows]]
     rng = np.random.default_rng(0)
     mixed = [np.where(rng.random(whole.shape) < share, whole, x) for share in rng.random(n_mixed)]
@@ -947,6 +947,15 @@ class _AskedModel:
             found[rows] = self.goal.accepts(self.answers(Z[rows]))
         return found
 
+    def accepts_alone(self, Z):
+        """Which encoded rows (n, d) that any rule answers get another answer by the model, (n,)."""
+        found = rule_with_answer(self.goal.ruleset, Z) >= 0
+        if self.left <= 1:
+            found[:] = False
+        elif found.any():
+            found[found] = self.goal.accepts(self.answers(Z[found]))
+        return found
+
 
 def model_answers(model):
     """The function of rows by which a model answers: its `predict`, or itself."""
@@ -969,6 +978,18 @@ def model_answers(model):
     return answers
 
 
+def template_of(X, given, x, columns):
+    """The frame whose form the model is asked in: X, or the row as it was given; None: an array.
+
+    A series or a dict gives its names, and no dtypes: numbers are floats.
+    """
+    for table in (X, given):
+        if is_frame(table):
+            return table
+    named = isinstance(given, Mapping) or hasattr(given, "to_frame")
+    return decode(x[None], columns) if named else None
+
+
 def decode_like(Z, columns, template):
     """Encoded rows (n, d) as a frame with the dtypes of another; as they are without one."""
     if template is None:
@@ -978,7 +999,8 @@ def decode_like(Z, columns, template):
     labels = {j for j, c in enumerate(columns.categories) if c is not None}
     decoded = decode(Z, columns) if labels else None
     data = {}
-    for j, (name, kind) in enumerate(zip(template.columns, template.dtypes, strict=True)):
+    for name, kind in zip(template.columns, template.dtypes, strict=True):
+        j = columns.names.index(str(name))
         column = decoded.iloc[:, j] if j in labels else Z[:, j]
         holds = getattr(kind, "kind", "O") not in "iub" or not pd.isna(column).any()
         data[name] = column.astype(kind) if isinstance(kind, np.dtype) and holds else column
@@ -1131,13 +1153,17 @@ class Changes(Sequence):
     """The changes that `nearest_change` found, nearest first; none is an answer, too.
 
     It is a sequence of `Change`, false if there is none. What a change has, the nearest one's, can be
-    asked of it at once: `after`, `prediction`, `distance`.
+    asked of it at once: `after`, `prediction`, `distance`. Only of the rules anything is proven.
     """
 
     changes: tuple
     now: str  # the present answer, for reading
-    proven: bool  # whether nothing nearer exists, and no more if fewer came than were asked for
+    # of the rules: whether nothing nearer exists, and no more if fewer came than were asked for
+    proven: bool
     verdict: str  # what was proven or tried, for reading
+    unit: str = "robust scales"  # of the distances
+    # where rules and model agree on none: one of the model alone, found by trying
+    model_change: Change | None = None
 
     def __getitem__(self, k):
         return self.changes[k]
@@ -1166,23 +1192,30 @@ class Changes(Sequence):
 
     def to_text(self):
         """All changes for reading, a line each, between the present answer and the verdict."""
-        lines = [
-            f"{k}. {change.to_text()} (distance {change.distance:.3g})"
-            for k, change in enumerate(self.changes, 1)
-        ]
+        lines = []
+        for k, change in enumerate(self.changes, 1):
+            unit = f": sum of steps in {self.unit}" if k == 1 else ""
+            lines.append(f"{k}. {change.to_text()} (distance {change.distance:.3g}{unit})")
         return "\n".join([self.now, *lines, self.verdict])
 
     def to_frame(self):
-        """A pandas frame, a line for each feature that changes."""
+        """A pandas frame, a line for each feature that changes; with what the model says, if asked."""
         import pandas as pd
 
+        heads = ["change", "column", "from", "to", "prediction", "model_prediction", "distance"]
         lines = [
-            (k, *step, label_of(change.prediction), change.distance)
+            (k, *step, label_of(change.prediction), change.model_prediction, change.distance)
             for k, change in enumerate(self.changes, 1)
             for step in change.steps()
         ]
-        return pd.DataFrame(
-            lines, columns=["change", "column", "from", "to", "prediction", "distance"]
+        frame = pd.DataFrame(lines, columns=heads)
+        asked = any(change.model_prediction is not None for change in self.changes)
+        return frame if asked else frame.drop(columns="model_prediction")
+
+    def after_frame(self):
+        """The changed rows whole, as a pandas frame with names and labels, nearest first."""
+        return decode(
+            np.array([change.after for change in self.changes]), self.nearest.ruleset.columns
         )
 
     def to_dict(self):
@@ -1194,6 +1227,8 @@ class Changes(Sequence):
             "changes": changes,
             "proven": self.proven,
             "verdict": self.verdict,
+            "distance_unit": self.unit,
+            "model_change": None if self.model_change is None else self.model_change.to_dict(),
         }
 
     def to_json(self, indent=None):
@@ -1208,9 +1243,13 @@ class Changes(Sequence):
             for i, step in enumerate(steps):
                 ends = [str(k), answer, f"{change.distance:.3g}"] if i == 0 else ["", "", ""]
                 rows.append([escape(cell) for cell in (ends[0], *step, *ends[1:])])
-        head = ["", "column", "from", "to", "then", "distance"]
+        head = ["", "column", "from", "to", "then", f"distance: sum of steps in {self.unit}"]
         table = table_html(head, rows) if rows else ""
         return lines_html([self.now], "div") + table + lines_html([self.verdict], "div")
+
+    def to_html(self):
+        """The HTML that a notebook shows: no scripts, every name escaped."""
+        return self._repr_html_()
 
     def __str__(self):
         return self.to_text()
@@ -1251,19 +1290,44 @@ def _solved_changes(search, n_changes):
     return found
 
 
+def _model_change(asked, x, space, Z, n_rows=4096):
+    """The nearest change that was found by trying and that the model alone accepts; or None."""
+    some = None if Z is None else Z[:: len(Z) // n_rows + 1]
+    rows = candidate_rows(asked.goal, x, space, some, asked.accepts_alone)
+    rows = rows[asked.accepts_alone(rows)]
+    if not len(rows):
+        return None
+    row = shrink_change(x, rows[0], asked.accepts_alone, space, rounds=8)
+    row = round_change(x, row, asked.accepts_alone, space)
+    return _build_change(x, row, asked.goal, space, False, label_of(asked.answers(row[None])[0]))
+
+
+def _model_words(change, asked):
+    """What to say of the model where rules and model agree on no change."""
+    tried = f"{asked.n_rows} rows in {asked.n_batches} batches"
+    if change is None:
+        said = f"which no change that was tried gets to another answer ({tried})"
+    else:
+        after = f"after {change.words()}" if change.features else "already"
+        said = f"which answers {_said_text(change.model_prediction)} {after}"
+        said += f" (found by trying, {tried}; not proven nearest)"
+    return f"; nothing is proven of the model, {said}"
+
+
 def _verdict_of(found, n_changes, search, asked, n_tried):
-    """Whether it is proven that there are no other changes, and what to say of it."""
+    """Whether it is proven that the rules have no other changes, and what to say of it."""
     complete = search.is_complete and not search.is_curved
+    more = "; no other change of other columns was found" if 0 < len(found) < n_changes else ""
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if found:
-            return False, f"the model agrees ({batches}); a nearer one may exist"
+            return False, f"the model agrees ({batches}); a nearer one may exist{more}"
         return False, f"the model agrees with none of the changes that were tried ({batches})"
     if not complete:
         end = "a nearer one may exist" if found else "none was found, but one may exist"
-        return False, f"{end}: curves and thin borders are searched, not solved"
+        return False, f"{end}: curves and thin borders are searched, not solved{more}"
     if not found:
-        return True, "no change of what may move gets another answer: proven"
+        return True, "no change of what may move gets another answer from the rules: proven"
     if len(found) < n_changes:
         return True, "no other columns get another answer: proven"
     return True, "no nearer one exists: proven"
@@ -1301,7 +1365,8 @@ def nearest_change(
         gap.
     X : table (n, d), or None
         The training table: tells what a usual step is, keeps numbers between those seen, whole where
-        they were whole, and to the values seen where there are few.
+        they were whole, and to the values seen where there are few. Give it, so that a
+        column of few values moves among these: without it 0 may become 0.01 where there is only 1.
     target : a label, a pair (low, high), or None
         The answer that is wanted: a class, or numbers within two ends, of which one may be None.
         None: any other class; another number, or where equations answer, another equation.
@@ -1313,7 +1378,8 @@ def nearest_change(
         For rules that answer with numbers: how far the answer has to move, up or down.
     model : fitted estimator, function of rows, or None
         What the rules speak for. Changes are tried on it, nearest first, in at most 50 batches, until
-        it gives the wanted answer as well. It is given frames like X, or x.
+        it gives the wanted answer as well. It is given frames like X, or x. Nothing is proven of it;
+        where no change is found, some are tried on the model alone (`model_change`).
     fixed : sequence of names or positions
         Columns that keep their values.
     directions : dict of "up" or "down" by column, or None
@@ -1333,9 +1399,10 @@ def nearest_change(
     -------
     Changes
         A sequence of `Change`, nearest first, false if there is none. It prints as words, and has
-        `to_frame()`, `to_json()`, and `proven`: whether nothing nearer exists. Of a change, `before`
-        and `after` are (d,) encoded rows, `rule` and `prediction` say what is answered then; these
-        may be asked of the whole for the nearest.
+        `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the changed rows with names, and
+        `proven`: whether the rules have nothing nearer. Of a change, `before` and `after` are (d,)
+        encoded rows, `rule` and `prediction` say what is answered then; these may be asked of the
+        whole for the nearest.
 
     Raises
     ------
@@ -1355,13 +1422,13 @@ def nearest_change(
     >>> changes = nearest_change(model, [12.0], X, target="yes")
     >>> print(changes)
     y is no (1)
-    1. x0 from 12 to at least 20: y is yes (1) (distance 0.54)
+    1. x0 from 12 to at least 20: y is yes (1) (distance 0.54: sum of steps in robust scales)
     no nearer one exists: proven
     >>> float(changes.after[0]), str(changes.prediction), changes.rule
     (20.0, 'yes', 1)
     >>> print(nearest_change(model, [12.0], X, directions={"x0": "down"}))
     y is no (1)
-    no change of what may move gets another answer: proven
+    no change of what may move gets another answer from the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
     ruleset = as_ruleset(rules)
@@ -1375,7 +1442,7 @@ def nearest_change(
     space = feature_space(
         ruleset, Z, scales, fixed, directions, ranges, weights, _whole_columns(given)
     )
-    template = next((table for table in (X, given) if is_frame(table)), None)
+    template = template_of(X, given, x, ruleset.columns)
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
     asked = _AskedModel(model, goal, ruleset.columns, template)
@@ -1410,7 +1477,15 @@ def nearest_change(
         _build_change(x, row, goal, space, exact, answer)
         for row, answer in zip(rows, said, strict=True)
     ]
-    return Changes(tuple(found), now, *_verdict_of(found, n_changes, search, asked, tried))
+    proven, verdict = _verdict_of(found, n_changes, search, asked, tried)
+    alone = None
+    if model is not None and not found:
+        alone = _model_change(asked, x, space, Z)
+        verdict += _model_words(alone, asked)
+    unit = "robust scales" if scales is None else "given scales"
+    unit = "units of the columns" if X is None and scales is None else unit
+    unit += ", weighted" if weights else ""
+    return Changes(tuple(found), now, proven, verdict, unit, alone)
 
 
 def _different_rows(rows, x, space):

@@ -346,7 +346,8 @@ def test_what_is_said_can_be_read_and_read_back():
     found = nearest_change(rules, [2300, 0], X, n_changes=4)
     assert str(found).splitlines() == [
         "y is no (0.7)",
-        r"1. <b>pay\n</b> from 2 300 to at least 2 650: y is <yes> (0.9) (distance 0.225)",
+        r"1. <b>pay\n</b> from 2 300 to at least 2 650: y is <yes> (0.9) (distance 0.225: "
+        "sum of steps in robust scales)",
         '2. job from "\\"x\\"" to <i>: y is <yes> (0.8) (distance 1)',
         "no other columns get another answer: proven",
     ]
@@ -361,6 +362,13 @@ def test_what_is_said_can_be_read_and_read_back():
     assert said["changes"][1]["columns"]["job"] == {"from": '"x"', "to": "<i>", "or_on": False}
     assert isinstance(found, Changes) and isinstance(found[0], Change) and len(found[:2]) == 2
     assert repr(found[0]).startswith("<Change: <b>pay")
+    assert found.to_html() == page and "model_prediction" not in frame
+    assert said["distance_unit"] == "robust scales" and said["model_change"] is None
+    whole = found.after_frame()
+    assert whole.columns.tolist() == ["<b>pay\n</b>", "job"] and whole.job.tolist() == [
+        '"x"',
+        "<i>",
+    ]
     none = nearest_change(rules, [2300, 0], X, fixed=[0, 1])
     assert none.to_frame().empty and "<table" not in none._repr_html_()
     assert json.loads(none.to_json())["changes"] == []
@@ -411,11 +419,62 @@ def test_a_model_is_asked_nearest_first_until_it_agrees():
     assert not none and "the model agrees with none of the changes" in none.verdict
     assert not none.proven and len(never.sizes) <= 50
     absent = nearest_change(rules, [0.2], X, at_least=1, model=judge, ranges={"u": (0, 0.4)})
-    assert not absent and absent.proven
+    assert not absent and absent.proven and absent.model_change is None
+    assert absent.verdict.startswith(
+        "no change of what may move gets another answer from the rules: proven; "
+        "nothing is proven of the model, which no change that was tried gets to another answer ("
+    )
     by_function = nearest_change(rules, [0.2], X, by=0.5, model=lambda Z: (Z[:, 0] > 0.7) * 1.0)
     assert by_function.after[0] == 0.71
     with pytest.raises(ValueError, match=r"model must answer each row with one label or number"):
         nearest_change(rules, [0.2], X, at_least=1, model=lambda Z: Z.sum())
+
+
+def two_columns():
+    """Rules of the first column alone; the model goes by the second as well."""
+    rules = RuleSet(
+        (Rule(((Split((0,), 0.5), True),), Leaf((0.0, 1.0))), Rule((), Leaf((1.0, 0.0)))),
+        Columns(("u", "v"), (None, None)),
+        ("no", "yes"),
+    )
+    return rules, pd.DataFrame(
+        np.random.default_rng(0).random((300, 2)).round(2), columns=["u", "v"]
+    )
+
+
+def test_where_the_rules_have_no_change_the_model_is_tried_alone():
+    rules, X = two_columns()
+    judge = Judge(lambda F: np.where(F.u + F.v > 1, "yes", "no"), X)
+    found = nearest_change(rules, {"u": 0.25, "v": 0.25}, X, model=judge, fixed=["u"])
+    assert not found and found.proven and len(judge.sizes) <= 50
+    alone = found.model_change
+    assert alone.model_prediction == "yes" and alone.prediction == "no" and not alone.exact
+    assert alone.features == (1,) and 0.75 < alone.after[1] <= 0.78
+    assert "nothing is proven of the model, which answers yes after v from 0.25 to" in str(found)
+    assert "not proven nearest" in found.verdict
+    said = json.loads(found.to_json())
+    assert said["model_change"]["model_prediction"] == "yes" and said["changes"] == []
+    already = nearest_change(rules, [0.25, 0.9], X, target="yes", model=judge, fixed=["u"])
+    assert "which answers yes already" in already.verdict
+
+
+@pytest.mark.parametrize("form", [dict, pd.Series])
+def test_a_row_with_names_gives_the_model_names(form):
+    rules, X = two_columns()
+    judge = Judge(lambda F: np.where(F.u + F.v > 1, "yes", "no"), X)
+    found = nearest_change(rules, form({"v": 0.25, "u": 0.25}), model=judge, n_changes=2)
+    assert found and set(found.to_frame().model_prediction) == {"yes"}
+    assert (judge.predict(found.after_frame()) == "yes").all()
+    assert "sum of steps in units of the columns" in str(found)
+
+
+def test_the_model_is_given_the_order_of_its_columns():
+    rules, X = two_columns()
+    X = X[["v", "u"]]
+    judge = Judge(lambda F: np.where(F.u > 0.7, "yes", "no"), X)
+    found = nearest_change(rules, {"u": 0.25, "v": 0.9}, X, model=judge, n_changes=3)
+    assert [one.features for one in found] == [(0,)] and found.after[0] > 0.7
+    assert found.verdict.endswith("no other change of other columns was found")
 
 
 def test_what_the_model_says_now_is_what_has_to_change():
