@@ -6,8 +6,9 @@
 __all__ = ['ensure_every_class', 'split_positions', 'Explanation', 'explain']
 
 # %% ../nbs/explanation.ipynb #expl-imports
+import inspect
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -114,6 +115,14 @@ class Subject:
         return replace(self, reference=self.reference.subset(at)) if given else self
 
 
+_ANSWERS = {
+    "point": "one a row",
+    "posterior": "posterior draws",
+    "pseudo-draws": "pseudo-draws",
+    "given": "draws that were given",
+}  # by the kind of a reference
+
+
 def check_one_output(model, X):
     """Refuse an estimator that predicts several numbers or labels a row."""
     if isinstance(model, type) or not (hasattr(model, "predict") and hasattr(model, "get_params")):
@@ -151,7 +160,7 @@ def subject_of(model, X, method, classes, seed):
         answer = ensemble.predict if ensemble.classes is None else ensemble.predict_proba
         reference = as_reference(answer, classes=ensemble.classes)
     name = reference.source if ensemble is None else ensemble.source
-    why = f"asked for its answers: {reference.kind}"
+    why = f"asked for its answers: {_ANSWERS[reference.kind]}"
     if method == "auto" and ensemble is not None:
         why = f"a single tree, {why}"
     note = note if method == "auto" else ""
@@ -221,9 +230,24 @@ def split_positions(n, share, rng):
     return np.sort(order[n_out:]), np.sort(order[:n_out])
 
 # %% ../nbs/explanation.ipynb #expl-object
+_OF_THE_RULES = (
+    "save",
+    "to_dict",
+    "to_frame",
+    "to_json",
+    "to_markdown",
+    "to_python",
+    "to_sql",
+    "to_text",
+)  # what an explanation has of its rules
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Rules that behave like a model, and how well they do; made by `explain`.
+
+    It has `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_sql` and `to_text` of its
+    rules.
 
     Parameters
     ----------
@@ -246,6 +270,10 @@ class Explanation:
         With y, shares of right answers, or R², on the rows held out from the rules, if there are
         any, else on all rows. A model that came fitted may have been trained on these rows; one
         that `explain` fitted has not seen those held out. Without y, nan.
+    fit_rows : array of int, or None
+        Positions of the rows fitted, in the table given to `explain`.
+    call : dict
+        Arguments of `explain` that made it, by name, where they are not the defaults.
 
     Examples
     --------
@@ -271,6 +299,8 @@ class Explanation:
     n_rows: tuple[int, int]
     model_score: float = float("nan")
     rules_score: float = float("nan")
+    fit_rows: np.ndarray | None = None
+    call: dict = field(default_factory=dict)
     why = property(lambda self: self.subject.why, doc="Why this method.")
     tree = property(
         lambda self: getattr(self.model, "tree_", None),
@@ -279,10 +309,50 @@ class Explanation:
     rules_ = property(lambda self: self.rules, doc="The rules, named as an estimator names them.")
 
     def __getattr__(self, name):
-        """What was fitted: `tree_`, `path_`, `trace_`, `classes_` and so on of the estimator behind."""
+        """What was fitted: `tree_`, `path_`, `trace_`, `classes_` and so on of the estimator behind.
+
+        And what the rules write: `to_sql`, `save` and so on.
+        """
         if name.endswith("_") and not name.startswith("_"):
             return getattr(self.model, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name in _OF_THE_RULES:
+            return getattr(self.rules, name)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}; "
+            "its rules are `rules`, the estimator behind it is `model`"
+        )
+
+    def __dir__(self):
+        return [*super().__dir__(), *_OF_THE_RULES]
+
+    def at(self, n):
+        """The same model explained by at most n rules, of those on `path_`; nothing is fitted again.
+
+        Its fidelity on the rows held out and its scores are nan, for the table is not kept:
+        `fidelity_on` measures it.
+
+        Parameters
+        ----------
+        n : int
+            At most so many rules, at least 1.
+        """
+        if not hasattr(self.model, "at"):
+            raise AttributeError(
+                f"at needs a rule mixture, got a {self.method}; take explain(model, X, max_rules={n})"
+            )
+        model = self.model.at(n)
+        rules = replace(model.rules_, target=self.rules.target)
+        nan = float("nan")
+        return replace(
+            self,
+            rules=rules,
+            fidelity=rules.fidelity,
+            fidelity_held_out=nan,
+            model=model,
+            model_score=nan,
+            rules_score=nan,
+            call=self.call | {"size": n},
+        )
 
     def predict(self, X):
         """(n,) what the rules predict for the rows of X (n, d)."""
@@ -304,10 +374,12 @@ class Explanation:
         """What is to be known about the rules, in lines."""
         fit, out = self.n_rows
         n_rules = len(self.rules.rules)
-        yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {n_rules} rules"
+        rules = f"{n_rules} rule{'s' * (n_rules != 1)}"
+        yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {rules}"
         if self.subject.fitted_here:
             yield f"fitted here, to {fit} rows"
-        held = f", {self.fidelity_held_out:.3f} on {out} held out" if out else ""
+        is_measured = out and not np.isnan(self.fidelity_held_out)
+        held = f", {self.fidelity_held_out:.3f} on {out} held out" if is_measured else ""
         yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
         if not np.isnan(self.rules_score):
             what = "R²" if self.subject.classes is None else "right answers"
@@ -329,6 +401,10 @@ class Explanation:
     def __repr__(self):
         return f"<Explanation: {'; '.join(self.facts())}>"
 
+    def to_html(self):
+        """The HTML that a notebook shows: the facts, and the rules."""
+        return self._repr_html_()
+
     def _repr_html_(self):
         return lines_html(self.facts(), "div") + self.rules._repr_html_()
 
@@ -341,17 +417,17 @@ def observed_answers(y, subject):
     return y
 
 
-def build_explanation(found, subject, X, y, prediction, at, out):
+def build_explanation(found, subject, X, y, prediction, at, out, call):
     """The `Explanation` of a fitted estimator, with its rules measured.
 
     `at` and `out`: positions of the rows of the fit and of those held out; `prediction` (n,): what
-    the subject predicts for all rows.
+    the subject predicts for all rows; `call`: the arguments of `explain` that are not defaults.
     """
     rules = found.rules_
     held = float("nan")
     if len(out):
         held = rules.measure(take_rows(X, out), reference=prediction[out]).fidelity
-    scores = ()
+    scores = (float("nan"), float("nan"))
     if y is not None:
         rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
         scored = out if len(out) else at
@@ -363,10 +439,25 @@ def build_explanation(found, subject, X, y, prediction, at, out):
         )
     method = "proxy tree" if subject.ensemble is None else "rule mixture"
     return Explanation(
-        rules, method, rules.fidelity, held, found, subject, (len(at), len(out)), *scores
+        rules,
+        method,
+        rules.fidelity,
+        held,
+        found,
+        subject,
+        (len(at), len(out)),
+        *scores,
+        fit_rows=at,
+        call=call,
     )
 
 # %% ../nbs/explanation.ipynb #expl-unfitted
+def arguments_set(**given):
+    """Arguments of `explain`, by name, where they are not its defaults."""
+    usual = {name: p.default for name, p in inspect.signature(explain).parameters.items()}
+    return {name: value for name, value in given.items() if repr(value) != repr(usual.get(name))}
+
+
 def fitted_model(model, X, y, at):
     """The model; one that is not fitted as a clone fitted to the rows of (X, y) at positions `at`."""
     if isinstance(model, type) or is_fitted(model):
@@ -454,7 +545,19 @@ def explain(
     check_at_least("max_rules", max_rules, 1)
     check_choice("method", method, ("auto", "mixture", "tree"))
     if isinstance(held_out, bool) or not isinstance(held_out, Real) or not 0 <= held_out < 1:
-        raise ValueError(f"held_out must be a share from 0 to below 1, got {held_out!r}")
+        got = repr(held_out) if isinstance(held_out, (Real, str)) else type(held_out).__name__
+        raise ValueError(
+            f"held_out must be a share from 0 to below 1, got {got}; "
+            "other rows are measured by fidelity_on(X)"
+        )
+    call = arguments_set(
+        max_rules=max_rules,
+        method=method,
+        held_out=held_out,
+        classes=classes,
+        random_state=random_state,
+        **options,
+    )
     entropy = seed_entropy(random_state)
     X = as_table(X)
     if y is not None and np.shape(y) != (len(X),):
@@ -472,4 +575,4 @@ def explain(
     found = fit_surrogate(
         subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )
-    return build_explanation(found, subject, X, y, prediction, at, out)
+    return build_explanation(found, subject, X, y, prediction, at, out, call)

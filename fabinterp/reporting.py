@@ -26,6 +26,7 @@ from scipy.stats import binomtest, bootstrap
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
+from .explanation import Explanation
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.reference import FixedDraws, as_table
@@ -58,7 +59,7 @@ from .show.tree_plots import (
     tree_or_none,
 )
 from .models.rule_mixture import BaseRuleMixture
-from .rows.tables import is_fitted, label_codes, seed_entropy
+from .rows.tables import is_fitted, label_codes, seed_entropy, take_rows
 
 # %% ../nbs/reporting.ipynb #rep-wilson
 def wilson(k, n, level=0.95):
@@ -314,6 +315,28 @@ def training_note(seen, n):
         "in it, the model cannot tell."
     )
 
+
+def split_by_explain(explanation, X):
+    """How many rows of X an `Explanation` was fitted to and how many `explain` held out.
+
+    None if none were held out, or X is not the table given to `explain`.
+    """
+    n_fit, n_out = explanation.n_rows
+    at = explanation.fit_rows
+    if at is None or not n_out or len(X) != n_fit + n_out:
+        return None
+    Z = encode(take_rows(X, at), explanation.rules.columns)
+    return (n_fit, n_out) if is_training_table(explanation.rules, Z) else None
+
+
+def split_note(split):
+    """A note on rows of which some were fitted and some held out by `explain`, (n_fit, n_out)."""
+    n_fit, n_out = split
+    return (
+        f"Of these {n_fit + n_out} rows {n_fit} were fitted and {n_out} held out by explain. On rows "
+        "that a model has seen it does better than on new ones."
+    )
+
 # %% ../nbs/reporting.ipynb #rep-measure
 def _evaluate_rules(rules, X, y, reference, scorer):
     """`Estimate`s and by-class shares of the rules on a table: against y, and a reference.
@@ -338,10 +361,10 @@ def _evaluate_rules(rules, X, y, reference, scorer):
     return found, by_class
 
 
-def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed):
+def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
     """The `Evaluation` of a model: on the rows of X, cross-fitted (`cv`), and held out.
 
-    y and held_out[1] are as given to `report`.
+    y and held_out[1] are as given to `report`; `split`: what `split_by_explain` returns.
     """
     n = len(X)
     explained = reference_predictor(model, reference)
@@ -351,7 +374,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed):
     found, by_class = _evaluate_rules(rules, X, target, explained, scorer)
     notes = []
     if found and cv is None and held_out is None:
-        notes.append(training_note(seen, n))
+        notes.append(split_note(split) if split else training_note(seen, n))
     if cv is not None:
         crossed = cross_fitted_predictions(model, X, y, cv, seed)
         crossed = numbers_or_codes(crossed, rules.classes, "model")
@@ -507,14 +530,15 @@ def _number_summary(values):
     found, counts = np.unique(values, return_counts=True)
     if len(found) == 1:
         return "numbers", f"always {found[0]:.6g}", []
+    kind = "numbers" if (found % 1).any() else "whole numbers"
     low, middle, high = (three_digits(v) for v in (found[0], np.median(values), found[-1]))
     text = f"{low} to {high}, median {middle}"
-    if len(found) <= _BINS and not (found % 1).any():
-        return "whole numbers", text, counts.tolist()
+    if len(found) <= _BINS and kind == "whole numbers":
+        return kind, text, counts.tolist()
     low, high = np.quantile(values, [0.01, 0.99])
     low, high = (low, high) if high > low else (found[0], found[-1])
     counts, _ = np.histogram(np.clip(values, low, high), _BINS, (low, high))
-    return "numbers", text, counts.tolist()
+    return kind, text, counts.tolist()
 
 
 def _label_summary(codes, labels):
@@ -643,6 +667,17 @@ def versions():
     )
 
 
+def _arguments_code(settings):
+    """Settings as arguments of a call."""
+    return [f"{name}={_value_code(value)}" for name, value in settings.items()]
+
+
+def _call_code(call, arguments):
+    """A call in a line of at most 90 letters, else in a line for each argument."""
+    line = f"{call}({', '.join(arguments)})"
+    return line if len(line) < 90 else f"{call}(\n    " + ",\n    ".join(arguments) + ")"
+
+
 def _reproduction_code(model, X, y):
     """Python that makes the model again from X and y."""
     kind = type(model)
@@ -666,15 +701,53 @@ def _reproduction_code(model, X, y):
     ]
     given = ", ".join(["X"] + (["y"] if y is not None else []))
     lines.append(f'assert fingerprint({given}) == "{fingerprint(X, y)}"  # the table of this page')
-    arguments = [f"{name}={_value_code(value)}" for name, value in settings.items()]
-    call = f"model = {kind.__name__}({', '.join(arguments)})"
-    lines.append(
-        call
-        if len(call) < 90
-        else f"model = {kind.__name__}(\n    " + ",\n    ".join(arguments) + ")"
-    )
+    lines.append(_call_code(f"model = {kind.__name__}", _arguments_code(settings)))
     lines.append(f"model.fit({given})")
     return "\n".join(lines)
+
+
+def _explanation_code(explanation, X, y):
+    """Python that makes an `Explanation` again from X and y."""
+    model = explanation.subject.model
+    kind = type(model)
+    given = ["X"] if y is None else ["X", "y"]
+    imports = {"from fabinterp import explain", "from fabinterp.reporting import fingerprint"}
+    made = f"model = ...  # the {kind.__name__} that was explained"
+    if hasattr(model, "get_params"):
+        imports.add(_import_code(kind))
+        made = _call_code(f"model = {kind.__name__}", _arguments_code(_non_default_params(model)))
+    lines = [
+        *sorted(imports),
+        "",
+        f'assert fingerprint({", ".join(given)}) == "{fingerprint(X, y)}"  # the table of this page',
+        made,
+        _call_code("explanation = explain", ["model", *given, *_arguments_code(explanation.call)]),
+    ]
+    return "\n".join(lines)
+
+
+def _explanation_notes(explanation, is_table):
+    """What keeps an `Explanation` from being made again exactly, in sentences."""
+    call = explanation.call
+    if any(_value_code(value) == "..." for value in call.values()):
+        yield "A setting shown as ... cannot be written down: hand over the same object."
+    if not explanation.subject.fitted_here:
+        yield "The model was fitted before it was explained: fit it first, to its own rows."
+    if not isinstance(call.get("random_state"), (int, np.integer)):
+        yield "random_state is no number: another run may come out differently."
+    if not is_table:
+        yield (
+            "The rows of this page are not the table that explain was given: "
+            "give it those that it was given."
+        )
+
+
+def _reproduction(model, explanation, X, y, seen):
+    """The code that makes a model again, or the `Explanation` that it is of, and notes on it."""
+    if explanation is None:
+        return _reproduction_code(model, X, y), _reproduction_notes(model, seen)
+    is_table = bool(seen) or split_by_explain(explanation, X) is not None
+    return _explanation_code(explanation, X, y), _explanation_notes(explanation, is_table)
 
 
 def _reproduction_notes(model, seen):
@@ -696,13 +769,11 @@ def _reproduction_notes(model, seen):
         )
 
 
-def _reproduction_html(model, rules, tree, X, y, code, seen):
-    """How to make the model again: code, settings, versions, the rules as JSON."""
-    lines = code or _reproduction_code(model, X, y)
-    notes = lines_html(() if code else _reproduction_notes(model, seen))
+def _reproduction_html(model, rules, tree, code, notes):
+    """How to make the model again: code and notes on it, settings, versions, the rules as JSON."""
     parts = [
-        f"<pre>{html.escape(lines)}</pre>",
-        notes,
+        f"<pre>{html.escape(code)}</pre>",
+        lines_html(notes),
         f'<p class="faint">{html.escape(versions())}</p>',
     ]
     if hasattr(model, "get_params"):
@@ -810,8 +881,8 @@ def trace_html(model):
     return themed_figure_html(draw, caption, (5.2,))
 
 
-def report_html(model, rules, tree, X, y, evaluation, level, title, code):
-    """The whole page, as `report` puts it together."""
+def report_html(model, rules, tree, X, y, evaluation, level, title, code, explanation):
+    """The whole page, as `report` puts it together; `explanation`: of which the model is, or None."""
     Z = encode(X, rules.columns)
     target = None if y is None else encode_target(y, len(Z), rules.classes)
     pictures = [themed_figure_html(*each) for each in report_figures(model, rules, tree, Z, target)]
@@ -824,6 +895,7 @@ def report_html(model, rules, tree, X, y, evaluation, level, title, code):
     name = html.escape(printable_name(rules.target))
     lead = f"{size_text(rules, tree)} that {verb} with {name}{made}."
     seen = is_training_table(rules, Z)
+    again = (code, ()) if code else _reproduction(model, explanation, X, y, seen)
     body = [
         f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>',
         section_html("What it says", model_html(rules, tree)),
@@ -832,7 +904,7 @@ def report_html(model, rules, tree, X, y, evaluation, level, title, code):
         section_html("The table", data_html(rules, Z, target)),
         section_html("The search", trace_html(model)),
         section_html("Read with care", _CARE),
-        section_html("Make it again", _reproduction_html(model, rules, tree, X, y, code, seen)),
+        section_html("Make it again", _reproduction_html(model, rules, tree, *again)),
     ]
     return page_html(title, "\n".join(filter(None, body)))
 
@@ -934,16 +1006,17 @@ def report(
     """
     rules = as_ruleset(model, "model")
     tree = tree_or_none(model)
+    explanation = model if isinstance(model, Explanation) else None
     model = getattr(model, "model", model)  # of an `Explanation` the estimator behind
     X, held_out = _check_report_arguments(X, held_out, cv, level)
     place = None if path is None else check_place(path)
     if rules.target == "y" and isinstance(getattr(y, "name", None), str):
         rules = replace(rules, target=y.name)
-    found = evaluate_model(
-        model, rules, X, y, held_out, cv, reference, level, int(seed_entropy(random_state)[0])
-    )
+    seed = int(seed_entropy(random_state)[0])
+    split = None if explanation is None else split_by_explain(explanation, X)
+    found = evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
-    page = report_html(model, rules, tree, X, y, found, level, title, code)
+    page = report_html(model, rules, tree, X, y, found, level, title, code, explanation)
     if place is None:
         return page
     place.write_bytes(page.encode("utf-8"))

@@ -272,10 +272,13 @@ def test_an_equation_is_read_term_by_term():
     Z = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, np.nan], [3.0, 3.0]])
     found = explain_row(rules, Z[3], background=Z)
     assert found.base == 1 + 3 + (0 + 4 + 7 + 2) / 4
-    parts = [Contribution("x", "3", 3.0), Contribution("u", "3", 2 - 13 / 4)]
+    parts = [Contribution("x", 3.0, 3.0, "3"), Contribution("u", 3.0, 2 - 13 / 4, "3")]
     assert list(found.contributions) == parts and found.bounds == -3.0 and found.prediction == 6.0
     assert "kept within its bounds" in str(found)
-    assert explain_row(rules, Z[2], background=Z).contributions[1].value == "missing"
+    frame = found.to_frame()
+    assert frame["column"].tolist() == ["on average", "x", "u", "kept within its bounds"]
+    assert np.isclose(frame["contribution"].sum(), found.prediction)
+    assert explain_row(rules, Z[2], background=Z).contributions[1][1::2] == (None, "missing")
     spread = measure_on_rows(rules, Z, np.ones(4)).importances()
     assert np.allclose(spread, [4 * np.var([0, 1, 2, 3]), np.var([0, 4, 7, 2])])
 
@@ -442,8 +445,10 @@ def test_what_is_printed():
     found = explain_row(model, {"income (€)": 61000, "<b>": 1})
     text = "limit is 300\n  on average            200\n  income (€) = 61 000  +100"
     assert str(found) == found.to_text() == repr(found) == text
-    assert found.to_frame()["contribution"].tolist() == [100.0, 0.0]
-    assert found.to_frame()["value"].tolist() == ["61 000", "1"]
+    assert found.to_frame()["contribution"].tolist() == [200.0, 100.0, 0.0]
+    assert found.to_frame()["value"].tolist()[1:] == [61000.0, 1.0]
+    assert [part.words for part in found.contributions] == ["61 000", "1"]
+    assert found.to_html() == found._repr_html_()
     again = json.loads(found.to_json())
     assert again["base"] == 200.0 and again["scale"] == "limit" and again["label"] is None
     assert sum(part["contribution"] for part in again["contributions"]) == 100.0

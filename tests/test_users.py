@@ -1,5 +1,6 @@
 """What new users stumbled over, as far as no other test holds it: one test for each stumble."""
 
+import html
 import re
 import warnings
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from shared.estimators import SETTINGS, each
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import get_scorer
@@ -27,9 +28,11 @@ from fabinterp import (
     explain_local,
     explain_row,
     explore,
+    load_rules,
     nearest_change,
     plot_row,
     plot_rules,
+    plot_tradeoff,
     plot_tree,
     report,
 )
@@ -176,7 +179,7 @@ def test_a_row_that_a_mean_answers_is_explained(estimator, lacking):
         assert np.isclose(found.base + sum(parts) + found.bounds, found.prediction)
         assert np.isclose(found.probability, proba, equal_nan=True)
         assert found.label == said if is_classifier(model) else np.isclose(found.prediction, said)
-        assert {part.column: part.value for part in found.contributions}["size"] == "missing"
+        assert {part.column: part.words for part in found.contributions}["size"] == "missing"
 
 
 def test_rows_that_say_nothing_of_an_equation_are_no_background():
@@ -256,6 +259,89 @@ def test_the_code_in_a_report_imports_what_it_names(tmp_path):
     assert "from sklearn.ensemble import HistGradientBoostingRegressor" in lines
     for line in lines:
         exec(line, {})
+
+
+def explained_forest(**settings):
+    """Return rows, answers, a fitted forest and its explanation."""
+    X, t = homes()
+    X = X[["size", "age"]]
+    forest = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(X, t)
+    return X, t, forest, explain(forest, X, t, max_rules=3, n_init=2, random_state=0, **settings)
+
+
+def page_code(page):
+    """Return the code that a page gives, and the notes below it."""
+    code, notes = re.search(r"<pre>(from .*?)</pre>(.*?)<p class=.faint.>", page, re.S).groups()
+    return html.unescape(code), html.unescape(notes)
+
+
+def test_a_report_on_the_table_just_explained_knows_it():
+    X, t, forest, found = explained_forest()
+    for each_found in (found, found.at(2)):
+        page = report(each_found, X, t)
+        assert "Of these 200 rows 160 were fitted and 40 held out by explain." in page
+        code, notes = page_code(page)
+        assert "not the table" not in notes and "fit it first" in notes
+        names = {"X": X, "y": t}
+        exec(code.replace("explanation =", "model.fit(X, y)\nexplanation ="), names)
+        assert str(names["explanation"].rules) == str(each_found.rules)
+    other = report(found, X[:90], t[:90])
+    assert "not the table of the fit" in other and "not the table that explain" in other
+    whole = explained_forest(held_out=0)[-1]
+    page = report(whole, X, t)
+    assert "The 200 rows are those of the fit." in page and "held_out=0" in page_code(page)[0]
+    fitted_here = explain(clone(forest), X, t, max_rules=2, n_init=2)
+    notes = page_code(report(fitted_here, X, t))[1]
+    assert "fit it first" not in notes and "random_state is no number" in notes
+    unread = explain(forest.predict, X, t, max_rules=2, method="tree", random_state=0)
+    assert "model = ...  # the method that was explained" in page_code(report(unread, X, t))[0]
+
+
+def test_an_explanation_has_what_its_rules_have(tmp_path):
+    X, t, forest, found = explained_forest()
+    found.save(tmp_path / "rules.json")
+    assert load_rules(tmp_path / "rules.json") == found.rules
+    assert found.to_sql("homes") == found.rules.to_sql("homes") and "to_sql" in dir(found)
+    assert found.to_text() == found.rules.to_text() and found.to_html() == found._repr_html_()
+    with pytest.raises(AttributeError, match="no attribute 'score'; its rules are `rules`"):
+        found.score(X, t)
+
+
+def test_an_explanation_at_another_size():
+    X, t, forest, found = explained_forest()
+    small = found.at(1)
+    assert len(small.rules) == 1 < len(found.rules) and "; 1 rule\n" in str(small)
+    assert small.rules.target == found.rules.target and "held out" not in str(small)
+    assert small.fidelity == small.rules.fidelity <= found.fidelity
+    tree = explain(forest, X, max_rules=3, method="tree", random_state=0)
+    with pytest.raises(AttributeError, match=r"take explain\(model, X, max_rules=2\)"):
+        tree.at(2)
+
+
+def test_the_pair_held_out_is_not_printed():
+    X, t, forest, _ = explained_forest()
+    with pytest.raises(ValueError, match=r"got tuple; .* fidelity_on\(X\)$"):
+        explain(forest, X, t, held_out=(X, t))
+    with pytest.raises(TypeError, match="results must be .* got RuleMixtureRegressor; .*path_"):
+        plot_tradeoff(RuleMixtureRegressor())
+
+
+def test_a_row_keeps_its_values():
+    X, t, _, found = explained_forest()
+    frame = explain_row(found, X.iloc[3]).to_frame()
+    assert frame["value"].tolist()[1:] == X.iloc[3].tolist()
+    assert np.isclose(frame["contribution"].sum(), found.predict(X.iloc[[3]])[0])
+
+
+def test_a_local_explanation_is_told_row_by_row():
+    X, _, forest, _ = explained_forest()
+    local = explain_local(forest, X.iloc[3], X, random_state=0)
+    row = explain_row(local, X.iloc[3])
+    assert np.isclose(row.prediction, local.surrogate_prediction)
+    assert np.isclose(row.base, local.tree.predict(local.neighbours).mean())
+    many = explain_local(forest, X.iloc[[3]], X, random_state=0)
+    assert local.to_frame().equals(many.to_frame()) and local.to_text() == str(local)
+    assert local.to_html() == many.to_html() == local._repr_html_()
 
 
 def test_one_customer():

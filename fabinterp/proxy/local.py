@@ -37,6 +37,7 @@ from ..rules.core import (
     is_frame,
     read_columns,
 )
+from ..rules.contributions import measure_on_rows
 from ..rules.digits import amount_text, round_within
 from ..rules.html_format import tree_html
 from ..rules.text import constant_text, label_text, printable_name, value_text
@@ -588,6 +589,8 @@ class LocalExplanation:
     draw_explanations = cached_property(explain_draws)
     __str__ = __repr__ = explanation_text
     _repr_html_ = explanation_html
+    to_text = explanation_text
+    to_html = explanation_html
 
     @property
     def features(self):
@@ -611,8 +614,22 @@ class LocalExplanation:
             target = target[:, 0]
         else:
             target = class_array(self.classes)[target.argmax(axis=1)]
-        Z = reorder_codes(self.neighbours, self.columns, self.tree_columns)
-        return self.tree.rules().measure(Z, target)
+        return self.tree.rules().measure(self._neighbours_of_tree, target)
+
+    @property
+    def _neighbours_of_tree(self):
+        """The neighbours (S, d), in the codes of the tree's columns."""
+        return reorder_codes(self.neighbours, self.columns, self.tree_columns)
+
+    @cached_property
+    def measured_(self):
+        """What `explain_row` measures from: the tree over the neighbours."""
+        Z = self._neighbours_of_tree
+        return measure_on_rows(self.tree, Z, np.ones(len(Z)))
+
+    def to_frame(self):
+        """One row (pandas): that of `LocalExplanations.to_frame`."""
+        return LocalExplanations([self]).to_frame()
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-many
 class LocalExplanations(tuple):
@@ -635,6 +652,10 @@ class LocalExplanations(tuple):
                 for e in self
             ]
         )
+
+    def to_html(self):
+        """The HTML that a notebook shows."""
+        return self._repr_html_()
 
     def __repr__(self):
         return str(self[0]) if len(self) == 1 else f"<{len(self)} local explanations>"
@@ -799,7 +820,8 @@ def explain_local(
     Returns
     -------
     LocalExplanation or LocalExplanations
-        The second for points (m, d).
+        The second, a tuple, for an array or a frame of points (m, d), even of one row; the first for
+        a single point: (d,) numbers, a Series, a dict.
 
     Raises
     ------

@@ -529,14 +529,17 @@ def _measured(model, background=None):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-row
 _SHARE_TOLERANCE = 0.005  # of a probability
+_AVERAGE = "on average"
+_BOUNDED = "kept within its bounds"
 
 
 class Contribution(NamedTuple):
     """What a column contributes to a prediction."""
 
     column: str
-    value: str  # for reading
+    value: object  # a number or a label; None: missing
     contribution: float
+    words: str  # the value, for reading
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -552,7 +555,7 @@ class RowExplanation:
     prediction : float
         A number, the probability of a class, or its score: `scale` says which.
     contributions : tuple of Contribution
-        Name, value in words and contribution of each column, in the order of the table.
+        Name, value, contribution and the value in words of each column, in the order of the table.
     bounds : float
         What the bounds of an equation cut off; mostly 0.
     scale : str
@@ -590,10 +593,10 @@ class RowExplanation:
         What a text cannot show is left out; beyond `max_rows` the smallest are one.
         """
         pairs = [
-            (f"{printable_name(name)} = {value}", amount)
-            for name, value, amount in self.contributions
+            (f"{printable_name(part.column)} = {part.words}", part.contribution)
+            for part in self.contributions
         ]
-        pairs.append(("kept within its bounds", self.bounds))
+        pairs.append((_BOUNDED, self.bounds))
         pairs = sorted((pair for pair in pairs if pair[1] != 0.0), key=lambda pair: -abs(pair[1]))
         most = len(pairs) if max_rows is None else max_rows
         share = self.tolerance / (2 + min(len(pairs), most))
@@ -607,7 +610,7 @@ class RowExplanation:
             return amount_text(round_within(amount, share))
 
         return [
-            ("on average", self.base, text(self.base)),
+            (_AVERAGE, self.base, text(self.base)),
             *((words, part, "+" * (part > 0) + text(part)) for words, part in pairs),
             ("prediction", self.prediction, text(self.prediction)),
         ]
@@ -629,10 +632,21 @@ class RowExplanation:
         return "\n".join([self.headline(), *lines])
 
     def to_frame(self):
-        """A pandas frame of column, value and contribution, a row a column."""
+        """A pandas frame of column, value and contribution, which sums to the prediction.
+
+        A row for the mean (“on average”), one for each column in the order of the table, and one for
+        what bounds cut off, if they do.
+        """
         import pandas as pd
 
-        return pd.DataFrame(self.contributions, columns=Contribution._fields)
+        rows = [(_AVERAGE, None, self.base), *(part[:3] for part in self.contributions)]
+        if self.bounds != 0:
+            rows.append((_BOUNDED, None, self.bounds))
+        return pd.DataFrame(rows, columns=Contribution._fields[:3])
+
+    def to_html(self):
+        """The HTML that a notebook shows: no scripts, every name escaped."""
+        return self._repr_html_()
 
     def to_dict(self):
         """Plain values, which JSON can hold."""
@@ -661,6 +675,14 @@ class RowExplanation:
     __repr__ = __str__
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-explain
+def _raw_value(z, j, columns):
+    """The value of column j in an encoded row, a number or a label; None: missing."""
+    if np.isnan(z[j]):
+        return None
+    labels = columns.categories[j]
+    return float(z[j]) if labels is None else labels[int(z[j])]
+
+
 def _value_words(z, j, columns):
     """The value of column j in an encoded row, in the digits that tell it from others."""
     low, high = (nan, nan) if columns.ranges is None else columns.ranges[j]
@@ -703,20 +725,21 @@ def explain_row(model, x, *, label=None, background=None):
 
     Parameters
     ----------
-    model : fitted estimator, Explanation, RuleSet or Tree
+    model : fitted estimator, Explanation, LocalExplanation, RuleSet or Tree
         What predicts.
     x : Series, dict, frame of one row, or numbers (d,)
         The row.
     label : class label, or None
         For classes: whose probability or score is explained; None: the predicted one.
     background : rows (n, d), or None
-        What means are taken over. None: the rows for training; a Tree, and rules that hold
+        What means are taken over. None: the rows for training, the neighbours of a
+        LocalExplanation; a Tree, and rules that hold
         equations, know nothing of them. Rows whose equation lacks a value are left out.
 
     Returns
     -------
     RowExplanation
-        With `base`, `prediction`, `contributions`; `to_frame`, `to_text`, `to_json`.
+        With `base`, `prediction`, `contributions`; `to_frame`, `to_text`, `to_html`, `to_json`.
 
     Raises
     ------
@@ -750,7 +773,9 @@ def explain_row(model, x, *, label=None, background=None):
     target = getattr(own, "target", measured.model.target)
     scale, tolerance = _scale_and_tolerance(measured, target, c)
     parts = tuple(
-        Contribution(name, _value_words(z, j, columns), float(found[j, c]))
+        Contribution(
+            name, _raw_value(z, j, columns), float(found[j, c]), _value_words(z, j, columns)
+        )
         for j, name in enumerate(columns.names)
     )
     probability = nan

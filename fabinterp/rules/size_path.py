@@ -75,7 +75,11 @@ class SizePathMixin:
 
     @property
     def path_(self):
-        """A frame, a row for each size: size, n_numbers, criterion, cv_error, cv_se, chosen."""
+        """A frame, a row for each size: size, n_numbers, criterion, cv_error, cv_se, chosen.
+
+        cv_error and cv_se are nan where the rules were not made from out-of-bag answers, as those of
+        boosting and of `explain`.
+        """
         import pandas as pd
 
         self._check_has_path()

@@ -930,6 +930,12 @@ def results_in(results):
         fields = [name for name in ("size", "error", "spread") if name in results.columns]
         groups = results.groupby("model", sort=False)
         results = {name: part[fields].to_numpy().T for name, part in groups}
+    if not hasattr(results, "items"):
+        raise TypeError(
+            "results must be a dict of name to (sizes, errors), or a frame with columns model, size, "
+            f"error, got {type(results).__name__}; of one that has a path_ give "
+            '{"rules": (model.path_["size"], model.path_["criterion"])}'
+        )
     if not results:
         raise ValueError("results must hold a model or more, got none")
     found = []
@@ -1012,6 +1018,8 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 
     Raises
     ------
+    TypeError
+        If `results` is neither.
     ValueError
         If there is no model, a frame lacks a column, or a model has not as many errors as sizes.
 
