@@ -115,14 +115,6 @@ class Subject:
         return replace(self, reference=self.reference.subset(at)) if given else self
 
 
-_ANSWERS = {
-    "point": "one a row",
-    "posterior": "posterior draws",
-    "pseudo-draws": "pseudo-draws",
-    "given": "draws that were given",
-}  # by the kind of a reference
-
-
 def check_one_output(model, X):
     """Refuse an estimator that predicts several numbers or labels a row."""
     if isinstance(model, type) or not (hasattr(model, "predict") and hasattr(model, "get_params")):
@@ -160,7 +152,7 @@ def subject_of(model, X, method, classes, seed):
         answer = ensemble.predict if ensemble.classes is None else ensemble.predict_proba
         reference = as_reference(answer, classes=ensemble.classes)
     name = reference.source if ensemble is None else ensemble.source
-    why = f"asked for its answers: {_ANSWERS[reference.kind]}"
+    why = f"asked for its answers: {reference.kind}"
     if method == "auto" and ensemble is not None:
         why = f"a single tree, {why}"
     note = note if method == "auto" else ""

@@ -26,7 +26,6 @@ from scipy.stats import binomtest, bootstrap
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
-from .explanation import Explanation
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.reference import FixedDraws, as_table
@@ -1006,7 +1005,7 @@ def report(
     """
     rules = as_ruleset(model, "model")
     tree = tree_or_none(model)
-    explanation = model if isinstance(model, Explanation) else None
+    explanation = model if hasattr(model, "subject") else None
     model = getattr(model, "model", model)  # of an `Explanation` the estimator behind
     X, held_out = _check_report_arguments(X, held_out, cv, level)
     place = None if path is None else check_place(path)

@@ -294,7 +294,7 @@ def test_verbose_tells(capsys):
     explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0)
     assert capsys.readouterr().out == ""
     explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0, verbose=True)
-    assert "Ridge: asked for its answers: one a row" in capsys.readouterr().out
+    assert "Ridge: asked for its answers: point" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
