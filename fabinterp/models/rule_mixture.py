@@ -180,19 +180,20 @@ def map_predictions(model, X):
     return model.expert.mean[region]
 
 
-def _error_sums(predictions, y, w):
-    """Sum of weighted errors, and of the weights.
-
-    An error is a wrong class where y holds class codes or probabilities, else a squared difference.
-    """
+def _errors(predictions, y):
+    """(n,) a wrong class where y holds class codes or probabilities, else a squared difference."""
     if y.ndim == 2:
         y = y.argmax(axis=1)
-    loss = predictions != y if y.dtype.kind in "iu" else (predictions - y) ** 2
-    return (loss * w).sum(), w.sum()
+    return predictions != y if y.dtype.kind in "iu" else (predictions - y) ** 2
+
+
+def _error_sums(predictions, y, w):
+    """Sum of weighted `_errors`, and of the weights."""
+    return (_errors(predictions, y) * w).sum(), w.sum()
 
 
 def training_error(predictions, y, w):
-    """Weighted mean of the errors of `_error_sums` (Hara, section 5.2)."""
+    """Weighted mean of the `_errors` (Hara, section 5.2)."""
     wrong, total = _error_sums(predictions, y, w)
     return float(wrong / total)
 
@@ -587,6 +588,15 @@ def thresholds_and_counts(ensemble):
     return cuts, np.bincount(feature[feature >= 0], minlength=len(cuts))
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sample
+def draw_by_weight(w, n_rows, rng):
+    """Positions (n_rows,) of different rows, drawn by their weights w (n,), and equal weights.
+
+    These sum to those of all.
+    """
+    at = rng.choice(len(w), n_rows, replace=False, p=w / w.sum())
+    return at, np.full(n_rows, w.sum() / n_rows)
+
+
 def search_sample(sample, ensemble, predicted, rng):
     """The rows of the search `(Z, predictions, w, counts)` and where they stood (models.6).
 
@@ -597,8 +607,8 @@ def search_sample(sample, ensemble, predicted, rng):
     w = sample.w
     at = np.arange(len(w))
     if len(w) > N_SAMPLE_ROWS:
-        at = np.sort(rng.choice(len(w), N_SAMPLE_ROWS, replace=False, p=w / w.sum()))
-        w = np.full(N_SAMPLE_ROWS, w.sum() / N_SAMPLE_ROWS)
+        at, w = draw_by_weight(w, N_SAMPLE_ROWS, rng)
+        at.sort()
     Z = sample.Z[at]
     classes = sample.classes
     if classes is None or len(classes) < 2 or len(at) < 2:
@@ -789,8 +799,7 @@ def _list_sums(part, rule_sets, n_classes):
     Z, y, w = part
     found = []
     for rules in rule_sets:
-        predictions = predict_codes(rules, Z)
-        loss = predictions != y if n_classes else (predictions - y) ** 2
+        loss = _errors(predict_codes(rules, Z), y)
         labels = 0.0
         if n_classes:
             at = rules.apply(Z) * n_classes + y
@@ -824,7 +833,7 @@ def best_mixture(rows, start, settings):
     return best_em_restart(start, rows, settings, score=score, max_e_steps=_E_STEPS)
 
 
-def _responsibilities(part, model):
+def _posteriors(part, model):
     """(n, K) of a block of rows (incidence, target, w), by Bayes' rule."""
     S, y, _ = part
     return stable_softmax(model.log_joint(S, y))
@@ -835,8 +844,7 @@ def rows_for_restarts(sample, target, cuts, rng):
 
     Drawn by weight, with the weight of all.
     """
-    at = rng.choice(len(sample.w), N_RESTART_ROWS, replace=False, p=sample.w / sample.w.sum())
-    w = np.full(N_RESTART_ROWS, sample.w.sum() / N_RESTART_ROWS)
+    at, w = draw_by_weight(sample.w, N_RESTART_ROWS, rng)
     bins = merge_identical(sample.Z[at], cuts)
     return in_memory((cell_incidence(sample.Z[at], bins), target[at], w)), bins
 
@@ -866,7 +874,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
         few, few_bins = rows_for_restarts(sample, target, cuts, rng)
         chosen = best_mixture(few, start_on(few_bins), settings).step.model
         coarse = chunked.rows.map(_mixture_inputs, predictions, few_bins)
-        model = replace(chosen, bins=bins).maximise(rows, coarse.map(_responsibilities, chosen))
+        model = replace(chosen, bins=bins).maximise(rows, coarse.map(_posteriors, chosen))
         once = copy(settings)
         once.n_init = 1
         best = best_mixture(rows, lambda rows, rng: (model, None), once)

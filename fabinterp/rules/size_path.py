@@ -19,10 +19,14 @@ from .contributions import measure_models
 SIZES = ("balanced", "small", "accurate")
 
 
+def _is_count(value):
+    """Whether a value is a whole number from 1."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+
+
 def check_size(size):
     """ValueError unless `size` is one of `SIZES` or a number from 1."""
-    number = isinstance(size, Integral) and not isinstance(size, bool) and size >= 1
-    if not number and not (isinstance(size, str) and size in SIZES):
+    if not _is_count(size) and not (isinstance(size, str) and size in SIZES):
         names = ", ".join(f'"{name}"' for name in SIZES)
         raise ValueError(f"size must be {names} or a whole number from 1, got {size!r}")
 
@@ -97,7 +101,7 @@ class SizePathMixin:
             At most so many rules or leaves, at least 1.
         """
         self._check_has_path()
-        if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+        if not _is_count(n):
             raise ValueError(f"n must be a whole number from 1, got {n!r}")
         other = copy.copy(self)
         other._show_entry(choose_size(self._path, n))
