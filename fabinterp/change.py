@@ -25,6 +25,7 @@ from .rules.core import (
     class_array,
     class_scores,
     decode,
+    decode_like,
     encode,
     encode_row,
     is_frame,
@@ -990,25 +991,6 @@ def template_of(X, given, x, columns):
     return decode(x[None], columns) if named else None
 
 
-def decode_like(Z, columns, template):
-    """Encoded rows (n, d) as a frame with the dtypes of another; as they are without one."""
-    if template is None:
-        return Z
-    import pandas as pd
-
-    labels = {j for j, c in enumerate(columns.categories) if c is not None}
-    decoded = decode(Z, columns) if labels else None
-    data = {}
-    for name, kind in zip(template.columns, template.dtypes, strict=True):
-        j = columns.names.index(str(name))
-        column = decoded.iloc[:, j] if j in labels else Z[:, j]
-        holds = getattr(kind, "kind", "O") not in "iub" or not pd.isna(column).any()
-        data[name] = column.astype(kind) if isinstance(kind, np.dtype) and holds else column
-        if not isinstance(kind, np.dtype):
-            data[name] = pd.Series(column).astype(kind)
-    return pd.DataFrame(data)
-
-
 def agreed_changes(rows, asked, x, space, n_changes, size=64):
     """At most n rows that rules and model both accept, the nearest first, each moving other features.
 
@@ -1209,8 +1191,12 @@ class Changes(Sequence):
             for step in change.steps()
         ]
         frame = pd.DataFrame(lines, columns=heads)
-        asked = any(change.model_prediction is not None for change in self.changes)
-        return frame if asked else frame.drop(columns="model_prediction")
+        return frame if self._asked_model else frame.drop(columns="model_prediction")
+
+    @property
+    def _asked_model(self):
+        """Whether a model has answered the changed rows too."""
+        return any(change.model_prediction is not None for change in self.changes)
 
     def after_frame(self):
         """The changed rows whole, as a pandas frame with names and labels, nearest first."""
@@ -1236,14 +1222,19 @@ class Changes(Sequence):
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
 
     def _repr_html_(self):
+        asked = self._asked_model
         rows = []
         for k, change in enumerate(self.changes, 1):
-            answer = prediction_text(change.ruleset, change.after)
+            answers = [prediction_text(change.ruleset, change.after)]
+            if asked:
+                answers.append(_said_text(change.model_prediction))
             steps = list(change.steps()) or [("nothing has to change", "", "")]
             for i, step in enumerate(steps):
-                ends = [str(k), answer, f"{change.distance:.3g}"] if i == 0 else ["", "", ""]
-                rows.append([escape(cell) for cell in (ends[0], *step, *ends[1:])])
-        head = ["", "column", "from", "to", "then", f"distance: sum of steps in {self.unit}"]
+                cells = [str(k), *step, *answers, f"{change.distance:.3g}"]
+                cells = cells if i == 0 else ["", *step, *("" for _ in answers), ""]
+                rows.append(list(map(escape, cells)))
+        then = ["rules then", "model then"] if asked else ["then"]
+        head = ["", "column", "from", "to", *then, f"distance: sum of steps in {self.unit}"]
         table = table_html(head, rows) if rows else ""
         return lines_html([self.now], "div") + table + lines_html([self.verdict], "div")
 
@@ -1288,6 +1279,41 @@ def _solved_changes(search, n_changes):
         if len(found) == n_changes:
             break
     return found
+
+
+def _searched_changes(solved, asked, x, space, Z, n_changes, size=64):
+    """At most n rows that are found by trying, and how many there were to try."""
+    pool = np.vstack([*solved, candidate_rows(asked.goal, x, space, Z)])
+    pool = pool[np.argsort(distance(x, pool, space), kind="stable")]
+    return agreed_changes(pool, asked, x, space, n_changes, size), len(pool)
+
+
+def _nearer_without_a_column(rows, asked, x, space, Z):
+    """Changed rows with which rules and model agree, and what is nearer than the first of them.
+
+    Each column that the first moves is held in turn and the search repeated, as long as that brings
+    up a nearer change.
+    """
+    rows = list(rows)
+    held = set()
+    while rows:
+        moved = np.flatnonzero((rows[0] != x) & ~np.isnan(x))
+        nearer = []
+        for j in moved:
+            free = space.free.copy()
+            free[j] = False
+            if tuple(free) in held or asked.left <= 2:
+                continue
+            held.add(tuple(free))
+            fixed = replace(space, free=free)
+            solved = _solved_changes(_BestFirstSearch(asked.goal, x, fixed), 4)
+            if solved:
+                nearer += _searched_changes(solved, asked, x, fixed, Z, 1, 512)[0]
+        found = _different_rows([*rows, *nearer], x, space)[: len(rows)]
+        if np.array_equal(found[0], rows[0]):
+            return found
+        rows = found
+    return rows
 
 
 def _model_change(asked, x, space, Z, n_rows=4096):
@@ -1463,11 +1489,10 @@ def nearest_change(
     rows = _solved_changes(search, n_changes if model is None else 4)
     tried = 0
     if search.is_curved or asked.predict is not None and rows:
-        pool = np.vstack([*rows, candidate_rows(goal, x, space, Z)])
-        pool = pool[np.argsort(distance(x, pool, space), kind="stable")]
-        tried = len(pool)
-        searched = agreed_changes(pool, asked, x, space, n_changes)
-        rows = searched if model is not None else _different_rows([*rows, *searched], x, space)
+        searched, tried = _searched_changes(rows, asked, x, space, Z, n_changes)
+        rows = _different_rows([*rows, *searched], x, space)
+        if model is not None:
+            rows = _nearer_without_a_column(searched, asked, x, space, Z)
     exact = search.is_complete and not search.is_curved and model is None
     rows = rows[:n_changes]
     said = [None] * len(rows)

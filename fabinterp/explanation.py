@@ -27,7 +27,14 @@ from .proxy.reference import (
     as_table,
     detects_outliers,
 )
-from .rules.core import encode, read_columns
+from .rules.core import (
+    decode_like,
+    encode,
+    encode_row,
+    is_frame,
+    label_of,
+    read_columns,
+)
 from .rules.html_format import lines_html
 from .rules.ruleset import RuleSet
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
@@ -127,6 +134,14 @@ def check_one_output(model, X):
         )
 
 
+_ASKED_FOR = {
+    "point": "asked for its predictions",
+    "posterior": "asked for posterior draws",
+    "pseudo-draws": "asked for the predictions of its members",
+    "given": "by its draws",
+}
+
+
 def subject_of(model, X, method, classes, seed):
     """The `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
     model = getattr(model, "best_estimator_", model)
@@ -152,7 +167,7 @@ def subject_of(model, X, method, classes, seed):
         answer = ensemble.predict if ensemble.classes is None else ensemble.predict_proba
         reference = as_reference(answer, classes=ensemble.classes)
     name = reference.source if ensemble is None else ensemble.source
-    why = f"asked for its answers: {reference.kind}"
+    why = _ASKED_FOR[reference.kind]
     if method == "auto" and ensemble is not None:
         why = f"a single tree, {why}"
     note = note if method == "auto" else ""
@@ -266,6 +281,8 @@ class Explanation:
         Positions of the rows fitted, in the table given to `explain`.
     call : dict
         Arguments of `explain` that made it, by name, where they are not the defaults.
+    template : frame without rows, or None
+        What the model is asked with: columns and types of the table given to `explain`.
 
     Examples
     --------
@@ -293,6 +310,7 @@ class Explanation:
     rules_score: float = float("nan")
     fit_rows: np.ndarray | None = None
     call: dict = field(default_factory=dict)
+    template: Any = None
     why = property(lambda self: self.subject.why, doc="Why this method.")
     tree = property(
         lambda self: getattr(self.model, "tree_", None),
@@ -353,6 +371,17 @@ class Explanation:
     def predict_proba(self, X):
         """(n, C) class probabilities of the rule that answers each row of X (n, d)."""
         return self.rules.predict_proba(X)
+
+    def model_answer(self, x):
+        """What the model itself answers to one row, given as to `explain_row`: a label or a number.
+
+        None where it was given as draws, which know their own table only.
+        """
+        if isinstance(self.subject.reference, FixedDraws):
+            return None
+        columns = self.rules.columns
+        row = decode_like(encode_row(x, columns)[None], columns, self.template)
+        return label_of(self.subject.predict(row)[0])
 
     def fidelity_on(self, X):
         """Agreement of rules and model on other rows X (n, d).
@@ -441,6 +470,7 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
         *scores,
         fit_rows=at,
         call=call,
+        template=X.iloc[:0] if is_frame(X) else None,
     )
 
 # %% ../nbs/explanation.ipynb #expl-unfitted

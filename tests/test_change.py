@@ -14,7 +14,11 @@ from shared.estimators import SETTINGS, each
 from shared.random_rules import COLUMNS, random_rules
 from shared.tables import mixed_frame
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.model_selection import train_test_split
 
 from fabinterp import explain
@@ -565,3 +569,23 @@ def test_rules_always_flip_and_the_model_mostly():
         after = pd.DataFrame(told.after[None], columns=X.columns) if told else row
         agreed += model.predict(after)[0] != model.predict(row)[0]
     assert flipped == len(rows) and agreed >= 0.9 * len(rows)
+
+
+def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_columns():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0.3).astype(int)
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    rules = explain(forest, X, y, random_state=0)
+    missed = []
+    for row in X[:20]:
+        found = nearest_change(rules, row, X, model=forest)
+        if not found:
+            continue
+        batches = int(re.search(r"asked in (\d+) batches", found.verdict)[1])
+        assert batches <= 50
+        others = [nearest_change(rules, row, X, model=forest, fixed=[j]) for j in found.features]
+        nearer = min((other.distance for other in others if other), default=np.inf)
+        missed.append(nearer < 0.99 * found.distance)
+        assert "<th>model then</th>" in found.to_html()
+    assert len(missed) >= 15 and np.mean(missed) <= 0.1

@@ -1,5 +1,6 @@
 """The front door: any model in, a few rules and an honest fidelity out."""
 
+import json
 import pickle
 import warnings
 from dataclasses import FrozenInstanceError
@@ -20,6 +21,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
@@ -294,7 +296,7 @@ def test_verbose_tells(capsys):
     explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0)
     assert capsys.readouterr().out == ""
     explain(Ridge().fit(X, Y), X, max_rules=3, random_state=0, verbose=True)
-    assert "Ridge: asked for its answers: point" in capsys.readouterr().out
+    assert "Ridge: asked for its predictions" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -559,3 +561,24 @@ def test_meta_trees_read_them_too():
     for model, tolerance in ((scaled, 0.1), (search, 1e-9)):
         said = fabinterp.MetaTreeClassifier(model).fit(X, LABELS).predict_proba(X)
         assert np.abs(said - own).mean() <= tolerance
+
+
+def test_a_row_says_what_the_model_itself_answers():
+    from fabinterp import explain_row, plot_row
+
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.where(X[:, 0] + 0.5 * np.sin(4 * X[:, 1]) > 0, "yes", "no")
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    explanation = explain(forest, X, y, max_rules=2, random_state=0)
+    apart = np.flatnonzero(explanation.predict(X) != forest.predict(X))[0]
+    found = explain_row(explanation, X[apart])
+    assert found.model_prediction == forest.predict(X[[apart]])[0] != found.label
+    said = f"the model itself answers {found.model_prediction}"
+    assert said in str(found) and said in found.to_html()
+    assert said in " ".join(text.get_text() for text in plot_row(explanation, X[apart]).texts)
+    assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
+    assert explain_row(explanation.model, X[apart]).model_prediction is None
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(frame, X[:, 0])
+    told = explain_row(explain(boosted, frame, random_state=0), dict(frame.iloc[3]))
+    assert told.model_prediction == boosted.predict(frame[3:4])[0]

@@ -1,5 +1,6 @@
 """Local explanations: the same answer however they are asked for; the trees and prunings of brute force; bad input."""
 
+import json
 import pickle
 from itertools import product
 
@@ -655,3 +656,25 @@ def test_one_nan_among_the_draws():
 
     with pytest.raises(ValueError, match="nan"):
         explain_local(draws, X[0], X)
+
+
+def test_answers_of_classes_have_labels_in_frames_and_json():
+    y = np.where(X[:, 2] > 0, "high", "low")
+    model = RandomForestClassifier(10, random_state=0).fit(X, y)
+    many = explain_local(model, X[:3], X, random_state=0)
+    found = many.to_frame()
+    assert list(found["prediction"]) == list(model.predict(X[:3]))
+    shares = found[["prediction_p_high", "prediction_p_low"]].to_numpy()
+    np.testing.assert_allclose(shares, model.predict_proba(X[:3]), atol=1e-12)
+    told = json.loads(many.to_json())
+    assert told[0] == json.loads(many[0].to_json())
+    assert set(told[0]["prediction"]) == {"high", "low"}
+    assert list(told[0]["point"].values()) == X[0].tolist()
+
+
+def test_y_is_called_what_the_models_rules_call_it():
+    from fabinterp import ProxyTreeRegressor
+
+    model = ProxyTreeRegressor(FOREST, target_name="sugar", random_state=0).fit(X)
+    assert "the answer is sugar =" in str(explain_local(model, X[0], X, random_state=0))
+    assert "the answer is y =" in str(explain_local(FOREST, X[0], X, random_state=0))

@@ -181,13 +181,13 @@ def test_the_warning_counts_rows_and_names_columns():
     gaps = frame[:6].copy()
     gaps.loc[[0, 2, 3], "income"] = np.nan
     assert quietly(model.predict, gaps)[1] == [
-        "3 rows hold a gap in 'income', which had none in training: answered by the mean of their leaf"
+        "3 rows hold a gap in 'income', which had none in training: answered by the mean of their leaves"
     ]
     gaps.loc[2, "dose"] = np.nan
     gaps.loc[[0, 3], "income"] = 0.0
     assert quietly(model.predict, gaps)[1] == [
         "1 row holds a gap in 'income', 'dose', which had none in training: "
-        "answered by the mean of their leaf"
+        "answered by the mean of its leaf"
     ]
     gaps["age"] = np.nan  # of no concern to the equation
     assert quietly(model.predict, gaps[:2])[1] == []

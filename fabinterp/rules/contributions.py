@@ -566,6 +566,8 @@ class RowExplanation:
         How far the printed numbers may be off together.
     label : label or None
         The class.
+    model_prediction : label, float or None
+        Where rules that speak for a model were asked: what the model itself answers.
 
     Examples
     --------
@@ -586,6 +588,7 @@ class RowExplanation:
     probability: float
     tolerance: float
     label: object = None
+    model_prediction: object = None
 
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
@@ -618,7 +621,16 @@ class RowExplanation:
     def headline(self, max_rows=None):
         """What is predicted, for reading, in the digits of `lines`."""
         more = "" if np.isnan(self.probability) else f", its probability {self.probability:.3g}"
-        return f"{self.scale} is {self.lines(max_rows)[-1][2]}{more}"
+        told = f"{self.scale} is {self.lines(max_rows)[-1][2]}{more}"
+        if self.model_prediction is None:
+            return told
+        answer = self.model_prediction
+        answer = (
+            amount_text(round_within(answer, self.tolerance))
+            if self.label is None
+            else label_text(answer)
+        )
+        return f"by the rules, {told}; the model itself answers {answer}"
 
     def to_text(self):
         """The prediction, the mean, and the contributions that show, a line each."""
@@ -658,6 +670,7 @@ class RowExplanation:
             "contributions": [part._asdict() for part in self.contributions],
             "bounds": self.bounds,
             "prediction": self.prediction,
+            "model_prediction": self.model_prediction,
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -778,6 +791,7 @@ def explain_row(model, x, *, label=None, background=None):
         )
         for j, name in enumerate(columns.names)
     )
+    answer = getattr(model, "model_answer", None)  # of an Explanation: the model behind the rules
     probability = nan
     if measured.scored:
         scores = outputs / 2 if len(outputs) == 2 else outputs
@@ -791,4 +805,5 @@ def explain_row(model, x, *, label=None, background=None):
         probability,
         float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max())),
         None if classes is None else classes[c],
+        None if answer is None else answer(x),
     )

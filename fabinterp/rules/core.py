@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas', 'read_columns', 'check_names',
-           'ordered_columns', 'encode', 'encode_row', 'decode', 'weighted_sum', 'Split', 'stable_softmax', 'Curve',
-           'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of', 'merge_conditions',
-           'shortest_number', 'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array', 'leaf_values',
-           'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
+           'ordered_columns', 'encode', 'encode_row', 'decode', 'decode_like', 'weighted_sum', 'Split',
+           'stable_softmax', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of',
+           'merge_conditions', 'shortest_number', 'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array',
+           'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
            'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks', 'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
@@ -271,6 +271,25 @@ def decode(Z, columns):
                 data[name] = codes.astype(bool)
             else:
                 data[name] = pd.Categorical.from_codes(codes, categories=list(labels))
+    return pd.DataFrame(data)
+
+
+def decode_like(Z, columns, template):
+    """Encoded rows (n, d) as a frame with the dtypes of another; as they are without one."""
+    if template is None:
+        return Z
+    import pandas as pd
+
+    labels = {j for j, c in enumerate(columns.categories) if c is not None}
+    decoded = decode(Z, columns) if labels else None
+    data = {}
+    for name, kind in zip(template.columns, template.dtypes, strict=True):
+        j = columns.names.index(str(name))
+        column = decoded.iloc[:, j] if j in labels else Z[:, j]
+        holds = getattr(kind, "kind", "O") not in "iub" or not pd.isna(column).any()
+        data[name] = column.astype(kind) if isinstance(kind, np.dtype) and holds else column
+        if not isinstance(kind, np.dtype):
+            data[name] = pd.Series(column).astype(kind)
     return pd.DataFrame(data)
 
 # %% ../../nbs/rules/00_core.ipynb #split
@@ -1034,7 +1053,8 @@ def warn_of_gaps(model, Z, chosen=None):
     phrases = []
     if in_lines.any():
         what = "mean" if model.classes is None else "class shares"
-        phrases.append(f"{_gaps_text(in_lines, columns)}: answered by the {what} of their leaf")
+        whose = "its leaf" if in_lines.any(axis=1).sum() == 1 else "their leaves"
+        phrases.append(f"{_gaps_text(in_lines, columns)}: answered by the {what} of {whose}")
     if in_curves.any():
         phrases.append(f"{_gaps_text(in_curves, columns)}: its curve adds nothing there")
     if phrases:
