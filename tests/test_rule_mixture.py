@@ -41,6 +41,7 @@ from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
     RuleMixtureClassifier,
     RuleMixtureRegressor,
+    assign_folds,
     code_length_of_boxes,
     coverage,
     jitter,
@@ -549,6 +550,7 @@ def test_names_of_a_frame_reach_rules_and_ensemble():
         ("select", "bic"),
         ("select", None),
         ("target", "y"),
+        ("refit", "always"),
         ("verbose", "loud"),
         ("n_jobs", 0),
         ("n_jobs", "all"),
@@ -593,6 +595,18 @@ def test_wrong_estimators_are_refused_in_one_line(kind, model, said):
     with pytest.raises(ValueError, match="estimator") as refused:
         quick(kind, model).fit(X, c if kind == "classes" else t)
     assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_what_cannot_be_fitted_again_is_refused_in_one_line():
+    X, y, _ = table()
+    xgboost = pytest.importorskip("xgboost")
+    made = xgboost.XGBClassifier(n_estimators=3, early_stopping_rounds=2)
+    made.fit(X, y, eval_set=[(X, y)], verbose=False)
+    for model, name in ((made.get_booster(), "Booster"), (made, "XGBClassifier")):
+        with pytest.raises(ValueError, match="refit=True needs an estimator that can") as refused:
+            quick("classes", model, refit=True).fit(X, y)
+        said = str(refused.value)
+        assert f"got {name}" in said and said.endswith("set refit=False") and "\n" not in said
 
 
 # ------------------------------------------------------------------ the parts
@@ -740,6 +754,82 @@ def test_a_bag_is_trusted_only_on_the_rows_of_the_forest():
     assert not has_bag(X, y, model=single)  # most rows have no tree that has not seen them
     boosted = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
     assert not has_bag(X, y, model=boosted)
+
+
+def test_a_bag_is_found_behind_a_search_a_pipeline_and_in_bagged_trees():
+    X, y = noisy_boxes(4, 300)
+    forest = RandomForestClassifier(40, random_state=0)
+    path = fit_sized(X, y).path_
+    piped = make_pipeline(StandardScaler(), forest)
+    cases = {
+        "search": GridSearchCV(forest, {"max_depth": [None]}, cv=2),
+        "pipeline": piped,
+        "search of a pipeline": GridSearchCV(
+            piped, {"randomforestclassifier__max_depth": [5]}, cv=2
+        ),
+        "bagged": BaggingClassifier(n_estimators=40, random_state=0),
+        "bagged, a part": BaggingClassifier(
+            n_estimators=40, bootstrap=False, max_samples=0.6, max_features=0.5, random_state=0
+        ),
+    }
+    quick = dict(n_init=1, n_perturbations=20, random_state=0)
+    for name, model in cases.items():
+        found = RuleMixtureClassifier(model.fit(X, y), **quick).fit(X, y).path_
+        assert found["cv_error"].notna().all(), name
+    found = RuleMixtureClassifier(cases["search"], **quick).fit(X, y).path_
+    assert found.equals(path)  # the best of one is the forest
+    whole = BaggingClassifier(n_estimators=5, bootstrap=False, random_state=0).fit(X, y)
+    assert RuleMixtureClassifier(whole, **quick).fit(X, y).path_["cv_error"].isna().all()
+    t = X[:, 0] + y
+    bagged = BaggingRegressor(n_estimators=40, random_state=0).fit(X, t)
+    assert RuleMixtureRegressor(bagged, **quick).fit(X, t).path_["cv_error"].notna().all()
+
+
+def test_clones_answer_out_of_fold_where_there_is_no_bag():
+    X, y = noisy_boxes(6, 300)
+    boosted = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
+    kept = pickle.dumps(boosted)
+    quick = dict(n_init=1, n_perturbations=20, random_state=0)
+    model = RuleMixtureClassifier(boosted, refit=True, **quick).fit(X, y)
+    assert model.estimator_ is boosted and pickle.dumps(boosted) == kept
+    assert len(model.rules_) == 3 and model.path_["cv_error"].notna().all()
+    order = np.random.default_rng(0).permutation(len(y))
+    again = RuleMixtureClassifier(boosted, refit=True, **quick).fit(X[order], y[order])
+    assert again.rules_ == model.rules_  # folds do not depend on the order of the rows
+    # a forest's own bag goes first, and what the ensemble says needs none
+    bagged = fit_sized(X, y, refit=True)
+    assert bagged.path_.equals(fit_sized(X, y).path_)
+    told = RuleMixtureClassifier(boosted, refit=True, target="ensemble", **quick).fit(X, y)
+    assert told.path_["cv_error"].isna().all()
+    rare = np.where(np.arange(300) < 1, "rare", np.where(y, "yes", "no"))
+    frame = pd.DataFrame(X).set_axis(list("abcd"), axis=1)
+    search = GridSearchCV(HistGradientBoostingClassifier(max_iter=5), {"max_depth": [3]}, cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(frame, rare)
+    model = RuleMixtureClassifier(search, refit=True, **quick).fit(frame, rare)
+    assert model.path_["cv_error"].notna().all() and model.predict_proba(frame).shape == (300, 3)
+    numbers = HistGradientBoostingRegressor(max_iter=20).fit(X, X[:, 0])
+    model = RuleMixtureRegressor(numbers, refit=True, **quick).fit(X, X[:, 0])
+    assert model.path_["cv_error"].is_monotonic_decreasing
+
+
+@given(st.integers(0, 10**6))
+@examples(20)
+def test_folds_keep_equal_rows_together_and_deal_classes_evenly(seed):
+    rng = np.random.default_rng(seed)
+    Z = np.sort(rng.integers(0, 12, (60, 1)), axis=0).astype(float)
+    Z[rng.random(60) < 0.1] = np.nan
+    Z = np.sort(Z, axis=0)
+    y = rng.integers(0, 3, 60)
+    fold = assign_folds(Z, y, rng)
+    for z in np.unique(Z):
+        same = np.isnan(Z[:, 0]) if np.isnan(z) else Z[:, 0] == z
+        assert len(set(fold[same])) == 1
+    apart = assign_folds(np.arange(60.0)[:, None], y, rng)
+    for c in np.unique(y):
+        counts = np.bincount(apart[(y == c) & (apart >= 0)], minlength=5)
+        assert np.ptp(counts) <= 1
 
 
 def test_code_lengths_of_boxes_are_those_of_a_code():

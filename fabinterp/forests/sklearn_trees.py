@@ -12,6 +12,8 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
@@ -102,6 +104,13 @@ def _check_trees(model, members):
             raise_unsupported(model, f"one output is supported, got {member.n_outputs_}")
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-forest-code
+def _classes_of_trees(model):
+    """The classes (C,) as the trees of an ensemble know them: bagged ones by number; or None."""
+    known = getattr(model, "classes_", None)
+    bagged = any(name.startswith("sklearn.Bagging") for name in qualified_class_names(model))
+    return np.arange(len(known)) if bagged and known is not None else known
+
+
 def read_forest(model, columns=None):
     """The `Ensemble` of a single tree, a random forest, extremely randomised or bagged trees.
 
@@ -110,10 +119,7 @@ def read_forest(model, columns=None):
     members = getattr(model, "estimators_", [model])
     _check_trees(model, members)
     shown = getattr(model, "estimators_features_", [None] * len(members))
-    known = getattr(model, "classes_", None)
-    bagged = any(name.startswith("sklearn.Bagging") for name in qualified_class_names(model))
-    if bagged and known is not None:
-        known = np.arange(len(known))
+    known = _classes_of_trees(model)
     parts = [
         _sklearn_tree(member, _node_values(member, known), features)
         for member, features in zip(members, shown, strict=True)
@@ -121,12 +127,22 @@ def read_forest(model, columns=None):
     return _sklearn_ensemble(model, parts, "mean", "mean")
 
 # %% ../../nbs/forests/01_sklearn_trees.ipynb #ens-bag-code
-_FORESTS = (
+_BAGGED = (
     RandomForestClassifier,
     RandomForestRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
 )
+
+
+def _has_bags(model):
+    """Whether a fitted model draws rows for each of its trees, which have one output."""
+    if not isinstance(model, _BAGGED):
+        return False
+    draws = model.bootstrap or getattr(model, "max_samples", None) not in (None, 1.0)
+    return draws and all(getattr(tree, "n_outputs_", 0) == 1 for tree in model.estimators_)
 
 
 def _bag_rows(model, leaves, places):
@@ -156,7 +172,8 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
     Parameters
     ----------
     model : fitted model
-        Bags are known of random forests and extremely randomised trees with `bootstrap=True`.
+        Bags are known of random forests, extremely randomised trees and bagged trees that draw
+        rows.
     table : (n, d)
         Distinct rows, as the model reads them.
     places : (N,) int
@@ -171,10 +188,13 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
         None for other models, and for rows that are not those of the model: the bags drawn again
         must put as many rows into every leaf as its tree has counted there (forests.5).
     """
-    if not isinstance(model, _FORESTS) or not model.bootstrap or model.n_outputs_ != 1:
+    if not _has_bags(model):
         return None
     X = np.asarray(table)  # single trees know columns by their places, not by name
-    leaves = np.column_stack([tree.apply(X) for tree in model.estimators_])
+    trees = model.estimators_
+    shown = getattr(model, "estimators_features_", [slice(None)] * len(trees))
+    leaves = [tree.apply(X[:, columns]) for tree, columns in zip(trees, shown, strict=True)]
+    leaves = np.column_stack(leaves)
     in_bag = _bag_rows(model, leaves, places)
     if in_bag is None:
         return None
@@ -182,9 +202,10 @@ def out_of_bag_predictions(model, table, places, least_share=0.95):
     if seen_by_all.mean() > 1 - least_share:
         return None
     in_bag[seen_by_all] = False
-    total = np.zeros((len(leaves), model.estimators_[0].tree_.value.shape[2]))
-    for tree, leaf, seen in zip(model.estimators_, leaves.T, in_bag.T, strict=True):
-        total[~seen] += tree.tree_.value[leaf[~seen], 0]
+    known = _classes_of_trees(model)
+    total = np.zeros((len(leaves), 1 if known is None else len(known)))
+    for tree, leaf, seen in zip(trees, leaves.T, in_bag.T, strict=True):
+        total[~seen] += _node_values(tree, known)[leaf[~seen]]
     found = total / (~in_bag).sum(axis=1)[:, None]
     return found if is_classifier(model) else found[:, 0]
 
