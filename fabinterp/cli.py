@@ -37,7 +37,7 @@ from .reporting import report
 from .rows.tables import take_rows
 from .rules.core import Columns, format_names, label_of
 from .rules.ruleset import RuleSet
-from .rules.text import answer_text, condition_texts, printable_name
+from .rules.text import answer_text, condition_texts, count_text, printable_name
 
 # %% ../nbs/cli.ipynb #cli-refusal
 class CommandError(Exception):
@@ -413,7 +413,7 @@ def measures(result):
 
 def _rules_title(rules):
     """How many rules, and for what."""
-    return f"{len(rules.rules)} rules for {printable_name(rules.target)}"
+    return f"{count_text(len(rules.rules), 'rule')} for {printable_name(rules.target)}"
 
 
 def _report_text(result, wide=80):

@@ -67,6 +67,7 @@ from ..rules.core import (
     match_conditions,
 )
 from ..rules.ruleset import RuleSet
+from ..rules.text import count_text
 from ..rules.size_path import SizeEntry, SizePathMixin, check_size, choose_size
 from ..rows.tables import (
     apply_in_chunks,
@@ -708,7 +709,7 @@ def search_lists(chunked, ensemble, rows, assigned, rng, settings):
 
     def watch(path):
         best = path.lists()[-1]
-        progress.step(f"{len(best) + 1} rules, objective {best.value:.6g}")
+        progress.step(f"{count_text(len(best) + 1, 'rule')}, objective {best.value:.6g}")
 
     lists = search_list_path(
         rows,

@@ -20,6 +20,7 @@ from ..rules.ruleset import RuleSet, Tree
 from ..rules.digits import rounded_text
 from ..rules.text import (
     bounds_text,
+    count_text,
     is_categorical,
     printable_name,
     split_labels,
@@ -293,11 +294,6 @@ def collapsed_box(k, n_leaves, weight, max_width):
     small = "" if isnan(weight) else weight_text(weight)
     lines = wrap_to_width(f"… {n_leaves:.0f} leaves", max_width)
     return NodeBox(k, "stub", lines, wrap_to_width(small, max_width, size=7))
-
-
-def count_text(n, word):
-    """A number of things, for reading: 1 step, 3 steps."""
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def leaf_box(k, sketch, max_width, beside=False):
