@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['CommandError', 'read_csv_file', 'infer_task', 'prepare', 'split_rows', 'printable', 'progress_message', 'table_text',
-           'measures', 'write_out', 'run_command', 'main']
+           'measures', 'sizes_text', 'write_out', 'run_command', 'main']
 
 # %% ../nbs/cli.ipynb #cli-imports
 import argparse
@@ -31,7 +31,7 @@ from sklearn.model_selection import train_test_split
 from . import __version__
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .rules.size_path import check_size
+from .rules.size_path import check_size, sizes_of
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .reporting import report
 from .rows.tables import take_rows
@@ -201,6 +201,7 @@ class SimplifyResult:
     test: tuple  # the same of the rows held out, perhaps none
     name: str  # of the data
     code: str  # that makes the same again
+    sizes: tuple = ()  # the rules of every size, these included
 
 # %% ../nbs/cli.ipynb #cli-printable
 _PLAINER = str.maketrans(
@@ -295,7 +296,9 @@ def simplify_rows(X, y, task, share, name, options, forest=None):
             forest.fit(*train)
     model = fit_rules(*train, task, options, forest)
     read = read_ensemble(model.estimator_, model.columns_)
-    return SimplifyResult(model.rules_, read, task, train, test, name, command_of(options, name))
+    sizes = tuple(other.rules_ for _, other, _ in sizes_of(model))
+    code = command_of(options, name)
+    return SimplifyResult(model.rules_, read, task, train, test, name, code, sizes)
 
 
 def simplify_table(frame, options, name, notify):
@@ -414,6 +417,28 @@ def measures(result):
 def _rules_title(rules):
     """How many rules, and for what."""
     return f"{count_text(len(rules.rules), 'rule')} for {printable_name(rules.target)}"
+
+
+def sizes_text(result):
+    """The rules of every size as a table: conditions, error, agreement with the forest.
+
+    On the test rows; without any, on the training rows.
+    """
+    tested = len(result.test[1]) > 0
+    X, y = result.test if tested else result.train
+    by_forest = result.forest.predict(X)
+    metric = "error" if result.task == "classification" else "rmse"
+    where = f"{len(y)} {'test' if tested else 'training'} rows"
+    lines = [f"Other sizes, on {where}:", "", f"   rules  conditions  {metric:>8}  agreement"]
+    lines.append("-" * len(lines[-1]))
+    for rules in result.sizes:
+        error = _prediction_error(rules.predict(X), y, result.task)
+        agreed = rules.measure(X, by_forest).fidelity
+        mark = "*" if len(rules) == len(result.rules) else " "
+        lines.append(
+            f"{mark} {len(rules):>6}  {rules.n_conditions:>10}  {error:>8.3g}  {agreed:>9.3f}"
+        )
+    return "\n".join([*lines, "", "* the rules above; --size N gives those of at most N"])
 
 
 def _report_text(result, wide=80):
@@ -600,6 +625,11 @@ def build_parser():
         metavar="SHARE",
         help="share of the rows held out to measure errors, 0 for none (default: 0.25)",
     )
+    simplify.add_argument(
+        "--path",
+        action="store_true",
+        help="print how good the rules of every size are, too",
+    )
     for command, out, most in ((demo, "fabinterp-demo.html", 5), (simplify, None, 10)):
         command.add_argument(
             "--max-rules",
@@ -674,6 +704,8 @@ def run_command(arguments):
             read_csv_file(options.data), options, os.path.basename(options.data), _print_to_stderr
         )
     print(printable("\n" + _report_text(result, terminal_width(110)), sys.stdout), flush=True)
+    if getattr(options, "path", False):
+        print(printable("\n" + sizes_text(result), sys.stdout), flush=True)
     if options.out:
         with progress_message(f"writing {printable_name(options.out)} …"):
             write_out(options.out, result)

@@ -16,7 +16,7 @@ import re
 import warnings
 from dataclasses import dataclass, replace
 from importlib import import_module
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +41,8 @@ from .rules.html_format import (
     tree_html,
 )
 from .rules.ruleset import Tree
-from .rules.text import label_text, printable_name
+from .rules.size_path import sizes_of
+from .rules.text import count_text, label_text, printable_name
 from .show.rule_plots import (
     as_ruleset,
     axes_or_new,
@@ -791,6 +792,13 @@ def _reproduction_html(model, rules, tree, code, notes):
     return "".join(parts)
 
 # %% ../nbs/reporting.ipynb #rep-sections
+_SIZES = (
+    "<p>The search keeps the best answer of every size; the least criterion, or a person, has "
+    "picked one. Here are all. Numbers count what a reader has to keep in mind: bounds, "
+    "coefficients, answers.</p>"
+)
+
+
 def size_text(rules, tree):
     """How large a model is, in words."""
     n = len(rules.rules)
@@ -803,24 +811,54 @@ def size_text(rules, tree):
     return kind + (" with equations" if any(leaf.has_equation for leaf in leaves) else "")
 
 
+def _rules_html(rules):
+    """The rules as a table that knows the names of its columns on a narrow page, too."""
+    known = known_measures(rules)
+    names = "".join(f"--c{k}:'{name}: ';" for k, name in enumerate(known, 4))
+    return f'<div class="said" style="{names}">{rules._repr_html_()}</div>'
+
+
+def sizes_html(model):
+    """Every size that the search kept, to unfold one at a time; nothing if there is one alone."""
+    sizes = sizes_of(model)
+    if len(sizes) < 2:
+        return ""
+    least = min(entry.criterion for entry, _, _ in sizes)
+    parts = []
+    for entry, other, shown in sizes:
+        rules = as_ruleset(other)
+        words = [size_text(rules, tree_or_none(other)), count_text(entry.n_numbers, "number")]
+        if not isnan(entry.cv_error):
+            words.append(f"cv error {entry.cv_error:.3g} ± {entry.cv_se:.2g}")
+        words.append(f"criterion {entry.criterion - least:.3g} above the least")
+        words += ["this page"] if shown else []
+        head = html.escape(", ".join(words))
+        parts.append(
+            f'<details name="size"><summary>{head}</summary>{_rules_html(rules)}</details>'
+        )
+    return _SIZES + "".join(parts)
+
+
 def model_html(rules, tree):
     """The rules as a table, and the tree as a nested list."""
     order = "Exactly one rule fits each row." if len(rules.rules) > 1 else ""
     if rules.ordered and len(rules.rules) > 1 and tree is None:
         order = "Read from the top: the first rule that fits a row answers for it."
     known = known_measures(rules)
-    names = "".join(f"--c{k}:'{name}: ';" for k, name in enumerate(known, 4))
     mean = {
         "support": "support is the number (or weight) of rows that a rule answers",
         "coverage": "coverage the share of rows that satisfy its conditions",
         "fidelity": (
             "fidelity how well its answers agree, on its rows, with what the rules were fitted to"
         ),
+        "interval": (
+            "interval where the share of its answer, or its mean, lies with 95 % probability, as if "
+            "its conditions had been given"
+        ),
     }
     legend = "; ".join(mean[name] for name in known)
     words = f'<p class="faint">In the rows of the fit: {legend}.</p>' if known else ""
-    table = f'<div class="said" style="{names}">{rules._repr_html_()}</div>'
-    parts = [(f"<p>{order}</p>" if order else ""), table, words]
+    parts = [(f"<p>{order}</p>" if order else ""), _rules_html(rules), words]
     if tree is not None and tree.n_leaves > 1:
         levels = inf if tree.n_leaves <= 64 else 4
         parts.append(
@@ -898,6 +936,7 @@ def report_html(model, rules, tree, X, y, evaluation, level, title, code, explan
     body = [
         f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>',
         section_html("What it says", model_html(rules, tree)),
+        section_html("At other sizes", sizes_html(model)),
         section_html("In pictures", *pictures),
         section_html("How good is it?", evaluation_html(evaluation, level)),
         section_html("The table", data_html(rules, Z, target)),

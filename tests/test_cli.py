@@ -332,6 +332,21 @@ def test_the_page_in_a_browser(page, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_path_tells_of_every_size(capsys, table):
+    """The size asked for is marked, and its error is the one printed above."""
+    words = [table, "--target", "kind", "--max-rules", 4, "--size", 2]
+    text, _ = simplify(capsys, *words, "--path")
+    lines = text[text.index("Other sizes") :].splitlines()
+    rows = [line.split() for line in lines[4:] if line and not line.startswith("* the rules")]
+    sizes = [int(row[-4]) for row in rows]
+    assert sizes == sorted(sizes) and sizes[0] == 1 and len(sizes) > 1
+    (marked,) = (row for row in rows if row[0] == "*")
+    assert int(marked[1]) == max(k for k in sizes if k <= 2)
+    above = next(line for line in text.splitlines() if line.startswith("error of the rules"))
+    assert above.split()[4] == marked[3]
+    assert text.startswith(simplify(capsys, *words)[0])
+
+
 def test_the_same_again(capsys, tmp_path, table):
     files = [tmp_path / "a.html", tmp_path / "b.html"]
     texts = [

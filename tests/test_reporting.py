@@ -26,6 +26,7 @@ from fabinterp.proxy.reference import as_reference
 from fabinterp.reporting import fingerprint, report
 from fabinterp.rules.core import Leaf, Rule, Split, read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree
+from fabinterp.rules.size_path import sizes_of
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -321,6 +322,19 @@ def test_what_cannot_be_made_again_is_said(numbers):
         and "hand over the same object" in words
         and "model.fit(X)" in words
     )
+
+
+def test_every_size_is_on_the_page(labels, tree):
+    """Folded, without a script, one open at a time; what has no path has no such part."""
+    X, y = labels[0], labels[1]
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    page = report(model, X, y)
+    assert len(model.path_) > 1 and page.count('<details name="size">') == len(model.path_)
+    for entry, other, shown in sizes_of(model):
+        assert other.rules_.to_html() in page
+        assert shown == (entry.size == len(model.rules_))
+    assert page.count(", this page</summary>") == 1
+    assert "At other sizes" not in report(model.rules_, X, y) and sizes_of(model.rules_) == []
 
 
 def test_rules_and_trees_without_an_estimator(labels, tree):
