@@ -424,9 +424,10 @@ def test_questions_answers_and_measures_are_those_of_all_rows(kind):
     chosen = model.rules_.apply(X)
     numbers = np.eye(3)[y] if kind == "classes" else t
     for r, rule in enumerate(model.rules_.rules):
-        np.testing.assert_allclose(
-            rule.leaf.value, np.average(numbers[chosen == r], axis=0, weights=w[chosen == r])
-        )
+        mine = np.append(w[chosen == r], float(kind == "classes"))  # a row like all rows
+        centre = np.average(numbers, axis=0, weights=w)
+        values = np.concatenate([numbers[chosen == r], centre[None]])
+        np.testing.assert_allclose(rule.leaf.value, np.average(values, axis=0, weights=mine))
         assert rule.support == w[chosen == r].sum()
     loss = model.predict(X) != target if kind == "classes" else (model.predict(X) - target) ** 2
     assert model.error_ == pytest.approx(np.average(loss, weights=w))

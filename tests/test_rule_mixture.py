@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import beta
+from scipy.stats import t as student
 from shared.effort import examples
 from shared.tables import mixed_frame
 from sklearn.base import clone
@@ -830,6 +832,50 @@ def test_folds_keep_equal_rows_together_and_deal_classes_evenly(seed):
     for c in np.unique(y):
         counts = np.bincount(apart[(y == c) & (apart >= 0)], minlength=5)
         assert np.ptp(counts) <= 1
+
+
+def test_shares_are_shrunk_by_one_row_and_carry_an_interval():
+    X, y = noisy_boxes(7)
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    forest = RandomForestClassifier(40, random_state=0).fit(X, y)
+    model = RuleMixtureClassifier(forest, n_init=1, n_perturbations=20, random_state=0)
+    rules = model.fit(X, y, sample_weight=weight).rules_
+    assert len(rules) > 1
+    at = rules.apply(X)
+    centre = np.average(np.eye(2)[y], axis=0, weights=weight)
+    for k, rule in enumerate(rules):
+        counts = np.bincount(y[at == k], weight[at == k], 2)
+        assert np.allclose(rule.leaf.value, (counts + centre) / (counts.sum() + 1))
+        c = int(np.argmax(counts))
+        after = beta(counts[c] + centre[c], counts.sum() - counts[c] + 1 - centre[c])
+        assert np.allclose(rule.interval, after.ppf([0.025, 0.975]))
+        assert rule.interval[0] < max(rule.leaf.value) < rule.interval[1]
+    assert np.allclose(model.predict_proba(X), np.array([r.leaf.value for r in rules])[at])
+    shown = rules.to_frame()
+    assert np.allclose(shown[["low", "high"]], [rule.interval for rule in rules])
+    back = type(rules).from_json(rules.to_json())
+    assert back == rules and back[0].interval == rules[0].interval
+    ends = " to ".join(f"{end:.3g}" for end in rules[0].interval)
+    assert ends in rules.to_html() and ends in rules.to_markdown()
+    assert f"95 %: {ends})" in rules.to_text(intervals=True) and "95 %" not in str(rules)
+    told = fit_sized(X, y, target="ensemble").rules_
+    assert all(rule.interval is None for rule in told) and "low" not in told.to_frame()
+
+
+def test_means_carry_an_interval_of_student():
+    X, y = noisy_boxes(8)
+    t = y + 0.3 * np.random.default_rng(0).normal(size=len(y)) + 1e6
+    rules = RuleMixtureRegressor(n_init=1, n_perturbations=20, random_state=0).fit(X, t).rules_
+    at = rules.apply(X)
+    assert len(rules) > 1
+    for k, rule in enumerate(rules):
+        mine = t[at == k]
+        assert np.isclose(rule.leaf.value, mine.mean(), rtol=1e-12)
+        after = student(len(mine) - 1, mine.mean(), mine.std(ddof=1) / np.sqrt(len(mine)))
+        assert np.allclose(rule.interval, after.ppf([0.025, 0.975]), rtol=1e-9)
+    same = RuleMixtureClassifier(n_init=1, n_perturbations=1, random_state=0)
+    same.fit(X[:20], np.zeros(20, int))
+    assert same.rules_[0].interval is None and same.rules_[0].leaf.value == (1.0,)
 
 
 def test_code_lengths_of_boxes_are_those_of_a_code():

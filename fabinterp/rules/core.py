@@ -668,6 +668,9 @@ class Rule:
         The share of the weight that satisfies the conditions.
     fidelity : float, nan
         Agreement with a reference on the rows that it predicts, equation (rules.14).
+    interval : pair of float or None, None
+        Where the share of the class that it answers, or its number, lies with 95 % probability, as
+        if its conditions had been given; None: not known.
 
     Examples
     --------
@@ -682,8 +685,11 @@ class Rule:
     support: float = nan
     coverage: float = nan
     fidelity: float = nan
+    interval: tuple[float, float] | None = None
 
     def __post_init__(self):
+        if self.interval is not None:
+            object.__setattr__(self, "interval", floats(self.interval))
         object.__setattr__(
             self, "conditions", tuple((split, bool(side)) for split, side in self.conditions)
         )

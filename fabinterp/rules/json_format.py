@@ -35,7 +35,8 @@ def parts_to_json(item):
         return {
             name: parts_to_json(value)
             for name, value in entries.items()
-            if value not in (None, ()) or name not in ("link", "curves", "mean", "ranges")
+            if value not in (None, ())
+            or name not in ("link", "curves", "mean", "ranges", "interval")
         }
     return item
 
@@ -69,6 +70,7 @@ def _rule_from_dict(d):
         conditions,
         _leaf_from_dict(d["leaf"]),
         *(_float_from_json(d[n]) for n in ("support", "coverage", "fidelity")),
+        d.get("interval"),
     )
 
 

@@ -9,7 +9,7 @@ __all__ = ['RuleSet', 'Tree', 'load_rules']
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,7 @@ from .core import (
     splits_to_arrays,
     warn_of_gaps,
 )
-from .html_format import known_measures, ruleset_html, tree_html
+from .html_format import known_measures, measure_text, ruleset_html, tree_html
 from .json_format import constructor_arguments, model_to_dict
 from .text import (
     answer_text,
@@ -56,7 +56,10 @@ from .text import (
 
 # %% ../../nbs/rules/05_ruleset.ipynb #frame-of
 def ruleset_frame(ruleset):
-    """The rules as a pandas frame: rule, prediction, support, coverage, fidelity."""
+    """The rules as a pandas frame: rule, prediction, support, coverage, fidelity.
+
+    And where intervals are known, `low` and `high`, their ends.
+    """
     import pandas as pd
 
     rows = []
@@ -71,7 +74,11 @@ def ruleset_frame(ruleset):
             "otherwise" if len(ruleset.rules) > 1 else "always"
         )
         rows.append((text, prediction, rule.support, rule.coverage, rule.fidelity))
-    return pd.DataFrame(rows, columns=["rule", "prediction", "support", "coverage", "fidelity"])
+    frame = pd.DataFrame(rows, columns=["rule", "prediction", "support", "coverage", "fidelity"])
+    if any(rule.interval is not None for rule in ruleset.rules):
+        ends = [rule.interval or (nan, nan) for rule in ruleset.rules]
+        frame[["low", "high"]] = np.array(ends)
+    return frame
 
 
 def ruleset_markdown(ruleset):
@@ -80,8 +87,7 @@ def ruleset_markdown(ruleset):
     target = printable_name(ruleset.target)
     rows = [["", "a row where", f"gets {target}", *known], ["---"] * (3 + len(known))]
     for r, rule in enumerate(ruleset.rules):
-        values = [getattr(rule, name) for name in known]
-        numbers = ["" if isnan(value) else f"{value:.4g}" for value in values]
+        numbers = [measure_text(name, getattr(rule, name)) for name in known]
         condition = rule_text(rule, ruleset.columns)
         head = rule_head(ruleset, r, condition)
         rows.append([head, condition, answer_text(ruleset, r, r + 1), *numbers])

@@ -6,7 +6,7 @@
 __all__ = ['printable_name', 'count_text', 'label_text', 'sum_text', 'value_text', 'split_labels', 'is_categorical', 'set_text',
            'extent_text', 'condition_texts', 'branch_text', 'text_tolerance', 'bounds_text', 'constant_text',
            'answer_phrases', 'answer_text', 'model_notes', 'curve_pairs', 'pairs_text', 'named_curves', 'curve_lines',
-           'display_width', 'rule_text', 'rule_head', 'escape_markdown', 'ruleset_text', 'tree_text']
+           'display_width', 'interval_text', 'rule_text', 'rule_head', 'escape_markdown', 'ruleset_text', 'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
 import json
@@ -432,13 +432,20 @@ def display_width(text):
     return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
-def _measure_text(rule):
-    """Support and fidelity for reading, or nothing."""
+def interval_text(interval):
+    """Two ends for reading: 0.93 to 1."""
+    return " to ".join(f"{end:.3g}" for end in interval)
+
+
+def _measure_text(rule, with_interval=False):
+    """Support, fidelity and perhaps the interval of the answer for reading, or nothing."""
     measures = [
         f"{name} {getattr(rule, name):.{n}g}"
         for name, n in (("support", 6), ("fidelity", 3))
         if not isnan(getattr(rule, name))
     ]
+    if with_interval and rule.interval is not None:
+        measures.append(f"95 %: {interval_text(rule.interval)}")
     return f"  ({', '.join(measures)})" if measures else ""
 
 
@@ -459,8 +466,12 @@ def escape_markdown(text):
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
 
 
-def ruleset_text(ruleset, max_width=72):
-    """A rule set for reading, one line per rule, columns aligned up to a width of `max_width`."""
+def ruleset_text(ruleset, max_width=72, intervals=False):
+    """A rule set for reading, one line per rule, columns aligned up to a width of `max_width`.
+
+    `intervals`: whether to say where the share or the mean of each answer lies with 95 %
+    probability, where that is known.
+    """
     lines = []
     for r, rule in enumerate(ruleset.rules):
         condition = rule_text(rule, ruleset.columns)
@@ -477,7 +488,7 @@ def ruleset_text(ruleset, max_width=72):
             front = f"{head:<{heads}} {condition}{' ' * (wide - display_width(condition))}"
         else:
             front = f"{head:<{heads + 1 + wide}}"
-        after = " " * (tail - display_width(answer)) + _measure_text(rule)
+        after = " " * (tail - display_width(answer)) + _measure_text(rule, intervals)
         text.append(f"{front}  then {answer}{after}".rstrip())
     numbers = {r: r + 1 for r in range(len(lines))}
     return "\n".join(text + curve_lines(ruleset, numbers) + model_notes(ruleset))
