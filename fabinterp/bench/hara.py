@@ -8,8 +8,9 @@ __all__ = ['N_TRAIN', 'NODE_SIZES', 'LEAVES', 'DEPTHS', 'MAX_COMPONENTS', 'PEERS
            'shorten_ruleset', 'rules_of_tree', 'tree_paths', 'distinct_paths', 'permuted_rows', 'distilled_trees',
            'born_again_tree', 'harvest_weights', 'NodeHarvest', 'node_harvest', 'prune_conditions', 'greedy_list',
            'quantile_levels', 'fit_intrees', 'fit_restarts', 'certain_boxes', 'needed_conditions', 'soft_rules',
-           'measure_fab', 'measure_em', 'imodels_rule_holds', 'rules_met', 'measure_peer', 'measure_rule_method',
-           'rule_texts_record', 'measure_forest_methods', 'mixture_jobs', 'list_jobs', 'rule_text_jobs']
+           'measure_fab', 'measure_em', 'imodels_rule_holds', 'rules_met', 'seeded_numpy', 'measure_peer',
+           'measure_rule_method', 'rule_texts_record', 'measure_forest_methods', 'mixture_jobs', 'list_jobs',
+           'rule_text_jobs']
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-imports
 from contextlib import contextmanager
@@ -550,7 +551,7 @@ def rules_met(name, model, X):
 
 # %% ../../nbs/bench/02_hara.ipynb #forests-peer-fit
 @contextmanager
-def _seeded_numpy(seed):
+def seeded_numpy(seed):
     """NumPy's global generator, seeded and then as it was: FIGS takes a random_state, and draws from this."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
@@ -566,7 +567,7 @@ def measure_peer(name, case):
     model = getattr(imodels, name + ("Regressor" if case.numbers else "Classifier"))()
     if "random_state" in model.get_params():
         model.set_params(random_state=case.seed)
-    with _seeded_numpy(case.seed):
+    with seeded_numpy(case.seed):
         _, taken = time_call(lambda: model.fit(case.X, case.y))
     size, covering = rules_met(name, model, case.X_new)
     error = case.error(model.predict(case.X_new))
