@@ -1309,10 +1309,10 @@ def _nearer_without_a_column(rows, asked, x, space, Z):
             solved = _solved_changes(_BestFirstSearch(asked.goal, x, fixed), 4)
             if solved:
                 nearer += _searched_changes(solved, asked, x, fixed, Z, 1, 512)[0]
-        found = _different_rows([*rows, *nearer], x, space)[: len(rows)]
-        if np.array_equal(found[0], rows[0]):
-            return found
-        rows = found
+        best = rows[0]
+        rows = _different_rows([*rows, *nearer], x, space)[: len(rows)]
+        if rows[0] is best:
+            break
     return rows
 
 
