@@ -429,11 +429,11 @@ def sizes_text(result):
     by_forest = result.forest.predict(X)
     metric = "error" if result.task == "classification" else "rmse"
     where = f"{len(y)} {'test' if tested else 'training'} rows"
-    lines = [f"Other sizes, on {where}:", "", f"   rules  conditions  {metric:>8}  agreement"]
+    lines = [f"All sizes, on {where}:", "", f"   rules  conditions  {metric:>8}  agreement"]
     lines.append("-" * len(lines[-1]))
     for rules in result.sizes:
         error = _prediction_error(rules.predict(X), y, result.task)
-        agreed = rules.measure(X, by_forest).fidelity
+        agreed = round(rules.measure(X, by_forest).fidelity, 3) + 0.0  # no -0
         mark = "*" if len(rules) == len(result.rules) else " "
         lines.append(
             f"{mark} {len(rules):>6}  {rules.n_conditions:>10}  {error:>8.3g}  {agreed:>9.3f}"

@@ -336,7 +336,7 @@ def test_the_path_tells_of_every_size(capsys, table):
     """The size asked for is marked, and its error is the one printed above."""
     words = [table, "--target", "kind", "--max-rules", 4, "--size", 2]
     text, _ = simplify(capsys, *words, "--path")
-    lines = text[text.index("Other sizes") :].splitlines()
+    lines = text[text.index("All sizes") :].splitlines()
     rows = [line.split() for line in lines[4:] if line and not line.startswith("* the rules")]
     sizes = [int(row[-4]) for row in rows]
     assert sizes == sorted(sizes) and sizes[0] == 1 and len(sizes) > 1
