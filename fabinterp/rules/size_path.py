@@ -90,8 +90,8 @@ class SizePathMixin:
     def path_(self):
         """A frame, a row for each size: size, n_numbers, criterion, cv_error, cv_se, chosen.
 
-        cv_error and cv_se are nan where the rules were not made from out-of-bag answers, as those of
-        boosting and of `explain`.
+        cv_error and cv_se are nan where the rules were made from answers to rows that the model had
+        seen, as those of `explain`, and of boosting without `refit=True`.
         """
         import pandas as pd
 
