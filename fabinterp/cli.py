@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['CommandError', 'read_csv_file', 'infer_task', 'prepare', 'split_rows', 'printable', 'progress_message', 'table_text',
-           'measures', 'sizes_text', 'write_out', 'run_command', 'main']
+           'measures', 'write_out', 'run_command', 'main']
 
 # %% ../nbs/cli.ipynb #cli-imports
 import argparse
@@ -419,7 +419,7 @@ def _rules_title(rules):
     return f"{count_text(len(rules.rules), 'rule')} for {printable_name(rules.target)}"
 
 
-def sizes_text(result):
+def _sizes_text(result):
     """The rules of every size as a table: conditions, error, agreement with the forest.
 
     On the test rows; without any, on the training rows.
@@ -705,7 +705,7 @@ def run_command(arguments):
         )
     print(printable("\n" + _report_text(result, terminal_width(110)), sys.stdout), flush=True)
     if getattr(options, "path", False):
-        print(printable("\n" + sizes_text(result), sys.stdout), flush=True)
+        print(printable("\n" + _sizes_text(result), sys.stdout), flush=True)
     if options.out:
         with progress_message(f"writing {printable_name(options.out)} …"):
             write_out(options.out, result)
