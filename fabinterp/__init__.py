@@ -16,6 +16,7 @@ if (
     from .explorer import explore
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
+    from .proxy.parting import disagreement
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .show.tree_plots import (
         plot_meta_tree,
@@ -47,6 +48,7 @@ _MODULES = {
     "explain_local": "proxy.local",
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
+    "disagreement": "proxy.parting",
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "plot_meta_tree": "show.tree_plots",
@@ -108,6 +110,7 @@ __all__ = [
     "Tree",
     "as_reference",
     "difference_of_means",
+    "disagreement",
     "dissimilarity",
     "explain",
     "explain_local",

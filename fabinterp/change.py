@@ -35,11 +35,11 @@ from .rules.core import (
     match_conditions,
 )
 from .rules.html_format import lines_html, table_html
-from .rules.ruleset import RuleSet
+from .rules.ruleset import RuleSet, as_ruleset
 from .rules.digits import amount_text
 from .rules.text import constant_text, label_text, printable_name, text_tolerance
 from .rows.tables import check_at_least, column_positions
-from .show.rule_plots import as_ruleset, known_values
+from .show.rule_plots import known_values
 
 # %% ../nbs/change.ipynb #exp-space
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from .rules.core import (
     weighted_sum,
 )
 from .rules.digits import rounded_text
+from .rules.ruleset import as_ruleset
 from .rules.text import (
     extent_text,
     is_categorical,
@@ -36,7 +37,6 @@ from .rules.text import (
 )
 from .show.panel import Panel, make_control
 from .show.rule_plots import (
-    as_ruleset,
     draw_bar,
     draw_line,
     draw_plane,

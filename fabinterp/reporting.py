@@ -28,6 +28,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
+from .proxy.parting import disagreement
 from .proxy.reference import FixedDraws, as_table
 from .rules.core import encode, format_names, label_of, read_columns
 from .rules.html_format import (
@@ -40,11 +41,10 @@ from .rules.html_format import (
     table_html,
     tree_html,
 )
-from .rules.ruleset import Tree
+from .rules.ruleset import Tree, as_ruleset
 from .rules.size_path import sizes_of
 from .rules.text import count_text, label_text, printable_name
 from .show.rule_plots import (
-    as_ruleset,
     axes_or_new,
     plot_regions,
     plot_rules,
@@ -894,6 +894,19 @@ _CARE = """<p>The rules tell what goes with what in the table. They do not tell 
 value. For rows outside the ranges listed above they answer all the same, without warning. And another model may be as
 good and read differently: fit to other rows, and compare.</p>"""
 
+# %% ../nbs/reporting.ipynb #rep-parting
+def parting_html(model, rules, X):
+    """Where the rules of a rule mixture and its ensemble part most, bounded; nothing for others."""
+    if not isinstance(model, BaseRuleMixture):
+        return ""
+    ensemble = read_ensemble(model.estimator_, rules.columns)
+    n_leaves = ensemble.nodes.n_leaves
+    if ensemble.link == "median" or n_leaves * len(rules.columns.names) > 5_000_000:
+        return ""
+    n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000))
+    found = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=None)
+    return found.to_html()
+
 # %% ../nbs/reporting.ipynb #rep-page
 def key_facts(rules, tree, X, evaluation):
     """The few numbers on top of a page, each (value, what)."""
@@ -939,6 +952,7 @@ def report_html(model, rules, tree, X, y, evaluation, level, title, code, explan
         section_html("At other sizes", sizes_html(model)),
         section_html("In pictures", *pictures),
         section_html("How good is it?", evaluation_html(evaluation, level)),
+        section_html("Where the rules and the forest disagree most", parting_html(model, rules, Z)),
         section_html("The table", data_html(rules, Z, target)),
         section_html("The search", trace_html(model)),
         section_html("Read with care", _CARE),

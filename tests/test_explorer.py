@@ -13,9 +13,8 @@ from sklearn.datasets import load_iris
 from fabinterp.change import nearest_change
 from fabinterp.explorer import explore, why_lines
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
-from fabinterp.rules.ruleset import RuleSet, Tree
+from fabinterp.rules.ruleset import RuleSet, Tree, as_ruleset
 from fabinterp.show import panel as panel_module
-from fabinterp.show.rule_plots import as_ruleset
 
 
 def test_the_account_adds_up():

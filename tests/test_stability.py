@@ -23,7 +23,7 @@ from fabinterp.proxy.stability import (
     column_ranges,
     comparable_split,
     difference_of_means,
-    disagreement,
+    disagreement_of_trees,
     dissimilarity,
     group_mean,
     instability,
@@ -408,16 +408,18 @@ def test_disagreement_of_numbers_and_labels():
     one = build((Split((0,), 5), 0, 4))
     two = build((Split((0,), 5), 2, 6))
     # Answers 0, 4 and 2, 6: the variance of 1 between the trees, in a total of 5.
-    assert np.isclose(disagreement([one, two], X), 1 / 5)
-    assert disagreement([one, one], X) == disagreement([build(1), build(1)], X) == 0
-    assert disagreement([build(1), build(2)], X) == 1
+    assert np.isclose(disagreement_of_trees([one, two], X), 1 / 5)
+    assert (
+        disagreement_of_trees([one, one], X) == disagreement_of_trees([build(1), build(1)], X) == 0
+    )
+    assert disagreement_of_trees([build(1), build(2)], X) == 1
     Z, c = load_iris(return_X_y=True)
     fits = [
         DecisionTreeClassifier(max_depth=2, random_state=k).fit(Z[k::3], c[k::3]) for k in range(3)
     ]
     said = [fit.predict(Z) for fit in fits]
     pairs = [np.mean(said[i] != said[j]) for i in range(3) for j in range(i)]
-    assert np.isclose(disagreement(fits, Z), np.mean(pairs)) and min(pairs) > 0
+    assert np.isclose(disagreement_of_trees(fits, Z), np.mean(pairs)) and min(pairs) > 0
 
 
 # ------------------------------------------------------------------ Kruschke's t-test

@@ -37,7 +37,7 @@ from fabinterp import (
     report,
 )
 from fabinterp.explorer import why_lines
-from fabinterp.show.rule_plots import as_ruleset
+from fabinterp.rules.ruleset import as_ruleset
 
 mpl.use("Agg")
 
