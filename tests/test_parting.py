@@ -224,12 +224,18 @@ def test_interrupted_it_says_what_is_proven(boosted, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_returns_the_bounds_so_far():
+def test_ctrl_c_returns_the_bounds_so_far(monkeypatch):
     X, y = make_friedman1(600, 10, noise=1.0, random_state=0)
     model = RandomForestRegressor(100, random_state=0).fit(X, y)
     rules = explain(model, X, max_rules=4, random_state=0)
-    timer = threading.Timer(8.0, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+    timer = threading.Timer(2.0, signal.raise_signal, [signal.SIGINT])
+    run = parting.GapSearch.run
+
+    def timed(self, *limits):
+        timer.start()
+        run(self, *limits)
+
+    monkeypatch.setattr(parting.GapSearch, "run", timed)
     found = disagreement(rules, model, X, max_seconds=None)
     assert not timer.is_alive() and found.at_rows <= found.lower < found.upper < np.inf
 
@@ -307,13 +313,16 @@ def test_bad_input():
     of_labels = explain(labels, X, max_rules=3, random_state=0)
     strange = RandomForestClassifier(4, random_state=0).fit(X, np.where(y > 0.5, "a", "b"))
     wider = RandomForestRegressor(4, random_state=0).fit(np.hstack([X, X]), y)
+    single = RandomForestClassifier(4, random_state=0).fit(X, ["a"] * len(X))
+    sure = RuleSet((Rule((), Leaf((1.0,))),), plain.columns, ("a",))
     ada = AdaBoostRegressor(random_state=0).fit(X, y)
     for told, arguments in {
         "ensemble must be the one that the rules were found for": (explained, other, X),
-        "ensemble must be given for a RuleSet": (plain, None, X),
+        "ensemble must be given for rules that know none": (plain, None, X),
         "ensemble must answer with numbers as the rules do": (plain, labels, X),
         "ensemble must answer with classes as the rules do": (of_labels.rules, model, X),
         "ensemble must know the classes of the rules": (of_labels.rules, strange, X),
+        "ensemble must know two classes or more": (sure, single, X),
         "ensemble must add or average its trees": (plain, ada, X),
         "columns: the model was fitted on 4 columns, got 2": (plain, wider, X),
         "rules must answer with constants, got an equation in rule 1": (lines, model, X),

@@ -613,7 +613,8 @@ class Disagreement:
         gap = f"{amount_text(float(f'{self.lower:.4g}'))} ({self.unit})"
         is_apart = not self.is_class or self.lower > 0
         part = "part most, by" if is_apart else "come nearest to parting, at"
-        yield f"the rules and the ensemble {part} {gap}, where {self.words()}"
+        where = f"where {self.words()}" if self.conditions else "everywhere"
+        yield f"the rules and the ensemble {part} {gap}, {where}"
         verb = ("prefers" if self.lower > 0 else "says, too,") if self.is_class else "says"
         inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows"
         yield f"rule {self.rule + 1} says {said} there, the ensemble {verb} {meant}; {inside} lie there"
@@ -727,6 +728,8 @@ def check_comparable(ruleset, ensemble):
             f"ensemble must know the classes of the rules, {format_names(ruleset.classes)}, "
             f"got {format_names(map(label_of, ensemble.classes))}"
         )
+    if ensemble.classes is not None and len(ensemble.classes) < 2:
+        raise ValueError("ensemble must know two classes or more to prefer one, got one")
     if ensemble.link == "median":
         raise ValueError(
             f"ensemble must add or average its trees, got the median of {ensemble.source}"
@@ -738,7 +741,7 @@ def comparable_ensemble(rules, ruleset, ensemble, Z):
     own = own_ensemble(rules, ruleset.columns)
     if ensemble is None and own is None:
         raise ValueError(
-            f"ensemble must be given for a {type(rules).__name__}, which knows none, got None"
+            f"ensemble must be given for rules that know none ({type(rules).__name__}), got None"
         )
     found = own if ensemble is None else read_ensemble(ensemble, ruleset.columns)
     check_comparable(ruleset, found)
