@@ -24,7 +24,7 @@ from ..fab.engine import fab
 from ..fab.hme import simulate
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.oblique import ObliqueAdditiveRegressor
-from ..models.piecewise import PiecewiseLinearRegressor
+from ..models.piecewise import DEFAULT_PENALTIES, PiecewiseLinearRegressor
 from ..proxy.proxy_trees import ProxyTreeRegressor
 from ..models.rule_mixture import RuleMixtureClassifier, random_mixture
 
@@ -107,7 +107,11 @@ def _piecewise_task(n, d, L, K, depth, shakes):
     """A tree of sparse equations; L cells a feature in the search, K leaves in the truth."""
     X, y = simulated_table(n, d, K)
     model = PiecewiseLinearRegressor(
-        max_bins=L, max_depth=depth, n_perturbations=shakes, random_state=0
+        max_bins=L,
+        max_depth=depth,
+        n_perturbations=shakes,
+        penalty=DEFAULT_PENALTIES["regression"],
+        random_state=0,
     )
     return _TimedCall(partial(model.fit, X, y), X, questions=lambda: min(L - 1, n - 1) * d)
 

@@ -54,6 +54,7 @@ from .runner import (
 from .datasets import simulate_piecewise
 from ..models.piecewise import (
     EquationTreeEstimator,
+    DEFAULT_PENALTIES,
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
     fic_penalty,
@@ -204,7 +205,9 @@ def _em(folds=3, predict="predict", **settings):
 
 _SOFT = dict(predict="predict_path", projection=False, hard_gates=False)
 REGRESSORS = {
-    "structure": ComparedMethod(PiecewiseLinearRegressor, _size_of_ours),
+    "structure": ComparedMethod(
+        partial(PiecewiseLinearRegressor, penalty=DEFAULT_PENALTIES["regression"]), _size_of_ours
+    ),
     "fab+": _em(penalty=1),
     "fab": _em(penalty=1, **_SOFT),
     "em": _em(penalty=0, **_SOFT),
@@ -227,7 +230,9 @@ def _logistic(random_state):
 
 
 CLASSIFIERS = {
-    "structure": ComparedMethod(PiecewiseLinearClassifier, _experts_only),
+    "structure": ComparedMethod(
+        partial(PiecewiseLinearClassifier, penalty=DEFAULT_PENALTIES["classes"]), _experts_only
+    ),
     "logistic": ComparedMethod(_logistic, _experts_only),
 }
 
@@ -259,14 +264,17 @@ def settings_of(model, **more):
     """What an estimator was made with, its seed apart, as JSON has it.
 
     The penalty is a number, also where it was left to the estimator. What moves no figure, the seed,
-    the name of y, weights of classes and what becomes of new gaps, which nothing here has, is left out.
+    the name of y, weights of classes and what becomes of new gaps, which nothing here has, is left
+    out; so is the dial, where the penalty is given, and a limit that is none.
     """
     simple = (int, float, str, bool, type(None))
     settings = {
         k: v if isinstance(v, simple) and v == v else " ".join(repr(v).split())
         for k, v in model.get_params(deep=False).items()
-        if k not in ("random_state", "target_name", "class_weight", "missing")
+        if k not in ("random_state", "target_name", "class_weight", "missing", "size", "max_terms")
     }
+    if settings.get("max_leaves", 1) is None:
+        del settings["max_leaves"]
     if isinstance(model, EquationTreeEstimator):
         settings["penalty"] = fic_penalty(model, is_classifier(model))
     return {"estimator": type(model).__name__} | settings | more

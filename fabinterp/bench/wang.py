@@ -52,7 +52,11 @@ from .eto import (
 )
 from .datasets import OBLIQUE_REGIONS, OBLIQUE_TRUTH, simulate_oblique
 from ..models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-from ..models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from ..models.piecewise import (
+    DEFAULT_PENALTIES,
+    PiecewiseLinearClassifier,
+    PiecewiseLinearRegressor,
+)
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-table-3
 TABLE_3 = printed("wang-3")  # test RMSE and its deviation over ten folds
@@ -229,7 +233,11 @@ METHODS = {  # made from the name of the table and a seed
     "ebm": ComparedMethod(_make_ebm, _size_of_ebm),
     "pygam": ComparedMethod(_make_pygam, _size_of_pygam),
     "piecewise": ComparedMethod(
-        partial(_of_task, regressor=PiecewiseLinearRegressor, classifier=PiecewiseLinearClassifier),
+        partial(
+            _of_task,
+            regressor=partial(PiecewiseLinearRegressor, penalty=DEFAULT_PENALTIES["regression"]),
+            classifier=partial(PiecewiseLinearClassifier, penalty=DEFAULT_PENALTIES["classes"]),
+        ),
         _size_of_leaves,
     ),
 }

@@ -329,6 +329,7 @@ class BaseOblique(EquationTreeEstimator):
 
     _penalties = DEFAULT_OBLIQUE_PENALTIES
     _n_search_rows = N_SEARCH_ROWS
+    _all_prices = False
     _make_design = make_oblique_design
     _make_problem = make_oblique_search_problem
     _start_em = start_oblique_em

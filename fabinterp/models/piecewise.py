@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import norm
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 
@@ -48,6 +49,17 @@ from ..search.moves import (
     refine_thresholds,
     refit_on_rows,
 )
+from ..search.prices import (
+    LEAST_PRICE,
+    best_at_price,
+    constant_tree,
+    deal_folds,
+    price_path,
+    price_steps,
+    priced_tree,
+    row_losses,
+    weighted_error,
+)
 from ..rules.contributions import feature_importances
 from ..rules.core import (
     Leaf,
@@ -60,6 +72,7 @@ from ..rules.core import (
     warn_of_gaps,
 )
 from ..rules.ruleset import Tree
+from ..rules.size_path import SizeEntry, SizePathMixin, check_size, choose_by_error
 from ..rows.tables import (
     check_parameters,
     check_predict_rows,
@@ -213,6 +226,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
         design.split_features,
         log_choices(design),
         float(np.log(max(1, len(design.leaf_features)))),
+        max_leaves=np.inf if settings.max_leaves is None else settings.max_leaves,
     )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
@@ -428,11 +442,27 @@ def default_tree_perturbations(n_rows, n_classes):
     return int(np.clip((100_000 if n_classes else 2_000_000) // n_rows, 5, 100))
 
 
+def _take_part(part, which):
+    """Some rows of a block (`MixtureInputs`, y, w)."""
+    table, y, w = part
+    return MixtureInputs(table.Z[which], table.codes[which]), y[which], w[which]
+
+
+def _rows_searched(settings, n_rows):
+    """Which rows the search sees, a slice."""
+    return slice(None, None, 1 + int((n_rows - 1) // settings._n_search_rows))
+
+
+def _default_path_perturbations(n_rows):
+    """Perturbations at each price by default: 5, in large tables fewer."""
+    return int(np.clip(40_000 // n_rows, 1, 5))
+
+
 def _fit_by_search(settings, design, rows, sample, n_classes, penalty):
     """Design, model, FIC and the best `Restart` of the search over trees."""
-    table, y, w = rows.single_block
-    some = slice(None, None, 1 + int((len(w) - 1) // settings._n_search_rows))
-    seen = MixtureInputs(table.Z[some], table.codes[some]), y[some], w[some]
+    whole = rows.single_block
+    w = whole[2]
+    seen = _take_part(whole, _rows_searched(settings, len(w)))
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
         n_perturbations = default_tree_perturbations(len(w), n_classes)
@@ -446,12 +476,20 @@ def _fit_by_search(settings, design, rows, sample, n_classes, penalty):
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
-    problem, tree = best.step
-    if len(problem.w) < len(w):
-        whole = settings._make_problem(design, rows.single_block, n_classes, penalty)
-        problem, tree = _refit_on_all_rows(problem, tree, whole)
+    design, model, found = _finish_tree(settings, design, best.step, whole, sample, n_classes)
+    return design, model, found.value(penalty), best
+
+
+def _finish_tree(settings, design, found, whole, sample, n_classes):
+    """Design, model and FIC of what was found, (problem, tree): all rows, exact thresholds."""
+    problem, tree = found
+    if len(problem.w) < len(whole[2]):
+        price = problem.penalty
+        problem, tree = _refit_on_all_rows(
+            problem, tree, settings._make_problem(design, whole, n_classes, price)
+        )
     design, problem, tree = settings._finish_search(design, problem, tree, sample)
-    return design, hme_from_tree(problem, tree), tree.value, best
+    return design, hme_from_tree(problem, tree), priced_tree(problem, tree)
 
 
 def _refit_on_all_rows(problem, tree, whole):
@@ -473,6 +511,106 @@ def _fit_by_em(settings, design, rows, part, n_classes, penalty):
     return design, model, fic_from_blocks(rows, resp, model, penalty), best
 
 
+_N_FOLD_ROWS = 20_000  # rows that the folds share out; more are thinned evenly
+
+
+def _n_terms_allowed(settings):
+    return np.inf if settings.max_terms is None else settings.max_terms
+
+
+def _trees_of_all_prices(settings, problem, seed, name=None):
+    """The `Restart` of the trees that one search over all prices has seen; its score is FIC at λ = 1.
+
+    The constant is among them, and none has more than `max_terms` terms.
+    """
+    n_rows = len(problem.w)
+    n_perturbations = settings.n_perturbations
+    if n_perturbations is None:
+        n_perturbations = _default_path_perturbations(n_rows)
+    constant = priced_tree(*constant_tree(problem))
+    seen = [constant]
+    trace = [constant.value(1.0)]
+    steps = price_steps(problem, n_perturbations if name else 0, np.random.default_rng(seed))
+    most = 6 * (n_perturbations + 1) + 8  # six low prices or so, some higher ones
+    watched = name if settings.verbose else None
+    for now, tree in report_progress(steps, f"{name}: step", most, watched is not None):
+        found = priced_tree(now, tree)
+        if found.n_terms > _n_terms_allowed(settings):
+            continue
+        seen.append(found)
+        if found.value(1.0) <= trace[-1]:
+            continue
+        trace.append(found.value(1.0))
+        if watched:
+            print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1]:.6g}")
+        if len(trace) == settings.max_iter:
+            break
+    return Restart(trace[-1], seen, np.array(trace))
+
+
+def _fold_trees(settings, design, part, n_classes, seed):
+    """The trees that the search for a fold has seen; part: the rows of all other folds."""
+    problem = settings._make_problem(design, part, n_classes, LEAST_PRICE)
+    return _trees_of_all_prices(settings, problem, seed).step
+
+
+def _cross_validate(settings, design, part, Z, n_classes, path):
+    """(error, its standard error) of each tree of the path, for standardised y (search.35).
+
+    Nan where the rows cannot be dealt into folds. Z: the rows of the table.
+    """
+    some = slice(None, None, 1 + (len(Z) - 1) // _N_FOLD_ROWS)
+    part = _take_part(part, some)
+    table, y, w = part
+    fold = deal_folds(Z[some], y if n_classes else None, np.random.default_rng(0))
+    if fold is None:
+        return [(np.nan, np.nan)] * len(path)
+    each = range(fold.max() + 1)
+    trees = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
+        delayed(_fold_trees)(settings, design, _take_part(part, fold != f), n_classes, f)
+        for f in each
+    )
+    experts = settings._make_problem(design, part, n_classes, LEAST_PRICE).experts
+    losses = np.empty((len(path), len(y)))
+    for f in each:
+        out = np.flatnonzero(fold == f)
+        for i, one in enumerate(path):
+            found = best_at_price(trees[f], one.price)
+            losses[i, out] = row_losses(found, experts, table.codes, out)
+    return [weighted_error(own, w) for own in losses]
+
+
+def _fit_path(settings, chunked, design, units, rows, n_classes):
+    """The `SizeEntry`s of the trees at all prices, from the smallest, and the best `Restart`."""
+    whole = rows.single_block
+    some = _rows_searched(settings, len(whole[2]))
+    seen = _take_part(whole, some)
+
+    def run(seed, name):
+        problem = settings._make_problem(design, seen, n_classes, LEAST_PRICE)
+        return _trees_of_all_prices(settings, problem, seed, name)
+
+    how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
+    best = best_restart(run, *how)
+    path = price_path(best.step, LEAST_PRICE)
+    Z = chunked.sample.Z[some]
+    errors = _cross_validate(settings, design, seen, Z, n_classes, path)
+    shift = _shift_of_units(chunked, units)
+    trace = best.trace - shift
+    entries = []
+    for one, (error, se) in zip(path, errors, strict=True):
+        found = one.found.problem, one.found.tree
+        own_design, model, final = _finish_tree(
+            settings, design, found, whole, chunked.sample, n_classes
+        )
+        value = final.value(1.0)
+        fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value)
+        fitted["trace_"] = np.append(trace, fitted["fic_"])
+        square = units[1] ** 2
+        entries.append(_size_entry(fitted, -fitted["fic_"], (error * square, se * square)))
+    return sorted(entries, key=lambda entry: (entry.size, entry.n_numbers)), best
+
+
 def _fit_single_class(design, chunked):
     """The attributes of a fit to the only class there is; its FIC is 0, nothing is fitted."""
     sample = chunked.sample
@@ -492,6 +630,36 @@ def _fit_single_class(design, chunked):
     }
 
 
+def _fitted_tree(settings, chunked, units, rows, design, model, value):
+    """The attributes that belong to one tree, by name; value: its FIC for standardised y."""
+    sample = chunked.sample
+    model, details = settings._finish_model(design, model, rows)
+    tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
+    rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
+    return details | {
+        "design_": design,
+        "model_": model,
+        "tree_": tree,
+        "rules_": rules,
+        "fic_": value - _shift_of_units(chunked, units),
+        "n_components_": len(model.expert.coef),
+        **(_leaf_spreads(rules, chunked.rows) if sample.classes is None else {}),
+    }
+
+
+def _shift_of_units(chunked, units):
+    """By how much FIC is less in units of y than for standardised y: it is that of a density."""
+    return chunked.total * np.log(units[1])
+
+
+def _size_entry(fitted, criterion, errors=(np.nan, np.nan)):
+    """The `SizeEntry` of a tree's attributes."""
+    rules = fitted["rules_"]
+    numbers = sum(n_coefficients(leaf) for leaf in rules.leaves)
+    asked = sum(len(split.features) for split in fitted["tree_"].splits if split is not None)
+    return SizeEntry(len(rules), numbers + asked, float(criterion), fitted, *errors)
+
+
 def _fit_equation_tree(settings, chunked):
     """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator.
 
@@ -505,29 +673,26 @@ def _fit_equation_tree(settings, chunked):
     penalty = fic_penalty(settings, n_classes)
     design = settings._make_design(chunked, penalty)
     if n_classes == 1:
-        return _fit_single_class(design, chunked)
+        fitted = _fit_single_class(design, chunked)
+        return fitted | {"_path": [_size_entry(fitted, 0.0)]}
     units = location_scale(sample.y, sample.w) if numbers else (0.0, 1.0)
     rows = chunked.rows.map(_block_inputs, design, units)
-    part = _block_inputs((sample.Z, sample.y, sample.w), design, units) if by_em else sample
-    fit = _fit_by_em if by_em else _fit_by_search
-    design, model, value, best = fit(settings, design, rows, part, n_classes, penalty)
+    shift = _shift_of_units(chunked, units)
+    if by_em or settings.penalty is not None or not settings._all_prices:
+        part = _block_inputs((sample.Z, sample.y, sample.w), design, units) if by_em else sample
+        fit = _fit_by_em if by_em else _fit_by_search
+        design, model, value, best = fit(settings, design, rows, part, n_classes, penalty)
+        fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
+        fitted["trace_"] = np.append(best.trace, value) - shift
+        path = [_size_entry(fitted, -fitted["fic_"])]
+    else:
+        path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
     warn_unless_settled(best.trace, settings.max_iter)
-    model, details = settings._finish_model(design, model, rows)
-    tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
-    rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
-    shift = chunked.total * np.log(units[1])  # FIC is that of a density in units of y
-    return details | {
-        "design_": design,
-        "model_": model,
-        "tree_": tree,
-        "rules_": rules,
+    return {
+        "_path": path,
         "y_location_scale_": units,
-        "fic_": value - shift,
-        "trace_": np.append(best.trace, value) - shift,
         "n_iter_": len(best.trace),
-        "n_components_": len(model.expert.coef),
         "_sizes": best.sizes,
-        **(_leaf_spreads(rules, chunked.rows) if numbers else {}),
     }
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-parameters
@@ -541,7 +706,10 @@ _AT_LEAST = {
     "penalty": 0.0,
     "min_weight_fraction": 0.0,
     "tol": 0.0,
+    "max_leaves": 1,
+    "max_terms": 0,
 }
+_MAY_BE_NONE = ("penalty", "n_perturbations", "max_bins", "max_leaves", "max_terms")
 _ONE_OF = {
     "search": ("structure", "em"),
     "init": ("grow", "random"),
@@ -563,6 +731,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """
 
     _n_search_rows = np.inf  # rows that the search sees; more are thinned evenly
+    _all_prices = True  # does the search ask about all prices, where none is given
+    size = "balanced"
 
     def _finish_search(self, design, problem, tree, sample):  # what was found, as it is
         return design, problem, tree
@@ -570,8 +740,14 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     def _finish_model(self, design, model, rows):  # the model that is kept, and more attributes
         return model, {}
 
+    _show_entry = SizePathMixin._show_entry
+    _check_has_path = SizePathMixin._check_has_path
+    path_ = SizePathMixin.path_
+    at = SizePathMixin.at
+
     def _fit(self, chunked):
         vars(self).update(_fit_equation_tree(self, chunked))
+        self._show_entry(choose_by_error(self._path, self.size))
         return self
 
     feature_importances_ = property(
@@ -637,6 +813,9 @@ class BasePiecewise(EquationTreeEstimator):
         random_state=None,
         target_name=None,
         missing="answer",
+        size="balanced",
+        max_leaves=None,
+        max_terms=None,
     ):
         self.max_depth = max_depth
         self.search = search
@@ -657,9 +836,13 @@ class BasePiecewise(EquationTreeEstimator):
         self.random_state = random_state
         self.target_name = target_name
         self.missing = missing
+        self.size = size
+        self.max_leaves = max_leaves
+        self.max_terms = max_terms
 
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_perturbations", "max_bins"))
+        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
+        check_size(self.size)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def coef_frame(self):
@@ -776,8 +959,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None
-        FIC's λ: larger is smaller trees. None: 2.6 for the search, 1 for EM (models.14); 0 is plain
-        EM.
+        FIC's λ: larger is smaller trees. None: the search keeps the trees of all λ, and `size` says
+        which; EM has 1. 0 is plain EM.
     projection : bool, True
         EM's projection E-step (Eto 21)-(Eto 22).
     hard_gates : bool, True
@@ -785,7 +968,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_perturbations : int or None, None
-        Random changes that the search tries; None: 100, beyond 20 000 rows fewer.
+        Random changes that the search tries at each λ; None: 1 to 5, for a given `penalty` up to
+        100, fewer in large tables.
     max_bins : int or None, 256
         Cells of a feature during the search; in the end every threshold may be any midpoint. None:
         all midpoints.
@@ -810,6 +994,12 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     missing : "answer" or "error", "answer"
         What to do where an equation meets a gap and training had none in that column: answer by
         the mean of the leaf, and warn; or refuse.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
+        smallest or the largest within one standard error of it; or the largest of at most so many
+        leaves. `path_` shows them all, `at(n)` gives another.
+    max_leaves, max_terms : int or None, None
+        The most leaves, and the most terms in all equations together, of any tree of the path.
 
     Attributes
     ----------
@@ -817,12 +1007,16 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python
         are their methods. A rule's fidelity is that to y in training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, for y in its own units, in the end and after every change;
-        their number.
+        Number of experts; FIC in nats, for y in its own units, of the tree and after every change
+        for the better; their number. At λ = 1 where `penalty` is None.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
     std_ : array (K,)
         Standard deviation of y around each equation, in its units.
+    path_ : DataFrame
+        The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
+        at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given `penalty` and for EM),
+        chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -870,7 +1064,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree.
     penalty : float or None, None
-        FIC's λ: larger is smaller trees. None: 1; 0 is plain EM.
+        FIC's λ: larger is smaller trees. None: the search keeps the trees of all λ, and `size` says
+        which; EM has 1. 0 is plain EM.
     projection : bool, True
         EM's projection E-step (Eto 21)-(Eto 22).
     hard_gates : bool, True
@@ -878,7 +1073,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_perturbations : int or None, None
-        Random changes that the search tries; None: 100, beyond 1000 rows fewer.
+        Random changes that the search tries at each λ; None: 1 to 5, for a given `penalty` up to
+        100, fewer in large tables.
     max_bins : int or None, 256
         Cells of a feature during the search; None: all midpoints.
     min_weight_fraction : float, 0.02
@@ -905,6 +1101,12 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
+        smallest or the largest within one standard error of it; or the largest of at most so many
+        leaves. `path_` shows them all, `at(n)` gives another.
+    max_leaves, max_terms : int or None, None
+        The most leaves, and the most terms in all equations together, of any tree of the path.
 
     Attributes
     ----------
@@ -914,9 +1116,14 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         What predicts, as questions or as one rule a leaf. A rule's fidelity is that to y in
         training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, in the end and after every change; their number.
+        Number of experts; FIC in nats, of the tree and after every change for the better; their
+        number. At λ = 1 where `penalty` is None.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
+    path_ : DataFrame
+        The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
+        at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given `penalty` and for EM),
+        chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -969,6 +1176,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         target_name=None,
         missing="answer",
         class_weight=None,
+        size="balanced",
+        max_leaves=None,
+        max_terms=None,
     ):
         super().__init__(
             max_depth,
@@ -990,5 +1200,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
             random_state,
             target_name,
             missing,
+            size,
+            max_leaves,
+            max_terms,
         )
         self.class_weight = class_weight

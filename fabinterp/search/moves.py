@@ -6,7 +6,8 @@
 __all__ = ['MIN_GAIN', 'N_ROUNDS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'SearchProblem',
            'pooled_variance', 'update_variance', 'candidate_cuts', 'newton_split_gains', 'approximate_leaf_value',
            'best_candidates', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows', 'resplit', 'promote',
-           'neighbouring_trees', 'improve_tree', 'prune_to_size', 'perturb_tree', 'search_steps', 'refine_thresholds']
+           'neighbouring_trees', 'improve_tree', 'prune_to_size', 'perturb_tree', 'search_steps', 'perturbation_steps',
+           'refine_thresholds']
 
 # %% ../../nbs/search/01_moves.ipynb #moves-imports
 from collections import Counter
@@ -193,6 +194,8 @@ class SearchProblem:
     overshoot: int = 2  # levels that growth may go beyond the depth allowed
     min_gain: float = MIN_GAIN  # nats that a move must gain
     lazy_promotion: bool = False  # are promotions tried only where nothing else helps
+    # the splits screened in each set of rows, where searches at other prices may have them too
+    screened: dict | None = None
     # caches are of one problem: `replace` begins with empty ones
     leaf_cache: dict = field(default_factory=dict, init=False)
     candidate_cache: dict = field(default_factory=dict, init=False)  # splits of a set of rows
@@ -451,11 +454,12 @@ def best_candidates(problem, leaf):
     return problem.candidate_cache[key]
 
 
-def _score_axis_candidates(problem, leaf):
+def _screen_axis_splits(problem, leaf):
+    """The splits to score in full, each after the rows of its two sides."""
     cuts = candidate_cuts(problem, leaf.rows)
-    found = []
     if not cuts:
         return []
+    found = []
     gains = newton_split_gains(problem, leaf, cuts)
     n_seen = Counter()
     for i in np.argsort(-gains, kind="stable"):
@@ -467,6 +471,15 @@ def _score_axis_candidates(problem, leaf):
         if sides is not None:
             n_seen[cuts[i].feature] += 1
             found.append((sides, cuts[i]))
+    return found
+
+
+def _score_axis_candidates(problem, leaf):
+    screened = {} if problem.screened is None else problem.screened
+    key = _row_set_key(leaf.rows)
+    if key not in screened:
+        screened[key] = _screen_axis_splits(problem, leaf)
+    found = screened[key]
     problem.fit_leaves([side for sides, _ in found for side in sides])
     return [
         (sum(approximate_leaf_value(problem, side, leaf.coef) for side in sides), cut)
@@ -695,6 +708,14 @@ def search_steps(problem, n_perturbations, rng):
         yield problem, tree
         if problem is old:
             break
+    yield from perturbation_steps(problem, tree, n_perturbations, rng)
+
+
+def perturbation_steps(problem, tree, n_perturbations, rng):
+    """Yield `(problem, tree)` after every perturbation of a tree that has been climbed from (search.22).
+
+    FIC never falls.
+    """
     tree = best_tree(tree, prune_to_size(problem, improve_tree(problem, tree, problem.max_depth)))
     in_vain = 0
     for _ in range(n_perturbations):

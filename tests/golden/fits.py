@@ -295,9 +295,8 @@ def rules_of_a_mixed_weighted_table_for_numbers():
 @fit
 def linear_pieces_for_numbers():
     X, y, _ = pieces()
-    return lambda: PiecewiseLinearRegressor(n_perturbations=10, random_state=0).fit(
-        X, y
-    ), answers_for(X)
+    model = PiecewiseLinearRegressor(penalty=2.6, n_perturbations=10, random_state=0)
+    return lambda: model.fit(X, y), answers_for(X)
 
 
 @fit
@@ -317,16 +316,15 @@ def linear_pieces_by_em_from_random_starts():
 @fit
 def linear_pieces_of_a_mixed_weighted_table():
     X, y, _, w = mixed_frame()
-    model = PiecewiseLinearRegressor(n_perturbations=10, random_state=0)
+    model = PiecewiseLinearRegressor(penalty=2.6, n_perturbations=10, random_state=0)
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
 
 
 @fit
 def linear_pieces_for_two_classes():
     X, _, y = pieces()
-    return lambda: PiecewiseLinearClassifier(max_depth=3, n_perturbations=5, random_state=0).fit(
-        X, y
-    ), answers_for(X)
+    settings = {"penalty": 1.0, "max_depth": 3, "n_perturbations": 5, "random_state": 0}
+    return lambda: PiecewiseLinearClassifier(**settings).fit(X, y), answers_for(X)
 
 
 @fit

@@ -1,0 +1,193 @@
+"""Of the trees that a search saw the best at every price; folds of rows; the dial of the trees of equations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shared.effort import examples
+from sklearn.exceptions import NotFittedError
+
+from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.search.prices import (
+    PricedTree,
+    PriceInterval,
+    best_at_price,
+    deal_folds,
+    price_path,
+)
+
+COLUMNS = ["size", "n_numbers", "criterion", "cv_error", "cv_se", "chosen"]
+
+
+def table(numbers=True, seed=0, n=150):
+    """A jump and a line, with noise; or the sign of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] > 0.2, 2 + X[:, 1], -X[:, 1]) + 0.3 * rng.normal(size=n)
+    return X, y if numbers else np.where(y > 0.5, "yes", "no")
+
+
+def quick(numbers=True, **changed):
+    cls = PiecewiseLinearRegressor if numbers else PiecewiseLinearClassifier
+    return cls(**{"max_depth": 2, "n_perturbations": 1, "random_state": 0} | changed)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["numbers", "classes"])
+def fitted(request):
+    return quick(request.param).fit(*table(request.param))
+
+
+# ------------------------------------------------------------------ prices
+
+
+@given(st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 8)), min_size=1, max_size=12))
+@examples(60)
+def test_the_path_is_the_upper_envelope(lines):
+    trees = [PricedTree(None, None, float(a), float(c)) for a, c in lines]
+    path = price_path(trees, 0.5)
+    assert path[0].low == 0.5 and path[-1].high == np.inf
+    assert (
+        PriceInterval(trees[0], 1.0, 4.0).price == 2.0 == PriceInterval(trees[0], 2.0, np.inf).price
+    )
+    assert all(one.high == other.low and one.low < one.high for one, other in zip(path, path[1:]))
+    for price in np.linspace(0.5, 40, 80):
+        here = next(one for one in path if one.low <= price < one.high)
+        best = max(tree.value(price) for tree in trees)
+        assert here.found.value(price) == pytest.approx(best, abs=1e-9)
+        assert best_at_price(trees, price).value(price) == best
+    costs = [one.found.cost for one in path]
+    assert costs == sorted(costs, reverse=True)
+
+
+@given(st.integers(0, 10**6))
+@examples(20)
+def test_copies_share_a_fold_and_folds_are_alike(seed):
+    rng = np.random.default_rng(seed)
+    Z = rng.integers(0, 6, (rng.integers(2, 60), 2)).astype(float)
+    Z[rng.random(Z.shape) < 0.1] = np.nan
+    label = rng.integers(0, 2, len(Z)) if seed % 2 else None
+    fold = deal_folds(Z, label, np.random.default_rng(0))
+    _, copy = np.unique(np.nan_to_num(Z, nan=9), axis=0, return_inverse=True)
+    if copy.max() == 0:
+        assert fold is None
+        return
+    pairs = set(zip(copy.ravel().tolist(), fold.tolist()))
+    assert len(pairs) == copy.max() + 1
+    sizes = np.bincount([f for _, f in pairs])
+    assert sizes.min() >= 1 and sizes.max() - sizes.min() <= 1
+
+
+# ------------------------------------------------------------------ the dial
+
+
+def test_the_path_is_a_frame_of_all_sizes(fitted):
+    path = fitted.path_
+    assert list(path.columns) == COLUMNS and path.chosen.sum() == 1 and len(path) > 1
+    assert path["size"].is_monotonic_increasing and (path["size"] <= path.n_numbers).all()
+    assert (path["size"][0], path.n_numbers[0]) == (1, 1)  # the constant
+    assert path.cv_error.notna().all() and (path.cv_se >= 0).all()
+    assert path.cv_error[path.chosen].item() == path.cv_error.min()
+    assert path.criterion[path.chosen].item() == -fitted.fic_
+
+
+def test_every_size_is_a_fitted_model(fitted):
+    numbers = isinstance(fitted, PiecewiseLinearRegressor)
+    X, _ = table(numbers)
+    for n in (1, 2, 3, 100):
+        other = fitted.at(n)
+        assert len(other.rules_) <= n and len(other.rules_) == other.n_components_
+        assert np.array_equal(other.predict(X), other.tree_.predict(X))
+        assert other.feature_importances_.shape == (3,)
+        assert other.fic_ == other.trace_[-1]
+        assert other.path_.drop(columns="chosen").equals(fitted.path_.drop(columns="chosen"))
+    if numbers:
+        assert fitted.at(2).predict_interval(X).shape == (len(X), 2)
+
+
+def test_small_and_accurate_stand_on_either_side(fitted):
+    numbers = isinstance(fitted, PiecewiseLinearRegressor)
+    X, y = table(numbers)
+    position = {}
+    for size in ("small", "balanced", "accurate", 2):
+        path = quick(numbers, size=size).fit(X, y).path_
+        position[size] = int(np.flatnonzero(path.chosen)[0])
+        if size == 2:
+            assert path["size"][position[size]] <= 2
+    assert position["small"] <= position["balanced"] <= position["accurate"]
+    best = path.cv_error.argmin()
+    assert path.cv_error[position["small"]] <= path.cv_error[best] + path.cv_se[best]
+
+
+@pytest.mark.parametrize(
+    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 0}, {"max_terms": 2}]
+)
+def test_budgets_cap_every_choice(budget):
+    model = quick(**budget).fit(*table())
+    for entry in model._path:
+        assert len(entry.fitted["rules_"]) <= budget.get("max_leaves", np.inf)
+        terms = sum(len(leaf.features) for leaf in entry.fitted["rules_"].leaves)
+        assert terms <= budget.get("max_terms", np.inf)
+
+
+def test_the_path_does_not_depend_on_threads_or_units(fitted):
+    numbers = isinstance(fitted, PiecewiseLinearRegressor)
+    X, y = table(numbers)
+    again = quick(numbers, n_jobs=2).fit(X, y)
+    assert again.path_.equals(fitted.path_) and again.tree_ == fitted.tree_
+    moved = quick(numbers).fit(8 * X + [1, 0, 0], y)
+    np.testing.assert_allclose(moved.path_.cv_error, fitted.path_.cv_error, rtol=1e-6)
+    assert moved.fic_ == pytest.approx(fitted.fic_, rel=1e-6)
+
+
+def test_a_weight_is_so_many_rows():
+    X, y = table(n=60)
+    w = np.random.default_rng(0).integers(1, 4, 60)
+    weighted = quick().fit(X, y, sample_weight=w)
+    repeated = quick().fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert weighted.path_.equals(repeated.path_) and weighted.tree_ == repeated.tree_
+
+
+@pytest.mark.parametrize("settings", [{"penalty": 1.0}, {"search": "em", "max_iter": 20}])
+def test_a_given_price_and_em_have_one_size(settings):
+    path = quick(**settings).fit(*table()).path_
+    assert len(path) == 1 and path.chosen.all() and path.cv_error.isna().all()
+
+
+def test_noise_is_one_constant():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    model = quick(size="small").fit(X, rng.normal(size=300))
+    assert len(model.rules_) == 1 and model.rules_.leaves[0].features == ()
+
+
+@pytest.mark.parametrize(
+    "settings,said",
+    [
+        ({"size": "tiny"}, "size must be"),
+        ({"size": 0}, "size must be"),
+        ({"max_leaves": 0}, "max_leaves must be"),
+        ({"max_terms": -1}, "max_terms must be"),
+    ],
+)
+def test_what_is_refused(settings, said):
+    with pytest.raises(ValueError, match=said):
+        quick(**settings).fit(*table())
+
+
+def test_sizes_before_a_fit_and_sizes_that_are_none(fitted):
+    with pytest.raises(NotFittedError, match="fit first"):
+        PiecewiseLinearRegressor().at(2)
+    with pytest.raises(NotFittedError, match="fit first"):
+        print(PiecewiseLinearRegressor().path_)
+    with pytest.raises(ValueError, match="n must be a whole number from 1"):
+        fitted.at(0)
+
+
+def test_few_rows_and_copies():
+    X = np.array([[0.0], [0.0], [0.0], [1.0]])
+    path = quick().fit(X, np.array([1.0, 2.0, 3.0, 9.0])).path_
+    assert path.cv_error.notna().all()
+    same = quick().fit(np.zeros((4, 1)), np.array([1.0, 2.0, 3.0, 9.0]))
+    assert same.path_.cv_error.isna().all() and len(same.rules_) == 1
+    lonely = quick(False).fit(np.arange(6.0)[:, None], list("aaaaab"))  # a fold without b
+    assert set(lonely.predict([[0.0], [9.0]])) <= {"a", "b"}
