@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['MIN_VAR', 'variance_floor', 'ConstantGaussian', 'first_constants', 'constant_gaussian', 'Categorical', 'categorical',
-           'Terms', 'Gaussian', 'first_gaussian', 'gaussian_experts', 'Softmax', 'first_softmax', 'softmax_experts']
+           'Terms', 'Gaussian', 'first_gaussian', 'gaussian_experts', 'fisher_information', 'Softmax', 'first_softmax',
+           'softmax_experts']
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-imports
 from dataclasses import dataclass, replace
@@ -583,7 +584,7 @@ def gaussian_experts(X, y, resp, w, terms=None, smoothing=0.0, pooled=False):
     return first_gaussian(rows, resp, terms, smoothing, pooled).maximise(rows, resp)
 
 # %% ../../nbs/fab/04_experts.ipynb #exp-softmax-rows
-def _fisher_information(prob):
+def fisher_information(prob):
     """(...) mean Fisher information of the contrasts at class probabilities (..., C) (fab.114).
 
     p(1 - p) for two classes.
@@ -608,7 +609,7 @@ def _row_evaluator(part, resp, k, n_classes):
 def _fit_and_information(X, Y, w, coef):
     """Log-likelihood of shares Y at coefficients (p, C), and the mass by Fisher factors (fab.114)."""
     scores = X @ coef
-    return softmax_log_lik(scores, Y, w), w @ _fisher_information(softmax(scores, axis=1))
+    return softmax_log_lik(scores, Y, w), w @ fisher_information(softmax(scores, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -639,7 +640,7 @@ class Softmax(_Experts):
         """
         if not self.terms.fisher_factors:
             return None
-        return _fisher_information(softmax(X @ self.coef, axis=2)).T
+        return fisher_information(softmax(X @ self.coef, axis=2)).T
 
     def log_prob(self, X):
         """(n, K, C) log probabilities of the classes (fab.103), (fab.106)."""

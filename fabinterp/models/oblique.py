@@ -14,9 +14,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..fab.columns import MOST_STEPS, centred_targets, effects_basis, table_effects
 from ..fab.additive import additive_design, coefficient_covariance, tune_smoothness
 from ..rows.blocks import Minimum, Maximum
-from ..fab.experts import Terms, variance_floor
+from ..fab.experts import Terms, fisher_information, variance_floor
 from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficients
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
@@ -121,6 +122,25 @@ def fit_feature_basis(x, w, labels, use, **options):
     low, high = _quantile_range(x, w)
     return fit_basis(np.clip(x, low, high), w, **options)
 
+# %% ../../nbs/models/03_oblique.ipynb #obl-effects
+def effects_bases(sample, penalty):
+    """The bases of columns with many labels, a dict by position (fab.137), of `TrainingData`."""
+    if all(len(labels or ()) <= MOST_STEPS for labels in sample.columns.categories):
+        return {}
+    n_classes = 0 if sample.classes is None else len(sample.classes)
+    targets = centred_targets(sample.y, sample.w, n_classes)
+    found = table_effects(sample.Z, targets, sample.w, sample.columns, penalty=penalty)
+    information = 1.0
+    if n_classes > 1:
+        chances = np.bincount(sample.y, sample.w, n_classes) / sample.w.sum()
+        information = float(fisher_information(chances))
+    return {
+        j: effects_basis(
+            sample.Z[:, j], sample.w, own, len(sample.columns.categories[j]), information
+        )
+        for j, own in found.items()
+    }
+
 # %% ../../nbs/models/03_oblique.ipynb #obl-design-of
 def make_oblique_design(settings, chunked, penalty):
     """The `CurveDesign` of `ChunkedData` rows.
@@ -132,9 +152,10 @@ def make_oblique_design(settings, chunked, penalty):
     columns = chunked.sample.columns
     knots = {name: getattr(settings, name) for name in ("n_knots", "degree", "knots")}
     in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
+    effects = effects_bases(chunked.sample, penalty)
     bases = tuple(
-        fit_feature_basis(x, w, labels, use, **knots)
-        for x, labels, use in zip(Z.T, columns.categories, in_leaf, strict=True)
+        effects[j] if use and j in effects else fit_feature_basis(x, w, labels, use, **knots)
+        for j, (x, labels, use) in enumerate(zip(Z.T, columns.categories, in_leaf, strict=True))
     )
     low, high = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
     half = 0.5 * (high - low)

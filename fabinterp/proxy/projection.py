@@ -14,6 +14,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from ..fab.columns import LabelEffects, table_effects
+from ..fab.experts import fisher_information
 from ..fab.distributions import normal_mixture
 from ..fab.foba import (
     base_ridge,
@@ -59,6 +61,7 @@ from ..rows.tables import (
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms
 NUMBER = -1  # what a term is, where it is no label's code
 _MISSING = -2
+_EFFECT = -3
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +73,13 @@ class _CandidateTerms:
 
     columns: Columns
     feature: np.ndarray  # (p,) the column that a term is about
-    # (p,) NUMBER: its number; _MISSING: 1 where it is missing; else 1 where it is that label
+    # (p,) NUMBER: its number; _MISSING: 1 where it is missing; _EFFECT: that of its label; else 1
+    # where it is that label
     code: np.ndarray
     centre: np.ndarray  # (p,)
     scale: np.ndarray  # (p,)
     clip_range: np.ndarray  # (p, 2) of a number with gaps; infinite for all others
+    effects: dict[int, LabelEffects | None]  # of the columns with many labels
 
     @cached_property
     def names(self):
@@ -83,7 +88,7 @@ class _CandidateTerms:
         for j, code in zip(self.feature.tolist(), self.code.tolist(), strict=True):
             name = self.columns.names[j]
             labels = self.columns.categories[j]
-            about = {NUMBER: "", _MISSING: " is missing"}
+            about = {NUMBER: "", _MISSING: " is missing", _EFFECT: ""}
             texts.append(name + (about[code] if code < 0 else f" = {labels[code]}"))
         return tuple(texts)
 
@@ -101,12 +106,24 @@ class _CandidateTerms:
         x = Z[:, self.feature]
         known = np.where(np.isnan(x), self.centre, x)
         scaled = np.where(
-            self.code == NUMBER, (known - self.centre) / self.scale, self._indicators(x)
+            self.code == NUMBER,
+            (known - self.centre) / self.scale,
+            self._indicators(x) / np.where(self.code == _EFFECT, self.scale, 1.0),
         )
         return np.hstack([np.ones((len(Z), 1)), scaled])
 
     def _indicators(self, x):
-        return np.where(self.code == _MISSING, np.isnan(x), x == self.code)
+        found = np.where(self.code == _MISSING, np.isnan(x), x == self.code).astype(float)
+        for k in np.flatnonzero(self.code == _EFFECT):
+            found[:, k] = self.effects[self.feature[k]].of(x[:, k])
+        return found
+
+    def ridge(self):
+        """(1 + p,) what the square of a coefficient costs in units of the noise (fab.138)."""
+        found = np.zeros(1 + len(self.feature))
+        for k in np.flatnonzero(self.code == _EFFECT):
+            found[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
+        return found
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-terms-of
 def _location_and_scale_of_known(x, w):
@@ -119,14 +136,19 @@ def _location_and_scale_of_known(x, w):
     return location_scale(values, np.bincount(at, w[known], len(values)))
 
 
-def candidate_terms(Z, w, columns):
+def candidate_terms(Z, w, columns, effects=None):
     """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.32).
 
-    Each number, each label (of two the second), and each column's gaps.
+    Each number, each label (of two the second), and each column's gaps. `effects`: of
+    `table_effects`, for columns whose labels are one term together.
     """
     found = []
+    effects = effects or {}
     gaps = np.isnan(Z).any(axis=0).tolist()
     for j, labels in enumerate(columns.categories):
+        if j in effects:
+            found += [(j, _EFFECT)] * (effects[j] is not None)
+            continue
         codes = [NUMBER] if labels is None else [1] if len(labels) == 2 else range(len(labels))
         found += [(j, code) for code in (*codes, *[_MISSING] * gaps[j])]
     feature, code = np.array(found, int).reshape(-1, 2).T
@@ -137,7 +159,9 @@ def candidate_terms(Z, w, columns):
         units[k] = _location_and_scale_of_known(x, w)
         if gaps[feature[k]] and not np.isnan(x).all():
             ends[k] = np.nanmin(x), np.nanmax(x)
-    return _CandidateTerms(columns, feature, code, *units.T, ends)
+    for k in np.flatnonzero(code == _EFFECT):
+        units[k, 1] = location_scale(effects[feature[k]].of(Z[:, feature[k]]), w)[1]
+    return _CandidateTerms(columns, feature, code, *units.T, ends, effects)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
@@ -169,6 +193,10 @@ def column_curve(terms, j, slopes, convert):
     """
     own = terms.feature == j
     labels = terms.columns.categories[j]
+    if terms.effects.get(j) is not None:
+        steps = [convert(slopes[own][0] * value) for value in terms.effects[j].value]
+        breaks = np.arange(len(labels) + 1) - 0.5
+        return Curve(j, breaks, tuple((step,) for step in steps[:-1]), steps[-1])
     at = {
         code: convert(slopes[k])
         for k, code in zip(np.flatnonzero(own), terms.code[own].tolist(), strict=True)
@@ -266,6 +294,7 @@ class SoftmaxProblem:
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
     w: np.ndarray  # (n,)
+    ridge: np.ndarray | float = 0.0  # (1 + p,) what the square of log-odds costs, in nats times 2
 
     rounding = 1e-6  # nats a unit of weight, with what the slight ridge is owed
     size = property(lambda self: max(self.Z.shape[1] - 1, 1))
@@ -274,8 +303,8 @@ class SoftmaxProblem:
 
     @cached_property
     def base_ridge(self):
-        """(1 + p,) the least ridge that keeps coefficients finite."""
-        return base_ridge(self.w @ self.Z**2)
+        """(1 + p,) the least ridge that keeps coefficients finite, and that of effects."""
+        return base_ridge(self.w @ self.Z**2) + self.ridge
 
     @cached_property
     def contrasts(self):
@@ -293,7 +322,10 @@ class SoftmaxProblem:
         theta = softmax_newton(Z, self.shares, self.w, theta, self.contrasts, ridge)[0]
         coef = np.zeros((self.Z.shape[1], self.n_free + 1))
         coef[columns] = theta @ self.contrasts.T
-        return Projection(support, coef, softmax_log_lik(Z @ coef[columns], self.shares, self.w))
+        own = np.broadcast_to(self.ridge, len(self.base_ridge))[columns]
+        paid = 0.5 * float(own @ (theta * theta).sum(axis=1))
+        value = softmax_log_lik(Z @ coef[columns], self.shares, self.w) - paid
+        return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
         """The columns that FoBa chooses at a price in nats (proxy.41).
@@ -424,10 +456,11 @@ def projection_data(reference, X, Z, w, columns):
     return ProxyData(*rows, int(on.sum()), draws[:, on], noise[:, on], columns, reference.classes)
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-gaussian-of
-def gaussian_problems(data, design, scale):
+def gaussian_problems(data, design, scale, ridge=0.0):
     """The `GaussianProblem` of the reference's mean, and those of its draws.
 
-    `scale` is the reference's location and scale, in which they are.
+    `scale` is the reference's location and scale, in which they are; `ridge` (1 + p,) is what the
+    square of a coefficient costs.
     """
     location, unit = scale
     w = data.w
@@ -435,7 +468,8 @@ def gaussian_problems(data, design, scale):
     f = (data.target - location) / unit
     draws = (data.draws - location) / unit
     var = float(np.average(data.var, weights=w)) / unit**2
-    problem = GaussianProblem(weighted @ design, weighted @ f, float(w @ f**2), float(w.sum()), var)
+    gram = weighted @ design + np.diag(np.broadcast_to(ridge, design.shape[1]))
+    problem = GaussianProblem(gram, weighted @ f, float(w @ f**2), float(w.sum()), var)
     noises = np.average(data.noise, axis=1, weights=w) / unit**2
     parts = zip((weighted @ draws.T).T, draws**2 @ w, noises, strict=True)
     return problem, [
@@ -458,7 +492,7 @@ def _fit_numbers(data, terms, max_terms, settings):
     check_prediction_range(name, data.target, data.var, data.draws)
     scale = _location_and_scale_of_known(data.target, data.w)
     unit = scale[1]
-    problem, draws = gaussian_problems(data, terms.design(data.Z), scale)
+    problem, draws = gaussian_problems(data, terms.design(data.Z), scale, terms.ridge())
     best, price, path = select_projection(problem, settings.penalty, max_terms)
     how = (max_terms, settings.n_jobs, settings.verbose)
     kept, inclusion = project_draws(problem, draws, best, price, *how)
@@ -496,7 +530,9 @@ def _logistic_leaf(terms, coef):
 
 def _fit_classes(data, terms, max_terms, settings):
     """What `fit_equation` finds for a reference of classes: leaf, equations, fitted attributes."""
-    problem = SoftmaxProblem(terms.design(data.Z), data.target, data.w)
+    chances = np.average(data.target, axis=0, weights=data.w)
+    ridge = terms.ridge() * (fisher_information(chances) if len(chances) > 1 else 1.0)
+    problem = SoftmaxProblem(terms.design(data.Z), data.target, data.w, ridge)
     draws = [problem]
     if len(data.draws) > 1 or not np.array_equal(data.draws[0], data.target):
         draws = [replace(problem, shares=shares) for shares in data.draws]
@@ -519,7 +555,10 @@ def fit_equation(data, settings):
 
     `settings` has an estimator's parameters.
     """
-    terms = candidate_terms(data.Z, data.w, data.columns)
+    targets = data.target.reshape(len(data.w), -1)
+    targets = targets - data.w @ targets / data.w.sum()
+    effects = table_effects(data.Z, targets, data.w, data.columns, penalty=settings.penalty)
+    terms = candidate_terms(data.Z, data.w, data.columns, effects)
     max_terms = min(len(terms.names), max(len(data.w) - 2, 0))
     if settings.max_features is not None:
         max_terms = min(max_terms, settings.max_features)
@@ -683,7 +722,8 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         clone. None: y is its own reference, and the equation is the sparse regression that FIC
         chooses.
     max_features : int or None, None
-        Most terms in the equation; a label of a category is one.
+        Most terms in the equation; a label of a category is one, and of more than 32 labels all
+        together are.
     penalty : float, 1.0
         A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
         if that is more, for n rows and p terms (proxy.40). 0: all that help.
@@ -780,7 +820,8 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         What `as_reference` takes; an unfitted classifier learns from (X, y) first, in a clone.
         None: y is its own reference, and the equation is the sparse classifier that FIC chooses.
     max_features : int or None, None
-        Most terms in the equation; a label of a category is one.
+        Most terms in the equation; a label of a category is one, and of more than 32 labels all
+        together are.
     penalty : float, 1.0
         Price of a term (proxy.40); one term of C classes costs C - 1 prices. 0: all that help.
     n_draws : int or None, None

@@ -1,0 +1,174 @@
+"""A sparse line of a whole table against least squares, effects of labels against their prior, and 1000 labels."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabinterp import (
+    ObliqueAdditiveClassifier,
+    ObliqueAdditiveRegressor,
+    PiecewiseLinearClassifier,
+    PiecewiseLinearRegressor,
+    ProxyLinearClassifier,
+    ProxyLinearRegressor,
+    ProxyTreeRegressor,
+)
+from fabinterp.fab.columns import (
+    MOST_STEPS,
+    LabelEffects,
+    SparseLine,
+    label_effects,
+    longest_line,
+    sparse_line,
+    table_effects,
+)
+from fabinterp.rules.core import Columns
+
+EQUATIONS = [
+    PiecewiseLinearRegressor,
+    PiecewiseLinearClassifier,
+    ObliqueAdditiveRegressor,
+    ObliqueAdditiveClassifier,
+    ProxyLinearRegressor,
+    ProxyLinearClassifier,
+]
+
+
+# The line
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_the_line_is_least_squares_on_its_columns(seed):
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(5, 60, 2)
+    X = rng.normal(size=(n, p))
+    Y = X[:, :2] @ rng.normal(size=(min(2, p), 2)) + 0.1 * rng.normal(size=(n, 2))
+    w = rng.integers(1, 4, n).astype(float)
+    line = sparse_line(X, Y, w)
+    assert isinstance(line, SparseLine)
+    assert len(line.support) <= longest_line(w.sum(), p, 1.0)
+    Z = np.column_stack([np.ones(n), X[:, list(line.support)]])
+    root = np.sqrt(w)[:, None]
+    coef = np.linalg.lstsq(root * Z, root * Y, rcond=None)[0]
+    assert np.allclose(line.residual, Y - Z @ coef, atol=1e-8)
+    assert max(line.path)[1] == line.support
+
+
+def test_five_columns_of_five_hundred_in_forty_rows():
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(10):
+        X = rng.normal(size=(40, 500))
+        y = X[:, :5] @ [3.0, -2.0, 2.0, 1.5, -1.0] + 0.1 * rng.normal(size=40)
+        found.append(sparse_line(X, y[:, None], np.ones(40)).support == (0, 1, 2, 3, 4))
+    assert sum(found) >= 9
+
+
+def test_the_longest_line_is_the_one_that_explains_everything_and_pays():
+    for N, p in ((40, 500), (200, 5000), (30, 30)):
+        k = longest_line(N, p, 1.0)
+        price = 0.5 * np.log1p(N) + np.log(p)
+        most = 0.5 * (N - 1) * np.log1p(N)
+        assert k * price <= most < (k + 1) * price or k == p
+
+
+# Effects of labels
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_the_prior_holds_the_factor_at_one(seed):
+    rng = np.random.default_rng(seed)
+    n_labels = int(rng.integers(3, 40))
+    code = rng.integers(n_labels, size=200).astype(float)
+    code[rng.random(200) < 0.1] = np.nan
+    Y = rng.normal(size=(n_labels + 1, 1))[np.nan_to_num(code, nan=n_labels).astype(int)]
+    Y = Y + 0.5 * rng.normal(size=(200, 1))
+    w = rng.integers(1, 4, 200).astype(float)
+    found = label_effects(code, Y, w, n_labels)
+    assert isinstance(found, LabelEffects)
+    at = np.where(np.isnan(code), n_labels, code).astype(int)
+    y = Y @ found.direction
+    mass = np.bincount(at, w, n_labels + 1)
+    mean = np.bincount(at, w * y, n_labels + 1) / np.where(mass > 0, mass, 1)
+    ratio = (found.value**2).sum() / found.ridge  # ρ (fab.138)
+    drawn = ratio * mass / (1 + ratio * mass)
+    centre = ((1 - drawn) * mass) @ mean / ((1 - drawn) @ mass)
+    assert np.allclose(found.value, drawn * (mean - centre), atol=1e-9)
+    u = found.of(code)
+    assert (w * u) @ (y - centre) / ((w * u) @ u + found.ridge) == pytest.approx(1)
+
+
+def test_noise_and_labels_of_one_row_have_no_effects():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(300, size=900).astype(float)
+    found = [label_effects(codes, rng.normal(size=(900, 1)), np.ones(900), 300) for _ in range(100)]
+    assert sum(one is not None for one in found) <= 3
+    y = rng.normal(size=(50, 1))
+    assert label_effects(np.arange(50.0), y, np.ones(50), 50) is None
+    assert label_effects(codes, np.ones((900, 1)), np.ones(900), 300) is None
+
+
+def test_few_labels_stay_steps():
+    few = Columns(["g"], [tuple(f"l{i}" for i in range(MOST_STEPS))])
+    Z = np.arange(MOST_STEPS * 3.0)[:, None] % MOST_STEPS
+    assert table_effects(Z, Z, np.ones(len(Z)), few) == {}
+
+
+# Tables with many labels
+
+
+def many_labels(n_labels, n=3000, seed=0, noise=0.3, classes=False):
+    rng = np.random.default_rng(seed)
+    effect = np.random.default_rng(5).normal(size=n_labels)
+    code = rng.integers(n_labels, size=n)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    labels = [f"l{i}" for i in range(n_labels)]
+    X["g"] = pd.Categorical([labels[c] for c in code], categories=labels)
+    y = 2 * X["a"].to_numpy() + effect[code] + noise * rng.normal(size=n)
+    return X, (y > 0).astype(int) if classes else y
+
+
+@pytest.mark.parametrize("kind", [ObliqueAdditiveRegressor, ProxyLinearRegressor])
+def test_a_thousand_labels_are_learnt_from_three_rows_each(kind):
+    X, y = many_labels(1000)
+    model = kind(random_state=0).fit(X, y)
+    assert model.score(*many_labels(1000, seed=1)) > 0.96  # by cuts alone .84
+    assert len(model.rules_.rules) == 1
+
+
+@pytest.mark.parametrize("kind", [ObliqueAdditiveRegressor, ProxyLinearRegressor])
+def test_many_labels_in_noise_are_left_out(kind):
+    X, _ = many_labels(300, n=900)
+    model = kind(random_state=0).fit(X, np.random.default_rng(1).normal(size=900))
+    assert not model.rules_.rules[0].leaf.has_equation
+
+
+@pytest.mark.parametrize("kind", [ObliqueAdditiveRegressor, ProxyLinearRegressor])
+def test_what_is_shown_of_effects_is_what_predicts(kind):
+    X, y = many_labels(60, n=600)
+    X.loc[X.index % 11 == 0, "g"] = None
+    model = kind(random_state=0).fit(X, y)
+    space = {}
+    exec(model.rules_.to_python("answer"), space)
+    rows = X.astype(object).where(X.notna(), None).to_dict("records")
+    assert np.allclose([space["answer"](row) for row in rows[:50]], model.predict(X.iloc[:50]))
+    assert "g" in model.rules_.to_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*EQUATIONS, ProxyTreeRegressor])
+def test_a_thousand_labels_take_less_than_twice_the_time_of_a_hundred(kind):
+    classes = kind.__name__.endswith("Classifier")
+    seconds = []
+    for n_labels in (100, 1000):
+        X, y = many_labels(n_labels, classes=classes)
+        began = time.process_time()
+        kind(random_state=0).fit(X, y)
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 2 * seconds[0] + 0.2
