@@ -1,6 +1,7 @@
 """A sparse line of a whole table against least squares, effects of labels against their prior, and 1000 labels."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,12 @@ from fabinterp import (
 )
 from fabinterp.fab.columns import (
     MOST_STEPS,
+    N_SCREENED,
     LabelEffects,
     SparseLine,
     label_effects,
     longest_line,
+    screen_columns,
     sparse_line,
     table_effects,
 )
@@ -172,3 +175,53 @@ def test_a_thousand_labels_take_less_than_twice_the_time_of_a_hundred(kind):
         kind(random_state=0).fit(X, y)
         seconds.append(time.process_time() - began)
     assert seconds[1] < 2 * seconds[0] + 0.2
+
+
+# More columns than rows
+
+
+def five_terms(n, p, seed, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p))
+    return X, X[:, :5] @ [3.0, -2.0, 2.0, 1.5, -1.0] + noise * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_five_terms_of_five_hundred_columns_in_forty_rows(seed):
+    model = PiecewiseLinearRegressor(random_state=0).fit(*five_terms(40, 500, seed))
+    (rule,) = model.rules_.rules
+    assert rule.leaf.features == (0, 1, 2, 3, 4)
+    X, y = five_terms(1000, 500, seed + 100)
+    inside = (y > rule.leaf.lower) & (y < rule.leaf.upper)  # answers are kept within those seen
+    assert model.score(X[inside], y[inside]) > 0.99
+
+
+@pytest.mark.parametrize(
+    "kind", [PiecewiseLinearRegressor, PiecewiseLinearClassifier, ObliqueAdditiveRegressor]
+)
+def test_noise_with_more_columns_than_rows_is_a_constant(kind):
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=40)
+        y = (y > 0).astype(int) if kind.__name__.endswith("Classifier") else y
+        model = kind(random_state=0).fit(rng.normal(size=(40, 500)), y)
+        assert len(model.rules_.rules) == 1 and not model.rules_.rules[0].leaf.has_equation
+
+
+@pytest.mark.slow
+def test_five_thousand_columns_in_ten_seconds_and_a_gigabyte():
+    X, y = five_terms(200, 5000, 0)
+    tracemalloc.start()
+    began = time.process_time()
+    model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
+    assert time.process_time() - began < 10
+    assert tracemalloc.get_traced_memory()[1] < 2**30
+    tracemalloc.stop()
+    assert model.rules_.rules[0].leaf.features == (0, 1, 2, 3, 4)
+
+
+def test_what_a_search_sees():
+    X, y = five_terms(60, 200, 0)
+    seen = screen_columns(X, y[:, None], np.ones(60))
+    assert seen.sum() == N_SCREENED and seen[:5].all()
+    assert screen_columns(X[:, :60], y[:, None], np.ones(60)).all()

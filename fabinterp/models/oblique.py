@@ -14,14 +14,25 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..fab.columns import MOST_STEPS, centred_targets, effects_basis, table_effects
+from ..fab.columns import (
+    MOST_STEPS,
+    centred_targets,
+    effects_basis,
+    screen_columns,
+    table_effects,
+)
 from ..fab.additive import additive_design, coefficient_covariance, tune_smoothness
 from ..rows.blocks import Minimum, Maximum
 from ..fab.experts import Terms, fisher_information, variance_floor
 from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficients
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
-from .piecewise import EquationTreeEstimator, column_mask, numeric_columns
+from .piecewise import (
+    EquationTreeEstimator,
+    begin_at_sparse_line,
+    column_mask,
+    numeric_columns,
+)
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..rules.core import Curve
 from ..fab.spline import Basis, fit_basis
@@ -59,6 +70,8 @@ class CurveDesign:
     centre: np.ndarray  # (d,) in units of the table
     half_range: np.ndarray  # (d,) half the range, 1 for a constant
     terms: Terms
+    # log of the number of columns that curves were chosen of, 0 unless they are more than the rows
+    log_columns: float = 0.0
 
     def column_slices(self):
         """(feature, its basis, its slice of the design's columns), feature by feature."""
@@ -123,6 +136,16 @@ def fit_feature_basis(x, w, labels, use, **options):
     return fit_basis(np.clip(x, low, high), w, **options)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-effects
+def _seen_columns(sample):
+    """(d,) bool: the columns that the search sees, and the log of how many if it is not all."""
+    if sample.Z.shape[1] <= len(sample.Z):
+        return np.ones(sample.Z.shape[1], bool), 0.0
+    n_classes = 0 if sample.classes is None else len(sample.classes)
+    targets = centred_targets(sample.y, sample.w, n_classes)
+    seen = screen_columns(sample.Z, targets, sample.w)
+    return seen, 0.0 if seen.all() else float(np.log(len(seen)))
+
+
 def effects_bases(sample, penalty):
     """The bases of columns with many labels, a dict by position (fab.137), of `TrainingData`."""
     if all(len(labels or ()) <= MOST_STEPS for labels in sample.columns.categories):
@@ -153,6 +176,8 @@ def make_oblique_design(settings, chunked, penalty):
     knots = {name: getattr(settings, name) for name in ("n_knots", "degree", "knots")}
     in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
     effects = effects_bases(chunked.sample, penalty)
+    seen, log_columns = _seen_columns(chunked.sample)
+    in_leaf = in_leaf & seen
     bases = tuple(
         effects[j] if use and j in effects else fit_feature_basis(x, w, labels, use, **knots)
         for j, (x, labels, use) in enumerate(zip(Z.T, columns.categories, in_leaf, strict=True))
@@ -161,13 +186,14 @@ def make_oblique_design(settings, chunked, penalty):
     half = 0.5 * (high - low)
     chosen = column_mask(settings.split_features, columns, "split_features")
     gaps = chunked.columns_with_missing()
-    may_split = chosen & numeric_columns(columns) & ~gaps & (half > 0)
+    may_split = chosen & seen & numeric_columns(columns) & ~gaps & (half > 0)
     return CurveDesign(
         bases,
         tuple(np.flatnonzero(may_split).tolist()),
         0.5 * (low + high),
         np.where(half > 0, half, 1.0),
         Terms.of(bases, penalty=penalty),
+        log_columns,
     )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground
@@ -197,7 +223,7 @@ def make_oblique_search_problem(settings, design, part, n_classes, penalty):
     """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.23)."""
     table, y, w = part
     total = w.sum()
-    return ObliqueSearchProblem(
+    problem = ObliqueSearchProblem(
         make_curve_leaf_table(design, table, y, w, n_classes, starting_smoothing(settings)),
         table.codes,
         None,
@@ -206,9 +232,13 @@ def make_oblique_search_problem(settings, design, part, n_classes, penalty):
         settings.max_depth,
         design.split_features,
         float(np.log(max(1, len(design.split_features)))),
+        log_columns=design.log_columns,
         max_leaves=settings.max_leaves,
         max_features=settings.max_gate_features,
     )
+    if not design.log_columns:
+        return problem
+    return begin_at_sparse_line(problem, len(design.bases))
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-em
 def start_oblique_em(settings, design, part, n_classes, penalty):
