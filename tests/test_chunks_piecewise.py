@@ -381,7 +381,7 @@ def test_streamed_is_in_memory(task):
         assert {split.features for split in one.tree_.splits if split is not None} == {(0,), (1,)}
 
 
-def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
+def test_gaps_outside_the_sample_have_a_term_in_equations():
     X, y = large(6000, 5)
     X[X[:, 2] > 0.999, 2] = np.nan
     with mock.patch.object(chunks, "N_SAMPLE", 200):
@@ -395,7 +395,7 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_equations():
         )
         model._fit_rows(replace(chunked, sample=sample))
     assert (
-        2 not in model.design_.leaf_features
+        2 in model.design_.leaf_features[model.design_.with_gaps]
         and model.design_.bins.missing[2]
         and np.isfinite(model.predict(X)).all()
     )

@@ -17,6 +17,7 @@ from fabinterp import (
     ProxyLinearClassifier,
     ProxyLinearRegressor,
     ProxyTreeRegressor,
+    load_rules,
 )
 from fabinterp.fab.columns import (
     MOST_STEPS,
@@ -225,3 +226,52 @@ def test_what_a_search_sees():
     seen = screen_columns(X, y[:, None], np.ones(60))
     assert seen.sum() == N_SCREENED and seen[:5].all()
     assert screen_columns(X[:, :60], y[:, None], np.ones(60)).all()
+
+
+# Gaps in equations
+
+
+def with_gaps(seed, off, classes=False):
+    """Rows with a tenth of gaps in the column that matters; those answer `off`, None: as the others."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(800, 3)), columns=list("abc"))
+    gone = rng.random(800) < 0.1
+    line = 5 + 3 * X["a"] - X["b"] + 0.05 * rng.normal(size=800)
+    y = line if off is None else line.where(~gone, off - X["b"])
+    X.loc[gone, "a"] = np.nan
+    return X, (y > 5).astype(int).to_numpy() if classes else y.to_numpy(), ~gone
+
+
+def test_a_tenth_of_gaps_costs_only_what_they_hide():
+    model = PiecewiseLinearRegressor(random_state=0).fit(*with_gaps(0, None)[:2])
+    X, y, known = with_gaps(1, None)
+    assert model.score(X[known], y[known]) > 0.995  # by cuts alone .94
+    assert len(model.rules_.rules) == 1
+    (curve,) = model.rules_.rules[0].leaf.curves
+    assert curve.missing == 0.0  # the gaps are like the others: no term of their own
+
+
+def test_rows_with_gaps_get_a_term_where_they_differ():
+    model = PiecewiseLinearRegressor(random_state=0).fit(*with_gaps(0, 9.0)[:2])
+    X, y, _ = with_gaps(1, 9.0)
+    assert model.score(X, y) > 0.995
+    (rule,) = model.rules_.rules
+    assert rule.leaf.value + rule.leaf.curves[0].missing == pytest.approx(9, abs=0.2)
+    assert "missing →" in model.rules_.to_text()
+    assert model.coef_frame().loc[1, ["intercept", "a", "b"]].tolist() == pytest.approx(
+        [5, 3, -1], abs=0.05
+    )
+
+
+@pytest.mark.parametrize("search", ["structure", "em"])
+@pytest.mark.parametrize("kind", [PiecewiseLinearRegressor, PiecewiseLinearClassifier])
+def test_what_is_shown_of_gaps_is_what_predicts(kind, search):
+    X, y, _ = with_gaps(0, 9.0, kind.__name__.endswith("Classifier"))
+    model = kind(search=search, random_state=0).fit(X, y)
+    rows = X.iloc[:60]
+    space = {}
+    exec(model.rules_.to_python("answer"), space)
+    given = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    assert np.allclose([space["answer"](row) for row in given], model.predict(rows))
+    again = load_rules(model.rules_.to_json())
+    assert np.array_equal(again.predict(rows), model.predict(rows))

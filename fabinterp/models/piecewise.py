@@ -64,6 +64,7 @@ from ..search.prices import (
 )
 from ..rules.contributions import feature_importances
 from ..rules.core import (
+    Curve,
     Leaf,
     answered_by_mean,
     leaf_for_gaps,
@@ -94,6 +95,9 @@ class Design:
     leaf_features: np.ndarray  # (p,) columns that may enter equations
     location: np.ndarray  # (p,)
     scale: np.ndarray  # (p,)
+    gap_ends: (
+        np.ndarray
+    )  # (p, 2) least and greatest value of a column with gaps, nan for all others
     bins: Bins  # columns that may not be split on have one cell
     n_offered: int  # columns that might enter; of a table with more than rows, not all are seen
     seen: np.ndarray  # (d,) bool: columns that a search tries to split on
@@ -113,10 +117,23 @@ class Design:
         return bin_codes(Z, self.bins)
 
     def table(self, Z):
-        """The `hme.MixtureInputs` of encoded rows Z (n, d); nan where a column is missing."""
-        ones = np.ones((len(Z), 1 + len(self.leaf_features)))
-        ones[:, 1:] = (Z[:, self.leaf_features] - self.location) / self.scale
+        """The `hme.MixtureInputs` of encoded rows Z (n, d).
+
+        A gap is 0, and 1 in a column of its own behind the numbers, where training had gaps; else
+        it is nan.
+        """
+        p = len(self.leaf_features)
+        ones = np.ones((len(Z), 1 + p + len(self.with_gaps)))
+        ones[:, 1 : 1 + p] = (Z[:, self.leaf_features] - self.location) / self.scale
+        missing = np.isnan(Z[:, self.leaf_features[self.with_gaps]])
+        ones[:, 1 + self.with_gaps] = np.where(missing, 0.0, ones[:, 1 + self.with_gaps])
+        ones[:, 1 + p :] = missing
         return MixtureInputs(ones, self.codes(Z))
+
+    @property
+    def with_gaps(self):
+        """Which of the p columns have gaps, ascending."""
+        return np.flatnonzero(~np.isnan(self.gap_ends[:, 0]))
 
     def equation(self, coef, location, scale):
         """Constant and the keywords of a `Leaf` for location + scale · equation (models.16).
@@ -124,16 +141,36 @@ class Design:
         coef (1 + p,) or (1 + p, C). In the units of the table.
         """
         wide = coef.reshape(len(coef), -1)
-        slopes = scale * wide[1:] / self.scale[:, None]
+        p = len(self.leaf_features)
+        slopes = scale * wide[1 : 1 + p] / self.scale[:, None]
+        at_gaps = scale * wide[1 + p :]
+        plain = np.isnan(self.gap_ends[:, 0])
         values = [
-            location + scale * own[0] - float(column @ self.location)
+            location + scale * own[0] - float(column @ np.where(plain, self.location, 0.0))
             for own, column in zip(wide.T, slopes.T, strict=True)
         ]
-        on = np.flatnonzero(wide[1:].any(axis=1))
-        parts = {"features": self.leaf_features[on]}
-        if coef.ndim == 1:
-            return values[0], parts | {"coef": slopes[on, 0]}
-        return values, parts | {"coef": slopes[on]}
+        on = np.flatnonzero(slopes.any(axis=1) & plain)
+        several = coef.ndim > 1
+        curves = tuple(
+            self._line_with_gaps(j, slopes[j], at_gap, several)
+            for j, at_gap in zip(self.with_gaps, at_gaps, strict=True)
+            if slopes[j].any() or at_gap.any()
+        )
+        parts = {"features": self.leaf_features[on], "curves": curves}
+        return (
+            (values, parts | {"coef": slopes[on]})
+            if several
+            else (values[0], parts | {"coef": slopes[on, 0]})
+        )
+
+    def _line_with_gaps(self, j, slope, at_gap, several):
+        """The `rules.Curve` of a column with gaps: a line between its ends, and what a gap adds."""
+        low, high = self.gap_ends[j]
+        start = slope * (low - self.location[j])
+        rise = slope * (high - low)
+        numbers = [tuple(part.tolist()) if several else float(part[0]) for part in (start, rise)]
+        missing = tuple(at_gap.tolist()) if several else float(at_gap[0])
+        return Curve(int(self.leaf_features[j]), (low, high), (tuple(numbers),), missing)
 
     def gate_summary(self, gate, Z, w):
         """Of the rows at a gate, to be added: what `split` needs.
@@ -187,7 +224,8 @@ def _seen_columns(sample):
 def _make_line_design(settings, chunked, penalty):
     """The `Design` of `ChunkedData` rows (models.13).
 
-    Equations use numbers that vary and do not have missing values, splits all columns that vary.
+    Equations use numbers that vary, and those of them that have gaps with a column of their own for
+    these (models.13); splits use all columns that vary.
     """
     Z = chunked.sample.Z
     w = chunked.sample.w
@@ -196,8 +234,11 @@ def _make_line_design(settings, chunked, penalty):
     cuts = table_thresholds(Z, settings.max_bins, w)
     varies = np.array([len(b) > 0 for b in cuts])
     may_enter = column_mask(settings.leaf_features, columns, "leaf_features")
-    used = np.flatnonzero(may_enter & numeric_columns(columns) & varies & ~has_missing)
-    n_offered = len(used)
+    is_number = np.array([labels is None for labels in columns.categories])
+    used = np.flatnonzero(
+        may_enter & numeric_columns(columns) & varies & (is_number | ~has_missing)
+    )
+    n_offered = len(used) + int(has_missing[used].sum())
     seen = _seen_columns(chunked.sample)
     used = used[seen[used]]
     units = np.array([location_scale(Z[:, j], w) for j in used]).reshape(-1, 2)
@@ -207,7 +248,8 @@ def _make_line_design(settings, chunked, penalty):
         [b if split else b[:0] for b, split in zip(cuts, may_split, strict=True)],
     )
     bins = replace(bins, missing=may_split & has_missing)
-    return Design(used, units[:, 0], units[:, 1], bins, n_offered, seen)
+    ends = np.where(has_missing[used, None], np.array(columns.ranges)[used], np.nan)
+    return Design(used, units[:, 0], units[:, 1], ends, bins, n_offered, seen)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-line-start
 def begin_at_sparse_line(problem, n_offered):
@@ -962,6 +1004,12 @@ def _score_equations(leaf, classes):
     return tuple((float(v), ()) for v in logs)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-equations
+def _line_of(curve, c):
+    """The value of a line with gaps at its low end, for class c if it has several, and its slope."""
+    at_low, rise = (part[c] if curve.n_classes else part for part in curve.coef[0])
+    return at_low, rise / (curve.breaks[1] - curve.breaks[0])
+
+
 def equation_frame(rules):
     """The frame of `coef_frame`: intercept and every used feature.
 
@@ -970,11 +1018,15 @@ def equation_frame(rules):
     import pandas as pd
 
     several = len(rules.classes or ()) > 2
-    used = sorted({f for rule in rules.rules for f in rule.leaf.features})
+    used = sorted({f for rule in rules.rules for f in rule.leaf.used_features})
     rows = {}
     for k, rule in enumerate(rules.rules, 1):
         for c, (value, coef) in enumerate(_score_equations(rule.leaf, rules.classes)):
             filled = dict(zip(rule.leaf.features, coef, strict=True))
+            for curve in rule.leaf.curves:
+                at_low, slope = _line_of(curve, c)
+                value += at_low - slope * curve.breaks[0]
+                filled[curve.feature] = slope
             key = (k, rules.classes[c]) if several else k
             rows[key] = [value, *(filled.get(f, 0.0) for f in used)]
     index = (
@@ -1022,7 +1074,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     split_features : list of names or positions, or None
         Columns that may be split on; None: all.
     leaf_features : list of names or positions, or None
-        Columns that equations may hold, never those with missing values or labels; None: all.
+        Columns that equations may hold, never those with labels; None: all. A gap adds nothing,
+        or what rows with gaps are off by.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
@@ -1126,7 +1179,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     split_features : list of names or positions, or None
         Columns that may be split on; None: all.
     leaf_features : list of names or positions, or None
-        Columns that equations may hold, never those with missing values or labels; None: all.
+        Columns that equations may hold, never those with labels; None: all. A gap adds nothing,
+        or what rows with gaps are off by.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     verbose : int, 0
