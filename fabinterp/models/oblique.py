@@ -136,7 +136,7 @@ def fit_feature_basis(x, w, labels, use, **options):
     return fit_basis(np.clip(x, low, high), w, **options)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-effects
-def _seen_columns(sample):
+def _columns_seen_by_curves(sample):
     """(d,) bool: the columns that the search sees, and the log of how many if it is not all."""
     if sample.Z.shape[1] <= len(sample.Z):
         return np.ones(sample.Z.shape[1], bool), 0.0
@@ -176,7 +176,7 @@ def make_oblique_design(settings, chunked, penalty):
     knots = {name: getattr(settings, name) for name in ("n_knots", "degree", "knots")}
     in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
     effects = effects_bases(chunked.sample, penalty)
-    seen, log_columns = _seen_columns(chunked.sample)
+    seen, log_columns = _columns_seen_by_curves(chunked.sample)
     in_leaf = in_leaf & seen
     bases = tuple(
         effects[j] if use and j in effects else fit_feature_basis(x, w, labels, use, **knots)
