@@ -15,7 +15,10 @@ from shared.effort import examples
 
 from fabinterp.fab.additive import (
     additive_design,
+    all_curve_strengths,
     coefficient_covariance,
+    reml_strengths,
+    tune_curves,
     tune_smoothness,
 )
 from fabinterp.fab.engine import Model, fab, fic
@@ -478,6 +481,74 @@ def test_smoothness_of_classes():
     start = additive_softmax(Z, rough, resp, w, 2, terms, smoothing=found[0])
     again = tune_smoothness(start, in_memory((Z, rough, w)), in_memory(resp))
     assert 0.1 <= again.smoothing[0] / found[0] <= 10
+
+
+def curves_and_sums(seed, noise=0.5, n=400):
+    """A wave, a bow and noise on fine knots: terms, design, y, and the sums of the rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, 3))
+    bases = [fit_basis(column, n_knots=15) for column in x.T]
+    Z = additive_design(bases, x)
+    y = np.sin(20 * x[:, 0]) + 4 * (x[:, 1] - 0.5) ** 2 + noise * rng.normal(size=n)
+    return Terms.of(bases), Z, y, (Z.T @ Z, Z.T @ y)
+
+
+@examples(10)
+@given(seeds, st.sampled_from([1e-3, 1.0, 1e4]))
+def test_strengths_are_those_of_a_flat_restricted_likelihood(seed, unit):
+    terms, Z, y, (gram, cross) = curves_and_sums(seed)
+    square = unit**2 * (y @ y)
+    found = reml_strengths(
+        gram, unit * cross, terms.ridge, terms.groups, np.ones(3), square, len(y)
+    )
+    in_units_of_y = reml_strengths(
+        gram, cross, terms.ridge, terms.groups, np.ones(3), y @ y, len(y)
+    )
+    assert np.allclose(found, in_units_of_y, rtol=1e-3)  # whatever the unit
+    S = terms.ridge * np.append(found, 0.0)[terms.groups]
+    inverse = np.linalg.inv(gram + np.diag(S))
+    beta = inverse @ cross
+    var = np.sum((y - Z @ beta) ** 2) / (len(y) - np.sum(inverse * gram))
+    for d in (0, 1):  # the third may have no bound
+        own = (terms.groups == d) & (terms.ridge > 0)
+        free = own.sum() - np.sum(S[own] * inverse.diagonal()[own])
+        assert np.isclose(free, np.sum(S[own] * beta[own] ** 2) / var, rtol=0.1)
+    assert found[0] < found[2]
+
+
+def test_each_curve_has_its_own_strength():
+    terms, Z, y, _ = curves_and_sums(1)
+    w = np.ones(len(y))
+    rows, resp = in_memory((Z, y, w)), in_memory(np.column_stack([w, 0 * w]))
+    start = gaussian_experts(Z, y, resp.single_block, w, terms, 0.5)
+    found = tune_curves(start, rows, resp)
+    assert found.smoothing.shape == (2, 3)
+    assert found.smoothing[0, 0] < 0.3 * found.smoothing[0, 1]
+    ridge = found.smoothing[0][terms.groups[1:]] * terms.ridge[1:]
+    assert np.allclose(found.curve_ridge[0, 1:], ridge)
+    kept = found.keep(np.array([True, False]))
+    assert np.array_equal(kept.smoothing, found.smoothing[:1])
+    codes = (y > y.mean()).astype(int)
+    classes = tune_curves(
+        softmax_experts(Z, codes, resp.single_block, w, 2, terms, 0.5),
+        in_memory((Z, codes, w)),
+        resp,
+    )
+    assert classes.smoothing[0, 0] < 0.3 * classes.smoothing[0, 1]
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_all_curves_at_once_with_more_columns_than_rows(n_classes):
+    rng = np.random.default_rng(3)
+    x = rng.random((60, 8))
+    y = np.sin(12 * x[:, 0]) + 0.1 * rng.normal(size=60)
+    y = np.digitize(y, np.linspace(-1, 1, n_classes + 1)[1:-1]) if n_classes else y
+    bases = [fit_basis(column, n_knots=20) for column in x.T]
+    Z = additive_design(bases, x)
+    assert Z.shape[1] > 60
+    found = all_curve_strengths(Z, y, np.ones(60), Terms.of(bases), np.ones(8), n_classes)
+    assert found.shape == (8,) and np.isfinite(found).all() and (found > 0).all()
+    assert found[0] < np.median(found[1:])
 
 
 def test_bending_is_a_prior():

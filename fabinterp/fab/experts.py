@@ -417,13 +417,16 @@ class _Experts(Model):
 
     @property
     def smoothings(self):
-        """(K,) the smoothness of each expert."""
-        return np.broadcast_to(self.smoothing, len(self.coef)).astype(float)
+        """(K,) the smoothness of each expert, or (K, D) that of each of its curves."""
+        given = np.asarray(self.smoothing, dtype=float)
+        return given if given.ndim == 2 else np.broadcast_to(given, len(self.coef)).astype(float)
 
     @property
     def curve_ridge(self):
         """(K, p) what the square of each coefficient costs, in nats or units of y squared (fab.107)."""
-        return self.smoothings[:, None] * self.terms.ridge
+        each = self.smoothings
+        each = each[:, self.terms.groups] if each.ndim == 2 else each[:, None]
+        return each * self.terms.ridge
 
     def maximise(self, rows, resp):
         """The M-step on `Blocks` of (X, y, w) and of responsibilities."""
