@@ -861,6 +861,47 @@ def test_stopping_early_warns(search):
         quick("numbers", search=search, max_depth=1, max_iter=500).fit(X, y)
 
 
+# ------------------------------------------------------------------ curves from the data
+
+
+def test_curves_are_as_fine_as_the_data_ask():
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 3))
+    y = np.sin(40 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=500)
+    settings = {"max_depth": 0, "random_state": 0}
+    fine = ObliqueAdditiveRegressor(**settings).fit(X, y)
+    coarse = ObliqueAdditiveRegressor(n_knots=6, smoothing=0.5, **settings).fit(X, y)
+    wave, line, noise = (basis.n_columns for basis in fine.design_.bases)
+    assert wave > 12 and line == noise == 7
+    assert fine.score(X, y) > 0.95 > 0.6 > coarse.score(X, y)
+    curves = {curve.feature for curve in fine.tree_.leaves[0].curves}
+    assert curves == {0, 1}
+
+
+def test_knots_of_a_skewed_column_stand_where_its_rows_do():
+    rng = np.random.default_rng(0)
+    x = rng.lognormal(0, 2, (600, 1))
+    y = np.sin(2 * np.log(x[:, 0])) + 0.1 * rng.normal(size=600)
+    scores = {
+        knots: ObliqueAdditiveRegressor(max_depth=0, knots=knots).fit(x, y).score(x, y)
+        for knots in ("uniform", "quantile", "auto")
+    }
+    assert scores["uniform"] < scores["quantile"] == scores["auto"]
+
+
+def test_the_papers_curves_are_those_of_em():
+    X, y = table()
+    given = quick("numbers", search="em", n_knots=6, knots="uniform", smoothing=0.5).fit(X, y)
+    default = quick("numbers", search="em").fit(X, y)
+    assert given.fic_ == default.fic_
+
+
+def test_large_tables_may_have_more_leaves():
+    model = ObliqueAdditiveRegressor()
+    assert [oblique.most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
+    assert oblique.most_leaves(model.set_params(max_leaves=3), 4000) == 3
+
+
 # ------------------------------------------------------------------ refusals
 
 
@@ -873,7 +914,6 @@ def test_stopping_early_warns(search):
         ("max_depth", None),
         ("max_leaves", 0),
         ("max_leaves", 2.0),
-        ("max_leaves", None),
         ("max_gate_features", 0),
         ("max_gate_features", "all"),
         ("n_knots", 1),
@@ -883,12 +923,10 @@ def test_stopping_early_warns(search):
         ("degree", 6),
         ("degree", None),
         ("knots", "even"),
-        ("knots", None),
         ("smoothing", "cv"),
         ("smoothing", -0.1),
         ("smoothing", np.nan),
         ("smoothing", np.inf),
-        ("smoothing", None),
         ("smoothing", True),
         ("search", "grid"),
         ("search", None),

@@ -21,7 +21,13 @@ from ..fab.columns import (
     screen_columns,
     table_effects,
 )
-from ..fab.additive import additive_design, coefficient_covariance, tune_smoothness
+from ..fab.additive import (
+    additive_design,
+    all_curve_strengths,
+    coefficient_covariance,
+    tune_curves,
+    tune_smoothness,
+)
 from ..rows.blocks import Minimum, Maximum
 from ..fab.experts import Terms, fisher_information, variance_floor
 from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficients
@@ -35,12 +41,13 @@ from .piecewise import (
 )
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..rules.core import Curve
-from ..fab.spline import Basis, fit_basis
-from ..rows.tables import check_at_least, check_parameters, seed_entropy
+from ..fab.spline import Basis, fit_basis, gcv
+from ..rows.tables import check_at_least, check_parameters, location_scale, seed_entropy
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design
 # share of the weight at either end of a feature where curves end and gates' inputs leave [−1, 1]
 TAIL = 0.005
+N_SEARCH_ROWS = 8_000  # rows that search and bases see; more are thinned evenly
 
 
 def _quantile_range(x, w):
@@ -135,6 +142,78 @@ def fit_feature_basis(x, w, labels, use, **options):
     low, high = _quantile_range(x, w)
     return fit_basis(np.clip(x, low, high), w, **options)
 
+# %% ../../nbs/models/03_oblique.ipynb #obl-fine
+N_FINE_KNOTS = 20  # most knots of a curve whose strength is chosen
+_N_COARSE_COLUMNS = 7  # columns that a curve keeps, however stiff it is: those of six knots
+_LEAST_SHARE = 0.1  # of its coefficient that a later column must keep
+_COARSE_STRENGTH = 0.5  # of curves on six knots
+
+
+def coarse_strength(basis):
+    """The strength that bends a basis as much as 0.5 does six knots."""
+    n_intervals = len(basis.breaks) - 1
+    return _COARSE_STRENGTH * (n_intervals / 5) ** 3 if basis.degree else _COARSE_STRENGTH
+
+
+def with_strength(basis, strength, mass):
+    """The basis with its penalty times the strength, without columns that keep next to nothing.
+
+    Of labels, and of a curve with a column for gaps, all stay.
+    """
+    kept = 1 / (1 + strength * basis.penalty / mass) >= _LEAST_SHARE
+    kept[:_N_COARSE_COLUMNS] = True
+    if basis.degree == 0 or basis.has_missing_column:
+        kept[:] = True
+    return replace(
+        basis,
+        transform=basis.transform[:, kept],
+        penalty=min(strength, coarse_strength(basis)) * basis.penalty[kept],
+        missing=basis.missing[kept],
+        powers=basis.powers[:, :, kept],
+    )
+
+
+def _curve_score(basis, x, targets, w):
+    """The least (fab.68) of a curve of this basis alone, summed over the targets (n, T)."""
+    columns = np.column_stack([np.ones(len(x)), basis.design(x)])
+    weighted = columns * w[:, None]
+    gram = weighted.T @ columns
+    penalty = np.append(0.0, basis.penalty)
+    return sum(gcv(gram, weighted.T @ y, w @ y**2, w.sum(), penalty)[1].min() for y in targets.T)
+
+
+def _targets(sample):
+    """(n, T) standardised numbers, or 0 and 1 of each class but the first."""
+    if sample.classes is None:
+        location, scale = location_scale(sample.y, sample.w)
+        return ((sample.y - location) / scale)[:, None]
+    return np.eye(len(sample.classes))[sample.y.astype(int)][:, 1:]
+
+
+def better_knots(even, quantile, x, targets, w):
+    """Of two bases of a feature the one whose curve alone has the lower (fab.68)."""
+    if even.degree == 0 or max(even.n_columns, quantile.n_columns) < 3:
+        return even
+    scores = [_curve_score(basis, x, targets, w) for basis in (even, quantile)]
+    return quantile if scores[1] < scores[0] else even
+
+
+def tuned_bases(bases, sample):
+    """The bases at the strengths that all curves together ask for; a single class asks for none."""
+    if sample.classes is not None and len(sample.classes) == 1:
+        return tuple(bases)
+    some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
+    w = sample.w[some]
+    n_classes = 0 if sample.classes is None else len(sample.classes)
+    X = additive_design(bases, sample.Z[some])
+    y = _targets(sample)[some, 0] if not n_classes else sample.y[some]
+    start = np.array([coarse_strength(basis) for basis in bases])
+    strengths = all_curve_strengths(X, y, w, Terms.of(bases), start, n_classes)
+    return tuple(
+        with_strength(basis, strength, w.sum())
+        for basis, strength in zip(bases, strengths, strict=True)
+    )
+
 # %% ../../nbs/models/03_oblique.ipynb #obl-effects
 def _columns_seen_by_curves(sample):
     """(d,) bool: the columns that the search sees, and the log of how many if it is not all."""
@@ -165,6 +244,57 @@ def effects_bases(sample, penalty):
     }
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-design-of
+# by default of the search and of EM, which has what the paper names
+_DEFAULT_CURVES = {
+    "structure": {"knots": "uniform", "smoothing": "reml"},
+    "em": {"knots": "uniform", "smoothing": 0.5},
+}
+_N_COARSE_KNOTS = 6
+
+
+def curve_settings(settings):
+    """`n_knots`, `degree`, `knots` and `smoothing` as given, or what stands for None; a dict."""
+    found = {"degree": settings.degree}
+    for name, default in _DEFAULT_CURVES[settings.search].items():
+        given = getattr(settings, name)
+        found[name] = default if given is None else given
+    fine = isinstance(found["smoothing"], str) and found["smoothing"] == "reml"
+    found["n_knots"] = settings.n_knots or (N_FINE_KNOTS if fine else _N_COARSE_KNOTS)
+    return found
+
+
+def make_curve_bases(curves, sample, in_leaf, effects):
+    """A basis a column, from `curve_settings`; without columns where it is not `in_leaf` (d,).
+
+    `effects` are those of columns with many labels, by position; they stay as they are.
+    """
+    columns = sample.columns
+    some = slice(None, None, 1 + (len(sample.w) - 1) // N_SEARCH_ROWS)
+    kinds = ("uniform", "quantile") if curves["knots"] == "auto" else (curves["knots"],)
+    options = {name: curves[name] for name in ("n_knots", "degree")}
+    bases = []
+    for j, (x, labels, use) in enumerate(
+        zip(sample.Z.T, columns.categories, in_leaf, strict=True)
+    ):
+        if use and j in effects:
+            bases.append(effects[j])
+            continue
+        found = [
+            fit_feature_basis(x, sample.w, labels, use, knots=kind, **options) for kind in kinds
+        ]
+        if len(found) > 1:
+            rows = x[some], _targets(sample)[some], sample.w[some]
+            found = [better_knots(*found, *rows)]
+        bases += found
+    if curves["smoothing"] != "reml":
+        return tuple(bases)
+    tuned = tuned_bases(bases, sample)
+    return tuple(
+        bases[j] if use and j in effects else basis
+        for j, (basis, use) in enumerate(zip(tuned, in_leaf, strict=True))
+    )
+
+
 def make_oblique_design(settings, chunked, penalty):
     """The `CurveDesign` of `ChunkedData` rows.
 
@@ -173,15 +303,11 @@ def make_oblique_design(settings, chunked, penalty):
     Z = chunked.sample.Z
     w = chunked.sample.w
     columns = chunked.sample.columns
-    knots = {name: getattr(settings, name) for name in ("n_knots", "degree", "knots")}
     in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
     effects = effects_bases(chunked.sample, penalty)
     seen, log_columns = _columns_seen_by_curves(chunked.sample)
     in_leaf = in_leaf & seen
-    bases = tuple(
-        effects[j] if use and j in effects else fit_feature_basis(x, w, labels, use, **knots)
-        for j, (x, labels, use) in enumerate(zip(Z.T, columns.categories, in_leaf, strict=True))
-    )
+    bases = make_curve_bases(curve_settings(settings), chunked.sample, in_leaf, effects)
     low, high = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
     half = 0.5 * (high - low)
     chosen = column_mask(settings.split_features, columns, "split_features")
@@ -201,7 +327,6 @@ _RESOLUTION = 0.1  # the search sees no noise of less than this share of y's sta
 _MIN_ROWS = 60  # least weight of a leaf, where there is enough of it
 # curvature of a normal prior on every coefficient of the search: classes may be separable
 _SEPARABLE = 0.1
-N_SEARCH_ROWS = 8_000  # rows that the search sees; more are thinned evenly
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
 def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
@@ -214,9 +339,24 @@ def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
     return gaussian_leaves(A, w, 1.0, floor, max_row_nats=MAX_ROW_NATS, **options)
 
 
+_LEAF_CAPS = 8, 250.0  # leaves that any table may have, and the weight for each of more
+
+
+def most_leaves(settings, total):
+    """`max_leaves`, or by default what a table of that weight may have."""
+    if settings.max_leaves is not None:
+        return settings.max_leaves
+    least, weight = _LEAF_CAPS
+    return max(least, int(total // weight))
+
+
 def starting_smoothing(settings):
-    """The smoothing that a search or EM has: 0.5 where it is chosen in the end."""
-    return 0.5 if isinstance(settings.smoothing, str) else settings.smoothing
+    """The smoothing that a search or EM has: 0.5 where it is chosen in the end.
+
+    1 where the bases have their strengths already.
+    """
+    smoothing = curve_settings(settings)["smoothing"]
+    return {"gcv": 0.5, "reml": 1.0}.get(smoothing, smoothing)
 
 
 def make_oblique_search_problem(settings, design, part, n_classes, penalty):
@@ -233,7 +373,7 @@ def make_oblique_search_problem(settings, design, part, n_classes, penalty):
         design.split_features,
         float(np.log(max(1, len(design.split_features)))),
         log_columns=design.log_columns,
-        max_leaves=settings.max_leaves,
+        max_leaves=most_leaves(settings, total),
         max_features=settings.max_gate_features,
     )
     if not design.log_columns:
@@ -282,8 +422,8 @@ def drop_lightest_experts(model, rows, most):
 
 
 def finish_oblique_em(settings, model, rows):
-    """Model and responsibilities with hard gates and at most `max_leaves` experts."""
-    model = drop_lightest_experts(model, rows, settings.max_leaves)
+    """Model and responsibilities with hard gates and at most `max_leaves` experts, 8 by default."""
+    model = drop_lightest_experts(model, rows, most_leaves(settings, 0.0))
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spread
@@ -337,7 +477,7 @@ _AT_LEAST = {
 }
 _ONE_OF = {
     "search": ("structure", "em"),
-    "knots": ("uniform", "quantile"),
+    "knots": ("auto", "uniform", "quantile", None),
     "fisher_factors": (True, False),
 }
 DEFAULT_OBLIQUE_PENALTIES = {
@@ -348,15 +488,17 @@ DEFAULT_OBLIQUE_PENALTIES = {
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-base
 def check_smoothing(smoothing):
-    """ValueError unless `smoothing` is 'gcv' or a finite number of at least 0."""
+    """ValueError unless `smoothing` is 'reml', 'gcv', None or a finite number of at least 0."""
     number = (
         isinstance(smoothing, (int, float, np.number))
         and not isinstance(smoothing, bool)
         and 0 <= smoothing < np.inf
     )
-    if not (number or (isinstance(smoothing, str) and smoothing == "gcv")):
+    word = isinstance(smoothing, str) and smoothing in ("reml", "gcv")
+    if not (number or word or smoothing is None):
         raise ValueError(
-            f"smoothing must be 'gcv' or a finite number of at least 0, got {smoothing!r}"
+            "smoothing must be 'reml', 'gcv', None or a finite number of at least 0, "
+            f"got {smoothing!r}"
         )
 
 
@@ -368,10 +510,12 @@ def curve_grid(basis, n_points):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-kind
 def finish_oblique_model(settings, design, model, rows):
-    """The model, with smoothing chosen where `smoothing` is "gcv" (fab.113), and covariances."""
-    if isinstance(settings.smoothing, str):
+    """The model, with smoothing chosen where a word says how (fab.903), (fab.113), and covariances."""
+    smoothing = curve_settings(settings)["smoothing"]
+    if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
-        model = replace(model, expert=tune_smoothness(model.expert, rows, resp))
+        tune = tune_curves if smoothing == "reml" else tune_smoothness
+        model = replace(model, expert=tune(model.expert, rows, resp))
     return model, {"_covariances": curve_covariances(design, model, rows)}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-queries
@@ -390,12 +534,12 @@ class BaseOblique(EquationTreeEstimator):
     def __init__(
         self,
         max_depth=4,
-        max_leaves=8,
+        max_leaves=None,
         max_gate_features=3,
-        n_knots=6,
+        n_knots=None,
         degree=3,
-        knots="uniform",
-        smoothing=0.5,
+        knots=None,
+        smoothing=None,
         search="structure",
         fisher_factors=False,
         penalty=None,
@@ -436,7 +580,7 @@ class BaseOblique(EquationTreeEstimator):
         self.missing = missing
 
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty",))
+        check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_knots", "max_leaves"))
         check_smoothing(self.smoothing)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
@@ -471,18 +615,21 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     ----------
     max_depth : int, 4
         Most splits on a path; 0 is one sparse additive model.
-    max_leaves : int, 8
-        Most leaves of the search; EM starts from 2 ** max_depth.
+    max_leaves : int or None, None
+        Most leaves; EM starts from 2 ** max_depth. None: 8, above 2000 rows one more for every 250.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
-    n_knots : int, 6
-        Knots of a curve.
+    n_knots : int or None, None
+        Knots of a curve. None: 20, of whose columns the table chooses, where smoothing is "reml";
+        else 6.
     degree : int, 3
         Degree of a curve; 1 with 2 knots is straight lines.
-    knots : "uniform" or "quantile", "uniform"
-        Where the knots stand.
-    smoothing : float or "gcv", 0.5
-        Weight of the curvature penalty; "gcv" chooses it for each expert in the end.
+    knots : "uniform", "quantile", "auto" or None, None
+        Where the knots stand; "auto" chooses for each column by cross-validation. None: "uniform".
+    smoothing : float, "reml", "gcv" or None, None
+        Weight of the curvature penalty. "reml" gives every curve its own, by restricted likelihood,
+        first in the whole table and in the end in each leaf; "gcv" chooses one for each expert in
+        the end. None: "reml", for EM 0.5.
     search : "structure" or "em", "structure"
         Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
         hard in the end.
@@ -571,18 +718,21 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     ----------
     max_depth : int, 4
         Most splits on a path; 0 is one sparse additive model.
-    max_leaves : int, 8
-        Most leaves of the search; EM starts from 2 ** max_depth.
+    max_leaves : int or None, None
+        Most leaves; EM starts from 2 ** max_depth. None: 8, above 2000 rows one more for every 250.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
-    n_knots : int, 6
-        Knots of a curve.
+    n_knots : int or None, None
+        Knots of a curve. None: 20, of whose columns the table chooses, where smoothing is "reml";
+        else 6.
     degree : int, 3
         Degree of a curve; 1 with 2 knots is straight lines.
-    knots : "uniform" or "quantile", "uniform"
-        Where the knots stand.
-    smoothing : float or "gcv", 0.5
-        Weight of the curvature penalty; "gcv" chooses it for each expert in the end, by AIC.
+    knots : "uniform", "quantile", "auto" or None, None
+        Where the knots stand; "auto" chooses for each column by cross-validation. None: "uniform".
+    smoothing : float, "reml", "gcv" or None, None
+        Weight of the curvature penalty. "reml" gives every curve its own, by restricted likelihood,
+        first in the whole table and in the end in each leaf; "gcv" chooses one for each expert in
+        the end, by AIC. None: "reml", for EM 0.5.
     search : "structure" or "em", "structure"
         Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
         hard in the end.
@@ -665,12 +815,12 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     def __init__(
         self,
         max_depth=4,
-        max_leaves=8,
+        max_leaves=None,
         max_gate_features=3,
-        n_knots=6,
+        n_knots=None,
         degree=3,
-        knots="uniform",
-        smoothing=0.5,
+        knots=None,
+        smoothing=None,
         search="structure",
         fisher_factors=False,
         penalty=None,
