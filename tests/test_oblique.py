@@ -869,7 +869,8 @@ def test_curves_are_as_fine_as_the_data_ask():
     X = rng.random((500, 3))
     y = np.sin(40 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=500)
     settings = {"max_depth": 0, "random_state": 0}
-    fine = ObliqueAdditiveRegressor(**settings).fit(X, y)
+    asked = {"n_knots": None, "smoothing": "reml"}
+    fine = ObliqueAdditiveRegressor(**asked, **settings).fit(X, y)
     coarse = ObliqueAdditiveRegressor(n_knots=6, smoothing=0.5, **settings).fit(X, y)
     wave, line, noise = (basis.n_columns for basis in fine.design_.bases)
     assert wave > 12 and line == noise == 7
@@ -883,7 +884,9 @@ def test_knots_of_a_skewed_column_stand_where_its_rows_do():
     x = rng.lognormal(0, 2, (600, 1))
     y = np.sin(2 * np.log(x[:, 0])) + 0.1 * rng.normal(size=600)
     scores = {
-        knots: ObliqueAdditiveRegressor(max_depth=0, knots=knots).fit(x, y).score(x, y)
+        knots: ObliqueAdditiveRegressor(max_depth=0, n_knots=None, knots=knots, smoothing="reml")
+        .fit(x, y)
+        .score(x, y)
         for knots in ("uniform", "quantile", "auto")
     }
     assert scores["uniform"] < scores["quantile"] == scores["auto"]
@@ -892,12 +895,13 @@ def test_knots_of_a_skewed_column_stand_where_its_rows_do():
 def test_the_papers_curves_are_those_of_em():
     X, y = table()
     given = quick("numbers", search="em", n_knots=6, knots="uniform", smoothing=0.5).fit(X, y)
-    default = quick("numbers", search="em").fit(X, y)
+    open_ = {"n_knots": None, "knots": None, "smoothing": None}
+    default = quick("numbers", search="em", **open_).fit(X, y)
     assert given.fic_ == default.fic_
 
 
 def test_large_tables_may_have_more_leaves():
-    model = ObliqueAdditiveRegressor()
+    model = ObliqueAdditiveRegressor(max_leaves=None)
     assert [oblique.most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
     assert oblique.most_leaves(model.set_params(max_leaves=3), 4000) == 3
 

@@ -534,12 +534,12 @@ class BaseOblique(EquationTreeEstimator):
     def __init__(
         self,
         max_depth=4,
-        max_leaves=None,
+        max_leaves=8,
         max_gate_features=3,
-        n_knots=None,
+        n_knots=6,
         degree=3,
-        knots=None,
-        smoothing=None,
+        knots="uniform",
+        smoothing=0.5,
         search="structure",
         fisher_factors=False,
         penalty=None,
@@ -615,18 +615,18 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     ----------
     max_depth : int, 4
         Most splits on a path; 0 is one sparse additive model.
-    max_leaves : int or None, None
+    max_leaves : int or None, 8
         Most leaves; EM starts from 2 ** max_depth. None: 8, above 2000 rows one more for every 250.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
-    n_knots : int or None, None
+    n_knots : int or None, 6
         Knots of a curve. None: 20, of whose columns the table chooses, where smoothing is "reml";
         else 6.
     degree : int, 3
         Degree of a curve; 1 with 2 knots is straight lines.
-    knots : "uniform", "quantile", "auto" or None, None
+    knots : "uniform", "quantile", "auto" or None, "uniform"
         Where the knots stand; "auto" chooses for each column by cross-validation. None: "uniform".
-    smoothing : float, "reml", "gcv" or None, None
+    smoothing : float, "reml", "gcv" or None, 0.5
         Weight of the curvature penalty. "reml" gives every curve its own, by restricted likelihood,
         first in the whole table and in the end in each leaf; "gcv" chooses one for each expert in
         the end. None: "reml", for EM 0.5.
@@ -718,18 +718,18 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     ----------
     max_depth : int, 4
         Most splits on a path; 0 is one sparse additive model.
-    max_leaves : int or None, None
+    max_leaves : int or None, 8
         Most leaves; EM starts from 2 ** max_depth. None: 8, above 2000 rows one more for every 250.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
-    n_knots : int or None, None
+    n_knots : int or None, 6
         Knots of a curve. None: 20, of whose columns the table chooses, where smoothing is "reml";
         else 6.
     degree : int, 3
         Degree of a curve; 1 with 2 knots is straight lines.
-    knots : "uniform", "quantile", "auto" or None, None
+    knots : "uniform", "quantile", "auto" or None, "uniform"
         Where the knots stand; "auto" chooses for each column by cross-validation. None: "uniform".
-    smoothing : float, "reml", "gcv" or None, None
+    smoothing : float, "reml", "gcv" or None, 0.5
         Weight of the curvature penalty. "reml" gives every curve its own, by restricted likelihood,
         first in the whole table and in the end in each leaf; "gcv" chooses one for each expert in
         the end, by AIC. None: "reml", for EM 0.5.
@@ -815,12 +815,12 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     def __init__(
         self,
         max_depth=4,
-        max_leaves=None,
+        max_leaves=8,
         max_gate_features=3,
-        n_knots=None,
+        n_knots=6,
         degree=3,
-        knots=None,
-        smoothing=None,
+        knots="uniform",
+        smoothing=0.5,
         search="structure",
         fisher_factors=False,
         penalty=None,
