@@ -236,6 +236,17 @@ def test_fic_of_em_is_the_last_of_its_trace(kind):
     assert model.fic_ == model.trace_[-1] and len(model.trace_) > 2
 
 
+def test_restarts_of_em_are_compared_with_the_gates_that_predict():
+    X, y = table(n=200)
+    rises = 0
+    for seed in range(4):
+        options = {"search": "em", "init": "random", "max_depth": 3, "random_state": seed}
+        found = [quick("numbers", n_init=n, **options).fit(X, y).fic_ for n in (1, 2, 4)]
+        assert found == sorted(found)  # more starts are the same ones and others
+        rises += found[-1] > found[0]
+    assert rises
+
+
 @pytest.mark.parametrize("max_bins", [2, 8, 256, None])
 def test_the_threshold_is_the_best_midpoint_whatever_the_bins(max_bins):
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from ..rows.blocks import Blocks, InMemory, Maximum, in_memory
 from ..rows.chunks import row_hashes, splitmix64
@@ -105,37 +106,35 @@ def start_from_resp(rows, resp, gates, terms, smoothing=0.0, n_classes=None):
     return HME(gates, expert).maximise(rows, resp), resp
 
 
-def random_shares(rows, rng, n_experts):
+def random_shares(rows, rng, n_experts, concentration=5.0):
     """`Blocks` of random responsibilities (n, E), uneven enough for EM to part them.
+
+    Those of a Dirichlet distribution; the smaller its concentration, the more a row belongs to one.
 
     Of rows in one block they are drawn in their order; of rows in several from the rows' hashes
     (rows.24), so that neither the order nor the cuts matter.
     """
     if isinstance(rows, InMemory) and len(rows.parts) == 1:
-        return rows.map(_drawn_shares, rng, n_experts)
-    return rows.map(_hashed_shares, rng.integers(2**64, dtype=np.uint64), n_experts)
+        return rows.map(_drawn_shares, rng, n_experts, concentration)
+    seed = rng.integers(2**64, dtype=np.uint64)
+    return rows.map(_hashed_shares, seed, n_experts, concentration)
 
 
-_CONCENTRATION = 5  # of the Dirichlet distribution
+def _drawn_shares(part, rng, n_experts, concentration):
+    return rng.dirichlet(np.full(n_experts, concentration), len(part[2]))
 
 
-def _drawn_shares(part, rng, n_experts):
-    return rng.dirichlet(np.full(n_experts, float(_CONCENTRATION)), len(part[2]))
-
-
-def _hashed_shares(part, seed, n_experts):
-    """Shares like those of a Dirichlet distribution: sums of five exponential numbers, divided.
+def _hashed_shares(part, seed, n_experts, concentration):
+    """Shares of a Dirichlet distribution: numbers of a gamma distribution, divided by their sum.
 
     The uniform numbers behind them are hashes of the row, the seed and a counter (rows.24).
     """
-    X, y, w = part
+    X, y, _ = part
     h = splitmix64(row_hashes(X.Z, y) ^ seed)
-    total = np.zeros((len(w), n_experts))
-    for j in range(_CONCENTRATION):
-        counter = np.arange(n_experts, dtype=np.uint64) + np.uint64(j * n_experts)
-        mixed = splitmix64(h[:, None] + splitmix64(counter + np.uint64(1)))
-        total -= np.log((mixed + 0.5) / 2.0**64)
-    return total / total.sum(axis=1, keepdims=True)
+    counter = np.arange(n_experts, dtype=np.uint64) + np.uint64(1)
+    mixed = splitmix64(h[:, None] + splitmix64(counter))
+    gamma = gammaincinv(concentration, (mixed + 0.5) / 2.0**64)
+    return gamma / gamma.sum(axis=1, keepdims=True)
 
 
 def _blank_gates(paths, n_known):
@@ -154,13 +153,17 @@ def _line_terms(rows, penalty):
     return Terms.lines(int(rows.sum(_width).value), penalty)
 
 
+# of the random shares of lines: most of a row belongs to one expert, or many experts stay alike
+_LINE_CONCENTRATION = 0.1
+
+
 def random_start(rows, n_known, rng, depth=5, penalty=1.0, n_classes=None):
     """First model and responsibilities of lines: random shares over a symmetric tree.
 
     32 experts at depth 5.
     """
     gates = _blank_gates(full_tree_paths(depth), n_known)
-    resp = random_shares(rows, rng, gates.paths.shape[1])
+    resp = random_shares(rows, rng, gates.paths.shape[1], _LINE_CONCENTRATION)
     return start_from_resp(rows, resp, gates, _line_terms(rows, penalty), n_classes=n_classes)
 
 

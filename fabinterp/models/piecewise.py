@@ -585,12 +585,21 @@ def _fit_by_em(settings, design, rows, part, n_classes, penalty):
     """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     start, options = settings._start_em(design, part, n_classes, penalty)
     options = {"penalty": penalty, "max_e_steps": 1} | options
-    best = best_em_restart(start, rows, settings, **options)
-    finished = settings._finish_em(best.step.model, rows)
+
+    def finished_fic(rows, step):  # restarts are compared as they will predict
+        return _finished_em(settings, step, rows, penalty)[1]
+
+    best = best_em_restart(start, rows, settings, score=finished_fic, **options)
+    return design, *_finished_em(settings, best.step, rows, penalty), best
+
+
+def _finished_em(settings, step, rows, penalty):
+    """The model that EM's last step becomes, with hard gates if they are asked for, and its FIC."""
+    finished = settings._finish_em(step.model, rows)
     if finished is None:
-        return design, best.step.model, best.step.fic, best
+        return step.model, step.fic
     model, resp = finished
-    return design, model, fic_from_blocks(rows, resp, model, penalty), best
+    return model, fic_from_blocks(rows, resp, model, penalty)
 
 
 _N_FOLD_ROWS = 20_000  # rows that the folds share out; more are thinned evenly
