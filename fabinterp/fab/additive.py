@@ -115,7 +115,7 @@ _REACH = 1e9  # no strength ends further from where it began
 
 
 def _noise(gram, cross, beta, n_used, square, mass):
-    """σ² of (fab.903); 1 for classes, which have no `square`."""
+    """σ² of (fab.119); 1 for classes, which have no `square`."""
     if square is None:
         return 1.0
     left = square - 2 * cross @ beta + beta @ gram @ beta
@@ -125,7 +125,7 @@ def _noise(gram, cross, beta, n_used, square, mass):
 def reml_strengths(gram, cross, ridge, groups, start, square=None, mass=None):
     """The strengths (D,) of the penalties of D curves, of the highest restricted likelihood.
 
-    By the steps (fab.903), from `start` (D,); a curve without a ridge keeps its own. gram (p, p),
+    By the steps (fab.119), from `start` (D,); a curve without a ridge keeps its own. gram (p, p),
     cross (p,), ridge (p,), groups (p,) the curve of each column or -1; square, mass: Σ v y² and Σ v,
     None for classes.
     """
@@ -174,7 +174,7 @@ def _class_quadratics(expert, rows, resp):
 
 
 def tune_curves(expert, rows, resp):
-    """The experts, each of their curves at the strength of (fab.903); then one M-step, twice.
+    """The experts, each of their curves at the strength of (fab.119); then one M-step, twice.
 
     No M-step by itself: what bending costs changes, so FIC may fall. rows, resp: `Blocks` of (X, y,
     w) and of responsibilities.
@@ -197,7 +197,7 @@ def tune_curves(expert, rows, resp):
 
 
 def all_curve_strengths(X, y, w, terms, start, n_classes=0):
-    """(D,) strengths of (fab.903) where all curves are in, and lines have strengths, too.
+    """(D,) strengths of (fab.119) where all curves are in, and lines have strengths, too.
 
     X (n, p) the design, y (n,) numbers or codes of `n_classes` classes; start (D,).
     """
@@ -226,7 +226,7 @@ def all_curve_strengths(X, y, w, terms, start, n_classes=0):
 
 # %% ../../nbs/fab/05_additive.ipynb #add-covariance
 def _class_covariance(curvature, ridge, n_classes):
-    """(C, q, q) covariance of the coefficients of each class (fab.117), from their curvature."""
+    """(C, q, q) covariance of the coefficients of each class (fab.120), from their curvature."""
     contrasts = class_contrasts(n_classes)
     n_free = n_classes - 1
     inverse = np.linalg.inv(curvature + np.diag(np.tile(ridge, n_free)))
@@ -251,7 +251,7 @@ def _softmax_covariances(expert, rows, resp, supports):
 
 
 def coefficient_covariance(expert, rows, resp):
-    """Covariance of each expert's coefficients (fab.117).
+    """Covariance of each expert's coefficients (fab.120).
 
     Given its curves, variance and responsibilities; rows, resp: `Blocks` of (X, y, w) and of
     responsibilities. (K, p, p); for classes (K, C, p, p), each class by itself. Zero off the

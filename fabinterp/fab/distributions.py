@@ -44,7 +44,7 @@ class PredictiveFamily:
 # %% ../../nbs/fab/07_distributions.ipynb #dist-mixture
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """For each of n rows a mixture of predictions of one family (fab.131), m components in all.
+    """For each of n rows a mixture of predictions of one family (fab.134), m components in all.
 
     `family` gives `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`, and
     says by `discrete` whether y is an integer.
@@ -150,7 +150,7 @@ def count_quantile(mixture, q, low, high):
 
 # %% ../../nbs/fab/07_distributions.ipynb #dist-normal
 class _Normal(PredictiveFamily):
-    """Normal components for `Mixture`: params (m, 2) are known means and variances (fab.132)."""
+    """Normal components for `Mixture`: params (m, 2) are known means and variances (fab.135)."""
 
     law = norm
 

@@ -86,7 +86,7 @@ class CurveDesign:
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
 
     def codes(self, Z):
-        """(n, d) what gates read of encoded rows Z (n, d) (models.19).
+        """(n, d) what gates read of encoded rows Z (n, d) (models.21).
 
         Features scaled to about [−1, 1]; those that may not be split on are 0.
         """
@@ -120,7 +120,7 @@ class CurveDesign:
         return Maximum(low), Minimum(high), w @ yes, w.sum()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split` in units of the table, with few digits (models.25).
+        """A gate as a `rules.Split` in units of the table, with few digits (models.27).
 
         A later row with a missing value goes to the heavier side.
         """
@@ -226,7 +226,7 @@ def _columns_seen_by_curves(sample):
 
 
 def effects_bases(sample, penalty):
-    """The bases of columns with many labels, a dict by position (fab.137), of `TrainingData`."""
+    """The bases of columns with many labels, a dict by position (fab.140), of `TrainingData`."""
     if all(len(labels or ()) <= MOST_STEPS for labels in sample.columns.categories):
         return {}
     n_classes = 0 if sample.classes is None else len(sample.classes)
@@ -273,9 +273,7 @@ def make_curve_bases(curves, sample, in_leaf, effects):
     kinds = ("uniform", "quantile") if curves["knots"] == "auto" else (curves["knots"],)
     options = {name: curves[name] for name in ("n_knots", "degree")}
     bases = []
-    for j, (x, labels, use) in enumerate(
-        zip(sample.Z.T, columns.categories, in_leaf, strict=True)
-    ):
+    for j, (x, labels, use) in enumerate(zip(sample.Z.T, columns.categories, in_leaf, strict=True)):
         if use and j in effects:
             bases.append(effects[j])
             continue
@@ -330,7 +328,7 @@ _SEPARABLE = 0.1
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
 def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
-    """The `moves.LeafTable` of the search; numbers are standardised (models.20), (models.22)."""
+    """The `moves.LeafTable` of the search; numbers are standardised (models.22), (models.24)."""
     options = {"terms": design.terms, "smoothing": smoothing}
     if n_classes:
         return softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
@@ -360,7 +358,7 @@ def starting_smoothing(settings):
 
 
 def make_oblique_search_problem(settings, design, part, n_classes, penalty):
-    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.23)."""
+    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.25)."""
     table, y, w = part
     total = w.sum()
     problem = ObliqueSearchProblem(
@@ -428,7 +426,7 @@ def finish_oblique_em(settings, model, rows):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spread
 def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
-    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.26).
+    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.28).
 
     beta (q,) or (q, C), cov (q, q) or (C, q, q): coefficients and their covariance. More than two
     classes: (C, 4, m).
@@ -446,7 +444,7 @@ def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spreads
 def curve_covariances(design, model, rows):
-    """For each expert a dict: feature number to basis, coefficients, covariance (models.26)."""
+    """For each expert a dict: feature number to basis, coefficients, covariance (models.28)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -510,7 +508,7 @@ def curve_grid(basis, n_points):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-kind
 def finish_oblique_model(settings, design, model, rows):
-    """The model, with smoothing chosen where a word says how (fab.903), (fab.113), and covariances."""
+    """The model, with smoothing chosen where a word says how (fab.119), (fab.113), and covariances."""
     smoothing = curve_settings(settings)["smoothing"]
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
@@ -585,7 +583,7 @@ class BaseOblique(EquationTreeEstimator):
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):
-        """The curves of rule number `expert`, counted from 1, each with its band (models.26).
+        """The curves of rule number `expert`, counted from 1, each with its band (models.28).
 
         A dict of feature name to (4, m) array: places x, the curve there, and two standard
         deviations below and above it; in units of y, or log-odds of the second class. More than two

@@ -87,7 +87,7 @@ from ..rows.tables import (
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design
 @dataclass(frozen=True, eq=False)
 class Design:
-    """How a table becomes the input of the mixture (models.13).
+    """How a table becomes the input of the mixture (models.15).
 
     Which columns enter equations, in which units, and the cells of all.
     """
@@ -136,7 +136,7 @@ class Design:
         return np.flatnonzero(~np.isnan(self.gap_ends[:, 0]))
 
     def equation(self, coef, location, scale):
-        """Constant and the keywords of a `Leaf` for location + scale · equation (models.16).
+        """Constant and the keywords of a `Leaf` for location + scale · equation (models.18).
 
         coef (1 + p,) or (1 + p, C). In the units of the table.
         """
@@ -184,7 +184,7 @@ class Design:
         return Maximum(low), Minimum(high), above, w.sum(), np.isnan(x).any()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split`, its threshold rounded between its neighbours (models.15).
+        """A gate as a `rules.Split`, its threshold rounded between its neighbours (models.17).
 
         If no row at the gate has a missing value, a later one that has goes to the heavier side.
         """
@@ -222,10 +222,10 @@ def _seen_columns(sample):
 
 
 def _make_line_design(settings, chunked, penalty):
-    """The `Design` of `ChunkedData` rows (models.13).
+    """The `Design` of `ChunkedData` rows (models.15).
 
     Equations use numbers that vary, and those of them that have gaps with a column of their own for
-    these (models.13); splits use all columns that vary.
+    these (models.15); splits use all columns that vary.
     """
     Z = chunked.sample.Z
     w = chunked.sample.w
@@ -253,7 +253,7 @@ def _make_line_design(settings, chunked, penalty):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-line-start
 def begin_at_sparse_line(problem, n_offered):
-    """The problem at the variance of the table's sparse line (fab.134), if one leaf is a constant.
+    """The problem at the variance of the table's sparse line (fab.137), if one leaf is a constant.
 
     As it is if the line is a constant, too. `n_offered`: columns that the line's were chosen of. Of
     a curve, the line is its first column.
@@ -277,7 +277,7 @@ def begin_at_sparse_line(problem, n_offered):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
-    """Logarithm of the number of splits: thresholds, and sides for missing values (models.14)."""
+    """Logarithm of the number of splits: thresholds, and sides for missing values (models.16)."""
     features = list(design.split_features)
     has_missing = design.bins.missing[features]
     n_cuts = design.n_known[features] - 1
@@ -313,7 +313,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-finer
 def refine_cuts(settings, design, problem, tree, sample):
-    """Design, problem and tree once every threshold stands at its best midpoint (models.15)."""
+    """Design, problem and tree once every threshold stands at its best midpoint (models.17)."""
     Z = sample.Z
     features = sorted({node.cut.feature for node in tree.internal_nodes()})
     cuts = list(design.bins.thresholds)
@@ -360,13 +360,13 @@ def hme_from_tree(problem, tree):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-leaf
 def gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, kept within the y of training rows (models.16)."""
+    """The `Leaf` of a Gaussian expert, kept within the y of training rows (models.18)."""
     value, parts = design.equation(coef, *y_location_scale)
     return Leaf(value, lower=low, upper=high, **parts)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-class-leaf
 def softmax_leaf(design, coef, mass):
-    """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.17)."""
+    """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.19)."""
     if coef.shape[1] > 2:
         value, parts = design.equation(coef, 0.0, 1.0)
         return Leaf(value, link="softmax", **parts)
@@ -807,7 +807,7 @@ _ONE_OF = {
     "projection": (True, False),
     "hard_gates": (True, False),
 }
-# FIC's λ by default: of the search (models.14), of EM
+# FIC's λ by default: of the search (models.16), of EM
 DEFAULT_PENALTIES = {"regression": 2.6, "classes": 1.0, "em": 1.0}
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-answering
@@ -853,7 +853,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
 
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level` (models.18).
+        """(n, 2) bounds between which y lies with probability `level` (models.20).
 
         From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
         """
@@ -990,7 +990,7 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Standard deviations of y (K,), by attribute: around each equation (models.18), and each mean.
+    """Standard deviations of y (K,), by attribute: around each equation (models.20), and each mean.
 
     rows: `Blocks` of (Z, y, w).
     """

@@ -567,7 +567,7 @@ def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0):
     """The ordered `RuleSet` of each list of conditions: a rule predicts the mean of its rows.
 
     `rows`: `Blocks` of (Z, target, w > 0), seen once. Rules that no row reaches are left out; the
-    last one, without conditions, is the default. Class shares are shrunk by (models.30).
+    last one, without conditions, is the default. Class shares are shrunk by (models.10).
     """
     found, everywhere = rows.sum(_answer_sums, lists, 0 if classes is None else len(classes))
     rule_sets = []
@@ -587,12 +587,12 @@ def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0):
     return rule_sets
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sure
-PRIOR_ROWS = 1.0  # a of (models.30)
+PRIOR_ROWS = 1.0  # a of (models.10)
 _ENDS = (0.025, 0.975)
 
 
 def share_interval(n_class, n, centre):
-    """Where the share of a class lies with 95 % probability (models.30).
+    """Where the share of a class lies with 95 % probability (models.10).
 
     After `n_class` of `n` rows; `centre` is its share in the table.
     """
@@ -603,7 +603,7 @@ def share_interval(n_class, n, centre):
 
 
 def mean_interval(mean, n, squares):
-    """Where a mean lies with 95 % probability (models.31).
+    """Where a mean lies with 95 % probability (models.11).
 
     Of `n` rows with this sum of squared distances from it.
     """
@@ -628,12 +628,12 @@ def add_intervals(rules, sums):
     return replace(rules, rules=tuple(found))
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-evidence
-SHARE_CHARGED = {"small": 1.0, "accurate": 0.0}  # ρ of (models.10)
+SHARE_CHARGED = {"small": 1.0, "accurate": 0.0}  # ρ of (models.12)
 BALANCED_SHARE = {True: 0.2, False: 0.4}  # whether the answers were out of bag
 
 
 def code_length_of_boxes(n_bounds, cut_nats, has_missing=False):
-    """D_R of (models.10) for the bounds (K, d) of a list; `cut_nats` (d,) nats to name a cut.
+    """D_R of (models.12) for the bounds (K, d) of a list; `cut_nats` (d,) nats to name a cut.
 
     `has_missing` (d,): columns with gaps, where a condition also says which side they are on.
     """
@@ -658,7 +658,7 @@ def nats_per_cut(Z, columns):
 
 
 def label_code_length(counts):
-    """D_y of (models.11) for weights (K, C) of the classes in each region."""
+    """D_y of (models.13) for weights (K, C) of the classes in each region."""
     C = counts.shape[1]
     each = gammaln(counts + 0.5) - gammaln(0.5)
     n = counts.sum(axis=1)
@@ -666,7 +666,7 @@ def label_code_length(counts):
 
 
 def number_code_length(rss, total, n_regions, floor):
-    """D_y of (models.11) for numbers of total weight `total`; `floor` bounds the RSS from below."""
+    """D_y of (models.13) for numbers of total weight `total`; `floor` bounds the RSS from below."""
     return 0.5 * total * np.log(max(rss, floor)) + 0.5 * n_regions * np.log(total)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-task
@@ -728,7 +728,7 @@ class FoundList:
 
     conditions: tuple  # of each rule but the default
     n_bounds: int
-    code_length: float  # of its boxes, D_R of (models.10)
+    code_length: float  # of its boxes, D_R of (models.12)
 
 
 def search_lists(chunked, ensemble, rows, assigned, rng, settings):
@@ -993,7 +993,7 @@ def fit_mixture(settings, chunked, cuts, predictions, target, rng):
 
 
 def list_entries(found, rule_sets, sums, out_of_bag, settings):
-    """The `SizeEntry` of each list: what it predicts, its measures, what it costs (models.10).
+    """The `SizeEntry` of each list: what it predicts, its measures, what it costs (models.12).
 
     `sums` are those of `_list_sums`; `out_of_bag`: whether the boxes come from such answers.
     """
@@ -1175,7 +1175,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     min_support : float or None, None
         The least rows that a rule must answer; None: 5, in tables of less than 50 a tenth.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which list on the path of sizes up to `max_rules`, by its description length (models.10):
+        Which list on the path of sizes up to `max_rules`, by its description length (models.12):
         that of the least expected error; only rules that are certain, on noise none; that which
         tells y best, its boxes for nothing; or the largest of at most so many rules. `path_` shows
         them all, `at(n)` gives another.
@@ -1222,7 +1222,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         On the training rows: the share on which rules and ensemble agree and the share of wrong
         classes.
     path_ : DataFrame
-        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.10), cv_error
+        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12), cv_error
         and cv_se (training labels; the boxes come from answers out of bag or, with `refit`, out of
         fold, else nan), chosen.
     overlap_, n_conditions_ : float, int
@@ -1345,7 +1345,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     min_support : float or None, None
         The least rows that a rule must answer; None: 5, in tables of less than 50 a tenth.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which list on the path of sizes up to `max_rules`, by its description length (models.10):
+        Which list on the path of sizes up to `max_rules`, by its description length (models.12):
         that of the least expected error; only rules that are certain, on noise none; that which
         tells y best, its boxes for nothing; or the largest of at most so many rules. `path_` shows
         them all, `at(n)` gives another.
@@ -1389,7 +1389,7 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         On the training rows: 1 − mean squared difference from the ensemble / its variance and the
         mean squared error.
     path_ : DataFrame
-        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.10), cv_error
+        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12), cv_error
         and cv_se (training labels; the boxes come from answers out of bag or, with `refit`, out of
         fold, else nan), chosen.
     overlap_, n_conditions_ : float, int

@@ -119,7 +119,7 @@ class _CandidateTerms:
         return found
 
     def ridge(self):
-        """(1 + p,) what the square of a coefficient costs in units of the noise (fab.138)."""
+        """(1 + p,) what the square of a coefficient costs in units of the noise (fab.141)."""
         found = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
             found[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2

@@ -102,7 +102,7 @@ class LeafTable:
         return np.clip(self.A[rows, -1] - self.scores(coef, rows)[:, 0], -most, most)
 
     def log_lik_of_scores(self, scores, rows):
-        """(m,) log-likelihood of the rows at these scores (m, S), none too far off (models.21)."""
+        """(m,) log-likelihood of the rows at these scores (m, S), none too far off (models.23)."""
         log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
         if self.max_row_nats == np.inf:
             return log_lik
