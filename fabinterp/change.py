@@ -1109,7 +1109,11 @@ class Change:
         return f"{self.words()}: {said}"
 
     def to_dict(self):
-        """Plain values: what each column was and becomes, the answer and the distance."""
+        """Plain values: what each column was and becomes, the answer and the distance.
+
+        `or_on`: any number further that way does as well. `rule` counts from 0. `exact`: nothing is
+        nearer.
+        """
         columns = self.ruleset.columns
         changed = {}
         for j in self.features:
@@ -1121,7 +1125,7 @@ class Change:
             "columns": changed,
             "prediction": label_of(self.prediction),
             "model_prediction": self.model_prediction,
-            "rule": self.rule + 1,
+            "rule": self.rule,
             "distance": self.distance,
             "exact": self.exact,
         }
@@ -1395,7 +1399,8 @@ def nearest_change(
         column of few values moves among these: without it 0 may become 0.01 where there is only 1.
     target : a label, a pair (low, high), or None
         The answer that is wanted: a class, or numbers within two ends, of which one may be None.
-        None: any other class; another number, or where equations answer, another equation.
+        None: any other class; another number, or where equations answer, another equation. Other
+        than what the rules answer now, or where there is a `model`, than what that answers now.
     at_least, at_most : float or None
         The ends of a target for numbers, one by one.
     to : a label, or None
@@ -1424,7 +1429,9 @@ def nearest_change(
     Returns
     -------
     Changes
-        A sequence of `Change`, nearest first, false if there is none. It prints as words, and has
+        A sequence of `Change`, nearest first, false if there is none. The distance is the sum over
+        the columns that change: of a number the scales it moves by, of a label 1, times the weight.
+        It prints as words, and has
         `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the changed rows with names, and
         `proven`: whether the rules have nothing nearer. Of a change, `before` and `after` are (d,)
         encoded rows, `rule` and `prediction` say what is answered then; these may be asked of the

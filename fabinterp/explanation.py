@@ -31,6 +31,7 @@ from .rules.core import (
     decode_like,
     encode,
     encode_row,
+    format_names,
     is_frame,
     label_of,
     read_columns,
@@ -45,6 +46,7 @@ from .rows.tables import (
     check_span,
     fit_at_unit_scale,
     is_fitted,
+    label_codes,
     seed_entropy,
     take_rows,
 )
@@ -266,7 +268,8 @@ class Explanation:
         Their agreement with the model on the rows of the fit: the share of equal classes, or 1 −
         mean squared difference / variance.
     fidelity_held_out : float
-        The same on the other rows; nan if there are none.
+        The same on the other rows; nan if there are none. A model's answers to rows that it was
+        trained on are harder to follow than those to new rows: `fidelity_on` measures on any table.
     model : estimator
         The one behind.
     subject : Subject
@@ -400,7 +403,8 @@ class Explanation:
         if self.subject.fitted_here:
             yield f"fitted here, to {fit} rows"
         is_measured = out and not np.isnan(self.fidelity_held_out)
-        held = f", {self.fidelity_held_out:.3f} on {out} held out" if is_measured else ""
+        held = f", {self.fidelity_held_out:.3f} on {out} held out from the rules"
+        held = held if is_measured else ""
         yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
         if not np.isnan(self.rules_score):
             what = "R²" if self.subject.classes is None else "right answers"
@@ -435,6 +439,12 @@ def observed_answers(y, subject):
     y = np.asarray(y)
     if detects_outliers(subject.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
+    if subject.classes is not None and label_codes(y, subject.classes).max(initial=-1) < 0:
+        known = format_names(map(label_of, subject.classes))
+        raise ValueError(
+            f"y must hold labels among those of the model, {known}, "
+            f"got {format_names(map(label_of, np.unique(y)))}"
+        )
     return y
 
 
@@ -558,7 +568,7 @@ def explain(
     >>> explanation = explain(SVC().fit(X, y), X, y, max_rules=3, random_state=0)
     >>> print(explanation)
     SVC, explained by a proxy tree (...); 3 rules
-    fidelity ... on 120 rows, ... on 30 held out
+    fidelity ... on 120 rows, ... on 30 held out from the rules
     right answers on the 30 held out (the model may know them): model ..., rules ...
     ...
     >>> explanation.fidelity_held_out > 0.8

@@ -3,6 +3,7 @@
 import html
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,7 +12,11 @@ import pandas as pd
 import pytest
 from shared.estimators import SETTINGS, each
 from sklearn.base import clone, is_classifier
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import get_scorer
 
@@ -355,3 +360,39 @@ def test_one_customer():
     assert len(value) <= 6 and abs(float(value) - X["size"][3]) < 0.005
     assert plot_tree(local) is not None and plot_rules(local) is not None
     assert as_ruleset(local) == local.rules
+
+
+def test_labels_of_y_that_the_model_does_not_know_are_refused():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    words = np.where(X[:, 0] > 0, "granted", "refused")
+    forest = RandomForestClassifier(10, random_state=0).fit(X, words)
+    with pytest.raises(ValueError, match="y must hold labels among those of the model, 'granted'"):
+        explain(forest, X, (words == "granted").astype(int), random_state=0)
+    page = str(report(explain(forest, X, words, random_state=0), X, words))
+    assert "In the 96 rows of the fit" in page
+
+
+def test_a_label_that_training_did_not_know_is_said_of_one_row_too():
+    frame = pd.DataFrame({"trade": list("abcd") * 30, "debt": np.arange(120.0)})
+    y = np.where((frame.debt > 60) & (frame.trade != "a"), "yes", "no")
+    model = ProxyTreeClassifier(max_leaves=4).fit(frame, y)
+    row = {"trade": "q", "debt": 70.0}
+    for ask in (explain_row, partial(nearest_change, X=frame)):
+        with pytest.warns(UserWarning, match="labels that training did not know, in 'trade'"):
+            ask(model, row)
+
+
+def test_a_model_is_asked_of_rows_with_gaps():
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (200, 3)), columns=list("abc"))
+    frame = frame.astype(float)
+    frame.iloc[::15, 1] = np.nan
+    y = np.where(frame.a > 4, "yes", "no")
+    model = HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(frame, y)
+    rules = explain(model, frame, random_state=0)
+    found = nearest_change(rules, {"a": 2.0, "b": np.nan, "c": 1.0}, frame, to="yes", model=model)
+    assert found[0].words() == "a from 2 to 5" and np.isnan(found.after[1])
+    assert (
+        found.to_dict()["changes"][0]["rule"]
+        == found.rule
+        == rules.rules.apply(found.after[None])[0]
+    )

@@ -40,6 +40,7 @@ from ..rules.core import (
     label_of,
     ordered_columns,
     read_columns,
+    warn_of_unseen_labels,
 )
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-parameters
@@ -410,21 +411,6 @@ def check_fit_target(estimator, Z, y):
     return y, classes
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-predict
-def _warn_of_unseen_labels(X, Z, columns):
-    """Warn where a frame X, encoded as Z (n, d), holds labels that training did not know."""
-    labelled = [j for j, c in enumerate(columns.categories) if c is not None] if columns else []
-    unseen = [
-        columns.names[j] for j in labelled if np.isnan(Z[:, j]).sum() > X.iloc[:, j].isna().sum()
-    ]
-    if unseen:
-        warnings.warn(
-            f"X holds labels that training did not know, in {format_names(unseen)}; "
-            "they are taken as missing",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
 def check_predict_rows(estimator, X):
     """X (n, d) as encoded rows, its names and width held to those of fit."""
     check_is_fitted(estimator)
@@ -435,7 +421,8 @@ def check_predict_rows(estimator, X):
             X = ordered_columns(X, columns.names)
         validate_data(estimator, X, reset=False, skip_check_array=True)
         Z = check_rows(X, columns, estimator)
-        _warn_of_unseen_labels(X, Z, columns)
+        if columns is not None:
+            warn_of_unseen_labels(X, Z, columns)
         return Z
     Z = check_rows(X, None, estimator)
     validate_data(estimator, Z, reset=False, skip_check_array=True)

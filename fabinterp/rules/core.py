@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas', 'read_columns', 'check_names',
-           'ordered_columns', 'encode', 'encode_row', 'decode', 'decode_like', 'weighted_sum', 'Split',
-           'stable_softmax', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of',
+           'ordered_columns', 'encode', 'warn_of_unseen_labels', 'encode_row', 'decode', 'decode_like', 'weighted_sum',
+           'Split', 'stable_softmax', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of',
            'merge_conditions', 'shortest_number', 'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array',
            'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
            'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks', 'measure_ruleset_in_blocks']
@@ -239,8 +239,26 @@ def encode(X, columns):
     return Z
 
 # %% ../../nbs/rules/00_core.ipynb #encode-row
+def warn_of_unseen_labels(X, Z, columns):
+    """Warn where a frame X, encoded as Z (n, d), holds labels that training did not know."""
+    labelled = [j for j, c in enumerate(columns.categories) if c is not None]
+    unseen = [
+        columns.names[j] for j in labelled if np.isnan(Z[:, j]).sum() > X.iloc[:, j].isna().sum()
+    ]
+    if unseen:
+        warnings.warn(
+            f"X holds labels that training did not know, in {format_names(unseen)}; "
+            "they are taken as missing",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def encode_row(x, columns):
-    """One encoded row (d,): of a table of one row, a `Series`, a dict by name, or numbers (d,)."""
+    """One encoded row (d,): of a table of one row, a `Series`, a dict by name, or numbers (d,).
+
+    Warns of a label that the columns do not know.
+    """
     if isinstance(x, Mapping):
         import pandas as pd
 
@@ -251,6 +269,8 @@ def encode_row(x, columns):
     Z = encode(x if is_frame(x) else np.atleast_2d(np.asarray(x, dtype=float)), columns)
     if len(Z) != 1:
         raise ValueError(f"x must be one row, got {len(Z)}")
+    if is_frame(x):
+        warn_of_unseen_labels(ordered_columns(x, columns.names), Z, columns)
     return np.array(Z[0], dtype=float)
 
 # %% ../../nbs/rules/00_core.ipynb #decode
