@@ -624,6 +624,8 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
     steps = price_steps(problem, n_perturbations if name else 0, np.random.default_rng(seed))
     most = 6 * (n_perturbations + 1) + 8  # six low prices or so, some higher ones
     watched = name if settings.verbose else None
+    if watched:
+        print(f"{name}: 1 experts, FIC {trace[-1]:.6g}")
     for now, tree in report_progress(steps, f"{name}: step", most, watched is not None):
         found = priced_tree(now, tree)
         if found.n_terms > _n_terms_allowed(settings):
