@@ -627,6 +627,8 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
     if watched:
         print(f"{name}: 1 experts, FIC {trace[-1]:.6g}")
     for now, tree in report_progress(steps, f"{name}: step", most, watched is not None):
+        if len(trace) == settings.max_iter:
+            break
         found = priced_tree(now, tree)
         if found.n_terms > _n_terms_allowed(settings):
             continue
@@ -636,8 +638,6 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
         trace.append(found.value(1.0))
         if watched:
             print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1]:.6g}")
-        if len(trace) == settings.max_iter:
-            break
     return Restart(trace[-1], seen, np.array(trace))
 
 
