@@ -199,7 +199,7 @@ def test_a_step_function_is_found_exactly():
 
 def test_the_method_can_be_chosen():
     tree = explain(FOREST, X, max_rules=4, method="tree", random_state=0)
-    assert tree.method == "proxy tree" and "pseudo-draws" in tree.why
+    assert tree.method == "proxy tree" and "members" in tree.why
     single = DecisionTreeClassifier().fit(X, LABELS)
     mixture = explain(single, X, max_rules=4, method="mixture", random_state=0, **QUICK)
     assert mixture.method == "rule mixture"

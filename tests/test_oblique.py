@@ -214,11 +214,10 @@ def test_the_two_curves_of_the_table_are_found(search):
 def test_fic_never_falls_during_the_search(kind):
     X, y = table(kind)
     model = quick(kind, n_perturbations=6, max_iter=200).fit(X, y)
-    assert (
-        model.fic_ == model.trace_[-1] == model.trace_[-2]
-        and model.n_iter_ == len(model.trace_) - 1
-    )
-    assert (np.diff(model.trace_) >= 0).all()
+    assert model.fic_ == model.trace_[-1] and model.n_iter_ == len(model.trace_) - 1
+    rounding = 4 * np.spacing(np.abs(model.trace_).max())  # FIC of the last is summed once more
+    assert abs(model.trace_[-1] - model.trace_[-2]) <= rounding
+    assert (np.diff(model.trace_) >= -rounding).all()
 
 
 @pytest.mark.slow

@@ -419,7 +419,9 @@ def run_searches(searches, rows, resp, evaluator):
     return found
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-newton
-_SETTLED = 1e-8  # nats: after a step that promises less, the next one would be worth its square
+# nats: after a step that promises less, the next one would be worth its square; a smaller bound
+# would be decided by rounding where classes are nearly separated, and sums over blocks would show
+_SETTLED = 1e-5
 
 
 def newton_search(evaluate, theta, least=0.0):

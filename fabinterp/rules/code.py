@@ -177,40 +177,18 @@ def sql_case(ruleset, shown=None):
     return "\n".join(["CASE", *lines, f"    ELSE {default}", "  END"]) if lines else default
 
 
-def _new_gap_note(ruleset):
-    """A line of SQL comment where the answer asks for gaps that training never had; else nothing."""
-    columns = ruleset.columns
-    asked = {
-        f
-        for rule in ruleset.rules
-        for e in extents(rule.conditions, columns) or ()
-        for f in e.features
-        if e.missing
-    }
-    new = any(not columns.missing[f] for f in asked)
-    return (
-        "-- IS NULL says where a gap goes, also in columns that had none in training\n"
-        if new
-        else ""
-    )
-
-
 def ruleset_sql(ruleset, table, keep=(), proba=False):
     """A SELECT of the prediction for each row of `table`, in standard SQL.
 
     The columns `keep` stand before it. Classification gives the label, and with `proba` one column
-    p_<label> per class too.
+    p_<label> per class too. `IS NULL` says where a gap goes, also in a column that had none in
+    training, of which the text says nothing.
     """
     selected = [sql_identifier(name) for name in keep]
     selected.append(f"{sql_case(ruleset)} AS {sql_identifier(ruleset.target)}")
     for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
         selected.append(f"{sql_case(ruleset, c)} AS {sql_identifier(f'p_{label}')}")
-    return (
-        _new_gap_note(ruleset)
-        + "SELECT\n  "
-        + ",\n  ".join(selected)
-        + f"\nFROM {sql_identifier(table)}"
-    )
+    return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {sql_identifier(table)}"
 
 # %% ../../nbs/rules/03_code.ipynb #python-words
 def python_sum(features, coef, columns, start=None):
