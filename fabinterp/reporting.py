@@ -857,8 +857,8 @@ def model_html(rules, tree):
         ),
     }
     legend = "; ".join(mean[name] for name in known)
-    total = sum(rule.support for rule in rules.rules)
-    rows = f"{total:g} rows" if total == round(total) else "rows"
+    total = float(sum(rule.support for rule in rules.rules))
+    rows = f"{total:g} rows" if total.is_integer() else "rows"
     words = f'<p class="faint">In the {rows} of the fit: {legend}.</p>' if known else ""
     parts = [(f"<p>{order}</p>" if order else ""), _rules_html(rules), words]
     if tree is not None and tree.n_leaves > 1:
