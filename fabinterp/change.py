@@ -908,6 +908,7 @@ def round_change(x, row, accepts, space):
         numbers = list(typed_numbers(row[j], up, j, space, reach))
         if (before > x[j]) == up:
             numbers += typed_numbers(before, up, j, space, reach)
+        numbers += [float(f"{row[j]:.{digits}g}") for digits in (6, 10)]  # of a border of the model
         numbers.sort(key=lambda number: (_last_place(number), abs(number - x[j])))
         tried = np.tile(row, (len(numbers), 1))
         tried[:, j] = numbers
@@ -991,11 +992,41 @@ def template_of(X, given, x, columns):
     return decode(x[None], columns) if named else None
 
 
+def _exchange_places(x, row, j, n, space, reach):
+    """Where feature j may go if others take over from it, or it from them: x, to half as far again."""
+    far = x[j] + 1.5 * (row[j] - x[j])
+    if space.labels[j]:
+        return np.array([x[j], row[j]])
+    if j in reach.choices:
+        low, high = sorted((x[j], far))
+        return np.array([v for v in reach.choices[j] if low <= v <= high])
+    places = np.clip(np.append(np.linspace(x[j], far, n), row[j]), reach.low[j], reach.high[j])
+    places = np.append(places[places != x[j]], x[j])
+    return np.unique(np.round(places) if reach.whole[j] else places)
+
+
+def exchange_steps(x, row, accepts, space, most=2048):
+    """The row (d,), or what is nearer and still accepted on a lattice of the two or three it moves."""
+    moved = np.flatnonzero((row != x) & ~np.isnan(x))
+    if not 2 <= len(moved) <= 3:
+        return row
+    reach = reach_of(x, space)
+    n = 40 if len(moved) == 2 else 12
+    grids = np.meshgrid(*(_exchange_places(x, row, j, n, space, reach) for j in moved))
+    tried = np.tile(row, (grids[0].size, 1))
+    tried[:, moved] = np.column_stack([grid.ravel() for grid in grids])
+    costs = distance(x, tried, space)
+    order = np.argsort(costs, kind="stable")
+    tried = tried[order[costs[order] < 0.99 * distance(x, row[None], space)[0]]][:most]
+    found = tried[accepts(tried)] if len(tried) else tried
+    return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
+
+
 def agreed_changes(rows, asked, x, space, n_changes, size=64):
     """At most n rows that rules and model both accept, the nearest first, each moving other features.
 
     `rows` (m, d) are tried nearest first, in batches of growing size; what is found is taken back
-    towards x and rounded.
+    towards x, its steps exchanged for one another, and rounded.
     """
     found = []
     start = 0
@@ -1006,6 +1037,7 @@ def agreed_changes(rows, asked, x, space, n_changes, size=64):
         for row in batch[asked.accepts(batch)]:
             if len(found) < n_changes and not moves_all_of(found, row, x, space):
                 row = shrink_change(x, row, asked.accepts, space, rounds=8)
+                row = exchange_steps(x, row, asked.accepts, space)
                 row = round_change(x, row, asked.accepts, space)
                 if not moves_all_of(found, row, x, space):
                     found.append(row)
@@ -1433,7 +1465,8 @@ def nearest_change(
         the columns that change: of a number the scales it moves by, of a label 1, times the weight.
         It prints as words, and has
         `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the changed rows with names, and
-        `proven`: whether the rules have nothing nearer. Of a change, `before` and `after` are (d,)
+        `proven`: whether the rules have nothing nearer, but for the rounding to numbers that a person
+        would type. Of a change, `before` and `after` are (d,)
         encoded rows, `rule` and `prediction` say what is answered then; these may be asked of the
         whole for the nearest.
 

@@ -372,7 +372,11 @@ class Explanation:
         return self.rules.predict(X)
 
     def predict_proba(self, X):
-        """(n, C) class probabilities of the rule that answers each row of X (n, d)."""
+        """(n, C) class shares of the rule that answers each row of X (n, d).
+
+        The shares of the model's answers among the rows of the fit that the rule answers; neither
+        the model's probabilities nor the shares of what was observed.
+        """
         return self.rules.predict_proba(X)
 
     def model_answer(self, x):
@@ -547,7 +551,8 @@ def explain(
     Returns
     -------
     Explanation
-        Its `rules`, a `RuleSet`, predict; `fidelity` and `fidelity_held_out` say how like the
+        Its `rules`, a `RuleSet`, predict. The number after a class is the share of rows that the
+        model answers so, of those that get this answer. `fidelity` and `fidelity_held_out` say how like the
         model.
 
     Raises

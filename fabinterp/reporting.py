@@ -818,7 +818,7 @@ def _rules_html(rules):
     return f'<div class="said" style="{names}">{rules._repr_html_()}</div>'
 
 
-def sizes_html(model):
+def sizes_html(model, target):
     """Every size that the search kept, to unfold one at a time; nothing if there is one alone."""
     sizes = sizes_of(model)
     if len(sizes) < 2:
@@ -826,7 +826,7 @@ def sizes_html(model):
     least = min(entry.criterion for entry, _, _ in sizes)
     parts = []
     for entry, other, shown in sizes:
-        rules = as_ruleset(other)
+        rules = replace(as_ruleset(other), target=target)
         words = [size_text(rules, tree_or_none(other)), count_text(entry.n_numbers, "number")]
         if not isnan(entry.cv_error):
             words.append(f"cv error {entry.cv_error:.3g} ± {entry.cv_se:.2g}")
@@ -951,7 +951,7 @@ def report_html(model, rules, tree, X, y, evaluation, level, title, code, explan
     body = [
         f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>',
         section_html("What it says", model_html(rules, tree)),
-        section_html("At other sizes", sizes_html(model)),
+        section_html("At other sizes", sizes_html(model, rules.target)),
         section_html("In pictures", *pictures),
         section_html("How good is it?", evaluation_html(evaluation, level)),
         section_html("Where the rules and the forest disagree most", parting_html(model, rules, Z)),

@@ -508,6 +508,9 @@ def explanation_lines(explanation):
         f"of whose {share} it explains {explanation.fidelity:.0%}.",
     ]
     back = []
+    if explanation.n_leaves == 1:
+        alpha = explanation.settings.tree_options["alpha"]
+        back.append(f"No split is worth its price, alpha = {alpha:g}; a smaller alpha splits more.")
     if (
         explanation.settings.reference.n_draws != 1
         and len(draw_explanations := explanation.draw_explanations) > 1
@@ -521,7 +524,7 @@ def explanation_lines(explanation):
             for j in order
             if inclusion[j] > 0
         )
-        back = [
+        back += [
             f"Of a tree for each of {len(draw_explanations)} draws, "
             f"nine in ten say {low:.4g} ≤ {what} ≤ {high:.4g} here.",
             f"They ask about {names}." if names else "They ask about nothing.",

@@ -626,6 +626,9 @@ class Disagreement:
                 f"they part by no more than {limit} anywhere within the ranges of the rows: "
                 f"a bound, after {self.n_boxes} boxes; more time brings it down"
             )
+        if self.is_class and self.at_rows <= 0:
+            yield "they agree on the class at every row"
+            return
         at_rows = amount_text(float(f"{self.at_rows:.4g}"))
         delta = amount_text(float(f"{self.delta:.4g}"))
         yield f"at the rows by {at_rows} at most, and by more than {delta} at {_per_cent(self.share)} of them"
@@ -661,7 +664,7 @@ class Disagreement:
             "unit": self.unit,
             "where": self.words(),
             "row": values,
-            "rule": self.rule + 1,
+            "rule": self.rule,
             "rule_answer": label_of(self.rule_answer),
             "ensemble_answer": label_of(self.ensemble_answer),
             "rows_inside": self.n_rows_inside,

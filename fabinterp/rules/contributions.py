@@ -734,12 +734,14 @@ def explain_row(model, x, *, label=None, background=None):
     """What each column contributes to the prediction for one row; the parts add up.
 
     From the mean over the rows for training, step by step down the path or along the list, and then
-    by the terms of the equation: (rules.21).
+    by the terms of the equation: (rules.21). What a rule of several conditions moves is shared alike
+    among those that decided it.
 
     Parameters
     ----------
     model : fitted estimator, Explanation, LocalExplanation, RuleSet or Tree
-        What predicts.
+        What predicts. The probabilities of an Explanation are the shares of the model's answers among
+        the rows that a rule answers, not the model's probabilities.
     x : Series, dict, frame of one row, or numbers (d,)
         The row.
     label : class label, or None

@@ -11,6 +11,7 @@ __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pand
            'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks', 'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -266,7 +267,10 @@ def encode_row(x, columns):
     elif hasattr(x, "to_frame") and not is_frame(x):
         x = x.to_frame().T
     x = as_pandas(x)
-    Z = encode(x if is_frame(x) else np.atleast_2d(np.asarray(x, dtype=float)), columns)
+    try:
+        Z = encode(x if is_frame(x) else np.atleast_2d(np.asarray(x, dtype=float)), columns)
+    except ValueError as error:
+        raise ValueError(re.sub(r"^X\b", "x", str(error))) from None
     if len(Z) != 1:
         raise ValueError(f"x must be one row, got {len(Z)}")
     if is_frame(x):
