@@ -1336,11 +1336,11 @@ def _nearer_without_a_column(rows, asked, x, space, Z):
         moved = np.flatnonzero((rows[0] != x) & ~np.isnan(x))
         nearer = []
         for j in moved:
+            if j in held or asked.left <= 2:
+                continue
+            held.add(j)
             free = space.free.copy()
             free[j] = False
-            if tuple(free) in held or asked.left <= 2:
-                continue
-            held.add(tuple(free))
             fixed = replace(space, free=free)
             solved = _solved_changes(_BestFirstSearch(asked.goal, x, fixed), 4)
             if solved:
@@ -1463,10 +1463,9 @@ def nearest_change(
     Changes
         A sequence of `Change`, nearest first, false if there is none. The distance is the sum over
         the columns that change: of a number the scales it moves by, of a label 1, times the weight.
-        It prints as words, and has
-        `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the changed rows with names, and
-        `proven`: whether the rules have nothing nearer, but for the rounding to numbers that a person
-        would type. Of a change, `before` and `after` are (d,)
+        It prints as words, and has `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the
+        changed rows with names, and `proven`: whether the rules have nothing nearer, but for the
+        rounding to numbers that a person would type. Of a change, `before` and `after` are (d,)
         encoded rows, `rule` and `prediction` say what is answered then; these may be asked of the
         whole for the nearest.
 

@@ -31,13 +31,13 @@ from .rules.core import (
     decode_like,
     encode,
     encode_row,
-    format_names,
     is_frame,
     label_of,
     read_columns,
 )
 from .rules.html_format import lines_html
 from .rules.ruleset import RuleSet
+from .rules.text import count_text
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .rows.tables import (
     apply_in_chunks,
@@ -46,8 +46,8 @@ from .rows.tables import (
     check_span,
     fit_at_unit_scale,
     is_fitted,
-    label_codes,
     seed_entropy,
+    some_known_codes,
     take_rows,
 )
 
@@ -401,8 +401,7 @@ class Explanation:
     def facts(self):
         """What is to be known about the rules, in lines."""
         fit, out = self.n_rows
-        n_rules = len(self.rules.rules)
-        rules = f"{n_rules} rule{'s' * (n_rules != 1)}"
+        rules = count_text(len(self.rules.rules), "rule")
         yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {rules}"
         if self.subject.fitted_here:
             yield f"fitted here, to {fit} rows"
@@ -443,12 +442,8 @@ def observed_answers(y, subject):
     y = np.asarray(y)
     if detects_outliers(subject.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
-    if subject.classes is not None and label_codes(y, subject.classes).max(initial=-1) < 0:
-        known = format_names(map(label_of, subject.classes))
-        raise ValueError(
-            f"y must hold labels among those of the model, {known}, "
-            f"got {format_names(map(label_of, np.unique(y)))}"
-        )
+    if subject.classes is not None:
+        some_known_codes(y, subject.classes, "y", "those of the model, ")
     return y
 
 

@@ -43,7 +43,7 @@ from .rules.html_format import (
 )
 from .rules.ruleset import Tree, as_ruleset
 from .rules.size_path import sizes_of
-from .rules.text import count_text, label_text, printable_name
+from .rules.text import count_text, label_text, percent_text, printable_name
 from .show.rule_plots import (
     axes_or_new,
     plot_regions,
@@ -59,7 +59,7 @@ from .show.tree_plots import (
     tree_or_none,
 )
 from .models.rule_mixture import BaseRuleMixture
-from .rows.tables import is_fitted, label_codes, seed_entropy, take_rows
+from .rows.tables import is_fitted, seed_entropy, some_known_codes, take_rows
 
 # %% ../nbs/reporting.ipynb #rep-wilson
 def wilson(k, n, level=0.95):
@@ -120,13 +120,7 @@ def numbers_or_codes(values, classes, name):
     """
     if classes is None:
         return np.asarray(values, dtype=float)
-    codes = label_codes(values, classes)
-    if len(codes) and codes.max() < 0:
-        raise ValueError(
-            f"{name} must hold labels among {format_names(map(label_of, classes))}, "
-            f"got {format_names(map(label_of, np.ravel(values)))}"
-        )
-    return codes
+    return some_known_codes(values, classes, name)
 
 
 def encode_target(y, n, classes, name="y"):
@@ -522,7 +516,7 @@ _LABELS = 12
 
 def _share_text(count, n):
     """A part of n rows in per cent."""
-    return f"{100 * count / max(n, 1):.3g} %"
+    return percent_text(count / max(n, 1))
 
 
 def _number_summary(values):

@@ -122,6 +122,12 @@ def tuned_tree(random_state):
     return GridSearchCV(leaf, grid, scoring="neg_mean_squared_error", cv=inner)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-svr
+def inner_folds(n, most, random_state):
+    """Three folds (rows to learn, rows to judge) of at most `most` of n rows, for a search."""
+    rows = np.random.default_rng(random_state).permutation(n)[:most]
+    return [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
+
+
 class TunedSVR(RegressorMixin, BaseEstimator):
     """SVR-RBF whose C and gamma (in units of 1/d) come from 3 folds of at most `most` rows."""
 
@@ -134,8 +140,7 @@ class TunedSVR(RegressorMixin, BaseEstimator):
     def fit(self, X, y):
         """Choose C and gamma, then fit all rows; `refit_time_` are the seconds of the latter."""
         grid = {"C": list(self.C), "gamma": [g / X.shape[1] for g in self.gamma]}
-        rows = np.random.default_rng(self.random_state).permutation(len(y))[: self.most]
-        folds = [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
+        folds = inner_folds(len(y), self.most, self.random_state)
         search = GridSearchCV(SVR(), grid, scoring="neg_mean_squared_error", cv=folds).fit(X, y)
         self.svr_ = search.best_estimator_
         self.refit_time_ = search.refit_time_
@@ -178,8 +183,7 @@ class TunedEM(RegressorMixin, BaseEstimator):
         """Choose the depth, then fit all rows; `refit_time_` are the seconds of the latter."""
         switches = {k: getattr(self, k) for k in ("penalty", "projection", "hard_gates")}
         em = PiecewiseLinearRegressor(**_PAPER, **switches, random_state=self.random_state)
-        rows = np.random.default_rng(self.random_state).permutation(len(y))[: self.most]
-        folds = [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
+        folds = inner_folds(len(y), self.most, self.random_state)
         grid = {"max_depth": list(self.depths)}
         search = GridSearchCV(em, grid, scoring=_path_score, cv=folds).fit(X, y)
         self.em_ = search.best_estimator_

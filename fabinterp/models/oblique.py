@@ -18,7 +18,6 @@ from ..fab.columns import (
     MOST_STEPS,
     centred_targets,
     effects_basis,
-    screen_columns,
     table_effects,
 )
 from ..fab.additive import (
@@ -38,6 +37,7 @@ from .piecewise import (
     begin_at_sparse_line,
     column_mask,
     numeric_columns,
+    seen_columns,
 )
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..rules.core import Curve
@@ -217,11 +217,7 @@ def tuned_bases(bases, sample):
 # %% ../../nbs/models/03_oblique.ipynb #obl-effects
 def _columns_seen_by_curves(sample):
     """(d,) bool: the columns that the search sees, and the log of how many if it is not all."""
-    if sample.Z.shape[1] <= len(sample.Z):
-        return np.ones(sample.Z.shape[1], bool), 0.0
-    n_classes = 0 if sample.classes is None else len(sample.classes)
-    targets = centred_targets(sample.y, sample.w, n_classes)
-    seen = screen_columns(sample.Z, targets, sample.w)
+    seen = seen_columns(sample)
     return seen, 0.0 if seen.all() else float(np.log(len(seen)))
 
 

@@ -31,7 +31,13 @@ from ..rules.core import (
 from ..rules.digits import amount_text, rounded_text
 from ..rules.html_format import lines_html, table_html
 from ..rules.ruleset import as_ruleset
-from ..rules.text import condition_texts, label_text, printable_name, value_text
+from ..rules.text import (
+    condition_texts,
+    label_text,
+    percent_text,
+    printable_name,
+    value_text,
+)
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-gaps
 _UNITS = {
@@ -563,11 +569,6 @@ def row_at(point, steps):
     return row
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-result
-def _per_cent(share):
-    """A share in per cent, for reading."""
-    return f"{100 * share:.3g} %"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Disagreement:
     """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
@@ -631,7 +632,7 @@ class Disagreement:
             return
         at_rows = amount_text(float(f"{self.at_rows:.4g}"))
         delta = amount_text(float(f"{self.delta:.4g}"))
-        yield f"at the rows by {at_rows} at most, and by more than {delta} at {_per_cent(self.share)} of them"
+        yield f"at the rows by {at_rows} at most, and by more than {delta} at {percent_text(self.share)} of them"
 
     def to_text(self):
         """What was found, for reading."""

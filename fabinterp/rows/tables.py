@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
-           'label_codes', 'known_codes', 'distinct_rows', 'sort_labels', 'order_categories', 'centre_and_spread',
-           'location_scale', 'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges',
-           'check_fit_rows', 'name_of_target', 'target_summary', 'with_target', 'check_fit_target',
+           'label_codes', 'some_known_codes', 'known_codes', 'distinct_rows', 'sort_labels', 'order_categories',
+           'centre_and_spread', 'location_scale', 'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows',
+           'with_ranges', 'check_fit_rows', 'name_of_target', 'target_summary', 'with_target', 'check_fit_target',
            'check_predict_rows', 'class_factors', 'weigh_classes', 'warn_of_labels', 'is_fitted', 'apply_in_chunks',
            'take_rows', 'TrainingData', 'build_training_data']
 
@@ -127,6 +127,18 @@ def label_codes(labels, classes):
     place = {label_of(label): code for code, label in enumerate(classes)}
     codes = [place.get(label_of(label), -1) for label in np.asarray(labels, dtype=object)]
     return np.array(codes, dtype=int)
+
+
+def some_known_codes(labels, classes, name, whose=""):
+    """`label_codes` of an argument; ValueError where all of its labels are none of the classes."""
+    codes = label_codes(labels, classes)
+    if len(codes) and codes.max() < 0:
+        given = dict.fromkeys(map(label_of, np.ravel(labels)))
+        raise ValueError(
+            f"{name} must hold labels among {whose}{format_names(map(label_of, classes))}, "
+            f"got {format_names(given)}"
+        )
+    return codes
 
 
 def known_codes(labels, classes):
