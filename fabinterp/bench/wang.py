@@ -34,6 +34,7 @@ from .runner import (
 )
 from .eto import (
     BINARY,
+    LIMITS,
     ComparedMethod,
     beside_printed,
     fold_jobs,
@@ -235,8 +236,12 @@ METHODS = {  # made from the name of the table and a seed
     "piecewise": ComparedMethod(
         partial(
             _of_task,
-            regressor=partial(PiecewiseLinearRegressor, penalty=DEFAULT_PENALTIES["regression"]),
-            classifier=partial(PiecewiseLinearClassifier, penalty=DEFAULT_PENALTIES["classes"]),
+            regressor=partial(
+                PiecewiseLinearRegressor, penalty=DEFAULT_PENALTIES["regression"], **LIMITS
+            ),
+            classifier=partial(
+                PiecewiseLinearClassifier, penalty=DEFAULT_PENALTIES["classes"], **LIMITS
+            ),
         ),
         _size_of_leaves,
     ),

@@ -76,7 +76,7 @@ def check_parameters(estimator, at_least, one_of, may_be_none=()):
         value = getattr(estimator, name)
         if value is not None or name not in may_be_none:
             check_at_least(name, value, least)
-    if getattr(estimator, "min_weight_fraction", 0.0) >= 1:
+    if (getattr(estimator, "min_weight_fraction", None) or 0.0) >= 1:
         raise ValueError(
             f"min_weight_fraction must be a share below 1, got {estimator.min_weight_fraction!r}"
         )
