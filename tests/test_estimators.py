@@ -34,7 +34,12 @@ from fabinterp.metatree.conjugate import (
     sufficient_statistics,
 )
 from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
-from fabinterp.metatree.posterior import empty_state, one_standard_error_rule, update_state
+from fabinterp.metatree.posterior import (
+    empty_state,
+    one_standard_error_rule,
+    reset_state,
+    update_state,
+)
 from fabinterp.metatree.prunings import enumerate_prunings, log_prob, pruning_leaves
 from fabinterp.metatree.representative import LevelTree, perfect
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns
@@ -52,6 +57,62 @@ def codes(seed, n=60, K=4, M=3):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, M, (n, K)).astype(float)
     return X, ((X[:, 0] > 0) ^ (rng.random(n) < 0.2)).astype(int), X[:, 1] + rng.normal(size=n)
+
+
+# ------------------------------------------------------------------ judging its own case
+
+
+@pytest.mark.parametrize("cls", [MetaTreeClassifier, MetaTreeRegressor])
+def test_a_tree_grown_on_noise_is_cut_to_its_root(cls):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(150, 4))
+        y = rng.integers(0, 2, 150) if cls is MetaTreeClassifier else rng.normal(size=150)
+        assert cls(random_state=0).fit(X, y).map_tree_.n_leaves == 1
+        flat = cls(random_state=0, multiplicity=False, leaf_centre="flat").fit(X, y)
+        assert flat.posterior_.leaf_prob.sum() > 1.5
+
+
+def test_only_a_single_tree_that_is_grown_here_pays_for_its_cuts():
+    X, y, t = table()
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0)
+    fitted = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, t)
+    for model in (None, tree):
+        state = MetaTreeRegressor(model, max_depth=3, random_state=0).fit(X, t).state_
+        assert state.log_cuts[0] > 5 and state.centre_rows == 0.5
+    for model in (fitted, RandomForestRegressor(3, random_state=0)):
+        state = MetaTreeRegressor(model, random_state=0).fit(X, t).state_
+        assert state.log_cuts is None and state.centre_rows == 0
+    asked = MetaTreeRegressor(fitted, multiplicity=True, leaf_centre="parent").fit(X, t).state_
+    assert asked.log_cuts[0] > 5 and asked.centre_rows == 0.5
+    forest = MetaTreeClassifier(n_trees=3, multiplicity=True, leaf_centre="parent", random_state=0)
+    assert np.allclose(forest.fit(X, y).predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("leaf", ["normal", "poisson", "exponential"])
+def test_rows_that_stand_at_the_parent_may_come_in_any_calls(leaf):
+    X, _, t = table(3)
+    t = t if leaf == "normal" else np.round(np.abs(3 * t))
+    tree = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, t)
+    settings = {"leaf": leaf, "leaf_centre": "parent", "multiplicity": True}
+    once = MetaTreeRegressor(tree, **settings).fit(X, t)
+    state = once.state_
+    every = np.array_split(np.random.default_rng(0).permutation(len(X)), 5)
+    parted = reset_state(state)
+    for rows in every:
+        parted = update_state(parted, parted.leaf_sums(X[rows], t[rows], np.ones(len(rows))))
+    assert np.allclose(parted.log_evidence, state.log_evidence, rtol=1e-10)
+    assert np.allclose(parted.table, state.table, rtol=1e-9)
+    assert np.isclose(state.leaf_values[0], t.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"multiplicity": True}, {"leaf_centre": "parent"}], ids=lambda v: str(v)
+)
+def test_a_tree_without_end_has_the_same_prior_in_all_nodes(changed):
+    X, y, _ = codes(0)
+    with pytest.raises(ValueError, match="for columns of codes without max_depth, got"):
+        MetaTreeClassifier([0, 1], max_depth=None, **changed).fit(X, y)
 
 
 # ------------------------------------------------------------------ exactness
@@ -522,6 +583,17 @@ BAD = [
         "y must not be negative for leaf='exponential', got",
     ),
     ({"random_state": "x"}, MetaTreeRegressor, "random_state must be"),
+    ({"multiplicity": "cuts"}, MetaTreeClassifier, "multiplicity must be one of None, True, False"),
+    (
+        {"leaf_centre": "root"},
+        MetaTreeRegressor,
+        "leaf_centre must be one of None, 'flat', 'parent'",
+    ),
+    (
+        {"leaf_centre": "parent", "leaf": "linear"},
+        MetaTreeRegressor,
+        "leaf_centre must be None or 'flat' for leaf='linear', got 'parent'",
+    ),
     (
         {"leaf": "linear", "leaf_features": ["no"]},
         MetaTreeRegressor,

@@ -67,7 +67,8 @@ COLUMN = {"PiecewiseLinearRegressor": -2, "MetaTreeClassifier": -1}  # what each
 def scaling_model(name, depth, steps):
     """The estimator of that name, as it is measured: a piecewise model makes exactly so many steps of EM."""
     if name == "MetaTreeClassifier":
-        return MetaTreeClassifier(max_depth=depth, random_state=0)
+        flat = {"leaf_centre": "flat", "multiplicity": False}  # as in the paper
+        return MetaTreeClassifier(max_depth=depth, random_state=0, **flat)
     return PiecewiseLinearRegressor(
         search="em", max_depth=depth, max_iter=steps, tol=0.0, random_state=0
     )

@@ -8,7 +8,7 @@ __all__ = ['state_from_blocks', 'MetaTreeClassifier', 'MetaTreeRegressor']
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-imports
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import product, starmap
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .posterior import (
     MetaTreeState,
+    NOISE_SHARES,
     SPLIT_PROBS,
     STRENGTHS,
     add_rows,
@@ -41,6 +42,8 @@ from ..rows.chunks import ChunkedFitMixin, report_progress, split_training_data
 from .conjugate import NormalGamma
 from .prunings import map_pruning, path_to, sample_pruning, sum_over_subtrees
 from .representative import (
+    is_grown_here,
+    log_cut_counts,
     recode_to_columns,
     representative_trees,
     build_rules_tree,
@@ -58,7 +61,6 @@ from ..rows.tables import (
     check_parameters,
     check_span,
     known_codes,
-    is_fitted,
     seed_entropy,
     build_training_data,
     check_predict_rows,
@@ -68,50 +70,87 @@ from ..rows.tables import (
 )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-start
-def leaf_family(settings, training, strength, regressors):
+_VAGUE = 1e-9  # rows of a family whose prior stands at the parent's value instead
+
+
+def is_single_tree_grown_here(settings, trees, bag_weights):
+    """Whether one tree was grown from the very rows that weigh its prunings."""
+    single = bag_weights is None and trees.topology.n_trees == 1
+    return single and is_grown_here(settings.estimator)
+
+
+def default_centre(settings, single):
+    """Where the prior of a leaf stands, also where the estimator leaves it open."""
+    if settings.leaf_centre is not None:
+        return settings.leaf_centre
+    return "parent" if single and settings.leaf == "normal" else "flat"
+
+
+def leaf_family(settings, training, strength, regressors, noise_share=None):
     """The leaf family that `leaf` asks for, its prior worth `strength` rows."""
     if not isinstance(settings.leaf, str):
         return settings.leaf
     n_classes = 0 if training.classes is None else len(training.classes)
     p = 0 if regressors is None else len(regressors.used)
-    return named_family(settings.leaf, strength, training.y, training.w, n_classes, p)
+    target = training.y, training.w
+    return named_family(settings.leaf, strength, *target, n_classes, p, noise_share)
+
+
+def leaf_families(settings, training, strengths, regressors, centre):
+    """The families to choose among, and how many rows their priors hold at the parent's value."""
+    if centre == "flat":
+        return [leaf_family(settings, training, r, regressors) for r in strengths], 0.0
+    shares = NOISE_SHARES if settings.leaf == "normal" else (None,)
+    families = [leaf_family(settings, training, _VAGUE, regressors, share) for share in shares]
+    return families, strengths[0]
 
 
 def initial_state(settings, training, trees, bag_weights, regressors):
     """The `MetaTreeState` after the first rows.
 
-    Prior and g, where not given, are those of least out-of-bag loss.
+    Prior and g, where not given, are those of least out-of-bag loss in a bagged forest, else of
+    most evidence.
     """
+    single = is_single_tree_grown_here(settings, trees, bag_weights)
+    centre = default_centre(settings, single)
     bagged = bag_weights is not None and isinstance(settings.leaf, str) and regressors is None
-    strengths = STRENGTHS if bagged else (0.5 if training.classes is None else 1.0,)
+    strengths = (0.5 if training.classes is None else 1.0,)
+    if bagged and centre == "flat":
+        strengths = STRENGTHS
     if settings.prior is not None:
         strengths = (settings.prior,)
     split_probs = SPLIT_PROBS if bagged else (0.5,)
     if settings.split_prob is not None:
         split_probs = (settings.split_prob,)
-    families = [leaf_family(settings, training, strength, regressors) for strength in strengths]
+    families, centre_rows = leaf_families(settings, training, strengths, regressors, centre)
     check_target(families[0], training.y, training.classes)
+    pays = single if settings.multiplicity is None else settings.multiplicity
+    log_cuts = log_cut_counts(trees, training.Z) if pays else None
     at = trees.leaves(training.Z)
     w = training.w if bag_weights is None else bag_weights
     design = None if regressors is None else regressors.design_matrix(training.Z)
     held = leaf_statistics(families[0], trees.topology.size, at, training.y, w, design)
+
+    def state_of(family, split_prob):
+        empty = empty_state(trees, family, split_prob, regressors, log_cuts, centre_rows)
+        return update_state(empty, held.copy())
+
     candidates = list(product(families, split_probs))
-    best = 0
-    if len(candidates) > 1:
-        losses = []
-        for family in families:
-            state = update_state(empty_state(trees, family, 0.5), held.copy())
-            losses += [
-                forest_losses(with_prior(state, g), at, bag_weights, training.y)
-                for g in split_probs
-            ]
-        best = one_standard_error_rule(np.array(losses), training.w)
-    family, split_prob = candidates[best]
-    return update_state(empty_state(trees, family, split_prob, regressors), held)
+    if len(candidates) == 1:
+        return state_of(*candidates[0])
+    if not bagged:
+        return max(starmap(state_of, candidates), key=lambda state: state.log_evidence.sum())
+    losses = []
+    for family in families:
+        state = state_of(family, 0.5)
+        losses += [
+            forest_losses(with_prior(state, g), at, bag_weights, training.y) for g in split_probs
+        ]
+    return state_of(*candidates[one_standard_error_rule(np.array(losses), training.w)])
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-all
 def _block_statistics(part, state, classes):
-    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.30).
+    """(S, m) what a block of rows (Z, y, w) adds at the leaves (metatree.37).
 
     ValueError for a y that leaves cannot have.
     """
@@ -129,12 +168,12 @@ def state_from_blocks(state, rows, classes):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-pit
 def central_levels(state, tree_weights, Z, y):
-    """(n,) levels u of (metatree.31); trees have weights (T,), or (n, T)."""
+    """(n,) levels u of (metatree.38); trees have weights (T,), or (n, T)."""
     return np.abs(2 * predictive_mixture(state, tree_weights, Z).cdf(y) - 1)
 
 
 def out_of_bag_pit(state, bag_weights, training):
-    """(m,) sorted levels u of (metatree.31), by the trees of a bag that did not see the row.
+    """(m,) sorted levels u of (metatree.38), by the trees of a bag that did not see the row.
 
     None if all saw all.
     """
@@ -147,13 +186,11 @@ def out_of_bag_pit(state, bag_weights, training):
 
 
 def cross_fitted_pit(settings, training, seed, regressors):
-    """(m,) sorted levels u of (metatree.31), each fifth of the rows by trees of the rest.
+    """(m,) sorted levels u of (metatree.38), each fifth of the rows by trees of the rest.
 
     None for given trees.
     """
-    model = settings.estimator
-    given = isinstance(model, (list, tuple, Tree)) or is_fitted(model)
-    if len(training.y) < 10 or (given and model is not None):
+    if len(training.y) < 10 or not is_grown_here(settings.estimator):
         return None
     fold = np.random.default_rng(seed).permutation(len(training.y)) % 5
     found = []
@@ -178,12 +215,25 @@ def subset_training(training, kept):
     )
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-fit
+def check_endless(settings):
+    """Refuse what a tree without end cannot have: nodes whose priors differ (Corollary 2)."""
+    for name, plain in (("multiplicity", False), ("leaf_centre", "flat")):
+        value = getattr(settings, name)
+        if value not in (None, plain):
+            raise ValueError(
+                f"{name} must be None or {plain!r} for columns of codes without max_depth, "
+                f"got {value!r}"
+            )
+
+
 def fit_meta_tree(settings, chunked, seed):
     """The fitted attributes, by name, of `ChunkedData` rows; `settings` has the parameters."""
     trees, model, bag_weights = representative_trees(settings, chunked, seed)
     if trees.columns != chunked.sample.columns:
         chunked = recode_to_columns(chunked, trees.columns)
     training = chunked.sample
+    if getattr(trees, "points", None) is not None:
+        check_endless(settings)
     regressors = None
     if settings.leaf == "linear":
         regressors = choose_regressors(chunked, settings.leaf_features)
@@ -393,7 +443,12 @@ def node_fidelity(state):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-base
 _AT_LEAST = {"n_trees": 1, "max_depth": 0, "prior": 0.0, "verbose": 0}
-_ONE_OF = {"tree_weights": ("equal", "evidence"), "bootstrap": (True, False)}
+_ONE_OF = {
+    "tree_weights": ("equal", "evidence"),
+    "bootstrap": (True, False),
+    "multiplicity": (None, True, False),
+    "leaf_centre": (None, "flat", "parent"),
+}
 
 
 class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
@@ -414,6 +469,8 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         random_state=None,
         target_name=None,
         verbose=0,
+        multiplicity=None,
+        leaf_centre=None,
     ):
         self.estimator = estimator
         self.n_trees = n_trees
@@ -428,12 +485,20 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         self.random_state = random_state
         self.target_name = target_name
         self.verbose = verbose
+        self.multiplicity = multiplicity
+        self.leaf_centre = leaf_centre
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, ("max_depth", "prior"))
         if self.prior is not None and self.prior == 0:
             raise ValueError("prior must be None or positive, got 0")
         check_leaf_family(self)
+        if self.leaf_centre == "parent" and (
+            self.leaf == "linear" or not isinstance(self.leaf, str)
+        ):
+            raise ValueError(
+                f"leaf_centre must be None or 'flat' for leaf={self.leaf!r}, got 'parent'"
+            )
 
     def _fit(self, chunked):
         seed = int(seed_entropy(self.random_state)[0])
@@ -622,6 +687,12 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
+    multiplicity : bool or None, None
+        Whether splits pay for the cuts they were chosen among: the prior odds of each are divided
+        by their number. None: where a single tree is grown here.
+    leaf_centre : "flat", "parent" or None, None
+        Where the prior of a leaf stands: alike everywhere, or at the value of the node above. None:
+        flat.
 
     Attributes
     ----------
@@ -682,6 +753,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         target_name=None,
         verbose=0,
         class_weight=None,
+        multiplicity=None,
+        leaf_centre=None,
     ):
         super().__init__(
             estimator,
@@ -697,6 +770,8 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
             random_state,
             target_name,
             verbose,
+            multiplicity,
+            leaf_centre,
         )
         self.class_weight = class_weight
 
@@ -769,6 +844,13 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         What texts, SQL and pictures call y; None: the name of a Series, else y.
     verbose : int, 0
         1 prints, beyond two seconds, how far rows in chunks and cross-fitting are and the time left.
+    multiplicity : bool or None, None
+        Whether splits pay for the cuts they were chosen among: the prior odds of each are divided
+        by their number. None: where a single tree is grown here.
+    leaf_centre : "flat", "parent" or None, None
+        Where the prior of a leaf stands: alike everywhere, or at the value of the node above. None:
+        "parent" for numbers in a single tree that is grown here, whose noise is then chosen by
+        evidence, else "flat".
 
     Attributes
     ----------
@@ -831,6 +913,8 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         random_state=None,
         target_name=None,
         verbose=0,
+        multiplicity=None,
+        leaf_centre=None,
     ):
         super().__init__(
             estimator,
@@ -846,6 +930,8 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
             random_state,
             target_name,
             verbose,
+            multiplicity,
+            leaf_centre,
         )
 
     def partial_fit(self, X, y, sample_weight=None):

@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['TreeTopology', 'build_topology', 'perfect', 'path_to', 'sum_over_subtrees', 'enumerate_prunings', 'pruning_leaves',
            'Posterior', 'prior_over_prunings', 'log_prob', 'update_posterior', 'sequential_step', 'update_posterior_at',
-           'average_over_prunings', 'stopping_weights', 'map_pruning', 'sample_pruning']
+           'average_over_prunings', 'stopping_weights', 'map_pruning', 'sample_pruning', 'charge_for_cuts']
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-imports
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
@@ -327,3 +327,13 @@ def sample_pruning(posterior, rng):
     return _reachable_splits(
         posterior.tree, np.log(rng.random(posterior.tree.size)) < posterior.log_split
     )
+
+# %% ../../nbs/metatree/01_prunings.ipynb #prune-charge
+def charge_for_cuts(prior, log_cuts):
+    """The prior in which a split pays for the cuts that it was chosen among (metatree.28).
+
+    `log_cuts` (S,) is the logarithm of their number at each inner node.
+    """
+    split = prior.log_split - log_cuts
+    both = np.logaddexp(split, prior.log_stop)
+    return replace(prior, log_split=split - both, log_stop=prior.log_stop - both)

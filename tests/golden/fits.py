@@ -432,15 +432,31 @@ def proxy_equation_for_several_classes():
 
 # ------------------------------------------------------------------ meta-trees
 
+AS_IN_THE_PAPER = {"leaf_centre": "flat", "multiplicity": False}
+
 
 @fit
 def meta_tree_for_numbers():
+    X, y, _ = pieces()
+    settings = {"max_depth": 4, "random_state": 0} | AS_IN_THE_PAPER
+    return lambda: MetaTreeRegressor(**settings).fit(X, y), answers_for(X)
+
+
+@fit
+def meta_tree_for_numbers_that_pays_for_cuts():
     X, y, _ = pieces()
     return lambda: MetaTreeRegressor(max_depth=4, random_state=0).fit(X, y), answers_for(X)
 
 
 @fit
 def meta_tree_of_a_mixed_weighted_table():
+    X, _, y, w = mixed_frame()
+    model = MetaTreeClassifier(max_depth=4, random_state=0, **AS_IN_THE_PAPER)
+    return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
+
+
+@fit
+def meta_tree_of_a_mixed_weighted_table_that_pays_for_cuts():
     X, _, y, w = mixed_frame()
     model = MetaTreeClassifier(max_depth=4, random_state=0)
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
@@ -449,9 +465,10 @@ def meta_tree_of_a_mixed_weighted_table():
 @fit
 def meta_tree_with_equations_in_two_batches():
     X, y, _ = pieces()
+    settings = {"max_depth": 3, "leaf": "linear", "random_state": 0} | AS_IN_THE_PAPER
 
     def work():
-        model = MetaTreeRegressor(max_depth=3, leaf="linear", random_state=0).fit(X[:250], y[:250])
+        model = MetaTreeRegressor(**settings).fit(X[:250], y[:250])
         return model.partial_fit(X[250:], y[250:])
 
     return work, answers_for(X)
@@ -527,7 +544,9 @@ def linear_pieces_from_files():
 @fit
 @needs("pyarrow")
 def meta_tree_from_files():
-    return parquet_fit(lambda: MetaTreeClassifier(max_depth=3, random_state=0), 1)
+    return parquet_fit(
+        lambda: MetaTreeClassifier(max_depth=3, random_state=0, **AS_IN_THE_PAPER), 1
+    )
 
 
 @fit
@@ -541,7 +560,7 @@ def rules_from_files():
 @fit
 @needs("dask.dataframe", "pyarrow")
 def meta_tree_from_dask():
-    return dask_fit(lambda: MetaTreeRegressor(max_depth=3, random_state=0), 0)
+    return dask_fit(lambda: MetaTreeRegressor(max_depth=3, random_state=0, **AS_IN_THE_PAPER), 0)
 
 
 @fit
