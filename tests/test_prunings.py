@@ -15,6 +15,7 @@ from fabinterp.metatree.conjugate import (
 from fabinterp.metatree.prunings import (
     average_over_prunings,
     build_topology,
+    charge_for_cuts,
     enumerate_prunings,
     log_prob,
     map_pruning,
@@ -228,3 +229,19 @@ def test_log_evidence_of_a_million_rows_is_finite():
         ),
     )
     assert np.all(np.isfinite(after.log_q)) and -(10**6) < after.log_q[0] < -6 * 10**5
+
+
+@given(st.integers(0, 10**6))
+@examples(20)
+def test_a_charge_divides_the_odds_of_each_split(seed):
+    rng = np.random.default_rng(seed)
+    tree = perfect(2, 3)
+    g = rng.random(tree.size)
+    cuts = rng.integers(1, 10**6, tree.size)
+    before = prior_over_prunings(tree, g)
+    charged = charge_for_cuts(before, np.log(cuts))
+    inner = tree.first_child >= 0
+    odds = [np.exp(prior.log_split - prior.log_stop)[inner] for prior in (before, charged)]
+    assert np.allclose(odds[1] * cuts[inner], odds[0], rtol=1e-9)
+    assert np.allclose(np.exp(charged.log_split) + np.exp(charged.log_stop), 1)
+    assert not charged.split_prob[~inner].any() and not charged.log_q.any()
