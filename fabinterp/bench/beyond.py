@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .runner import Cell, Grid, import_available, plain_columns, tables_of, time_call
 from ..rows.blocks import InMemory, add, slice_into_blocks
 from ..rows.chunks import ChunkedData, build_chunked_data
+from .nakahara import AS_IN_THE_PAPER
 from ..metatree.estimators import MetaTreeClassifier
 from ..models.piecewise import PiecewiseLinearRegressor
 
@@ -67,8 +68,7 @@ COLUMN = {"PiecewiseLinearRegressor": -2, "MetaTreeClassifier": -1}  # what each
 def scaling_model(name, depth, steps):
     """The estimator of that name, as it is measured: a piecewise model makes exactly so many steps of EM."""
     if name == "MetaTreeClassifier":
-        flat = {"leaf_centre": "flat", "multiplicity": False}  # as in the paper
-        return MetaTreeClassifier(max_depth=depth, random_state=0, **flat)
+        return MetaTreeClassifier(max_depth=depth, random_state=0, **AS_IN_THE_PAPER)
     return PiecewiseLinearRegressor(
         search="em", max_depth=depth, max_iter=steps, tol=0.0, random_state=0
     )

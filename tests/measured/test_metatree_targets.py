@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.bench.datasets import load
+from fabinterp.bench.nakahara import AS_IN_THE_PAPER
 from fabinterp.bench.rules import is_worse_over_splits
 
 pytestmark = pytest.mark.measure
@@ -24,7 +25,6 @@ NUMBERS = ("space_ga", "energy", "stock", "abalone", "cpusmall", "puma8NH")
 CLASSES = ("australian", "titanic", "spambase", "fourclass", "svmguide1", "splice")
 CHOSEN_ON = ("boston", "auto_mpg", "kin8nm", "banana", "pima_diabetes", "magic04")
 REPORT = NUMBERS + CLASSES
-AS_IN_THE_PAPER = {"leaf_centre": "flat", "multiplicity": False}
 LEVELS = (0.5, 0.8, 0.95)
 SIZES = (100, 300, 1000, 5000)
 
