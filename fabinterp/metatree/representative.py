@@ -437,8 +437,9 @@ def log_cut_counts(trees, Z):
             counts[seen] -= len(codes)
             for code in codes:
                 n_values = code.max() + 1
-                values = np.unique(node[rows] * n_values + code[rows])
-                counts += np.bincount(values // n_values, minlength=topology.size)
+                values = np.sort(node[rows] * n_values + code[rows])
+                distinct = values[np.diff(values, prepend=-1) > 0]
+                counts += np.bincount(distinct // n_values, minlength=topology.size)
     return np.log(np.maximum(counts, 1.0))
 
 # %% ../../nbs/metatree/02_representative.ipynb #rep-say
