@@ -5,11 +5,11 @@
 # %% auto #0
 __all__ = ['TABLE_1', 'REGRESSION', 'BINARY', 'TABLE_2', 'TABLE_3', 'TABLE_4', 'AS_PRINTED', 'NOISE', 'LIMITS', 'REGRESSORS',
            'CLASSIFIERS', 'CASES', 'LOADS', 'QUICK', 'OWN', 'PEERS', 'TABLES', 'standardised_table', 'shuffled_fold',
-           'standardised_fold', 'equation_sizes', 'ComparedMethod', 'measure_fit', 'settings_of', 'settings_digest',
-           'round_figures', 'regression_row', 'calibration_error', 'scores_of_classes', 'classification_row',
-           'piecewise_recovery_row', 'demand', 'demand_parts', 'fold_jobs', 'joined_jobs', 'measure_linear_methods',
-           'folds_note', 'side_by_side', 'summary_columns', 'same_folds', 'beside_printed', 'no_worse_note',
-           'roles_beside', 'mean_sizes']
+           'standardised_fold', 'linear_tree', 'equation_sizes', 'ComparedMethod', 'measure_fit', 'settings_of',
+           'settings_digest', 'round_figures', 'regression_row', 'calibration_error', 'scores_of_classes',
+           'classification_row', 'piecewise_recovery_row', 'demand', 'demand_parts', 'fold_jobs', 'joined_jobs',
+           'measure_linear_methods', 'folds_note', 'side_by_side', 'summary_columns', 'same_folds', 'beside_printed',
+           'no_worse_note', 'roles_beside', 'mean_sizes']
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-imports
 import time
@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -97,23 +97,26 @@ def standardised_fold(name, fold, folds=_N_FOLDS):
     return shuffled_fold(*standardised_table(name), fold, folds)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-peers
-def linear_tree(random_state, **settings):
-    """A tree of least squares, `linear-tree`'s, of depth 4.
+def linear_tree(random_state, classes=False, **settings):
+    """A tree of least squares, `linear-tree`'s, of depth 4; of `classes` ridge regression on their signs.
 
     Its version 0.3.5 asks scikit-learn for `_validate_data`, which 1.7 took away (its issue #48).
     """
     try:
-        from lineartree import LinearTreeRegressor
+        from lineartree import LinearTreeClassifier, LinearTreeRegressor
     except ImportError:
         raise UnavailableError("linear-tree is not installed") from None
 
-    class Shimmed(LinearTreeRegressor):
+    kind = LinearTreeClassifier if classes else LinearTreeRegressor
+    leaf = RidgeClassifier() if classes else LinearRegression()
+
+    class Shimmed(kind):
         def _validate_data(self, *args, force_all_finite=True, **kwargs):
             return validate_data(self, *args, ensure_all_finite=force_all_finite, **kwargs)
 
-    return Shimmed(LinearRegression(), max_depth=4, **settings)
+    return Shimmed(leaf, max_depth=4, **settings)
 
-
+# %% ../../nbs/bench/03_eto.ipynb #pieces-svr
 def tuned_tree(random_state):
     """A regression tree whose pruning comes from three folds within the training rows."""
     grid = {"ccp_alpha": [0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]}
@@ -121,7 +124,7 @@ def tuned_tree(random_state):
     leaf = DecisionTreeRegressor(min_samples_leaf=5, random_state=random_state)
     return GridSearchCV(leaf, grid, scoring="neg_mean_squared_error", cv=inner)
 
-# %% ../../nbs/bench/03_eto.ipynb #pieces-svr
+
 def inner_folds(n, most, random_state):
     """Three folds (rows to learn, rows to judge) of at most `most` of n rows, for a search."""
     rows = np.random.default_rng(random_state).permutation(n)[:most]

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['TABLE_3', 'UNITS', 'TABLE_4', 'REGRESSION', 'FOLDS', 'GATES', 'TRUE_GATES', 'METHODS', 'FEW', 'LONG', 'ROWS', 'SEEDS',
-           'TABLES', 'gate_numbers', 'stratified_fold', 'PyGAMRegressor', 'PyGAMClassifier', 'size_of_additive',
-           'additive_method', 'fold_row', 'nested_features', 'gate_errors', 'oblique_recovery_row',
-           'measure_additive_methods']
+           'TABLES', 'gate_numbers', 'stratified_fold', 'PyGAMRegressor', 'PyGAMClassifier', 'explainable_boosting',
+           'size_of_additive', 'size_of_ebm', 'size_of_pygam', 'additive_method', 'fold_row', 'nested_features',
+           'gate_errors', 'oblique_recovery_row', 'measure_additive_methods']
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-imports
 import contextlib
@@ -148,14 +148,18 @@ def _of_task(name, regressor, classifier, **settings):
     return (classifier if name in BINARY else regressor)(**settings)
 
 
-def _make_ebm(name, random_state):
-    """Explainable boosting without interactions."""
+def explainable_boosting(classes):
+    """Explainable boosting without interactions, of classes or of numbers."""
     try:
         from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
     except ImportError:
         raise UnavailableError("interpret is not installed") from None
-    kinds = (ExplainableBoostingRegressor, ExplainableBoostingClassifier)
-    return _of_task(name, *kinds, interactions=0, n_jobs=1, random_state=0)
+    kind = ExplainableBoostingClassifier if classes else ExplainableBoostingRegressor
+    return kind(interactions=0, n_jobs=1, random_state=0)
+
+
+def _make_ebm(name, random_state):
+    return explainable_boosting(name in BINARY)
 
 
 def _make_pygam(name, random_state):
@@ -208,14 +212,14 @@ def size_of_additive(contributions, coefficients):
     }
 
 
-def _size_of_ebm(model, X):
+def size_of_ebm(model, X):
     """Sizes of an explainable boosting machine: each bin's score is a coefficient."""
     return size_of_additive(
         model.eval_terms(X), 1 + sum(np.count_nonzero(s) for s in model.term_scores_)
     )
 
 
-def _size_of_pygam(model, X):
+def size_of_pygam(model, X):
     """Sizes of a pyGAM."""
     gam = model.model_
     terms = [
@@ -231,8 +235,8 @@ METHODS = {  # made from the name of the table and a seed
         partial(_of_task, regressor=ObliqueAdditiveRegressor, classifier=ObliqueAdditiveClassifier),
         _size_of_leaves,
     ),
-    "ebm": ComparedMethod(_make_ebm, _size_of_ebm),
-    "pygam": ComparedMethod(_make_pygam, _size_of_pygam),
+    "ebm": ComparedMethod(_make_ebm, size_of_ebm),
+    "pygam": ComparedMethod(_make_pygam, size_of_pygam),
     "piecewise": ComparedMethod(
         partial(
             _of_task,
