@@ -457,9 +457,9 @@ def regret(picked, paths):
     return float(np.mean(np.asarray(picked) / best) - 1)
 
 
-def regrets(figures):
+def regrets(figures, method="balanced"):
     """The `regret` of our picked sizes, a series over the tables."""
-    ours = figures[figures["method"] == "balanced"].reindex(columns=["data", "error", "path"])
+    ours = figures[figures["method"] == method].reindex(columns=["data", "error", "path"])
     tables = ours.dropna().groupby("data", sort=False)
     found = {data: regret(part["error"], part["path"].to_list()) for data, part in tables}
     return pd.Series(found, dtype=float)
@@ -524,11 +524,11 @@ def methods_over_tables(figures, methods, ours, middle, size=None):
     for method in [name for name in methods if name in set(figures["method"])]:
         groups = {}
         for own in ours:
-            cells = {} if method == own else _beside(compare_methods(figures, own, method))
+            cells = _beside(compare_methods(figures, own, method))
             if cells and size:
                 ratios = means[size][own] / means[size][method]
                 cells[f"{size} / its {size}"] = geometric_mean(ratios.dropna())
-            groups[f"{own} beside it"] = cells
+            groups[f"{own} beside it"] = dict.fromkeys(cells) if method == own else cells
         groups["the method"] = _own(means, method, middle)
         rows[method] = {
             (group, name): c for group, cells in groups.items() for name, c in cells.items()
@@ -536,13 +536,13 @@ def methods_over_tables(figures, methods, ours, middle, size=None):
     return plain_columns(rows, "method")
 
 
-def regret_note(figures):
-    """A sentence on the regret of our picked sizes."""
-    found = regrets(figures)
+def regret_note(figures, method="balanced"):
+    """A sentence on the regret of our picked sizes, empty where there is no path."""
+    found = regrets(figures, method)
     if found.empty:
         return ""
     return (
-        f"Regret of `balanced` (bench.29): {100 * found.mean():.1f} % in the mean, most on {found.idxmax()}, "
+        f"Regret of `{method}` (bench.29): {100 * found.mean():.1f} % in the mean, most on {found.idxmax()}, "
         f"{100 * found.max():.1f} %."
     )
 
