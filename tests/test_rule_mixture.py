@@ -493,6 +493,18 @@ def test_verbose_tells(capsys, monkeypatch):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_forest_that_tells_how_it_grows_is_the_same(capsys, monkeypatch, kind):
+    X, y, t = table()
+    y = y if kind == "classes" else t
+    silent = quick(kind, max_rules=3).fit(X, y)
+    monkeypatch.setattr(chunks, "time", SimpleNamespace(monotonic=count(0, 5).__next__))
+    told = quick(kind, max_rules=3, verbose=1).fit(X, y)
+    assert re.search("forest: ten trees 3 of 10, .*about .* left", capsys.readouterr().out)
+    assert told.rules_ == silent.rules_ and not told.estimator_.warm_start
+    assert np.array_equal(told.estimator_.predict(X), silent.estimator_.predict(X))
+
+
 # ------------------------------------------------------------------ scikit-learn's tools
 
 

@@ -45,7 +45,13 @@ from ..search.boxes import (
     search_list_path,
     full_box,
 )
-from ..rows.chunks import ChunkedFitMixin, Progress, code_mappings, recode_rows
+from ..rows.chunks import (
+    ChunkedFitMixin,
+    Progress,
+    code_mappings,
+    recode_rows,
+    report_progress,
+)
 from ..forests.sklearn_trees import out_of_bag_predictions
 from ..forests.arrays import Ensemble
 from ..forests.pipelines import transform_table, unwrap_model
@@ -244,6 +250,21 @@ def well_scaled(table):
     return bool(np.all(~(span > 0) | ((span > 1e-3) & (span < 1e30) & (size < 1e4 * span))))
 
 
+_TREES_AT_ONCE = 10
+
+
+def _grow_forest(forest, Z, y, weight):
+    """Fit a forest; one whose `verbose` is set says how far it is, with the same trees in the end."""
+    if not forest.verbose:
+        forest.fit(Z, y, sample_weight=weight)
+        return
+    sizes = range(_TREES_AT_ONCE, forest.n_estimators + 1, _TREES_AT_ONCE)
+    forest.set_params(verbose=0, warm_start=True)
+    for n_trees in report_progress(sizes, "forest: ten trees", len(sizes)):
+        forest.set_params(n_estimators=n_trees).fit(Z, y, sample_weight=weight)
+    forest.set_params(warm_start=False)
+
+
 def fit_default_forest(forest, Z, y, w, columns):
     """The forest fitted to codes Z (n, d), able to predict them, the `Ensemble` that it is, its bag.
 
@@ -259,7 +280,7 @@ def fit_default_forest(forest, Z, y, w, columns):
         scaler.mean_, scaler.scale_ = column_units(Z, w, columns).T
         Z = scaler.transform(Z)
         steps = [scaler]
-    forest.fit(Z, y, sample_weight=weight)
+    _grow_forest(forest, Z, y, weight)
     for tree in forest.estimators_ if numbers else ():
         tree.tree_.value[:] = centre + scale * tree.tree_.value
     model = make_pipeline(*steps, forest) if steps else forest
@@ -882,7 +903,7 @@ def explained_ensemble(settings, sample, seed):
     classes = sample.classes
     check_estimator_type(settings.estimator, classes)
     forest = RandomForestRegressor if classes is None else RandomForestClassifier
-    default = forest(random_state=seed, n_jobs=settings.n_jobs)
+    default = forest(random_state=seed, n_jobs=settings.n_jobs, verbose=settings.verbose)
     model, ensemble, honest = resolve_ensemble(settings.estimator, default, sample)
     check_estimator_type(ensemble, classes)
     if settings.refit and honest is None and settings.target == "observed":
