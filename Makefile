@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: demo test slow measure export run format lint docs dist clean
 
 demo: .venv/.run          ## train a forest, print its rules, write fabinterp-demo.html
-	@$(BIN)/fabinterp demo
+	@$(BIN)/fabinterp demo --force
 
 # What is built for one group of tests is built once: tests of a group stay together, all others go where there is room.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup

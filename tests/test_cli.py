@@ -1,5 +1,6 @@
-"""The command line: one line when something is wrong, tested rules otherwise, a page that stands alone."""
+"""The command line: files read or refused in one line, tested models, a page that stands alone."""
 
+import gzip
 import io
 import json
 import os
@@ -9,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from shared.machine import slowness
 from shared.needs import need
 
-from fabinterp import cli
+from fabinterp import cli, commands, files, terminal
 from fabinterp.bench.runner import TABLES
+from fabinterp.rules.core import Columns
 from fabinterp.rules.ruleset import RuleSet
 from fabinterp.rules.text import display_width
 
@@ -55,9 +56,9 @@ def table(tmp_path):
     return path
 
 
-def refused(capsys, *words):
-    """Run, expect a refusal, return its line."""
-    assert cli.main(list(map(str, words))) == 2
+def refused(capsys, *words, code=2):
+    """Run, expect a refusal with an exit code, return its line."""
+    assert cli.main(list(map(str, words))) == code
     out, err = capsys.readouterr()
     assert (
         not out
@@ -81,7 +82,8 @@ def simplify(capsys, *words):
 
 @pytest.mark.parametrize("words, told", [
     ((), "the following arguments are required: command"),
-    (("explain",), "invalid choice"),
+    (("explained",), "invalid choice"),
+    (("explain",), "required: MODEL, DATA"),
     (("simplify", "x.csv"), "--target"),
     (("demo", "--max-rules", "-3"), "--max-rules: a whole number from 1 up is needed, got '-3'"),
     (("demo", "--max-rules", "0"), "got '0'"),
@@ -95,8 +97,14 @@ def simplify(capsys, *words):
     (("demo", "extra"), "unrecognized arguments: extra"),
     (("simplify", "x.csv", "--target", "y", "--test-share", "1"), "got '1'"),
     (("simplify", "x.csv", "--target", "y", "--test-share", "nan"), "got 'nan'"),
-    (("simplify", "gone.csv", "--target", "y"), "cannot read 'gone.csv': No such file"),
-    (("simplify", ".", "--target", "y"), "cannot read '.'"),
+    (("simplify", "x.csv", "--target", "y", "--sep", "ab"), "--sep: one character or the word tab"),
+    (("simplify", "x.csv", "--target", "y", "--encoding", "utf-9"), "--encoding: an encoding such as"),
+    (("simplify", "x.csv", "--target", "y", "--decimal", ";"), "--decimal: invalid choice"),
+    (("simplify", "x.csv", "--target", "y", "--sample", "0"), "--sample: a whole number from 1 up"),
+    (("fit", "x.csv", "--target", "y", "--method", "forest"), "--method: invalid choice"),
+    (("fit", "x.csv", "--target", "y", "--out", "x.csv"), "--out must end in one of .html"),
+    (("predict", "m.json", "x.csv", "--out", "p.json"), "--out must end in one of .csv, got 'p.json'"),
+    (("report", "m.json", "x.csv", "--out", "p.json"), "--out must end in one of .html, got"),
 ])  # fmt: skip
 def test_arguments_are_refused_in_one_line(capsys, tmp_path, monkeypatch, words, told):
     monkeypatch.chdir(tmp_path)
@@ -104,24 +112,39 @@ def test_arguments_are_refused_in_one_line(capsys, tmp_path, monkeypatch, words,
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("content, target, told", [
-    (b"", "y", "cannot read 't.csv'"),
-    (b"a,b\n", "b", "has no rows"),
-    (b"a,b\n1,2\n3,4,5,6\n", "b", "cannot read 't.csv' as CSV"),
-    (b"\xff\xfe\x00a,b\n1,2\n", "b", "not UTF-8"),
-    (b'a,b\n"1,2\n', "b", "cannot read 't.csv' as CSV"),
-    (b"Age,b\n1,2\n3,4\n", "age", "--target 'age' is not a column: did you mean 'Age'?"),
-    (b"a,b\n1,2\n3,4\n", "zzz", "the columns are 'a', 'b'"),
-    (b"a,b\n1,2\n3,2\n", "b", "--target 'b' must have two different values, got '2'"),
-    (b"a,b\n1,\n3,\n", "b", "--target 'b' must have two different values, got none"),
-    (b"b\n1\n2\n", "b", "no column is left"),
-    (b"a,b\n1,2\n", "b", "must have two different values"),
-    (b"a,b\ninf,2\n3,4.5\n5,6\n7,8\n", "b", "infinity"),
+@pytest.mark.parametrize("content, target, code, told", [
+    (b"", "y", 1, "cannot read 't.csv'"),
+    (b"a,b\n", "b", 1, "has no rows"),
+    (b"a,b\n1,2\n3,4,5,6\n", "b", 1, "--sep names what separates columns"),
+    (b"\xff\xfe\x00a,b\n1,2\n", "b", 1, "not UTF-16 text; --encoding names another"),
+    (b"a,b\n1,\xe4\n", "b", 1, "not UTF-8 text; --encoding names another"),
+    (b"PK\x03\x04", "b", 1, "a spreadsheet or an archive"),
+    (gzip.compress(b"a,b\n1,2\n")[:-9], "b", 1, "the gzip file ends too early"),
+    (b"\x1f\x8bzzzzzzzz", "b", 1, "cannot read 't.csv'"),
+    (b"PAR1zzzz", "b", 1, "cannot read 't.csv'"),
+    (b'a,b\n"1,2\n', "b", 1, "cannot read 't.csv'"),
+    (b"Age,b\n1,2\n3,4\n", "age", 2, "--target 'age' is not a column: did you mean 'Age'?"),
+    (b"a,b\n1,2\n3,4\n", "zzz", 2, "the columns are 'a', 'b'"),
+    (b"a:b\n1:2\n3:4\n", "zzz", 2, "the columns are 'a:b'; --sep names what separates"),
+    (b"a,b\n1,2\n3,2\n", "b", 1, "--target 'b' must have two different values, got '2'"),
+    (b"a,b\n1,\n3,\n", "b", 1, "--target 'b' must have two different values, got none"),
+    (b"b\n1\n2\n", "b", 1, "no column is left"),
+    (b"a,b\n1,2\n", "b", 1, "must have two different values"),
+    (b"a,b\ninf,2\n3,4.5\n5,6\n7,8\n", "b", 1, "infinity"),
 ])  # fmt: skip
-def test_tables_are_refused_in_one_line(capsys, tmp_path, content, target, told):
+def test_tables_are_refused_in_one_line(capsys, tmp_path, content, target, code, told):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    assert told in refused(capsys, "simplify", path, "--target", target)
+    assert told in refused(capsys, "simplify", path, "--target", target, code=code)
+
+
+def test_files_that_are_not_there(capsys, table):
+    words = ("simplify", "gone.csv", "--target", "y")
+    assert "cannot read 'gone.csv': No such file" in refused(capsys, *words, code=1)
+    assert "cannot read '.'" in refused(capsys, "simplify", ".", "--target", "y", code=1)
+    assert "cannot read 'm.json'" in refused(capsys, "predict", "m.json", table, code=1)
+    assert "cannot read 'm.json'" in refused(capsys, "report", "m.json", table, code=1)
+    assert "cannot read 'm.json'" in refused(capsys, "explain", "m.json", table, code=1)
 
 
 def test_regression_needs_numbers(capsys, table):
@@ -132,12 +155,10 @@ def test_regression_needs_numbers(capsys, table):
 def test_an_empty_column_is_left_out_and_alone_it_is_refused(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n,1\n,2\n,3\n")
-    assert cli.main(["simplify", str(path), "--target", "b"]) == 2
-    notes = capsys.readouterr().err.splitlines()
-    assert notes == [
-        "note: column 'a' is left out: it is empty",
-        "fabinterp: no column is left to predict from",
-    ]
+    assert cli.main(["simplify", str(path), "--target", "b"]) == 1
+    empty, refusal = capsys.readouterr().err.splitlines()
+    assert empty == "note: column 'a' is left out: it is empty"
+    assert refusal.startswith("fabinterp: no column is left to predict from")
 
 
 def test_a_place_that_cannot_be_written(capsys, tmp_path, table, monkeypatch):
@@ -147,23 +168,107 @@ def test_a_place_that_cannot_be_written(capsys, tmp_path, table, monkeypatch):
     assert "it cannot be written" in refused(capsys, "demo", "--out", tmp_path / "y.html")
     monkeypatch.undo()
     (tmp_path / "z.txt").mkdir()  # the place turns bad during the work
-    with pytest.raises(cli.CommandError, match="Is a directory|Permission"):
-        cli.write_out(str(tmp_path / "z.txt"), Namespace(rules=Namespace(to_text=lambda: "")))
+    with pytest.raises(terminal.CommandError, match="Is a directory|Permission"):
+        commands.write_out(tmp_path / "z.txt", "", force=True)
 
 
-def test_without_pandas(capsys, table, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    assert "pip install pandas" in refused(capsys, "simplify", table, "--target", "kind")
+def test_no_file_is_overwritten_unasked(capsys, tmp_path, table):
+    out = tmp_path / "rules.txt"
+    out.write_text("mine")
+    words = (table, "--target", "kind", "--max-rules", 2, "--out", out)
+    assert "it exists; --force overwrites it" in refused(capsys, "simplify", *words)
+    with pytest.raises(terminal.CommandError, match="File exists"):  # come since it was checked
+        commands.write_out(out, "ours")
+    assert out.read_text() == "mine"
+    simplify(capsys, *words, "--force")
+    assert out.read_text() != "mine"
 
 
 # What is read
 
 
+@pytest.fixture
+def without_pandas(monkeypatch):
+    monkeypatch.setattr(files, "import_pandas", lambda: None)
+
+
+def same(table, frame):
+    """Say whether a table that was read holds what a frame does."""
+    X = pd.DataFrame(table.columns)
+    pd.testing.assert_frame_equal(X, frame.astype(X.dtypes), check_dtype=False)
+    return True
+
+
+@pytest.mark.parametrize("pandas", [True, False])
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
-def test_separators(tmp_path, sep):
+def test_separators(tmp_path, sep, pandas, monkeypatch):
     path = tmp_path / "t.csv"
     flowers().to_csv(path, index=False, sep=sep, encoding="utf-8-sig")
-    assert list(cli.read_csv_file(path)) == list(flowers())
+    if not pandas:
+        monkeypatch.setattr(files, "import_pandas", lambda: None)
+    assert same(files.read_table(str(path)), flowers())
+
+
+@pytest.mark.parametrize("ending, options", [
+    (".csv", {"sep": ":"}), (".csv", {"encoding": "latin-1"}), (".csv", {"encoding": "utf-16"}),
+    (".csv", {"sep": ";", "decimal": ","}), (".csv.gz", {}), (".csv.gz", {"sep": ";"}),
+])  # fmt: skip
+def test_ways_to_write_a_table(tmp_path, ending, options, monkeypatch):
+    path = tmp_path / f"t{ending}"
+    frame = flowers().assign(größe=1.5)
+    frame.to_csv(path, index=False, **options)
+    assert same(files.read_table(str(path), **options), frame)
+    monkeypatch.setattr(files, "import_pandas", lambda: None)
+    assert same(files.read_table(str(path), **options), frame)
+
+
+def test_parquet_and_standard_input(tmp_path, monkeypatch):
+    need("pyarrow")
+    path = tmp_path / "t.parquet"
+    frame = flowers().assign(kind=lambda table: table.kind.astype("category"))
+    frame.to_parquet(path)
+    for content in (path.read_bytes(), flowers().to_csv(index=False).encode()):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert same(files.read_table("-"), flowers())
+    monkeypatch.setattr(files, "import_pandas", lambda: None)
+    with pytest.raises(terminal.CommandError, match=r"pip install 'fabinterp\[frames\]'"):
+        files.read_table(str(path))
+
+
+def test_a_sample_is_drawn_and_told(capsys, tmp_path, table):
+    drawn = [files.read_table(str(table), sample=40, random_state=seed) for seed in (0, 0, 1)]
+    ids = [read.columns["id"].tolist() for read in drawn]
+    assert ids[0] == ids[1] != ids[2] and drawn[0].n_read == 150 and len(drawn[0]) == 40
+    assert ids[0] == sorted(ids[0], key=lambda name: int(name[1:])) and len(set(ids[0])) == 40
+    words = (table, "--target", "kind", "--max-rules", 2)
+    text, notes = simplify(capsys, *words, "--sample", 80)
+    assert "note: 80 of 150 rows are used, drawn at random" in notes and "20 test rows" in text
+    assert "are used" not in simplify(capsys, *words, "--sample", "none")[1]
+
+
+def test_a_decimal_comma_is_seen(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    flowers().to_csv(path, index=False, sep=";", decimal=",")
+    _, notes = simplify(capsys, path, "--target", "kind", "--max-rules", 2)
+    assert "'length', 'depth', 'price' holds numbers with a comma" in notes
+    assert "--decimal , reads" in notes
+    _, notes = simplify(capsys, path, "--target", "kind", "--max-rules", 2, "--decimal", ",")
+    assert "comma" not in notes
+
+
+def test_without_pandas(capsys, tmp_path, without_pandas):
+    frame = flowers()
+    numbers = frame.drop(columns=["id", "colour"])
+    numbers.to_csv(tmp_path / "numbers.csv", index=False)
+    out = tmp_path / "rules.json"
+    words = (tmp_path / "numbers.csv", "--target", "kind", "--max-rules", 3)
+    text, _ = simplify(capsys, *words, "--out", out)
+    assert "length" in text and RuleSet.from_json(out.read_text()).columns.names[0] == "length"
+    assert cli.main(["predict", str(out), str(tmp_path / "numbers.csv")]) == 0
+    assert set(capsys.readouterr().out.split()) <= {"kind", "rose", "other"}
+    frame.drop(columns="id").to_csv(tmp_path / "texts.csv", index=False)
+    assert cli.main(["simplify", str(tmp_path / "texts.csv"), "--target", "kind"]) == 1
+    assert "column 'colour' holds text, which needs pandas" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("values, task", [
@@ -171,24 +276,29 @@ def test_separators(tmp_path, sep):
     ([True, False], "classification"), (list(range(11)), "regression"), ([0.5, 1.0], "regression"),
 ])  # fmt: skip
 def test_task(values, task):
-    assert cli.infer_task(pd.Series(values, name="y")) == task
-    assert cli.infer_task(pd.Series(values, name="y"), "classification") == "classification"
+    assert commands.infer_task(np.array(values)) == task
+    assert commands.infer_task(np.array(values), "classification") == "classification"
 
 
-def test_what_is_left_out_is_said():
+def test_what_is_left_out_is_said(tmp_path):
     frame = flowers()
     frame.insert(0, "Unnamed: 0", range(len(frame)))
     frame["nothing"] = np.nan
     frame.loc[3, "price"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    read = files.read_table(str(tmp_path / "t.csv"))
+    read.columns["when"] = np.arange(len(frame)).astype("M8[D]")
     said = []
-    X, y, task = cli.prepare(frame, "price", "auto", said.append)
-    assert list(X) == ["length", "colour", "depth", "kind"] and len(X) == len(y) == len(frame) - 1
-    assert task == "regression" and not X.isna().all().any()
+    table, y, task = commands.prepare(read, "price", "auto", said.append)
+    assert list(table.columns) == ["length", "colour", "depth", "kind"]
+    assert len(table) == len(y) == len(frame) - 1
+    assert task == "regression" and not table.rows().isna().all().any()
     assert [re.search("1 rows|'[^']+'", line)[0] for line in said] == [
         "1 rows",
         "'Unnamed: 0'",
         "'id'",
         "'nothing'",
+        "'when'",
     ]
 
 
@@ -196,13 +306,13 @@ def test_what_is_left_out_is_said():
 def test_rows_are_split_once(n, share, seed, labels):
     y = np.arange(n) % 3
     if int(np.ceil(share * n)) == n:
-        with pytest.raises(cli.CommandError, match="--test-share"):
-            cli.split_rows(n, y, "classification", share, seed)
+        with pytest.raises(terminal.UsageError, match="--test-share"):
+            commands.split_rows(n, y, "classification", share, seed)
         return
     task = "classification" if labels else "regression"
-    train, test = cli.split_rows(n, y, task, share, seed)
+    train, test = commands.split_rows(n, y, task, share, seed)
     assert sorted([*train, *test]) == list(range(n)) and len(test) == int(np.ceil(share * n))
-    again = cli.split_rows(n, y, task, share, seed)
+    again = commands.split_rows(n, y, task, share, seed)
     assert (train == again[0]).all()
 
 
@@ -218,7 +328,7 @@ def test_classification_out_as_json_reproduces_the_printed_errors(capsys, tmp_pa
     frame = flowers()
     X = frame.drop(columns=["id", "kind"])
     y = frame.kind.to_numpy()
-    train, test = cli.split_rows(len(y), y, "classification", 0.25, 0)
+    train, test = commands.split_rows(len(y), y, "classification", 0.25, 0)
     error = (rules.predict(X.iloc[test]) != y[test]).mean()
     assert f"error of the rules               {error:.3g}   on {len(test)} test rows" in text
     assert sum(rule.support for rule in rules.rules) == len(train)
@@ -300,6 +410,92 @@ def page(tmp_path_factory):
     return out
 
 
+@pytest.mark.parametrize("method", ["rules", "piecewise", "oblique", "tree", "metatree"])
+@pytest.mark.parametrize("target", ["kind", "price"])
+def test_what_is_fitted_predicts_and_is_reported(capsys, tmp_path, table, method, target):
+    """The error printed is that of the file; predictions come in the order of the rows."""
+    fitted, answers = tmp_path / "model.json", tmp_path / "answers.csv"
+    words = ["fit", table, "--target", target, "--method", method, "--out", fitted]
+    assert cli.main(list(map(str, words))) == 0
+    shown = capsys.readouterr().out
+    frame = flowers().sort_index(axis=1)
+    frame.to_parquet(tmp_path / "t.parquet")
+    words = ["predict", fitted, tmp_path / "t.parquet", "--out", answers]
+    assert cli.main(list(map(str, words))) == 0
+    answered = pd.read_csv(answers)
+    assert list(answered) == [target] and len(answered) == len(frame)
+    y = frame[target].to_numpy()
+    task = "classification" if target == "kind" else "regression"
+    _, test = commands.split_rows(len(y), y, task, 0.25, 0)
+    wrong = answered[target].to_numpy()[test]
+    error = (
+        (wrong != y[test]).mean() if target == "kind" else ((wrong - y[test]) ** 2).mean() ** 0.5
+    )
+    assert re.search(rf"{error:.3g} +on {len(test)} test rows", shown)
+
+
+def test_shares_of_classes(capsys, tmp_path, table):
+    fitted = tmp_path / "model.json"
+    words = ["fit", table, "--target", "kind", "--method", "tree", "--out", fitted]
+    assert cli.main(list(map(str, words))) == 0
+    capsys.readouterr()
+    assert cli.main(["predict", str(fitted), str(table), "--proba"]) == 0
+    answered = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(answered) == ["kind", "P(other)", "P(rose)"]
+    assert np.allclose(answered["P(other)"] + answered["P(rose)"], 1)
+    assert ((answered["P(rose)"] > 0.5) == (answered.kind == "rose")).all()
+    flowers().drop(columns="length").to_csv(tmp_path / "less.csv", index=False)
+    refusal = refused(capsys, "predict", fitted, tmp_path / "less.csv", code=1)
+    assert "less.csv has no column 'length', which the model asks for" in refusal
+    (tmp_path / "other.json").write_text('{"learner": {}}')
+    assert "it holds none" in refused(capsys, "predict", tmp_path / "other.json", table, code=1)
+
+
+def test_a_size_that_a_method_has_not(capsys, table):
+    words = ["fit", table, "--target", "kind", "--method", "metatree", "--size", "small"]
+    assert cli.main(list(map(str, words))) == 2
+    assert "--size must be left out with --method metatree" in capsys.readouterr().err
+
+
+def test_a_report_on_a_file(capsys, tmp_path, table, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = f"fit {table} --target price --method tree --out model.json"
+    assert cli.main(words.split()) == 0
+    assert cli.main(["report", "model.json", str(table)]) == 0
+    page = (tmp_path / "fabinterp-report.html").read_text(encoding="utf-8")
+    assert not Page(page).open and "fabinterp report model.json flowers.csv" in page
+    capsys.readouterr()
+    assert "it exists" in refused(capsys, "report", "model.json", table)
+
+
+def test_a_model_of_another_library(capsys, tmp_path, table):
+    """A text is read; a file that holds code only when it is trusted."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    xgboost = pytest.importorskip("xgboost")
+    frame = flowers()
+    X, y = frame[["depth", "length"]].fillna(0), (frame.kind == "rose").astype(int)
+    xgboost.XGBClassifier(n_estimators=5).fit(X, y).save_model(tmp_path / "model.json")
+    out = tmp_path / "rules.json"
+    words = ["explain", tmp_path / "model.json", table, "--max-rules", 3, "--out", out]
+    assert cli.main(list(map(str, words))) == 0
+    shown = capsys.readouterr().out
+    assert "XGBoost" in shown and "held out from the rules" in shown
+    rules = RuleSet.from_json(out.read_text())
+    assert rules.columns.names == ("depth", "length") and len(rules) <= 3
+    import joblib
+
+    joblib.dump(
+        GradientBoostingClassifier(n_estimators=5).fit(X, frame.kind), tmp_path / "m.joblib"
+    )
+    words = ["explain", tmp_path / "m.joblib", table, "--target", "kind", "--max-rules", 3]
+    assert "--trust reads it" in refused(capsys, *words)
+    assert cli.main([*map(str, words), "--trust"]) == 0
+    assert "right answers on the 30 held out" in capsys.readouterr().out
+    (tmp_path / "m.joblib").write_bytes(b"\x80\x05nonsense")
+    assert "cannot read 'm.joblib'" in refused(capsys, *words, "--trust", code=1)
+
+
 def test_the_page_stands_alone(page):
     text = page.read_text(encoding="utf-8")
     parsed = Page(text)
@@ -359,11 +555,11 @@ def test_the_same_again(capsys, tmp_path, table):
 @pytest.mark.parametrize("wide", [60, 80, 110])
 def test_the_table_fits_and_loses_nothing(wide):
     names = ("a name of some length that goes on and on " * 3, "b", "c")
-    columns = cli.Columns(names, (None, tuple(f"label {k}" for k in range(30)), None), (True,) * 3)
+    columns = Columns(names, (None, tuple(f"label {k}" for k in range(30)), None), (True,) * 3)
     conditions = tuple((cli_split(j), True) for j in range(3))
     leaf = {"value": 1234.5678}
     rules = RuleSet((make_rule(conditions, leaf), make_rule((), leaf)), columns)
-    text = cli.table_text(rules, wide)
+    text = commands.table_text(rules, wide)
     assert all(display_width(line) <= wide for line in text.splitlines())
     squeezed = re.sub(r"\s+", "", text)
     for j in (0, 1, 2):
@@ -385,8 +581,8 @@ def make_rule(conditions, leaf):
 
 def test_a_terminal_without_signs():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    assert cli.printable("x ≤ 3 and y ∈ {é}", stream) == "x <= 3 and y in {\\xe9}"
-    assert cli.printable("x ≤ 3", io.StringIO()) == "x ≤ 3"
+    assert terminal.printable("x ≤ 3 and y ∈ {é}", stream) == "x <= 3 and y in {\\xe9}"
+    assert terminal.printable("x ≤ 3", io.StringIO()) == "x ≤ 3"
 
 
 def test_progress_counts_on_a_terminal():
@@ -396,28 +592,40 @@ def test_progress_counts_on_a_terminal():
 
     stream = Terminal()
     log = io.StringIO()
-    with cli.progress_message("busy", stream):
+    with terminal.progress_message("busy", stream, share=lambda: 0.5):
         time.sleep(1.2)
-    assert "busy 1 s" in stream.getvalue() and stream.getvalue().endswith("s\n")
-    with cli.progress_message("busy", log):
-        pass
-    assert re.fullmatch(r"busy \d+\.\d s\n", log.getvalue())
-    shown = log.getvalue()
-    with pytest.raises(ZeroDivisionError), cli.progress_message("busy", log):
+    assert "busy 1 s, about 1 s left" in stream.getvalue() and stream.getvalue().endswith("\033[K")
+    with terminal.progress_message("busy", log):
+        print("something that a library says")
+    with pytest.raises(ZeroDivisionError), terminal.progress_message("busy", log):
         _ = 1 / 0
-    assert log.getvalue() == shown
-    with cli.progress_message("slow", log):
-        time.sleep(2.1)
-    assert re.fullmatch(r"slow\nslow 2\.\d s\n", log.getvalue().removeprefix(shown))
+    assert not log.getvalue()
+    with terminal.progress_message("slow", log):
+        print("tree 3 of 10, good, 1 s, about 3 s left\n")
+        time.sleep(2.3)
+    assert re.fullmatch(r"slow 2 s, tree 3 of 10, about 3 s left\nslow 2\.\d s\n", log.getvalue())
 
 
 def test_version_and_help(capsys):
-    for words in (["--version"], ["-h"], ["demo", "-h"], ["simplify", "-h"]):
+    names = "demo simplify fit explain predict report reproduce".split()
+    for words in (["--version"], ["-h"], *([name, "-h"] for name in names)):
         with pytest.raises(SystemExit) as stop:
             cli.main(words)
         assert stop.value.code == 0
     out = capsys.readouterr().out
     assert out.startswith(f"fabinterp {cli.__version__}\n") and "--target" in out
+    assert all(ending in out for ending in commands.WRITERS) and "exit codes: 0 done; 1" in out
+
+
+def test_help_loads_nothing():
+    """Neither NumPy nor scikit-learn; so it is there at once."""
+    code = (
+        "import sys; sys.argv = ['fabinterp', '--help']; import runpy\n"
+        "try:\n    runpy.run_module('fabinterp', run_name='__main__')\n"
+        "except SystemExit as stop:\n    print(stop.code, {'numpy', 'sklearn'} & set(sys.modules))"
+    )
+    out, err = process(code).communicate(timeout=60 * slowness())
+    assert out.endswith("0 set()\n"), err
 
 
 # The process
@@ -435,10 +643,10 @@ def test_interrupted_and_a_closed_pipe(capsys, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_command", stop)
+    monkeypatch.setattr(cli, "run_arguments", stop)
     assert cli.main([]) == 130
     assert capsys.readouterr().err == "fabinterp: interrupted\n"
-    code = "import sys; from fabinterp import cli; cli.run_command = lambda _: cli.signal(); sys.exit(cli.main([]))"
+    code = "import sys; from fabinterp import cli; cli.run_arguments = lambda _: cli.signal(); sys.exit(cli.main([]))"
     code = code.replace(
         "cli.signal()", "(print('ready', flush=True), __import__('time').sleep(60))"
     )

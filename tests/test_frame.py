@@ -31,7 +31,12 @@ CHAPTERS = {
 }
 FRONT = set(CHAPTERS) - {"bench"}  # what the modules on top, which are no chapter, may import
 # And which of them may import which others of them.
-ON_TOP = {"explorer": {"change"}, "cli": {"reporting"}}
+ON_TOP = {
+    "explorer": {"change"},
+    "files": {"terminal"},
+    "commands": {"terminal", "files", "explanation", "reporting"},
+    "cli": {"terminal", "commands"},
+}
 EAGER = set("numpy scipy sklearn joblib threadpoolctl".split())  # scikit-learn brings the last two
 # Imported inside functions only
 LAZY = set("matplotlib ipywidgets IPython pandas xgboost lightgbm catboost stochtree".split())
@@ -228,7 +233,7 @@ def test_arrows(path):
     allowed = chapters_of(path)
     for name, ours, top in imports_of(path):
         if ours and name:
-            measures = dotted(path) == "cli" and not top  # `fabinterp reproduce` loads what it runs
+            measures = dotted(path) == "commands" and not top  # `reproduce` loads what it runs
             allowed_here = allowed | ({"bench"} if measures else set())
             chapter = chapter_of(name)
             assert chapter in allowed_here, f"{dotted(path)} → {name} is no arrow of this house"

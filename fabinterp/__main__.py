@@ -1,0 +1,7 @@
+"""`python -m fabinterp` is the command `fabinterp`."""
+
+import sys
+
+from fabinterp.cli import main
+
+sys.exit(main())
