@@ -226,18 +226,11 @@ def fit_model(model, X, y, message):
 
 
 def _estimator_for(kind, task, options):
-    """The estimator `kind` of the package for a task, with what the options say.
-
-    UsageError where it has no such option.
-    """
+    """The estimator `kind` of the package for a task, with those of the options that it has."""
     model = getattr(fabinterp, kind + ("Classifier" if task == "classification" else "Regressor"))()
     for name in "max_rules max_conditions size random_state target_name".split():
         if name in options and name in model.get_params():
             model.set_params(**{name: getattr(options, name)})
-        elif name == "size" and options.size != "balanced":
-            raise UsageError(
-                f"--size must be left out with --method {options.method}, got {options.size!r}"
-            )
     return model
 
 
@@ -305,8 +298,16 @@ _METHODS = {
 }
 
 
+def _check_has_size(method, size):
+    """UsageError if a size is asked of a method that has one only."""
+    known = getattr(fabinterp, _METHODS[method] + "Regressor")().get_params()
+    if size != "balanced" and "size" not in known:
+        raise UsageError(f"--size must be left out with --method {method}, got {size!r}")
+
+
 def fit(options):
     """The `Outcome` of fitting the method of the options to their data."""
+    _check_has_size(options.method, options.size)
     table, y, task = _read_target(options)
     options.target_name = options.target
     model = _estimator_for(_METHODS[options.method], task, options)

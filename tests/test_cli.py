@@ -453,8 +453,7 @@ def test_shares_of_classes(capsys, tmp_path, table):
 
 def test_a_size_that_a_method_has_not(capsys, table):
     words = ["fit", table, "--target", "kind", "--method", "metatree", "--size", "small"]
-    assert cli.main(list(map(str, words))) == 2
-    assert "--size must be left out with --method metatree" in capsys.readouterr().err
+    assert "--size must be left out with --method metatree" in refused(capsys, *words)
 
 
 def test_a_report_on_a_file(capsys, tmp_path, table, monkeypatch):
