@@ -4,7 +4,7 @@ BIN := .venv/bin
 NB ?= $(shell find nbs -name '*.ipynb' -not -path '*/.*' -not -path '*/_*' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test slow measure export run format lint docs dist clean
+.PHONY: demo test slow measure oldest export run format lint docs dist clean
 
 demo: .venv/.run          ## train a forest, print its rules, write fabinterp-demo.html
 	@$(BIN)/fabinterp demo --force
@@ -20,6 +20,12 @@ slow: .venv/.dev          ## the slow tier: long notebooks, all examples of the 
 
 measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peers, or hours
 	@$(BIN)/python -m pytest --measure $(ARGS)
+
+oldest:                   ## the quick tests with the oldest versions that settings.ini allows, in .oldest
+	@test -x .oldest/bin/python || $(PYTHON) -m venv .oldest
+	@$(PYTHON) tests/frame/oldest.py > .oldest/constraints.txt
+	@.oldest/bin/python -m pip install --quiet --constraint .oldest/constraints.txt -e '.[dev]'
+	@.oldest/bin/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 export: .venv/.dev        ## notebooks to modules, notebooks cleaned, README written
 	@env -u IN_TEST $(BIN)/python tests/frame/notebooks.py export
@@ -42,7 +48,7 @@ dist: .venv/.dev
 	@$(BIN)/python -m build
 
 clean:
-	rm -rf .venv build dist _docs _proc *.egg-info .pytest_cache .ruff_cache .hypothesis fabinterp-demo.html
+	rm -rf .venv .oldest build dist _docs _proc *.egg-info .pytest_cache .ruff_cache .hypothesis fabinterp-demo.html
 
 # The stamps: what is installed in .venv is as new as the files that say what belongs there.
 METADATA := settings.ini setup.py pyproject.toml

@@ -11,8 +11,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 NBS = ROOT / "nbs"
 UNTRACKED = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".hypothesis", "*.egg-info",
-    "_docs", "_proc", "build", "dist",
+    ".git", ".venv", ".oldest", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".hypothesis",
+    "*.egg-info", "_docs", "_proc", "build", "dist",
 )  # fmt: skip
 
 
