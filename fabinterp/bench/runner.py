@@ -39,7 +39,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.io.formats.style import Styler
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
@@ -399,6 +398,8 @@ def inline_html(text):
 
 def cells_html(grid):
     """The cells as a table of pandas' `Styler`."""
+    from pandas.io.formats.style import Styler  # which loads matplotlib in older pandas
+
     texts = cell_texts(grid).rename_axis(columns=html.escape)
     styles = dict(_STYLES)
     roles = grid.frame.columns.get_level_values("role")

@@ -1,6 +1,7 @@
-"""Print constraints for pip: of everything that settings.ini requires the oldest version that it allows.
+"""Print constraints for pip: of all that the package works with, the oldest version that settings.ini allows.
 
-`numpy>=1.26` becomes `numpy==1.26.*`; what has no lower bound is left to pip.
+`numpy>=1.26` becomes `numpy==1.26.*`. What has no lower bound is left to pip, and so are the tools
+that build and test, and the peers of the papers' tables.
 """
 
 import re
@@ -9,6 +10,7 @@ from configparser import ConfigParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+TOOLS = {"dev_requirements", "bench_requirements"}
 BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<version>[\d.]+)")
 
 
@@ -17,7 +19,8 @@ def constraints(path=ROOT / "settings.ini"):
     parser = ConfigParser(delimiters=["="])
     parser.read(path, encoding="utf-8")
     settings = parser["DEFAULT"]
-    asked = " ".join(settings[key] for key in settings if key.endswith("requirements"))
+    keys = [key for key in settings if key.endswith("requirements") and key not in TOOLS]
+    asked = " ".join(settings[key] for key in keys)
     found = {match["name"]: match["version"] for match in BOUND.finditer(asked)}
     return [f"{name}=={version}.*" for name, version in sorted(found.items())]
 
