@@ -81,7 +81,8 @@ _MARKS = {
 
 def _open_bytes(path):
     """The bytes of a file, or for "-" of standard input, as a stream that can be wound back."""
-    return io.BytesIO(sys.stdin.buffer.read()) if path == "-" else open(path, "rb")
+    stream = sys.stdin.buffer if path == "-" else open(path, "rb")
+    return stream if path != "-" and stream.seekable() else io.BytesIO(stream.read())
 
 
 def _separator(line):

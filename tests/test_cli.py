@@ -230,6 +230,10 @@ def test_parquet_and_standard_input(tmp_path, monkeypatch):
     for content in (path.read_bytes(), flowers().to_csv(index=False).encode()):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         assert same(files.read_table("-"), flowers())
+    reader, writer = os.pipe()  # as the shell makes of <(command)
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(flowers().to_csv(index=False).encode())
+    assert same(files.read_table(f"/dev/fd/{reader}"), flowers())
     monkeypatch.setattr(files, "import_pandas", lambda: None)
     with pytest.raises(terminal.CommandError, match=r"pip install 'fabinterp\[frames\]'"):
         files.read_table(str(path))

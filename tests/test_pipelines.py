@@ -378,7 +378,7 @@ STEPS_IN_THE_WAY = {
     "PCA": PCA(2),
     "PolynomialFeatures": PolynomialFeatures(2),
     "KNNImputer": KNNImputer(),
-    "KBinsDiscretizer": KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf"),
+    "KBinsDiscretizer": KBinsDiscretizer(encode="ordinal", strategy="uniform"),
     "Doubled": Doubled(),
     "absolute is not known to rise": FunctionTransformer(np.abs),
     "fills -1": SimpleImputer(missing_values=-1),
