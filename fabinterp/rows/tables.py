@@ -590,6 +590,8 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
         y = known_codes(found, classes)[y]
     classes = found if classes is None else classes
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    if not w.any():  # scikit-learn before 1.7 lets this pass
+        raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
     w = weigh_classes(estimator, y, classes, w)
     first, w, places = distinct_rows(Z, y, w)
     if classes is None:

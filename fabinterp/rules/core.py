@@ -406,8 +406,8 @@ class Split:
         """The answers (n,) for encoded rows X (n, d)."""
         z = weighted_sum(X, self.features, self.coef, rows=rows)
         if self.categories is None:
-            # a Python float would be rounded to float32 beside float32 rows
-            b = np.float64(self.threshold)
+            # an array: a number would be rounded to float32 beside float32 rows, by NumPy 1 any number
+            b = np.array([self.threshold])
             return ~(z <= b) if self.missing else z > b
         answer = np.isin(z, self.categories)
         return answer | np.isnan(z) if self.missing else answer
