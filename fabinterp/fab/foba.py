@@ -99,10 +99,35 @@ def _members(free, groups):
 
 
 def _group_gains(table, inside, floor, members):
-    """(U,) gains and losses of whole groups (fab.46).
+    """(U,) gains and losses of whole groups (fab.46)."""
+    gain = _gains_by_factors(table, inside, floor, members)
+    return _gains_by_columns(table, inside, floor, members) if gain is None else gain
 
-    Their columns are eliminated one by one, in copies of their blocks of the table.
-    """
+
+def _gains_by_factors(table, inside, floor, members):
+    """The same by a Cholesky factor of each group's block; None if a column has to be left out."""
+    p = len(inside) - 1
+    own = members >= 0
+    leaving = inside[members[:, 0]]
+    sign = np.where(leaving, -1.0, 1.0)
+    # a place without a column is a one on the diagonal
+    blocks = sign[:, None, None] * table[members[:, :, None], members[:, None, :]]
+    if not own.all():
+        blocks = np.where(own[:, :, None] & own[:, None, :], blocks, np.eye(members.shape[1]))
+    try:
+        root = np.linalg.cholesky(blocks)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = root.diagonal(axis1=1, axis2=2) ** 2
+    usable = leaving[:, None] | (pivots > floor[members])
+    if not (~own | usable & (inside[members] == leaving[:, None])).all():
+        return None
+    half = np.linalg.solve(root, np.where(own[:, :, None], table[members, p:], 0.0))
+    return 0.5 * sign * (half * half).sum(axis=(1, 2))
+
+
+def _gains_by_columns(table, inside, floor, members):
+    """The same, columns eliminated one by one in copies of the groups' blocks of the table."""
     (n_groups, size) = members.shape
     p = len(inside) - 1
     targets = np.broadcast_to(np.arange(p, len(table)), (n_groups, len(table) - p))
