@@ -45,7 +45,11 @@ cases = pytest.mark.parametrize("kind,search", CASES)
 
 
 def quick(kind, **changed):
+    """A quick estimator; its search is at one price, but where `penalty` is None."""
     cls = ObliqueAdditiveRegressor if kind == "numbers" else ObliqueAdditiveClassifier
+    if changed.get("search") != "em":
+        price = oblique.DEFAULT_OBLIQUE_PENALTIES["regression" if kind == "numbers" else "classes"]
+        changed = {"penalty": price} | changed
     return cls(**QUICK | changed)
 
 
@@ -190,7 +194,7 @@ def test_the_simulated_tree_is_recovered(seed):
         5 * np.cos(2 * np.pi * x[2]) + 5 * x[8] + 2 * np.log(100 * x[10] + 3) - 3,
     )
     y = np.where(2.5 * x[9] - 1.6 * x[10] < 0.613, left, right) + rng.normal(0, 0.01, 2000)
-    model = ObliqueAdditiveRegressor(random_state=seed).fit(X, y)
+    model = ObliqueAdditiveRegressor(penalty=1.6, random_state=seed).fit(X, y)
     gates, experts = gates_and_experts(model)
     assert gates[0] == {8, 9} and set(gates) == {
         frozenset({8, 9}),
@@ -867,7 +871,7 @@ def test_curves_are_as_fine_as_the_data_ask():
     rng = np.random.default_rng(0)
     X = rng.random((500, 3))
     y = np.sin(40 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=500)
-    settings = {"max_depth": 0, "random_state": 0}
+    settings = {"max_depth": 0, "penalty": 1.6, "random_state": 0}
     asked = {"n_knots": None, "smoothing": "reml"}
     fine = ObliqueAdditiveRegressor(**asked, **settings).fit(X, y)
     coarse = ObliqueAdditiveRegressor(n_knots=6, smoothing=0.5, **settings).fit(X, y)
@@ -882,10 +886,9 @@ def test_knots_of_a_skewed_column_stand_where_its_rows_do():
     rng = np.random.default_rng(0)
     x = rng.lognormal(0, 2, (600, 1))
     y = np.sin(2 * np.log(x[:, 0])) + 0.1 * rng.normal(size=600)
+    settings = {"max_depth": 0, "n_knots": None, "smoothing": "reml", "penalty": 1.6}
     scores = {
-        knots: ObliqueAdditiveRegressor(max_depth=0, n_knots=None, knots=knots, smoothing="reml")
-        .fit(x, y)
-        .score(x, y)
+        knots: ObliqueAdditiveRegressor(knots=knots, **settings).fit(x, y).score(x, y)
         for knots in ("uniform", "quantile", "auto")
     }
     assert scores["uniform"] < scores["quantile"] == scores["auto"]
@@ -900,9 +903,120 @@ def test_the_papers_curves_are_those_of_em():
 
 
 def test_large_tables_may_have_more_leaves():
-    model = ObliqueAdditiveRegressor(max_leaves=None)
+    model = ObliqueAdditiveRegressor()
     assert [oblique.most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
     assert oblique.most_leaves(model.set_params(max_leaves=3), 4000) == 3
+
+
+# ------------------------------------------------------------------ sizes
+
+dial = pytest.mark.parametrize("kind", ["numbers", "two"])
+COLUMNS = ["size", "n_numbers", "criterion", "cv_error", "cv_se", "chosen"]
+
+
+def sized(kind, **changed):
+    """A quick estimator that chooses its size."""
+    return quick(kind, **{"penalty": None, "n_perturbations": 0} | changed)
+
+
+@pytest.fixture(scope="module", params=["numbers", "two"])
+def path_model(request):
+    return request.param, sized(request.param).fit(*table(request.param))
+
+
+def test_the_path_has_every_size_of_the_search_over_all_prices(path_model):
+    kind, model = path_model
+    path = model.path_
+    assert list(path.columns) == COLUMNS and path.chosen.sum() == 1 and len(path) > 1
+    assert path["size"].is_monotonic_increasing and path.cv_error.notna().all()
+    assert (path["size"][0], path.n_numbers[0]) == (1, 1)  # the constant
+    assert path.cv_error[path.chosen].item() == path.cv_error.min()
+    assert path.criterion[path.chosen].item() == -model.fic_
+    X, _ = table(kind)
+    for n in (1, 2, 100):
+        other = model.at(n)
+        assert len(other.rules_) == other.n_components_ <= n
+        assert np.array_equal(other.predict(X), other.tree_.predict(X)) or kind != "numbers"
+        assert other.fic_ == other.trace_[-1] and isinstance(other.terms(1), dict)
+
+
+@dial
+def test_small_balanced_and_accurate_stand_in_that_order(kind):
+    X, y = table(kind)
+    places = []
+    for size in ("small", "balanced", "accurate"):
+        path = sized(kind, size=size).fit(X, y).path_
+        places.append(int(np.flatnonzero(path.chosen)[0]))
+    assert places == sorted(places)
+    best = path.cv_error.argmin()
+    assert path.cv_error[places[0]] <= path.cv_error[best] + path.cv_se[best]
+    assert len(sized(kind, size=2).fit(X, y).rules_) <= 2
+
+
+@pytest.mark.parametrize(
+    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 0}, {"max_terms": 1}]
+)
+def test_budgets_hold_along_the_path(budget):
+    for entry in sized("numbers", **budget).fit(*table())._path:
+        rules = entry.fitted["rules_"]
+        assert len(rules) <= budget.get("max_leaves", np.inf)
+        n_curves = sum(len(leaf.curves) for leaf in rules.leaves)
+        assert n_curves <= budget.get("max_terms", np.inf)
+
+
+def test_the_path_is_the_same_for_any_threads_and_units(path_model):
+    kind, model = path_model
+    X, y = table(kind)
+    threads = sized(kind, n_jobs=2).fit(X, y)
+    assert threads.path_.equals(model.path_) and threads.tree_ == model.tree_
+    moved = sized(kind).fit(8 * X, 4 * y if kind == "numbers" else y)
+    square = 16 if kind == "numbers" else 1
+    np.testing.assert_allclose(moved.path_.cv_error, square * model.path_.cv_error, rtol=1e-6)
+    assert moved.path_["size"].equals(model.path_["size"])
+
+
+@pytest.mark.parametrize("settings", [{"penalty": 1.0}, {"search": "em", "max_iter": 20}])
+def test_a_price_of_ones_own_and_em_have_one_size(settings):
+    path = sized("numbers", **settings).fit(*table()).path_
+    assert len(path) == 1 and path.chosen.all() and path.cv_error.isna().all()
+
+
+@dial
+def test_noise_has_no_curve_at_small(kind):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    y = rng.normal(size=300)
+    model = sized(kind, size="small").fit(X, y if kind == "numbers" else y > 0)
+    assert len(model.rules_) == 1 and model.rules_.leaves[0].curves == ()
+
+
+def test_effects_of_labels_are_not_known_to_the_rows_left_out():
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(120), 2)  # two rows a label, half of their variance their own
+    y = rng.normal(size=120)[who] + rng.normal(size=240)
+    X = pd.DataFrame({"who": pd.Categorical(who), "x": rng.normal(size=240)})
+    path = sized("numbers").fit(X, y).path_
+    # by the other row of the label 3/2 at best; with its own row in the effect 2/3
+    assert len(path) > 1 and (path.cv_error > 0.65 * y.var()).all()
+
+
+def test_sizes_that_are_none_and_sizes_before_a_fit(path_model):
+    with pytest.raises(NotFittedError, match="fit first"):
+        ObliqueAdditiveRegressor().at(2)
+    with pytest.raises(ValueError, match="n must be a whole number from 1"):
+        path_model[1].at(0)
+    with pytest.raises(ValueError, match="size must be"):
+        sized("numbers", size="tiny").fit(*table())
+
+
+def test_few_rows_and_a_class_that_a_fold_lacks():
+    X = np.array([[0.0], [0.0], [0.0], [1.0]])
+    y = np.array([1.0, 2.0, 3.0, 9.0])
+    assert sized("numbers").fit(X, y).path_.cv_error.notna().all()
+    same = sized("numbers").fit(np.zeros((4, 1)), y)
+    assert same.path_.cv_error.isna().all() and len(same.rules_) == 1
+    lonely = sized("two").fit(np.arange(6.0)[:, None], list("aaaaab"))
+    assert set(lonely.predict([[0.0], [9.0]])) <= {"a", "b"}
 
 
 # ------------------------------------------------------------------ refusals
@@ -915,6 +1029,8 @@ def test_large_tables_may_have_more_leaves():
         ("max_depth", 2.5),
         ("max_depth", True),
         ("max_depth", None),
+        ("max_terms", -1),
+        ("size", 0),
         ("max_leaves", 0),
         ("max_leaves", 2.0),
         ("max_gate_features", 0),

@@ -153,6 +153,21 @@ def test_a_given_price_and_em_have_one_size(settings):
     assert len(path) == 1 and path.chosen.all() and path.cv_error.isna().all()
 
 
+@pytest.mark.parametrize("d,n_designs", [(3, 1), (80, 11)])
+def test_columns_of_a_wide_table_are_chosen_anew_in_each_fold(d, n_designs, monkeypatch):
+    made = []
+    make_design = PiecewiseLinearRegressor._make_design
+
+    def make(settings, chunked, penalty):
+        made.append(len(chunked.sample.y))
+        return make_design(settings, chunked, penalty)
+
+    monkeypatch.setattr(PiecewiseLinearRegressor, "_make_design", make)
+    rng = np.random.default_rng(0)
+    quick(max_depth=0).fit(rng.normal(size=(40, d)), rng.normal(size=40))
+    assert made == [40] + [36] * (n_designs - 1)
+
+
 def test_noise_is_one_constant():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 4))

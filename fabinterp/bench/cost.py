@@ -23,7 +23,7 @@ from ..rows.bins import bin_codes, incidence, merge_identical
 from ..fab.engine import fab
 from ..fab.hme import simulate
 from ..metatree.estimators import MetaTreeClassifier
-from ..models.oblique import ObliqueAdditiveRegressor
+from ..models.oblique import DEFAULT_OBLIQUE_PENALTIES, ObliqueAdditiveRegressor
 from ..models.piecewise import DEFAULT_PENALTIES, PiecewiseLinearRegressor
 from ..proxy.proxy_trees import ProxyTreeRegressor
 from ..models.rule_mixture import RuleMixtureClassifier, random_mixture
@@ -122,7 +122,8 @@ def _oblique_task(n, d, K, depth):
     K leaves in the truth, and at most.
     """
     X, y = simulated_table(n, d, K)
-    model = ObliqueAdditiveRegressor(max_leaves=K, max_depth=depth, random_state=0)
+    penalty = DEFAULT_OBLIQUE_PENALTIES["regression"]
+    model = ObliqueAdditiveRegressor(penalty=penalty, max_leaves=K, max_depth=depth, random_state=0)
     return _TimedCall(partial(model.fit, X, y), X)
 
 

@@ -52,7 +52,11 @@ from .eto import (
     summary_columns,
 )
 from .datasets import OBLIQUE_REGIONS, OBLIQUE_TRUTH, simulate_oblique
-from ..models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from ..models.oblique import (
+    DEFAULT_OBLIQUE_PENALTIES,
+    ObliqueAdditiveClassifier,
+    ObliqueAdditiveRegressor,
+)
 from ..models.piecewise import (
     DEFAULT_PENALTIES,
     PiecewiseLinearClassifier,
@@ -232,7 +236,16 @@ def size_of_pygam(model, X):
 # %% ../../nbs/bench/04_wang.ipynb #planes-methods
 METHODS = {  # made from the name of the table and a seed
     "oblique": ComparedMethod(
-        partial(_of_task, regressor=ObliqueAdditiveRegressor, classifier=ObliqueAdditiveClassifier),
+        partial(
+            _of_task,
+            regressor=partial(
+                ObliqueAdditiveRegressor, penalty=DEFAULT_OBLIQUE_PENALTIES["regression"]
+            ),
+            classifier=partial(
+                ObliqueAdditiveClassifier, penalty=DEFAULT_OBLIQUE_PENALTIES["classes"]
+            ),
+            max_leaves=8,
+        ),
         _size_of_leaves,
     ),
     "ebm": ComparedMethod(_make_ebm, size_of_ebm),

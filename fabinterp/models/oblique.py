@@ -41,6 +41,7 @@ from .piecewise import (
 )
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
 from ..rules.core import Curve
+from ..rules.size_path import check_size
 from ..fab.spline import Basis, fit_basis, gcv
 from ..rows.tables import check_at_least, check_parameters, location_scale, seed_entropy
 
@@ -79,6 +80,7 @@ class CurveDesign:
     terms: Terms
     # log of the number of columns that curves were chosen of, 0 unless they are more than the rows
     log_columns: float = 0.0
+    reads_y: bool = False  # whether y had a part in it, by effects, strengths, or what is seen
 
     def column_slices(self):
         """(feature, its basis, its slice of the design's columns), feature by feature."""
@@ -301,7 +303,9 @@ def make_oblique_design(settings, chunked, penalty):
     effects = effects_bases(chunked.sample, penalty)
     seen, log_columns = _columns_seen_by_curves(chunked.sample)
     in_leaf = in_leaf & seen
-    bases = make_curve_bases(curve_settings(settings), chunked.sample, in_leaf, effects)
+    curves = curve_settings(settings)
+    bases = make_curve_bases(curves, chunked.sample, in_leaf, effects)
+    asks_y = curves["knots"] == "auto" or curves["smoothing"] == "reml"
     low, high = np.array([_quantile_range(x, w) for x in Z.T]).reshape(-1, 2).T
     half = 0.5 * (high - low)
     chosen = column_mask(settings.split_features, columns, "split_features")
@@ -314,6 +318,7 @@ def make_oblique_design(settings, chunked, penalty):
         np.where(half > 0, half, 1.0),
         Terms.of(bases, penalty=penalty),
         log_columns,
+        bool(asks_y or effects or not seen.all()),
     )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground
@@ -468,17 +473,20 @@ _AT_LEAST = {
     "penalty": 0.0,
     "min_weight_fraction": 0.0,
     "tol": 0.0,
+    "max_terms": 0,
 }
+_MAY_BE_NONE = ("penalty", "n_knots", "max_leaves", "max_terms")
 _ONE_OF = {
     "search": ("structure", "em"),
     "knots": ("auto", "uniform", "quantile", None),
     "fisher_factors": (True, False),
 }
+# FIC's λ that the tables of results have, and that of EM by default
 DEFAULT_OBLIQUE_PENALTIES = {
     "regression": 1.6,
     "classes": 1.0,
     "em": 1.0,
-}  # FIC's λ by default
+}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-base
 def check_smoothing(smoothing):
@@ -518,7 +526,7 @@ class BaseOblique(EquationTreeEstimator):
 
     _penalties = DEFAULT_OBLIQUE_PENALTIES
     _n_search_rows = N_SEARCH_ROWS
-    _all_prices = False
+    _least_price = 1.0  # FIC's own; below it curves pay for noise
     _make_design = make_oblique_design
     _make_problem = make_oblique_search_problem
     _start_em = start_oblique_em
@@ -528,7 +536,7 @@ class BaseOblique(EquationTreeEstimator):
     def __init__(
         self,
         max_depth=4,
-        max_leaves=8,
+        max_leaves=None,
         max_gate_features=3,
         n_knots=6,
         degree=3,
@@ -549,6 +557,8 @@ class BaseOblique(EquationTreeEstimator):
         random_state=None,
         target_name=None,
         missing="answer",
+        size="balanced",
+        max_terms=None,
     ):
         self.max_depth = max_depth
         self.max_leaves = max_leaves
@@ -572,10 +582,13 @@ class BaseOblique(EquationTreeEstimator):
         self.random_state = random_state
         self.target_name = target_name
         self.missing = missing
+        self.size = size
+        self.max_terms = max_terms
 
     def _check_parameters(self):
-        check_parameters(self, _AT_LEAST, _ONE_OF, ("penalty", "n_knots", "max_leaves"))
+        check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         check_smoothing(self.smoothing)
+        check_size(self.size)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):
@@ -609,8 +622,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     ----------
     max_depth : int, 4
         Most splits on a path; 0 is one sparse additive model.
-    max_leaves : int or None, 8
-        Most leaves; EM starts from 2 ** max_depth. None: 8, above 2000 rows one more for every 250.
+    max_leaves : int or None, None
+        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: 8, above 2000 rows
+        one more for every 250.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
     n_knots : int or None, 6
@@ -630,14 +644,15 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     fisher_factors : bool, False
         EM charges by Fisher information, (Wang 16) and (Wang 17).
     penalty : float or None, None
-        FIC's λ: larger is smaller trees and fewer curves. None: 1.6, for EM 1.
+        FIC's λ: larger is smaller trees and fewer curves. None: the search keeps the trees of all λ
+        from 1, and `size` says which; EM has 1.
     min_weight_fraction : float, 0.03
         Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
         ε / N.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_perturbations : int, 2
-        Random changes that the search tries.
+        Random changes that the search tries, at each λ.
     max_iter : int, 200
         Most changes or EM steps.
     tol : float, 1e-5
@@ -658,6 +673,12 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     missing : "answer" or "error", "answer"
         What to do where a curve meets a gap and training had none in that column: let it add
         nothing, which is its mean over training, and warn; or refuse.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
+        smallest or the largest within one standard error of it; or the largest of at most so many
+        leaves. `path_` shows them all, `at(n)` gives another.
+    max_terms : int or None, None
+        The most curves in all leaves together, of any tree of the path.
 
     Attributes
     ----------
@@ -665,13 +686,17 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         What predicts, as questions or as one rule a leaf; text, HTML, frame, JSON, SQL and Python
         are their methods. A rule's fidelity is that to y in training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, for y in its own units, in the end and after every change;
-        their number.
+        Number of experts; FIC in nats, for y in its own units, of the tree and after every change
+        for the better; their number. At λ = 1 where `penalty` is None.
     model_, design_, y_location_scale_, columns_
         The mixture (`hme.HME`) in standardised units; how a table becomes its input; location and
         scale of y; names.
     std_ : array (K,)
         Standard deviation of y around each rule, in its units.
+    path_ : DataFrame
+        The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
+        criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given
+        `penalty` and for EM), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -712,8 +737,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     ----------
     max_depth : int, 4
         Most splits on a path; 0 is one sparse additive model.
-    max_leaves : int or None, 8
-        Most leaves; EM starts from 2 ** max_depth. None: 8, above 2000 rows one more for every 250.
+    max_leaves : int or None, None
+        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: 8, above 2000 rows
+        one more for every 250.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
     n_knots : int or None, 6
@@ -733,14 +759,15 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     fisher_factors : bool, False
         EM charges by Fisher information, (Wang 16) and (Wang 17).
     penalty : float or None, None
-        FIC's λ: larger is smaller trees and fewer curves. None: 1.
+        FIC's λ: larger is smaller trees and fewer curves. None: the search keeps the trees of all λ
+        from 1, and `size` says which; EM has 1.
     min_weight_fraction : float, 0.03
         Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
         ε / N.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_perturbations : int, 2
-        Random changes that the search tries.
+        Random changes that the search tries, at each λ.
     max_iter : int, 200
         Most changes or EM steps.
     tol : float, 1e-5
@@ -764,6 +791,12 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
+        smallest or the largest within one standard error of it; or the largest of at most so many
+        leaves. `path_` shows them all, `at(n)` gives another.
+    max_terms : int or None, None
+        The most curves in all leaves together, of any tree of the path.
 
     Attributes
     ----------
@@ -773,9 +806,14 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         What predicts, as questions or as one rule a leaf. A rule's fidelity is that to y in
         training.
     n_components_, fic_, trace_, n_iter_
-        Number of experts; FIC in nats, in the end and after every change; their number.
+        Number of experts; FIC in nats, of the tree and after every change for the better; their
+        number. At λ = 1 where `penalty` is None.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units; how a table becomes its input; names.
+    path_ : DataFrame
+        The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
+        criterion (-FIC at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given
+        `penalty` and for EM), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -809,7 +847,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     def __init__(
         self,
         max_depth=4,
-        max_leaves=8,
+        max_leaves=None,
         max_gate_features=3,
         n_knots=6,
         degree=3,
@@ -831,6 +869,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         target_name=None,
         missing="answer",
         class_weight=None,
+        size="balanced",
+        max_terms=None,
     ):
         super().__init__(
             max_depth,
@@ -855,5 +895,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
             random_state,
             target_name,
             missing,
+            size,
+            max_terms,
         )
         self.class_weight = class_weight

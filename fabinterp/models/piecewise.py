@@ -131,6 +131,11 @@ class Design:
         return MixtureInputs(ones, self.codes(Z))
 
     @property
+    def reads_y(self):
+        """Whether y had a part in it: it says which columns are seen, where not all are."""
+        return not self.seen.all()
+
+    @property
     def with_gaps(self):
         """Which of the p columns have gaps, ascending."""
         return np.flatnonzero(~np.isnan(self.gap_ends[:, 0]))
@@ -664,36 +669,54 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
     return Restart(trace[-1], seen, np.array(trace))
 
 
-def _fold_trees(settings, design, part, n_classes, seed):
-    """The trees that the search for a fold has seen; part: the rows of all other folds."""
-    problem = settings._make_problem(design, part, n_classes, LEAST_PRICE)
-    return _trees_of_all_prices(settings, problem, seed).step
+def _take_rows(chunked, which):
+    """The `ChunkedData` whose sample is some of its rows."""
+    sample = chunked.sample
+    parts = {name: getattr(sample, name)[which] for name in ("Z", "y", "w", "first_positions")}
+    return replace(chunked, sample=replace(sample, **parts))
 
 
-def _cross_validate(settings, design, part, Z, n_classes, path):
+def _cross_validate(settings, chunked, design, units, n_classes, path):
     """(error, its standard error) of each tree of the path, for standardised y (search.35).
 
-    Nan where the rows cannot be dealt into folds. Z: the rows of the table.
+    Nan where the rows cannot be dealt into folds. No row that is left out has a part in what
+    predicts it: a design that reads y is made anew.
     """
-    some = slice(None, None, 1 + (len(Z) - 1) // _N_FOLD_ROWS)
-    part = _take_part(part, some)
-    table, y, w = part
-    fold = deal_folds(Z[some], y if n_classes else None, np.random.default_rng(0))
+    n_rows = len(chunked.sample.y)
+    chunked = _take_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
+    sample = chunked.sample
+    rows = sample.Z, sample.y, sample.w
+    labels = sample.y if n_classes else None
+    fold = deal_folds(sample.Z, labels, np.random.default_rng(0))
     if fold is None:
         return [(np.nan, np.nan)] * len(path)
-    each = range(fold.max() + 1)
-    trees = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
-        delayed(_fold_trees)(settings, design, _take_part(part, fold != f), n_classes, f)
-        for f in each
-    )
-    experts = settings._make_problem(design, part, n_classes, LEAST_PRICE).experts
-    losses = np.empty((len(path), len(y)))
-    for f in each:
+    shared = design, _block_inputs(rows, design, units)
+
+    def losses_of_fold(f):
+        """(P, m) losses on the rows of fold f, by the search for all others, for each tree of the path."""
+        own, part = shared
+        if design.reads_y:
+            penalty = fic_penalty(settings, n_classes)
+            own = settings._make_design(_take_rows(chunked, fold != f), penalty)
+            part = _block_inputs(rows, own, units)
+        problem = settings._make_problem(
+            own, _take_part(part, fold != f), n_classes, settings._least_price
+        )
+        trees = _trees_of_all_prices(settings, problem, f).step
+        table, y, w = part
+        experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
         out = np.flatnonzero(fold == f)
-        for i, one in enumerate(path):
-            found = best_at_price(trees[f], one.price)
-            losses[i, out] = row_losses(found, experts, table.codes, out)
-    return [weighted_error(own, w) for own in losses]
+        found = [best_at_price(trees, one.price) for one in path]
+        return np.array([row_losses(one, experts, table.codes, out) for one in found])
+
+    each = range(fold.max() + 1)
+    by_fold = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
+        delayed(losses_of_fold)(f) for f in each
+    )
+    losses = np.empty((len(path), len(fold)))
+    for f in each:
+        losses[:, fold == f] = by_fold[f]
+    return [weighted_error(own, sample.w) for own in losses]
 
 
 def _fit_path(settings, chunked, design, units, rows, n_classes):
@@ -703,14 +726,14 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     seen = _take_part(whole, some)
 
     def run(seed, name):
-        problem = settings._make_problem(design, seen, n_classes, LEAST_PRICE)
+        problem = settings._make_problem(design, seen, n_classes, settings._least_price)
         return _trees_of_all_prices(settings, problem, seed, name)
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
-    path = price_path(best.step, LEAST_PRICE)
-    Z = chunked.sample.Z[some]
-    errors = _cross_validate(settings, design, seen, Z, n_classes, path)
+    path = price_path(best.step, settings._least_price)
+    searched = _take_rows(chunked, some)
+    errors = _cross_validate(settings, searched, design, units, n_classes, path)
     shift = _shift_of_units(chunked, units)
     trace = best.trace - shift
     entries = []
@@ -797,7 +820,7 @@ def _fit_equation_tree(settings, chunked):
     units = location_scale(sample.y, sample.w) if numbers else (0.0, 1.0)
     rows = chunked.rows.map(_block_inputs, design, units)
     shift = _shift_of_units(chunked, units)
-    if by_em or settings.penalty is not None or not settings._all_prices:
+    if by_em or settings.penalty is not None:
         part = _block_inputs((sample.Z, sample.y, sample.w), design, units) if by_em else sample
         fit = _fit_by_em if by_em else _fit_by_search
         design, model, value, best = fit(settings, design, rows, part, n_classes, penalty)
@@ -858,7 +881,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """
 
     _n_search_rows = np.inf  # rows that the search sees; more are thinned evenly
-    _all_prices = True  # does the search ask about all prices, where none is given
+    _least_price = LEAST_PRICE  # at which a search that asks about all prices begins
     size = "balanced"
 
     def _with_limits(self, total):  # numbers for limits that depend on the weight of all rows

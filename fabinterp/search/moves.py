@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['MIN_GAIN', 'N_ROUNDS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'SearchProblem',
            'pooled_variance', 'update_variance', 'candidate_cuts', 'newton_split_gains', 'approximate_leaf_value',
-           'best_candidates', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows', 'resplit', 'promote',
-           'neighbouring_trees', 'improve_tree', 'prune_to_size', 'perturb_tree', 'search_steps', 'perturbation_steps',
-           'refine_thresholds']
+           'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows',
+           'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size', 'perturb_tree', 'search_steps',
+           'perturbation_steps', 'refine_thresholds']
 
 # %% ../../nbs/search/01_moves.ipynb #moves-imports
 from collections import Counter
@@ -194,6 +194,7 @@ class SearchProblem:
     overshoot: int = 2  # levels that growth may go beyond the depth allowed
     min_gain: float = MIN_GAIN  # nats that a move must gain
     lazy_promotion: bool = False  # are promotions tried only where nothing else helps
+    climb_at_each_price: bool = True  # are all moves tried again when the price has risen
     # the splits screened in each set of rows, where searches at other prices may have them too
     screened: dict | None = None
     # caches are of one problem: `replace` begins with empty ones
@@ -454,6 +455,16 @@ def best_candidates(problem, leaf):
     return problem.candidate_cache[key]
 
 
+def screened_splits(problem, leaf, screen):
+    """What `screen(problem, leaf)` finds: once for all prices, where the problem keeps it."""
+    if problem.screened is None:
+        return screen(problem, leaf)
+    key = _row_set_key(leaf.rows)
+    if key not in problem.screened:
+        problem.screened[key] = screen(problem, leaf)
+    return problem.screened[key]
+
+
 def _screen_axis_splits(problem, leaf):
     """The splits to score in full, each after the rows of its two sides."""
     cuts = candidate_cuts(problem, leaf.rows)
@@ -475,11 +486,7 @@ def _screen_axis_splits(problem, leaf):
 
 
 def _score_axis_candidates(problem, leaf):
-    screened = {} if problem.screened is None else problem.screened
-    key = _row_set_key(leaf.rows)
-    if key not in screened:
-        screened[key] = _screen_axis_splits(problem, leaf)
-    found = screened[key]
+    found = screened_splits(problem, leaf, _screen_axis_splits)
     problem.fit_leaves([side for sides, _ in found for side in sides])
     return [
         (sum(approximate_leaf_value(problem, side, leaf.coef) for side in sides), cut)

@@ -15,7 +15,13 @@ from scipy.special import expit
 
 from ..fab.foba import foba
 from ..fab.gates import LogisticGate, gate_path, logistic_gate, cost_weights
-from .moves import SearchProblem, refit_on_rows, best_tree, resplit
+from .moves import (
+    SearchProblem,
+    best_tree,
+    refit_on_rows,
+    resplit,
+    screened_splits,
+)
 
 # %% ../../nbs/search/02_planes.ipynb #planes-shift
 def best_shift(score, slope, diff):
@@ -223,8 +229,8 @@ def _seed_cuts(problem, view, U, scale):
     return [pair for _, *pair in sorted(found, key=lambda triple: -triple[0])[:N_SEED_CUTS]]
 
 
-def _score_planes(problem, leaf):
-    """Planes to try in a leaf, each with the exact value of its sides (search.28)."""
+def _screen_planes(problem, leaf):
+    """Planes to try in a leaf, each after the rows of its two sides (search.28)."""
     view = subsample_leaf(problem.experts, leaf)
     U = problem.codes[view.rows][:, list(problem.features)]
     scale = len(leaf.rows) / len(view.rows)
@@ -240,8 +246,7 @@ def _score_planes(problem, leaf):
     for gate in dict.fromkeys(gates):
         sides = problem.split_rows(leaf.rows, gate)
         if sides is not None:
-            value = problem.node(leaf.rows, gate, *map(problem.leaf, sides)).value
-            found.append((value, gate))
+            found.append((sides, gate))
     return found
 
 # %% ../../nbs/search/02_planes.ipynb #planes-ground
@@ -257,6 +262,7 @@ class ObliqueSearchProblem(SearchProblem):
     overshoot: int = 0
     min_gain: float = 4.0  # nats: a plane can always be turned by a hair
     lazy_promotion: bool = True
+    climb_at_each_price: bool = False  # turning every plane again is dear, and finds little
 
     def split_penalty(self, rows, cut):
         """The price of a plane: coefficients, branch, and choice of features (search.30)."""
@@ -267,7 +273,11 @@ class ObliqueSearchProblem(SearchProblem):
 
     def score_candidates(self, leaf):
         """Planes to try in a leaf, each with the exact value of its sides (search.28)."""
-        return _score_planes(self, leaf)
+        found = screened_splits(self, leaf, _screen_planes)
+        return [
+            (self.node(leaf.rows, gate, *map(self.leaf, sides)).value, gate)
+            for sides, gate in found
+        ]
 
     def best_split(self, rows, diff, features=None):
         """The plane that parts rows best by diff (m,), and False (no swap); or None (search.24).

@@ -129,20 +129,20 @@ def _climb(problem, tree):
 
 
 def _reprice(problem, tree, price):
-    """Problem and tree at a higher price, after all moves that help."""
+    """Problem and tree at a higher price: refitted, and after all moves that help if these are tried."""
     problem = replace(problem, penalty=price)
-    return _climb(*update_variance(problem, refit_on_rows(problem, tree, tree.rows)))
+    problem, tree = update_variance(problem, refit_on_rows(problem, tree, tree.rows))
+    return _climb(problem, tree) if problem.climb_at_each_price else (problem, tree)
 
 
 def price_steps(problem, n_perturbations, rng):
     """Yield `(problem, tree)` after every step of the searches at rising prices (search.34).
 
-    Until nothing pays any more.
+    From the problem's own until nothing pays any more.
     """
-    price = LEAST_PRICE
+    price = problem.penalty
     problem = replace(
         problem,
-        penalty=price,
         screened={},
         lazy_promotion=True,
         min_gain=max(_MIN_GAIN, problem.min_gain),

@@ -340,7 +340,8 @@ def linear_pieces_by_em_for_several_classes():
 @fit
 def curves_for_numbers():
     X, y, _ = pieces()
-    return lambda: ObliqueAdditiveRegressor(max_depth=2, random_state=0).fit(X, y), answers_for(X)
+    model = ObliqueAdditiveRegressor(penalty=1.6, max_depth=2, random_state=0)
+    return lambda: model.fit(X, y), answers_for(X)
 
 
 @fit
@@ -354,14 +355,15 @@ def curves_by_em_for_numbers():
 @fit
 def curves_of_a_mixed_weighted_table():
     X, y, _, w = mixed_frame()
-    model = ObliqueAdditiveRegressor(max_depth=2, n_knots=4, smoothing="gcv", random_state=0)
+    settings = {"penalty": 1.6, "max_depth": 2, "n_knots": 4, "smoothing": "gcv"}
+    model = ObliqueAdditiveRegressor(**settings, random_state=0)
     return lambda: model.fit(X, y, sample_weight=w), answers_for(X)
 
 
 @fit
 def curves_for_two_classes():
     X, y = tilted()
-    settings = {"max_depth": 1, "n_knots": 3, "degree": 2, "random_state": 0}
+    settings = {"penalty": 1.0, "max_depth": 1, "n_knots": 3, "degree": 2, "random_state": 0}
     return lambda: ObliqueAdditiveClassifier(**settings).fit(X, y), answers_for(X)
 
 
