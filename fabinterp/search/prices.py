@@ -118,7 +118,15 @@ def _first_tree(problem):
         problem, tree = update_variance(problem, tree)
         if problem is old:
             break
-    return _climb(problem, tree)
+    if problem.climb_at_each_price:
+        return _climb(problem, tree)
+    # no price that follows climbs: here it is done until the variance has settled
+    for _ in range(N_ROUNDS):
+        old = problem
+        problem, tree = _climb(problem, tree)
+        if problem is old:
+            break
+    return problem, tree
 
 
 def _climb(problem, tree):
