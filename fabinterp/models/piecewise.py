@@ -669,7 +669,7 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
     return Restart(trace[-1], seen, np.array(trace))
 
 
-def _take_rows(chunked, which):
+def _sample_of_rows(chunked, which):
     """The `ChunkedData` whose sample is some of its rows."""
     sample = chunked.sample
     parts = {name: getattr(sample, name)[which] for name in ("Z", "y", "w", "first_positions")}
@@ -683,7 +683,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
     predicts it: a design that reads y is made anew.
     """
     n_rows = len(chunked.sample.y)
-    chunked = _take_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
+    chunked = _sample_of_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
     sample = chunked.sample
     rows = sample.Z, sample.y, sample.w
     labels = sample.y if n_classes else None
@@ -697,7 +697,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         own, part = shared
         if design.reads_y:
             penalty = fic_penalty(settings, n_classes)
-            own = settings._make_design(_take_rows(chunked, fold != f), penalty)
+            own = settings._make_design(_sample_of_rows(chunked, fold != f), penalty)
             part = _block_inputs(rows, own, units)
         problem = settings._make_problem(
             own, _take_part(part, fold != f), n_classes, settings._least_price
@@ -732,7 +732,7 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
     path = price_path(best.step, settings._least_price)
-    searched = _take_rows(chunked, some)
+    searched = _sample_of_rows(chunked, some)
     errors = _cross_validate(settings, searched, design, units, n_classes, path)
     shift = _shift_of_units(chunked, units)
     trace = best.trace - shift
