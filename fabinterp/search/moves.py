@@ -194,6 +194,7 @@ class SearchProblem:
     overshoot: int = 2  # levels that growth may go beyond the depth allowed
     min_gain: float = MIN_GAIN  # nats that a move must gain
     lazy_promotion: bool = False  # are promotions tried only where nothing else helps
+    widely_screened: bool = False  # are more splits scored in full where half of the rows are
     climb_at_each_price: bool = True  # are all moves tried again when the price has risen
     # the splits screened in each set of rows, where searches at other prices may have them too
     screened: dict | None = None
@@ -440,10 +441,11 @@ def approximate_leaf_value(problem, rows, near):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-tried
 _N_CANDIDATES = 8  # splits that are scored in full, at most three a feature
+_N_FIRST_CANDIDATES = 20  # of half of the rows or more, where a problem is widely screened
 
 
 def best_candidates(problem, leaf):
-    """The `_N_CANDIDATES` best splits by the screening, the best first.
+    """The splits that the screening lets in, the best first.
 
     Each as (value of its two sides, split).
     """
@@ -473,8 +475,10 @@ def _screen_axis_splits(problem, leaf):
     found = []
     gains = newton_split_gains(problem, leaf, cuts)
     n_seen = Counter()
+    many = problem.widely_screened and 2 * len(leaf.rows) >= len(problem.w)
+    most = _N_FIRST_CANDIDATES if many else _N_CANDIDATES
     for i in np.argsort(-gains, kind="stable"):
-        if len(found) == _N_CANDIDATES:
+        if len(found) == most:
             break
         if n_seen[cuts[i].feature] == 3:
             continue

@@ -153,6 +153,7 @@ def price_steps(problem, n_perturbations, rng):
         problem,
         screened={},
         lazy_promotion=True,
+        widely_screened=True,
         min_gain=max(_MIN_GAIN, problem.min_gain),
     )
     problem, tree = _first_tree(problem)
