@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from shared.effort import examples
 from sklearn.exceptions import NotFittedError
 
-from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
+from fabinterp.rows.tables import joined_groups
 from fabinterp.search.prices import (
     PricedTree,
     PriceInterval,
@@ -206,3 +207,46 @@ def test_few_rows_and_copies():
     assert same.path_.cv_error.isna().all() and len(same.rules_) == 1
     lonely = quick(False).fit(np.arange(6.0)[:, None], list("aaaaab"))  # a fold without b
     assert set(lonely.predict([[0.0], [9.0]])) <= {"a", "b"}
+
+
+# ------------------------------------------------------------------ groups
+
+
+def visits(n_patients=12, n_visits=10):
+    """Rows of patients: what a row says of y is its patient's own, and no other's."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(n_patients), n_visits)
+    X = rng.normal(size=(n_patients, 3))[patient] + 0.01 * rng.normal(size=(len(patient), 3))
+    y = rng.normal(size=n_patients)[patient] + 0.1 * rng.normal(size=len(patient))
+    return X, y, patient
+
+
+@pytest.mark.parametrize("kind", [PiecewiseLinearRegressor, ObliqueAdditiveRegressor])
+def test_rows_of_one_group_are_left_out_together(kind):
+    X, y, patient = visits()
+    alone = kind(random_state=0).fit(X, y).path_
+    names = np.array([f"p{k}" for k in patient], dtype=object)
+    together = kind(random_state=0).fit(X, y, groups=names).path_
+    assert alone["size"].equals(together["size"])  # the same trees, judged otherwise
+    assert alone.cv_error.min() < 0.5 < together.cv_error.min()
+
+
+@pytest.mark.parametrize(
+    "groups, said",
+    [
+        (np.zeros(119), "groups must have an entry for each of 120 rows, got shape (119,)"),
+        (np.zeros(120), "groups must keep at least 2 sets of rows apart, got 1"),
+    ],
+)
+def test_groups_that_cannot_be_dealt_are_refused_in_one_line(groups, said):
+    X, y, _ = visits()
+    with pytest.raises(ValueError) as refused:
+        PiecewiseLinearRegressor().fit(X, y, groups=groups)
+    assert str(refused.value) == said
+
+
+def test_copies_join_their_groups():
+    a = np.array([0, 0, 1, 1, 2, 3])
+    b = np.array([0, 1, 1, 2, 3, 3])
+    codes = joined_groups(a, b)
+    assert len(set(codes[:4])) == 1 and len(set(codes[4:])) == 1 and codes[0] != codes[4]

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -112,7 +112,7 @@ def _fit(case, model, count):
 def _fit_entries(case, regressor, classifier):
     """The entries on the path of one of our models, and its seconds."""
     model = _by_target(case, regressor, classifier)(random_state=case.seed)
-    _, seconds = time_call(lambda: model.fit(case.X, case.y))
+    _, seconds = time_call(lambda: model.fit(case.X, case.y, groups=case.groups))
     return [entry for entry, *_ in sizes_of(model)], seconds
 
 
@@ -128,10 +128,17 @@ def equation_tree(case, regressor, classifier, size="balanced"):
 _LEAVES = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 
 
+def _inner_folds(case):
+    """Five folds of the training rows, that keep together what the case does."""
+    if case.groups is None:
+        return 5
+    return list(GroupKFold(5).split(case.X, case.y, case.groups))
+
+
 def fit_line(case):
     """A line whose absolute penalty comes from five folds."""
     if case.numbers:
-        model = LassoCV(cv=5, max_iter=10_000)
+        model = LassoCV(cv=_inner_folds(case), max_iter=10_000)
     else:
         absolute = {"solver": "liblinear", "l1_ratios": (1.0,), "use_legacy_attributes": False}
         how = {"Cs": np.logspace(-3, 1, 9), "cv": 5, "scoring": "neg_log_loss"}
@@ -143,7 +150,7 @@ def fit_line(case):
 def fit_tuned_cart(case):
     """A tree of scikit-learn whose number of leaves comes from five folds."""
     kind = _by_target(case, DecisionTreeRegressor, DecisionTreeClassifier)
-    search = GridSearchCV(kind(random_state=0), {"max_leaf_nodes": _LEAVES}, cv=5)
+    search = GridSearchCV(kind(random_state=0), {"max_leaf_nodes": _LEAVES}, cv=_inner_folds(case))
 
     def count(search):
         tree = search.best_estimator_.tree_

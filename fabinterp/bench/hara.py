@@ -141,6 +141,7 @@ class EnsembleCase:
     model: Any  # the fitted ensemble
     numbers: bool  # regression
     seed: int
+    groups: np.ndarray | None = None  # (n,) which rows stay together in folds
 
     classes = property(lambda self: None if self.numbers else (0, 1), doc="Of its rules.")
 

@@ -119,11 +119,11 @@ def _draw_rows_of(data, n, seed):
 
 
 def _split_rows(data, split):
-    """Rows to learn from, rows to judge by, and the names of the columns."""
+    """Rows to learn from, rows to judge by, the names of the columns, and which rows to keep together."""
     if data in _DRAWN:
         X, y = _draw_rows_of(data, 2000, split)
         names = tuple(f"x{j + 1}" for j in range(X.shape[1]))
-        return X[:1000], y[:1000], X[1000:], y[1000:], names
+        return X[:1000], y[:1000], X[1000:], y[1000:], names, None
     X, y, names, together = _rows_of(data)
     n = n_splits(data)
     if data in _IN_TIME:
@@ -137,15 +137,16 @@ def _split_rows(data, split):
     train, test = list(parts.split(X, y, together))[split]
     if len(train) > _MOST_ROWS:
         train = np.random.default_rng(split).choice(train, _MOST_ROWS, replace=False)
-    return X[train], y[train], X[test], y[test], names
+    groups = None if together is None else together[train]
+    return X[train], y[train], X[test], y[test], names, groups
 
 
 @lru_cache(maxsize=8)
 def split_case(data, split):
     """The `EnsembleCase` of a split, without an ensemble."""
-    X, y, X_new, y_new, names = _split_rows(data, split)
+    X, y, X_new, y_new, names, groups = _split_rows(data, split)
     columns = Columns(tuple(names), (None,) * len(names))
-    return EnsembleCase(X, y, X_new, y_new, columns, None, is_regression(data), split)
+    return EnsembleCase(X, y, X_new, y_new, columns, None, is_regression(data), split, groups)
 
 
 @lru_cache(maxsize=8)

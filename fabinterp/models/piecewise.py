@@ -26,7 +26,12 @@ from ..rows.bins import (
     neighbouring_values,
 )
 from ..rows.blocks import InMemory, Minimum, Maximum, in_memory
-from ..rows.chunks import ChunkedFitMixin, report_progress
+from ..rows.chunks import (
+    N_SAMPLE,
+    ChunkedFitMixin,
+    build_chunked_data,
+    report_progress,
+)
 from ..fab.columns import centred_targets, screen_columns, sparse_line
 from ..fab.experts import Terms, variance_floor
 from ..fab.engine import (
@@ -81,7 +86,9 @@ from ..rows.tables import (
     check_predict_rows,
     column_positions,
     location_scale,
+    name_of_target,
     seed_entropy,
+    with_groups,
 )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design
@@ -672,7 +679,10 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
 def _sample_of_rows(chunked, which):
     """The `ChunkedData` whose sample is some of its rows."""
     sample = chunked.sample
-    parts = {name: getattr(sample, name)[which] for name in ("Z", "y", "w", "first_positions")}
+    names = ["Z", "y", "w", "first_positions"]
+    if sample.groups is not None:
+        names.append("groups")
+    parts = {name: getattr(sample, name)[which] for name in names}
     return replace(chunked, sample=replace(sample, **parts))
 
 
@@ -687,7 +697,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
     sample = chunked.sample
     rows = sample.Z, sample.y, sample.w
     labels = sample.y if n_classes else None
-    fold = deal_folds(sample.Z, labels, np.random.default_rng(0))
+    fold = deal_folds(sample.Z, labels, np.random.default_rng(0), sample.groups)
     if fold is None:
         return [(np.nan, np.nan)] * len(path)
     shared = design, _block_inputs(rows, design, units)
@@ -870,6 +880,15 @@ _ONE_OF = {
 DEFAULT_PENALTIES = {"regression": 2.6, "classes": 1.0, "em": 1.0}
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-answering
+def _with_groups(chunked, groups):
+    """The `ChunkedData` whose rows stay together in folds as groups (N,) say."""
+    if not chunked.sample_is_complete:
+        raise ValueError(
+            f"groups must be None for {chunked.n} distinct rows, at most {N_SAMPLE} may have them"
+        )
+    return replace(chunked, sample=with_groups(chunked.sample, groups))
+
+
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """What estimators share whose `tree_` has equations in its leaves.
 
@@ -897,6 +916,19 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     _check_has_path = SizePathMixin._check_has_path
     path_ = SizePathMixin.path_
     at = SizePathMixin.at
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
+
+        A weight of 2 is the same as a row given twice. groups (n,), labels: where folds choose the
+        size, rows of one group, such as the visits of a patient, are left out together. ValueError
+        for groups of rows that are not all in memory.
+        """
+        self._check_parameters()
+        chunked = build_chunked_data(self, X, y, sample_weight)
+        if groups is not None:
+            chunked = _with_groups(chunked, groups)
+        return self._fit_rows(chunked, name_of_target(self, y))
 
     def _fit(self, chunked):
         vars(self).update(_fit_equation_tree(self, chunked))

@@ -8,7 +8,7 @@ __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_paramete
            'centre_and_spread', 'location_scale', 'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows',
            'with_ranges', 'check_fit_rows', 'name_of_target', 'target_summary', 'with_target', 'check_fit_target',
            'check_predict_rows', 'class_factors', 'weigh_classes', 'warn_of_labels', 'is_fitted', 'apply_in_chunks',
-           'take_rows', 'TrainingData', 'build_training_data']
+           'take_rows', 'TrainingData', 'build_training_data', 'joined_groups', 'with_groups']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -18,7 +18,8 @@ from math import nan
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
@@ -568,6 +569,7 @@ class TrainingData:
     framed: bool  # whether the table was a data frame
     original_columns: Columns  # the columns with their labels in the order of the table
     places: np.ndarray | None = None  # (N,) which row each row of the table is, -1: without weight
+    groups: np.ndarray | None = None  # (n,) codes of rows that stay together in folds; None: any
 
     @property
     def target(self):
@@ -600,3 +602,34 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     columns = order_categories(given, Z[first], y[first], w)
     Z = encode(X.iloc[first] if framed else Z[first], columns)
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given, places)
+
+
+def joined_groups(a, b):
+    """(n,) codes of the finest groups that keep together what a (n,) or b (n,), codes from 0, do."""
+    n_a = a.max() + 1
+    n_all = n_a + b.max() + 1
+    edges = coo_array((np.ones(len(a)), (a, n_a + b)), shape=(n_all, n_all))
+    return connected_components(edges, directed=False)[1][a]
+
+
+def with_groups(training, groups):
+    """A `TrainingData` whose rows stay together in folds as `groups` (N,) of the table's rows say.
+
+    ValueError for another length, and for fewer than two groups.
+    """
+    groups = np.asarray(groups)
+    places = training.places
+    if groups.shape != places.shape:
+        raise ValueError(
+            f"groups must have an entry for each of {len(places)} rows, got shape {groups.shape}"
+        )
+    seen = places >= 0
+    known = groups[seen].astype(str) if groups.dtype == object else groups[seen]
+    codes = np.unique(known, return_inverse=True)[1]
+    joined = joined_groups(places[seen], codes)
+    of_row = np.empty(len(training.y), int)
+    of_row[places[seen]] = joined
+    n_groups = len(np.unique(of_row))
+    if n_groups < 2:
+        raise ValueError(f"groups must keep at least 2 sets of rows apart, got {n_groups}")
+    return replace(training, groups=of_row)

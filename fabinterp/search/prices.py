@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..rows.tables import joined_groups
 from .moves import (
     N_ROUNDS,
     SearchProblem,
@@ -179,21 +180,25 @@ _N_FOLDS = 5
 _FEW_ROWS = 1000  # below, twice as many folds: they cost little, and each row counts
 
 
-def deal_folds(Z, y, rng):
+def deal_folds(Z, y, rng, groups=None):
     """(n,) the fold of each row of Z (n, d): copies together, folds alike in the classes y (search.35).
 
-    y (n,): codes, or None for numbers. None where there is only one row, but for copies.
+    y (n,): codes, or None for numbers. groups (n,): codes of rows that stay together, too. None
+    where all rows would.
     """
-    copies = np.unique(np.where(np.isnan(Z), np.inf, Z), axis=0, return_inverse=True)[1].ravel()
-    n_groups = copies.max() + 1
+    together = np.unique(np.where(np.isnan(Z), np.inf, Z), axis=0, return_inverse=True)[1].ravel()
+    if groups is not None:
+        together = joined_groups(together, groups)
+        together = np.unique(together, return_inverse=True)[1]
+    n_groups = together.max() + 1
     if n_groups < 2:
         return None
     n_folds = min(_N_FOLDS if len(Z) >= _FEW_ROWS else 2 * _N_FOLDS, n_groups)
-    mean = np.zeros(n_groups) if y is None else np.bincount(copies, y) / np.bincount(copies)
+    mean = np.zeros(n_groups) if y is None else np.bincount(together, y) / np.bincount(together)
     order = np.lexsort([rng.permutation(n_groups), mean])
     fold = np.empty(n_groups, int)
     fold[order] = np.arange(n_groups) % n_folds
-    return fold[copies]
+    return fold[together]
 
 
 def _leaf_scores(found, tree, table, codes, rows, out):
