@@ -232,7 +232,7 @@ def _by_pick(figures, figure):
     """{way: column of `figure`} of what the lines hold, `small` the less of two."""
     names = {pick: f"{figure}.{pick}" for pick in PICKS}
     found = {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
-    return {"small": found["λ = 2"].clip(upper=found["least error"])} | found
+    return {"small": found["λ = 2"].clip(upper=found["one standard error"])} | found
 
 
 def _errors_and_leaves(figures):
@@ -245,8 +245,8 @@ def _errors_and_leaves(figures):
         }
         for what in ("rmse", "leaves")
     )
-    fewer = leaves["λ = 2"] <= leaves["least error"]
-    small = tuple(of["λ = 2"].where(fewer, of["least error"]) for of in (rmse, leaves))
+    fewer = leaves["λ = 2"] <= leaves["one standard error"]
+    small = tuple(of["λ = 2"].where(fewer, of["one standard error"]) for of in (rmse, leaves))
     return {"small": small} | {pick: (rmse[pick], leaves[pick]) for pick in rmse}
 
 

@@ -1192,9 +1192,9 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         What to do where an equation meets a gap and training had none in that column: answer by
         the mean of the leaf, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: that of least cross-validated error;
-        FIC's choice at λ = 2 if that is smaller; the largest within one standard error of the least; or the largest
-        of at most so many leaves. `path_` shows them all, `at(n)` gives another.
+        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
+        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
 
@@ -1300,9 +1300,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: that of least cross-validated error;
-        FIC's choice at λ = 2 if that is smaller; the largest within one standard error of the least; or the largest
-        of at most so many leaves. `path_` shows them all, `at(n)` gives another.
+        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
+        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
 

@@ -72,24 +72,25 @@ def choose_at_price(entries, price):
 
 
 def choose_by_error(entries, size):
-    """`choose_size` where prices and the error on rows that were left out decide, if they are known.
+    """`choose_size` where the error on rows that were left out decides, if it is known.
 
-    "balanced": the least error; "accurate": the last entry within one standard error of it; "small":
-    FIC's choice at λ = 2 if that is smaller, without prices the first entry within one standard
-    error. Entries stand from the smallest to the largest.
+    "balanced": the least; "small" and "accurate": the first and the last entry within one standard
+    error of it. Where prices are known, "small" is never more than FIC's choice at λ = 2. Entries
+    stand from the smallest to the largest.
     """
     errors = np.array([entry.cv_error for entry in entries])
-    has_prices = not np.isnan([entry.price for entry in entries]).any()
-    if size == "small" and has_prices:
-        at_price = choose_at_price(entries, SMALL_PRICE)
-        return at_price if np.isnan(errors).any() else min(at_price, int(errors.argmin()))
+    most = len(entries) - 1
+    if size == "small" and not np.isnan([entry.price for entry in entries]).any():
+        most = choose_at_price(entries, SMALL_PRICE)
+        if np.isnan(errors).any():
+            return most
     if not isinstance(size, str) or np.isnan(errors).any():
         return choose_size(entries, size)
     best = int(errors.argmin())
     if size == "balanced":
         return best
     within = np.flatnonzero(errors <= errors[best] + entries[best].cv_se)
-    return int(within[0] if size == "small" else within[-1])
+    return min(int(within[0]), most) if size == "small" else int(within[-1])
 
 
 def measure_entries(entries, sum_over_rows):
