@@ -307,7 +307,6 @@ def make_leaf_table(Z, y, w, n_classes, penalty):
 
 
 _LEAST_SHARE = 0.02  # of the weight in a leaf
-_EM_DEPTH = 5  # 32 experts
 _FEW_ROWS = 2500  # beyond, a leaf may hold less than that share
 
 
@@ -317,10 +316,14 @@ def least_leaf_share(total):
 
 
 def with_tree_limits(settings, total):
-    """An estimator with numbers for depth and least leaf where it has None; EM's do not grow."""
-    by_em = settings.search == "em"
-    share = _LEAST_SHARE if by_em else least_leaf_share(total)
-    depth = _EM_DEPTH if by_em else int(np.log2(1 / share))
+    """An estimator with numbers for depth and least leaf where it has None.
+
+    They grow in a search over all prices; at one price, and of EM, they are what they are in small
+    tables.
+    """
+    grows = settings.search == "structure" and settings.penalty is None
+    share = least_leaf_share(total) if grows else _LEAST_SHARE
+    depth = int(np.log2(1 / share))
     resolved = copy(settings)
     if settings.max_depth is None:
         resolved.max_depth = depth
@@ -1148,7 +1151,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; None: 5, beyond 4000 rows slowly more. 0 is one sparse linear model.
+        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly more. 0 is one sparse linear model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
         E-step and hard gates, for any rows (`fit_chunks`, Dask).
@@ -1170,7 +1173,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Cells of a feature during the search; in the end every threshold may be any midpoint. None:
         all midpoints.
     min_weight_fraction : float or None, None
-        Least share of the weight in a leaf; None: .02, beyond 2500 rows .02·√(2500/rows), of EM .02.
+        Least share of the weight in a leaf; None: .02, beyond 2500 rows and where `penalty` is None
+        .02·√(2500/rows).
     max_iter : int, 200
         Most changes or EM steps.
     tol : float, 1e-5
@@ -1194,7 +1198,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
         smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves. `path_` shows them all, `at(n)` gives another.
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows
+        them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
 
@@ -1254,7 +1259,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; None: 5, beyond 4000 rows slowly more. 0 is one sparse logistic model.
+        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly more. 0 is one sparse logistic model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
         E-step and hard gates, for any rows (`fit_chunks`, Dask).
@@ -1275,7 +1280,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     max_bins : int or None, 256
         Cells of a feature during the search; None: all midpoints.
     min_weight_fraction : float or None, None
-        Least share of the weight in a leaf; None: .02, beyond 2500 rows .02·√(2500/rows), of EM .02.
+        Least share of the weight in a leaf; None: .02, beyond 2500 rows and where `penalty` is None
+        .02·√(2500/rows).
     max_iter : int, 200
         Most changes or EM steps.
     tol : float, 1e-5
@@ -1302,7 +1308,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
         smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves. `path_` shows them all, `at(n)` gives another.
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows
+        them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
 
