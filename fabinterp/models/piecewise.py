@@ -1151,7 +1151,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly more. 0 is one sparse linear model.
+        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly
+        more. 0 is one sparse linear model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
         E-step and hard gates, for any rows (`fit_chunks`, Dask).
@@ -1259,7 +1260,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly more. 0 is one sparse logistic model.
+        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly
+        more. 0 is one sparse logistic model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
         E-step and hard gates, for any rows (`fit_chunks`, Dask).
