@@ -51,7 +51,11 @@ from .wang import (
     size_of_ebm,
     size_of_pygam,
 )
-from ..models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from ..models.oblique import (
+    DEFAULT_OBLIQUE_PENALTIES,
+    ObliqueAdditiveClassifier,
+    ObliqueAdditiveRegressor,
+)
 from ..models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from ..rules.size_path import choose_by_error, sizes_of
 
@@ -110,7 +114,7 @@ def _fit(case, model, count):
 
 @lru_cache(maxsize=4)
 def _fit_entries(case, regressor, classifier):
-    """The entries on the path of one of our models, and its seconds."""
+    """The entries that a fit of one of our models keeps, and its seconds."""
     model = _by_target(case, regressor, classifier)(random_state=case.seed)
     _, seconds = time_call(lambda: model.fit(case.X, case.y, groups=case.groups))
     return [entry for entry, *_ in sizes_of(model)], seconds
@@ -237,7 +241,10 @@ def fit_ebm(case):
 
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-methods
 _PIECEWISE = {"regressor": PiecewiseLinearRegressor, "classifier": PiecewiseLinearClassifier}
-_OBLIQUE = {"regressor": ObliqueAdditiveRegressor, "classifier": ObliqueAdditiveClassifier}
+_OBLIQUE = {
+    "regressor": partial(ObliqueAdditiveRegressor, penalty=DEFAULT_OBLIQUE_PENALTIES["regression"]),
+    "classifier": partial(ObliqueAdditiveClassifier, penalty=DEFAULT_OBLIQUE_PENALTIES["classes"]),
+}
 METHODS = {
     "balanced": partial(equation_tree, **_PIECEWISE),
     "small": partial(equation_tree, **_PIECEWISE, size="small"),
