@@ -77,9 +77,10 @@ def test_rows_of_a_patient_stay_together(monkeypatch):
     monkeypatch.setattr(rules, "load_available", lambda name: table)
     held_out = []
     for split in range(3):
-        X, _, X_new, _, names = rules._split_rows("parkinsons", split)
+        X, _, X_new, _, names, groups = rules._split_rows("parkinsons", split)
         assert names == ("age", "mark") and X.shape[1] == 2 and len(X) + len(X_new) == 600
         assert not set(X[:, 1]) & set(X_new[:, 1])
+        assert np.array_equal(groups + 100, X[:, 1])
         held_out.append(frozenset(X_new[:, 1]))
     assert len(set(held_out)) == 3
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows.tables import joined_groups
+from fabinterp.rules.size_path import SMALL_PRICE
 from fabinterp.search.prices import (
     PricedTree,
     PriceInterval,
@@ -117,7 +118,7 @@ def test_small_and_accurate_stand_on_either_side(fitted):
     assert position["small"] <= position["balanced"] <= position["accurate"]
     best = path.cv_error.argmin()
     within = path.cv_error <= path.cv_error[best] + path.cv_se[best]
-    dear = path.price[path.price > 2]  # what FIC prefers at that price, and dearer ones
+    dear = path.price[path.price > SMALL_PRICE]  # what FIC prefers at that price, and dearer ones
     assert position["small"] == min(within.idxmax(), dear.idxmin())
 
 
