@@ -12,10 +12,18 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.metrics import root_mean_squared_error
 
-from .eto import REGRESSION, TABLE_1, standardised_fold
-from .runner import Cell, Grid, crossed, figures_of, load_available, plain_columns, tables_of
-from ..fab.gates import Cut
-from ..fab.hme import simulate
+from fabinterp.bench.eto import REGRESSION, TABLE_1, standardised_fold
+from .runner import (
+    Cell,
+    Grid,
+    crossed,
+    figures_of,
+    load_available,
+    plain_columns,
+    tables_of,
+)
+from fabinterp.fab.gates import Cut
+from fabinterp.fab.hme import simulate
 from ..models.piecewise import (
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
@@ -23,9 +31,9 @@ from ..models.piecewise import (
     make_search_problem,
     run_tree_search,
 )
-from ..rows.tables import location_scale, with_ranges
-from ..rules.core import read_columns
-from ..rules.size_path import choose_at_price, choose_by_error, sizes_of
+from fabinterp.rows.tables import location_scale, with_ranges
+from fabinterp.rules.core import read_columns
+from fabinterp.rules.size_path import choose_at_price, choose_by_error, sizes_of
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-truth
 _LEAST_ROWS = 60  # in every leaf of a true tree
