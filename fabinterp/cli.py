@@ -217,7 +217,7 @@ def _add_fit(add):
         "fit a model to a table and print it",
         "rules: a short list. piecewise: a tree of sparse equations. oblique: slanted splits with "
         "sums of curves. tree: one answer a leaf. metatree: a tree averaged over its prunings. "
-        "--size is for rules and piecewise.",
+        "--size is for rules, piecewise and oblique.",
     )
     _add_reading(command)
     _add_sample(command)
