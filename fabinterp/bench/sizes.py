@@ -79,17 +79,13 @@ PICKS = (*_PRICES, _PERMUTED, "one standard error", "least error")
 def picked_entries(model, X=None, y=None):
     """The entry of a fitted path that each way picks, by name; permuted residuals where rows are given."""
     entries = [entry for entry, _, _ in sizes_of(model)]
-    errors = np.array([entry.cv_error for entry in entries])
-    best = int(errors.argmin())
-    within = np.flatnonzero(errors <= errors[best] + entries[best].cv_se)
+    unpriced = [replace(entry, price=np.nan) for entry in entries]
     at = {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
     if X is not None:
         price = noise_price(model, X, y, np.random.default_rng(0))
         at[_PERMUTED] = choose_at_price(entries, price)
-    at |= {
-        "one standard error": int(within[0]),
-        "least error": choose_by_error(entries, "balanced"),
-    }
+    at["one standard error"] = choose_by_error(unpriced, "small")
+    at["least error"] = choose_by_error(entries, "balanced")
     return {name: entries[i] for name, i in at.items()}
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-best
