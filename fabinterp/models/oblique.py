@@ -675,8 +675,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         nothing, which is its mean over training, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest or the largest within one standard error of it; or the largest of at most so many
-        leaves. `path_` shows them all, `at(n)` gives another.
+        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows
+        them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
 
@@ -696,7 +697,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given
-        `penalty` and for EM), chosen.
+        `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -793,8 +794,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest or the largest within one standard error of it; or the largest of at most so many
-        leaves. `path_` shows them all, `at(n)` gives another.
+        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows
+        them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
 
@@ -813,7 +815,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given
-        `penalty` and for EM), chosen.
+        `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
