@@ -911,7 +911,7 @@ def test_large_tables_may_have_more_leaves():
 # ------------------------------------------------------------------ sizes
 
 dial = pytest.mark.parametrize("kind", ["numbers", "two"])
-COLUMNS = ["size", "n_numbers", "criterion", "cv_error", "cv_se", "chosen"]
+COLUMNS = ["size", "n_numbers", "criterion", "cv_error", "cv_se", "price", "chosen"]
 
 
 def sized(kind, **changed):
