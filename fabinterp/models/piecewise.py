@@ -573,9 +573,9 @@ def _rows_searched(settings, n_rows):
     return slice(None, None, 1 + int((n_rows - 1) // settings._n_search_rows))
 
 
-def _default_path_perturbations(n_rows):
-    """Perturbations at each price by default: 20, beyond 2000 rows fewer."""
-    return int(np.clip(40_000 // n_rows, 1, 20))
+def _default_path_perturbations(n_rows, n_columns):
+    """Perturbations at each price by default: 20, beyond 2000 rows fewer, of wide tables 5."""
+    return int(np.clip(40_000 // n_rows, 1, 20 if n_columns <= n_rows else 5))
 
 
 def _fit_by_search(settings, design, rows, sample, n_classes, penalty):
@@ -652,10 +652,9 @@ def _trees_of_all_prices(settings, problem, seed, name=None):
 
     The constant is among them, and none has more than `max_terms` terms.
     """
-    n_rows = len(problem.w)
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
-        n_perturbations = _default_path_perturbations(n_rows)
+        n_perturbations = _default_path_perturbations(*problem.codes.shape)
     constant = priced_tree(*constant_tree(problem))
     seen = [constant]
     trace = [constant.value(1.0)]

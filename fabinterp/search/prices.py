@@ -177,7 +177,7 @@ def constant_tree(problem):
 
 # %% ../../nbs/search/03_prices.ipynb #prices-folds
 _N_FOLDS = 5
-_FEW_ROWS = 1000  # below, twice as many folds: they cost little, and each row counts
+_FEW_ROWS = 1000  # below, twice as many folds: unless columns are many they cost little, and each row counts
 
 
 def deal_folds(Z, y, rng, groups=None):
@@ -193,7 +193,9 @@ def deal_folds(Z, y, rng, groups=None):
     n_groups = together.max() + 1
     if n_groups < 2:
         return None
-    n_folds = min(_N_FOLDS if len(Z) >= _FEW_ROWS else 2 * _N_FOLDS, n_groups)
+    n_rows, n_columns = Z.shape
+    cheap = n_columns <= n_rows < _FEW_ROWS
+    n_folds = min(2 * _N_FOLDS if cheap else _N_FOLDS, n_groups)
     mean = np.zeros(n_groups) if y is None else np.bincount(together, y) / np.bincount(together)
     order = np.lexsort([rng.permutation(n_groups), mean])
     fold = np.empty(n_groups, int)
