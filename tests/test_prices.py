@@ -157,7 +157,7 @@ def test_a_given_price_and_em_have_one_size(settings):
     assert len(path) == 1 and path.chosen.all() and path.cv_error.isna().all()
 
 
-@pytest.mark.parametrize("d,n_designs", [(3, 1), (80, 11)])
+@pytest.mark.parametrize("d,n_designs", [(3, 1), (80, 6)])
 def test_columns_of_a_wide_table_are_chosen_anew_in_each_fold(d, n_designs, monkeypatch):
     made = []
     make_design = PiecewiseLinearRegressor._make_design
@@ -169,7 +169,7 @@ def test_columns_of_a_wide_table_are_chosen_anew_in_each_fold(d, n_designs, monk
     monkeypatch.setattr(PiecewiseLinearRegressor, "_make_design", make)
     rng = np.random.default_rng(0)
     quick(max_depth=0).fit(rng.normal(size=(40, d)), rng.normal(size=40))
-    assert made == [40] + [36] * (n_designs - 1)
+    assert made == [40] + [32] * (n_designs - 1)  # five folds
 
 
 def test_noise_is_one_constant():
