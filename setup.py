@@ -1,5 +1,6 @@
 """Hand setuptools the metadata of settings.ini, which it cannot read by itself."""
 
+import re
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -21,11 +22,20 @@ parser.read(ROOT / "settings.ini", encoding="utf-8")
 cfg = parser["DEFAULT"]
 suffix = "_requirements"
 
+
+def with_absolute_links(text):
+    """The README for readers who do not have the files beside it: links and pictures from the repository."""
+    source = cfg["git_url"]
+    branch = cfg["branch"]
+    text = re.sub(r"(!\[[^]]*\]\()(?!\w+:|#)", rf"\g<1>{source}/raw/{branch}/", text)
+    return re.sub(r"(\]\()(?!\w+:|#)", rf"\g<1>{source}/blob/{branch}/", text)
+
+
 setup(
     name=cfg["lib_name"],
     version=cfg["version"],
     description=cfg["description"],
-    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description=with_absolute_links((ROOT / "README.md").read_text(encoding="utf-8")),
     long_description_content_type="text/markdown",
     author=cfg["author"],
     author_email=cfg["author_email"],

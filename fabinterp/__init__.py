@@ -14,12 +14,14 @@ if (
     from .change import nearest_change
     from .explanation import Explanation, explain
     from .explorer import explore
+    from .proxy.adequacy import predictive_check
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
     from .proxy.parting import disagreement
     from .models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
     from .show.tree_plots import (
         plot_meta_tree,
+        plot_predictive_check,
         plot_trace,
         plot_tradeoff,
         plot_tree,
@@ -29,12 +31,12 @@ if (
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
     from .proxy.reference import Reference, as_reference
-    from .reporting import report
+    from .reporting import plot_calibration, report
     from .rules.contributions import explain_row
     from .rules.core import Columns, Curve, Leaf, Rule, Split
     from .rules.ruleset import RuleSet, Tree, load_rules
     from .show.panel import Panel
-    from .show.row_plots import plot_row
+    from .show.row_plots import plot_change, plot_importances, plot_row
     from .show.rule_plots import plot_regions, plot_rules, plot_terms
     from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
     from .proxy.stability import difference_of_means, dissimilarity, instability
@@ -52,6 +54,7 @@ _MODULES = {
     "ObliqueAdditiveClassifier": "models.oblique",
     "ObliqueAdditiveRegressor": "models.oblique",
     "plot_meta_tree": "show.tree_plots",
+    "plot_predictive_check": "show.tree_plots",
     "plot_trace": "show.tree_plots",
     "plot_tradeoff": "show.tree_plots",
     "plot_tree": "show.tree_plots",
@@ -64,6 +67,8 @@ _MODULES = {
     "ProxyTreeRegressor": "proxy.proxy_trees",
     "Reference": "proxy.reference",
     "as_reference": "proxy.reference",
+    "plot_calibration": "reporting",
+    "predictive_check": "proxy.adequacy",
     "report": "reporting",
     "explain_row": "rules.contributions",
     "Columns": "rules.core",
@@ -74,6 +79,8 @@ _MODULES = {
     "Split": "rules.core",
     "Tree": "rules.ruleset",
     "load_rules": "rules.ruleset",
+    "plot_change": "show.row_plots",
+    "plot_importances": "show.row_plots",
     "plot_row": "show.row_plots",
     "plot_regions": "show.rule_plots",
     "plot_rules": "show.rule_plots",
@@ -119,7 +126,11 @@ __all__ = [
     "instability",
     "load_rules",
     "nearest_change",
+    "plot_calibration",
+    "plot_change",
+    "plot_importances",
     "plot_meta_tree",
+    "plot_predictive_check",
     "plot_regions",
     "plot_row",
     "plot_rules",
@@ -128,6 +139,7 @@ __all__ = [
     "plot_tradeoff",
     "plot_tree",
     "plot_uncertainty",
+    "predictive_check",
     "report",
 ]
 

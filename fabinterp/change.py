@@ -19,6 +19,7 @@ from numbers import Real
 
 import numpy as np
 
+from .proxy.budget import AnswerBook
 from .rules.core import (
     Leaf,
     Split,
@@ -28,6 +29,7 @@ from .rules.core import (
     decode_like,
     encode,
     encode_row,
+    format_names,
     is_frame,
     label_of,
     leaf_predictions,
@@ -38,8 +40,7 @@ from .rules.html_format import lines_html, table_html
 from .rules.ruleset import RuleSet, as_ruleset
 from .rules.digits import amount_text
 from .rules.text import constant_text, label_text, printable_name, text_tolerance
-from .rows.tables import check_at_least, column_positions
-from .show.rule_plots import known_values
+from .rows.tables import check_at_least, column_positions, known_values, label_codes
 
 # %% ../nbs/change.ipynb #exp-space
 @dataclass(frozen=True, eq=False)
@@ -919,10 +920,16 @@ def round_change(x, row, accepts, space):
 
 # %% ../nbs/change.ipynb #exp-model
 class _AskedModel:
-    """A model that is asked about rows, in a limited number of batches; None: the rules alone."""
+    """A model that is asked about rows, in a limited number of batches; None: the rules alone.
 
-    def __init__(self, model, goal, columns, template, n_batches=50):
+    With `n_calls` it is asked about at most so many rows, through an `AnswerBook`.
+    """
+
+    def __init__(self, model, goal, columns, template, n_batches=50, n_calls=None, cache=None):
         self.predict = None if model is None else model_answers(model)
+        self.book = None
+        if n_calls is not None:
+            self.book = _answer_book(self.predict, goal.ruleset, n_calls, cache)
         self.goal = goal
         self.columns = columns
         self.template = template
@@ -934,8 +941,24 @@ class _AskedModel:
         """(n,) what the model says of encoded rows (n, d), in the form it was trained on."""
         self.left -= 1
         self.n_batches += 1
-        self.n_rows += len(Z)
-        return self.predict(decode_like(Z, self.columns, self.template))
+        table = decode_like(Z, self.columns, self.template)
+        if self.book is None:
+            self.n_rows += len(Z)
+            return self.predict(table)
+        found = self.book(table)[0]
+        self.n_rows = self.book.n_asked
+        classes = self.goal.ruleset.classes
+        return found if classes is None else class_array(classes)[found.argmax(axis=1)]
+
+    def _agrees(self, Z):
+        """Which encoded rows (n, d) get another answer by the model, as far as the budget goes."""
+        found = np.zeros(len(Z), bool)
+        pays = np.ones(len(Z), bool)
+        if self.book is not None:
+            pays = self.book.affordable(decode_like(Z, self.columns, self.template))
+        if pays.any():
+            found[pays] = self.goal.accepts(self.answers(Z[pays]))
+        return found
 
     def accepts(self, Z):
         """Which encoded rows (n, d) get another answer by the rules and by the model, (n,)."""
@@ -946,7 +969,7 @@ class _AskedModel:
         if self.left <= 1:  # the last batch asks about what was found
             found[:] = False
         elif len(rows):
-            found[rows] = self.goal.accepts(self.answers(Z[rows]))
+            found[rows] = self._agrees(Z[rows])
         return found
 
     def accepts_alone(self, Z):
@@ -955,8 +978,28 @@ class _AskedModel:
         if self.left <= 1:
             found[:] = False
         elif found.any():
-            found[found] = self.goal.accepts(self.answers(Z[found]))
+            found[found] = self._agrees(Z[found])
         return found
+
+
+def _answer_book(predict, ruleset, n_calls, cache):
+    """The `AnswerBook` of a model that answers with the numbers or the labels of rules."""
+    classes = None if ruleset.classes is None else class_array(ruleset.classes)
+
+    def answers(X):
+        said = predict(X)
+        if classes is None:
+            return said
+        codes = label_codes(said, classes)
+        if np.any(codes < 0):
+            raise ValueError(
+                f"model must answer with labels of the rules, {format_names(classes.tolist())}, "
+                f"got {format_names(np.unique(said[codes < 0]).tolist())}"
+            )
+        return np.eye(len(classes))[codes]
+
+    n_classes = 0 if classes is None else len(classes)
+    return AnswerBook(answers, ruleset.columns, n_calls, cache, n_classes, labels=classes)
 
 
 def model_answers(model):
@@ -1131,14 +1174,18 @@ class Change:
         parts = [f"{name} from {before} to {after}" for name, before, after in self.steps()]
         return " and ".join(parts) or "nothing has to change"
 
-    def to_text(self):
-        """The change and what is answered then, for reading."""
+    def answer(self):
+        """What is answered then, for reading: credit is yes (0.9), and yes by the model."""
         said = (
             f"{printable_name(self.ruleset.target)} is {prediction_text(self.ruleset, self.after)}"
         )
         if self.model_prediction is not None:
             said += f", and {_said_text(self.model_prediction)} by the model"
-        return f"{self.words()}: {said}"
+        return said
+
+    def to_text(self):
+        """The change and what is answered then, for reading."""
+        return f"{self.words()}: {self.answer()}"
 
     def to_dict(self):
         """Plain values: what each column was and becomes, the answer and the distance.
@@ -1198,7 +1245,9 @@ class Changes(Sequence):
 
     before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
     after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
-    rule = property(lambda self: self.nearest.rule, doc="The rule that answers then, from 0.")
+    rule = property(
+        lambda self: self.nearest.rule, doc="The rule that answers then, from 0 as in `rules[0]`."
+    )
     prediction = property(lambda self: self.nearest.prediction, doc="What the rules answer then.")
     distance = property(lambda self: self.nearest.distance, doc="How far it is: (change.1).")
     exact = property(lambda self: self.nearest.exact, doc="Whether none is nearer.")
@@ -1395,6 +1444,17 @@ def _verdict_of(found, n_changes, search, asked, n_tried):
     return True, "no nearer one exists: proven"
 
 
+def _check_calls(model, n_calls, cache):
+    """Refuse a budget of calls that cannot do, or has no model."""
+    if n_calls is None:
+        if cache is not None:
+            raise ValueError("cache must be None without n_calls, the most rows to ask")
+        return
+    if model is None:
+        raise ValueError(f"n_calls must be None without model, which is asked, got {n_calls!r}")
+    check_at_least("n_calls", n_calls, 2)
+
+
 def nearest_change(
     rules,
     x,
@@ -1406,6 +1466,8 @@ def nearest_change(
     to=None,
     by=None,
     model=None,
+    n_calls=None,
+    cache=None,
     fixed=(),
     directions=None,
     ranges=None,
@@ -1443,6 +1505,11 @@ def nearest_change(
         What the rules speak for. Changes are tried on it, nearest first, in at most 50 batches, until
         it gives the wanted answer as well. It is given frames like X, or x. Nothing is proven of it;
         where no change is found, some are tried on the model alone (`model_change`).
+    n_calls : int or None, None
+        The most rows that the `model` is asked about, nearest changes first. None: what 50 batches
+        hold.
+    cache : path or None, None
+        With `n_calls`: a file that keeps each answer at once, for the same call again.
     fixed : sequence of names or positions
         Columns that keep their values.
     directions : dict of "up" or "down" by column, or None
@@ -1496,6 +1563,7 @@ def nearest_change(
     no change of what may move gets another answer from the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
+    _check_calls(model, n_calls, cache)
     ruleset = as_ruleset(rules)
     given = x
     x = encode_row(given, ruleset.columns)
@@ -1510,7 +1578,7 @@ def nearest_change(
     template = template_of(X, given, x, ruleset.columns)
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
-    asked = _AskedModel(model, goal, ruleset.columns, template)
+    asked = _AskedModel(model, goal, ruleset.columns, template, n_calls=n_calls, cache=cache)
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"
     if goal.rule >= 0:
         now = f"{printable_name(ruleset.target)} is {prediction_text(ruleset, x)}"

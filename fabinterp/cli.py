@@ -122,6 +122,13 @@ def _add_seed(command):
     )
 
 
+def _add_trust(command):
+    """The option that lets a file run its code."""
+    command.add_argument(
+        "--trust", action="store_true", help="read a joblib or pickle file, and run its code"
+    )
+
+
 def _add_learning(command):
     """The options that say what is learnt, and on which rows."""
     command.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
@@ -149,6 +156,13 @@ def _add_size(command):
         metavar="SIZE",
         help="how large: balanced (the least expected error), small (only what is certain), "
         "accurate, or a number of rules or leaves (default: balanced)",
+    )
+
+
+def _add_path(command):
+    """The option that asks for all sizes."""
+    command.add_argument(
+        "--path", action="store_true", help="print how good the answers of every size are, too"
     )
 
 
@@ -205,9 +219,7 @@ def _add_simplify(add):
     _add_sample(command)
     _add_learning(command)
     _add_rule_options(command, 10)
-    command.add_argument(
-        "--path", action="store_true", help="print how good the rules of every size are, too"
-    )
+    _add_path(command)
     _add_out(command, f"write the rules to a file that ends in {_OUT}")
 
 
@@ -217,7 +229,7 @@ def _add_fit(add):
         "fit a model to a table and print it",
         "rules: a short list. piecewise: a tree of sparse equations. oblique: slanted splits with "
         "sums of curves. tree: one answer a leaf. metatree: a tree averaged over its prunings. "
-        "--size is for rules, piecewise and oblique.",
+        "--size and --path are for all but metatree.",
     )
     _add_reading(command)
     _add_sample(command)
@@ -229,6 +241,7 @@ def _add_fit(add):
         help="what is fitted (default: rules)",
     )
     _add_size(command)
+    _add_path(command)
     _add_seed(command)
     _add_out(command, f"write the model to a file that ends in {_OUT}; predict reads .json")
 
@@ -250,9 +263,7 @@ def _add_explain(add):
         metavar="NAME",
         help="the column that the model predicts: it is left out, and errors are measured on it",
     )
-    command.add_argument(
-        "--trust", action="store_true", help="read a joblib or pickle file, and run its code"
-    )
+    _add_trust(command)
     _add_max_rules(command, 10)
     _add_seed(command)
     _add_out(command, f"write the rules to a file that ends in {_OUT}")
@@ -267,13 +278,22 @@ def _add_predict(add):
 
 
 def _add_report(add):
-    command = add("report", "write a page about a model that was written, measured on a table")
-    command.add_argument("fitted", metavar="FITTED.json", help="what --out model.json wrote")
+    command = add(
+        "report",
+        "write a page about a model, measured on a table",
+        "A model of this package is shown as it is, any other is explained first. Of the table of "
+        "a fit or simplify the rows that were held out are told apart.",
+    )
+    command.add_argument(
+        "model", metavar="MODEL", help="what --out model.json wrote, or a model as explain takes it"
+    )
     _add_reading(command)
     _add_sample(command)
     command.add_argument(
         "--target", metavar="NAME", help="the column it predicts (default: that of the model)"
     )
+    _add_trust(command)
+    _add_max_rules(command, 10)
     _add_seed(command)
     _add_out(command, "the page, a file that ends in .html", "fabinterp-report.html")
 

@@ -27,11 +27,11 @@ from .explanation import Explanation, explain
 from .files import comma_columns, is_missing, read_table
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .reporting import report
+from .reporting import fingerprint, report
 from .rows.tables import take_rows
 from .rules.core import format_names, label_of
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
-from .rules.size_path import sizes_of
+from .rules.size_path import choose_by_error, sizes_of
 from .rules.text import answer_text, condition_texts, count_text, printable_name
 from .terminal import (
     CommandError,
@@ -193,8 +193,14 @@ class Outcome:
     name: str  # of the data
     code: str  # that makes the same again
     forest: Ensemble | None = None
-    sizes: tuple = ()  # the rules of every size, these included
+    sizes: tuple = ()  # per size (`SizeEntry`, its model, is it this one)
     explanation: Explanation | None = None  # of a model that came fitted
+    split: dict | None = None  # the share and the seed by which rows were held out
+
+
+def split_of(options):
+    """How rows are held out: what `split_rows` is told."""
+    return {"share": options.test_share, "seed": options.random_state}
 
 
 def command_of(options):
@@ -239,6 +245,14 @@ def _named(model, names):
     return replace(model, columns=replace(model.columns, names=tuple(names)))
 
 
+def _all_sizes(model, names):
+    """Per size that an estimator keeps its `SizeEntry`, the `RuleSet` or `Tree`, and is it chosen."""
+    return tuple(
+        (entry, _named(getattr(other, "tree_", other.rules_), names), chosen)
+        for entry, other, chosen in sizes_of(model)
+    )
+
+
 def _read_target(options):
     """The table of the options without its target, the target (n,) and the task, which is told."""
     table, y, task = prepare(_read_data(options), options.target, options.task, print_to_stderr)
@@ -251,9 +265,10 @@ def _read_target(options):
     return table, np.array([label_of(v) for v in y]) if is_class else y.astype(float), task
 
 
-def _split_table(X, y, task, share, seed):
-    """Training rows and test rows (X, y) of a table."""
-    return tuple((take_rows(X, at), y[at]) for at in split_rows(len(y), y, task, share, seed))
+def _split_table(X, y, task, split):
+    """Training rows and test rows (X, y) of a table, by what `split_of` returns."""
+    parts = split_rows(len(y), y, task, **split)
+    return tuple((take_rows(X, at), y[at]) for at in parts)
 
 
 def simplify_rows(X, y, task, names, name, options, forest=None):
@@ -261,7 +276,7 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
 
     A forest is trained if None is given.
     """
-    train, test = _split_table(X, y, task, options.test_share, options.random_state)
+    train, test = _split_table(X, y, task, split_of(options))
     message = f"training a forest on {len(train[1])} rows and looking for rules …"
     if forest is not None:
         trees = f"{forest.n_estimators} trees"
@@ -278,7 +293,8 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
         name,
         command_of(options),
         read_ensemble(model.estimator_, model.columns_),
-        tuple(_named(other.rules_, names) for _, other, _ in sizes_of(model)),
+        _all_sizes(model, names),
+        split=split_of(options),
     )
 
 
@@ -298,23 +314,50 @@ _METHODS = {
 }
 
 
-def _check_has_size(method, size):
-    """UsageError if a size is asked of a method that has one only."""
-    known = getattr(fabinterp, _METHODS[method] + "Regressor")().get_params()
-    if size != "balanced" and "size" not in known:
+def _check_has_sizes(method, size, path):
+    """UsageError if a size, or all of them, are asked of a method that has one only."""
+    if "size" in getattr(fabinterp, _METHODS[method] + "Regressor")().get_params():
+        return
+    if size != "balanced":
         raise UsageError(f"--size must be left out with --method {method}, got {size!r}")
+    if path:
+        raise UsageError(f"--path must be left out with --method {method}, which has one size")
+
+
+def _size_noun(model):
+    """What the size of a model counts."""
+    return "leaf" if isinstance(model, Tree) else "rule"
+
+
+def _note_smaller(sizes, size):
+    """Tell of the small size, where the balanced one was asked for and is larger."""
+    if size != "balanced" or len(sizes) < 2:
+        return
+    entries = [entry for entry, _, _ in sizes]
+    (chosen,) = [entry for entry, _, is_chosen in sizes if is_chosen]
+    small = entries[choose_by_error(entries, "small")]
+    if small.size < chosen.size:
+        noun = _size_noun(sizes[0][1])
+        print_to_stderr(
+            f"note: {count_text(chosen.size, noun)}, the least expected error; --size small takes "
+            f"{small.size}, --size N at most N, and --path shows what each size errs"
+        )
 
 
 def fit(options):
     """The `Outcome` of fitting the method of the options to their data."""
-    _check_has_size(options.method, options.size)
+    _check_has_sizes(options.method, options.size, options.path)
     table, y, task = _read_target(options)
     options.target_name = options.target
     model = _estimator_for(_METHODS[options.method], task, options)
-    train, test = _split_table(table.rows(), y, task, options.test_share, options.random_state)
+    train, test = _split_table(table.rows(), y, task, split_of(options))
     fitted = fit_model(model, *train, f"fitting {options.method} to {len(train[1])} rows …")
     found = _named(load_rules(fitted.to_json()), table.columns)
-    return Outcome(found, task, train, test, table.name, command_of(options))
+    sizes = _all_sizes(fitted, table.columns)
+    _note_smaller(sizes, options.size)
+    code = command_of(options)
+    split = split_of(options)
+    return Outcome(found, task, train, test, table.name, code, sizes=sizes, split=split)
 
 # %% ../nbs/commands.ipynb #cmd-demo
 _DEMO_CODE = """\
@@ -432,25 +475,33 @@ def _model_text(model, wide):
 
 
 def _sizes_text(result):
-    """The rules of every size as a table: conditions, error, agreement with the forest.
+    """The models of every size as a table: what they hold, their error, agreement with a forest.
 
     On the test rows; without any, on the training rows.
     """
     tested = len(result.test[1]) > 0
     X, y = result.test if tested else result.train
-    by_forest = result.forest.predict(X)
-    metric = "error" if result.task == "classification" else "rmse"
+    is_tree = isinstance(result.model, Tree)
+    heads = ["leaves" if is_tree else "rules", "numbers" if is_tree else "conditions"]
+    heads.append("error" if result.task == "classification" else "rmse")
+    by_forest = None
+    if result.forest is not None:
+        heads.append("agreement")
+        by_forest = result.forest.predict(X)
     where = f"{len(y)} {'test' if tested else 'training'} rows"
-    lines = [f"All sizes, on {where}:", "", f"   rules  conditions  {metric:>8}  agreement"]
-    lines.append("-" * len(lines[-1]))
-    for rules in result.sizes:
-        error = _prediction_error(rules.predict(X), y, result.task)
-        agreed = round(rules.measure(X, by_forest).fidelity, 3) + 0.0  # no -0
-        mark = "*" if len(rules) == len(result.model) else " "
-        lines.append(
-            f"{mark} {len(rules):>6}  {rules.n_conditions:>10}  {error:>8.3g}  {agreed:>9.3f}"
-        )
-    return "\n".join([*lines, "", "* the rules above; --size N gives those of at most N"])
+    widths = [max(len(head), least) for head, least in zip(heads, (6, 8, 8, 9), strict=False)]
+    line = "  ".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
+    lines = [f"All sizes, on {where}:", "", f"  {line}", "-" * (len(line) + 2)]
+    for entry, model, is_chosen in result.sizes:
+        error = _prediction_error(model.predict(X), y, result.task)
+        cells = [entry.size, entry.n_numbers if is_tree else model.n_conditions, f"{error:.3g}"]
+        if by_forest is not None:
+            agreed = round(model.measure(X, by_forest).fidelity, 3) + 0.0  # no -0
+            cells.append(f"{agreed:.3f}")
+        line = "  ".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
+        lines.append(f"{'*' if is_chosen else ' '} {line}")
+    what = "equations" if is_tree else "rules"
+    return "\n".join([*lines, "", f"* the {what} above; --size N gives those of at most N"])
 
 
 def _outcome_text(result, wide=80):
@@ -479,9 +530,18 @@ def _page_text(result):
     )
 
 
+def _json_text(result):
+    """The JSON of an `Outcome`: its model, and in `source` which rows were held out."""
+    model = result.model
+    if result.split is not None and len(result.test[1]):
+        rows = result.split | {"fingerprint": fingerprint(*result.train)}
+        model = replace(model, source=(model.source or {}) | {"rows": rows})
+    return model.to_json(indent=1) + "\n"
+
+
 WRITERS = {
     ".html": _page_text,
-    ".json": lambda result: result.model.to_json(indent=1) + "\n",
+    ".json": _json_text,
     ".sql": lambda result: result.model.to_sql(Path(result.name).stem) + ";\n",
     ".py": lambda result: result.model.to_python(),
     ".txt": lambda result: str(result.model) + "\n",
@@ -522,7 +582,7 @@ def write_out(path, text, force=False):
 def _show(result, options):
     """Print an `Outcome`, and write it where the options say."""
     print_to_stdout("\n" + _outcome_text(result, terminal_width(110)))
-    if getattr(options, "path", False):
+    if getattr(options, "path", False) and result.sizes:
         print_to_stdout("\n" + _sizes_text(result))
     if options.out:
         with progress_message(f"writing {printable_name(options.out)} …"):
@@ -586,23 +646,35 @@ def predict(options):
         print_to_stdout(text.removesuffix("\n"))
 
 
-def write_report(options):
-    """Write the report on a fitted model and the data of the options."""
-    model = load_fitted(options.fitted)
+def split_again(model, X, y, task):
+    """The rows (X, y) of the fit and those held out from it; all, and None, of another table."""
+    rows = (getattr(model, "source", None) or {}).get("rows")
+    if rows is not None and len(y) > 1:
+        learnt, held_out = _split_table(X, y, task, {k: rows[k] for k in ("share", "seed")})
+        if fingerprint(*learnt) == rows["fingerprint"]:
+            print_to_stderr(
+                f"note: {len(held_out[1])} of the {len(y)} rows were held out from the fit; "
+                "the page tells them apart"
+            )
+            return learnt, held_out
+    return (X, y), None
+
+
+def fitted_page(model, options):
+    """The page about a model of this package, measured on the data of the options."""
+    rules = as_ruleset(model)
     table = _read_data(options)
-    target = options.target or model.target
+    target = options.target or rules.target
     _check_target(target, table)
     table = table.take(~is_missing(table.columns[target]))
     y = table.columns[target]
-    y = y.astype(float) if model.classes is None else np.array([label_of(v) for v in y])
-    X = columns_for(table, model.columns.names, "the model")
-    title = f"{_rules_title(as_ruleset(model))}, on {printable_name(table.name)}"
-    try:
-        with progress_message(f"writing {printable_name(options.out)} …"):
-            page = report(model, X, y, title=title, code=command_of(options))
-    except ValueError as error:
-        raise CommandError(_one_line(error)) from None
-    write_out(options.out, page, options.force)
+    y = y.astype(float) if rules.classes is None else np.array([label_of(v) for v in y])
+    X = columns_for(table, rules.columns.names, "the model")
+    title = f"{_rules_title(rules)}, on {printable_name(table.name)}"
+    task = "regression" if rules.classes is None else "classification"
+    learnt, held_out = split_again(model, X, y, task)
+    with progress_message(f"writing {printable_name(options.out)} …"):
+        return report(model, *learnt, title=title, held_out=held_out, code=command_of(options))
 
 # %% ../nbs/commands.ipynb #cmd-explain
 def _is_text(path):
@@ -665,9 +737,8 @@ def _fit_explanation(model, X, y, options):
         )
 
 
-def explain_model(options):
-    """The `Outcome` of explaining the model of the options on their data."""
-    model = load_model(options.model, options.trust)
+def explain_model(model, options):
+    """The `Outcome` of explaining a model on the data of the options."""
     table = _read_data(options)
     y = None
     if options.target:
@@ -680,12 +751,43 @@ def explain_model(options):
         X = columns_for(table, list(table.columns) if names is None else names, "the model")
         found = _fit_explanation(model, X, y, options)
     except (ValueError, TypeError) as error:
-        raise CommandError(_one_line(error)) from None
+        raise CommandError(_one_line(error).removeprefix("estimator=")) from None
     task = "regression" if found.rules.classes is None else "classification"
     rules = replace(found.rules, target=options.target or found.rules.target)
     train = (X, y)
     code = command_of(options)
     return Outcome(rules, task, train, (), table.name, code, explanation=found)
+
+
+def explain_file(options):
+    """The `Outcome` of explaining the model of the options on their data."""
+    return explain_model(load_model(options.model, options.trust), options)
+
+
+def load_reported(path, trust=False):
+    """A `RuleSet` or `Tree` that was written, or else what `load_model` gives."""
+    model = load_model(path, trust)
+    if not isinstance(model, Path):
+        return model
+    try:
+        return load_rules(model)
+    except (ValueError, KeyError, TypeError):
+        return model
+
+
+def write_report(options):
+    """Write the report on the model and the data of the options."""
+    model = load_reported(options.model, options.trust)
+    try:
+        as_ruleset(model)
+    except TypeError:
+        page = _page_text(explain_model(model, options))
+    else:
+        try:
+            page = fitted_page(model, options)
+        except ValueError as error:
+            raise CommandError(_one_line(error)) from None
+    write_out(options.out, page, options.force)
 
 # %% ../nbs/commands.ipynb #cmd-reproduce
 def tables_text(tables, wide=80):
@@ -722,7 +824,7 @@ def reproduce_tables(options):
         print_to_stdout("\n" + grid.to_text(terminal_width(200)))
 
 # %% ../nbs/commands.ipynb #cmd-run
-_MAKERS = {"demo": run_demo, "simplify": simplify, "fit": fit, "explain": explain_model}
+_MAKERS = {"demo": run_demo, "simplify": simplify, "fit": fit, "explain": explain_file}
 _OTHERS = {"predict": predict, "report": write_report, "reproduce": reproduce_tables}
 _ENDINGS = {"predict": (".csv",), "report": (".html",)}
 

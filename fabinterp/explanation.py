@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from .forests.arrays import Ensemble
 from .forests.pipelines import StepError, unwrap_model
 from .forests.reading import read_ensemble
+from .proxy.budget import budgeted_reference, resumable_seed
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from .proxy.reference import (
     FixedDraws,
@@ -349,7 +350,7 @@ class Explanation:
         n : int
             At most so many rules, at least 1.
         """
-        if not hasattr(self.model, "at"):
+        if getattr(self.model, "size", None) is None:  # fitted at one size
             raise AttributeError(
                 f"at needs a rule mixture, got a {self.method}; take explain(model, X, max_rules={n})"
             )
@@ -401,14 +402,23 @@ class Explanation:
     def facts(self):
         """What is to be known about the rules, in lines."""
         fit, out = self.n_rows
+        interval = getattr(self.model, "fidelity_interval_", None)
         rules = count_text(len(self.rules.rules), "rule")
         yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {rules}"
         if self.subject.fitted_here:
-            yield f"fitted here, to {fit} rows"
+            yield f"fitted here, to {'all' if interval else fit} rows"
         is_measured = out and not np.isnan(self.fidelity_held_out)
         held = f", {self.fidelity_held_out:.3f} on {out} held out from the rules"
         held = held if is_measured else ""
-        yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
+        if interval is None:
+            yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
+        else:
+            low, high = interval
+            bounds = f"95 % sure between {low:.3f} and {high:.3f}" if low > -1 else "few for bounds"
+            yield (
+                f"fidelity {self.fidelity:.3f} on {out} rows kept apart, {bounds}; "
+                f"{self.model.n_calls_} rows were asked"
+            )
         if not np.isnan(self.rules_score):
             what = "R²" if self.subject.classes is None else "right answers"
             scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
@@ -419,6 +429,8 @@ class Explanation:
     def _scored_rows(self):
         """Which rows the scores are of, and whether the model has seen them."""
         fit, out = self.n_rows
+        if hasattr(self.model, "fidelity_interval_"):
+            return f"on the {out} kept apart (the model may know them)"
         if self.subject.fitted_here:
             return f"on the {out} held out, new to both" if out else "on the rows learnt from"
         return f"on the {out or fit} {'held out' if out else 'rows'} (the model may know them)"
@@ -499,6 +511,51 @@ def fitted_model(model, X, y, at):
         )
     return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
+# %% ../nbs/explanation.ipynb #expl-budget
+def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
+    """The `Explanation` of a model that is asked about at most `n_calls` rows of X."""
+    fitted = fitted_model(model, X, y, np.arange(len(X)))
+    budget = options["n_calls"]
+    check_at_least("n_calls", budget, 10)
+    reference = budgeted_reference(
+        fitted,
+        X,
+        budget,
+        cache=options["cache"],
+        classes=classes,
+        random_state=int(entropy[0]),
+        verbose=options["verbose"],
+    )
+    why = f"{_ASKED_FOR.get(reference.kind, 'asked')}, at most {budget} rows"
+    why = why.replace("by its draws", "asked")
+    subject = Subject(fitted, reference.source, why, reference.classes, reference=reference)
+    found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
+    some = take_rows(X, found.apart_)
+    prediction = subject.predict(some)
+    subject = replace(subject, reference=reference.model.original, fitted_here=fitted is not model)
+    rules = found.rules_
+    scores = (float("nan"), float("nan"))
+    if y is not None:
+        rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
+        truth = observed_answers(y, subject)[found.apart_]
+        scores = tuple(
+            _prediction_score(truth, answers, subject.classes)
+            for answers in (prediction, rules.predict(some))
+        )
+    return Explanation(
+        rules,
+        "proxy tree",
+        found.fidelity_,
+        found.fidelity_,
+        found,
+        subject,
+        (found.n_calls_ - len(np.unique(found.apart_)), len(found.apart_)),
+        *scores,
+        fit_rows=found.apart_,
+        call=call,
+        template=X.iloc[:0] if is_frame(X) else None,
+    )
+
 # %% ../nbs/explanation.ipynb #expl-door
 def explain(
     model,
@@ -509,6 +566,8 @@ def explain(
     method="auto",
     held_out=0.2,
     classes=None,
+    n_calls=None,
+    cache=None,
     random_state=None,
     n_jobs=None,
     verbose=False,
@@ -534,6 +593,12 @@ def explain(
         The share of rows that the rules do not see.
     classes : labels (C,), or None
         For functions that return probabilities: their order.
+    n_calls : int or None
+        The most rows that the model is asked about, for models that take a second a row: a proxy
+        tree, whose fidelity is measured on a fifth of them, drawn evenly and kept apart.
+    cache : path or None
+        With `n_calls`: a file that keeps each answer at once, for a run that ends early.
+        `random_state` None is then 0, so that the same rows are asked again.
     random_state : int, RandomState or None
         Seed of the rows held out and of the fit.
     n_jobs : int or None
@@ -587,13 +652,21 @@ def explain(
         method=method,
         held_out=held_out,
         classes=classes,
+        n_calls=n_calls,
         random_state=random_state,
         **options,
     )
-    entropy = seed_entropy(random_state)
+    entropy = seed_entropy(resumable_seed(random_state, cache))
     X = as_table(X)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
+    if n_calls is not None:
+        if method == "mixture":
+            raise ValueError("method must be 'auto' or 'tree' with n_calls, got 'mixture'")
+        settings = {"n_jobs": n_jobs, "verbose": int(verbose), "cache": cache, **options}
+        return _explain_on_budget(
+            model, X, y, max_rules, classes, entropy, {"n_calls": n_calls, **settings}, call
+        )
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
     subject = subject_of(fitted, X, method, classes, int(entropy[0]))

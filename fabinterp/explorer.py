@@ -42,7 +42,6 @@ from .show.rule_plots import (
     draw_plane,
     feature_limits,
     is_plain,
-    known_values,
     layout_rules,
     merged_extents,
     plot_rules,
@@ -229,7 +228,7 @@ def most_used_features(ruleset, max_features=8):
 
 def steps_of(Z, f):
     """The ends (low, high) and the step of a slider for feature f of encoded rows Z (n, d)."""
-    known = known_values(Z, f)
+    known = Z[np.isfinite(Z[:, f]), f]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     whole = (known == np.round(known)).all() and high - low >= 8
     if whole or high == low:

@@ -8,6 +8,7 @@ __all__ = ['CommandError', 'UsageError', 'printable', 'print_to_stderr', 'print_
 # %% ../nbs/terminal.ipynb #term-imports
 import contextlib
 import io
+import re
 import shutil
 import sys
 import threading
@@ -72,22 +73,39 @@ def terminal_width(max_width):
     return min(max(shutil.get_terminal_size().columns, 60), max_width)
 
 # %% ../nbs/terminal.ipynb #term-news
+_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_NEWS = re.compile(r"(?P<what>[^,]+), (.*, )?about (?P<left>[\d.]+) (?P<unit>s|min|h) left")
+
+
+def _left_text(seconds):
+    """How long something will still take, in words."""
+    amount = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"about {amount} left"
+
+
 def _time_left(seconds, share):
     """How long the rest takes, in words, if `share` of the work took so many seconds (terminal.1)."""
-    return f"about {seconds * (1 - share) / share:.0f} s left" if share > 0 else ""
+    return _left_text(seconds * (1 - share) / share) if share > 0 else ""
 
 
 class _News(io.TextIOBase):
-    """Takes what a stage prints, and keeps how far it is and the time left."""
+    """Takes what a stage prints, and keeps how far it is and when it will be done."""
 
-    last = ""
+    what = ""
+    end = 0.0  # on the clock of `time.perf_counter`
 
     def write(self, text):
         for line in text.splitlines():
-            if line.endswith(" left"):
-                first, *_, left = line.split(", ")
-                self.last = f"{first}, {left}"
+            found = _NEWS.fullmatch(line)
+            if found:
+                self.what = found["what"]
+                self.end = time.perf_counter() + float(found["left"]) * _UNITS[found["unit"]]
         return len(text)
+
+    def state(self):
+        """How far the stage is, and the time left now; nothing once that is over."""
+        left = self.end - time.perf_counter()
+        return f"{self.what}, {_left_text(left)}" if left > 0 else ""
 
 # %% ../nbs/terminal.ipynb #term-progress
 _SHORT = 2.0  # seconds that a stage may take without a line
@@ -110,7 +128,7 @@ def progress_message(text, stream=None, share=None):
 
     def state():
         seconds = time.perf_counter() - start
-        left = _time_left(seconds, share()) if share else news.last
+        left = _time_left(seconds, share()) if share else news.state()
         return ", ".join(filter(None, [f"{text} {seconds:.0f} s", left]))
 
     def tick():

@@ -589,3 +589,49 @@ def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_colum
         missed.append(nearer < 0.99 * found.distance)
         assert "<th>model then</th>" in found.to_html()
     assert len(missed) >= 15 and np.mean(missed) <= 0.1
+
+
+def _counting_model(asked):
+    def model(rows):
+        asked.append(len(rows))
+        return np.where(rows[:, 0] + 0.3 * rows[:, 1] > 0.9, "yes", "no")
+
+    return model
+
+
+@pytest.mark.parametrize("n_calls", [2, 10, 60])
+def test_a_budget_of_calls_is_never_exceeded_and_answers_come_out_of_the_file(tmp_path, n_calls):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(300, 3))
+    y = np.where(X[:, 0] > 0.2, "yes", "no")
+    rules = ProxyTreeClassifier(max_leaves=2).fit(X, y)
+    x = np.array([-0.5, 0.0, 0.0])
+    first, again, free = [], [], []
+    options = {"n_calls": n_calls, "cache": tmp_path / "answers"}
+    changes = nearest_change(rules, x, X, model=_counting_model(first), **options)
+    assert sum(first) <= n_calls
+    same = nearest_change(rules, x, X, model=_counting_model(again), **options)
+    assert str(same).split("(asked")[0] == str(changes).split("(asked")[0] and sum(again) <= 2
+    for change in changes:
+        assert _counting_model([])(change.after[None])[0] == "yes" == str(change.model_prediction)
+    unlimited = nearest_change(rules, x, X, model=_counting_model(free))
+    wide = nearest_change(rules, x, X, model=_counting_model([]), n_calls=10**6)
+    assert np.array_equal(wide.after, unlimited.after) and unlimited.changes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_calls": 9}, "n_calls must be None without model"),
+        ({"n_calls": 1, "model": _counting_model([])}, "n_calls must be an integer of at least 2"),
+        ({"cache": "answers", "model": _counting_model([])}, "cache must be None without n_calls"),
+        (
+            {"n_calls": 9, "model": lambda rows: np.full(len(rows), "odd")},
+            "model must answer with labels",
+        ),
+    ],
+)
+def test_a_budget_that_cannot_do(options, message):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
+    rules = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] > 0.2, "yes", "no"))
+    with pytest.raises(ValueError, match=message):
+        nearest_change(rules, X[0], X, **options)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_arguments_are_refused_in_one_line(capsys, tmp_path, monkeypatch, words,
     (b"\xff\xfe\x00a,b\n1,2\n", "b", 1, "not UTF-16 text; --encoding names another"),
     (b"a,b\n1,\xe4\n", "b", 1, "not UTF-8 text; --encoding names another"),
     (b"PK\x03\x04", "b", 1, "a spreadsheet or an archive"),
-    (gzip.compress(b"a,b\n1,2\n")[:-9], "b", 1, "the gzip file ends too early"),
+    (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "b", 1, "the gzip file ends too early"),
     (b"\x1f\x8bzzzzzzzz", "b", 1, "cannot read 't.csv'"),
     (b"PAR1zzzz", "b", 1, "cannot read 't.csv'"),
     (b'a,b\n"1,2\n', "b", 1, "cannot read 't.csv'"),
@@ -384,7 +385,7 @@ class Page(HTMLParser):
         self.addresses += [
             value for name, value in attrs if name in {"src", "srcset", "href", "action"}
         ]
-        if tag not in {"meta", "img", "source", "link", "br"}:
+        if tag not in {"meta", "img", "source", "link", "br", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -458,6 +459,17 @@ def test_shares_of_classes(capsys, tmp_path, table):
 def test_a_size_that_a_method_has_not(capsys, table):
     words = ["fit", table, "--target", "kind", "--method", "metatree", "--size", "small"]
     assert "--size must be left out with --method metatree" in refused(capsys, *words)
+    words = [*words[:-2], "--path"]
+    assert "--path must be left out with --method metatree" in refused(capsys, *words)
+
+
+def reported(capsys, *words):
+    """The page that `report` writes, and what it tells on standard error."""
+    words = ["report", *map(str, words), "--out", "page.html", "--force"]
+    assert cli.main(words) == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert not Page(page).open
+    return page, capsys.readouterr().err
 
 
 def test_a_report_on_a_file(capsys, tmp_path, table, monkeypatch):
@@ -469,6 +481,60 @@ def test_a_report_on_a_file(capsys, tmp_path, table, monkeypatch):
     assert not Page(page).open and "fabinterp report model.json flowers.csv" in page
     capsys.readouterr()
     assert "it exists" in refused(capsys, "report", "model.json", table)
+
+
+@pytest.mark.parametrize("command, target", [
+    ("simplify --max-rules 2", "kind"), ("fit --method tree", "price"),
+])  # fmt: skip
+def test_a_report_tells_the_rows_held_out_apart(
+    capsys, tmp_path, table, monkeypatch, command, target
+):
+    """Of the table of the fit, of no other; the error is the one that the fit printed."""
+    monkeypatch.chdir(tmp_path)
+    words = [*command.split(), table, "--target", target, "--test-share", 0.3]
+    words += ["--random-state", 4, "--out", "model.json"]
+    assert cli.main(list(map(str, words))) == 0
+    shown = capsys.readouterr().out
+    n_out = int(re.search(r"on (\d+) test rows", shown)[1])
+    page, notes = reported(capsys, "model.json", table)
+    assert f"note: {n_out} of the" in notes and f"{n_out} rows held out" in page
+    error = re.search(r"^(?:error|rmse)(?: of the rules)? +(\S+) +on \d+ test", shown, re.M)[1]
+    value = f"{100 * float(error):.0f}." if target == "kind" else error
+    assert re.search(rf"{re.escape(value)}\S*(?: %)? .{{,20}}\(", page) or value in page
+    model = commands.load_fitted("model.json")
+    X, y = flowers().drop(columns=target), flowers()[target].to_numpy()
+    task = "classification" if target == "kind" else "regression"
+    learnt, held_out = commands.split_again(model, X[list(model.columns.names)], y, task)
+    assert len(held_out[1]) == n_out and len(learnt[1]) == len(y) - n_out
+    other = (X[list(model.columns.names)].iloc[1:], y[1:])
+    all_rows, nothing = commands.split_again(model, *other, task)
+    assert nothing is None and all_rows[0] is other[0] and all_rows[1] is other[1]
+
+
+def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, table, monkeypatch):
+    """An estimator of this package with its sizes; any other model by way of its explanation."""
+    import joblib
+    from sklearn.tree import DecisionTreeRegressor
+
+    from fabinterp import RuleMixtureClassifier
+
+    monkeypatch.chdir(tmp_path)
+    X = flowers()[["depth", "length"]].fillna(0)
+    X.assign(kind=flowers().kind, price=flowers().price).to_csv("t.csv", index=False)
+    own = RuleMixtureClassifier(max_rules=3, random_state=0).fit(X, flowers().kind)
+    joblib.dump(own, "own.joblib")
+    assert "--trust reads it" in refused(capsys, "report", "own.joblib", "t.csv")
+    page, _ = reported(capsys, "own.joblib", "t.csv", "--trust", "--target", "kind")
+    assert "At other sizes" in page and "RuleMixtureClassifier" in page
+    joblib.dump(DecisionTreeRegressor(max_depth=2).fit(X, flowers().price), "tree.joblib")
+    words = ("tree.joblib", "t.csv", "--trust", "--max-rules", 2)
+    page, _ = reported(capsys, *words, "--target", "price")
+    assert "held out by explain" in page and "mean squared error" in page
+    page, _ = reported(capsys, *words)
+    assert "DecisionTreeRegressor" in page and "mean squared error" not in page
+    Path("half.json").write_text('{"learner": {}}')
+    told = refused(capsys, "report", "half.json", "t.csv", code=1)
+    assert told.startswith("fabinterp: 'half.json': parts of the model are missing")
 
 
 def test_a_model_of_another_library(capsys, tmp_path, table):
@@ -506,7 +572,7 @@ def test_the_page_stands_alone(page):
     assert all(address.startswith("data:image/svg+xml;base64,") for address in parsed.addresses)
     assert "<script>" not in text and "&lt;script&gt;" in text
     assert "default-src 'none'" in text and str(page.parent) not in text
-    assert "prefers-color-scheme: dark" in text and text.count("<figure>") == 2
+    assert "prefers-color-scheme: dark" in text and text.count("<figure>") == 3
 
 
 @pytest.mark.slow
@@ -544,6 +610,35 @@ def test_the_path_tells_of_every_size(capsys, table):
     above = next(line for line in text.splitlines() if line.startswith("error of the rules"))
     assert above.split()[4] == marked[3]
     assert text.startswith(simplify(capsys, *words)[0])
+
+
+@pytest.mark.slow
+def test_the_path_of_a_tree(capsys, table):
+    """Leaves, numbers and errors; the tree above is marked."""
+    words = ["fit", table, "--target", "price", "--method", "piecewise"]
+    assert cli.main([*map(str, words), "--path"]) == 0
+    shown = capsys.readouterr().out
+    lines = shown[shown.index("All sizes") :].splitlines()
+    assert lines[2].split() == ["leaves", "numbers", "rmse"]
+    (marked,) = (line.split()[1:] for line in lines[4:] if line[:2] == "* " and "above" not in line)
+    assert re.search(rf"^rmse +{re.escape(marked[2])} +on \d+ test rows", shown, re.M)
+
+
+def test_small_is_told_of_where_it_is_smaller(capsys):
+    from types import SimpleNamespace
+
+    from fabinterp.rules.size_path import SizeEntry
+
+    errors = ((1, 2.0), (3, 1.05), (9, 1.0))
+    entries = [SizeEntry(k, k, -k, {}, cv_error=error, cv_se=0.1) for k, error in errors]
+    sizes = [(entry, SimpleNamespace(), entry.size == 9) for entry in entries]
+    commands._note_smaller(sizes, "balanced")
+    assert (
+        "note: 9 rules, the least expected error; --size small takes 3," in capsys.readouterr().err
+    )
+    commands._note_smaller(sizes, "small")
+    commands._note_smaller(sizes[:1], "balanced")
+    assert not capsys.readouterr().err
 
 
 def test_the_same_again(capsys, tmp_path, table):
@@ -604,9 +699,20 @@ def test_progress_counts_on_a_terminal():
         _ = 1 / 0
     assert not log.getvalue()
     with terminal.progress_message("slow", log):
-        print("tree 3 of 10, good, 1 s, about 3 s left\n")
+        print("tree 3 of 10, good, 1 s, about 20 s left\n")
         time.sleep(2.3)
-    assert re.fullmatch(r"slow 2 s, tree 3 of 10, about 3 s left\nslow 2\.\d s\n", log.getvalue())
+    assert re.fullmatch(
+        r"slow 2 s, tree 3 of 10, about 1[78] s left\nslow 2\.\d s\n", log.getvalue()
+    )
+
+
+def test_what_is_over_is_not_told_as_left():
+    """A stage that goes on after the time that it gave shows no time left."""
+    log = io.StringIO()
+    with terminal.progress_message("slow", log):
+        print("tree 9 of 10, 12 s, about 1 s left")
+        time.sleep(2.3)
+    assert re.fullmatch(r"slow 2 s\nslow 2\.\d s\n", log.getvalue())
 
 
 def test_version_and_help(capsys):
@@ -686,7 +792,7 @@ sys.exit(main(["demo", "--random-state", "1"]))
     }
     assert numbers["error of the rules"] <= numbers["error of the forest"] + 0.05
     page = (tmp_path / "fabinterp-demo.html").read_text(encoding="utf-8")
-    assert not Page(page).open and page.count("<figure>") == 2
+    assert not Page(page).open and page.count("<figure>") == 3
     measured = re.findall(r"<b>([\d.]+) %</b>[^/]*/span></td><td[^>]*>143 rows held out", page)
     assert [float(share) for share in measured[:2]] == [
         pytest.approx(100 * numbers[f"error of the {what}"], abs=0.06)

@@ -100,7 +100,7 @@ def test_the_prior_holds_the_factor_at_one(seed):
     y = Y @ found.direction
     mass = np.bincount(at, w, n_labels + 1)
     mean = np.bincount(at, w * y, n_labels + 1) / np.where(mass > 0, mass, 1)
-    ratio = (found.value**2).sum() / found.ridge  # ρ (fab.141)
+    ratio = (found.value**2).sum() / found.ridge  # ρ (fab.155)
     drawn = ratio * mass / (1 + ratio * mass)
     centre = ((1 - drawn) * mass) @ mean / ((1 - drawn) @ mass)
     assert np.allclose(found.value, drawn * (mean - centre), atol=1e-9)
@@ -126,6 +126,8 @@ def test_few_labels_stay_steps():
 
 # Tables with many labels
 
+LABELS = [ObliqueAdditiveRegressor, PiecewiseLinearRegressor, ProxyLinearRegressor]
+
 
 def many_labels(n_labels, n=3000, seed=0, noise=0.3, classes=False):
     rng = np.random.default_rng(seed)
@@ -138,7 +140,7 @@ def many_labels(n_labels, n=3000, seed=0, noise=0.3, classes=False):
     return X, (y > 0).astype(int) if classes else y
 
 
-@pytest.mark.parametrize("kind", [ObliqueAdditiveRegressor, ProxyLinearRegressor])
+@pytest.mark.parametrize("kind", LABELS)
 def test_a_thousand_labels_are_learnt_from_three_rows_each(kind):
     X, y = many_labels(1000)
     model = kind(random_state=0).fit(X, y)
@@ -146,14 +148,14 @@ def test_a_thousand_labels_are_learnt_from_three_rows_each(kind):
     assert len(model.rules_.rules) == 1
 
 
-@pytest.mark.parametrize("kind", [ObliqueAdditiveRegressor, ProxyLinearRegressor])
+@pytest.mark.parametrize("kind", LABELS)
 def test_many_labels_in_noise_are_left_out(kind):
     X, _ = many_labels(300, n=900)
     model = kind(random_state=0).fit(X, np.random.default_rng(1).normal(size=900))
     assert not model.rules_.rules[0].leaf.has_equation
 
 
-@pytest.mark.parametrize("kind", [ObliqueAdditiveRegressor, ProxyLinearRegressor])
+@pytest.mark.parametrize("kind", LABELS)
 def test_what_is_shown_of_effects_is_what_predicts(kind):
     X, y = many_labels(60, n=600)
     X.loc[X.index % 11 == 0, "g"] = None
@@ -163,6 +165,21 @@ def test_what_is_shown_of_effects_is_what_predicts(kind):
     rows = X.astype(object).where(X.notna(), None).to_dict("records")
     assert np.allclose([space["answer"](row) for row in rows[:50]], model.predict(X.iloc[:50]))
     assert "g" in model.rules_.to_text()
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_the_frame_of_equations_says_how_far_labels_are_apart(n_classes):
+    X, y = many_labels(6, n=600)
+    if n_classes:
+        kind = PiecewiseLinearClassifier
+        y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+    else:
+        kind = PiecewiseLinearRegressor
+    model = kind(penalty=1.0, max_depth=0, random_state=0).fit(X, y)
+    (rule,) = model.rules_.rules
+    (steps,) = rule.leaf.curves
+    spans = np.ptp(steps(np.arange(6.0)), axis=0)
+    assert np.allclose(model.coef_frame()["g"], spans) and np.all(spans > 0)
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def test_a_class_weight_of_a_proxy_is_by_y_and_needs_it():
     reference = ProxyTreeClassifier(random_state=0).fit(X, y)
     proxy = ProxyTreeClassifier(reference, class_weight={"some": 5.0}, random_state=0)
     weights = compute_sample_weight({"some": 5.0}, y)
-    by_weight = ProxyTreeClassifier(reference, random_state=0).fit(X, sample_weight=weights)
+    by_weight = ProxyTreeClassifier(reference, random_state=0).fit(X, y, weights)
     assert proxy.fit(X, y).rules_ == by_weight.rules_
     with pytest.raises(ValueError, match="y must be given where class_weight is, got None"):
         proxy.fit(X)

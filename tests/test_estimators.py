@@ -252,6 +252,24 @@ def test_any_split_into_calls_gives_the_same_posterior(kind, seed, calls):
     assert np.allclose(getattr(whole, answer)(X), getattr(parts, answer)(X), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_thousand_calls_are_one_call(kind):
+    X, c, t = table(0, 1100)
+    make, y = (MetaTreeClassifier, c) if kind == "classes" else (MetaTreeRegressor, t)
+    tree, leaf = given_tree(kind)
+    whole = make(FrozenEstimator(tree), leaf=leaf).fit(X, y)
+    parts = make(FrozenEstimator(tree), leaf=leaf)
+    first = {} if kind == "numbers" else {"classes": np.unique(y)}
+    blocks = np.split(np.arange(1100), np.arange(101, 1100))
+    assert len(blocks) == 1000
+    for i, rows in enumerate(blocks):
+        parts.partial_fit(X[rows], y[rows], **(first if i == 0 else {}))
+    assert np.isclose(whole.log_evidence_, parts.log_evidence_, rtol=1e-10, atol=0)
+    answer = "predict" if kind == "numbers" else "predict_proba"
+    assert np.allclose(getattr(whole, answer)(X), getattr(parts, answer)(X), rtol=1e-10, atol=0)
+    assert np.allclose(whole.state_.stats, parts.state_.stats, rtol=1e-10, atol=1e-10)
+
+
 def test_second_calls_take_single_rows_new_labels_and_refuse_new_classes():
     frame = mixed_frame(np.random.default_rng(0), 60)
     y = np.arange(60) % 2

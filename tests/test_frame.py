@@ -10,7 +10,17 @@ from graphlib import TopologicalSorter
 
 import nbformat
 import pytest
-from frame import NBS, ROOT, committed_files, copy_tree, notebooks, page_stem, readme, settings
+from frame import (
+    NBS,
+    ROOT,
+    committed_files,
+    copy_tree,
+    notebooks,
+    page_stem,
+    pages,
+    readme,
+    settings,
+)
 from shared.notebooks import code_cells
 
 PACKAGE = ROOT / "fabinterp"
@@ -129,6 +139,16 @@ def test_a_page_bears_the_name_of_its_module(path):
         assert module == ".".join([*chapter.parts, page_stem(path)])
 
 
+def test_every_mention_of_a_page_is_a_link():
+    stems = [re.escape(path.stem) for path in pages() if re.match(r"\d\d_", path.stem)]
+    mention = re.compile(rf"(?<!\[)`(?:[a-z]+/)?(?:{'|'.join(stems)})`(?!\]\()")
+    for path in pages():
+        for cell in nbformat.read(path, 4).cells:
+            if cell.cell_type == "markdown":
+                found = [name for name in mention.findall(cell.source) if path.stem not in name]
+                assert not found, f"{path.name}, {cell.id}"
+
+
 def test_names_of_pages_are_unique():
     stems = [page_stem(path) for path in notebooks()]
     assert sorted(set(stems)) == sorted(stems)
@@ -143,6 +163,13 @@ def test_no_module_bears_the_name_of_a_public_one():
 
 def test_readme_is_the_index():
     assert (ROOT / "README.md").read_bytes() == readme.readme().encode(), "run `make export`"
+
+
+def test_pictures_of_the_readme_are_those_of_the_index():
+    stored = {path.name: path.read_bytes() for path in readme.IMAGES.iterdir()}
+    assert stored == readme.pictures() and len(stored) == 2, "run `make export`"
+    first_screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:20])
+    assert all(f"(nbs/images/{name})" in first_screen for name in stored)
 
 
 def test_readme_opens_with_the_two_commands():

@@ -9,6 +9,8 @@ from frame import glossary, notebooks
 from hypothesis import given
 from hypothesis import strategies as st
 
+FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.S)
+
 
 def table():
     """The rows of the page's table, as cells."""
@@ -58,6 +60,39 @@ def test_it_is_sorted_and_each_is_there_once():
 def test_a_letter_of_several_pages_has_a_line_each():
     found = [row[3] for row in table() if row[1] == "$w_n$"]
     assert len(found) > 3 and len(set(found)) >= len(found) - 1
+
+
+@pytest.mark.parametrize("letter", glossary.letters(), ids=lambda letter: letter.symbols)
+def test_a_letter_of_the_notation_means_one_thing(letter):
+    found = glossary.uses(letter)
+    assert found, "no word table has it"
+    others = [entry for entry in found if not re.search(letter.word, entry.word)]
+    assert not others, [(entry.file, entry.symbol, entry.word) for entry in others]
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [letter for letter in glossary.letters() if letter.retired],
+    ids=lambda letter: letter.symbols,
+)
+def test_formulas_have_no_letter_that_made_way(letter):
+    for path in notebooks():
+        if path.parent.name not in glossary.ONE_NOTATION:
+            continue
+        for cell in nbformat.read(path, 4).cells:
+            if cell.cell_type == "markdown" and not cell.id.endswith("-glossed"):
+                own = re.sub(r"the paper's \$[^$]+\$", "", cell.source)
+                left = [
+                    formula
+                    for formula in FORMULA.findall(own)
+                    if re.search(letter.retired, formula)
+                ]
+                assert not left, (path.name, cell.id, left)
+
+
+def test_symbols_are_read_one_by_one():
+    entry = glossary.Entry("w", r"$E, G$ and $q_{n,k} = 1$, `q`", "", "A page", "a.ipynb")
+    assert glossary.symbols_of(entry) == {"$E$", "$G$", "$q_{n,k}$"}
 
 
 cell = st.lists(st.sampled_from(["a", "`x|y`", "$|z|$", r"\|", "the", "é"]), max_size=4).map(

@@ -2,6 +2,8 @@
 
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import setuptools
 from frame import NBS, ROOT, copy_tree, oldest, settings
 from shared.machine import slowness
 
@@ -23,6 +26,7 @@ def blocks(text, language):
 def run(*words, folder, ok=True):
     """Run a program in a folder, without what this process is told about Python; return what it printed."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    env.pop("FABINTERP_DATA", None)
     env |= {"MPLBACKEND": "agg", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     done = subprocess.run(
         list(map(str, words)),
@@ -101,6 +105,39 @@ def test_the_readme_in_an_empty_environment(environment, tmp_path):
     assert run(bin / "python", "-m", "fabinterp", "--version", folder=tmp_path).startswith(
         "fabinterp"
     )
+
+
+PAGES = ("rules/00_core", "models/04_bikes", "bench/11_sizes")
+
+
+@pytest.mark.slow
+def test_copied_pages_with_the_wheel(environment, tmp_path):
+    """A plain page, one whose table is missing, and one that reads what was measured."""
+    env, wheel = environment
+    install(env, f"{wheel}[frames]", "jinja2", "tqdm")
+    nbs = shutil.copytree(NBS, tmp_path / "nbs")
+    for page in PAGES:
+        path = nbs / f"{page}.ipynb"
+        cells = nbformat.read(path, 4).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        path.with_suffix(".ipy").write_text("\n".join(code), encoding="utf-8")
+        run(env / "bin" / "python", "-m", "IPython", f"{path.stem}.ipy", folder=path.parent)
+
+
+def test_links_of_the_long_description_leave_the_repository(monkeypatch):
+    """Who reads it at the package index has no files beside it; each link stands for one that exists."""
+    told = {}
+    monkeypatch.setattr(setuptools, "setup", told.update)
+    monkeypatch.chdir(ROOT)
+    runpy.run_path("setup.py")
+    links = re.findall(r"\]\(([^)]+)\)", told["long_description"])
+    source = settings()["git_url"] + "/"
+    ours = [link.removeprefix(source).split("/", 2) for link in links if link.startswith(source)]
+    assert ours and all(re.match(r"https?://|#", link) for link in links)
+    assert {kind for kind, _, _ in ours} == {"raw", "blob"}
+    assert all(branch == settings()["branch"] for _, branch, _ in ours)
+    assert all((ROOT / path).exists() for *_, path in ours)
+    assert all((kind == "raw") == path.endswith(".png") for kind, _, path in ours)
 
 
 def test_readme_names_every_extra():

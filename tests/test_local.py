@@ -678,3 +678,59 @@ def test_y_is_called_what_the_models_rules_call_it():
     model = ProxyTreeRegressor(FOREST, target_name="sugar", random_state=0).fit(X)
     assert "the answer is sugar =" in str(explain_local(model, X[0], X, random_state=0))
     assert "the answer is y =" in str(explain_local(FOREST, X[0], X, random_state=0))
+
+
+def jagged_points(classes=2):
+    """Return a jagged classifier, its rows, and those that it is least sure of."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 6))
+    y = (X[:, 0] + rng.normal(size=600) > 0).astype(int) + (classes > 2) * (X[:, 1] > 1)
+    model = RandomForestClassifier(8, random_state=0).fit(X, y)
+    return model, X, X[np.argsort(model.predict_proba(X[:300]).max(axis=1))[:60]]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_leaf_of_the_point_names_the_models_class(classes):
+    model, X, points = jagged_points(classes)
+    found = explain_local(model, points, X, random_state=0)
+    agree = [np.argmax(e.prediction) == np.argmax(e.surrogate_prediction) for e in found]
+    assert np.mean(agree) >= 0.9
+    for e, right in zip(found, agree, strict=True):
+        tree = e.array_tree
+        leaf = tree.apply(e.x[None])[0]
+        assert tree.weight[leaf] >= 5 and tree.n_leaves <= 8
+        assert np.isclose(tree.weight[tree.feature < 0].sum(), 200)
+        assert ("contradicts the model" in str(e).splitlines()[0]) == (not right)
+        near = e.neighbours[tree.apply(e.neighbours) == leaf]
+        assert len(near) == tree.weight[leaf]
+
+
+def test_a_contradiction_is_said_first():
+    model, X, points = jagged_points()
+    found = explain_local(model, points, X, random_state=0, max_depth=0)
+    wrong = [e for e in found if np.argmax(e.prediction) != np.argmax(e.surrogate_prediction)]
+    assert wrong and all(str(e).startswith("The tree contradicts the model") for e in wrong)
+    assert all("contradicts" in e.to_html() for e in wrong)
+
+
+def test_the_most_leaves_and_splits_hold_where_a_cut_was_added():
+    model, X, points = jagged_points()
+    for e in explain_local(model, points, X, random_state=0, max_leaves=3, max_depth=2):
+        assert e.n_leaves <= 3
+        assert max(len(rule.conditions) for rule in e.rules_.rules) <= 2
+
+
+def test_one_row_in_whatever_form_has_the_same_text():
+    model, X, points = jagged_points()
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    row = table.iloc[0]
+    texts = {
+        explain_local(
+            lambda Z: model.predict_proba(np.asarray(Z)), x, table, random_state=0
+        ).to_text()
+        for x in (row, row.to_dict(), row.to_numpy(), table.iloc[[0]])
+    }
+    assert len(texts) == 1
+    one = explain_local(model, points[:1], X, random_state=0)
+    assert one.tree_ is one[0].tree
+    assert not hasattr(explain_local(model, points[:2], X, random_state=0), "tree_")

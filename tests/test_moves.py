@@ -236,7 +236,7 @@ def test_screen_is_least_squares_of_both_sides(seed):
     free = _columns(*problem.experts.slopes(leaf.coef, leaf.rows), leaf.coef)
     cuts = candidate_cuts(problem, leaf.rows)
     for cut, said in zip(cuts, newton_split_gains(problem, leaf, cuts), strict=True):
-        left = ridged = 0.0
+        left = ridged = cond = 0.0
         for side in problem.split_rows(leaf.rows, cut):
             B = np.sqrt(w[side])[:, None] * A[side][:, free]
             y = np.sqrt(w[side]) * A[side, -1]
@@ -247,7 +247,10 @@ def test_screen_is_least_squares_of_both_sides(seed):
                 / problem.experts.var
             )
             H = B.T @ B / problem.experts.var
-            ridged += 0.5 * slope @ np.linalg.solve(H + 1e-4 * np.diag(np.diag(H)), slope)
+            H += 1e-4 * np.diag(np.diag(H))
+            ridged += 0.5 * slope @ np.linalg.solve(H, slope)
+            unit = np.sqrt(np.diag(H))
+            cond = max(cond, np.linalg.cond(H / np.outer(unit, unit)))
         gain = (
             0.5
             * (w @ problem.experts.residual(leaf.coef, leaf.rows) ** 2 - left)
@@ -256,7 +259,9 @@ def test_screen_is_least_squares_of_both_sides(seed):
         assert (
             said <= gain * (1 + 1e-4) + 1e-3
         )  # least squares, but for the ridge and single precision
-        assert said == pytest.approx(ridged, rel=1e-2, abs=1e-2)
+        # single precision loses digits as the condition number has them
+        rel = 1e-3 + 20 * np.finfo(np.float32).eps * cond
+        assert said == pytest.approx(ridged, rel=rel, abs=1e-2)
 
 
 @quick

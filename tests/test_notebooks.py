@@ -1,10 +1,16 @@
-"""Every notebook runs: the short ones at the keyboard, the long ones and every long cell in the slow tier."""
+"""Every notebook runs: the short ones at the keyboard, the long ones and every long cell in the slow tier.
 
+They run in a copy of `nbs` that has nothing beside it, as a reader may have it.
+"""
+
+import ast
 import re
+import shutil
+import sys
 import time
 
 import pytest
-from frame import notebooks
+from frame import NBS, notebooks, settings
 from shared.machine import slowness
 from shared.notebooks import FLAG, code_cells, run_notebook
 
@@ -14,9 +20,9 @@ BUDGET = 15
 # Measured: more than eight seconds of processor time that no flag on a few cells would save
 LONG = set(
     """
-    00_engine 01_moves 03_gates 06_hme 05_additive 00_rule_mixture 01_piecewise 03_oblique
-    02_proxy_trees 05_stability 03_chunks explanation explorer 00_atlas 00_runner 02_hara 03_eto
-    05_afrabandpey
+    00_engine 01_moves 03_gates 06_hme 09_tree_fic 05_additive 00_rule_mixture 01_piecewise 03_oblique
+    03_prices 04_signs 02_proxy_trees 05_stability 03_chunks explanation explorer 00_atlas 00_runner
+    02_hara 03_eto 05_afrabandpey 02_gallery 03_choose_method 08_budget 09_adequacy 13_big_tables
     """.split()
 )
 
@@ -32,9 +38,16 @@ def of(paths):
     return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of the folder of pages, far from all that is beside it here."""
+    ignored = shutil.ignore_patterns("_*", ".*", "__pycache__")
+    return shutil.copytree(NBS, tmp_path_factory.mktemp("copied") / "nbs", ignore=ignored)
+
+
 @of([path for path in notebooks() if path.stem not in LONG])
-def test_notebook_runs(path):
-    error, seconds = run_notebook(path, slow=False, timeout=600)
+def test_notebook_runs(path, copied):
+    error, seconds = run_notebook(copied / path.relative_to(NBS), slow=False, timeout=600)
     assert not error, error
     most = BUDGET * slowness(time.process_time)
     said = f"{path.name} took {seconds:.0f} s of processor time"
@@ -43,6 +56,44 @@ def test_notebook_runs(path):
 
 @pytest.mark.slow
 @of([path for path in notebooks() if path.stem in LONG or has_long_cells(path)])
-def test_notebook_runs_whole(path):
-    error, _ = run_notebook(path, slow=True, timeout=3600)
+def test_notebook_runs_whole(path, copied):
+    error, _ = run_notebook(copied / path.relative_to(NBS), slow=True, timeout=3600)
     assert not error, error
+
+
+# Which module comes with which requirement of settings.ini, where the names differ
+MODULES_OF = {
+    "scikit-learn": {"sklearn", "joblib", "threadpoolctl"},
+    "ipywidgets": {"ipywidgets", "IPython"},
+    "xgboost-cpu": {"xgboost"},
+}
+
+
+def brought(*extras):
+    """Return the modules that the package and some of its extras bring."""
+    keys = ["requirements", *(f"{extra}_requirements" for extra in extras)]
+    names = [re.match(r"[\w-]+", word)[0] for key in keys for word in settings()[key].split()]
+    return {"fabinterp"}.union(*(MODULES_OF.get(name, {name}) for name in names))
+
+
+@of(notebooks())
+def test_pages_import_what_their_extra_brings(path):
+    """Cells that are no part of a module; what modules need, they say when it is missing."""
+    own = [cell["source"] for cell in code_cells(path) if "#| export" not in cell["source"]]
+    tree = ast.parse("\n".join(own))
+    named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    named += [
+        name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    ]
+    found = {name.split(".")[0] for name in named}
+    assert found <= brought("pages") | sys.stdlib_module_names
+
+
+@of(notebooks())
+def test_files_that_pages_name_lie_below_nbs(path):
+    """In cells of code; links of the prose are checked where the site is made."""
+    tree = ast.parse("\n".join(cell["source"] for cell in code_cells(path)))
+    words = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    named = [word for word in words if isinstance(word, str) and re.fullmatch(r"\.\.?/\S*", word)]
+    places = [(path.parent / word).resolve() for word in named]
+    assert all(place.exists() and place.is_relative_to(NBS) for place in places), named

@@ -246,6 +246,19 @@ def test_fic_never_falls_during_em_but_where_experts_go(kind, fisher_factors, mo
         assert (np.diff(values)[held] >= -1e-9 * np.abs(values[1:][held])).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_hard_gates_of_em_part_what_soft_ones_part(seed):
+    """A prior that keeps gates soft leaves rows beside the plane to the wrong expert."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (1000, 3))
+    above = X[:, 0] + X[:, 1] > 0.2
+    y = np.where(above, 4 + np.sin(3 * X[:, 2]), -2 * X[:, 1]) + 0.01 * rng.normal(size=1000)
+    model = quick("numbers", search="em", max_depth=1, max_iter=60).fit(X, y)
+    yes = model.tree_.splits[0](X)
+    assert np.array_equal(yes, above) or np.array_equal(yes, ~above)
+    assert np.abs(y - model.predict(X)).max() < 0.2
+
+
 @cases
 def test_depth_components_and_gate_features_are_no_more_than_allowed(kind, search):
     X, y = table(kind, n=150)

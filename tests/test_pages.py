@@ -1,10 +1,24 @@
-"""The pages are built as HTML, checked, and opened in a browser; the check itself is checked."""
+"""The site is built as plain HTML, checked, and looked at in a browser; the check itself is checked."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from browser.serve import chromium
-from frame import docs
+from frame import NBS, api, copy_tree, docs, layout, sources
+from frame import pages as frame_pages
 from shared.needs import need
+
+import fabinterp
+
+WIDTHS = (400, 1200)
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+FILTERS = "from nbdev.serve import proc_nbs; print(proc_nbs(force=True, n_workers=0))"
 
 
 def the_pages(test):
@@ -25,16 +39,16 @@ def test_docs_check(pages):
     assert not pages[1], "\n".join(pages[1])
 
 
-def write_page(path, text):
-    """Write a notebook of one prose cell."""
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), path)
+def write_page(path, *cells):
+    """Write a notebook of a title and these cells."""
+    title = nbformat.v4.new_markdown_cell("# Title\n\n> claim")
+    nbformat.write(nbformat.v4.new_notebook(cells=[title, *cells]), path)
 
 
 def test_docs_check_notices(tmp_path):
     """The check's own test: it sees a reference without a definition, and a dead link."""
-    write_page(
-        tmp_path / "page.ipynb", "See @eq-lost and `@fig-quoted`; $$ x $$ {#eq-here} @eq-here."
-    )
+    prose = "See @eq-lost and `@fig-quoted`; $$ x $$ {#eq-here} @eq-here."
+    write_page(tmp_path / "page.ipynb", nbformat.v4.new_markdown_cell(prose))
     assert docs.reference_problems(tmp_path / "page.ipynb") == [
         "page.ipynb: @eq-lost is not defined"
     ]
@@ -44,28 +58,186 @@ def test_docs_check_notices(tmp_path):
     assert len(docs.link_problems({"page.html": linked}, tmp_path)) == 2
 
 
+def test_docs_check_notices_what_nothing_leads_to_and_what_is_loaded():
+    built = {
+        "index.html": docs.Page(
+            '<a href="a/b.html#x">b</a><script src="https://far/x.js"></script>'
+        ),
+        "a/b.html": docs.Page('<a href="../index.html">index</a>'),
+        "a/c.html": docs.Page('<a href="b.html">b</a>'),
+    }
+    assert docs.lost_pages(built) == ["a/c.html: no link leads to it"]
+    assert docs.outside_problems(built) == ["index.html: loads https://far/x.js"]
+    public = dict.fromkeys(fabinterp.__all__[1:], "a/b.html")
+    assert len(docs.lost_names(built, public)) == len(fabinterp.__all__)
+
+
 @pytest.mark.slow
-def test_docs_check_notices_a_broken_formula(tmp_path):
+def test_a_broken_formula_is_noticed():
     need("pandoc")
-    page = tmp_path / "page.ipynb"
-    for formula, is_broken in ((r"$$ \frac{1}{2} \tag{3} $$", False), (r"$$ \frac{1}{2 $$", True)):
-        write_page(page, formula)
-        _, complaints = docs.render(page, tmp_path, {page.name: "page.html"}, page.name)
-        assert bool(complaints) == is_broken
+    for formula, is_broken in ((r"$$ \frac{1}{2} $$", False), (r"$$ \frac{1}{2 $$", True)):
+        assert bool(layout.pandoc(formula)[2]) == is_broken
+
+
+def test_a_notebook_begins_with_its_question(tmp_path):
+    """Imports that stand first go last; they and helpers are folded, what a page exports is open."""
+    code = nbformat.v4.new_code_cell
+    write_page(
+        tmp_path / "00_page.ipynb",
+        code("#| default_exp page"),
+        code("#| export\nimport numpy as np"),
+        nbformat.v4.new_markdown_cell(
+            r"## Question" + "\n\n" + r"$$ x \quad\text{(Hara 7)} \tag{page.1} $$"
+        ),
+        code("#| exporti\ndef _helper():\n    return 1"),
+        code("#| export\ndef shown():\n    return 2"),
+        code('#| code-fold: true\n#| code-summary: "Answer 1"\nassert shown() == 2'),
+    )
+    source = sources.from_notebook(tmp_path / "00_page.ipynb", tmp_path)
+    text = source.text
+    assert (source.page, source.title, source.claim) == ("page.html", "Title", "claim")
+    assert text.index("## Question") < text.index("def _helper") < text.index("import numpy")
+    assert re.findall("<summary>(.*?)</summary>", text) == [
+        "<code>_helper</code>",
+        "Answer 1",
+        "What the module imports",
+    ]
+    assert source.definitions == ["shown"]
+    assert r"$$ x\text{⟦(Hara 7)|page.1⟧} $$".replace(" ", "") in text.replace(" ", "")
+
+
+def test_pictures_of_prose_go_with_the_page(tmp_path):
+    for name in ("a.png", "b.png", "c.png"):
+        (tmp_path / name).write_bytes(name.encode())
+    prose = '![words](a.png) <picture><source srcset="b.png"><img alt="" src="c.png"></picture> ![](gone.png)'
+    write_page(tmp_path / "page.ipynb", nbformat.v4.new_markdown_cell(prose))
+    images = sources.from_notebook(tmp_path / "page.ipynb", tmp_path).images
+    assert images == {name: name.encode() for name in ("a.png", "b.png", "c.png")}
+
+
+def test_mentions_are_names_not_words():
+    assert layout.mentioned("fabinterp.report") == "report"
+    assert layout.mentioned("explain(model, X)") == "explain"
+    assert layout.mentioned("RuleSet") == "RuleSet"
+    assert layout.mentioned("report") is None
+
+
+def test_names_and_equations_are_linked_where_prose_mentions_them():
+    derived = sources.Source("fab/00_a.ipynb", "A", "", r"\text{⟦|fab.1⟧}", definitions=["Model"])
+    reader = sources.Source("b.ipynb", "B", "", "")
+    both = {source.name: source for source in (derived, reader)}
+    site = layout.Site(both, list(both), {"Rule": "api/rules.html"}, "site")
+    links = {
+        "by <code>Model</code> and (fab.1)": ["fab/a.html#model", "fab/a.html#eq-fab.1"],
+        "<code>Rule</code>": ["api/rules.html#rule"],
+        "<pre><code>Model</code> (fab.1)</pre> <h2>fab.1</h2> (fab.2)": [],
+    }
+    for body, expected in links.items():
+        assert re.findall('href="(.*?)"', site.mentions(reader, body)) == expected
+
+
+def test_numbers_of_equations_stand_beside_them():
+    number = '<mtext mathvariant="normal">⟦(Hara 7)|fab.1⟧</mtext>'
+    found = layout.equations(f'<math display="block"><mi>x</mi>{number}</math>')
+    assert 'id="eq-fab.1"' in found
+    assert found.index("</math>") < found.index("(Hara 7)") < found.index("(fab.1)")
+
+
+def test_code_is_fenced_whatever_it_holds():
+    assert sources.fenced("a ``` b", "python").startswith("```` {.python}")
+
+
+def test_every_chapter_with_public_names_has_a_page_of_the_api():
+    assert {api.chapter_of(name) for name in fabinterp.__all__} == set(api.CHAPTERS)
+
+
+def test_long_signatures_have_a_line_a_parameter():
+    def long(first=(1, 2), *, second="a, b", third="-" * 60, **options):
+        pass
+
+    lines = [line.strip() for line in api.signature("long", long).splitlines()]
+    assert lines[2:5] == ["first=(1, 2),", "*,", "second='a, b',"]
+
+
+def test_quarto_finds_what_writes_the_api():
+    project = yaml.safe_load((NBS / "_quarto.yml").read_text())["project"]
+    assert (NBS / project["pre-render"]).resolve() == Path(api.__file__).resolve()
 
 
 @the_pages
-def test_a_page_opens_in_a_browser(pages):
+def test_the_api_says_all_of_each_name(pages):
+    out, _ = pages
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (out / "api").glob("*.html")}
+    for name in fabinterp.__all__:
+        entry = re.split("<h2 ", texts[api.chapter_of(name)])
+        entry = next(part for part in entry if part.startswith(f'id="{name.lower()}"'))
+        for said in (
+            ">Parameters</h3>",
+            ">Example</h3>",
+            '<pre class="output">',
+            "Derived, with its code",
+        ):
+            assert said in entry, f"{name}: {said}"
+
+
+@the_pages
+def test_nbdev_filters_pass(tmp_path):
+    """What the Quarto build does to all notebooks first."""
+    tree = copy_tree(tmp_path / "tree")
+    env = {key: value for key, value in os.environ.items() if key != "IN_TEST"}
+    env["PYTHONPATH"] = str(tree)
+    command = [sys.executable, "-c", FILTERS]
+    done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(frame_pages(tree / "_proc")) == len(frame_pages(NBS))
+
+
+@the_pages
+def test_pages_fit_their_window(pages):
+    """No page is wider than a phone or a desk; pictures load; nothing is asked for that is not there."""
     need("chromium", "playwright")
     out, _ = pages
-    page_file = max(out.rglob("*.html"), key=lambda path: path.read_text().count("<math"))
+    complaints = []
     with chromium() as browser:
         page = browser.new_page()
-        complaints = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("requestfailed", lambda request: complaints.append(request.url))
-        page.goto(page_file.as_uri())
-        assert page.locator("h1").first.inner_text()
+        for path in sorted(out.rglob("*.html")):
+            page.goto(path.as_uri())
+            name = path.relative_to(out).as_posix()
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 800})
+                found = page.evaluate("document.documentElement.scrollWidth")
+                if found > width:
+                    complaints.append(f"{name}: {found} wide in a window of {width}")
+            if not page.evaluate("[...document.images].every(image => image.naturalWidth > 0)"):
+                complaints.append(f"{name}: a picture does not load")
+    assert not complaints, "\n".join(complaints)
+
+
+@the_pages
+def test_one_moves_about_by_menu_and_steps(pages):
+    need("chromium", "playwright")
+    out, _ = pages
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        page.goto((out / "index.html").as_uri())
+        menu = page.get_by_role("navigation", name="All pages")
+        assert not menu.is_visible()
+        page.locator("label[for=menu]").click()
+        assert menu.is_visible()
+        menu.get_by_text("API", exact=True).click()
+        menu.get_by_text("All names").click()
+        assert page.url.endswith("api/names.html")
+        page.locator("a[rel=next]").click()
+        assert page.url.endswith("api/front.html")
+        page.set_viewport_size({"width": 1200, "height": 800})
+        assert page.get_by_role("navigation", name="On this page").is_visible()
+        page.goto((out / "fab" / "engine.html").as_uri())
+        light = page.evaluate(BACKGROUND)
+        page.emulate_media(color_scheme="dark")
+        assert page.evaluate(BACKGROUND) != light
+        page.emulate_media(media="print")
+        assert page.evaluate(BACKGROUND) == light
+        assert not page.get_by_role("navigation", name="All pages").is_visible()
         assert page.locator("math").first.bounding_box()["height"] > 0
-        assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
-    assert not complaints

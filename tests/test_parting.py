@@ -302,7 +302,7 @@ def test_it_is_in_the_report():
     X, y = numbers(200, 3)
     explained = explain(RandomForestRegressor(8, max_depth=4, random_state=0), X, y, random_state=0)
     page = report(explained, X, y)
-    assert "Where the rules and the forest disagree most" in page
+    assert "Where the rules and the ensemble (RandomForestRegressor) disagree most" in page
     assert page == report(explained, X, y)
     tree = DecisionTreeRegressor(max_depth=2).fit(X, y)
     assert "disagree most" not in report(read_ensemble(tree).trees[0], X, y)
@@ -375,3 +375,13 @@ def test_a_full_forest_gets_better_with_time():
     runs = [disagreement(rules, model, X, max_nodes=n, max_seconds=None) for n in (0, 200, 2000)]
     assert runs[0].upper > runs[1].upper > runs[2].upper > runs[2].lower >= runs[0].lower
     assert runs[2].upper < 1.4 * runs[2].lower
+
+
+def test_rules_count_from_0_in_python_and_from_1_in_the_text():
+    X, y = numbers()
+    forest = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, y)
+    found = explain(forest, X, max_rules=4, random_state=0)
+    gap = disagreement(found, forest, X)
+    assert gap.rule == found.rules.apply(gap.row[None])[0] == gap.to_dict()["rule"]
+    assert found.rules[gap.rule].leaf.constant == gap.rule_answer
+    assert f"\nrule {gap.rule + 1} says " in str(gap)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows.tables import joined_groups
-from fabinterp.rules.size_path import SMALL_PRICE
+from fabinterp.rules.size_path import SMALL_PRICE, sizes_of
 from fabinterp.search.prices import (
     PricedTree,
     PriceInterval,
@@ -253,3 +253,14 @@ def test_copies_join_their_groups():
     b = np.array([0, 1, 1, 2, 3, 3])
     codes = joined_groups(a, b)
     assert len(set(codes[:4])) == 1 and len(set(codes[4:])) == 1 and codes[0] != codes[4]
+
+
+def test_every_entry_of_a_path_is_shown_as_itself():
+    """Also where several have the same number of leaves."""
+    X, _ = table()
+    model = quick().fit(X, X @ [3.0, 1.0, 0.3] + np.random.default_rng(1).normal(size=len(X)))
+    found = sizes_of(model)
+    assert len({entry.size for entry, *_ in found}) < len(found)
+    for k, (entry, other, is_shown) in enumerate(found):
+        assert other.tree_ is entry.fitted["tree_"]
+        assert is_shown == model.path_["chosen"][k]

@@ -578,7 +578,7 @@ BAD = [
         "with a reference that is not fitted requires y",
     ),
     (ProxyLinearRegressor, {}, "requires y to be passed, but the target y is None"),
-    (ProxyLinearRegressor, {"reference": "forest"}, "model must be"),
+    (ProxyLinearRegressor, {"reference": "forest"}, "reference must be"),
 ]
 
 

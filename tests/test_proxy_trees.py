@@ -1,8 +1,11 @@
 """A proxy is the closest tree to its reference: pruned exactly, the same for any n_jobs, said as it predicts."""
 
+import html
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,16 +15,17 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from fabinterp import report
 from fabinterp.proxy.proxy_trees import (
+    Growth,
     ProxyData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
@@ -29,6 +33,8 @@ from fabinterp.proxy.proxy_trees import (
     held_out_log_lik,
     mean_log_lik,
     mean_log_prob,
+    mix_with_observed,
+    observed_target,
     synthetic_cells,
     synthetic_table,
 )
@@ -367,7 +373,7 @@ def test_a_weight_is_a_row_repeated_and_order_does_not_matter(lookahead):
     w = rng.integers(0, 4, len(X))
     order = rng.permutation(np.repeat(np.arange(len(X)), w))
     for reference, more in (
-        (FrozenEstimator(forest), {"n_draws": 3}),
+        (forest.predict, {"n_draws": 3}),
         (None, {}),
         (None, {"max_leaves": 6}),
     ):
@@ -390,7 +396,7 @@ def test_alpha_and_size():
     make = ProxyTreeRegressor(as_reference(process), lookahead=False, n_synthetic=0, random_state=0)
     whole, root = (clone(make).set_params(alpha=alpha).fit(X) for alpha in (0, 1e9))
     assert (
-        whole.n_leaves_ == whole.path_.sizes[0] > 30
+        whole.n_leaves_ == whole.pruning_path_.sizes[0] > 30
         and root.n_leaves_ == 1
         and np.ptp(root.predict(X)) == 0
     )
@@ -515,7 +521,7 @@ def test_given_draws_for_the_rows():
             RandomForestClassifier(2).fit([[0.0] * 10, [1.0] * 10], [0, 1]),
             "reference must answer with numbers",
         ),
-        (object(), "a function of X or draws"),
+        (object(), "^reference must be a fitted estimator, a function of X or draws, got object"),
     ],
 )
 def test_references_that_are_none(reference, said):
@@ -535,6 +541,8 @@ def test_references_that_are_none(reference, said):
         ({"n_draws": 0}, "n_draws must be"),
         ({"n_synthetic": -1}, "n_synthetic must be"),
         ({"synthetic_share": 1.0}, r"synthetic_share must lie in \[0, 1\)"),
+        ({"reference_share": 1.5}, "reference_share must be None or lie in"),
+        ({"refit_seconds": -1.0}, "refit_seconds must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"lookahead": "yes"}, "lookahead must be"),
         ({"random_state": "a"}, "random_state must be"),
@@ -586,3 +594,243 @@ def test_a_pipeline_that_takes_gaps_is_explained_with_gaps():
     pipe = make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, y)
     model = ProxyTreeClassifier(pipe, max_leaves=4, random_state=0).fit(X)
     assert (model.predict(X) == model.rules_.predict(X)).all()
+
+
+# What to grow on
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 3]), st.sampled_from([0.0, 0.3, 0.5]))
+@examples(20)
+def test_a_mixture_is_the_table_with_each_row_twice(seed, n_classes, share):
+    Z, target, w, rng = task(seed, n_classes=n_classes)
+    n = len(Z)
+    seen = np.eye(3)[rng.integers(0, 3, n)] if n_classes else rng.normal(size=n)
+    noise = np.zeros((2, n)) if n_classes else rng.random((2, n))
+    mixed = mix_with_observed(ProxyData(Z, target, noise[0], w, n), (seen, noise[1]), share)
+    once = greedy_tree(Z, mixed.target, w, max_leaves=4, min_leaf=3)
+    twice = greedy_tree(
+        np.vstack([Z, Z]),
+        np.concatenate([target, seen]),
+        np.concatenate([share * w, (1 - share) * w]),
+        max_leaves=4,
+        min_leaf=3,
+    )
+    assert (
+        np.allclose(
+            once.loss[0] + mixed.irreducible_loss,
+            twice.loss[0] + w @ (share * noise[0] + (1 - share) * noise[1]),
+        )
+        or n_classes
+    )
+    assert np.array_equal(once.feature, twice.feature) and np.allclose(once.value, twice.value)
+
+
+def test_what_is_observed_at_rows_that_are_there_several_times():
+    place = np.array([0, 1, 0, -1, 1])
+    w = np.array([1.0, 1.0, 3.0, 0.0, 1.0])
+    mean, var = observed_target(np.array([1.0, 2.0, 5.0, 99.0, 2.0]), w, place, 2)
+    assert np.allclose(mean, [4.0, 2.0]) and np.allclose(var, [3.0, 0.0])
+    shares, none = observed_target(np.eye(2)[[0, 0, 1, 1, 1]], w, place, 2)
+    assert np.allclose(shares, [[0.25, 0.75], [0.5, 0.5]]) and not none.any()
+
+
+def test_what_is_settled_is_not_chosen():
+    forest, X, y = forest_and_table()
+    settled = {"n_synthetic": 200, "lookahead": False, "reference_share": 1, "random_state": 0}
+    with_y = ProxyTreeRegressor(forest, **settled).fit(X, y)
+    without = ProxyTreeRegressor(forest, **settled).fit(X)
+    assert with_y.tree_ == without.tree_ and with_y.growth_losses_ is None
+    assert without.growth_ == Growth(1.0, synthetic=True, lookahead=False)
+    data = ProxyTreeRegressor(
+        forest, max_leaves=5, n_synthetic=0, lookahead=False, reference_share=0
+    ).fit(X, y)
+    assert str(data.tree_) == str(ProxyTreeRegressor(max_leaves=5).fit(X, y).tree_)
+    assert str(data.growth_) == "y itself" and data.fidelity_ < 1
+    few = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X[:40], y[:40])
+    assert few.growth_losses_ is None and few.growth_.reference_share == 1
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_what_is_chosen_is_the_same_every_time(numbers):
+    forest, X, y = forest_and_table()
+    kind = ProxyTreeRegressor if numbers else ProxyTreeClassifier
+    if not numbers:
+        y = np.where(y > 1, "high", "low")
+        forest = RandomForestClassifier(15, random_state=0).fit(X, y)
+    fits = [
+        kind(forest, random_state=2, n_synthetic=None, n_jobs=jobs, n_draws=3).fit(X, y)
+        for jobs in (None, 2)
+    ]
+    assert fits[0].tree_ == fits[1].tree_ and fits[0].trees_ == fits[1].trees_
+    assert fits[0].growth_losses_ == fits[1].growth_losses_
+    assert len(fits[0].growth_losses_) in (4, 5)  # two shares with and without, looking ahead
+    assert fits[0].n_leaves_ <= kind(forest, random_state=2, lookahead=False).fit(X).n_leaves_
+    as_it_is = clone(fits[0]).set_params(reference=forest, refit_seconds=0).fit(X, y)
+    assert as_it_is.growth_losses_ != fits[0].growth_losses_
+
+
+def test_a_reference_that_knows_nothing_is_mixed_with_y_and_stays_a_proxy():
+    _, X, y = forest_and_table(n=200)
+    model = ProxyTreeRegressor(lambda X: np.sin(20 * X[:, 3]), max_leaves=5, random_state=0)
+    with pytest.warns(UserWarning, match="reference_share=1"):
+        model.fit(X, y)
+    assert model.growth_.reference_share == 0.5
+    losses = model.growth_losses_
+    assert losses[Growth(0.5)] < losses[Growth(1.0)] and Growth(0.0) not in losses
+    told = ProxyTreeRegressor(lambda X: X[:, 1] + 2 * (X[:, 0] > 0.3), max_leaves=5, random_state=0)
+    assert told.fit(X, y).growth_.reference_share == 1
+
+
+def test_a_tree_that_leaves_its_model_for_y_says_so():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = X[:, 0] ** 2 + X[:, 1]  # half of it no line can tell
+    line = LinearRegression().fit(X, y)
+    settings = {"max_leaves": 6, "random_state": 0}
+    with pytest.warns(UserWarning, match="reference_share=1 would with 0[.][89]") as said:
+        mixed = ProxyTreeRegressor(line, **settings).fit(X, y)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert mixed.growth_.reference_share == 0.5 and str(mixed.growth_) in str(said[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = ProxyTreeRegressor(line, reference_share=0, **settings).fit(X, y)
+        kept = ProxyTreeRegressor(line, reference_share=1, **settings).fit(X, y)
+    assert asked.growth_.reference_share == 0 and kept.growth_.reference_share == 1
+    assert asked.fidelity_ < mixed.fidelity_ < kept.fidelity_
+
+
+def test_a_report_says_what_was_chosen():
+    forest, X, y = forest_and_table()
+    model = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X, y)
+    said = f"grown on {model.growth_}, which folds chose among {len(model.growth_losses_)} ways"
+    assert said in html.unescape(str(report(model, X, y)))
+    alone = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X)
+    assert f"grown on {alone.growth_}" in html.unescape(str(report(alone, X, y)))
+    assert str(ProxyTreeRegressor(max_leaves=3).fit(X, y).growth_) == "y itself"
+
+
+def test_folds_hold_out_what_they_say():
+    forest, X, y = forest_and_table()
+    X, y = np.vstack([X, X[:5]]), np.append(y, y[:5])
+    proxy = ProxyTreeRegressor(forest, max_leaves=4, random_state=0)
+    seen = []
+
+    class Watched(RandomForestRegressor):
+        def fit(self, X, y):
+            seen.append({tuple(row) for row in X})
+            return super().fit(X, y)
+
+    proxy.reference = Watched(5, random_state=0)
+    proxy.fit(X, y)
+    everything, *folds = seen
+    assert len(folds) == 5 and all(part < everything for part in folds)
+    held = [everything - part for part in folds]
+    assert set.union(*held) == everything and sum(map(len, held)) == len(everything)
+
+
+def test_a_model_that_cannot_be_refitted_judges_as_it_is():
+    _, X, y = forest_and_table()
+
+    class Once(RandomForestRegressor):
+        def fit(self, X, y):
+            if len(X) < 100:
+                raise ValueError("too few")
+            return super().fit(X, y)
+
+    X, y = X[:110], y[:110]
+    model = ProxyTreeRegressor(Once(5, random_state=0), max_leaves=3, random_state=0).fit(X, y)
+    assert model.growth_losses_
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, TypeError])
+def test_any_failure_of_a_clone_is_no_failure_of_the_fit(kind):
+    _, X, y = forest_and_table()
+
+    class Once(LinearRegression):
+        def fit(self, X, y):
+            if len(X) < 100:
+                raise kind("too\nfew")
+            return super().fit(X, y)
+
+    model = Once().fit(X, y)
+    as_it_is = ProxyTreeRegressor(model, max_leaves=3, random_state=0, refit_seconds=0).fit(X, y)
+    silent = ProxyTreeRegressor(model, max_leaves=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert silent.fit(X, y).growth_losses_ == as_it_is.growth_losses_
+    loud = ProxyTreeRegressor(model, max_leaves=3, random_state=0, verbose=1)
+    with pytest.warns(UserWarning, match="the reference judges as it is") as said:
+        loud.fit(X, y)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert "\n" not in str(said[0].message) and loud.tree_ == silent.tree_
+
+
+def test_a_label_that_stands_in_one_row_stops_no_fit():
+    _, X, y = forest_and_table()
+    frame = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "a", "b")})
+    frame.loc[7, "kind"] = "once"
+    steps = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    line = make_pipeline(steps, LinearRegression()).fit(frame, y)
+    losses = [
+        ProxyTreeRegressor(line, max_leaves=3, random_state=0, refit_seconds=seconds)
+        .fit(frame, y)
+        .growth_losses_
+        for seconds in (10, 0)
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_without_a_limit_the_clock_decides_nothing(monkeypatch):
+    forest, X, y = forest_and_table()
+    settings = {"max_leaves": 4, "random_state": 0, "n_synthetic": 200}
+    quick = ProxyTreeRegressor(forest, **settings).fit(X, y)
+    clock = iter(range(0, 10**6, 1000))
+    monkeypatch.setattr("time.process_time", lambda: next(clock))
+    slow = ProxyTreeRegressor(forest, **settings).fit(X, y)
+    settled = ProxyTreeRegressor(forest, refit_seconds=np.inf, **settings).fit(X, y)
+    assert settled.growth_losses_ == quick.growth_losses_ != slow.growth_losses_
+    with pytest.raises(ValueError, match="refit_seconds must be a finite number of at least 0"):
+        ProxyTreeRegressor(forest, refit_seconds=-np.inf).fit(X, y)
+
+
+def test_a_column_of_y_chooses_as_its_numbers_do():
+    forest, X, y = forest_and_table()
+    settings = {"max_leaves": 4, "random_state": 0, "n_synthetic": 200}
+    flat = ProxyTreeRegressor(forest, **settings).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's, of a column
+        column = ProxyTreeRegressor(forest, **settings).fit(X, y[:, None])
+    assert column.growth_losses_ == flat.growth_losses_ and column.tree_ == flat.tree_
+
+
+@pytest.mark.filterwarnings("error:overflow")
+def test_what_is_chosen_has_no_unit():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = X[:, 0] ** 2 + X[:, 1]
+    settings = {"max_leaves": 6, "random_state": 0, "lookahead": False, "reference_share": None}
+    found = []
+    for unit in (1.0, 2.0**333):  # about 1e100
+        line = LinearRegression().fit(X, unit * y)
+        with pytest.warns(UserWarning, match="the folds chose"):
+            found.append(ProxyTreeRegressor(line, **settings).fit(X, unit * y).growth_)
+    assert found[0] == found[1] and found[0].reference_share == 0.5
+
+
+def test_a_share_is_any_real_number():
+    forest, X, y = forest_and_table()
+    settled = {"max_leaves": 3, "n_synthetic": 0, "lookahead": False}
+    shares = (0.5, np.float32(0.5))
+    trees = [
+        ProxyTreeRegressor(forest, reference_share=share, random_state=0, **settled).fit(X, y).tree_
+        for share in shares
+    ]
+    assert trees[0] == trees[1]
+
+
+def test_bad_input_to_a_choice():
+    forest, X, y = forest_and_table()
+    with pytest.raises(ValueError, match="reference_share=0.5 requires y"):
+        ProxyTreeRegressor(forest, reference_share=0.5).fit(X)
+    labels = np.where(y > 1, "high", "low")
+    classes = RandomForestClassifier(5, random_state=0).fit(X, labels)
+    with pytest.raises(ValueError, match="y must hold classes of the reference, 'high', 'low'"):
+        ProxyTreeClassifier(classes).fit(X, np.where(y > 1, "up", "low"))

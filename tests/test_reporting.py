@@ -7,6 +7,7 @@ import re
 import warnings
 from html.parser import HTMLParser
 
+import matplotlib.mathtext  # noqa: F401 (version 3.8 warns when it is imported, once)
 import numpy as np
 import pytest
 from browser.serve import chromium
@@ -50,7 +51,7 @@ class Parsed(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += attrs
-        if tag not in {"meta", "img", "source"}:
+        if tag not in {"meta", "img", "source", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -325,16 +326,128 @@ def test_what_cannot_be_made_again_is_said(numbers):
 
 
 def test_every_size_is_on_the_page(labels, tree):
-    """Folded, without a script, one open at a time; what has no path has no such part."""
+    """To step through without a script, one shown at a time; what has no path has no such part."""
     X, y = labels[0], labels[1]
     model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
     page = report(model, X, y)
-    assert len(model.path_) > 1 and page.count('<details name="size">') == len(model.path_)
+    assert len(model.path_) > 1 and page.count('<input type="radio"') == len(model.path_)
     for entry, other, shown in sizes_of(model):
         assert other.rules_.to_html() in page
         assert shown == (entry.size == len(model.rules_))
-    assert page.count(", this page</summary>") == 1
+    assert page.count(", this page</p>") == page.count(" checked>") == 1
     assert "At other sizes" not in report(model.rules_, X, y) and sizes_of(model.rules_) == []
+
+
+def test_what_each_size_errs_is_drawn(numbers):
+    X, y = numbers
+    model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
+    page = report(model, X, y)
+    assert len(model.path_) > 1 and "What each size errs on rows that were left out" in page
+    for k, (entry, _, shown) in enumerate(sizes_of(model)):
+        checked = " checked" if shown else ""
+        label = (
+            f'id="step{k}"{checked}><label for="step{k}">{entry.size} ({entry.n_numbers})</label>'
+        )
+        assert label in page
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_calibration_is_what_was_seen(share):
+    rng = np.random.default_rng(0)
+    predicted = rng.random(2000)
+    observed = rng.random(2000) < predicted if share else predicted + rng.normal(0, 0.1, 2000)
+    across, up, low, high = reports.calibration(predicted, observed, 10, 0.95, share)
+    parts = np.sort(predicted).reshape(10, 200)
+    assert np.allclose(across, parts.mean(axis=1), atol=2e-3)
+    part = reports.calibration_bins(predicted, 10)
+    assert np.allclose(up, [observed[part == b].mean() for b in range(10)])
+    assert np.mean((low <= across) & (across <= high)) >= 0.8
+    few = rng.choice([0.1, 0.7], 300)
+    assert len(np.unique(reports.calibration_bins(few))) == 2  # a part for each leaf
+    assert len(reports.calibration(np.ones(3), np.ones(3, bool))[0]) == 1
+
+
+def test_calibration_is_drawn_of_any_model(labels, numbers, tree):
+    X, y = labels
+    ax = reports.plot_calibration(tree, X, y)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["red", "rosé", "white"]
+    lines = [line for line in ax.lines if str(line.get_gid()).startswith("calibration")]
+    looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in lines}
+    assert len(lines) == len(looks) == 3 == len({marker for _, marker, _ in looks})
+    ax = reports.plot_calibration(tree.rules_, X, y, label="red")
+    (line,) = [line for line in ax.lines if line.get_gid() == "calibration0"]
+    share = tree.predict_proba(X)[:, 0]
+    assert np.allclose(line.get_xdata(), np.unique(share))
+    assert np.allclose(
+        line.get_ydata(), [np.mean(y[share == p] == "red") for p in np.unique(share)]
+    )
+    X, y = numbers
+    ax = reports.plot_calibration(LinearRegression().fit(X, y), X, y, n_bins=4)
+    assert ax.get_xlabel() == "predicted" and len(ax.lines[0].get_xdata()) == 4
+    with pytest.raises(ValueError, match="label must be one of the classes"):
+        reports.plot_calibration(tree, *labels, label="green")
+    with pytest.raises(ValueError, match="y must have shape .* like the rows of X, got"):
+        reports.plot_calibration(tree, labels[0], labels[1][:3])
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        reports.plot_calibration(tree, *labels, level=2)
+    with pytest.raises(TypeError, match="model must be fitted and have predict"):
+        reports.plot_calibration(3, *labels)
+
+
+def test_a_y_that_says_nothing_is_not_drawn(labels, numbers, tree):
+    X, y = labels
+    for model in (tree, tree.rules_, RandomForestClassifier(5).fit(X, y)):
+        with pytest.raises(
+            ValueError, match="y must hold labels among 'red', 'rosé', 'white', got"
+        ):
+            reports.plot_calibration(model, X, np.where(y == "red", "a", "b"))
+        with pytest.raises(ValueError, match="y must hold labels among"):
+            reports.plot_calibration(model, X, np.full(len(y), np.nan))
+    X, y = numbers
+    line = LinearRegression().fit(X, y)
+    with pytest.raises(ValueError, match="y must be finite, got"):
+        reports.plot_calibration(line, X, np.full(len(y), np.nan))
+    with pytest.raises(ValueError, match="y must hold numbers, got 'a'"):
+        reports.plot_calibration(line, X, np.full(len(y), "a"))
+
+
+def test_where_rules_and_model_part_is_said_in_words(numbers, labels):
+    X, y = numbers
+    black = LinearRegression().fit(X, y)
+    proxy = ProxyTreeRegressor(black, max_leaves=3, random_state=0).fit(X, y)
+    words = words_of(report(proxy, X, y))
+    assert "Where the rules and the reference (LinearRegression) disagree most" in words
+    gap = np.abs(proxy.predict(X) - black.predict(X))
+    assert f"differ by {np.median(gap):.3g} in the middle and by {gap.max():.3g} at most" in words
+    worst = int(gap.argmax())
+    told = f"{proxy.predict(X)[worst]:.4g} (rule {proxy.rules_.apply(X)[worst] + 1})"
+    assert f"{told} {black.predict(X)[worst]:.4g}" in words
+    X, y = labels
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
+    words = words_of(report(proxy, X, y))
+    apart = int(np.sum(proxy.predict(X) != forest.predict(X)))
+    assert f"At {apart} of 178 rows of the table the two differ" in words
+
+
+def test_the_page_says_how_to_use_the_model(labels, tree):
+    X, y = labels
+    text = report(tree, X, y)
+    code = html.unescape(
+        re.search(r"without any package</summary><p>.*?</p><pre>(.*?)</pre>", text, re.S)[1]
+    )
+    space = {}
+    exec(code, space)
+    for i in range(0, 178, 20):
+        row = {name: float(value) for name, value in X.iloc[i].items()}
+        assert space["predict"](row) == tree.predict(X.iloc[[i]])[0]
+    assert "SELECT" in text and "fingerprint" in text
+
+
+def test_a_page_is_small(labels):
+    X, y = labels
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    assert len(report(model, X, y)) < 2_000_000
 
 
 def test_rules_and_trees_without_an_estimator(labels, tree):
@@ -546,7 +659,9 @@ def test_pages_in_a_browser(hostile_pages):
                 assert tab.evaluate("typeof window.hit") == "undefined"
                 colours = "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
                 shown = hashlib.sha256(
-                    tab.evaluate("document.images[0].currentSrc").encode()
+                    tab.evaluate(
+                        "[...document.images].map(each => each.currentSrc).join()"
+                    ).encode()
                 ).hexdigest()
                 grounds[scheme, wide] = (*tab.evaluate(colours), shown)
                 context.close()

@@ -1,6 +1,7 @@
 """Pictures say what the rules say: bars are intervals, colours are answers, outlines are regions."""
 
 import re
+from itertools import product
 from math import inf
 
 import matplotlib
@@ -233,6 +234,40 @@ def test_names_in_any_script_are_drawn_as_they_are(inches):
         assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= ax.figure.bbox.x1 + 1, text
 
 
+def test_no_text_is_longer_than_measured():
+    texts = (
+        "kept within [22, 8714]",
+        "67.9 % of 207 rows",
+        "i" * 20,
+        "WAVE. TO",
+        "12 + 0.5·(a - 3)",
+    )
+    for dpi in (72, 100, 150, 200):
+        figure = plt.figure(dpi=dpi)
+        renderer = figure.canvas.get_renderer()
+        for text, size, weight in product(texts, (6, 7, 7.5, 8, 9), ("normal", "bold")):
+            drawn = figure.text(0, 0, text, fontsize=size, weight=weight)
+            wide = drawn.get_window_extent(renderer).width / dpi
+            assert wide <= show.text_width(text, size, weight) + 1 / dpi, (dpi, text)
+
+
+def test_lines_break_before_a_sign_and_never_within_a_product():
+    text = "44 + age + 8.244·(bmi - 30) - 0.24·s1 + 55.47·(s5 - 5), kept within [42, 341]"
+    for width in (0.9, 1.2, 1.6):
+        lines = show.wrap_to_width(text, width, 24)
+        assert " ".join(lines) == text
+        if width > 1:
+            assert not any(line.endswith(("-", "+", "(bmi", "(s5")) for line in lines)
+
+
+def test_letters_that_the_font_lacks_come_from_another(monkeypatch):
+    monkeypatch.setattr(show, "_SCRIPTS", ("No Such Font", "STIXGeneral"))
+    rules, X, _ = iris_rules()
+    ax = plot_rules(rules, X)
+    assert ax.texts[0].get_fontfamily() == ["sans-serif", "STIXGeneral"]
+    assert plt.rcParams["font.family"] == ["sans-serif"]
+
+
 def test_what_was_cut_may_be_cut_again():
     for text in ("אמת", "a\nb", "n" * 40, "אמת and more"):
         assert show.truncate_text(show.truncate_text(text, 20), 20) == show.truncate_text(text, 20)
@@ -408,6 +443,40 @@ def test_labels_and_numbers_on_the_axes():
     assert len(ax.figure.axes) == 2  # the colour bar
 
 
+def test_whole_numbers_and_labels_have_strips():
+    rng = np.random.default_rng(0)
+    columns = Columns(("flag", "hour", "colour"), (None, None, ("red", "green")), (False,) * 3)
+    X = np.column_stack(
+        [rng.integers(0, 2, 300), rng.integers(0, 24, 300), rng.integers(0, 2, 300)]
+    )
+    rules = RuleSet(
+        (
+            Rule(((Split((0,), 0.0), True), (Split((1,), 7.0), True)), Leaf(1.0)),
+            Rule(((Split((2,), categories=(1,)), True),), Leaf(2.0)),
+            Rule((), Leaf(0.0, (1,), (0.1,))),
+        ),
+        columns,
+    )
+    ax = plot_regions(rules, X, features=["flag", "hour"])
+    assert ax.get_xlim() == (-0.5, 1.5) and ax.get_ylim() == (-0.5, 23.5)
+    (lines,) = [c for c in ax.collections if c.get_gid() == "rule0"]
+    corners = np.concatenate(lines.get_segments())
+    assert corners.min(axis=0).tolist() == [0.5, 7.5]
+    assert all(tick % 1 == 0 for tick in [*ax.get_xticks(), *ax.get_yticks()])
+    (dots,) = [c for c in ax.collections if c.get_gid() == "rows"]
+    spread = np.asarray(dots.get_offsets())
+    assert np.array_equal(spread.round(), X[:, :2]) and len(np.unique(spread, axis=0)) == len(X)
+    ax = plot_regions(rules, X, features=["colour", "hour"])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["red", "green"]
+    (dots,) = [c for c in ax.collections if c.get_gid() == "rows"]
+    assert np.array_equal(np.asarray(dots.get_offsets()).round(), X[:, [2, 1]])
+    levels = show.feature_levels(rules, 1, X)
+    edges = show.cell_edges(rules, 1, (-0.5, 23.5), levels=levels)
+    assert edges.tolist() == (np.arange(25) - 0.5).tolist()  # the equation changes at every hour
+    assert show.feature_levels(rules, 1, X + 0.5) is None
+    assert show.feature_levels(rules, 1, 10 * X) is None  # too many values to tell apart
+
+
 def test_slanted_borders_and_equations():
     slanted = Rule(((Split((0, 1), 0.0, (1.0, -1.0)), True),), Leaf(1.0))
     rules = RuleSet((slanted, Rule((), Leaf(0.0, (0,), (2.0,)))), plain_columns(2))
@@ -460,6 +529,10 @@ def test_regression_and_frames():
     rules = tree_rules(X, y, 6, DecisionTreeRegressor)
     ax = plot_regions(rules, X, pd.Series(y), features=("mean radius", "mean texture"))
     (dots,) = [k for k in ax.collections if k.get_gid() == "rows"]
+    assert len(dots.get_offsets()) == 500
+    (dots,) = [
+        k for k in plot_regions(rules, X, y, max_rows=None).collections if k.get_gid() == "rows"
+    ]
     assert len(dots.get_offsets()) == len(X)
     plot_rules(rules, X)
 
@@ -486,8 +559,10 @@ def test_classes_by_equations():
         ("a", "b", "c"),
     )
     for rules in (two, three):
-        rows = {t.get_gid(): t.get_text() for t in plot_rules(rules, X, width=12).texts}
-        assert rows["rule0:answer"] == cut_answer(rules)
+        for width in (3, 12):  # an equation is never cut
+            lines = texts(plot_rules(rules, X, width=width), "rule0:answer")
+            said = " ".join(line.get_text() for line in lines)
+            assert said == show.prediction_lines(rules, 0)[0]
         dots = [
             k
             for k in plot_regions(rules, X, rules.predict(X)).collections
@@ -499,12 +574,6 @@ def test_classes_by_equations():
     )
     grey, own = show.leaf_colours(two)
     assert len(set(grey[:3])) == 1 and len(set(own[:3])) == 3
-
-
-def cut_answer(rules):
-    """The first answer as `plot_rules` at 12 inches has room for it."""
-    answer = show.prediction_lines(rules, 0)[0]
-    return show.wrap_name(answer, 0.42 * 12 - 0.14, weight="bold")[0]
 
 
 # plot_terms
@@ -595,7 +664,7 @@ def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight)
         return
     X = np.linspace([0.0] * d, [1.0] * d, 11)
     constant, terms = show.equation_terms(rules, 0, 0, X)
-    ax = plot_terms(rules, X=X)
+    ax = plot_terms(rules, X=X, kind="stacked")
     u = show.places_of(terms)
     parts = np.array([term(u) for term in terms])
     assert np.allclose(
@@ -616,10 +685,10 @@ def test_areas_are_the_parts_of_terms_and_never_overlap(values, slope, straight)
 def test_terms_of_every_expert_and_of_one():
     rules = additive_rules()
     X = additive_table()
-    axes = plot_terms(rules, X=X)
+    axes = plot_terms(rules, X=X, kind="stacked")
     assert len(axes) == 2 and [ax.get_title(loc="left")[0] for ax in axes] == ["1", "3"]
     assert axes[1].get_title(loc="left").splitlines() == ["3  otherwise", "from 0.5, at most 9"]
-    ax = plot_terms(rules, 1, X)
+    ax = plot_terms(rules, 1, X, kind="stacked")
     mine = X[rules.apply(X) == 0]
     constant = 1.5 + 2 * mine[:, 3].mean()
     assert ax.get_title(loc="left").splitlines() == ["1  d > 0.5", f"from {constant:.4g}"]
@@ -631,7 +700,7 @@ def test_terms_of_every_expert_and_of_one():
     (drawn,) = {c.get_gid() for c in axes[1].collections} - {f"term1:{s}" for s in ("up",)}
     assert drawn == "term1:down"
     _, own = plt.subplots()
-    assert plot_terms(rules, 3, ax=own) is own
+    assert plot_terms(rules, 3, ax=own, kind="stacked") is own
 
 
 def test_a_feature_keeps_its_colour():
@@ -640,7 +709,7 @@ def test_a_feature_keeps_its_colour():
     styles = show.term_styles(rules)
     assert len({colour for colour, _ in styles.values()}) == len(styles) == 4
     for expert in (1, 3):
-        for c in plot_terms(rules, expert, X).collections:
+        for c in plot_terms(rules, expert, X, kind="stacked").collections:
             f = int(re.findall(r"\d+", c.get_gid())[0])
             assert tuple(c.get_facecolor()[0]) == to_rgba(styles[f][0])
     leaf = Leaf(0.0, curves=tuple(bent(j, [0, 1]) for j in range(20)))
@@ -671,16 +740,16 @@ def test_lines_and_bands():
 def test_each_term_in_its_own_units_and_labels_as_bars():
     rules = additive_rules()
     X = additive_table()
-    axes = plot_terms(
-        rules, 1, X, kind="each", bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])]
-    )
+    axes = plot_terms(rules, 1, X, bands=[([0, 2], [1, 1]), ([0, 2], [1, 1]), ([0, 2], [0.5, 0.5])])
     assert [bool(ax.get_title(loc="left")) for ax in axes] == [
         True,
         False,
         False,
     ]  # the rule is named once
-    twice = [ax.get_title(loc="left") for ax in plot_terms(rules, X=X, kind="each")]
+    twice = [ax.get_title(loc="left") for ax in plot_terms(rules, X=X)]
     assert [title[:1] for title in twice] == ["1", "", "", "3"]
+    rows = [ax.get_subplotspec().rowspan.start for ax in plot_terms(rules, X=X)]
+    assert rows == [0, 0, 0, 1]  # a sum begins a row
     by_name = {ax.get_xlabel().removesuffix("  (◇: missing)"): ax for ax in axes}
     assert set(by_name) == {"a", "colour", "d"}
     bars = by_name["colour"].patches
@@ -703,7 +772,7 @@ def test_terms_of_classes():
     many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
     leaf = Leaf((0.5, 1.0, 0.0), (1,), ((0.0, 0.0, 1.0),), link="softmax", curves=(many,))
     rules = RuleSet((Rule((), leaf),), plain_columns(2), ("u", "v", "w"))
-    axes = plot_terms(rules)
+    axes = plot_terms(rules, kind="stacked")
     assert [ax.get_title(loc="left").splitlines()[1] for ax in axes] == [
         "the score of u: from 0.5",
         "the score of v: from 1",
@@ -714,9 +783,9 @@ def test_terms_of_classes():
         set(),
         {"term0", "term1"},
     ]
-    ax = plot_terms(rules, 1, label="w")
+    ax = plot_terms(rules, 1, label="w", kind="stacked")
     assert ax.get_ylabel() == "adds to the score"
-    plot_terms(rules, 1, label="v", kind="each")
+    plot_terms(rules, 1, label="v")
     two = RuleSet(
         (Rule((), Leaf(0.5, link="logit", curves=(many.part(2),))),),
         plain_columns(2),
@@ -746,7 +815,10 @@ def test_rules_and_regions_of_leaves_with_curves():
 
 def test_few_terms_are_drawn_and_the_others_counted():
     leaf = Leaf(0.0, curves=tuple(bent(j, [0, j + 1]) for j in range(12)))
-    ax = plot_terms(RuleSet((Rule((), leaf),), plain_columns(12)), max_terms=3)
+    rules = RuleSet((Rule((), leaf),), plain_columns(12))
+    first, *_ = axes = plot_terms(rules, max_terms=3)
+    assert len(axes) == 3 and "9 smaller terms not drawn" in first.get_title(loc="left")
+    ax = plot_terms(rules, max_terms=3, kind="stacked")
     assert {c.get_gid() for c in ax.collections} == {
         f"term{j}:{s}" for j in (9, 10, 11) for s in ("up", "down")
     }
@@ -823,9 +895,9 @@ def test_what_cannot_be_drawn_is_refused():
             lambda: plot_terms(RuleSet((Rule((), Leaf(1.0)),), CURVED)),
             "none: no rule has an equation",
         ),
-        (lambda: plot_terms(rules, kind="area"), "kind must be 'stacked' .* got 'area'"),
+        (lambda: plot_terms(rules, kind="area"), "kind must be 'each', .* got 'area'"),
         (
-            lambda: plot_terms(rules, 1, bands={"a": band}),
+            lambda: plot_terms(rules, 1, kind="stacked", bands={"a": band}),
             "kind must be .* got 'stacked' with bands",
         ),
         (lambda: plot_terms(rules, kind="lines", bands={"a": band}), "bands need one sum"),
@@ -844,7 +916,7 @@ def test_what_cannot_be_drawn_is_refused():
         (lambda: plot_terms(classes, label="w"), "label must be one of the classes"),
         (
             lambda: plot_terms(rules, ax=plt.figure().subplots()),
-            r"one axes per picture \(2\), got 1",
+            r"one axes per picture \(4\), got 1",
         ),
         (lambda: plot_terms(rules, X=X[:, :2]), "X must have shape"),
     ]

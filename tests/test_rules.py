@@ -1757,3 +1757,33 @@ def test_markdown_is_a_table_that_shows_what_was_meant():
     head, line, first, last = rules.to_markdown().splitlines()
     assert head.count("|") == line.count("|") == 4
     assert first == r"| if | a\|b\_\* ∈ \{\<b\>, x\} | 1 |" and last == "| otherwise |  | 2 |"
+
+
+def test_a_table_in_a_schema():
+    """Parts are quoted one by one, a name with dots as one; what is neither is refused by name."""
+    columns = Columns(("a",), (None,), (False,))
+    rules = RuleSet((Rule((), Leaf(1.0)),), columns)
+    last = {
+        "plots": '"plots"',
+        "of.2024": '"of.2024"',
+        ("farm", 'a"b'): '"farm"."a""b"',
+        ("x", "farm", "plots"): '"x"."farm"."plots"',
+    }
+    for table, text in last.items():
+        assert rules.to_sql(table).endswith(f"\nFROM {text}")
+    for table in ("", None, 3, (), ("farm", ""), ("farm", None)):
+        with pytest.raises(ValueError, match="table must be a name or its parts"):
+            rules.to_sql(table)
+    assert rules.to_sql("plots", keep="price") == rules.to_sql("plots", keep=["price"])
+
+
+@pytest.mark.parametrize("bound, text", [
+    (500001.0, "500001"), (12.345, "12.345"), (123456.7, "123456.7"), (1234567.8, "1235000"),
+    (1 / 3, "0"), (0.0, "0"), (-500001.0, "-500001"),
+])  # fmt: skip
+def test_a_bound_of_a_few_digits_is_printed_as_it_predicts(bound, text):
+    """Of a table with prices the largest is not rounded; a long number is, within the tolerance."""
+    columns = Columns(("a",), (None,), (False,), ranges=((0.0, 1e6),))
+    leaf = Leaf(0.0, (0,), (10.0,), lower=-1e7, upper=bound)
+    rules = RuleSet((Rule((), leaf),), columns, target_std=1e6)
+    assert f"kept within [-10000000, {text}]" in str(rules)

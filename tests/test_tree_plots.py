@@ -24,9 +24,11 @@ from fabinterp.metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
 from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from fabinterp.models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
+from fabinterp.proxy.local import explain_local
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns
 from fabinterp.rules.ruleset import Tree
+from fabinterp.rules.text import answer_text
 from fabinterp.show import rule_plots
 from fabinterp.show import tree_plots as pictures
 from fabinterp.show.tree_plots import (
@@ -136,7 +138,7 @@ def assert_all_inside(ax):
         assert not text.get_parse_math()
         if re.fullmatch(r"node\d+(:text|:small)", text.get_gid() or ""):
             frame = frames[text.get_gid().split(":")[0]].get_window_extent()
-            assert place.x0 >= frame.x0 - 1.5 and place.x1 <= frame.x1 + 1.5, text
+            assert place.x0 >= frame.x0 and place.x1 <= frame.x1, text
             assert place.y0 >= frame.y0 - 1.5 and place.y1 <= frame.y1 + 1.5, text
 
 
@@ -348,7 +350,13 @@ def test_estimators_with_equations_show_their_largest_terms():
             assert {int(line.get_gid().split("term")[1]) for line in drawn} <= set(
                 leaf.used_features
             )
-    assert_all_inside(ax)
+        if leaf is not None and leaf.has_equation:
+            told = " ".join(said(ax, f"node{k}:small"))
+            r = pictures.rule_numbers(model.tree_)[k]
+            assert told.startswith(answer_text(model.rules_, r, r + 1))
+    for dpi in (72, 100, 200):
+        ax.figure.set_dpi(dpi)
+        assert_all_inside(ax)
     supports = plot_tree(model)  # counts come from rules_ where no X is given
     numbers = pictures.rule_numbers(model.tree_)
     for k, r in numbers.items():
@@ -544,7 +552,7 @@ def test_replay_is_the_fit_and_knows_the_components():
     sizes = np.array([m.n_components for m in moments])
     unit = 0.24 / model.max_components
     assert np.allclose(stairs.get_data().values, unit * np.append(model.max_components, sizes))
-    assert f"{len(moments)} steps, {sizes[-1]} component" in ax.get_title(loc="left")
+    assert f"{len(moments)} steps, {sizes[-1]} parts kept" in ax.get_title(loc="left")
 
 
 def test_trace_of_a_model_and_of_steps():
@@ -555,7 +563,7 @@ def test_trace_of_a_model_and_of_steps():
     assert np.array_equal(line.get_ydata()[drawn], model.trace_[drawn]) and drawn[-1]
     low, high = ax.get_ylim()
     assert low < model.trace_[drawn].min() and high > model.trace_.max()
-    hidden = re.findall(r"(\d+) steps? below", ax.get_title(loc="left"))
+    hidden = re.findall(r"(\d+) steps? with much lower", ax.get_title(loc="left"))
     assert [int(n) for n in hidden] == [int(n) for n in [np.sum(~drawn)] if n]
     steps = list(islice(fab_steps(*first_model()), 4))
     sizes = [step.n_components for step in steps]
@@ -792,7 +800,7 @@ def test_what_cannot_be_drawn_is_refused():
     tree, X, y = iris_tree()
     other = random_tree(np.random.default_rng(0), 3)
     cases = [
-        (lambda: plot_tree(tree.rules()), TypeError, "tree must be a rules.Tree .* got RuleSet"),
+        (lambda: plot_tree(tree.rules()), TypeError, "tree must be a Tree or .* got RuleSet"),
         (
             lambda: plot_tree(DecisionTreeClassifier().fit(X, y)),
             TypeError,
@@ -828,3 +836,17 @@ def test_what_cannot_be_drawn_is_refused():
         with pytest.raises(kind, match=words) as caught:
             call()
         assert "\n" not in str(caught.value)
+
+
+def test_rows_that_the_tree_was_not_fitted_to_are_told():
+    """The tree of one row was fitted to neighbours: a share is none of the rows of X."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    model = RandomForestClassifier(10, random_state=0).fit(X, X[:, 0] > 0)
+    near = explain_local(model, X[0], X, random_state=0)
+    words = [text.get_text() for text in plot_tree(near.tree, X).texts]
+    assert "rows: the 80 of X; the tree was fitted to neighbours of a row" in " ".join(words)
+    counted = [int(word.split(" %, ")[1].split()[0]) for word in words if " %, " in word]
+    assert len(counted) == near.n_leaves > 1 and sum(counted) == 80
+    words = [text.get_text() for text in plot_tree(near.tree).texts]
+    assert not any("rows" in word for word in words)

@@ -275,8 +275,9 @@ def explained_forest(**settings):
 
 
 def page_code(page):
-    """Return the code that a page gives, and the notes below it."""
-    code, notes = re.search(r"<pre>(from .*?)</pre>(.*?)<p class=.faint.>", page, re.S).groups()
+    """Return the code that makes a page again, and the notes below it."""
+    again = page[page.index("Make it again") :]
+    code, notes = re.search(r"<pre>(from .*?)</pre>(.*?)<p class=.faint.>", again, re.S).groups()
     return html.unescape(code), html.unescape(notes)
 
 

@@ -20,6 +20,7 @@ from fabinterp.bench.runner import (
 )
 from fabinterp.bench.wang import (
     BINARY,
+    DESCRIBED,
     GATES,
     TABLE_3,
     TABLE_4,
@@ -43,6 +44,7 @@ from fabinterp.rules.ruleset import Tree
 STORED = Path(__file__).parents[1] / "nbs" / "results"
 by_name = {table.name: table for table in TABLES}
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+OURS = ("em", "oblique", "piecewise")
 
 
 def toy(name, n=150, seed=0):
@@ -114,13 +116,13 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
         lines = [
             line
             for line in read_lines(STORED / "planes.jsonl")
-            if line["key"]["data"] == name and line["key"]["method"] in ("oblique", "piecewise")
+            if line["key"]["data"] == name and line["key"]["method"] in OURS
         ]
         today = {
             method: bench_oblique.settings_digest(
                 settings_of(additive_method(name, method).make(random_state=0))
             )
-            for method in ("oblique", "piecewise")
+            for method in OURS
         }
         assert {(line["key"]["method"], line["settings"]) for line in lines} == set(today.items())
 
@@ -141,7 +143,7 @@ def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
 
 
 @pytest.mark.parametrize(
-    "method", ["oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)]
+    "method", ["em", "oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)]
 )
 @pytest.mark.parametrize("name", ["stock", "titanic"])
 def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
@@ -293,13 +295,13 @@ def test_the_simulation_has_the_stored_error():
 # From lines to tables
 
 
-def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
-    def line(method, fold, error, name):
-        return {
-            "key": {"part": "regression", "data": name, "method": method, "fold": fold},
-            "error": error,
-        }
+def line(method, fold, error, name):
+    """A line with an error and nothing else."""
+    key = {"part": "regression", "data": name, "method": method, "fold": fold}
+    return {"key": key, "error": error}
 
+
+def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
     lines = [line("oblique", k, e, "ailerons") for k, e in enumerate((1e-4, 3e-4))] + [
         line("ebm", 0, 2e-4, "ailerons")
     ]
@@ -315,3 +317,33 @@ def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
     ours = right.frame.xs("ours", axis=1, level="role").loc["titanic"]
     assert len(right.frame) == 1 and [cell.value for cell in ours] == [87.5, 87.5]
     assert grid.frame.index.tolist() == ["ailerons, in 0.0001"]
+
+
+def test_the_papers_algorithm_stands_beside_the_default_on_the_folds_that_both_have():
+    lines = [line("em", 0, 3.0, "boston"), line("em", 0, 3.0, "stock")]
+    lines += [line("oblique", fold, 2.0 + fold, "boston") for fold in range(2)]
+    grid = by_name["wang-3-em"].show([*lines, line("oblique", 0, 0.5, "stock")])
+    cells = grid.frame.droplevel(["role", "better"], axis=1)["RMSE"]
+    assert [cells.loc["boston", name].value for name in ("OT-SpAM", *DESCRIBED)] == [3.41, 3, 2]
+    assert "em on 1 of 2, oblique on 2 of 2 tables" in grid.notes[1]
+    right = [line("em", 0, 10.0, "banana"), line("oblique", 0, 20.0, "banana")]
+    assert "em on 1 of 1, oblique on 0 of 1" in by_name["wang-4-em"].show(right).notes[1]
+
+
+def test_the_papers_algorithm_starts_once_where_rows_are_many():
+    starts = {
+        name: additive_method(name, "em").make(random_state=0).n_init
+        for name in ("stock", "magic04", "")
+    }
+    assert starts == {"stock": 5, "magic04": 1, "": 5}
+
+
+def test_the_simulations_trees_are_counted_method_by_method():
+    def found(method, seed, exact):
+        key = {"part": "simulation", "data": "5000 rows", "method": method, "fold": seed}
+        return {"key": key, "exact": exact, "experts": 4 + seed, "error": 0.2, "cpu": 1.0}
+
+    lines = [found("em", 0, True), found("em", 1, False), found("oblique", 0, True)]
+    cells = by_name["wang-sim-em"].show(lines).frame.iloc[0].droplevel(["role", "better"])
+    assert [cells["em", name] for name in ("tree found", "of seeds")] == [1, 2]
+    assert cells["em", "experts"].value == 4.5 and cells["oblique", "tree found"] == 1

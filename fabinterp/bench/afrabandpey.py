@@ -117,13 +117,19 @@ def cached_reference(model):
 AS_PRINTED = {
     "n_synthetic": 0,
     "lookahead": False,
+    "reference_share": 1,
 }  # the reference's answers on the rows of the table, grown greedily
+SETTLED = {"n_synthetic": 2000, "lookahead": True, "reference_share": 1}  # nothing is chosen
 
 
 def proxy_tree(reference, seed, max_leaves, **how):
-    """An unfitted proxy of at most so many leaves, else as it comes."""
+    """An unfitted proxy of at most so many leaves; synthetic rows and looking ahead, unless `how` says other."""
     return ProxyTreeRegressor(
-        reference, max_leaves=max_leaves, min_samples_leaf=LEAST, random_state=seed, **how
+        reference,
+        max_leaves=max_leaves,
+        min_samples_leaf=LEAST,
+        random_state=seed,
+        **SETTLED | how,
     )
 
 

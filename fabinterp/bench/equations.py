@@ -27,8 +27,6 @@ from .runner import (
     crossed,
     figures_of,
     import_available,
-    name_columns,
-    summarise,
     tables_of,
     time_call,
 )
@@ -37,6 +35,7 @@ from .eto import linear_tree
 from .rules import (
     error_on_new,
     is_regression,
+    methods_by_table,
     methods_over_tables,
     n_splits,
     regret_note,
@@ -145,8 +144,10 @@ def fit_line(case):
         model = LassoCV(cv=_inner_folds(case), max_iter=10_000)
     else:
         absolute = {"solver": "liblinear", "l1_ratios": (1.0,), "use_legacy_attributes": False}
-        how = {"Cs": np.logspace(-3, 1, 9), "cv": 5, "scoring": "neg_log_loss"}
-        model = LogisticRegressionCV(**how, **absolute, random_state=case.seed)
+        how = {"Cs": np.logspace(-3, 1, 9), "scoring": "neg_log_loss"}
+        model = LogisticRegressionCV(
+            cv=_inner_folds(case), **how, **absolute, random_state=case.seed
+        )
     pipeline = make_pipeline(StandardScaler(), model)
     return _fit(case, pipeline, lambda fitted: (1, 1 + np.count_nonzero(fitted[-1].coef_)))
 
@@ -359,19 +360,8 @@ def show_equation_methods(lines):
 
 def show_equation_tables(lines):
     """Errors, numbers and the cost of choosing, table by table."""
-    figures = figures_of(lines)
-    roles = dict.fromkeys(METHODS, "") | dict.fromkeys(OURS, "ours")
-    parts = [
-        name_columns(summarise(figures, "error"), roles, "error"),
-        name_columns(summarise(figures, "numbers", middle=np.median), roles, "numbers"),
-        name_columns(summarise(figures, "seconds", middle=np.median), roles, "seconds"),
-        name_columns(regrets(figures_to_judge(lines)).to_frame("regret"), {"regret": ""}),
-    ]
-    notes = (
-        "Mean ± standard deviation over the splits; numbers and seconds: medians.",
-        splits_note(figures),
-    )
-    return Grid(pd.concat(parts, axis=1).rename_axis("data"), notes)
+    costs = regrets(figures_to_judge(lines))
+    return methods_by_table(figures_of(lines), METHODS, OURS, ["numbers", "seconds"], costs)
 
 # %% ../../nbs/bench/10_equations.ipynb #eqbench-tables
 TABLES = tables_of(

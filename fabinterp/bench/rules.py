@@ -403,7 +403,7 @@ def _measure_split(case, method):
 
 
 def _measure_bootstrap(data, split, method):
-    """How far the answers of a method are apart that was fitted to bootstrap samples, (proxy.61)."""
+    """How far the answers of a method are apart that was fitted to bootstrap samples, (proxy.67)."""
     cases = [rule_case(data, split, draw) for draw in range(DRAWS)]
     answers = [METHODS[method](case).predict(case.X_new) for case in cases]
     return {"apart": prediction_disagreement(answers, labels=not cases[0].numbers)}
@@ -573,20 +573,24 @@ def show_methods(lines):
     return Grid(rows, tuple(filter(None, notes)))
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-show-tables
-def show_tables(lines):
-    """Errors, conditions and the cost of choosing, table by table."""
-    figures = figures_of(lines)
-    roles = dict.fromkeys(METHODS, "") | dict.fromkeys(OURS, "ours")
-    parts = [
-        name_columns(summarise(figures, "error"), roles, "error"),
-        name_columns(summarise(figures, "conditions", middle=np.median), roles, "conditions"),
-    ]
-    parts.append(name_columns(regrets(figures).to_frame("regret"), {"regret": ""}))
+def methods_by_table(figures, methods, ours, medians, costs):
+    """A row a table: errors and the figures `medians` of every method, and what choosing `costs`."""
+    roles = dict.fromkeys(methods, "") | dict.fromkeys(ours, "ours")
+    parts = [name_columns(summarise(figures, "error"), roles, "error")]
+    for name in medians:
+        parts.append(name_columns(summarise(figures, name, middle=np.median), roles, name))
+    parts.append(name_columns(costs.to_frame("regret"), {"regret": ""}))
     notes = (
-        "Mean ± standard deviation over the splits, conditions: medians.",
+        f"Mean ± standard deviation over the splits; {' and '.join(medians)}: medians.",
         splits_note(figures),
     )
     return Grid(pd.concat(parts, axis=1).rename_axis("data"), notes)
+
+
+def show_tables(lines):
+    """Errors, conditions and the cost of choosing, table by table."""
+    figures = figures_of(lines)
+    return methods_by_table(figures, METHODS, OURS, ["conditions"], regrets(figures))
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-tables
 TABLES = tables_of(

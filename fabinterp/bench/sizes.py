@@ -227,7 +227,7 @@ def _best_jobs(quick):
     return crossed(part="best", data=_SMALL_TABLES[: 2 if quick else None])
 
 
-def _fold_jobs(quick):
+def _jobs_of_nine(quick):
     tables = REGRESSION[:1] if quick else REGRESSION
     return crossed(part="folds", fold=range(1 if quick else 10), data=tables)
 
@@ -272,11 +272,15 @@ def show_truths(lines):
 def show_noise(lines):
     """How often each way answers noise with a constant."""
     figures = figures_of(lines)
+    n_tables = figures.groupby("task", sort=False).size()
     rows = {pick: {} for pick in _by_pick(figures, "numbers")}
     for task, part in figures.groupby("task", sort=False):
         for pick, numbers in _by_pick(part, "numbers").items():
             rows[pick]["a constant", task] = _count(sum(numbers == 1))
-    return Grid(plain_columns(rows, "choice"), (f"Of {_N_NOISE} tables each.",))
+    return Grid(
+        plain_columns(rows, "choice"),
+        ("Tables: " + ", ".join(f"{task} {n}" for task, n in n_tables.items()) + ".",),
+    )
 
 
 def show_nine(lines):
@@ -323,7 +327,7 @@ TABLES = tables_of(
     {
         "sizes-truths": (_truth_jobs, show_truths),
         "sizes-noise": (_noise_jobs, show_noise),
-        "sizes-nine": (_fold_jobs, show_nine),
+        "sizes-nine": (_jobs_of_nine, show_nine),
         "sizes-best": (_best_jobs, show_best),
     },
 )

@@ -21,7 +21,7 @@ def _centred(X, w):
 
 
 def _forward_columns(X, Y, most):
-    """Up to `most` columns of X (n, p), each the one that explains most of what is left of Y (fab.136)."""
+    """Up to `most` columns of X (n, p), each the one that explains most of what is left of Y (fab.150)."""
     left = (X * X).sum(axis=0)
     floor = TOL * left
     cross = X.T @ Y
@@ -70,7 +70,7 @@ def _backward_lines(X, Y, columns):
 # %% ../../nbs/fab/08_columns.ipynb #col-line
 @dataclass(frozen=True, eq=False)
 class SparseLine:
-    """The sparse line of a whole table (fab.137)."""
+    """The sparse line of a whole table (fab.151)."""
 
     support: tuple[int, ...]  # columns, ascending
     residual: np.ndarray  # (n, m) what it leaves of the targets
@@ -79,7 +79,7 @@ class SparseLine:
 
 
 def longest_line(N, p, penalty, offered=None):
-    """The most columns of p that may pay for themselves in rows of weight N (fab.138).
+    """The most columns of p that may pay for themselves in rows of weight N (fab.152).
 
     `offered`: of how many they were chosen, where p are those that a screening left.
     """
@@ -91,7 +91,7 @@ def longest_line(N, p, penalty, offered=None):
 def sparse_line(X, Y, w, penalty=1.0, offered=None):
     """The `SparseLine` of columns X (n, p), none of them the ones, and targets Y (n, m).
 
-    w (n,) weights. Forward and backward in the rows, the size of largest (fab.137). `offered`:
+    w (n,) weights. Forward and backward in the rows, the size of largest (fab.151). `offered`:
     as for `longest_line`.
     """
     N = float(w.sum())
@@ -150,10 +150,10 @@ def screen_columns(X, Y, w):
 # %% ../../nbs/fab/08_columns.ipynb #col-effects
 @dataclass(frozen=True, eq=False)
 class LabelEffects:
-    """What the labels of a column add, up to a factor (fab.140)."""
+    """What the labels of a column add, up to a factor (fab.154)."""
 
     value: np.ndarray  # (L + 1,) of each label, and of a gap
-    ridge: float  # what the square of the factor costs, in units of the noise (fab.141)
+    ridge: float  # what the square of the factor costs, in units of the noise (fab.155)
     direction: np.ndarray  # (m,) of the targets, of length 1
 
     def of(self, code):
@@ -172,7 +172,7 @@ def _label_or_gap(code, n_labels):
 def label_effects(code, Y, w, n_labels, penalty=1.0):
     """The `LabelEffects` of codes (n,) on targets Y (n, m), weights w (n,); None if they say nothing.
 
-    (fab.139), (fab.140). A gap is one label more.
+    (fab.153), (fab.154). A gap is one label more.
     """
     at = _label_or_gap(code, n_labels)
     mass = np.bincount(at, w, n_labels + 1)
@@ -223,7 +223,11 @@ def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0):
 
     A dict by position, None where labels say nothing; Y (n, m) targets, w (n,) weights.
     """
-    many = [j for j, labels in enumerate(columns.categories) if len(labels or ()) >= least]
+    many = [
+        j
+        for j, labels in enumerate(columns.categories)
+        if labels not in (None, (False, True)) and len(labels) >= least
+    ]
     if not many:
         return {}
     found = dict.fromkeys(many)
@@ -247,7 +251,7 @@ def centred_targets(y, w, n_classes=0):
 
 # %% ../../nbs/fab/08_columns.ipynb #col-basis
 def effects_basis(x, w, effects, n_labels, information=1.0):
-    """The `spline.Basis` of one column, a step for each label as (fab.140) has it.
+    """The `spline.Basis` of one column, a step for each label as (fab.154) has it.
 
     x (n,) codes; without columns if `effects` is None. `information`: of a row, about a score.
     """

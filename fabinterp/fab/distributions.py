@@ -42,9 +42,13 @@ class PredictiveFamily:
         return self.law.ppf(q, *self.law_parameters(params, Z))
 
 # %% ../../nbs/fab/07_distributions.ipynb #dist-mixture
+_TAIL = 1e-4  # beyond these quantiles the squared tails of a score are left out
+_NODES = 100  # of the quadrature on either side of y
+
+
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """For each of n rows a mixture of predictions of one family (fab.134), m components in all.
+    """For each of n rows a mixture of predictions of one family (fab.148), m components in all.
 
     `family` gives `mean`, `variance`, `log_density`, `cdf` and `quantile` for rows of `params`, and
     says by `discrete` whether y is an integer.
@@ -108,6 +112,20 @@ class Mixture:
         np.maximum.at(high, self.row, bounds)
         return (count_quantile if self.family.discrete else solve_quantile)(self, q, low, high)
 
+    def crps(self, y):
+        """(n,) the continuous ranked probability score of y (n,), in units of y; 0 is best."""
+        if self.family.discrete:
+            raise ValueError("crps needs a law of real numbers, got one of counts")
+        y = np.asarray(y, float)
+        low = np.minimum(self.quantile(_TAIL), y)
+        high = np.maximum(self.quantile(1 - _TAIL), y)
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        found = np.zeros(self.n)
+        for u, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+            found += weight * (y - low) * self.cdf(low + u * (y - low)) ** 2
+            found += weight * (high - y) * (1 - self.cdf(y + u * (high - y))) ** 2
+        return found
+
 # %% ../../nbs/fab/07_distributions.ipynb #dist-quantile
 def solve_quantile(mixture, q, low, high, tol=1e-13):
     """(n,) where the distribution function is q, between `low` and `high` (n,).
@@ -150,7 +168,7 @@ def count_quantile(mixture, q, low, high):
 
 # %% ../../nbs/fab/07_distributions.ipynb #dist-normal
 class _Normal(PredictiveFamily):
-    """Normal components for `Mixture`: params (m, 2) are known means and variances (fab.135)."""
+    """Normal components for `Mixture`: params (m, 2) are known means and variances (fab.149)."""
 
     law = norm
 

@@ -90,7 +90,7 @@ def variance_floor(y, w):
 class ConstantGaussian(Model):
     """K constants with Gaussian noise, the regression half of (fab.92; Hara 8).
 
-    Mean μ in units of y, variance 1/λ in these squared.
+    Mean μ in units of y, variance σ² in these squared.
     """
 
     mean: np.ndarray  # (K,)

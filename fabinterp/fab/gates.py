@@ -57,7 +57,7 @@ class Cut(_AxisSplit):
 def _branch_probability(value, mass, floor):
     """The probability g in [floor, 1 − floor] that maximises the objective (fab.74; Eto 16).
 
-    value: |Σ_yes d − Σ_no d|; mass: N_β.
+    value: |Σ_yes d − Σ_no d|; mass: N_i.
     """
     return float(np.clip(0.5 + 0.5 * value / mass if mass > 0 else 0.5, floor, 1 - floor))
 

@@ -232,7 +232,7 @@ def simulate(seed, noise=0.1, n=3000, d=10, n_leaves=5):
 def project(model, rows, resp, before):
     """Responsibilities between `before` and `resp`, each row as near as may be to its gates'.
 
-    (fab.132; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end takes
+    (fab.131; Eto 21, 22) and Algorithm 3. A row whose nearest point lies beyond an end takes
     `resp`. All but the model are `Blocks`.
     """
     return resp.map(_project_block, before, rows, model.gates.maximise(rows, resp))

@@ -114,6 +114,8 @@ def effective_df(gram, penalty, smooth):
     gram (p, p) = Σ w c c' over the rows, penalty (p,) ≥ 0, smooth ≥ 0. Between the rank of the
     unpenalised columns and that of all.
     """
+    if not len(gram):  # old versions of SciPy refuse an empty matrix
+        return 0.0
     return float(np.trace(_ridge(gram, penalty, smooth, gram)))
 
 # %% ../../nbs/fab/02_spline.ipynb #spl-gcv

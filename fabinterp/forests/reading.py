@@ -129,6 +129,14 @@ def _supported():
     return "; ".join(library.supported for library in LIBRARIES)
 
 
+def _read_whole(read, saved, columns, name):
+    """What a reader makes of a saved model; ValueError where parts of it are missing."""
+    try:
+        return read(saved, columns)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise_unsupported(repr(name[:60]), "parts of the model are missing")
+
+
 def read_model_file(model, columns=None):
     """The `Ensemble` of a saved model: path, text or parsed JSON, without the library.
 
@@ -141,7 +149,7 @@ def read_model_file(model, columns=None):
     for library in LIBRARIES:
         for is_held, read in library.files:
             if is_held(saved):
-                return read(saved, columns)
+                return _read_whole(read, saved, columns, name)
     if isinstance(saved, str):
         why = "neither JSON nor LightGBM's text; save XGBoost's models with save_model"
         raise_unsupported(repr(name[:60]), why)

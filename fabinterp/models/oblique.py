@@ -14,12 +14,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..fab.columns import (
-    MOST_STEPS,
-    centred_targets,
-    effects_basis,
-    table_effects,
-)
 from ..fab.additive import (
     additive_design,
     all_curve_strengths,
@@ -28,7 +22,7 @@ from ..fab.additive import (
     tune_smoothness,
 )
 from ..rows.blocks import Minimum, Maximum
-from ..fab.experts import Terms, fisher_information, variance_floor
+from ..fab.experts import Terms, variance_floor
 from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficients
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
@@ -36,6 +30,7 @@ from .piecewise import (
     EquationTreeEstimator,
     begin_at_sparse_line,
     column_mask,
+    effects_bases,
     numeric_columns,
     seen_columns,
 )
@@ -222,25 +217,6 @@ def _columns_seen_by_curves(sample):
     seen = seen_columns(sample)
     return seen, 0.0 if seen.all() else float(np.log(len(seen)))
 
-
-def effects_bases(sample, penalty):
-    """The bases of columns with many labels, a dict by position (fab.140), of `TrainingData`."""
-    if all(len(labels or ()) <= MOST_STEPS for labels in sample.columns.categories):
-        return {}
-    n_classes = 0 if sample.classes is None else len(sample.classes)
-    targets = centred_targets(sample.y, sample.w, n_classes)
-    found = table_effects(sample.Z, targets, sample.w, sample.columns, penalty=penalty)
-    information = 1.0
-    if n_classes > 1:
-        chances = np.bincount(sample.y, sample.w, n_classes) / sample.w.sum()
-        information = float(fisher_information(chances))
-    return {
-        j: effects_basis(
-            sample.Z[:, j], sample.w, own, len(sample.columns.categories[j]), information
-        )
-        for j, own in found.items()
-    }
-
 # %% ../../nbs/models/03_oblique.ipynb #obl-design-of
 # by default of the search and of EM, which has what the paper names
 _DEFAULT_CURVES = {
@@ -380,6 +356,10 @@ def make_oblique_search_problem(settings, design, part, n_classes, penalty):
     return begin_at_sparse_line(problem, len(design.bases))
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-em
+# weight of the prior of EM's gates, a deviation of 3200: hard gates must lie where soft ones part
+_EM_GATE_RIDGE = 3e-7
+
+
 def start_oblique_em(settings, design, part, n_classes, penalty):
     """The start of EM, a function (rows, rng): random shares over a symmetric tree.
 
@@ -387,6 +367,7 @@ def start_oblique_em(settings, design, part, n_classes, penalty):
     """
     gate = LogisticGate(
         max_features=settings.max_gate_features,
+        ridge=_EM_GATE_RIDGE,
         penalty=penalty,
         fisher_factors=settings.fisher_factors,
     )

@@ -8,7 +8,7 @@ __all__ = ['fit_neighbourhood', 'fit_small_trees', 'pointwise_loss', 'LocalExpla
 # %% ../../nbs/proxy/04_local.ipynb #loc-imports
 import html
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from collections.abc import Mapping
 from typing import Any
@@ -17,12 +17,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import xlogy
 
+from .budget import budgeted_reference, resumable_seed
 from .prune import log_variance
 from .reference import as_reference, check_prediction_range
 from ..rows.array_tree import (
     ArrayTree,
     array_to_rules_tree,
+    concatenate_trees,
     ends_of_size,
+    levels,
     losses_by_size,
     preorder,
     prune_at,
@@ -42,14 +45,14 @@ from ..rules.core import (
 from ..rules.contributions import measure_on_rows
 from ..rules.digits import amount_text, round_within
 from ..rules.html_format import tree_html
-from ..rules.text import constant_text, label_text, printable_name, value_text
+from ..rules.text import constant_text, count_text, label_text, printable_name, value_text
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
 def fit_neighbourhood(Z, columns, scale):
     """What "near" means in an encoded table Z (N, d): a function `draw(x, n_samples, seed)`.
 
-    It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.47), (proxy.48), the draws
+    It returns neighbours (m, S, d) of encoded points x (m, d) by (proxy.53), (proxy.54), the draws
     the same for every point. `scale` is σ, in standard deviations of each column.
     """
     known = ~np.isnan(Z)
@@ -95,10 +98,15 @@ def fill_gaps_both_ways(Z):
     return np.concatenate([np.where(gaps, np.inf, columns), below], axis=1), np.append(own, twice)
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-gains
-def impurity_decrease(runs, total, before, n, left, min_leaf):
-    """(m, d', S) how much of the loss a cut after each position takes away (proxy.50).
+def _x_log_x(u):
+    """The entropy term u log u, 0 at 0, in half the time of `xlogy`."""
+    return u * np.log(np.maximum(u, 1e-300))
 
-    For class shares (proxy.51).
+
+def impurity_decrease(runs, total, before, n, left, min_leaf):
+    """(m, d', S) how much of the loss a cut after each position takes away (proxy.56).
+
+    For class shares (proxy.57).
 
     runs: per target its running sum (m, d', S) along a column; total, before: per target its sum
     (m, S) in the node of the position, and in all nodes before; n, left (m, S): how many rows the
@@ -111,11 +119,11 @@ def impurity_decrease(runs, total, before, n, left, min_leaf):
         gain *= gain
         gain *= (enough * n / np.maximum(left * right, 1))[:, None]
         return gain
-    gain = (xlogy(n, n) - xlogy(left, left) - xlogy(right, right))[:, None]
+    gain = (_x_log_x(n) - _x_log_x(left) - _x_log_x(right))[:, None]
     for run, whole, first in zip(runs, total, before, strict=True):
         lower = (run - first[:, None]).clip(0)
         upper = (whole[:, None] - lower).clip(0)
-        gain = gain + (xlogy(lower, lower) + xlogy(upper, upper) - xlogy(whole, whole)[:, None])
+        gain = gain + (_x_log_x(lower) + _x_log_x(upper) - _x_log_x(whole)[:, None])
     return gain * enough[:, None]
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-grow
@@ -243,7 +251,7 @@ def heaps_to_trees(column, low, high, missing, weight, value, loss):
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-prune
 def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
-    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.52).
+    """The prunings of m trees that are best under C_α, and their losses (m,): (proxy.58).
 
     irreducible_loss (m,): Σ σ², what no tree of numbers can take away; n: rows of a table.
     """
@@ -279,7 +287,7 @@ def surrogate_predictions(trees, x, numeric):
 def _grow_small_trees(Z, target, max_depth, min_leaf):
     """Whole heaps of tables Z (m, S, d) for targets (m, S, C): what `heaps_to_trees` takes.
 
-    By (proxy.50), (proxy.51).
+    By (proxy.56), (proxy.57).
     """
     ordered, own = fill_gaps_both_ways(Z)
     middle = np.zeros((len(Z), 1, 1))
@@ -301,7 +309,7 @@ def fit_small_trees(
 ):
     """`ArrayTree` of tables Z (m, S, d) for targets (m, S, C), grown and pruned by C_α.
 
-    By (proxy.50) to (proxy.52). Also the losses (m,) of the trees.
+    By (proxy.56) to (proxy.58). Also the losses (m,) of the trees.
     """
     m, S, d = Z.shape
     size = max(1, 40_000 // (S * d))
@@ -311,6 +319,177 @@ def fit_small_trees(
     )
     whole = heaps_to_trees(*map(np.concatenate, zip(*found, strict=True)))
     return prune_to_price(whole, irreducible_loss, S, alpha, max_leaves)
+
+# %% ../../nbs/proxy/04_local.ipynb #loc-agree
+_LEAST_SHARE = 0.05  # of the neighbours, in the leaf that is made to agree at the point
+
+
+@dataclass(frozen=True, eq=False)
+class PointCut:
+    """A cut of some rows, and what both sides would be: no first, then yes."""
+
+    column: int
+    low: float
+    high: float
+    missing: bool  # whether gaps answer yes
+    value: np.ndarray  # (2, C)
+    weight: np.ndarray  # (2,)
+    loss: np.ndarray  # (2,)
+    has_point: int  # the side with the point
+
+
+def best_point_cut(Z, target, x, label, least, min_leaf):
+    """The `PointCut` of rows Z (n, d) that is best among those whose side of x names a class.
+
+    `target` (n, C) are class probabilities, `label` is the position of the class. Where no cut does,
+    that which comes nearest; None: there is no cut with `least` rows beside the point.
+    """
+    columns, own = (part for part in fill_gaps_both_ways(np.vstack([Z, x])[None]))
+    columns = columns[0]
+    here = columns[:, -1:]
+    columns = columns[:, :-1]
+    order = np.argsort(columns, axis=1)
+    ordered = np.take_along_axis(columns, order, axis=1)
+    below = target[order].cumsum(axis=1)[:, :-1]
+    above = target.sum(axis=0) - below
+    n_below = np.arange(1, len(Z))
+    low = ordered[:, :-1]
+    high = ordered[:, 1:]
+    is_below = here <= low
+    n_here = np.where(is_below, n_below, len(Z) - n_below)
+    allowed = (low < high) & (is_below | (here >= high))
+    allowed &= (n_here >= least) & (len(Z) - n_here >= min_leaf)
+    if not allowed.any():
+        return None
+    shares = np.where(is_below[..., None], below, above) / n_here[..., None]
+    others = np.delete(shares, label, axis=2).max(axis=2)
+    margin = np.where(allowed, shares[..., label] - others, -np.inf)
+    weight = np.stack([n_below, len(Z) - n_below])
+    sums = np.stack([below, above]).clip(0)
+    loss = -xlogy(sums, sums / weight[:, None, :, None]).sum(axis=3)
+    agrees = margin > 0
+    best = np.where(agrees, loss.sum(axis=0), np.inf) if agrees.any() else -margin
+    j, i = np.unravel_index(best.argmin(), best.shape)
+    return PointCut(
+        int(own[j]),
+        low[j, i],
+        high[j, i],
+        bool(j < Z.shape[1]),
+        sums[:, j, i] / weight[:, i, None],
+        weight[:, i].astype(float),
+        loss[:, j, i],
+        int(not is_below[j, i]),
+    )
+
+
+def cut_node(tree, k, cut):
+    """The tree with a `PointCut` at node k, in place of what is below it."""
+    ends = np.arange(len(tree.feature)) == k
+    kept = np.sort(np.concatenate(levels(tree, ends)))
+    tree = subset_nodes(tree, kept, ends)
+    at = int(np.searchsorted(kept, k))
+    M = len(tree.feature)
+    middle = cut.low / 2 + cut.high / 2
+    middle = middle if middle < cut.high or np.isinf(cut.high) else cut.low
+    own = {
+        "feature": cut.column,
+        "threshold": middle,
+        "no": M,
+        "yes": M + 1,
+        "missing": cut.missing,
+        "low": cut.low,
+        "high": cut.high,
+    }
+    leaf = {"feature": -1, "threshold": np.nan, "no": -1, "yes": -1, "low": np.nan, "high": np.nan}
+    leaf |= {"missing": False, "group": -1}
+    sides = {"value": cut.value, "weight": cut.weight, "loss": cut.loss}
+    arrays = {}
+    for name in (*leaf, *sides):
+        array = getattr(tree, name)
+        new = sides.get(name)
+        new = np.full(2, leaf[name]) if new is None else new
+        arrays[name] = np.concatenate([array, new])
+        if name in own:
+            arrays[name][at] = own[name]
+    return replace(tree, **arrays)
+
+
+def way_to_point(tree, x):
+    """The nodes that x (d,) goes through, the root first."""
+    found = [0]
+    row = np.zeros(1, int)
+    while tree.feature[found[-1]] >= 0:
+        node = np.array([found[-1]])
+        side = tree.answers(x[None], row, node)[0]
+        found.append(int((tree.yes if side else tree.no)[node[0]]))
+    return found
+
+
+def rows_below(tree, Z, k):
+    """Positions of the rows of Z (n, d) in node k, and the leaves below it."""
+    leaf = tree.apply(Z)
+    under = np.isin(np.arange(len(tree.feature)), np.concatenate(levels(replace(tree, roots=[k]))))
+    return np.flatnonzero(under[leaf]), np.flatnonzero(under & (tree.feature < 0))
+
+
+def _agreeing_tree(tree, Z, target, x, label, options, n_cuts):
+    """The cheapest tree, at most so many cuts away, that names a class at x (d,), or None."""
+    least = max(options["min_leaf"], int(np.ceil(_LEAST_SHARE * len(Z))))
+    most = options["max_leaves"] or np.inf
+    found = []
+    for depth, k in enumerate(way_to_point(tree, x)[: options["max_depth"]]):
+        rows, leaves = rows_below(tree, Z, k)
+        cut = best_point_cut(Z[rows], target[rows], x, label, least, options["min_leaf"])
+        size = tree.n_leaves - len(leaves) + 2
+        if cut is None or size > most:
+            continue
+        new = cut_node(tree, k, cut)
+        if cut.value[cut.has_point].argmax() != label:
+            if n_cuts > 1 and depth + 1 < options["max_depth"]:
+                new = _agreeing_tree(new, Z, target, x, label, options, n_cuts - 1)
+            else:
+                new = None
+            if new is None:
+                continue
+        loss = new.loss[new.feature < 0].sum()
+        found.append((2 * loss / len(Z) + options["alpha"] * new.n_leaves, len(found), new))
+    return min(found)[2] if found else None
+
+
+def agree_at_point(tree, Z, target, x, label, options):
+    """The cheapest tree, with the fewest cuts that do, that names a class at x (d,).
+
+    Z (S, d) neighbours, target (S, C) their class probabilities, `options` those of
+    `fit_small_trees`. The tree as it is where none does.
+    """
+    for n_cuts in range(1, options["max_depth"] + 1):
+        found = _agreeing_tree(tree, Z, target, x, label, options, n_cuts)
+        if found is not None:
+            return _regrow_beside(found, Z, target, x, options)
+    return tree
+
+
+def _regrow_beside(tree, Z, target, x, options):
+    """The tree with the leaf beside that of x (d,) grown and pruned as a tree of its own."""
+    way = way_to_point(tree, x)
+    parent = way[-2]
+    k = int(tree.no[parent] if tree.yes[parent] == way[-1] else tree.yes[parent])
+    depth = options["max_depth"] - len(way) + 1
+    if tree.feature[k] >= 0 or depth == 0:
+        return tree
+    rows, _ = rows_below(tree, Z, k)
+    own = options | {"max_depth": depth, "alpha": options["alpha"] * len(Z) / len(rows)}
+    if options["max_leaves"] is not None:
+        own["max_leaves"] = options["max_leaves"] - tree.n_leaves + 1
+    grown, _ = fit_small_trees(Z[rows][None], target[rows][None], np.zeros(1), **own)
+    first = len(tree.feature)
+    joined = concatenate_trees([tree, grown])
+    arrays = {}
+    for name in ("feature", "threshold", "no", "yes", "missing", "low", "high"):
+        arrays[name] = getattr(joined, name).copy()
+        arrays[name][k] = arrays[name][first]
+    joined = replace(joined, **arrays, roots=[0])
+    return subset_nodes(joined, np.sort(np.concatenate(levels(joined))))
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-labels
 def best_order(Z, target, columns):
@@ -335,6 +514,19 @@ def reorder_codes(Z, old, new):
     return Z
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-asking
+def _as_reference_takes(Z, columns, frame):
+    """Encoded rows as rows of the empty `frame`; None: they stay as they are."""
+    if frame is None:
+        return Z
+    found = decode(Z, columns)
+    found.columns = frame.columns
+    for j, (name, kind) in enumerate(frame.dtypes.items()):
+        whole = getattr(kind, "kind", "O") not in "iu" or np.array_equal(Z[:, j], np.rint(Z[:, j]))
+        if found[name].dtype != kind and whole and not found[name].isna().any():
+            found[name] = found[name].astype(kind)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class SurrogateSettings:
     """A reference, and the kind of tree that is wanted: all that the points of one call share."""
@@ -359,17 +551,7 @@ class SurrogateSettings:
 
     def table(self, Z):
         """Encoded rows as the reference takes them."""
-        if self.frame is None:
-            return Z
-        found = decode(Z, self.columns)
-        found.columns = self.frame.columns
-        for j, (name, kind) in enumerate(self.frame.dtypes.items()):
-            whole = getattr(kind, "kind", "O") not in "iu" or np.array_equal(
-                Z[:, j], np.rint(Z[:, j])
-            )
-            if found[name].dtype != kind and whole and not found[name].isna().any():
-                found[name] = found[name].astype(kind)
-        return found
+        return _as_reference_takes(Z, self.columns, self.frame)
 
     def moments(self, Z):
         """Means (n, C) of the reference at encoded rows, and variances (n,) as far as they count.
@@ -398,7 +580,7 @@ def _entropies(shares):
 
 
 def pointwise_loss(target, prediction):
-    """(...) squared error or KL divergence of predictions (..., C) from the target (proxy.53).
+    """(...) squared error or KL divergence of predictions (..., C) from the target (proxy.59).
 
     The target (..., C) is the reference's prediction; squares for C = 1.
     """
@@ -412,12 +594,13 @@ def shown_tree(tree, columns, settings):
     """The `rules.Tree` of an `ArrayTree` of one tree, in pre-order, with thresholds of few digits."""
     tree = subset_nodes(tree, preorder(tree.yes, tree.no))
     short = shorten_thresholds(tree, settings.numeric)
-    return array_to_rules_tree(short, columns, settings.labels, settings.target)
+    shown = array_to_rules_tree(short, columns, settings.labels, settings.target)
+    return replace(shown, source={"fitted_to": "neighbours of a row"})
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-sampled
 @dataclass(frozen=True, eq=False, repr=False)
 class DrawExplanations:
-    """The trees that explain L draws of a reference near one point, one each: (proxy.54)."""
+    """The trees that explain L draws of a reference near one point, one each: (proxy.60)."""
 
     trees: ArrayTree
     tree_predictions: np.ndarray  # (L, C) of the trees at the point; C = 1 for numbers
@@ -446,7 +629,7 @@ class DrawExplanations:
 
 
 def explain_draws(explanation):
-    """The `DrawExplanations` of a reference, queried again when first wanted (proxy.54)."""
+    """The `DrawExplanations` of a reference, queried again when first wanted (proxy.60)."""
     settings = explanation.settings
     own = explanation.tree_columns
     draws, irreducible_loss = settings.draws(np.vstack([explanation.x, explanation.neighbours]))
@@ -507,6 +690,10 @@ def explanation_lines(explanation):
         f"on average over {len(explanation.neighbours)} neighbours, "
         f"of whose {share} it explains {explanation.fidelity:.0%}.",
     ]
+    if not numbers and np.argmax(explanation.surrogate_prediction) != np.argmax(
+        explanation.prediction
+    ):
+        front.insert(0, "The tree contradicts the model at this point: it names another class.")
     back = []
     if explanation.n_leaves == 1:
         alpha = explanation.settings.tree_options["alpha"]
@@ -565,7 +752,7 @@ class LocalExplanation:
         What the reference predicts at x, and what the tree does: a number, or class probabilities.
     loss, local_loss : float
         What the tree loses at x, and on average over the neighbours: squared error, or KL
-        divergence; (proxy.53).
+        divergence; (proxy.59).
     neighbours, neighbour_predictions : arrays (S, d) and (S, C)
         The points drawn near x, and what the reference predicts for them; C = 1 for numbers.
     """
@@ -705,6 +892,17 @@ class LocalExplanations(tuple):
         """Strict JSON: a list of the explanations."""
         return json.dumps([e.to_dict() for e in self], allow_nan=False, indent=indent)
 
+    @property
+    def tree_(self):
+        """The tree of the only point, which `plot_tree` draws."""
+        if len(self) != 1:
+            raise AttributeError(f"tree_ needs one point, got {len(self)}; take one of them")
+        return self[0].tree_
+
+    def to_text(self):
+        """The explanations as texts, one below the other."""
+        return "\n\n".join(map(str, self))
+
     def to_html(self):
         """The HTML that a notebook shows."""
         return self._repr_html_()
@@ -758,6 +956,22 @@ def neighbours_from_sampler(sampler, columns):
     return draw
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-block
+def _trees_that_agree(trees, rows, predictions, x, here, surrogate, settings):
+    """{i: tree} for the points i where a tree names another class than the model, by `here` (m, C)."""
+    label = here.argmax(axis=1)
+    wrong = np.flatnonzero(surrogate.argmax(axis=1) != label)
+    if not len(wrong):
+        return {}
+    shown = shorten_around(trees, x, settings.numeric)
+    found = {}
+    for i in wrong.tolist():
+        tree = shown.tree(i)
+        new = agree_at_point(tree, rows[i], predictions[i], x[i], label[i], settings.tree_options)
+        if new is not tree:
+            found[i] = new
+    return found
+
+
 def explain_points(points, Z, settings, n_jobs):
     """The explanations of points (m, d) with neighbours Z (m, S, d).
 
@@ -785,6 +999,12 @@ def explain_points(points, Z, settings, n_jobs):
         rows, predictions, irreducible_loss, n_jobs=n_jobs, **settings.tree_options
     )
     surrogate = surrogate_predictions(trees, x, settings.numeric)
+    changed = {}
+    if not numbers:
+        changed = _trees_that_agree(trees, rows, predictions, x, here, surrogate, settings)
+        for i, tree in changed.items():
+            surrogate[i] = surrogate_predictions(tree, x[i : i + 1], settings.numeric)[0]
+            near[i] = tree.loss[tree.feature < 0].sum()
     loss = pointwise_loss(here, surrogate).tolist()
     near = near - (0.0 if numbers else _entropies(predictions).sum(axis=1))
     near = (near / S).clip(0).tolist()
@@ -801,8 +1021,8 @@ def explain_points(points, Z, settings, n_jobs):
             Z[i],
             predictions[i],
             own[i],
-            trees,
-            i,
+            changed.get(i, trees),
+            0 if i in changed else i,
             settings,
         )
         for i in range(m)
@@ -812,6 +1032,18 @@ def explain_points(points, Z, settings, n_jobs):
 def _known_target(model):
     """The name of y that a fitted model's rules know; None for models without rules."""
     return getattr(getattr(model, "rules_", None), "target", None)
+
+
+def _affordable_samples(n_calls, n_points, n_samples, min_leaf):
+    """How many neighbours of each point a budget pays for, up to `n_samples`."""
+    check_at_least("n_calls", n_calls, 1)
+    least = n_points * (1 + min(n_samples, 2 * min_leaf))
+    if n_calls < least:
+        raise ValueError(
+            f"n_calls must be at least {least}, a row and the neighbours of two leaves for each of "
+            f"{count_text(n_points, 'point')}, got {n_calls}"
+        )
+    return min(n_samples, n_calls // n_points - 1)
 
 
 def explain_local(
@@ -828,11 +1060,13 @@ def explain_local(
     variance=False,
     sampler=None,
     n_draws=None,
+    n_calls=None,
+    cache=None,
     target=None,
     random_state=None,
     n_jobs=None,
 ):
-    """What a model predicts near a point, as a small tree (proxy.46)–(proxy.54).
+    """What a model predicts near a point, as a small tree (proxy.52)–(proxy.60).
 
     The paper's (Afrabandpey 1) to (Afrabandpey 11), in the neighbourhood of a point.
 
@@ -843,7 +1077,7 @@ def explain_local(
     x : point (d,), or points (m, d)
         As the model takes them: array, row of a frame, frame; or a dict by name.
     X : table (N, d), or None
-        What says what is near, (proxy.47), (proxy.48); not needed with a `sampler`.
+        What says what is near, (proxy.53), (proxy.54); not needed with a `sampler`.
     n_samples : int, 200
         How many neighbours are drawn for each point.
     scale : float, 0.7
@@ -855,17 +1089,24 @@ def explain_local(
     min_samples_leaf : int, 5
         The fewest neighbours in a leaf.
     alpha : float, 0.05
-        The price of a leaf in (proxy.52): what it must take off log σ̂² to be worth having. 0: all
+        The price of a leaf in (proxy.58): what it must take off log σ̂² to be worth having. 0: all
         that can be grown.
     variance : bool, False
         Whether the reference's variance of y is a part of σ̂², as in the paper's (Afrabandpey 8):
         the tree then shows of the mean only what stands out from it. By default it shows what the
         mean does, and `draw_explanations` how sure that is.
     sampler : function (x (d,), n, rng) → n rows, or None
-        Neighbours, encoded or as a frame, in place of (proxy.47), (proxy.48).
+        Neighbours, encoded or as a frame, in place of (proxy.53), (proxy.54).
     n_draws : int or None
         How many draws of the reference are explained in `draw_explanations`; None: all that it
         gives.
+    n_calls : int or None, None
+        The most rows that the model is asked about: the points, and as many neighbours of each, up
+        to `n_samples`, as are left. With it the draws are those that the answers themselves hold.
+        None: `n_samples` decides.
+    cache : path or None, None
+        With `n_calls`: a file that keeps each answer at once, for the same call again.
+        `random_state` None is then 0.
     target : str or None
         Name of what is predicted, for reading; None: the one that the model's rules know, else "y".
     random_state : int, RandomState or None
@@ -885,8 +1126,9 @@ def explain_local(
     NotFittedError
         If the model is not fitted.
     ValueError
-        If there is neither X nor `sampler`, x and X differ in columns, a number is out of range, or
-        the sampler returns other than n rows.
+        If there is neither X nor `sampler`, x and X differ in columns, a number is out of range, the
+        sampler returns other than n rows, `n_calls` does not pay for a split, or the model fails or
+        answers with nan while there is a budget; answers so far stay in the file.
 
     Examples
     --------
@@ -910,6 +1152,8 @@ def explain_local(
         check_at_least(name, value, least)
     if max_leaves is not None:
         check_at_least("max_leaves", max_leaves, 1)
+    if cache is not None and n_calls is None:
+        raise ValueError("cache must be None without n_calls, the most rows to ask")
     if max_depth > 8:
         raise ValueError(f"max_depth must be at most 8, got {max_depth}")
     tree_options = dict(
@@ -918,7 +1162,15 @@ def explain_local(
     X = as_pandas(X)
     points, Z, columns, frame, single = read_points(x, X, sampler)
     model = reference
-    reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
+    random_state = resumable_seed(random_state, cache)
+    if n_calls is None:
+        reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
+    else:
+        n_samples = _affordable_samples(n_calls, len(points), n_samples, min_samples_leaf)
+        first = _as_reference_takes(points[:1], columns, frame)
+        reference = budgeted_reference(
+            model, first, n_calls, cache=cache, random_state=random_state, columns=columns
+        )
     variance = bool(variance) and reference.classes is None
     target = target or _known_target(model) or "y"
     settings = SurrogateSettings(reference, columns, frame, tree_options, variance, target)

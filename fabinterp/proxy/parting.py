@@ -61,7 +61,7 @@ def label_positions(ruleset, ensemble):
 
 
 def row_gaps(ruleset, ensemble, Z):
-    """(n,) how far rules and ensemble differ at encoded rows: (proxy.70), (proxy.71).
+    """(n,) how far rules and ensemble differ at encoded rows: (proxy.76), (proxy.77).
 
     nan where no rule answers.
     """
@@ -106,7 +106,7 @@ class ColumnSteps:
 
 
 def number_steps(known, cuts, only_seen):
-    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.72).
+    """The `ColumnSteps` of the known numbers of a column, between their ends: equation (proxy.78).
 
     `only_seen`: no other numbers exist; so it is, too, where there are few.
     """
@@ -265,7 +265,7 @@ def list_boxes(ruleset, steps):
 # %% ../../nbs/proxy/07_parting.ipynb #part-objectives
 @dataclass(frozen=True, eq=False)
 class Objectives:
-    """K sums over the boxes that hold a point, each to be made large: equation (proxy.73).
+    """K sums over the boxes that hold a point, each to be made large: equation (proxy.79).
 
     The T trees of the ensemble come first, the list of rules is the last tree.
     """
@@ -346,7 +346,7 @@ def make_objectives(ruleset, ensemble, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-search
 class GapSearch:
-    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.75).
+    """The largest value of `Objectives` over all boxes of steps, best bound first: (proxy.81).
 
     `best` is the largest value that was met, at the steps `point` (d,), `upper` what no point
     exceeds. `trace` holds (boxes looked at, best, upper), which depend on nothing else.
@@ -388,7 +388,7 @@ class GapSearch:
     def reached(self, low, high):
         """Pairs (box, leaf) of boxes (b, d) and the leaves that they reach, and where trees begin.
 
-        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.74).
+        Every box reaches a leaf of every tree, so there are b (T + 1) beginnings: (proxy.80).
         """
         meets = np.ones((len(low), self.low.shape[1]), bool)
         for j in range(len(self.low)):
@@ -399,7 +399,7 @@ class GapSearch:
         return box, leaf, np.flatnonzero(np.diff(tree, prepend=-1))
 
     def bounds(self, k, low, high):
-        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.74)."""
+        """(b,) what objectives k (b,) do not exceed in boxes low, high (b, d): (proxy.80)."""
         box, leaf, first = self.reached(low, high)
         values = self.objectives.values(k[box], leaf)
         most = np.maximum.reduceat(values, first).reshape(len(k), self.n_trees)
@@ -573,12 +573,12 @@ def row_at(point, steps):
 class Disagreement:
     """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
 
-    lower: float  # the largest gap that was met: (proxy.70), (proxy.71)
+    lower: float  # the largest gap that was met: (proxy.76), (proxy.77)
     upper: float  # no row within the ranges of the training rows has a larger one
     unit: str  # of the gaps, for reading
     conditions: tuple  # the box (Split, bool) around the largest gap, in which it is the same
     row: np.ndarray  # (d,) encoded, in that box
-    rule: int  # that answers there, from 0
+    rule: int  # that answers there, from 0 as in `rules[0]`; texts count from 1
     rule_answer: object  # a number or label
     ensemble_answer: object
     n_rows_inside: int  # rows of the table in the box
@@ -807,7 +807,7 @@ def disagreement(
 ):
     """Where within the ranges of a table rules part most from a tree ensemble: `Disagreement`.
 
-    Best-first branch and bound, equations (proxy.70) to (proxy.75). Of numbers the gap is the
+    Best-first branch and bound, equations (proxy.76) to (proxy.81). Of numbers the gap is the
     distance of the answers, of classes the margin by which the ensemble prefers another class than
     the rules say. What was met bounds the largest gap from below, what was proven from above; of
     small ensembles the two meet.
@@ -833,8 +833,9 @@ def disagreement(
     -------
     Disagreement
         `lower` and `upper`, `proven` if they meet; the box in `words()`, a `row` there, how many
-        rows of the table lie in it; `share`. It prints as text, and has `to_frame()`, `to_html()`,
-        `to_json()`.
+        rows of the table lie in it; `share`. `rule` is its place in the list, from 0, as `apply`
+        and `rules[0]` count; the text counts from 1, as rules are read. It prints as text, and has
+        `to_frame()`, `to_html()`, `to_json()`.
 
     Raises
     ------

@@ -66,7 +66,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """What an equation may hold (proxy.32), one term each.
+    """What an equation may hold (proxy.38), one term each.
 
     Numbers, labels and gaps of the columns.
     """
@@ -119,7 +119,7 @@ class _CandidateTerms:
         return found
 
     def ridge(self):
-        """(1 + p,) what the square of a coefficient costs in units of the noise (fab.141)."""
+        """(1 + p,) what the square of a coefficient costs in units of the noise (fab.155)."""
         found = np.zeros(1 + len(self.feature))
         for k in np.flatnonzero(self.code == _EFFECT):
             found[1 + k] = self.effects[self.feature[k]].ridge / self.scale[k] ** 2
@@ -137,7 +137,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.32).
+    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.38).
 
     Each number, each label (of two the second), and each column's gaps. `effects`: of
     `table_effects`, for columns whose labels are one term together.
@@ -165,7 +165,7 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.33).
+    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.39).
 
     Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
     """
@@ -187,7 +187,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line (proxy.34).
+    """The `rules.Curve` of column j: a step for every label, or a line (proxy.40).
 
     The line of a number with gaps ends where the known values do.
     """
@@ -215,7 +215,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.34).
+    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.40).
 
     m = 1, or C with link "softmax".
     """
@@ -240,7 +240,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.35)."""
+    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.41)."""
 
     support: tuple[int, ...]  # columns of the design, ascending, without column 0
     coef: np.ndarray  # (1 + p, m) zero off the support; m = 1, or one column a class
@@ -254,7 +254,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """Projection of a mean and a variance onto sparse linear functions (proxy.36)-(proxy.38).
+    """Projection of a mean and a variance onto sparse linear functions (proxy.42)-(proxy.44).
 
     With Gaussian noise.
     """
@@ -270,7 +270,7 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the mean (proxy.37), (proxy.38)."""
+        """The `Projection` onto these columns: least squares on the mean (proxy.43), (proxy.44)."""
         found = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         lack = max(self.square - 2 * found.gain, 0.0) / self.total_weight
         var = max(self.noise + lack, FLOOR)
@@ -278,7 +278,7 @@ class GaussianProblem:
         return Projection(support, found.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.41).
+        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.47).
 
         The variance is held.
         """
@@ -289,7 +289,7 @@ class GaussianProblem:
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Projection of class probabilities onto sparse softmax regressions (proxy.39)."""
+    """Projection of class probabilities onto sparse softmax regressions (proxy.45)."""
 
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
@@ -328,7 +328,7 @@ class SoftmaxProblem:
         return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats (proxy.41).
+        """The columns that FoBa chooses at a price in nats (proxy.47).
 
         In the quadratic that touches at `now` (fab.54).
         """
@@ -353,12 +353,12 @@ class SoftmaxProblem:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
-    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.40)."""
+    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.46)."""
     return projection.value - price * len(projection.support)
 
 
 def projection_path(problem, price, max_terms):
-    """The best projections found onto 0, 1, 2, … terms (proxy.41).
+    """The best projections found onto 0, 1, 2, … terms (proxy.47).
 
     Up to `max_terms`, or one price below the peak.
     """
@@ -384,7 +384,7 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def _exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.42)."""
+    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.48)."""
     while now is not None:
         best = now
         now = None
@@ -406,7 +406,7 @@ def _exchange_terms(problem, now, price, max_terms):
 
 
 def _price_of(problem, penalty):
-    """What a term must gain, in nats (proxy.40).
+    """What a term must gain, in nats (proxy.46).
 
     Half a logarithm of the rows a coefficient, or log p where that is more.
     """
@@ -416,7 +416,7 @@ def _price_of(problem, penalty):
 
 
 def select_projection(problem, penalty, max_terms):
-    """The projection of largest FIC, its price in nats, and its path (proxy.40)-(proxy.42)."""
+    """The projection of largest FIC, its price in nats, and its path (proxy.46)-(proxy.48)."""
     price = _price_of(problem, penalty)
     found = projection_path(problem, price, max_terms)
     best = _exchange_terms(
@@ -429,9 +429,9 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
-    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.43).
+    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.49).
 
-    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.44). `base`
+    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.50). `base`
     is the projection of `problem`, which may be the only draw.
     """
     run = Parallel(n_jobs, prefer="threads")
@@ -726,7 +726,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         together are.
     penalty : float, 1.0
         A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
-        if that is more, for n rows and p terms (proxy.40). 0: all that help.
+        if that is more, for n rows and p terms (proxy.46). 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs : int or None, None
@@ -800,7 +800,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return self._answer_gaps(Z, draws)
 
     def predict_dist(self, X):
-        """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.45).
+        """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.51).
 
         Where an equation lacks a value, it is around the mean, as wide as the reference is.
         """
@@ -823,7 +823,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Most terms in the equation; a label of a category is one, and of more than 32 labels all
         together are.
     penalty : float, 1.0
-        Price of a term (proxy.40); one term of C classes costs C - 1 prices. 0: all that help.
+        Price of a term (proxy.46); one term of C classes costs C - 1 prices. 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs : int or None, None

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SKETCH_SIZE', 'N_SAMPLE', 'FAN_IN', 'splitmix64', 'row_hashes', 'sketch_hashes', 'estimate_distinct',
            'make_hash_sample', 'draw_sample', 'code_mappings', 'recode_rows', 'recode_block', 'ChunkedData',
-           'block_rows', 'split_training_data', 'Progress', 'report_progress', 'OnDisk', 'rechunk', 'read_chunks',
-           'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
+           'block_rows', 'split_training_data', 'duration_text', 'Progress', 'report_progress', 'OnDisk', 'rechunk',
+           'read_chunks', 'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-imports
 import os
@@ -221,6 +221,7 @@ class ChunkedData:
     rows: Blocks
     n: int  # rows in the blocks
     total: float  # their weight
+    target: str | None = None  # what y is called where it comes in chunks, if they say so
 
     @property
     def sample_is_complete(self):
@@ -308,7 +309,7 @@ def attach_sample(rows, given, classes, framed):
     return ChunkedData(sample, rows, n, total)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-told
-def _duration_text(seconds):
+def duration_text(seconds):
     """Seconds for reading: 12 s, 3 min, 2.5 h."""
     if seconds < 120:
         return f"{seconds:.0f} s"
@@ -336,11 +337,11 @@ class Progress:
             return
         self.last = now
         past = now - self.start
-        said = [f"{self.name} {self.done}", note, _duration_text(past)]
+        said = [f"{self.name} {self.done}", note, duration_text(past)]
         if self.total is not None:
             said[0] += f" of {self.total}"
             left = past / self.done * (self.total - self.done)
-            said.append(f"about {_duration_text(left)} left")
+            said.append(f"about {duration_text(left)} left")
         print(", ".join(filter(None, said)), flush=True)
 
     def watch(self, function):
@@ -481,6 +482,7 @@ class ChunkSchema:
         self.kinds = []
         self.missing = False
         self.names = ()
+        self.target = None
         self.classes = None
         self.n = 0
 
@@ -513,6 +515,8 @@ class ChunkSchema:
         Labels in X by the codes of `columns_of`, those in y as they are.
         """
         X = X if is_frame(X) else check_rows(X, None, self.estimator)
+        if self.target is None:
+            self.target = getattr(y, "name", None)
         part, classes = encode_rows(self.estimator, X, y, w, self.columns_of(X))
         if classes is not None:
             self.classes = classes if self.classes is None else merge_labels(self.classes, classes)
@@ -642,7 +646,8 @@ def read_chunks(estimator, source, *, target=None, sample_weight=None, scratch=N
     if schema.classes is not None or any(table is not None for table in tables):
         factors = _factors_of_classes(estimator, rows, schema.classes)
         rows = rows.map(recode_block, tables, schema.classes, factors)
-    return attach_sample(rows, given, schema.classes, schema.framed)
+    chunked = attach_sample(rows, given, schema.classes, schema.framed)
+    return replace(chunked, target=schema.target)
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-dask
 def is_dask(X):
@@ -904,7 +909,7 @@ class ChunkedFitMixin:
             chunked = read_chunks(
                 self, source, target=target, sample_weight=sample_weight, scratch=folder
             )
-            return self._fit_rows(chunked, name_of_target(self, None, target))
+            return self._fit_rows(chunked, name_of_target(self, None, chunked.target))
 
     def _fit_rows(
         self, chunked, name="y"

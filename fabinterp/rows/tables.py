@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
-           'label_codes', 'some_known_codes', 'known_codes', 'distinct_rows', 'sort_labels', 'order_categories',
-           'centre_and_spread', 'location_scale', 'check_span', 'power_of_two_scale', 'fit_at_unit_scale', 'check_rows',
-           'with_ranges', 'check_fit_rows', 'name_of_target', 'target_summary', 'with_target', 'check_fit_target',
-           'check_predict_rows', 'class_factors', 'weigh_classes', 'warn_of_labels', 'is_fitted', 'apply_in_chunks',
-           'take_rows', 'TrainingData', 'build_training_data', 'joined_groups', 'with_groups']
+           'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows', 'sort_labels',
+           'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'power_of_two_scale',
+           'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target', 'target_summary',
+           'with_target', 'check_fit_target', 'check_predict_rows', 'class_factors', 'weigh_classes', 'warn_of_labels',
+           'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'joined_groups',
+           'with_groups']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -151,6 +152,11 @@ def known_codes(labels, classes):
             f"got {format_names(labels[codes < 0].tolist())}"
         )
     return codes
+
+
+def known_values(Z, feature):
+    """The values of a feature in encoded rows Z (n, d) that are known; none without rows."""
+    return np.empty(0) if Z is None else Z[np.isfinite(Z[:, feature]), feature]
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-distinct
 def distinct_rows(Z, y, w):

@@ -177,18 +177,32 @@ def sql_case(ruleset, shown=None):
     return "\n".join(["CASE", *lines, f"    ELSE {default}", "  END"]) if lines else default
 
 
+def table_identifier(table):
+    """The name of a table in SQL: a str, or its parts such as schema and table, each quoted."""
+    parts = [table] if isinstance(table, str) else table
+    if not isinstance(parts, (list, tuple)) or not all(p and isinstance(p, str) for p in parts):
+        parts = ()
+    if not parts:
+        raise ValueError(
+            f'table must be a name or its parts, such as ("schema", "table"), got {table!r}'
+        )
+    return ".".join(map(sql_identifier, parts))
+
+
 def ruleset_sql(ruleset, table, keep=(), proba=False):
     """A SELECT of the prediction for each row of `table`, in standard SQL.
 
-    The columns `keep` stand before it. Classification gives the label, and with `proba` one column
+    `table` is one name, dots and all; with a schema it is ("schema", "table"). The columns `keep`
+    stand before the prediction. Classification gives the label, and with `proba` one column
     p_<label> per class too. `IS NULL` says where a gap goes, also in a column that had none in
     training, of which the text says nothing.
     """
-    selected = [sql_identifier(name) for name in keep]
+    kept = [keep] if isinstance(keep, str) else keep
+    selected = [sql_identifier(name) for name in kept]
     selected.append(f"{sql_case(ruleset)} AS {sql_identifier(ruleset.target)}")
     for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
         selected.append(f"{sql_case(ruleset, c)} AS {sql_identifier(f'p_{label}')}")
-    return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {sql_identifier(table)}"
+    return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {table_identifier(table)}"
 
 # %% ../../nbs/rules/03_code.ipynb #python-words
 def python_sum(features, coef, columns, start=None):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['faint', 'known_measures', 'measure_text', 'ruleset_html', 'tree_html', 'lines_html', 'table_html', 'details_html',
-           'section_html', 'figure_html', 'Page', 'page_html']
+           'steps_html', 'section_html', 'figure_html', 'Page', 'page_html']
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-imports
 import base64
@@ -244,6 +244,14 @@ figcaption { opacity: .75; font-size: .9rem; margin-top: .3rem; }
 pre { background: var(--soft); padding: .8rem 1rem; border-radius: 6px; font-size: .85rem; white-space: pre-wrap;
   max-height: 24rem; overflow-y: auto; }
 summary { cursor: pointer; margin: .6rem 0; } code { font-size: .9em; }
+.steps { display: flex; flex-wrap: wrap; gap: .3rem; border: 0; margin: 1rem 0; padding: 0;
+  min-width: 0; position: relative; }
+.steps > legend { padding: 0 0 .3rem; } .steps > input { position: absolute; opacity: 0; }
+.steps > label { border: 1px solid var(--line); border-radius: 6px; padding: .1rem .7rem; cursor: pointer; }
+.steps > input:checked + label { color: var(--ground); background: var(--ink); }
+.steps > input:focus-visible + label { outline: 2px solid var(--warn); outline-offset: 2px; }
+.steps > div { display: none; order: 1; flex: 0 0 100%; min-width: 0; }
+.steps > input:checked + label + div { display: block; }
 @media screen and (max-width: 600px) {
   thead { display: none; } table, tbody, tr, td { display: block; width: 100% !important; }
   tr { padding: .5rem 0; } td { padding: .1rem 0 !important; min-width: 0 !important; white-space: normal !important; }
@@ -260,6 +268,7 @@ summary { cursor: pointer; margin: .6rem 0; } code { font-size: .9em; }
   .said td:nth-child(n + 4) > div { display: inline-block; margin-left: .4em; } }
 @media print {
   body { margin: 0; max-width: none; font-size: 10.5pt; } figure, tr, .warn, .facts { break-inside: avoid; }
+  .steps > label, .steps > legend { display: none; }
   h2 { break-after: avoid; } pre { max-height: none; } .facts li, .warn, pre { border: 1px solid var(--line); } }
 """
 
@@ -284,6 +293,23 @@ def table_html(head, rows, kind=""):
 def details_html(name, inside):
     """Something to open."""
     return f"<details><summary>{html.escape(name)}</summary>{inside}</details>"
+
+
+def steps_html(legend, frames, shown):
+    """Frames of HTML, pairs (name, inside), of which the reader picks one; first number `shown`.
+
+    The arrow keys step through them, and no script is needed.
+    """
+    parts = []
+    for k, (name, inside) in enumerate(frames):
+        checked = " checked" if k == shown else ""
+        parts.append(
+            f'<input type="radio" name="step" id="step{k}"{checked}>'
+            f'<label for="step{k}">{html.escape(name)}</label><div>{inside}</div>'
+        )
+    return (
+        f'<fieldset class="steps"><legend>{html.escape(legend)}</legend>{"".join(parts)}</fieldset>'
+    )
 
 
 def section_html(name, *parts):

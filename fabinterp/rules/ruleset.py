@@ -545,7 +545,7 @@ class Tree(BaseRuleModel):
         return self.rules().to_markdown()
 
     def to_sql(self, table, keep=(), proba=False):
-        """A SELECT of the prediction for each row of `table`: `RuleSet.to_sql`."""
+        """A SELECT of the prediction for each row of `table` (or (schema, table)): `RuleSet.to_sql`."""
         return self.rules().to_sql(table, keep, proba)
 
     def to_python(self, name="predict", proba=False):

@@ -212,10 +212,16 @@ def text_tolerance(model):
     return nan if model.columns.ranges is None else SCORE_TOLERANCE
 
 
+def _bound_text(bound, tolerance):
+    """A bound as it predicts, if seven digits say it; else rounded, to within a tolerance."""
+    is_short = bound == float(f"{bound:.6e}")
+    return format_float(bound) if is_short else rounded_text(bound, tolerance)
+
+
 def bounds_text(leaf, tolerance=nan):
     """The clipping bounds of a leaf for reading, or nothing."""
-    lower = rounded_text(leaf.lower, tolerance)
-    upper = rounded_text(leaf.upper, tolerance)
+    lower = _bound_text(leaf.lower, tolerance)
+    upper = _bound_text(leaf.upper, tolerance)
     if leaf.lower > -inf and leaf.upper < inf:
         return f"kept within [{lower}, {upper}]"
     if leaf.lower > -inf:

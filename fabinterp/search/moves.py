@@ -6,8 +6,8 @@
 __all__ = ['MIN_GAIN', 'N_ROUNDS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'SearchProblem',
            'pooled_variance', 'update_variance', 'candidate_cuts', 'newton_split_gains', 'approximate_leaf_value',
            'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows',
-           'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size', 'perturb_tree', 'search_steps',
-           'perturbation_steps', 'refine_thresholds']
+           'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size', 'collapse_node', 'perturb_tree',
+           'search_steps', 'perturbation_steps', 'refine_thresholds']
 
 # %% ../../nbs/search/01_moves.ipynb #moves-imports
 from collections import Counter
@@ -41,6 +41,7 @@ class LeafTable:
     w: np.ndarray  # (n,)
     max_row_nats: float = np.inf  # by which a row of numbers may count against its leaf
     prior: float = 0.0  # curvature of a normal prior on coefficients: classes may be separable
+    signs: np.ndarray | None = None  # (p,) of -1, 0, 1 that coefficients must have; None: any
 
     exact = property(lambda self: self.expert.exact, doc="Does one Newton step reach the optimum?")
     n_free = property(lambda self: self.expert.n_free, doc="Parameters of a column.")
@@ -81,7 +82,17 @@ class LeafTable:
         """
         A = _take_rows(self.A, rows)
         fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge, **start)
-        return self._evaluated(rows, *fit)
+        return self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
+
+    def _with_right_signs(self, fit, A, rows, price):
+        """A fit, made again without the columns whose coefficient has the wrong sign, until none has."""
+        while self.signs is not None:
+            wrong = np.append(self.signs * fit[0][:, 0] < 0, False)
+            if not wrong.any():
+                break
+            A = np.where(wrong, 0.0, A)
+            fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge)
+        return fit
 
     def fit_many(self, sets, prices):
         """`fit` of several sets of rows at once, a list."""
@@ -89,7 +100,11 @@ class LeafTable:
         tables = [_take_rows(self.A, rows) for rows in sets]
         weights = [self._weights(rows) for rows in sets]
         fits = self.expert.fit_leaves(tables, weights, prices, self.coef_ridge)
-        return [self._evaluated(rows, *fit) for rows, fit in zip(sets, fits, strict=True)]
+        each = zip(sets, tables, prices, fits, strict=True)
+        return [
+            self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
+            for rows, A, price, fit in each
+        ]
 
     def scores(self, coef, rows):
         """(m, S) scores of an equation."""
@@ -196,12 +211,14 @@ class SearchProblem:
     lazy_promotion: bool = False  # are promotions tried only where nothing else helps
     widely_screened: bool = False  # are more splits scored in full where half of the rows are
     climb_at_each_price: bool = True  # are all moves tried again when the price has risen
+    promised: Any = None  # the `signs.PromisedSteps` of columns whose sign is promised
     # the splits screened in each set of rows, where searches at other prices may have them too
     screened: dict | None = None
     # caches are of one problem: `replace` begins with empty ones
     leaf_cache: dict = field(default_factory=dict, init=False)
     candidate_cache: dict = field(default_factory=dict, init=False)  # splits of a set of rows
     optimum_cache: dict = field(default_factory=dict, init=False)  # trees that no move betters
+    step_cache: dict = field(default_factory=dict, init=False)  # what leaves lose at a face
 
     w = property(lambda self: self.experts.w, doc="(n,) weights.")
 
@@ -228,9 +245,15 @@ class SearchProblem:
         return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
 
     def node(self, rows, cut, *sides):
-        """A split over two trees, less the price of the split (search.9)."""
+        """A split over two trees, less its price (search.9), and less what a promise takes (search.44)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
+        if self.is_promised(cut):
+            value -= self.promised.lost(self, cut, sides)
         return SearchTree(rows, value, cut=cut, sides=sides)
+
+    def is_promised(self, cut):
+        """Whether a sign is promised of the column that a split asks about."""
+        return self.promised is not None and cut.feature in self.promised.columns
 
     def split_rows(self, rows, cut):
         """The rows on the yes and on the no side; None if one of them is too light."""
@@ -492,10 +515,14 @@ def _screen_axis_splits(problem, leaf):
 def _score_axis_candidates(problem, leaf):
     found = screened_splits(problem, leaf, _screen_axis_splits)
     problem.fit_leaves([side for sides, _ in found for side in sides])
-    return [
-        (sum(approximate_leaf_value(problem, side, leaf.coef) for side in sides), cut)
-        for sides, cut in found
-    ]
+    return [(_value_of_sides(problem, sides, cut, leaf.coef), cut) for sides, cut in found]
+
+
+def _value_of_sides(problem, sides, cut, near):
+    value = sum(approximate_leaf_value(problem, side, near) for side in sides)
+    if problem.is_promised(cut):
+        value -= problem.promised.lost(problem, cut, [problem.leaf(side) for side in sides])
+    return value
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
 def grow_greedily(problem, rows, depth):
@@ -639,7 +666,9 @@ def _hill_climb(problem, node, depth):
     while True:
         sides = tuple(improve_tree(problem, side, depth - 1) for side in node.sides)
         if sides != node.sides:
-            node = problem.node(node.rows, node.cut, *sides)
+            improved = problem.node(node.rows, node.cut, *sides)
+            # where signs are promised, better sides may step the wrong way
+            node = improved if improved.value >= node.value else node
         found = _best_neighbour(problem, node, depth)
         if found.value <= node.value + problem.min_gain:
             return node
@@ -653,17 +682,17 @@ def prune_to_size(problem, tree):
     while tree.n_leaves > problem.max_leaves:
         nodes = tree.internal_nodes()
         node = min(nodes, key=lambda node: node.value - problem.leaf(node.rows).value)
-        tree = _collapse_node(problem, tree, node)
+        tree = collapse_node(problem, tree, node)
     return tree
 
 
-def _collapse_node(problem, tree, node):
+def collapse_node(problem, tree, node):
     """The tree with a leaf in place of one of its internal nodes."""
     if tree is node:
         return problem.leaf(tree.rows)
     if not tree.sides:
         return tree
-    sides = (_collapse_node(problem, side, node) for side in tree.sides)
+    sides = (collapse_node(problem, side, node) for side in tree.sides)
     return problem.node(tree.rows, tree.cut, *sides)
 
 # %% ../../nbs/search/01_moves.ipynb #moves-shake

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LEAST_PRICE', 'PricedTree', 'priced_tree', 'PriceInterval', 'price_path', 'best_at_price', 'price_steps',
-           'constant_tree', 'deal_folds', 'row_losses', 'weighted_error']
+           'constant_tree', 'deal_folds', 'row_losses']
 
 # %% ../../nbs/search/03_prices.ipynb #prices-imports
 from dataclasses import dataclass, replace
@@ -227,9 +227,3 @@ def row_losses(found, table, codes, rows):
         return (y - scores[:, 0]) ** 2
     answer = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
     return (answer != y).astype(float)
-
-
-def weighted_error(losses, w):
-    """Mean of losses (n,) by weights (n,), and its standard error; a weight of 2 is two rows."""
-    mean = float(np.average(losses, weights=w))
-    return mean, float(np.sqrt(np.average((losses - mean) ** 2, weights=w) / w.sum()))

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['tidy_layout', 'tree_or_none', 'predicting_tree', 'nodes_in_rule_order', 'node_depths', 'rule_numbers', 'tree_drawing',
            'collapsed_nodes', 'best_layout', 'plot_tree', 'node_probabilities', 'plot_meta_tree', 'plot_trace',
-           'results_in', 'spaced_positions', 'plot_tradeoff', 'summarize_trees', 'plot_uncertainty']
+           'results_in', 'spaced_positions', 'plot_tradeoff', 'summarize_trees', 'plot_uncertainty',
+           'plot_predictive_check']
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-imports
 from dataclasses import dataclass, replace
@@ -17,20 +18,21 @@ from sklearn.isotonic import isotonic_regression
 
 from ..rules.core import Extent, encode, extents, path_conditions
 from ..rules.ruleset import RuleSet, Tree
-from ..rules.digits import rounded_text
 from ..rules.text import (
-    bounds_text,
+    answer_phrases,
     count_text,
     is_categorical,
+    label_text,
     printable_name,
     split_labels,
     set_text,
     sum_text,
-    text_tolerance,
 )
+from ..rows.tables import known_values
 from .rule_plots import (
     LINE,
     PALETTE,
+    any_script,
     axes_or_new,
     bounds_label,
     colour_scale,
@@ -40,7 +42,6 @@ from .rule_plots import (
     draw_text,
     equation_terms,
     inch_axes,
-    known_values,
     leaf_colours,
     paper_scale,
     prediction_lines,
@@ -48,7 +49,6 @@ from .rule_plots import (
     short_number,
     shrink_words,
     size_in_inches,
-    sum_name,
     text_colour,
     text_width,
     three_digits,
@@ -102,7 +102,7 @@ def predicting_tree(model):
     found = tree_or_none(model)
     if found is None:
         raise TypeError(
-            "tree must be a rules.Tree or a fitted estimator that has tree_ or to_tree, "
+            "tree must be a Tree or a fitted estimator that has tree_ or to_tree, "
             f"got {type(model).__name__}; plot_rules draws rules"
         )
     return found
@@ -275,6 +275,7 @@ def draw_curves(ax, x, y, wide, names, curves, size, colours, name):
 _PICTURE = (0.6, 0.15)  # inches: a bar or line at least; a small curve
 _CURVE = (0.45, 0.2)
 _MOST_TERMS = 3
+_EQUATION_LINES = 12
 
 
 def split_box(k, tree, max_width, small=()):
@@ -296,6 +297,21 @@ def collapsed_box(k, n_leaves, weight, max_width):
     return NodeBox(k, "stub", lines, wrap_to_width(small, max_width, size=7))
 
 
+def equation_words(rules, r, max_width):
+    """What a box says of the equation of rule number r (from 0): a heading, and lines of it."""
+    leaf = rules.leaves[r]
+    first, *sums = answer_phrases(rules, r, r + 1)
+    if leaf.link is None:
+        heading = f"{printable_name(rules.target)} ="
+    elif leaf.link == "logit":
+        heading = " or ".join(map(label_text, rules.classes))
+    else:
+        heading = first
+    sums = sums or [first]
+    most = max(2, _EQUATION_LINES // len(sums))
+    return heading, [line for text in sums for line in wrap_to_width(text, max_width, most, 7)]
+
+
 def leaf_box(k, sketch, max_width, beside=False):
     """The `NodeBox` of the leaf at node k; its picture, unless of curves, may stand beside."""
     r = sketch.numbers.get(k)
@@ -304,23 +320,14 @@ def leaf_box(k, sketch, max_width, beside=False):
     rules = sketch.rules
     leaf = rules.leaves[r]
     colour = sketch.leaf_colours[r]
-    answer, counted = prediction_lines(rules, r)
+    answer, counted = prediction_lines(rules, r, not sketch.fitted_to)
     notes = [counted]
     size = _PICTURE
     meaning = ""
     if leaf.has_equation:
-        constant, curves = sketch.terms[k]
-        answer = (
-            "scores"
-            if leaf.link == "softmax"
-            else f"from {rounded_text(constant, text_tolerance(rules))}"
-        )
-        if leaf.link == "logit":
-            answer = f"{sum_name(rules, r, 0)} {answer}"
-        n_left = len(curves) - _MOST_TERMS
-        more = f"and {count_text(n_left, 'smaller term')}" if n_left > 0 else ""
-        notes = [bounds_text(leaf, text_tolerance(rules)), counted, more]
-        curves = curves[:_MOST_TERMS]
+        answer, equation = equation_words(rules, r, max_width)
+        notes = [*equation, counted]
+        curves = sketch.terms[k][:_MOST_TERMS]
         names = [wrap_name(rules.columns.names[f], max_width - 0.5, size=7)[0] for f, _ in curves]
         beside = False
         wide = max((text_width(label, 7) for label in names), default=0.0)
@@ -347,10 +354,9 @@ def leaf_box(k, sketch, max_width, beside=False):
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-terms
 def leaf_terms(ruleset, r, Z):
-    """The constant of the first sum of rule number r (from 0), and its terms as small curves.
+    """The terms of the equation of rule number r (from 0) as small curves, the largest first.
 
-    The largest comes first: pairs of a feature and {number of the sum: values (41,)}; equation
-    (show.6).
+    Pairs of a feature and {number of the sum: values (41,)}; equation (show.6).
     """
     curves = {}
     u = np.linspace(0, 1, 41)
@@ -359,8 +365,7 @@ def leaf_terms(ruleset, r, Z):
         for term in terms:
             curves.setdefault(term.feature, {})[k] = term(u)
     size = {f: sum(np.abs(v).mean() for v in values.values()) for f, values in curves.items()}
-    largest = sorted(curves.items(), key=lambda item: -size[item[0]])
-    return sums[0][0], largest
+    return sorted(curves.items(), key=lambda item: -size[item[0]])
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-sketch
 @dataclass(frozen=True, eq=False)
@@ -371,9 +376,10 @@ class _TreeDrawing:
     numbers: dict  # leaf → number of its rule
     rules: RuleSet
     weight: np.ndarray  # (m,) rows that pass each node, or nan
-    terms: dict  # leaf → constant and curves, see `leaf_terms`
+    terms: dict  # leaf → curves, see `leaf_terms`
     span: tuple  # smallest and largest number on the leaves' common scale
     y_quantiles: dict  # leaf → the 10 % and 90 % points of its y
+    fitted_to: str = ""  # what else than a table, in words
 
     @cached_property
     def n_below(self):
@@ -383,7 +389,7 @@ class _TreeDrawing:
     @cached_property
     def curve_size(self):
         """The largest absolute value of all small curves, 0 without any."""
-        drawn = [values for _, curves in self.terms.values() for _, values in curves[:_MOST_TERMS]]
+        drawn = [values for curves in self.terms.values() for _, values in curves[:_MOST_TERMS]]
         return max((np.abs(v).max() for values in drawn for v in values.values()), default=0.0)
 
     @cached_property
@@ -420,7 +426,8 @@ def tree_drawing(model, X=None, y=None):
             y_quantiles = {k: np.quantile(y[at == k], (0.1, 0.9)) for k in np.unique(at).tolist()}
         values = [leaf.constant for leaf in rules.leaves if not leaf.has_equation]
         span = scale_limits(np.concatenate([values, *y_quantiles.values()]))
-    return _TreeDrawing(tree, numbers, rules, weight, terms, span, y_quantiles)
+    fitted_to = "" if Z is None else (tree.source or {}).get("fitted_to", "")
+    return _TreeDrawing(tree, numbers, rules, weight, terms, span, y_quantiles, fitted_to)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-depth
 _MOST_LEAVES = 64  # a larger tree is cut at the depth where it has so many ends
@@ -660,6 +667,7 @@ def _draw_tree_figure(sketch, stop, ax, width, layout, share, opacity, fill, mor
     return ax
 
 
+@any_script
 def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layout=None):
     """Draw a tree: its splits, and what each leaf predicts, for how many rows.
 
@@ -668,7 +676,8 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     tree : Tree, or a fitted estimator that has `tree_` or `to_tree`
         What is drawn.
     X : table (n, d), or None
-        A frame or encoded, whose rows are counted; None: the supports of the estimator's `rules_`.
+        A frame or encoded, whose rows are counted, also if the tree was fitted to others, which is
+        told of one of `explain_local`; None: the supports of the estimator's `rules_`.
     y : (n,), or None
         Numbers, for their spread in the leaves of a regression; needs X.
     ax : matplotlib axes, or None
@@ -709,6 +718,8 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     m = len(sketch.weight)
     share = sketch.weight / total if total > 0 else np.full(m, np.nan)
     more = ["width of a line: share of the rows"] if total > 0 else []
+    if sketch.fitted_to:
+        more.append(f"rows: the {total:.6g} of X; the tree was fitted to {sketch.fitted_to}")
     stop = collapsed_nodes(sketch, max_depth)
     solid = np.ones(m)
     return _draw_tree_figure(sketch, stop, ax, width, layout, share, solid, ["none"] * m, more)
@@ -733,6 +744,7 @@ def node_probabilities(model, t, tree):
     return found
 
 
+@any_script
 def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=None, layout=None):
     """Draw all splits of a meta-tree, each as dark as it is probable; what is pruned away is faint.
 
@@ -821,10 +833,11 @@ def _trace_floor(values):
     return values.min() if third == top else max(values.min(), top - 8 * (top - third))
 
 
+@any_script
 def plot_trace(model, ax=None):
-    """Draw FIC over the steps of a search and, below it, the number of components.
+    """Draw FIC, what a search raises, over its steps and, below it, the number of parts.
 
-    Steps that drop components are marked.
+    A part is a rule or a leaf; steps that drop some are marked.
 
     Parameters
     ----------
@@ -837,7 +850,7 @@ def plot_trace(model, ax=None):
     Returns
     -------
     matplotlib axes
-        In steps and nats; the stairs of the components stand in its lower third, on a scale of
+        In steps and nats; the stairs of the parts stand in its lower third, on a scale of
         their own.
 
     Raises
@@ -853,7 +866,7 @@ def plot_trace(model, ax=None):
     >>> y = np.where(x < 30, 2 * x, 100 - x)
     >>> ax = plot_trace(PiecewiseLinearRegressor(random_state=0).fit(x[:, None], y))
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('step', 'FIC, in nats')
+    ('step of the search', 'FIC (higher is better)')
     """
     values, sizes, shrunk = _trace_arrays(model)
     ax = axes_or_new(ax, 5.0, 3.0)
@@ -871,7 +884,7 @@ def plot_trace(model, ax=None):
     ticks = ax.get_yticks()
     ax.set_yticks(ticks[(ticks >= low - 0.05 * span) & (ticks <= high + 0.1 * span)])
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set(xlabel="step", ylabel="FIC, in nats")
+    ax.set(xlabel="step of the search", ylabel="FIC (higher is better)")
     ax.tick_params(labelsize=8)
     last = getattr(model, "n_components_", None)
     if sizes is not None:
@@ -879,9 +892,9 @@ def plot_trace(model, ax=None):
         draw_sizes(ax, steps, sizes, shrunk, getattr(next(iter(model)), "n_before", sizes[0]))
     title = count_text(len(values), "step")
     if last is not None:
-        title += f", {count_text(last, 'component')} left"
+        title += f", {count_text(last, 'part')} kept (rules or leaves)"
     if hidden.any():
-        title += f"; {count_text(int(hidden.sum()), 'step')} below the picture"
+        title += f"\n{count_text(int(hidden.sum()), 'step')} with much lower values not drawn"
     ax.set_title(title, fontsize=8, loc="left")
     return ax
 
@@ -907,7 +920,7 @@ def draw_sizes(ax, steps, sizes, shrunk, first):
         if k >= free:
             draw_text(ax, k - 0.35, height, text, size=7, gid="size", **across)
             free = k + inch * (text_width(text, 7) + 0.1)
-    words = "▼: some dropped. Components:" if shrunk.any() else "Components:"
+    words = "▼: some parts are dropped. Parts left:" if shrunk.any() else "Parts left:"
     draw_text(ax, 0.02, 0.38, words, size=7, transform=ax.transAxes, alpha=0.8)
 
 # %% ../../nbs/show/01_tree_plots.ipynb #pic-results
@@ -988,6 +1001,7 @@ def _draw_result(ax, c, result, right):
     return (x[-1], y[-1]), ax.transData
 
 
+@any_script
 def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error", log=None):
     """Draw the number of rules or leaves against the error, a named line per model.
 
@@ -1206,6 +1220,7 @@ _LEAF_ROW = 0.36
 _SHARE = 0.9
 
 
+@any_script
 def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
     """Draw what trees drawn from a posterior agree on: their features, their cuts, their answers.
 
@@ -1335,3 +1350,56 @@ def draw_leaf_rows(ax, labels, values, name, top, width):
         lines = wrap_to_width(text, text_inches, 2, 7.5)
         draw_text(ax, 0.1, y - 0.07 * (len(lines) - 1), *lines, size=7.5, step=0.14)
         draw_leaf_draws(ax, values[:, k], span, left, y, wide, f"leaf{k}")
+
+# %% ../../nbs/show/01_tree_plots.ipynb #pic-check
+_BARS = 30
+
+
+def plot_predictive_check(check, ax=None):
+    """Draw what a posterior predictive check found: discrepancies of replicates, and of y.
+
+    Parameters
+    ----------
+    check : PredictiveCheck
+        Of `predictive_check`.
+    ax : matplotlib axes, or None
+        Axes to draw in; None makes a figure.
+
+    Returns
+    -------
+    matplotlib axes
+        Filled: replicates by the proxy. A line: those by the reference. Upright: the observed y.
+
+    Raises
+    ------
+    TypeError
+        If `check` is no such thing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from fabinterp import ProxyTreeRegressor, plot_predictive_check, predictive_check
+    >>> X = np.arange(40.0)[:, None]
+    >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
+    >>> proxy = ProxyTreeRegressor(BayesianRidge().fit(X, y), max_leaves=2, random_state=0).fit(X)
+    >>> ax = plot_predictive_check(predictive_check(proxy, X, y, random_state=0))
+    >>> ax.get_xlabel()
+    'pull to the reference'
+    """
+    if not hasattr(check, "p_value"):
+        raise TypeError(f"check must be what predictive_check returns, got {type(check).__name__}")
+    ax = axes_or_new(ax, 5.4, 3.0)
+    edges = np.histogram_bin_edges(np.concatenate([check.proxy, check.reference]), _BARS)
+    fill = {"color": PALETTE[0], "alpha": 0.45, "gid": "proxy"}
+    ax.hist(check.proxy, edges, label="made by the proxy", **fill)
+    line = {"histtype": "step", "color": PALETTE[1], "lw": 1.6, "gid": "reference"}
+    ax.hist(check.reference, edges, label="made by the reference", **line)
+    if isfinite(check.observed):
+        ax.axvline(check.observed, color=text_colour(ax), lw=1.2, label="observed", gid="observed")
+    ax.set_xlabel(check.name, parse_math=False)
+    ax.set_ylabel(f"of {len(check.proxy)} replicates")
+    ax.set_title(f"p = {three_digits(check.p_value)}", fontsize=9)
+    ax.tick_params(labelsize=8)
+    ax.legend(frameon=False, fontsize=8)
+    return ax

@@ -1,5 +1,6 @@
 """What the frame's own scripts and tests share: where things are, and how to copy the tree."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -50,13 +51,18 @@ def _listed(part):
 
 def notebooks():
     """Return the notebooks in reading order, which is the sidebar's; those it leaves out come last."""
-    listed = [NBS / page for _, section in sidebar() for page in section]
+    listed = [NBS / page for _, section in sidebar() for page in section if page.endswith(".ipynb")]
     return [path for path in listed if path.exists()] + sorted(set(pages()) - set(listed))
 
 
 def page_stem(path):
     """Return the name of a page: that of its notebook without the digits that order it in its chapter."""
     return re.sub(r"^\d\d_", "", path.stem)
+
+
+def short_title(source):
+    """Return the title that a page's first cell begins with, up to a colon: short enough for tables and lists."""
+    return re.match(r"# ([^:\n]+)", source)[1].strip()
 
 
 def copy_tree(target):
@@ -80,3 +86,24 @@ def committed_files():
         found += [path for path in names if path.is_file()]
         folders += [path for path in names if path.is_dir() and not path.is_symlink()]
     return found
+
+
+def prose_notebook(cells):
+    """Return the text of a notebook of pairs (id, prose), as `nbdev_clean` leaves it."""
+    found = {
+        "cells": [
+            {
+                "cell_type": "markdown",
+                "id": name,
+                "metadata": {},
+                "source": text.splitlines(keepends=True),
+            }
+            for name, text in cells
+        ],
+        "metadata": {
+            "kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,10 +1,11 @@
 """Write nbs/guide/01_glossary.ipynb from the word tables of all notebooks; with --check only say whether it is in step.
 
 A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or
-`meaning`.
+`meaning`. Letters that mean one thing wherever factorized Bayes is told are in notation.csv, with the words that a word
+table may give them and with what has made way for them.
 """
 
-import json
+import csv
 import os
 import re
 import sys
@@ -15,16 +16,48 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import nbformat  # noqa: E402
 
-from frame import NBS, notebooks  # noqa: E402
+from frame import NBS, notebooks, prose_notebook, short_title  # noqa: E402
 
 PAGE = NBS / "guide" / "01_glossary.ipynb"
+LETTERS = Path(__file__).with_name("notation.csv")
+ONE_NOTATION = ("fab", "search", "models", "rows")  # chapters
 TITLE = "# Glossary\n\n> Every word and symbol of these notebooks in one table, each with the page that explains it."
 TEXT = """\
 The table is gathered from the tables of words at the head of each notebook, sorted by word. A letter that means
 something else on another page has a line for each. Shapes are those of arrays; $n$ is the number of rows, $d$ of
 columns, $K$ of components wherever no page says otherwise."""
+NOTATION = """\
+## Notation
+
+Five papers use the same letters for different things, and different letters for the same. On all pages of the
+chapters on factorized Bayes, its searches and models, and on those of the rows that they read, a letter of this table
+means what stands here; a test reads the word tables and formulas. The papers' own letters appear only where a page
+quotes them, in its part *What was glossed over*. Other letters mean what the page's own table says. The chapters on
+[prunings](../metatree/01_prunings.ipynb) and on [proxies](../proxy/02_proxy_trees.ipynb) follow their papers."""
 TABLE = re.compile(r"^(\|.+\|)[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|.+\|[ \t]*(?:\n|\Z))+)", re.M)
 BAR = re.compile(r"(?:\$[^$]*\$|`[^`]*`|\\.|[^|$`\\])*")  # a cell: formulas and code may hold bars
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A line of notation.csv."""
+
+    symbols: str
+    stands_for: str
+    code: str
+    word: str  # what a word table says of it, as a pattern
+    retired: str  # what formulas do not have any more, as a pattern; or nothing
+
+    @property
+    def each(self):
+        """Its symbols, one by one."""
+        return re.findall(r"\$[^$]+\$", self.symbols)
+
+
+def letters():
+    """All lines of notation.csv."""
+    with LETTERS.open(encoding="utf-8", newline="") as file:
+        return [Letter(**line) for line in csv.DictReader(file)]
 
 
 @dataclass(frozen=True)
@@ -78,7 +111,7 @@ def from_glossary(text, path):
 def entries_of(path):
     """The entries of a notebook, in its order."""
     sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
-    title = re.match(r"# ([^:\n]+)", sources[0])[1]  # up to a colon: the table is wide enough
+    title = short_title(sources[0])
     for source in sources:
         for head, body in TABLE.findall(source):
             head = cells_of(head)
@@ -97,7 +130,7 @@ def entries_of(path):
                 texts = [from_glossary(text, path) for text in texts]
                 word_and_meaning = ": ".join(filter(None, (texts[0], texts[3])))
                 file = os.path.relpath(path, PAGE.parent)
-                yield Entry(word_and_meaning, texts[1], texts[2], title.strip(), file)
+                yield Entry(word_and_meaning, texts[1], texts[2], title, file)
 
 
 def entries():
@@ -106,35 +139,46 @@ def entries():
     return sorted(found, key=lambda entry: entry.key)
 
 
-def notebook():
-    """The glossary as a notebook of three cells of prose."""
-    lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.page}]({e.file}) |" for e in entries()]
-    table = "\n".join(["| word | symbol | shape | page |", "|---|---|---|---|", *lines])
-    cells = [
-        (f"glossary-{name}", text)
-        for name, text in (("title", TITLE), ("text", TEXT), ("table", table))
+def symbols_of(entry):
+    """The symbols of an entry, one by one: `$E, G$` are two."""
+    formulas = re.findall(r"\$([^$]+)\$", entry.symbol)
+    parts = [part for formula in formulas for part in re.split(r",\s*(?![^{]*\})", formula)]
+    return {f"${part.split(' = ')[0].strip()}$" for part in parts}
+
+
+def uses(letter):
+    """The entries, of the chapters of one notation, that have a symbol of this line."""
+    folders = tuple(f"../{chapter}/" for chapter in ONE_NOTATION)
+    return [
+        entry
+        for entry in entries()
+        if entry.file.startswith(folders) and symbols_of(entry) & set(letter.each)
     ]
-    return {
-        "cells": [
-            {
-                "cell_type": "markdown",
-                "id": name,
-                "metadata": {},
-                "source": text.splitlines(keepends=True),
-            }
-            for name, text in cells
-        ],
-        "metadata": {
-            "kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
+
+
+def notation():
+    """The table of letters that mean one thing, with the pages whose tables have them."""
+    lines = ["| symbol | stands for | in code | in the tables of |", "|---|---|---|---|"]
+    for letter in letters():
+        pages = sorted({(entry.file, entry.page) for entry in uses(letter)})
+        links = ", ".join(f"[{page}]({file})" for file, page in pages)
+        lines.append(f"| {letter.symbols} | {letter.stands_for} | {letter.code} | {links} |")
+    return f"{NOTATION}\n\n" + "\n".join(lines) + "\n\n## Words"
 
 
 def glossary():
-    """The text of the notebook's file, as `nbdev_clean` leaves it."""
-    return json.dumps(notebook(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    """The text of the notebook's file, four cells of prose."""
+    lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.page}]({e.file}) |" for e in entries()]
+    table = "\n".join(["| word | symbol | shape | page |", "|---|---|---|---|", *lines])
+    return prose_notebook(
+        (f"glossary-{name}", text)
+        for name, text in (
+            ("title", TITLE),
+            ("notation", notation()),
+            ("text", TEXT),
+            ("table", table),
+        )
+    )
 
 
 def main(arguments):

@@ -7,18 +7,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from frame import ROOT, glossary, notebooks, readme  # noqa: E402
+from frame import ROOT, glossary, notebooks, papers, readme, routes  # noqa: E402
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def export():
-    """Write the modules and the glossary, clean the notebooks, write the README."""
+    """Write the modules, the glossary, the map of equations and the routes, clean the notebooks, write the README."""
     from nbdev.clean import nbdev_clean
     from nbdev.doclinks import nbdev_export
 
     strip_widgets(notebooks())
     glossary.main([])
+    papers.main()
+    routes.main()
     nbdev_export()
     make_imports_relative()
     nbdev_clean()

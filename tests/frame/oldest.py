@@ -10,7 +10,7 @@ from configparser import ConfigParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TOOLS = {"dev_requirements", "bench_requirements"}
+TOOLS = {"dev_requirements", "bench_requirements", "pages_requirements"}
 BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<version>[\d.]+)")
 
 

@@ -1,9 +1,11 @@
 """Write README.md from nbs/index.ipynb; with --check only say whether it is in step.
 
-A README shows words: pictures and HTML of the notebook are left to the pages, each output appears
-as plain text.
+A README shows words: HTML and pictures of the notebook are left to the pages, each output appears
+as plain text. Only a cell whose code is not shown (`#| echo: false`) leaves its picture, as a file in
+nbs/images.
 """
 
+import base64
 import re
 import sys
 from pathlib import Path
@@ -18,9 +20,34 @@ from frame import NBS, ROOT  # noqa: E402
 
 NOTE = "<!-- Written from nbs/index.ipynb by `make export`; edit that. -->\n\n"
 TEXT = ("text/markdown", "text/plain")
+INDEX = NBS / "index.ipynb"
+IMAGES = NBS / "images"
 
 
-def readme(path=NBS / "index.ipynb"):
+def pictures(path=INDEX):
+    """Return the pictures of the cells that show no code: the bytes of each by the name of its file."""
+    found = {}
+    for cell in nbformat.read(path, 4).cells:
+        for out in cell.get("outputs", []):
+            if is_picture(cell) and "image/png" in out.get("data", {}):
+                found[f"{cell.id}.png"] = base64.b64decode(out.data["image/png"])
+    return found
+
+
+def is_picture(cell):
+    """Say whether a cell is shown by its picture alone."""
+    return bool(re.search(r"^#\| *echo: *false", cell.source, re.M))
+
+
+def picture_link(cell):
+    """Return the Markdown cell that shows the picture of a cell, described as its `fig-alt` says."""
+    (words,) = re.findall(r"^#\| *fig-alt: *(.+)", cell.source, re.M)
+    return nbformat.v4.new_markdown_cell(
+        f"![{words}]({IMAGES.relative_to(ROOT).as_posix()}/{cell.id}.png)"
+    )
+
+
+def readme(path=INDEX):
     """Return the README's text."""
     notebook = nbformat.read(path, 4)
     cells = []
@@ -28,7 +55,9 @@ def readme(path=NBS / "index.ipynb"):
         flags = re.findall(r"^#\| *(\w+)", cell.source, re.M)
         if {"hide", "default_exp"} & set(flags):
             continue
-        if cell.cell_type == "code":
+        if is_picture(cell):
+            cell = picture_link(cell)
+        elif cell.cell_type == "code":
             cell.source = re.sub(r"^#\|.*\n?", "", cell.source, flags=re.M).strip()
             cell.outputs = [
                 out
@@ -49,13 +78,15 @@ def readme(path=NBS / "index.ipynb"):
 
 
 def main(arguments):
-    """Write the file, or compare."""
-    target = ROOT / "README.md"
-    text = readme()
-    if "--check" not in arguments:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    elif not target.exists() or target.read_bytes() != text.encode():
-        sys.exit("README.md is not what nbs/index.ipynb yields: run `make export`")
+    """Write the files, or compare."""
+    files = {ROOT / "README.md": readme().encode()}
+    files |= {IMAGES / name: content for name, content in pictures().items()}
+    for path, content in files.items():
+        if "--check" not in arguments:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        elif not path.exists() or path.read_bytes() != content:
+            sys.exit(f"{path.name} is not what nbs/index.ipynb yields: run `make export`")
 
 
 if __name__ == "__main__":

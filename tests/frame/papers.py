@@ -1,0 +1,194 @@
+"""Write nbs/guide/20_equation_map.ipynb and 21_slips.ipynb: each equation of the five papers, and where they slip.
+
+papers.csv has a line for each: what it says, the cell that derives it and which of that cell's equations
+it is, the function, the cell that checks it, and the verdict. Tags and headings are looked up.
+"""
+
+import csv
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import nbformat  # noqa: E402
+
+from frame import NBS, prose_notebook  # noqa: E402
+from frame.equations import TAG  # noqa: E402
+
+TABLE = Path(__file__).with_suffix(".csv")
+PAGES = {"map": NBS / "guide" / "20_equation_map.ipynb", "slips": NBS / "guide" / "21_slips.ipynb"}
+PAPERS = {  # authors, title, numbered equations
+    "Hara": (
+        "Hara & Hayashi",
+        "Making tree ensembles interpretable: a Bayesian model selection approach",
+        41,
+    ),
+    "Eto": (
+        "Eto, Fujimaki, Morinaga & Tamano",
+        "Fully-automatic Bayesian piecewise sparse linear models",
+        23,
+    ),
+    "Wang": (
+        "Wang, Fujimaki & Motohashi",
+        "Trading interpretability for accuracy: oblique treed sparse additive models",
+        32,
+    ),
+    "Afrabandpey": (
+        "Afrabandpey, Peltola, Piironen, Vehtari & Kaski",
+        "A decision-theoretic approach for model interpretability in Bayesian framework",
+        12,
+    ),
+    "Nakahara": (
+        "Nakahara & Matsushima",
+        "Batch updating of a posterior tree distribution over a meta-tree",
+        19,
+    ),
+}
+VERDICTS = ("holds", "slip", "stated")
+MAP_TITLE = """\
+# Every equation of the papers
+
+> Five papers, {n} numbered equations: where each is derived, which function computes it, and which cell checks it."""
+MAP_TEXT = """\
+Each paper's numbers are on the left. *Here* is our own number, on the page that derives the equation; *checked in*
+is the cell whose `assert` fails if it does not hold: a brute-force sum, an integral, differences, or another body
+that computes the same. Of {n} equations {derived} are derived and {checked} checked in view; {slips} slip somewhere,
+in a sign, an index or a claim, and hold once that is mended: [where the papers slip](21_slips.ipynb) has them
+together. Stated only, being a wish and no formula: {stated}."""
+SLIPS_TITLE = """\
+# Where the papers slip
+
+> Signs, indices, and claims that a check on a toy does not bear out; each with the cell that checks what is right."""
+SLIPS_TEXT = """\
+Whoever implements a paper from its text meets these. None of them costs a paper its result. They were found because
+every equation here is checked against something that does not use it: the last column names the cell that checks
+the equation as mended, on the page that tells more of it. [The map](20_equation_map.ipynb) has all other equations,
+too."""
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A line of papers.csv."""
+
+    paper: str
+    number: str  # of the equation; "Lemma 1", "Algorithm 3" of what has none
+    says: str
+    where: str  # page#cell of the derivation
+    nth: int  # which equation of that cell
+    function: str  # below fabinterp
+    check: str  # page#cell
+    verdict: str
+    note: str
+
+    @property
+    def is_numbered(self):
+        """Whether it counts among the paper's equations."""
+        return self.number.isdigit()
+
+    @property
+    def name(self):
+        """What it is called, as pages have it."""
+        return f"({self.paper} {self.number})" if self.is_numbered else self.number
+
+    @property
+    def tag(self):
+        """Our number of it."""
+        return TAG.findall(source_of(self.where))[self.nth - 1]
+
+
+@cache
+def cells_of(page):
+    """The cells of a page below nbs, by id."""
+    return {cell.id: cell for cell in nbformat.read(NBS / f"{page}.ipynb", 4).cells}
+
+
+def source_of(place):
+    """The source of a cell, of page#cell."""
+    page, cell = place.split("#")
+    return cells_of(page)[cell].source
+
+
+def equations():
+    """All lines of papers.csv."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    return [Equation(**line | {"nth": int(line["nth"])}) for line in lines]
+
+
+def _link(text, place):
+    return f"[{text}](../{place.split('#')[0]}.ipynb)"
+
+
+def _row(equation):
+    """The cells of a table's row."""
+    check = equation.check
+    name = equation.function.rsplit(".", 1)[-1]
+    note = f": {equation.note}" if equation.note else ""
+    return [
+        equation.name,
+        equation.says,
+        _link(f"({equation.tag})", equation.where),
+        f"`{name}`" if name else "",
+        _link(f"`{check.split('#')[1]}`", check) if check else "",
+        f"{equation.verdict}{note}",
+    ]
+
+
+def _table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _heading(paper):
+    authors, title, _ = PAPERS[paper]
+    return f"## {authors}\n\n*{title}*\n\n"
+
+
+def map_cells():
+    """The cells of the map, as (id, source)."""
+    numbered = [one for one in equations() if one.is_numbered]
+    counts = {
+        "n": len(numbered),
+        "derived": len([one for one in numbered if one.verdict != "stated"]),
+        "checked": len([one for one in numbered if one.check]),
+        "slips": len([one for one in numbered if one.verdict == "slip"]),
+        "stated": ", ".join(one.name for one in numbered if one.verdict == "stated"),
+    }
+    head = ["paper", "says", "here", "code", "checked in", "verdict"]
+    cells = [("map-title", MAP_TITLE.format(**counts)), ("map-text", MAP_TEXT.format(**counts))]
+    for paper in PAPERS:
+        rows = [_row(one) for one in numbered if one.paper == paper]
+        cells.append((f"map-{paper.lower()}", _heading(paper) + _table(head, rows)))
+    return cells
+
+
+def slip_cells():
+    """The cells of the page of slips, as (id, source)."""
+    head = ["paper", "what it says", "where it slips", "mended, checked in"]
+    cells = [("slips-title", SLIPS_TITLE), ("slips-text", SLIPS_TEXT)]
+    for paper in PAPERS:
+        rows = []
+        for one in equations():
+            if one.paper == paper and one.verdict == "slip":
+                name, says, here, _, check, _ = _row(one)
+                rows.append([name, f"{says}, {here}", one.note, check])
+        cells.append((f"slips-{paper.lower()}", _heading(paper) + _table(head, rows)))
+    return cells
+
+
+def texts():
+    """The text of each page's file, by path."""
+    cells_of.cache_clear()
+    return {PAGES["map"]: prose_notebook(map_cells()), PAGES["slips"]: prose_notebook(slip_cells())}
+
+
+def main():
+    """Write both pages."""
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""What the pages of the site are made from: notebooks, and the API in Markdown, each as a `Source`."""
+
+import ast
+import base64
+import json
+import posixpath
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from frame import page_stem
+
+TITLE = re.compile(r"\A# (.+)\n*((?:^>.*\n?)*)", re.M)
+FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.S)
+# A tag, and what the paper calls the equation: pandoc drops the one and leaves the other in the formula
+IMAGE = re.compile(r'!\[[^\]]*\]\(([^)\s]+)|<(?:img|source)\b[^>]*?\bsrc(?:set)?="([^"]+)"')
+TAG = re.compile(r"(?:,?\\q?quad\s*)?(?:\\text\{(\([^}]*\))\}\s*)?\\tag\{([^}]*)\}")
+
+
+@dataclass
+class Source:
+    """A page before links, equations' numbers and the site's frame are put in.
+
+    name: its file below `nbs`; title, claim: one line of Markdown each; text: the Markdown below;
+    images: bytes by the name that the text has for them; definitions: names that it exports.
+    """
+
+    name: str
+    title: str
+    claim: str
+    text: str
+    images: dict = field(default_factory=dict)
+    definitions: list = field(default_factory=list)
+
+    @property
+    def page(self):
+        """The page's file on the site: the notebook's name without the digits that order it."""
+        path = Path(self.name)
+        return (path.parent / f"{page_stem(path)}.html").as_posix()
+
+
+def from_markdown(path, root):
+    """Read a page of Markdown with a title and a description in its front matter, and its images."""
+    text = path.read_text(encoding="utf-8")
+    front = yaml.safe_load(FRONT.match(text)[1])
+    name = path.relative_to(root).as_posix()
+    images = images_beside(path, text)
+    return Source(name, front["title"], front["description"], FRONT.sub("", text), images)
+
+
+def images_beside(path, text):
+    """Return the images that the Markdown of a page shows and that are files, by the name it has for them."""
+    names = {name for names in IMAGE.findall(text) for name in names if name}
+    return {
+        name: (path.parent / name).read_bytes() for name in names if (path.parent / name).is_file()
+    }
+
+
+def from_notebook(path, root):
+    """Read a notebook: prose, code with what stays folded, outputs; imports that stand first go last."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = [cell | {"source": "".join(cell["source"])} for cell in cells]
+    title, claim = TITLE.match(cells[0]["source"]).groups()
+    rest = TITLE.sub("", cells[0]["source"])
+    source = Source(path.relative_to(root).as_posix(), title, claim.replace("> ", "").strip(), rest)
+    shown = [cell for cell in cells[1:] if not _is_left_out(cell)]
+    n_first = _leading_code(shown) if not rest.strip() else 0
+    parts = [_part(cell, source, is_set_up=i < n_first) for i, cell in enumerate(shown)]
+    source.text = "\n\n".join([rest, *parts[n_first:], *parts[:n_first]])
+    prose = [cell["source"] for cell in shown if cell["cell_type"] == "markdown"]
+    source.images |= images_beside(path, "\n".join([rest, *prose]))
+    return source
+
+
+def _leading_code(cells):
+    """Return how many cells of code stand before the first prose; none where there is no prose."""
+    kinds = [cell["cell_type"] for cell in cells]
+    return kinds.index("markdown") if "markdown" in kinds else 0
+
+
+def _is_left_out(cell):
+    return re.match(r"#\| *(default_exp|hide)\b", cell["source"]) or not cell["source"].strip()
+
+
+def _part(cell, source, is_set_up):
+    """Return a cell as Markdown; its images and definitions go to the source.
+
+    is_set_up: whether its code is folded whatever it holds.
+    """
+    if cell["cell_type"] == "markdown":
+        return TAG.sub(lambda match: rf"\text{{⟦{match[1] or ''}|{match[2]}⟧}}", cell["source"])
+    code = re.sub(r"^#\|.*\n", "", cell["source"], flags=re.M).strip("\n")
+    summary, anchors = _fold(cell["source"], code, source)
+    if is_set_up and not anchors:
+        summary = summary or "What the examples stand on"
+    shown = [_code(code, summary, anchors)] if code.strip() else []
+    return "\n\n".join(shown + _outputs(cell, source))
+
+
+def _fold(cell_source, code, source):
+    """Return what is written over folded code, None if it stays open; and the anchors of its names."""
+    if re.search(r"^#\| *code-fold: *true", cell_source, re.M):  # the answer to an exercise
+        summary = re.search(r'^#\| *code-summary: *"?([^"\n]+)', cell_source, re.M)
+        return summary[1] if summary else "Code", []
+    flag = re.search(r"^#\| *(exporti?)s?\b", cell_source, re.M)
+    tree = _parsed(code)
+    if tree and all(isinstance(node, ast.Import | ast.ImportFrom) for node in tree):
+        return ("What the module imports" if flag else "What the examples import"), []
+    names = [node.name for node in tree if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    if not flag:
+        return None, []
+    if flag[1] == "export":
+        source.definitions += names
+        return None, [name.lower() for name in names]
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(f"<code>{name}</code>" for name in names[:4]) + more or "Constants", []
+
+
+def _parsed(code):
+    """Return the statements of code; of code with what only a notebook knows (`%time`), none."""
+    try:
+        return ast.parse(code).body
+    except SyntaxError:
+        return []
+
+
+def _code(code, summary, anchors):
+    block = fenced(code, "python")
+    if summary:
+        return f'<details class="code"><summary>{summary}</summary>\n\n{block}\n\n</details>'
+    if anchors:
+        first = "".join(f'<a id="{anchor}"></a>' for anchor in anchors)
+        return f'<div class="exported">{first}\n\n{block}\n\n</div>'
+    return block
+
+
+def fenced(text, kind):
+    """Return text as a fenced block that nothing in it can end."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence} {kind if kind[0] == '{' else '{.' + kind + '}'}\n{text}\n{fence}"
+
+
+def _outputs(cell, source):
+    """Return the outputs of a cell as Markdown, texts that follow each other in one block."""
+    blocks = []
+    text = ""
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        if output["output_type"] == "stream" or not {"text/html", "image/png"} & set(data):
+            text += "".join(output.get("text", data.get("text/plain", ""))).rstrip("\n") + "\n"
+            continue
+        blocks += _text_output(text)
+        text = ""
+        blocks.append(_rich_output(cell, data, source))
+    return blocks + _text_output(text)
+
+
+def _text_output(text):
+    return [fenced(text.strip("\n"), "output")] if text.strip() else []
+
+
+def _rich_output(cell, data, source):
+    if "text/html" in data:
+        return fenced(f'<div class="output">{"".join(data["text/html"])}</div>', "{=html}")
+    image = f"{Path(source.name).stem}_files/{cell['id']}-{len(source.images)}.png"
+    source.images[image] = base64.b64decode("".join(data["image/png"]))
+    return f"![picture drawn by the code above]({image})"
+
+
+def new_target(link, source, pages):
+    """Return where a link to a notebook or a page of Markdown leads on the site; others stay.
+
+    pages: the site's page by the name of its source.
+    """
+    path, mark, place = link.partition("#")
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source.name), path))
+    if target not in pages:
+        return link
+    return way(source.page, pages[target]) + mark + place
+
+
+def way(here, there):
+    """Return the relative link from one page of the site to another, which works from disk."""
+    return posixpath.relpath(there, posixpath.dirname(here) or ".")

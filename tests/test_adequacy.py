@@ -1,0 +1,201 @@
+"""How much worse than its reference a proxy is, the size that is small, and the posterior predictive check."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import BayesianRidge
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from fabinterp import (
+    ProxyLinearRegressor,
+    ProxyTreeClassifier,
+    ProxyTreeRegressor,
+    as_reference,
+    predictive_check,
+)
+from fabinterp.proxy.adequacy import excess_losses, smallest_as_good
+
+SMALL = {"size": "small", "max_leaves": 6, "random_state": 0}
+
+
+@pytest.fixture
+def table():
+    """Return rows, a tree of four leaves that was fitted to them, and y with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = 2 * np.tanh(2 * X[:, 0]) + (X[:, 1] > 0) * X[:, 2]
+    known = DecisionTreeRegressor(max_leaf_nodes=4, min_samples_leaf=15, random_state=0).fit(X, y)
+    return X, known, known.predict(X) + 0.3 * rng.normal(size=300)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_mean_over_draws_is_the_distance_and_no_draw_is_no_doubt(seed, classes):
+    rng = np.random.default_rng(seed)
+    w = rng.integers(1, 5, 20).astype(float)
+    if classes:
+        draws = rng.dirichlet([1.0, 2.0, 1.0], (6, 20))
+        fitted = rng.dirichlet([2.0, 2.0, 2.0], 20)
+        mean = draws.mean(axis=0)
+        away = np.average((mean * np.log(mean / fitted)).sum(axis=1), weights=w)
+    else:
+        draws = rng.normal(size=(6, 20))
+        fitted = rng.normal(size=20)
+        mean = draws.mean(axis=0)
+        away = np.average((mean - fitted) ** 2, weights=w)
+    assert np.isclose(excess_losses(mean, draws, [fitted], w).mean(), away)
+    assert np.ptp(excess_losses(mean, draws[:1], [fitted], w)) == 0
+    assert np.allclose(excess_losses(mean, draws, [mean], w), 0)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_smallest_is_within_one_standard_error_and_no_smaller_one_is(seed):
+    rng = np.random.default_rng(seed)
+    losses = rng.normal(size=(5, 30)) + 2 * rng.random(5)[:, None]
+    k = smallest_as_good(losses)
+    gap = losses - losses[losses.mean(axis=1).argmin()]
+    within = gap.mean(axis=1) <= gap.std(axis=1)
+    assert within[k] and not within[:k].any()
+
+
+@pytest.mark.parametrize("with_y", [False, True])
+def test_a_reference_that_is_a_tree_is_known_by_its_size(table, with_y):
+    X, known, y = table
+    model = ProxyTreeRegressor(known, refit_seconds=0, **SMALL).fit(X, y if with_y else None)
+    assert model.n_leaves_ == 4
+    path = model.path_
+    assert path["size"].tolist() == sorted(path["size"])
+    assert path["chosen"].sum() == 1 and path["size"][path["chosen"]].item() == 4
+    assert path["cv_error"].notna().all() == with_y
+    assert (path["difference_se"] == 0).all()  # it has no draws
+
+
+def test_classes_that_a_tree_says_are_known_by_its_size(table):
+    X, known, _ = table
+    labels = known.predict(X).round(3).astype(str)
+    tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, labels)
+    model = ProxyTreeClassifier(tree, **SMALL).fit(X)
+    assert model.n_leaves_ == 4 and model.fidelity_ == 1
+    assert set(model.path_) > {"difference", "difference_se"}
+
+
+def test_noise_takes_one_leaf(table):
+    X = table[0]
+    noise = np.random.default_rng(1).normal(size=len(X))
+    for y in (None, noise):
+        assert ProxyTreeRegressor(BayesianRidge().fit(X, noise), **SMALL).fit(X, y).n_leaves_ == 1
+    assert ProxyTreeRegressor(**SMALL).fit(X, noise).n_leaves_ == 1
+    labels = np.where(noise > 0, "a", "b")
+    forest = RandomForestClassifier(10, random_state=0)
+    assert ProxyTreeClassifier(forest, refit_seconds=np.inf, **SMALL).fit(X, labels).n_leaves_ == 1
+
+
+def test_sizes_on_the_path_and_copies_of_them(table):
+    X, known, y = table
+    reference = as_reference(BayesianRidge().fit(X, y))
+    by_size = {
+        size: ProxyTreeRegressor(reference, size=size, max_leaves=6, random_state=0).fit(X)
+        for size in ("small", "balanced", "accurate", 3)
+    }
+    sizes = {size: model.n_leaves_ for size, model in by_size.items()}
+    assert sizes["small"] <= sizes["balanced"] <= sizes["accurate"] == 6 and sizes[3] == 3
+    path = by_size["accurate"].path_
+    assert (np.diff(path["difference"]) < 0).all() and (path["difference_se"] > 0).all()
+    for n in path["size"]:
+        other = by_size["accurate"].at(n)
+        assert other.n_leaves_ == n == other.tree_.n_leaves
+        assert np.array_equal(other.predict(X), other.rules_.predict(X))
+        away = np.mean((other.predict(X) - reference.mean_var(X)[0]) ** 2)
+        assert np.isclose(away, path.set_index("size")["difference"][n], rtol=1e-3)
+    again = clone(by_size["small"]).fit(X)
+    assert np.array_equal(again.predict(X), by_size["small"].predict(X))
+
+
+def test_draws_belong_to_the_size_that_was_chosen(table):
+    X, _, y = table
+    model = ProxyTreeRegressor(BayesianRidge(), n_draws=4, **SMALL).fit(X, y)
+    assert len(model.trees_) == 4 and model.leaf_draws_.shape == (4, model.n_leaves_)
+    other = model.at(1)
+    assert other.trees_ is None and other.predict_dist(X[:2]).mean().shape == (2,)
+    assert len(model.trees_) == 4
+
+
+def test_without_size_the_path_is_the_tree_itself(table):
+    X, known, _ = table
+    model = ProxyTreeRegressor(known, max_leaves=3, n_synthetic=0, random_state=0).fit(X)
+    assert model.path_["size"].tolist() == [3] and "difference" not in model.path_
+    assert model.at(9).n_leaves_ == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": "tiny"}, "size must be"),
+        ({"size": 0}, "size must be"),
+        ({"size": "small", "n_calls": 50}, "size must be None with n_calls"),
+    ],
+)
+def test_a_size_that_cannot_be(table, settings, message):
+    X, known, _ = table
+    with pytest.raises(ValueError, match=message) as found:
+        ProxyTreeRegressor(known.predict, **settings).fit(X)
+    assert "\n" not in str(found.value)
+
+
+def test_the_check_finds_a_stump_and_lets_a_good_tree_pass(table):
+    X, known, y = table
+    stump = ProxyTreeRegressor(known, max_leaves=2, random_state=0).fit(X)
+    assert predictive_check(stump, X, y, random_state=0).p_value < 0.01
+    rng = np.random.default_rng(0)
+    good = ProxyTreeRegressor((known.predict(X), np.full(300, 0.09)), max_leaves=4).fit(X)
+    passed = [
+        predictive_check(good, X, known.predict(X) + 0.3 * rng.normal(size=300)).p_value
+        for _ in range(5)
+    ]
+    assert passed == [1.0] * 5  # the tree is its reference: nothing pulls
+
+
+def test_the_check_of_classes_equations_and_other_statistics(table):
+    X, known, y = table
+    labels = np.where(y > 0, "high", "low")
+    forest = RandomForestClassifier(20, max_depth=3, random_state=0).fit(X, labels)
+    tree = ProxyTreeClassifier(forest, max_leaves=2, random_state=0).fit(X)
+    one, other = (predictive_check(tree, X, labels, random_state=0) for _ in range(2))
+    assert one.p_value < 0.05 and np.array_equal(one.proxy, other.proxy)
+
+    def share_high(made):
+        return np.mean(made == "high")
+
+    share = predictive_check(tree, X, labels, statistic=share_high, random_state=0)
+    assert share.name == "share_high" and np.isclose(share.observed, np.mean(labels == "high"))
+    assert abs(share.proxy.mean() - tree.predict_proba(X)[:, 0].mean()) < 0.02
+    frame = pd.DataFrame(X, columns=list("abc"))
+    equation = ProxyLinearRegressor(BayesianRidge(), max_features=1, random_state=0).fit(frame, y)
+    assert 0 <= predictive_check(equation, frame, y, random_state=0).p_value <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": np.zeros(3)}, "inconsistent numbers of samples"),
+        ({"y": np.full(300, np.nan)}, "y must hold finite numbers"),
+        ({"statistic": 3}, "statistic must be None or a function"),
+        ({"statistic": lambda y: y}, "statistic must return one number"),
+        ({"n_replicates": 0}, "n_replicates must be an integer of at least 1"),
+    ],
+)
+def test_a_check_that_cannot_be(table, arguments, message):
+    X, known, _ = table
+    model = ProxyTreeRegressor(known, max_leaves=2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=message) as found:
+        predictive_check(model, X, **arguments)
+    assert "\n" not in str(found.value) and len(str(found.value)) < 200
+
+
+def test_a_check_needs_a_reference(table):
+    X, _, y = table
+    with pytest.raises(ValueError, match="model must be a proxy with a reference"):
+        predictive_check(ProxyTreeRegressor(max_leaves=2).fit(X, y), X)

@@ -1,0 +1,144 @@
+"""Pictures of one row and of all: bars and arrows stand where the numbers are, words stay inside."""
+
+import re
+
+import matplotlib
+
+matplotlib.use("agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from sklearn.ensemble import RandomForestRegressor
+
+from fabinterp import (
+    ProxyTreeClassifier,
+    ProxyTreeRegressor,
+    explain,
+    nearest_change,
+    plot_change,
+    plot_importances,
+    plot_row,
+)
+
+pd = pytest.importorskip("pandas")
+HOSTILE = ["$x_1^2$ and _under_", "n" * 200, "line\nbreak", "<b>&amp;", "שלום"]
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def bank():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"income": rng.integers(10, 60, 300) * 100.0, "job": rng.choice(["cook", "clerk"], 300)}
+    )
+    y = np.where((X.income > 3000) & (X.job == "clerk"), "yes", "no")
+    return X, pd.Series(y, name="credit")
+
+
+@pytest.fixture(scope="module")
+def changes(bank):
+    X, y = bank
+    model = ProxyTreeClassifier(max_leaves=3).fit(X, y)
+    row = X[(X.income < 2500) & (X.job == "cook")].iloc[0]
+    return nearest_change(model, row, X, target="yes"), row
+
+
+def assert_inside(ax):
+    """Every text lies within the figure and is read as it stands."""
+    ax.figure.canvas.draw()
+    for text in ax.texts:
+        place = text.get_window_extent()
+        if text.get_text():
+            assert place.x0 >= 0 and place.x1 <= ax.figure.bbox.x1, text
+            assert place.y0 >= 0 and place.y1 <= ax.figure.bbox.y1, text
+            assert not text.get_parse_math()
+
+
+def test_an_arrow_leads_from_the_row_to_the_change(changes):
+    found, row = changes
+    ax = plot_change(found)
+    lines = {line.get_gid(): line for line in ax.lines if line.get_gid()}
+    (change,) = found
+    for f in change.features:
+        begin, end = lines[f"change0:{f}:scale"].get_xdata()
+        low, high = change.ruleset.columns.ranges[f] if f == 0 else (-0.5, 1.5)
+        ring = lines[f"change0:{f}:before"].get_xdata()[0]
+        assert np.isclose((ring - begin) / (end - begin), (change.before[f] - low) / (high - low))
+        arrows = [a for a in ax.texts if hasattr(a, "arrow_patch") and a.xyann[0] == ring]
+        assert any(
+            np.isclose((a.xy[0] - begin) / (end - begin), (change.after[f] - low) / (high - low))
+            for a in arrows
+        )
+    said = " ".join(text.get_text() for text in ax.texts)
+    assert f"{found.now}" in said and found.verdict in said and "cook → clerk" in said
+    assert re.search(r"→ at least \d", said)
+    assert_inside(ax)
+
+
+def test_no_change_and_one_change_are_drawn(changes, bank):
+    found, row = changes
+    assert plot_change(found[0]).texts
+    X, _ = bank
+    model = ProxyTreeClassifier(max_leaves=3).fit(*bank)
+    none = nearest_change(model, row, X, target="yes", fixed=["job"])
+    said = " ".join(text.get_text() for text in plot_change(none).texts)
+    assert not none and none.verdict in said
+    with pytest.raises(TypeError, match="changes must be what nearest_change returns, got int"):
+        plot_change(3)
+    with pytest.raises(ValueError, match="max_changes"):
+        plot_change(found, max_changes=0)
+
+
+def test_bars_are_the_importances():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    forest = RandomForestRegressor(5, random_state=0).fit(X, X[:, 3] + X[:, 7] ** 2)
+    for model in (forest, explain(forest, X, max_rules=6, random_state=0)):
+        share = np.sort(model.feature_importances_)[::-1]
+        share = share[share > 0]
+        ax = plot_importances(model, max_features=3)
+        bars = [patch.get_width() for patch in ax.patches]
+        shown = share if len(share) <= 3 else [*share[:3], share[3:].sum()]
+        assert np.allclose(np.divide(bars, bars[0]), np.divide(shown, shown[0]))
+        assert_inside(ax)
+    assert ax.texts[1].get_text() in {"x3", "x7"}
+    others = [text.get_text() for text in plot_importances(forest, max_features=3).texts]
+    assert "17 others" in others
+    constant = ProxyTreeRegressor().fit(X, np.ones(300))
+    assert plot_importances(constant).texts[0].get_text() == "no column moves the predictions"
+    with pytest.raises(TypeError, match="model must be fitted and have feature_importances_"):
+        plot_importances(ProxyTreeRegressor())
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("width", [None, 4.0])
+def test_pictures_of_hostile_names_on_dark_paper_stay_inside(width):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 5)), columns=HOSTILE)
+    y = pd.Series(np.where(X.sum(axis=1) > 0, "$yes$", "n" * 80), name="t" * 90)
+    model = ProxyTreeClassifier(max_leaves=8).fit(X, y)
+    with plt.style.context("dark_background"):
+        drawn = [
+            plot_row(model, X.iloc[0], width=width),
+            plot_importances(model, width=width),
+            plot_change(nearest_change(model, X.iloc[0], X, n_changes=2), width=width),
+        ]
+    for ax in drawn:
+        assert_inside(ax)
+        assert to_rgba(ax.texts[0].get_color()) == to_rgba("white")
+
+
+def test_axes_of_ones_own(changes, bank):
+    found, row = changes
+    model = ProxyTreeClassifier(max_leaves=3).fit(*bank)
+    for draw in (lambda ax: plot_change(found, ax), lambda ax: plot_importances(model, ax)):
+        ax = plt.figure(figsize=(2.5, 1)).subplots()
+        assert draw(ax) is ax
+        assert_inside(ax)

@@ -1,0 +1,248 @@
+"""Signs that hold everywhere: the certificate, the repair, and fits that keep a promise."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+
+from fabinterp import (
+    ObliqueAdditiveRegressor,
+    PiecewiseLinearClassifier,
+    PiecewiseLinearRegressor,
+    report,
+)
+from fabinterp.bench.promises import count_wrong_pairs, made_truth
+from fabinterp.rules.core import Columns, Curve, Leaf, Split
+from fabinterp.rules.ruleset import Tree
+from fabinterp.search.signs import (
+    SignCertificate,
+    certify_signs,
+    check_signs,
+    leaf_lines,
+    least_distance,
+    least_step,
+    order_bounds,
+    shared_faces,
+)
+
+N = 100_000
+
+
+def made(kind, n, seed):
+    """A table of six columns whose truth is monotone, or for "against" is not; and signs."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 6))
+    return X, made_truth(kind, X) + 0.3 * rng.normal(size=n), {0: 1, 3: -1}
+
+
+def n_violations(model, signs, n=N):
+    """How many of n pairs at borders and of n at random go the wrong way."""
+    return sum(count_wrong_pairs(model.tree_, signs, n, at_borders) for at_borders in (True, False))
+
+
+FAST = {"max_depth": 3, "n_perturbations": 3, "random_state": 0}
+
+
+@pytest.mark.parametrize("kind", ["lines", "steps", "against"])
+def test_no_pair_goes_the_wrong_way_on_made_tables(kind):
+    X, y, signs = made(kind, 300, 1)
+    model = PiecewiseLinearRegressor(monotonic_cst=signs, **FAST).fit(X, y)
+    certificate = model.sign_certificate_
+    assert certificate.holds and certificate.signs == {"x0": 1, "x3": -1}
+    assert n_violations(model, signs) == 0
+    for size in model.path_["size"].unique():
+        assert model.at(int(size)).sign_certificate_.holds
+
+
+def test_signs_cost_nothing_where_the_truth_has_them():
+    new, truth, _ = made("steps", 4000, 9)
+    ratios = []
+    for seed in range(3):
+        X, y, signs = made("steps", 400, seed)
+        errors = []
+        for promise in (None, signs):
+            model = PiecewiseLinearRegressor(monotonic_cst=promise, **FAST).fit(X, y)
+            errors.append(np.sqrt(np.mean((model.predict(new) - truth) ** 2)))
+        ratios.append(errors[1] / errors[0])
+    assert np.mean(ratios) < 1.05
+
+
+def test_a_real_table_with_names_and_a_given_price():
+    data = load_diabetes(as_frame=True)
+    signs = {"bmi": 1, "bp": 1, "s3": -1}
+    model = PiecewiseLinearRegressor(
+        monotonic_cst=signs, penalty=0.5, n_perturbations=3, random_state=0
+    ).fit(data.data, data.target)
+    assert model.sign_certificate_.holds
+    places = {list(data.data.columns).index(name): sign for name, sign in signs.items()}
+    assert n_violations(model, places) == 0
+
+
+def test_two_classes():
+    data = load_breast_cancer()
+    X = data.data[:, :6]
+    signs = {0: -1, 1: -1, 4: -1}
+    model = PiecewiseLinearClassifier(monotonic_cst=signs, **FAST).fit(X, data.target)
+    assert model.sign_certificate_.holds
+    assert n_violations(model, signs) == 0
+
+
+def test_gaps_are_branches():
+    X, y, signs = made("lines", 400, 3)
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.15] = np.nan
+    model = PiecewiseLinearRegressor(monotonic_cst=signs, **FAST).fit(
+        X, np.where(np.isnan(y), 0, y)
+    )
+    certificate = model.sign_certificate_
+    assert certificate.holds
+    assert n_violations(model, signs) == 0
+
+
+def test_labels_beside_a_promise_are_branches():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(400, 2)), columns=["a", "b"])
+    X["kind"] = rng.choice(["u", "v", "w"], 400)
+    y = np.where(X["kind"] == "u", -X["a"], 2 * X["a"]) + X["b"] + 0.1 * rng.normal(size=400)
+    model = PiecewiseLinearRegressor(monotonic_cst={"a": 1}, **FAST).fit(X, y)
+    assert model.sign_certificate_.holds
+    below = X.assign(a=0.2)
+    assert (model.predict(X.assign(a=0.8)) >= model.predict(below)).all()
+    with pytest.raises(
+        ValueError, match="monotonic_cst must name columns of numbers, got labels in 'kind'"
+    ):
+        clone(model).set_params(monotonic_cst={"kind": 1}).fit(X, y)
+
+
+def test_no_promise_changes_nothing():
+    X, y, _ = made("lines", 300, 2)
+    plain = PiecewiseLinearRegressor(**FAST).fit(X, y)
+    zeros = PiecewiseLinearRegressor(monotonic_cst=[0] * 6, **FAST).fit(X, y)
+    assert plain.sign_certificate_ is None
+    assert (plain.predict(X) == zeros.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"nobody": 1}, "monotonic_cst must name columns of X"),
+        ({"x0": 1, 0: -1}, "monotonic_cst must give a column one sign, got two for 'x0'"),
+        ({"x0": 2}, "monotonic_cst must be -1, 0 or 1 for each column, got 2"),
+        ({"x0": True}, "monotonic_cst must be -1, 0 or 1 for each column, got True"),
+        ([1, 0], r"monotonic_cst must have one number per column \(6\)"),
+        (1, "monotonic_cst must be None, a dict"),
+        ("x0", "monotonic_cst must be None, a dict"),
+    ],
+)
+def test_bad_promises_get_one_line(wrong, message):
+    X, y, _ = made("lines", 60, 0)
+    X = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+    with pytest.raises(ValueError, match=message) as error:
+        PiecewiseLinearRegressor(monotonic_cst=wrong, **FAST).fit(X, y)
+    assert "\n" not in str(error.value)
+
+
+def test_refused_elsewhere():
+    X, y, signs = made("lines", 60, 0)
+    with pytest.raises(ValueError, match="search must be 'structure' where monotonic_cst"):
+        PiecewiseLinearRegressor(monotonic_cst=signs, search="em").fit(X, y)
+    iris = load_iris()
+    with pytest.raises(
+        ValueError, match="monotonic_cst must be None for more than two classes, got 3"
+    ):
+        PiecewiseLinearClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
+    with pytest.raises(TypeError, match="monotonic_cst"):
+        ObliqueAdditiveRegressor(monotonic_cst=signs)
+
+
+# The certificate, of any tree.
+
+AB = Columns(["a", "b"], [None] * 2, [False] * 2, [(0, 1)] * 2)
+
+
+def test_certificate_of_a_tree_that_breaks_its_promise():
+    leaves = [Leaf(1.0, [1], [1.0]), Leaf(1.2, [1], [-1.0])]
+    tree = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
+    found = certify_signs(tree, {"a": 1})
+    assert isinstance(found, SignCertificate) and not found.holds
+    assert found.least_step == pytest.approx(-1.8) and found.row == {"a": 0.5, "b": 1.0}
+    assert (found.n_leaves, found.n_pairs, found.leaves) == (2, 1, (1, 2))
+    assert "not certified" in str(found) and "least step -1.8 at a = 0.5" in str(found)
+    assert certify_signs(tree, {"a": -1}).least_step == pytest.approx(-0.2)
+    assert certify_signs(tree, [0, 1]).least_slope == -1
+    assert certify_signs(tree, [0, 0]).holds
+
+
+def test_certificate_refuses_what_it_cannot_judge():
+    tilted = Tree(
+        [Split([0, 1], 0.5, (1, 1)), None, None],
+        [2, -1, -1],
+        [1, -1, -1],
+        [None, Leaf(0.0), Leaf(1.0)],
+        AB,
+    )
+    with pytest.raises(ValueError, match="one column at a time"):
+        certify_signs(tilted, [1, 0])
+    bent = Tree([None], [-1], [-1], [Leaf(0.0, curves=[Curve(0, [0, 1, 2], [[0, 1], [1, 1]])])], AB)
+    with pytest.raises(ValueError, match="straight lines"):
+        certify_signs(bent, [1, 0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_least_step_is_reached_and_nowhere_undercut(seed):
+    rng = np.random.default_rng(seed)
+    m = rng.integers(0, 6)
+    low = rng.normal(size=m)
+    high = low + rng.exponential(size=m) * (rng.random(m) < 0.9)
+    pair = [
+        (rng.normal(), rng.normal(size=m) * (rng.random(m) < 0.7), *np.sort(2 * rng.normal(size=2)))
+        for _ in range(2)
+    ]
+    found, x = least_step(*pair, low, high)
+    assert ((x >= low - 1e-12) & (x <= high + 1e-12)).all()
+    rows = np.vstack([x, rng.uniform(low, high, (500, m))])
+    below, above = (np.clip(v + rows @ s, *ends) for v, s, *ends in pair)
+    assert above[0] - below[0] == pytest.approx(found, abs=1e-9)
+    assert (above - below >= found - 1e-9).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_least_distance_satisfies_the_conditions_of_an_optimum(seed):
+    rng = np.random.default_rng(seed)
+    E = rng.normal(size=(8, 4))
+    h = E @ rng.normal(size=4) - rng.exponential(size=8)
+    z = least_distance(E, h)
+    assert (E @ z >= h - 1e-7).all()
+    tight = E @ z < h + 1e-6
+    push = np.linalg.lstsq(E[tight].T, z, rcond=None)[0] if tight.any() else np.zeros(0)
+    assert np.allclose(E[tight].T @ push, z, atol=1e-5)
+
+
+def test_bounds_follow_the_signs():
+    leaves = [Leaf(1.0, [1], [1.0], 0.0, 5.0), Leaf(1.2, [1], [1.0], 1.0, 3.0)]
+    tree = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
+    assert [leaf.upper for leaf in order_bounds(tree, [1, 0]).leaves[1:]] == [5.0, 5.0]
+    assert [leaf.lower for leaf in order_bounds(tree, [-1, 0]).leaves[1:]] == [0.0, 0.0]
+    assert len(shared_faces(leaf_lines(tree), AB, 0)) == 1
+    assert shared_faces(leaf_lines(tree), AB, 1) == []
+    assert (check_signs({"b": -1}, AB) == [0, -1]).all()
+
+
+def test_certificate_in_report_and_as_json(tmp_path):
+    X, y, signs = made("steps", 200, 0)
+    model = PiecewiseLinearRegressor(monotonic_cst=signs, **FAST | {"penalty": 0.5}).fit(X, y)
+    told = json.loads(json.dumps(model.sign_certificate_.to_dict(), allow_nan=False))
+    assert told["holds"] and told["signs"] == {"x0": 1, "x3": -1}
+    assert set(told["row"]) == {f"x{j}" for j in range(6)}
+    page = tmp_path / "page.html"
+    report(model, X, y, page)
+    text = page.read_text()
+    assert "Signs that were promised" in text and "x3: the answer never rises as it does" in text
+    assert "certified: + x0, − x3" in text
