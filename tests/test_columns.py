@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared.machine import slowness
 
 from fabinterp import (
     ObliqueAdditiveClassifier,
@@ -234,7 +235,7 @@ def test_five_thousand_columns_in_ten_seconds_and_a_gigabyte():
     X, y = five_terms(200, 5000, 0)
     began = time.process_time()
     model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 10 * slowness(time.process_time)
     tracemalloc.start()  # which slows, so another fit
     PiecewiseLinearRegressor(random_state=0).fit(X, y)
     assert tracemalloc.get_traced_memory()[1] < 2**30

@@ -127,9 +127,10 @@ def merge_bins(thresholds, counts):
     kept = []
     multiplicities = []
     for cuts, rows in zip(thresholds, counts, strict=True):
-        _, first, count = np.unique(
-            np.cumsum(rows[: len(cuts)] > 0), return_index=True, return_counts=True
-        )
+        begins = rows[: len(cuts)] > 0  # of each group of thresholds, its first one
+        begins[:1] = True
+        first = np.flatnonzero(begins)
+        count = np.diff(first, append=len(cuts))
         kept.append(cuts[first + (count - 1) // 2])
         multiplicities.append(count.astype(float))
     return Bins(

@@ -380,9 +380,8 @@ def _candidates_of(problem, j, code, w):
         fits = np.minimum(no, total - no) >= problem.min_side_weight
         cells = np.flatnonzero(fits & (weight[:-1] > 0))
         if len(cells) > _N_QUANTILE_CUTS:
-            cells = np.unique(
-                cells[np.searchsorted(no[cells], levels * total).clip(0, len(cells) - 1)]
-            )
+            at = np.searchsorted(no[cells], levels * total).clip(0, len(cells) - 1)
+            cells = cells[at[np.diff(at, prepend=-1) > 0]]
         found += [
             Cut(j, int(r), bool(heavier[r]) if missing is None else missing, False, 0.0, int(known))
             for r in cells
