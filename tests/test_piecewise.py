@@ -17,7 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from fabinterp.models import piecewise
 from fabinterp.models.piecewise import (
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
@@ -823,3 +825,23 @@ def test_wrong_parameters_are_refused_in_one_line(kind, name, value):
     assert (
         said.startswith(f"{name} must be ") and said.endswith(f"got {value!r}") and "\n" not in said
     )
+
+
+def test_a_fit_uses_one_thread_of_blas_and_gives_the_others_back(monkeypatch):
+    """Products are small here: more threads take twice the processor's time and no less of the clock's."""
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    seen = []
+    original = piecewise._fit_equation_tree
+    monkeypatch.setattr(
+        piecewise, "_fit_equation_tree", lambda *a: seen.append(threads()) or original(*a)
+    )
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        PiecewiseLinearRegressor(random_state=0).fit(X, X[:, 0])
+        assert threads() == before
+    assert seen == [{1}]

@@ -16,6 +16,7 @@ from scipy.stats import norm
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
+from threadpoolctl import threadpool_limits
 
 from ..rows.bins import (
     Bins,
@@ -1122,7 +1123,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         return self._fit_rows(chunked, name_of_target(self, y))
 
     def _fit(self, chunked):
-        vars(self).update(_fit_equation_tree(self, chunked))
+        with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
+            vars(self).update(_fit_equation_tree(self, chunked))
         self._show_entry(choose_by_error(self._path, self.size))
         return self
 

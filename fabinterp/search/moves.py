@@ -4,24 +4,24 @@
 
 # %% auto #0
 __all__ = ['MIN_GAIN', 'N_ROUNDS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'SearchProblem',
-           'pooled_variance', 'update_variance', 'candidate_cuts', 'newton_split_gains', 'approximate_leaf_value',
-           'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows',
-           'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size', 'collapse_node', 'perturb_tree',
-           'search_steps', 'perturbation_steps', 'refine_thresholds']
+           'pooled_variance', 'update_variance', 'CandidateCuts', 'candidate_cuts', 'newton_split_gains',
+           'approximate_leaf_value', 'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth',
+           'refit_on_rows', 'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size',
+           'collapse_node', 'perturb_tree', 'search_steps', 'perturbation_steps', 'refine_thresholds']
 
 # %% ../../nbs/search/01_moves.ipynb #moves-imports
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
 from ..fab.foba import foba
-from ..fab.gates import Cut, best_cut
+from ..fab.gates import Cut, best_cut, feature_histograms
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
 def _take_rows(table, rows):
@@ -358,35 +358,67 @@ def _refit_leaves(problem, tree):
 _N_QUANTILE_CUTS = 31  # splits of a feature that the screening sees
 
 
-def candidate_cuts(problem, rows):
-    """Splits at the quantiles of each feature within the rows, a list of `Cut` (search.13)."""
-    codes = _take_rows(problem.codes, rows)
-    w = problem.w[rows]
-    return [cut for j in problem.features for cut in _candidates_of(problem, j, codes[:, j], w)]
+@dataclass(frozen=True, eq=False)
+class CandidateCuts(Sequence):
+    """Q splits as arrays, in the order of their features: hundreds are looked at, a few are kept."""
+
+    feature: np.ndarray  # (Q,) ascending
+    cell: np.ndarray  # (Q,) yes iff code > cell
+    missing: np.ndarray  # (Q,) bool: the answer for a missing value
+    n_known: np.ndarray  # (Q,) cells of the feature
+
+    def __len__(self):
+        return len(self.cell)
+
+    def __getitem__(self, i):
+        known = int(self.n_known[i])
+        return Cut(
+            int(self.feature[i]), int(self.cell[i]), bool(self.missing[i]), False, 0.0, known
+        )
+
+    def indicators(self, codes):
+        """(Q, m) 1 for yes and 0 for no to rows of codes (m, d), in single precision."""
+        yes = np.empty((len(self), len(codes)), np.float32)
+        starts = np.flatnonzero(np.diff(self.feature, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], len(self)], strict=True):
+            code = codes[:, self.feature[start]]
+            here = yes[start:stop]
+            np.greater(code, self.cell[start:stop, None].astype(codes.dtype), out=here)
+            here[:, code >= self.n_known[start]] = self.missing[start:stop, None]
+        return yes
 
 
-def _candidates_of(problem, j, code, w):
-    known = problem.n_known[j]
+def _thin_to_quantiles(fits, no, total):
+    """Of a feature's admissible cells (width,) those next to quantiles of its rows (search.13); in place."""
+    cells = np.flatnonzero(fits)
     levels = np.arange(1, _N_QUANTILE_CUTS + 1) / (_N_QUANTILE_CUTS + 1)
-    found = []
-    weight = np.bincount(code, w, known + 1)  # by cell, missing values last
-    below = np.cumsum(weight[:-1])
-    missing_weight = weight[-1]
-    total = weight.sum()
+    at = np.searchsorted(no[cells], levels * total).clip(max=len(cells) - 1)
+    fits[:] = False
+    fits[cells[at]] = True
+
+
+def candidate_cuts(problem, rows):
+    """`CandidateCuts` at the quantiles of each feature within the rows (search.13)."""
+    features = np.array(problem.features, int)
+    codes = _take_rows(problem.codes, rows)
+    (weight,) = feature_histograms(codes, problem.n_known, [problem.w[rows]], features)
+    below = np.cumsum(weight[:, :-1], axis=1)
+    missing_weight = weight[:, -1]
+    total = weight.sum(axis=1)
+    # each feature once, or twice where values are missing: they answer yes, then no
+    each = np.repeat(np.arange(len(features)), 1 + (missing_weight > 0))
+    answer_no = np.diff(each, prepend=-1) == 0
+    no = below[each] + (missing_weight[each] * answer_no)[:, None]
+    heavy = np.minimum(no, total[each, None] - no) >= problem.min_side_weight
+    fits = heavy & (weight[each, :-1] > 0)
+    for k in np.flatnonzero(fits.sum(axis=1) > _N_QUANTILE_CUTS):
+        _thin_to_quantiles(fits[k], no[k], total[each[k]])
+    k, cell = np.nonzero(fits)
+    row = each[k]
     # with nothing missing, what is missing later goes to the heavier side
-    heavier = below[-1] >= 2 * below
-    for missing in (True, False) if missing_weight > 0 else (None,):
-        no = below + missing_weight * (missing is False)
-        fits = np.minimum(no, total - no) >= problem.min_side_weight
-        cells = np.flatnonzero(fits & (weight[:-1] > 0))
-        if len(cells) > _N_QUANTILE_CUTS:
-            at = np.searchsorted(no[cells], levels * total).clip(0, len(cells) - 1)
-            cells = cells[at[np.diff(at, prepend=-1) > 0]]
-        found += [
-            Cut(j, int(r), bool(heavier[r]) if missing is None else missing, False, 0.0, int(known))
-            for r in cells
-        ]
-    return found
+    heavier = below[row, -1] >= 2 * below[row, cell]
+    missing = np.where(missing_weight[row] > 0, ~answer_no[k], heavier)
+    return CandidateCuts(features[row], cell, missing, problem.n_known[features[row]])
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
 def _half_gains(sums, n_columns, n_slopes):
@@ -407,7 +439,10 @@ _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.15)."""
+    """(Q,) the gain of each of the `CandidateCuts` by a Newton step from the leaf's equation on both sides.
+
+    (search.15).
+    """
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // _N_SCREEN]
     X, curvature, slopes = problem.experts.slopes(leaf.coef, rows)
     columns = _columns(X, curvature, slopes, leaf.coef)
@@ -419,22 +454,9 @@ def newton_split_gains(problem, leaf, cuts):
     parts = np.hstack(
         [X[:, upper[0]] * (X * curvature)[:, upper[1]], *(X * slope[:, None] for slope in slopes.T)]
     )
-    sums = (_cut_indicators(cuts, _take_rows(problem.codes, rows)) @ parts).astype(float)
+    sums = (cuts.indicators(_take_rows(problem.codes, rows)) @ parts).astype(float)
     total = parts.sum(axis=0, dtype=float)
     return sum(_half_gains(side, len(columns), n_slopes) for side in (sums, total - sums))
-
-
-def _cut_indicators(cuts, codes):
-    """(Q, m) 1 for yes and 0 for no, of splits that are ordered by feature."""
-    yes = np.empty((len(cuts), len(codes)), np.float32)
-    start = 0
-    for j, group in groupby(cuts, key=lambda cut: cut.feature):
-        cell, missing, n_known = np.array([(cut.cell, cut.missing, cut.n_known) for cut in group]).T
-        here = yes[start : start + len(cell)]
-        np.greater(codes[:, j], cell[:, None].astype(codes.dtype), out=here)
-        here[:, codes[:, j] >= n_known[0]] = missing[:, None]
-        start += len(cell)
-    return yes
 
 
 def _columns(X, curvature, slopes, coef):
@@ -502,12 +524,13 @@ def _screen_axis_splits(problem, leaf):
     for i in np.argsort(-gains, kind="stable"):
         if len(found) == most:
             break
-        if n_seen[cuts[i].feature] == 3:
+        cut = cuts[i]
+        if n_seen[cut.feature] == 3:
             continue
-        sides = problem.split_rows(leaf.rows, cuts[i])
+        sides = problem.split_rows(leaf.rows, cut)
         if sides is not None:
-            n_seen[cuts[i].feature] += 1
-            found.append((sides, cuts[i]))
+            n_seen[cut.feature] += 1
+            found.append((sides, cut))
     return found
 
 
