@@ -52,7 +52,7 @@ def execute(path):
     except CellExecutionError as failed:
         error = str(failed)
     ends = [end for _, end in marks]
-    starts = [0.0, *ends[:-1]]
+    starts = [0.0, *ends][: len(ends)]
     cells = [(name, end - start) for (name, end), start in zip(marks, starts, strict=True)]
     return error, cells
 
