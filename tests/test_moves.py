@@ -18,7 +18,7 @@ from fabinterp.search.moves import (
     SearchProblem,
     _best_neighbour,
     _columns,
-    approximate_leaf_value,
+    approximate_leaf,
     best_candidates,
     best_tree,
     candidate_cuts,
@@ -272,12 +272,12 @@ def test_a_trial_promises_no_more_than_there_is(seed, kind):
     near = problem.leaf(everyone(problem)).coef
     for leaf in tree.leaves():
         _, most, _ = problem.experts.fit(leaf.rows, 0.0)  # all columns, free of charge
-        said = approximate_leaf_value(problem, leaf.rows, near)
+        said = approximate_leaf(problem, leaf.rows, near).value
         assert (
             said <= most - problem.parameter_price(leaf.rows) * problem.experts.n_free + 0.05
         )  # nats that the ridge may take
     exact, _ = make_problem(seed, kind, "gaussian")
-    assert approximate_leaf_value(exact, everyone(exact), None) == exact.leaf(everyone(exact)).value
+    assert approximate_leaf(exact, everyone(exact), None).value == exact.leaf(everyone(exact)).value
 
 
 @quick

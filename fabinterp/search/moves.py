@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['MIN_GAIN', 'N_ROUNDS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'SearchProblem',
-           'pooled_variance', 'update_variance', 'CandidateCuts', 'candidate_cuts', 'newton_split_gains',
-           'approximate_leaf_value', 'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth',
-           'refit_on_rows', 'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size',
-           'collapse_node', 'perturb_tree', 'search_steps', 'perturbation_steps', 'refine_thresholds']
+           'pooled_variance', 'update_variance', 'candidate_cuts', 'newton_split_gains', 'approximate_leaf',
+           'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows',
+           'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size', 'collapse_node', 'perturb_tree',
+           'search_steps', 'perturbation_steps', 'refine_thresholds']
 
 # %% ../../nbs/search/01_moves.ipynb #moves-imports
 from collections import Counter
@@ -359,7 +359,7 @@ _N_QUANTILE_CUTS = 31  # splits of a feature that the screening sees
 
 
 @dataclass(frozen=True, eq=False)
-class CandidateCuts(Sequence):
+class _CandidateCuts(Sequence):
     """Q splits as arrays, in the order of their features: hundreds are looked at, a few are kept."""
 
     feature: np.ndarray  # (Q,) ascending
@@ -398,7 +398,7 @@ def _thin_to_quantiles(fits, no, total):
 
 
 def candidate_cuts(problem, rows):
-    """`CandidateCuts` at the quantiles of each feature within the rows (search.13)."""
+    """Splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.13)."""
     features = np.array(problem.features, int)
     codes = _take_rows(problem.codes, rows)
     (weight,) = feature_histograms(codes, problem.n_known, [problem.w[rows]], features)
@@ -418,7 +418,7 @@ def candidate_cuts(problem, rows):
     # with nothing missing, what is missing later goes to the heavier side
     heavier = below[row, -1] >= 2 * below[row, cell]
     missing = np.where(missing_weight[row] > 0, ~answer_no[k], heavier)
-    return CandidateCuts(features[row], cell, missing, problem.n_known[features[row]])
+    return _CandidateCuts(features[row], cell, missing, problem.n_known[features[row]])
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
 def _half_gains(sums, n_columns, n_slopes):
@@ -439,9 +439,9 @@ _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """(Q,) the gain of each of the `CandidateCuts` by a Newton step from the leaf's equation on both sides.
+    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.15).
 
-    (search.15).
+    cuts: of `candidate_cuts`.
     """
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // _N_SCREEN]
     X, curvature, slopes = problem.experts.slopes(leaf.coef, rows)
@@ -466,14 +466,14 @@ def _columns(X, curvature, slopes, coef):
     return [0, *found.support]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trial
-def approximate_leaf_value(problem, rows, near):
-    """The value of the rows as a leaf (search.16).
+def approximate_leaf(problem, rows, near):
+    """The rows as a leaf, a `SearchTree` (search.16).
 
     Exact for Gaussian leaves, else by one Newton step from the equation `near`.
     """
     experts = problem.experts
     if experts.exact:
-        return problem.leaf(rows).value
+        return problem.leaf(rows)
     A, curvature, slopes = experts.slopes(near, rows)
     gram = A.T @ (A * curvature[:, None])
     cross = A.T @ slopes
@@ -481,7 +481,8 @@ def approximate_leaf_value(problem, rows, near):
     found = foba(gram, cross + gram @ near, price * experts.n_free / slopes.shape[1])
     gain = found.gain - float(np.sum(near * (cross + 0.5 * gram @ near)))
     here = float(problem.w[rows] @ experts.log_lik(near, rows))
-    return here + gain - problem.parameter_price(rows) * experts.n_free
+    value = here + gain - problem.parameter_price(rows) * experts.n_free
+    return SearchTree(rows, value, found.coef, experts.n_free * (1 + len(found.support)))
 
 # %% ../../nbs/search/01_moves.ipynb #moves-tried
 _N_CANDIDATES = 8  # splits that are scored in full, at most three a feature
@@ -541,9 +542,10 @@ def _score_axis_candidates(problem, leaf):
 
 
 def _value_of_sides(problem, sides, cut, near):
-    value = sum(approximate_leaf_value(problem, side, near) for side in sides)
+    leaves = [approximate_leaf(problem, side, near) for side in sides]
+    value = sum(leaf.value for leaf in leaves)
     if problem.is_promised(cut):
-        value -= problem.promised.lost(problem, cut, [problem.leaf(side) for side in sides])
+        value -= problem.promised.lost(problem, cut, leaves)
     return value
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
