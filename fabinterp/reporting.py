@@ -30,7 +30,7 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.parting import disagreement
 from .proxy.reference import FixedDraws, as_table
-from .rules.core import encode, format_names, label_of, read_columns
+from .rules.core import encode, format_names, is_frame, label_of, read_columns
 from .rules.html_format import (
     details_html,
     figure_html,
@@ -382,8 +382,8 @@ class Scorer:
 def reference_predictor(model, reference=None):
     """What a model explains, as a function of (X, Z) that predicts, and its name.
 
-    X is a table and Z its encoded rows. (None, "") if the model explains nothing but y; TypeError
-    for a reference that cannot predict.
+    X is a table and Z its encoded rows. A pipeline has the name of its last step. (None, "") if the
+    model explains nothing but y; TypeError for a reference that cannot predict.
     """
     if reference is None and isinstance(model, BaseRuleMixture):
         reference = read_ensemble(model.estimator_, model.columns_)
@@ -391,7 +391,8 @@ def reference_predictor(model, reference=None):
         name = f"the ensemble ({printable_name(reference.source or 'trees')})"
         return (lambda X, Z: reference.predict(Z)), name
     if callable(getattr(reference, "predict", None)):
-        return (lambda X, Z: reference.predict(X)), type(reference).__name__
+        last = reference.steps[-1][1] if hasattr(reference, "steps") else reference
+        return (lambda X, Z: reference.predict(X)), type(last).__name__
     if callable(reference):
         return (lambda X, Z: reference(X)), "the reference"
     if reference is not None:
@@ -411,6 +412,12 @@ def reference_predictor(model, reference=None):
     return answer, f"the reference ({printable_name(reference_model.source)})"
 
 
+def is_made_for(model, reference):
+    """Whether a model is known to be made to answer as a reference does; None is its own."""
+    names = ("estimator", "estimator_", "reference", "reference_")
+    return reference is None or any(getattr(model, name, None) is reference for name in names)
+
+
 def explains_fixed_model(model):
     """Whether a model explains something that stays fitted when the model is fitted anew."""
     again = clone(model)
@@ -426,7 +433,8 @@ class Evaluation:
     notes: tuple[str, ...]
     by_class: tuple = ()  # per class (label, rows, `Estimate` of rows answered rightly)
     explained: np.ndarray | None = None  # (n,) answers of what the rules explain, for the rows of X
-    explains: str = ""  # the name of what the rules explain
+    explains: str = ""  # the name of what the rules explain, or are compared with
+    is_made_for: bool = True  # whether the rules were made to answer as it does
 
 
 def cross_fitted_predictions(model, X, y, cv, seed):
@@ -556,7 +564,8 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
             )
     if found and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("These are few rows: the intervals are rough.")
-    return Evaluation(tuple(found), tuple(notes), by_class, explained, name)
+    own = is_made_for(model, reference)
+    return Evaluation(tuple(found), tuple(notes), by_class, explained, name, own)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -1150,13 +1159,26 @@ def _row_words(rules, row, features):
     )
 
 
-def gaps_html(rules, Z, explained, name):
-    """The rows of encoded Z (n, d) where rules and what they explain part most, in words.
+def row_names(X):
+    """What the rows of a table are called, (n,), and the head of a column of such names.
+
+    A frame whose index is not 0, 1, … has names of its own, by which a reader finds the rows.
+    """
+    index = getattr(X, "index", None) if is_frame(X) else None
+    if index is None or list(index) == list(range(len(X))):
+        return range(len(X)), "row (from 0)"
+    return [label_text(name) for name in index], "row (by index)"
+
+
+def gaps_html(rules, X, explained, name):
+    """The rows of a table X (n, d) where rules and what they explain part most, in words.
 
     `explained` (n,): its answers, positions of classes or numbers; nothing where there are none.
     """
     if explained is None:
         return ""
+    Z = encode(X, rules.columns)
+    names, row_head = row_names(X)
     prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
     shares = None if rules.classes is None else rules.predict_proba(Z)
     gaps = _gap_sizes(rules, prediction, explained, shares)
@@ -1172,8 +1194,9 @@ def gaps_html(rules, Z, explained, name):
     for i in order:
         told = f"{_answer_words(rules, prediction[i])} (rule {said[i] + 1})"
         words = _row_words(rules, Z[i], features), told, _answer_words(rules, explained[i])
-        number = f'<span style="white-space:nowrap">{i}</span>'
-        rows.append((number, *map(html.escape, words)))
+        name_of_row = html.escape(str(names[i]))
+        place = f'<span style="white-space:nowrap">{name_of_row}</span>'
+        rows.append((place, *map(html.escape, words)))
     if rules.classes is None:
         lead = f"Over the {len(Z)} rows of the table the two differ by {np.median(gaps):.3g} in the middle"
         lead += f" and by {gaps.max():.3g} at most. The rows where they differ most:"
@@ -1181,7 +1204,7 @@ def gaps_html(rules, Z, explained, name):
         rule = int(np.bincount(said[(gaps > 0) & (said >= 0)], minlength=len(rules.rules)).argmax())
         lead = f"At {n_apart} of {len(Z)} rows of the table the two differ ({_share_text(n_apart, len(Z))}), "
         lead += f"most often where rule {rule + 1} answers. The rows where the rules are surest:"
-    head = ("row (from 0)", "with", "the rules say", f"{name} says")
+    head = (row_head, "with", "the rules say", f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
 
 
@@ -1263,11 +1286,14 @@ def calibration_html(rules, X, y, rows):
     return themed_figure_html(draw, caption, (4.2,))
 
 
-def made_from_html(explanation, name, X, y):
+def made_from_html(explanation, evaluation, X, y):
     """What a model was made from, in sentences: what it explains, and the table by its hash."""
     lines = [] if explanation is None else list(explanation.facts())
-    if explanation is None and name:
+    name = evaluation.explains
+    if explanation is None and name and evaluation.is_made_for:
         lines.append(f"The rules were made to answer as {name} does.")
+    elif name and not evaluation.is_made_for:
+        lines.append(f"The page sets the rules beside {name}; it need not be what they come from.")
     lines.append(f"The table of this page has the fingerprint {fingerprint(X, y)}.")
     return lines_html(lines)
 
@@ -1305,12 +1331,12 @@ def report_html(model, rules, tree, X, y, held_out, evaluation, level, title, co
         ),
         section_html(
             f"Where the rules and {explains} disagree most",
-            gaps_html(rules, Z, evaluation.explained, explains),
+            gaps_html(rules, X, evaluation.explained, explains),
             parting_html(model, rules, Z),
         ),
         section_html("Signs that were promised", signs_html(model)),
         section_html(
-            "The table", made_from_html(explanation, explains, X, y), data_html(rules, Z, target)
+            "The table", made_from_html(explanation, evaluation, X, y), data_html(rules, Z, target)
         ),
         section_html("The search", trace_html(model)),
         section_html("Read with care", _CARE),

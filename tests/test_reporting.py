@@ -17,7 +17,9 @@ from scipy.special import ndtri
 from shared.needs import need
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fabinterp
 from fabinterp import reporting as reports
@@ -428,6 +430,36 @@ def test_where_rules_and_model_part_is_said_in_words(numbers, labels):
     words = words_of(report(proxy, X, y))
     apart = int(np.sum(proxy.predict(X) != forest.predict(X)))
     assert f"At {apart} of 178 rows of the table the two differ" in words
+
+
+def test_only_what_rules_were_made_from_is_called_so(labels):
+    X, y = labels
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    beside = "The page sets the rules beside RandomForestClassifier"
+    grown = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
+    words = words_of(report(grown, X, y, reference=forest))
+    assert beside in words and "made to answer" not in words
+    proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
+    words = words_of(report(proxy, X, y, reference=forest))
+    assert beside not in words and "made to answer as RandomForestClassifier does" in words
+
+
+def test_a_pipeline_is_called_by_its_model(labels):
+    X, y = labels
+    piped = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    grown = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
+    assert "agreement with LogisticRegression" in words_of(report(grown, X, y, reference=piped))
+
+
+def test_rows_have_the_names_of_the_frame(labels):
+    X, y = labels
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
+    assert "row (from 0)" in words_of(report(proxy, X, y))
+    named = X.set_axis([f"C{i:04d}" for i in range(len(X))])
+    words = words_of(report(proxy, named, y))
+    apart = np.flatnonzero(proxy.predict(X) != forest.predict(X))
+    assert "row (by index)" in words and any(f"C{i:04d}" in words for i in apart)
 
 
 def test_the_page_says_how_to_use_the_model(labels, tree):

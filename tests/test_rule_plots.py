@@ -1,6 +1,7 @@
 """Pictures say what the rules say: bars are intervals, colours are answers, outlines are regions."""
 
 import re
+from dataclasses import replace
 from itertools import product
 from math import inf
 
@@ -791,10 +792,19 @@ def test_terms_of_classes():
         plain_columns(2),
         ("no", "yes"),
     )
-    assert plot_terms(two).get_ylabel() == "adds to the log-odds of yes"
+    assert plot_terms(two).get_ylabel().split() == "adds to the log-odds of yes".split()
     for said in (rules, two):
         plot_rules(said, width=3)
         plot_regions(said, np.random.default_rng(0).random((20, 2)))
+
+
+def test_a_long_name_stands_whole_above_the_mark_of_a_gap():
+    columns = replace(plain_columns(2), names=("years in job", "kg"), missing=(True, True))
+    curves = tuple(Curve(j, (0.0, 30.0), ((0.0, 1.0),), 0.5) for j in range(2))
+    rules = RuleSet((Rule((), Leaf(0.0, curves=curves)),), columns)
+    axes = plot_terms(rules, width=3.5)
+    told = [ax.get_xlabel() for ax in axes]
+    assert told == ["years in job\n(◇: missing)", "kg  (◇: missing)"]
 
 
 def test_rules_and_regions_of_leaves_with_curves():

@@ -1224,10 +1224,11 @@ def draw_each(ax, term, columns, colour, bands):
     A diamond shows what a missing value gets.
     """
     f = term.feature
-    room = size_in_inches(ax)[0] - (0.8 if _has_own_gap(term, columns) else 0.0)
-    name = wrap_name(columns.names[f], max(room, 0.5))[0]
+    room = max(size_in_inches(ax)[0], 0.5)
+    name = wrap_name(columns.names[f], room)[0]
     if columns.categories[f] is None:
         u = places_of([term])
+        ax.locator_params(axis="x", nbins=int(np.clip(round(room / 0.3), 3, 9)))
         draw_term(ax, term, u, term.feature_values(u), bands, color=colour)
     else:
         u = (np.arange(term.n_labels) + 0.5) / term.n_labels
@@ -1239,7 +1240,8 @@ def draw_each(ax, term, columns, colour, bands):
         left, right = term.limits
         mark = {"color": colour, "mec": colour, "ms": 4, "gid": f"missing{f}"}
         _draw_missing(ax, right + 0.08 * (right - left), term.curve.missing, **mark)
-        name += "  (◇: missing)"
+        is_short = wrap_name(columns.names[f], max(room - 0.8, 0.5))[0] == name
+        name += "  (◇: missing)" if is_short else "\n(◇: missing)"
     ax.set_xlabel(name, fontsize=8, parse_math=False)
     ax.xaxis.get_offset_text().set_fontsize(7)
 
@@ -1327,7 +1329,9 @@ def draw_sum(axes, r, k, constant, terms, ruleset, kind, bands, max_terms):
         ax.axhline(0.0, color=text_colour(ax), lw=0.8, zorder=3)
         ax.tick_params(labelsize=7.5)
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
-            ax.set_ylabel(f"adds to {truncate_text(adds, 30)}", **words)
+            tall = size_in_inches(ax)[1]
+            lines = wrap_name(f"adds to {truncate_text(adds, 30)}", tall, 2)
+            ax.set_ylabel("\n".join(lines), **words)
     if kind != "each":
         draw_over_ranges(axes[0], few, ruleset, kind, bands, n_left)
         return
