@@ -1209,6 +1209,9 @@ class Change:
             "exact": self.exact,
         }
 
+    def __str__(self):
+        return self.to_text()
+
     def __repr__(self):
         return f"<Change: {self.to_text()}>"
 

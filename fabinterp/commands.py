@@ -10,6 +10,7 @@ import csv
 import difflib
 import io
 import os
+import re
 import shlex
 import textwrap
 import warnings
@@ -751,7 +752,8 @@ def explain_model(model, options):
         X = columns_for(table, list(table.columns) if names is None else names, "the model")
         found = _fit_explanation(model, X, y, options)
     except (ValueError, TypeError) as error:
-        raise CommandError(_one_line(error).removeprefix("estimator=")) from None
+        message = _one_line(error).removeprefix("estimator=")
+        raise CommandError(re.sub("^y ", f"--target {options.target!r} ", message)) from None
     task = "regression" if found.rules.classes is None else "classification"
     rules = replace(found.rules, target=options.target or found.rules.target)
     train = (X, y)

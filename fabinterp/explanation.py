@@ -455,7 +455,11 @@ def observed_answers(y, subject):
     if detects_outliers(subject.model) and y.dtype.kind in "iuf":
         return np.where(y < 0, "outlier", "inlier")
     if subject.classes is not None:
-        some_known_codes(y, subject.classes, "y", "those of the model, ")
+        try:
+            some_known_codes(y, subject.classes, "y", "those of the model, ")
+        except ValueError as error:
+            advice = "the scores alone need it: leave it out, or write it in the model's labels"
+            raise ValueError(f"{error}; {advice}") from None
     return y
 
 
@@ -671,6 +675,8 @@ def explain(
     fitted = fitted_model(model, X, y, at)
     subject = subject_of(fitted, X, method, classes, int(entropy[0]))
     subject = replace(subject, fitted_here=fitted is not model)
+    if y is not None:
+        observed_answers(y, subject)  # refused before the search, not after it
     prediction = subject.predict(X)
     if subject.classes is None:
         check_span("model", prediction.min(), prediction.max())

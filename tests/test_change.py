@@ -366,6 +366,7 @@ def test_what_is_said_can_be_read_and_read_back():
     assert said["changes"][1]["columns"]["job"] == {"from": '"x"', "to": "<i>", "or_on": False}
     assert isinstance(found, Changes) and isinstance(found[0], Change) and len(found[:2]) == 2
     assert repr(found[0]).startswith("<Change: <b>pay")
+    assert str(found[0]) == found[0].to_text()
     assert found.to_html() == page and "model_prediction" not in frame
     assert said["distance_unit"] == "robust scales" and said["model_change"] is None
     whole = found.after_frame()

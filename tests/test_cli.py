@@ -552,6 +552,8 @@ def test_a_model_of_another_library(capsys, tmp_path, table):
     assert "XGBoost" in shown and "held out from the rules" in shown
     rules = RuleSet.from_json(out.read_text())
     assert rules.columns.names == ("depth", "length") and len(rules) <= 3
+    asked = ["explain", tmp_path / "model.json", table, "--target", "kind"]
+    assert "--target 'kind' must hold labels among" in refused(capsys, *asked, code=1)
     import joblib
 
     joblib.dump(

@@ -363,11 +363,19 @@ def test_one_customer():
     assert as_ruleset(local) == local.rules
 
 
+def test_the_number_of_a_row_is_no_row():
+    X, _, forest, explained = explained_forest()
+    for ask, model in ((explain_local, forest), (nearest_change, explained)):
+        with pytest.raises(ValueError, match=r"x must be one row.*such as X.iloc\[7\], got 7"):
+            ask(model, 7, X)
+
+
 def test_labels_of_y_that_the_model_does_not_know_are_refused():
     X = np.random.default_rng(0).normal(size=(120, 3))
     words = np.where(X[:, 0] > 0, "granted", "refused")
     forest = RandomForestClassifier(10, random_state=0).fit(X, words)
-    with pytest.raises(ValueError, match="y must hold labels among those of the model, 'granted'"):
+    told = "y must hold labels among those of the model, 'granted'.*; the scores alone need it"
+    with pytest.raises(ValueError, match=told):
         explain(forest, X, (words == "granted").astype(int), random_state=0)
     page = str(report(explain(forest, X, words, random_state=0), X, words))
     assert "In the 96 rows of the fit" in page

@@ -925,6 +925,8 @@ def read_points(x, X, sampler):
             "got neither"
         )
     named = isinstance(x, Mapping)
+    if not named and np.ndim(x) == 0:
+        raise ValueError(f"x must be one row or several, such as X.iloc[7], got {x!r}")
     single = named or np.ndim(x) == 1
     x = as_pandas(x)
     if single and not named:

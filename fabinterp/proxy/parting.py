@@ -625,7 +625,7 @@ class Disagreement:
             limit = f"{amount_text(float(f'{self.upper:.4g}'))}"
             yield (
                 f"they part by no more than {limit} anywhere within the ranges of the rows: "
-                f"a bound, after {self.n_boxes} boxes; more time brings it down"
+                f"a bound, after {self.n_boxes} boxes; more time (max_seconds) brings it down"
             )
         if self.is_class and self.at_rows <= 0:
             yield "they agree on the class at every row"
@@ -713,8 +713,8 @@ def check_comparable(ruleset, ensemble):
     for r, rule in enumerate(ruleset.rules):
         if rule.leaf.has_equation:
             raise ValueError(
-                f"rules must answer with constants, got an equation in rule {r + 1}; "
-                "take those of explain(model, X)"
+                f"rules must answer with constants, got an equation in rule {r + 1}; take those of "
+                "explain(model, X); report(…, reference=…) shows where equations part from a model"
             )
         if any(len(split.features) > 1 for split, _ in rule.conditions):
             raise ValueError(

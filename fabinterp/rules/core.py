@@ -267,6 +267,8 @@ def encode_row(x, columns):
     elif hasattr(x, "to_frame") and not is_frame(x):
         x = x.to_frame().T
     x = as_pandas(x)
+    if np.ndim(x) == 0:
+        raise ValueError(f"x must be one row, such as X.iloc[7], got {x!r}")
     try:
         Z = encode(x if is_frame(x) else np.atleast_2d(np.asarray(x, dtype=float)), columns)
     except ValueError as error:
