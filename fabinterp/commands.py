@@ -30,7 +30,7 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .reporting import fingerprint, report
 from .rows.tables import take_rows
-from .rules.core import format_names, label_of
+from .rules.core import encode, format_names, label_of
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from .rules.size_path import choose_by_error, sizes_of
 from .rules.text import answer_text, condition_texts, count_text, printable_name
@@ -629,6 +629,19 @@ def predictions_text(model, X, proba=False):
     return text.getvalue()
 
 
+def note_unseen_labels(columns, table, X):
+    """Tell of labels in rows X (n, d) of a table that training did not know: they count as gaps."""
+    Z = encode(X, columns)
+    for j in [j for j, labels in enumerate(columns.categories) if labels is not None]:
+        name = columns.names[j]
+        unseen = int(np.isnan(Z[:, j]).sum() - is_missing(table.columns[name]).sum())
+        if unseen:
+            print_to_stderr(
+                f"note: {format_names([name])} holds labels that training did not know in "
+                f"{count_text(unseen, 'row')}; they are taken as missing"
+            )
+
+
 def predict(options):
     """Print what a fitted model predicts for the data of the options, or write it."""
     model = load_fitted(options.fitted)
@@ -641,6 +654,7 @@ def predict(options):
             text = predictions_text(model, X, options.proba)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
+    note_unseen_labels(model.columns, table, X)
     if options.out:
         write_out(options.out, text, options.force)
     else:

@@ -439,6 +439,21 @@ def test_what_is_fitted_predicts_and_is_reported(capsys, tmp_path, table, method
     assert re.search(rf"{error:.3g} +on {len(test)} test rows", shown)
 
 
+def test_labels_unknown_to_a_model_are_told(capsys, tmp_path):
+    kinds = np.array(["oak", "elm", "ash"])[np.arange(90) % 3]
+    frame = pd.DataFrame({"kind": kinds, "tall": np.where(kinds == "oak", "yes", "no")})
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    fitted = tmp_path / "model.json"
+    words = ["fit", tmp_path / "trees.csv", "--target", "tall", "--out", fitted]
+    assert cli.main(list(map(str, words))) == 0
+    capsys.readouterr()
+    for kind, told in (("oak", False), ("", False), ("fir", True)):
+        (tmp_path / "new.csv").write_text(f"kind,tall\n{kind},\nelm,no\n")
+        assert cli.main(["predict", str(fitted), str(tmp_path / "new.csv")]) == 0
+        note = "'kind' holds labels that training did not know in 1 row"
+        assert (note in capsys.readouterr().err) == told
+
+
 def test_shares_of_classes(capsys, tmp_path, table):
     fitted = tmp_path / "model.json"
     words = ["fit", table, "--target", "kind", "--method", "tree", "--out", fitted]
