@@ -119,10 +119,8 @@ def coin_levels(n, depth, n_features, kind, r):
     features = tuple((rng.permutation(n_features).tolist() * depth)[:depth])
     columns = Columns(tuple(f"x{j}" for j in range(n_features)), (None,) * n_features)
     levels = LevelTree(perfect(2, depth), features, np.zeros(depth), columns)
-    _ = (
-        levels.topology.steps,
-        levels.weights,
-    )  # worked out once: part of the model, as BayesML's nodes are
+    # worked out once: part of the model, as BayesML's nodes are
+    _ = levels.topology.sweep, levels.weights
     return X, y, levels
 
 
@@ -141,6 +139,7 @@ def _one_test(X, y, levels, with_rows, peer):
     said, times["predict"] = _thread_call(
         lambda: state.table.take(levels.leaves_of_codes(X), axis=0)
     )
+    _, times["routing"] = _thread_call(lambda: levels.leaves_of_codes(X))
     if peer:
         theirs, times["bayesml_predict"] = _thread_call(
             lambda: model.predict_proba(x_categorical=X)

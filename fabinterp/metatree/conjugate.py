@@ -31,7 +31,10 @@ def sufficient_statistics(family, at, size, y, w, Z=None):
     """
     classes = getattr(family, "n_classes", None)
     if classes is not None:
-        return np.bincount(at * classes + y, w, size * classes).reshape(size, classes).astype(float)
+        cell = np.asarray(at).astype(np.min_scalar_type(size * classes))
+        cell *= classes
+        cell += np.asarray(y).astype(cell.dtype)
+        return np.bincount(cell, w, size * classes).reshape(size, classes).astype(float)
     return sum_by_node(at, family.statistics(y, w, Z), size)
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-classes

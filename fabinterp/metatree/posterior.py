@@ -294,10 +294,13 @@ def update_state(state, at_leaves):
         log_leaf = state.family.log_evidence(state.stats + state.borrowed)
         log_leaf -= state.family.log_evidence(state.borrowed)
         return replace(state, log_leaf=log_leaf, posterior=update_posterior(state.prior, log_leaf))
-    log_leaf = state.log_leaf.copy()
     touched = np.flatnonzero(_node_weights(state.family, stats))
     stats = stats + state.stats
-    log_leaf[touched] = state.family.log_evidence(stats[touched])
+    if len(touched) == len(stats):  # no node has to be picked
+        log_leaf = state.family.log_evidence(stats)
+    else:
+        log_leaf = state.log_leaf.copy()
+        log_leaf[touched] = state.family.log_evidence(stats[touched])
     if 16 * len(touched) < len(stats):
         after = update_posterior_at(state.prior, state.posterior, log_leaf, touched)
     else:

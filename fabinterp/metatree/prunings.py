@@ -37,6 +37,20 @@ class TreeTopology:
         return tuple(zip(self.inner, below, strict=True))
 
     @cached_property
+    def sweep(self):
+        """From the deepest level up: the nodes that have children, and a slice for each child.
+
+        The first slice holds the first children of these nodes, the second the second ones.
+        """
+        return tuple(
+            (
+                nodes,
+                tuple(slice(below.start + m, below.stop, self.arity) for m in range(self.arity)),
+            )
+            for nodes, below in reversed(self.steps)
+        )
+
+    @cached_property
     def parent(self):
         """(S,) the node above each; -1 above the roots."""
         found = np.full(self.size, -1)
@@ -101,12 +115,12 @@ def path_to(tree, leaf):
     return found
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sum
-def _sum_children(tree, x, below):
-    """The sums of x (S, …) over the children of each node, which are side by side in a slice."""
-    first, second, *others = (x[below][m :: tree.arity] for m in range(tree.arity))
-    total = first + second
+def _sum_children(x, children):
+    """The sums of x (S, …) over the children of each node, whose slices are those of a `sweep`."""
+    first, second, *others = children
+    total = x[first] + x[second]
     for other in others:
-        total += other
+        total += x[other]
     return total
 
 
@@ -115,8 +129,8 @@ def sum_over_subtrees(tree, x):
 
     Counts of the leaves become counts of all nodes.
     """
-    for nodes, below in reversed(tree.steps):
-        x[nodes] += _sum_children(tree, x, below)
+    for nodes, children in tree.sweep:
+        x[nodes] += _sum_children(x, children)
     return x
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-enumerate
@@ -163,7 +177,8 @@ class Posterior:
         """(S,) log probability that a node is not cut off."""
         found = np.zeros(self.tree.size)
         for nodes, below in self.tree.steps:
-            found[below] = np.repeat(found[nodes] + self.log_split[nodes], self.tree.arity)
+            siblings = found[below].reshape(-1, self.tree.arity)  # a view of found
+            siblings[:] = (found[nodes] + self.log_split[nodes])[:, None]
         return found
 
     @cached_property
@@ -205,10 +220,14 @@ def update_posterior(before, log_leaf):
     log_q = np.array(log_leaf, float)
     split = before.log_split.copy()
     stop = before.log_stop + log_q
-    for nodes, below in reversed(tree.steps):
-        split[nodes] += _sum_children(tree, log_q, below)
-        log_q[nodes] = np.logaddexp(split[nodes], stop[nodes])
-    return Posterior(tree, split - log_q, stop - log_q, log_q)
+    for nodes, children in tree.sweep:
+        below = _sum_children(log_q, children)
+        below += split[nodes]
+        split[nodes] = below
+        log_q[nodes] = np.logaddexp(below, stop[nodes])
+    split -= log_q
+    stop -= log_q
+    return Posterior(tree, split, stop, log_q)
 
 # %% ../../nbs/metatree/01_prunings.ipynb #prune-sequential
 def sequential_step(log_split, log_stop, path, log_predictive):
@@ -264,8 +283,10 @@ def average_over_prunings(posterior, values):
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     found = weight * values
+    arity = posterior.tree.arity
     for nodes, below in posterior.tree.steps:
-        found[below] += np.repeat(found[nodes], posterior.tree.arity, axis=0)
+        siblings = found[below].reshape(-1, arity, *found.shape[1:])  # a view: found itself grows
+        siblings += found[nodes][:, None]
     return found
 
 
@@ -315,8 +336,8 @@ def map_pruning(posterior):
     tree = posterior.tree
     best = posterior.log_stop.copy()
     split = np.zeros(tree.size, bool)
-    for nodes, below in reversed(tree.steps):
-        gain = posterior.log_split[nodes] + _sum_children(tree, best, below)
+    for nodes, children in tree.sweep:
+        gain = posterior.log_split[nodes] + _sum_children(best, children)
         split[nodes] = gain > best[nodes]
         best[nodes] = np.maximum(gain, best[nodes])
     return _reachable_splits(tree, split), best[: tree.n_trees]

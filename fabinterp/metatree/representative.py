@@ -139,24 +139,23 @@ class LevelTree:
 
     @cached_property
     def weights(self):
-        """(d,) what a code in each column adds to the number of the leaf, in a perfect tree."""
-        found = np.zeros(
-            len(self.columns.names), np.float32 if self.topology.size < 2**23 else float
-        )
-        np.add.at(
-            found,
-            list(self.features),
-            float(self.topology.arity) ** np.arange(len(self.features))[::-1],
-        )
+        """What a code in each column asked about adds to the number of the leaf, in a perfect tree."""
+        found = dict.fromkeys(self.features, 0)
+        for d, j in enumerate(reversed(self.features)):
+            found[j] += self.topology.arity**d
         return found
 
     def leaves_of_codes(self, X):
-        """(n,) the leaf of each row of a whole table of codes (n, d), by one matrix product.
+        """(n,) the leaf of each row of a whole table of codes (n, d), in the smallest integers.
 
-        The codes are integers, none missing or too large.
+        The codes are integers, none missing or too large; the tree is perfect.
         """
-        first = int(self.topology.starts[-2])
-        return first + (X.astype(self.weights.dtype) @ self.weights).astype(np.intp)
+        digits = X.astype(np.min_scalar_type(self.topology.arity), copy=False)
+        kind = np.min_scalar_type(self.topology.size)
+        found = np.full(len(X), self.topology.starts[-2], kind)
+        for j, weight in self.weights.items():
+            found += weight * digits[:, j].astype(kind)
+        return found
 
     @cached_property
     def feature(self):
