@@ -356,8 +356,21 @@ def _speed_targets_met(n, faster):
     return "Our marks beside BayesML, and in how many rows they are met: " + "; ".join(told) + "."
 
 
+def _share_told(n, share):
+    """How much of a prediction for tables of n rows is the pass that finds the leaves, as a sentence."""
+    large = share[n >= 10**4].dropna()
+    if large.empty:
+        return []
+    return [
+        f"Of a prediction from n = 10000 the pass over the codes is {large.min():.0%} to {large.max():.0%}."
+    ]
+
+
 def show_grid(lines):
-    """Milliseconds (medians) of one update and of the predictions for all rows, and how many times BayesML's speed."""
+    """Milliseconds (medians) of one update and of the predictions for all rows, and how many times BayesML's speed.
+
+    Beside a prediction stands the pass over the codes that it cannot do without: from rows to leaves.
+    """
     names = [
         "depth {depth}, {features} columns, {codes}, n = {n}".format(**line["key"])
         for line in lines
@@ -368,7 +381,7 @@ def show_grid(lines):
         [{name: found["median"] for name, found in timings(line).items()} for line in lines], index
     )
     ms = ms.reindex(
-        columns=["update", "bayesml_update", "predict", "bayesml_predict", "partial_fit"]
+        columns=["update", "bayesml_update", "predict", "bayesml_predict", "partial_fit", "routing"]
     )
     parts = []
     for name, group in (("update", "update, ms"), ("predict", "prediction, ms")):
@@ -379,9 +392,11 @@ def show_grid(lines):
     )
     shown = faster.map(partial(Cell, digits=1))
     parts.append(name_columns(shown, dict.fromkeys(faster, ""), "times faster"))
-    own = ms.rename(columns={"partial_fit": "partial_fit, ms"})
-    parts.append(name_columns(own, {"partial_fit, ms": ""}))
-    notes = (_speed_targets_met(n, faster), *_without_peer(lines))
+    share = ms["routing"] / ms["predict"]
+    own = ms.rename(columns={"partial_fit": "partial_fit, ms", "routing": "the pass alone, ms"})
+    own["its share of a prediction"] = share
+    parts.append(name_columns(own, dict.fromkeys(own.columns[-3:], "")))
+    notes = (_speed_targets_met(n, faster), *_share_told(n, share), *_without_peer(lines))
     return Grid(pd.concat(parts, axis=1), notes)
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-show-folds

@@ -177,8 +177,7 @@ class Posterior:
         """(S,) log probability that a node is not cut off."""
         found = np.zeros(self.tree.size)
         for nodes, below in self.tree.steps:
-            siblings = found[below].reshape(-1, self.tree.arity)  # a view of found
-            siblings[:] = (found[nodes] + self.log_split[nodes])[:, None]
+            found[below] = np.repeat(found[nodes] + self.log_split[nodes], self.tree.arity)
         return found
 
     @cached_property
@@ -283,10 +282,8 @@ def average_over_prunings(posterior, values):
     """
     weight = posterior.leaf_prob.reshape(-1, *(1,) * (values.ndim - 1))
     found = weight * values
-    arity = posterior.tree.arity
     for nodes, below in posterior.tree.steps:
-        siblings = found[below].reshape(-1, arity, *found.shape[1:])  # a view: found itself grows
-        siblings += found[nodes][:, None]
+        found[below] += np.repeat(found[nodes], posterior.tree.arity, axis=0)
     return found
 
 
