@@ -116,6 +116,20 @@ def test_weights_that_are_alike_amount_to_as_many_trees():
     assert nakahara.effective_number_of_trees(np.array([0.0, -800.0])) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("depth, n_features", [(3, 5), (7, 7), (9, 4), (16, 3)])
+def test_leaves_of_codes_are_those_of_the_levels_in_small_integers(depth, n_features):
+    X, y, levels = nakahara.coin_levels(300, depth, n_features, "int64", 1)
+    leaves = levels.leaves_of_codes(X)
+    assert leaves.dtype == np.min_scalar_type(levels.topology.size)
+    assert (leaves == levels.leaves(X.astype(float))[:, 0]).all()
+    family = nakahara.BetaBernoulli()
+    counts = nakahara.sufficient_statistics(family, leaves, levels.topology.size, y, None)
+    wide = nakahara.sufficient_statistics(
+        family, leaves.astype(np.intp), levels.topology.size, y, None
+    )
+    assert (counts == wide).all() and counts.sum() == 300
+
+
 # What is not there
 
 
@@ -141,6 +155,15 @@ def test_without_bayesml_its_cells_are_blank(monkeypatch, tmp_path):
 
 
 # Tables
+
+
+def test_the_grid_says_how_much_of_a_prediction_is_the_pass_over_the_codes():
+    line = stored("nakahara-grid")[-1]
+    grid = nakahara.show_grid([line | {"routing": {"sd": 0.0, "median": 0.5}}])
+    assert grid.frame.iloc[0, -1] == pytest.approx(0.5 / line["predict"]["median"])
+    assert any("the pass over the codes is" in note for note in grid.notes)
+    without = {name: found for name, found in line.items() if name != "routing"}
+    assert not any("the pass over" in note for note in nakahara.show_grid([without]).notes)
 
 
 @every_table

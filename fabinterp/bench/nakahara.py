@@ -392,10 +392,12 @@ def show_grid(lines):
     )
     shown = faster.map(partial(Cell, digits=1))
     parts.append(name_columns(shown, dict.fromkeys(faster, ""), "times faster"))
+    own = ms.rename(columns={"partial_fit": "partial_fit, ms"})
+    parts.append(name_columns(own, {"partial_fit, ms": ""}))
     share = ms["routing"] / ms["predict"]
-    own = ms.rename(columns={"partial_fit": "partial_fit, ms", "routing": "the pass alone, ms"})
-    own["its share of a prediction"] = share
-    parts.append(name_columns(own, dict.fromkeys(own.columns[-3:], "")))
+    if share.notna().any():
+        own = pd.DataFrame({"the pass alone, ms": ms["routing"], "its share": share})
+        parts.append(name_columns(own, dict.fromkeys(own, ""), "prediction, in passes"))
     notes = (_speed_targets_met(n, faster), *_share_told(n, share), *_without_peer(lines))
     return Grid(pd.concat(parts, axis=1), notes)
 
