@@ -1,6 +1,7 @@
 """Signs that hold everywhere: the certificate, the repair, and fits that keep a promise."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from fabinterp import (
+    ObliqueAdditiveClassifier,
     ObliqueAdditiveRegressor,
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
+    RuleMixtureRegressor,
     report,
 )
 from fabinterp.bench.promises import count_wrong_pairs, made_truth
@@ -156,8 +159,14 @@ def test_refused_elsewhere():
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
     ):
         PiecewiseLinearClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
+    with pytest.raises(ValueError, match="search must be 'structure' where monotonic_cst"):
+        ObliqueAdditiveRegressor(monotonic_cst=signs, search="em").fit(X, y)
+    with pytest.raises(
+        ValueError, match="monotonic_cst must be None for more than two classes, got 3"
+    ):
+        ObliqueAdditiveClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
     with pytest.raises(TypeError, match="monotonic_cst"):
-        ObliqueAdditiveRegressor(monotonic_cst=signs)
+        RuleMixtureRegressor(monotonic_cst=signs)
 
 
 # The certificate, of any tree.
@@ -188,9 +197,29 @@ def test_certificate_refuses_what_it_cannot_judge():
     )
     with pytest.raises(ValueError, match="one column at a time"):
         certify_signs(tilted, [1, 0])
-    bent = Tree([None], [-1], [-1], [Leaf(0.0, curves=[Curve(0, [0, 1, 2], [[0, 1], [1, 1]])])], AB)
+    bent = Leaf(0.0, curves=[Curve(0, [0, 1, 2], [[0, 1], [1, 1]])])
+    cut = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, bent, bent], AB)
     with pytest.raises(ValueError, match="straight lines"):
-        certify_signs(bent, [1, 0])
+        certify_signs(cut, [1, 0])
+    three = Tree([None], [-1], [-1], [Leaf((0.2, 0.3, 0.5))], AB, (0, 1, 2))
+    with pytest.raises(ValueError, match="two classes, got 3 classes"):
+        certify_signs(three, [1, 0])
+
+
+def test_certificate_of_curves_where_no_cut_asks_about_the_column():
+    bent = Leaf(0.0, curves=[Curve(0, [0, 1, 2], [[0, 3, -1], [2, 1, 0]])])
+    split = Split([0, 1], 0.5, (1, 1))
+    assert certify_signs(Tree([None], [-1], [-1], [bent], AB), [1, 0]).least_slope == 1
+    assert not certify_signs(Tree([None], [-1], [-1], [bent], AB), [-1, 0]).holds
+    both = [None, bent, Leaf(1.0, [1], [2.0])]
+    tree = Tree([Split([1], 0.5), None, None], [2, -1, -1], [1, -1, -1], both, AB)
+    found = certify_signs(tree, {"a": 1})
+    assert found.holds and (found.n_leaves, found.n_pairs, found.least_slope) == (2, 0, 0)
+    with pytest.raises(ValueError, match="one column at a time"):
+        certify_signs(replace(tree, splits=(split, None, None)), {"a": 1})
+    down = Leaf(0.0, curves=[Curve(0, [0, 1, 2], [[0, 3], [1, 1]])])
+    jump = certify_signs(Tree([None], [-1], [-1], [down], AB), {"a": 1})
+    assert not jump.holds and (jump.least_step, jump.threshold, jump.column) == (-2, 1, "a")
 
 
 @settings(max_examples=60, deadline=None)
@@ -246,3 +275,191 @@ def test_certificate_in_report_and_as_json(tmp_path):
     text = page.read_text()
     assert "Signs that were promised" in text and "x3: the answer never rises as it does" in text
     assert "certified: + x0, − x3" in text
+
+
+# Curves and tilted cuts.
+
+QUICK = {"penalty": 1.6, "n_perturbations": 1, "random_state": 0}
+
+
+def curved(kind, n, seed):
+    """A table like `made`, for oblique trees: its truth bends in the promised columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 6))
+    if kind in ("lines", "against"):
+        return X, made_truth(kind, X), made_truth(kind, X) + 0.3 * rng.normal(size=n)
+    up, down = np.tanh(6 * X[:, 0] - 3), -np.sqrt(X[:, 3])
+    side = X[:, 1] + X[:, 2] > (1 if kind == "tilted" else 9)
+    truth = np.where(side, 3 * up + 2 * down + 2, up + down + np.sin(5 * X[:, 4]))
+    return X, truth, truth + 0.3 * rng.normal(size=n)
+
+
+def rows_at_borders(model, j, n, rng):
+    """Pairs (n, d) that differ in column j, less and more; one stands at a knot, both at a gate."""
+    ends = np.array(model.columns_.ranges, float)
+    rows = rng.uniform(*ends.T, (n, len(ends)))
+    splits = [split for split in model.tree_.splits if split is not None]
+    for split in splits:
+        some = rng.random(n) < 0.7 / len(splits)
+        k, *_ = split.features
+        rest = rows[some][:, split.features[1:]] @ np.array(split.coef[1:])
+        rows[some, k] = (split.threshold - rest) / split.coef[0]
+    low, high = ends[j]
+    knots = np.array([*model.design_.bases[j].breaks, low, high])
+    rows[:, j] = rng.choice(knots, n)
+    beside = rows.copy()
+    beside[:, j] += rng.choice([-1, 1], n) * (high - low) * 10 ** rng.uniform(-6, 0, n)
+    swap = (beside[:, j] < rows[:, j])[:, None]
+    return np.where(swap, beside, rows), np.where(swap, rows, beside)
+
+
+def n_falls(model, signs, n=N):
+    """Of n pairs at random and n at knots and gates, how many go the wrong way."""
+    rng = np.random.default_rng(1)
+    wrong = count_wrong_pairs(model.tree_, signs, n, at_borders=False)
+    for j, sign in signs.items():
+        pairs = rows_at_borders(model, j, -(-n // len(signs)), rng)
+        if hasattr(model, "classes_"):
+            low, high = (model.predict_proba(rows)[:, 1] for rows in pairs)
+        else:
+            low, high = (model.predict(rows) for rows in pairs)
+        wrong += int((sign * (high - low) < 0).sum())
+    return wrong
+
+
+@pytest.mark.parametrize("smoothing", [0.5, "reml", "gcv"])
+@pytest.mark.parametrize("kind", ["tilted", "sums", "lines", "against"])
+def test_no_pair_of_curves_goes_the_wrong_way(kind, smoothing):
+    X, _, y = curved(kind, 400, 1)
+    signs = {0: 1, 3: -1}
+    model = ObliqueAdditiveRegressor(monotonic_cst=signs, smoothing=smoothing, **QUICK).fit(X, y)
+    found = model.sign_certificate_
+    assert found.holds and found.signs == {"x0": 1, "x3": -1} and found.n_pairs == 0
+    asked = {j for split in model.tree_.splits if split is not None for j in split.features}
+    assert not asked & {0, 3}
+    assert n_falls(model, signs) == 0
+
+
+def test_curves_are_as_good_where_the_truth_keeps_the_promise():
+    ratios = []
+    for kind in ("tilted", "sums"):
+        new, truth, _ = curved(kind, 4000, 9)
+        for seed in range(3):
+            X, _, y = curved(kind, 400, seed)
+            errors = []
+            for signs in (None, {0: 1, 3: -1}):
+                model = ObliqueAdditiveRegressor(monotonic_cst=signs, **QUICK).fit(X, y)
+                errors.append(np.sqrt(np.mean((model.predict(new) - truth) ** 2)))
+            ratios.append(errors[1] / errors[0])
+    assert np.mean(ratios) < 1.05
+
+
+def test_curves_on_a_real_table_with_every_size():
+    data = load_diabetes(as_frame=True)
+    signs = {"bmi": 1, "bp": 1, "s3": -1}
+    model = ObliqueAdditiveRegressor(monotonic_cst=signs, n_perturbations=1, random_state=0)
+    model.fit(data.data, data.target)
+    places = {list(data.data.columns).index(name): sign for name, sign in signs.items()}
+    for size in model.path_["size"].unique():
+        one = model.at(int(size))
+        assert one.sign_certificate_.holds
+    assert n_falls(clone(model).fit(data.data.to_numpy(), data.target), places) == 0
+
+
+def test_curves_of_two_classes():
+    data = load_breast_cancer()
+    X = data.data[:, :6]
+    signs = {0: -1, 1: -1, 4: -1}
+    for smoothing in (0.5, "reml"):
+        model = ObliqueAdditiveClassifier(monotonic_cst=signs, smoothing=smoothing, **QUICK)
+        model.fit(X, data.target)
+        assert model.sign_certificate_.holds
+        assert n_falls(model, signs) == 0
+
+
+def test_shown_fic_is_that_of_the_curves_that_keep_the_promise():
+    X, _, y = curved("tilted", 400, 2)
+    model = ObliqueAdditiveRegressor(monotonic_cst={0: 1, 3: -1}, **QUICK).fit(X, y)
+    expert, gates = model.model_.expert, model.model_.gates
+    location, scale = model.y_location_scale_
+    table = model.design_.table(X)
+    at = gates.route(table.codes)
+    var = expert.var[0]
+    mean = np.take_along_axis(table.Z @ expert.coef.T, at[:, None], axis=1)[:, 0]
+    off = ((y - location) / scale - mean) ** 2 / (2 * var)
+    value = -np.minimum(off, 10).sum() - len(y) * (0.5 * np.log(2 * np.pi * var) + np.log(scale))
+    for k, n in enumerate(np.bincount(at, minlength=len(expert.coef))):
+        n_curves = expert.terms.n_priced(expert.coef[[k]])[0]
+        value -= 0.8 * (1 + n_curves) * np.log1p(n)
+    for gate, path in zip(gates.gates, gates.paths, strict=True):
+        below = np.count_nonzero(path[at])
+        k = len(gate.features)
+        value -= 1.6 * (0.5 * (k + 1) * np.log1p(below) + k * np.log(4))  # four may be split on
+    assert model.fic_ == pytest.approx(value, abs=1e-6)
+
+
+def test_gaps_are_branches_of_curves():
+    X, _, y = curved("tilted", 500, 3)
+    rng = np.random.default_rng(0)
+    X[rng.random(500) < 0.2, 0] = np.nan
+    model = ObliqueAdditiveRegressor(monotonic_cst={0: 1, 3: -1}, **QUICK).fit(X, y)
+    assert model.sign_certificate_.holds
+    assert n_falls(model, {0: 1, 3: -1}) == 0
+
+
+def test_promises_of_curves_in_other_units_and_threads():
+    X, _, y = curved("tilted", 300, 4)
+    signs = {0: 1, 3: -1}
+    model = ObliqueAdditiveRegressor(monotonic_cst=signs, **QUICK)
+    first = clone(model).fit(X, y)
+    again = clone(model).set_params(n_jobs=2).fit(X, y)
+    assert (first.predict(X) == again.predict(X)).all()
+    scaled = clone(model).fit(1024 * X, 4096 * y)
+    assert np.allclose(scaled.predict(1024 * X), 4096 * first.predict(X), rtol=1e-6)
+    turned = clone(model).set_params(monotonic_cst={0: -1, 3: 1}).fit(X, -y)
+    assert np.allclose(turned.predict(X), -first.predict(X), atol=1e-6)
+
+
+def test_no_promise_changes_no_curve():
+    X, _, y = curved("tilted", 300, 5)
+    for smoothing in (0.5, "reml"):
+        plain = ObliqueAdditiveRegressor(smoothing=smoothing, **QUICK).fit(X, y)
+        zeros = clone(plain).set_params(monotonic_cst=[0] * 6).fit(X, y)
+        assert plain.sign_certificate_ is None and zeros.sign_certificate_.holds
+        assert (plain.predict(X) == zeros.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"nobody": 1}, "monotonic_cst must name columns of X"),
+        ({"x0": 1, 0: -1}, "monotonic_cst must give a column one sign, got two for 'x0'"),
+        ({"x0": 2}, "monotonic_cst must be -1, 0 or 1 for each column, got 2"),
+        ({"kind": 1}, "monotonic_cst must name columns of numbers, got labels in 'kind'"),
+        ([1, 0], r"monotonic_cst must have one number per column \(3\)"),
+        (
+            {"x1": 1},
+            "split_features must be without the columns whose sign monotonic_cst promises, "
+            "got 'x1'",
+        ),
+    ],
+)
+def test_bad_promises_of_curves_get_one_line(wrong, message):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(80, 2)), columns=["x0", "x1"])
+    X["kind"] = rng.choice(["u", "v", "w"], 80)
+    model = ObliqueAdditiveRegressor(monotonic_cst=wrong, split_features=["x1"], **QUICK)
+    with pytest.raises(ValueError, match=message) as error:
+        model.fit(X, X["x0"] + X["x1"])
+    assert "\n" not in str(error.value)
+
+
+def test_certificate_of_curves_in_report(tmp_path):
+    X, _, y = curved("tilted", 200, 0)
+    model = ObliqueAdditiveRegressor(monotonic_cst={0: 1, 3: -1}, **QUICK).fit(X, y)
+    told = json.loads(json.dumps(model.sign_certificate_.to_dict(), allow_nan=False))
+    assert told["holds"] and told["signs"] == {"x0": 1, "x3": -1}
+    page = tmp_path / "page.html"
+    report(model, X, y, page)
+    text = page.read_text()
+    assert "Signs that were promised" in text and "certified: + x0, − x3" in text

@@ -29,13 +29,16 @@ from ..search.moves import gaussian_leaves, softmax_leaves
 from .piecewise import (
     EquationTreeEstimator,
     begin_at_sparse_line,
+    check_search_of_signs,
     column_mask,
     effects_bases,
     numeric_columns,
+    promised_signs,
     seen_columns,
 )
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
-from ..rules.core import Curve
+from ..search.signs import RisingLeafTable
+from ..rules.core import Curve, format_names
 from ..rules.size_path import check_size
 from ..fab.spline import Basis, fit_basis, gcv
 from ..rows.tables import check_at_least, check_parameters, location_scale, seed_entropy
@@ -76,11 +79,31 @@ class CurveDesign:
     # log of the number of columns that curves were chosen of, 0 unless they are more than the rows
     log_columns: float = 0.0
     reads_y: bool = False  # whether y had a part in it, by effects, strengths, or what is seen
+    signs: np.ndarray | None = None  # (d,) of -1, 0, 1 that are promised; None: none is
 
     def column_slices(self):
         """(feature, its basis, its slice of the design's columns), feature by feature."""
         ends = 1 + np.cumsum([0, *(basis.n_columns for basis in self.bases)])
         return [(j, basis, slice(*ends[j : j + 2])) for j, basis in enumerate(self.bases)]
+
+    @property
+    def keeps_signs(self):
+        """Whether any sign is promised."""
+        return self.signs is not None and bool(self.signs.any())
+
+    def rises(self):
+        """(q, p) what coefficients may not make negative: steps of the promised curves (search.46)."""
+        n_columns = 1 + sum(basis.n_columns for basis in self.bases)
+        found = [np.zeros((0, n_columns))]
+        for j, basis, own in self.column_slices():
+            if not self.signs[j]:
+                continue
+            steps = self.signs[j] * np.diff(basis.transform, axis=0)
+            steps = steps[np.abs(steps).max(axis=1, initial=0.0) > 1e-12]
+            rows = np.zeros((len(steps), n_columns))
+            rows[:, own] = steps
+            found.append(rows)
+        return np.vstack(found)
 
     def codes(self, Z):
         """(n, d) what gates read of encoded rows Z (n, d) (models.21).
@@ -267,10 +290,28 @@ def make_curve_bases(curves, sample, in_leaf, effects):
     )
 
 
+def _signs_within_leaves(settings, sample):
+    """(d,) the signs that are promised, None without; their columns stand in no gate (search.46).
+
+    ValueError where gates are told to ask about one.
+    """
+    signs = promised_signs(settings, sample)
+    if signs is not None and settings.split_features is not None:
+        chosen = column_mask(settings.split_features, sample.columns, "split_features")
+        both = [sample.columns.names[j] for j in np.flatnonzero(chosen & (signs != 0))]
+        if both:
+            raise ValueError(
+                "split_features must be without the columns whose sign monotonic_cst promises, "
+                f"got {format_names(both)}"
+            )
+    return signs
+
+
 def make_oblique_design(settings, chunked, penalty):
     """The `CurveDesign` of `ChunkedData` rows.
 
-    Gates split on numbers that vary and are never missing; curves bend all that vary.
+    Gates split on numbers that vary, are never missing and have no sign to keep; curves bend all
+    that vary.
     """
     Z = chunked.sample.Z
     w = chunked.sample.w
@@ -287,6 +328,9 @@ def make_oblique_design(settings, chunked, penalty):
     chosen = column_mask(settings.split_features, columns, "split_features")
     gaps = chunked.columns_with_missing()
     may_split = chosen & seen & numeric_columns(columns) & ~gaps & (half > 0)
+    signs = _signs_within_leaves(settings, chunked.sample)
+    if signs is not None:
+        may_split &= signs == 0
     return CurveDesign(
         bases,
         tuple(np.flatnonzero(may_split).tolist()),
@@ -295,6 +339,7 @@ def make_oblique_design(settings, chunked, penalty):
         Terms.of(bases, penalty=penalty),
         log_columns,
         bool(asks_y or effects or not seen.all()),
+        signs,
     )
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground
@@ -304,14 +349,21 @@ _MIN_ROWS = 60  # least weight of a leaf, where there is enough of it
 _SEPARABLE = 0.1
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
+def with_rising_curves(design, table):
+    """The `moves.LeafTable`, with leaves that keep the promised signs if there are any (search.47)."""
+    return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
+
+
 def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
     """The `moves.LeafTable` of the search; numbers are standardised (models.22), (models.24)."""
     options = {"terms": design.terms, "smoothing": smoothing}
     if n_classes:
-        return softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
+        leaves = softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
+        return with_rising_curves(design, leaves)
     floor = max(variance_floor(y, w), _RESOLUTION**2 * float(np.average(y**2, weights=w)))
     A = np.column_stack([table.Z, y])
-    return gaussian_leaves(A, w, 1.0, floor, max_row_nats=MAX_ROW_NATS, **options)
+    leaves = gaussian_leaves(A, w, 1.0, floor, max_row_nats=MAX_ROW_NATS, **options)
+    return with_rising_curves(design, leaves)
 
 
 _LEAF_CAPS = 8, 250.0  # leaves that any table may have, and the weight for each of more
@@ -492,13 +544,36 @@ def curve_grid(basis, n_points):
     return np.linspace(basis.breaks[0], basis.breaks[-1], n_points)
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-kind
+def _with_rising_equations(design, expert, gates, part):
+    """The experts with equations that keep the promised signs, at the smoothing they have.
+
+    part: all rows (`MixtureInputs`, y, w).
+    """
+    table, y, w = part
+    at = gates.route(table.codes)
+    A = np.column_stack([table.Z, y])
+    prior = 0.0 if expert.exact else _SEPARABLE
+    coefs = []
+    for k in range(len(expert.coef)):
+        rows = np.flatnonzero(at == k)
+        own = expert.keep(np.arange(len(expert.coef)) == k)
+        leaves = RisingLeafTable(own, A, w, prior=prior, rises=design.rises())
+        price = 0.5 * expert.terms.penalty * float(np.log1p(w[rows].sum()))
+        coef = leaves.fit(rows, price)[0]
+        coefs.append(coef[:, 0] if expert.exact else coef * [-0.5, 0.5])
+    return replace(expert, coef=np.array(coefs))
+
+
 def finish_oblique_model(settings, design, model, rows):
     """The model, with smoothing chosen where a word says how (fab.119), (fab.113), and covariances."""
     smoothing = curve_settings(settings)["smoothing"]
     if isinstance(smoothing, str):
         resp = rows.map(hard_shares, model.gates)
         tune = tune_curves if smoothing == "reml" else tune_smoothness
-        model = replace(model, expert=tune(model.expert, rows, resp))
+        expert = tune(model.expert, rows, resp)
+        if design.keeps_signs:
+            expert = _with_rising_equations(design, expert, model.gates, rows.single_block)
+        model = replace(model, expert=expert)
     return model, {"_covariances": curve_covariances(design, model, rows)}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-queries
@@ -540,6 +615,7 @@ class BaseOblique(EquationTreeEstimator):
         missing="answer",
         size="balanced",
         max_terms=None,
+        monotonic_cst=None,
     ):
         self.max_depth = max_depth
         self.max_leaves = max_leaves
@@ -565,11 +641,13 @@ class BaseOblique(EquationTreeEstimator):
         self.missing = missing
         self.size = size
         self.max_terms = max_terms
+        self.monotonic_cst = monotonic_cst
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         check_smoothing(self.smoothing)
         check_size(self.size)
+        check_search_of_signs(self)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):
@@ -661,6 +739,11 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
+    monotonic_cst : dict, list of d of -1, 0, 1, or None, None
+        Signs that hold everywhere, by column of numbers: at 1 the answer never falls when that
+        column alone rises, at -1 it never rises, whatever the other columns are. Such a column stands
+        in no split; its curves rise or fall by their coefficients (search.46). Needs
+        search="structure".
 
     Attributes
     ----------
@@ -679,6 +762,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
+    sign_certificate_ : SignCertificate or None
+        With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.
+        `holds` says whether all signs hold.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -780,6 +866,11 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
+    monotonic_cst : dict, list of d of -1, 0, 1, or None, None
+        Signs that hold everywhere, by column of numbers: at 1 the chance of `classes_[1]` never falls when that
+        column alone rises, at -1 it never rises, whatever the other columns are. Such a column stands
+        in no split; its curves rise or fall by their coefficients (search.46). Two classes only. Needs
+        search="structure".
 
     Attributes
     ----------
@@ -797,6 +888,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
+    sign_certificate_ : SignCertificate or None
+        With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.
+        `holds` says whether all signs hold.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -854,6 +948,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         class_weight=None,
         size="balanced",
         max_terms=None,
+        monotonic_cst=None,
     ):
         super().__init__(
             max_depth,
@@ -880,5 +975,6 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
             missing,
             size,
             max_terms,
+            monotonic_cst,
         )
         self.class_weight = class_weight
