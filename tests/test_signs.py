@@ -344,14 +344,15 @@ def test_curves_are_as_good_where_the_truth_keeps_the_promise():
     ratios = []
     for kind in ("tilted", "sums"):
         new, truth, _ = curved(kind, 4000, 9)
-        for seed in range(3):
+        for seed in range(6):
             X, _, y = curved(kind, 400, seed)
             errors = []
             for signs in (None, {0: 1, 3: -1}):
                 model = ObliqueAdditiveRegressor(monotonic_cst=signs, **QUICK).fit(X, y)
                 errors.append(np.sqrt(np.mean((model.predict(new) - truth) ** 2)))
             ratios.append(errors[1] / errors[0])
-    assert np.mean(ratios) < 1.05
+    # the middle: a plane that ends a hair elsewhere moves one draw by half, either way
+    assert np.median(ratios) < 1.02
 
 
 def test_curves_on_a_real_table_with_every_size():
@@ -363,7 +364,8 @@ def test_curves_on_a_real_table_with_every_size():
     for size in model.path_["size"].unique():
         one = model.at(int(size))
         assert one.sign_certificate_.holds
-    assert n_falls(clone(model).fit(data.data.to_numpy(), data.target), places) == 0
+    bare = clone(model).set_params(monotonic_cst=places).fit(data.data.to_numpy(), data.target)
+    assert n_falls(bare, places) == 0
 
 
 def test_curves_of_two_classes():

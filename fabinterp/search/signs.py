@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['check_signs', 'SignCertificate', 'certify_signs', 'order_bounds', 'SignedTree', 'hold_signs', 'PromisedSteps',
-           'rising_optimum', 'RisingLeafTable', 'least_slope_of_curve', 'jumps_of_curve', 'certify_curves']
+           'RisingLeafTable']
 
 # %% ../../nbs/search/04_signs.ipynb #signs-imports
 from collections.abc import Mapping
@@ -697,7 +697,7 @@ def _cached_pair(problem, lower, higher, column, at):
         problem.step_cache[key] = _lost_by_pair(lower, higher, column, at)
     return problem.step_cache[key]
 
-# %% ../../nbs/search/04_signs.ipynb #signs-curves
+# %% ../../nbs/search/04_signs.ipynb #signs-curves-optimum
 def rising_optimum(gram, cross, steps):
     """The β (v,) of most β · cross - ½ β · gram · β with steps @ β of no less than ε: (search.47).
 
@@ -714,7 +714,7 @@ def rising_optimum(gram, cross, steps):
     found = best + solve_triangular(root, z)
     return found if (steps @ found > 0).all() else None
 
-
+# %% ../../nbs/search/04_signs.ipynb #signs-curves
 @dataclass(frozen=True, eq=False)
 class _RisingFit:
     """Coefficients whose promised curves are in order, and which curves had to go for that."""
