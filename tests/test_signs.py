@@ -16,6 +16,7 @@ from fabinterp import (
     ObliqueAdditiveRegressor,
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
+    RuleMixtureClassifier,
     RuleMixtureRegressor,
     report,
 )
@@ -165,8 +166,11 @@ def test_refused_elsewhere():
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
     ):
         ObliqueAdditiveClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
-    with pytest.raises(TypeError, match="monotonic_cst"):
-        RuleMixtureRegressor(monotonic_cst=signs)
+    for kind in (RuleMixtureRegressor, RuleMixtureClassifier):
+        with pytest.raises(
+            ValueError, match="monotonic_cst must be None, for rules .*, got {0: 1, 3: -1}"
+        ):
+            kind(monotonic_cst=signs).fit(X, y > 0)
 
 
 # The certificate, of any tree.

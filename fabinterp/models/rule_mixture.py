@@ -1128,6 +1128,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         verbose=0,
         random_state=None,
         target_name=None,
+        monotonic_cst=None,
     ):
         self.estimator = estimator
         self.max_rules = max_rules
@@ -1149,10 +1150,16 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
         self.target_name = target_name
+        self.monotonic_cst = monotonic_cst
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         check_size(self.size)
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                "monotonic_cst must be None, for rules in an order keep no sign where they meet, as "
+                f"PiecewiseLinear* and ObliqueAdditive* do, got {self.monotonic_cst!r}"
+            )
 
     def _fit(self, chunked):
         vars(self).update(fit_rule_mixture(self, chunked))
@@ -1231,6 +1238,8 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         Seed; the same seed gives the same rules.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    monotonic_cst : None, None
+        Signs, which a list of rules cannot promise: anything else is refused.
     class_weight : dict, "balanced" or None, None
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
@@ -1317,6 +1326,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         verbose=0,
         random_state=None,
         target_name=None,
+        monotonic_cst=None,
         class_weight=None,
     ):
         super().__init__(
@@ -1340,6 +1350,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
             verbose=verbose,
             random_state=random_state,
             target_name=target_name,
+            monotonic_cst=monotonic_cst,
         )
         self.class_weight = class_weight
 
@@ -1401,6 +1412,8 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         Seed; the same seed gives the same rules.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
+    monotonic_cst : None, None
+        Signs, which a list of rules cannot promise: anything else is refused.
 
     Attributes
     ----------
