@@ -18,6 +18,7 @@ from fabinterp import (
     PiecewiseLinearRegressor,
     RuleMixtureClassifier,
     RuleMixtureRegressor,
+    load_rules,
     report,
 )
 from fabinterp.bench.promises import count_wrong_pairs, made_truth
@@ -271,7 +272,8 @@ def test_bounds_follow_the_signs():
 def test_certificate_in_report_and_as_json(tmp_path):
     X, y, signs = made("steps", 200, 0)
     model = PiecewiseLinearRegressor(monotonic_cst=signs, **FAST | {"penalty": 0.5}).fit(X, y)
-    told = json.loads(json.dumps(model.sign_certificate_.to_dict(), allow_nan=False))
+    told = load_rules(model.to_json()).source["sign_certificate"]
+    assert told == json.loads(json.dumps(model.sign_certificate_.to_dict()))
     assert told["holds"] and told["signs"] == {"x0": 1, "x3": -1}
     assert set(told["row"]) == {f"x{j}" for j in range(6)}
     page = tmp_path / "page.html"
@@ -463,7 +465,8 @@ def test_bad_promises_of_curves_get_one_line(wrong, message):
 def test_certificate_of_curves_in_report(tmp_path):
     X, _, y = curved("tilted", 200, 0)
     model = ObliqueAdditiveRegressor(monotonic_cst={0: 1, 3: -1}, **QUICK).fit(X, y)
-    told = json.loads(json.dumps(model.sign_certificate_.to_dict(), allow_nan=False))
+    told = load_rules(model.to_json()).source["sign_certificate"]
+    assert told == json.loads(json.dumps(model.sign_certificate_.to_dict()))
     assert told["holds"] and told["signs"] == {"x0": 1, "x3": -1}
     page = tmp_path / "page.html"
     report(model, X, y, page)

@@ -57,7 +57,8 @@ def _plain(value):
 def estimator_to_json(estimator, indent=None):
     """The tree or the rules that predict, as JSON that `fabinterp.load_rules` reads; no code in it.
 
-    The name of the estimator and its parameters stand beside them, as information.
+    The name of the estimator, its parameters and the certificate of promised signs stand beside
+    them, as information.
     """
     model = _answering_model(estimator)
     parameters = estimator.get_params(deep=False)
@@ -65,6 +66,9 @@ def estimator_to_json(estimator, indent=None):
         "estimator": type(estimator).__name__,
         "parameters": {name: _plain(value) for name, value in parameters.items()},
     }
+    certificate = getattr(estimator, "sign_certificate_", None)
+    if certificate is not None:
+        source["sign_certificate"] = certificate.to_dict()
     return replace(model, source=source).to_json(indent)
 
 

@@ -593,8 +593,8 @@ def load_rules(path):
     -------
     RuleSet or Tree
         It predicts what the estimator predicted, with `predict_proba` and `classes_` if it answers
-        with classes, and has `feature_names_in_`; `source` tells the estimator and its
-        parameters, None where rules without one were saved.
+        with classes, and has `feature_names_in_`; `source` tells the estimator, its
+        parameters and its certificate of promised signs, None where rules without one were saved.
 
     Raises
     ------
