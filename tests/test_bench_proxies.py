@@ -33,7 +33,9 @@ def test_tables_for_choosing_are_not_reported():
     assert wide == sorted(wide)
 
 
-@pytest.mark.parametrize("data", ["diabetes", "breast_cancer"])
+@pytest.mark.parametrize(
+    "data", ["diabetes", pytest.param("breast_cancer", marks=pytest.mark.slow)]
+)
 def test_a_line_of_every_way(data):
     found = proxies.measure_beside_plain({"split": 0, "data": data, "reference": "forest"})
     losses = np.array([found["loss"][way] for way in proxies.WAYS])

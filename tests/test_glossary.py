@@ -131,6 +131,7 @@ def test_all_kinds_of_tables_are_read(tmp_path):
     assert first.page == "A page" and second.key[0] == "size of a"
 
 
+@pytest.mark.slow
 def test_check_notices(tmp_path, monkeypatch):
     monkeypatch.setattr(glossary, "PAGE", tmp_path / "01_glossary.ipynb")
     for text in (None, "{}"):

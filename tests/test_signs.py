@@ -64,6 +64,7 @@ def test_no_pair_goes_the_wrong_way_on_made_tables(kind):
         assert model.at(int(size)).sign_certificate_.holds
 
 
+@pytest.mark.slow
 def test_signs_cost_nothing_where_the_truth_has_them():
     new, truth, _ = made("steps", 4000, 9)
     ratios = []

@@ -145,7 +145,7 @@ def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
 @pytest.mark.parametrize(
     "method", ["em", "oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)]
 )
-@pytest.mark.parametrize("name", ["stock", "titanic"])
+@pytest.mark.parametrize("name", ["stock", pytest.param("titanic", marks=pytest.mark.slow)])
 def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
     if method == "pygam":
         need("pygam")

@@ -399,6 +399,8 @@ def _thin_to_quantiles(fits, no, total):
 
 def candidate_cuts(problem, rows):
     """Splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.13)."""
+    if not problem.features:
+        return []
     features = np.array(problem.features, int)
     codes = _take_rows(problem.codes, rows)
     (weight,) = feature_histograms(codes, problem.n_known, [problem.w[rows]], features)
