@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TOOLS = {"dev_requirements", "bench_requirements", "pages_requirements"}
+BESIDE = ["ipython<9"]  # matplotlib before 3.9 asks IPython for what 9 no longer has
 BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<version>[\d.]+)")
 
 
@@ -26,4 +27,4 @@ def constraints(path=ROOT / "settings.ini"):
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(constraints()) + "\n")
+    sys.stdout.write("\n".join(constraints() + BESIDE) + "\n")
