@@ -24,26 +24,33 @@ from .moves import (
 )
 
 # %% ../../nbs/search/02_planes.ipynb #planes-shift
+_ROUNDING_OF_SCORES = 1e-13  # of the largest score: what is closer is at one place
+_SAME_SUM = 1e-9  # of a sum: less is rounding, not a gain
+
+
 def best_shift(score, slope, diff):
     """The t of largest Σ diff over the rows where score + t·slope > 0, and that sum (search.25).
 
-    score, slope, diff: (n,). Of all best t the middle of their widest interval; None where no
-    row changes its side with t.
+    score, slope, diff: (n,). Of all best t the middle of their widest interval, the first of
+    several as wide; None where no row changes its side with t.
     """
     moves = np.abs(slope) > 1e-12
     fixed = float(diff[~moves & (score > 0)].sum())
     at = -score[moves] / slope[moves]
+    blur = _ROUNDING_OF_SCORES * np.abs(score).max(initial=0.0) / np.abs(slope[moves])
     order = np.argsort(at, kind="stable")
     at = at[order]
+    blur = np.append(blur[order], 0.0)
     up = (slope[moves] > 0)[order]
     diff = diff[moves][order]
     if not len(at):
         return None, fixed
     sums = fixed + diff[~up].sum() + np.append(0.0, np.cumsum(np.where(up, diff, -diff)))
     ends = np.concatenate([[at[0] - 1e-3], at, [at[-1] + 1e-3]])
-    sums[np.diff(ends) <= 0] = -np.inf
-    top = np.flatnonzero(sums >= sums.max() - 1e-9 * max(1.0, abs(sums.max())))
-    k = top[np.diff(ends)[top].argmax()]
+    widths = np.diff(ends)
+    sums[widths <= blur] = -np.inf
+    top = np.flatnonzero(sums >= sums.max() - _SAME_SUM * max(1.0, abs(sums.max())))
+    k = top[np.argmax(widths[top] >= widths[top].max() * (1 - 1e-9))]
     return 0.5 * (ends[k] + ends[k + 1]), float(sums[k])
 
 # %% ../../nbs/search/02_planes.ipynb #planes-sharpened
@@ -61,16 +68,20 @@ def line_search_plane(U, diff, gate):
     score = rows @ coef
     value = float(diff[score > 0].sum())
     n_directions = len(coef) if len(coef) > 2 else 1  # with one feature the bias is all there is
+    same = _SAME_SUM * max(1.0, np.abs(diff).sum())
     for _ in range(_TURNS):
         before = value
         for j in range(n_directions):
             rest = score - rows[:, j] * coef[j]
             shift, sums = best_shift(rest, rows[:, j], diff)
-            if shift is not None and sums >= value:
+            if shift is None:
+                continue
+            parts_rows = 0 < np.count_nonzero(score > 0) < len(score)
+            if sums > value + same or (parts_rows and sums >= value - same):
                 coef[j] = shift
                 value = sums
                 score = rest + rows[:, j] * shift
-        if value <= before:
+        if value <= before + same:
             break
     bias, *slopes = coef.tolist()
     return replace(gate, bias=bias, coef=tuple(slopes), is_hard=True, const=0.0), value
