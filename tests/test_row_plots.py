@@ -17,6 +17,7 @@ from fabinterp import (
     ProxyTreeRegressor,
     explain,
     nearest_change,
+    plot_calibration,
     plot_change,
     plot_importances,
     plot_row,
@@ -133,6 +134,31 @@ def test_pictures_of_hostile_names_on_dark_paper_stay_inside(width):
     for ax in drawn:
         assert_inside(ax)
         assert to_rgba(ax.texts[0].get_color()) == to_rgba("white")
+
+
+@pytest.mark.parametrize("classes", [["$yes$", "n" * 80], ["a_1", "b" * 60, "<c>"]])
+@pytest.mark.parametrize("width", [3.2, 4.2])
+def test_calibration_of_hostile_classes_on_dark_paper_stays_inside(width, classes):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 2)))
+    y = np.array(classes)[rng.integers(0, len(classes), 300)]
+    model = ProxyTreeClassifier(max_leaves=4).fit(X, y)
+    with plt.style.context("dark_background"):
+        figure, ax = plt.subplots(figsize=(width, width), layout="constrained")
+        plot_calibration(model, X, y, ax=ax)
+    figure.canvas.draw()
+    shown = [
+        ax.xaxis.label,
+        ax.yaxis.label,
+        *(ax.get_legend().get_texts() if ax.get_legend() else []),
+    ]
+    for text in shown:
+        place = text.get_window_extent()
+        assert place.x0 >= 0 and place.x1 <= figure.bbox.x1 and place.y1 <= figure.bbox.y1, text
+        assert not text.get_parse_math()
+    (diagonal,) = [line for line in ax.lines if line.get_gid() == "true"]
+    assert to_rgba(diagonal.get_color()) == to_rgba("white")
+    assert len(shown) == (2 if len(classes) == 2 else 5)
 
 
 def test_axes_of_ones_own(changes, bank):
