@@ -288,7 +288,7 @@ def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95)
         line.lines[0].set_gid(f"calibration{k}")
         handles.append(line)
     ax.plot(ends, ends, ls=":", lw=1.0, color=text_colour(ax), zorder=0, gid="true")
-    name = f" share of {truncate_text(drawn[0][0], 20)}" if share else ""
+    name = f" share of {truncate_text(drawn[0][0], 16)}" if share else ""
     if len(drawn) > 1:
         name = " share of a class"
         plain_legend(ax, handles, [truncate_text(each, 18) for each, _, _ in drawn], fontsize=7.5)
