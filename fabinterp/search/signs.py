@@ -78,14 +78,21 @@ class LeafLines:
     upper: np.ndarray  # (L,)
 
 
-def leaf_lines(tree):
-    """The `LeafLines` of a tree with straight lines; of two classes log-odds of the second.
-
-    ValueError for tilted cuts, curves and more classes.
-    """
-    _check_straight(tree)
+def _leaf_regions(tree):
+    """The nodes (L,) that are leaves some row can reach, and their regions: column -> `Extent`."""
     regions = [extents(conditions) for conditions in tree.regions]
     ends = [k for k, leaf in enumerate(tree.leaves) if leaf is not None and regions[k] is not None]
+    return np.array(ends), tuple({e.features[0]: e for e in regions[k]} for k in ends)
+
+
+def leaf_lines(tree, like=None):
+    """The `LeafLines` of a tree with straight lines; of two classes log-odds of the second.
+
+    like: those of a tree with the same cuts, whose regions need not be found again. ValueError for
+    tilted cuts, curves and more classes.
+    """
+    _check_straight(tree)
+    ends, regions = _leaf_regions(tree) if like is None else (like.nodes, like.regions)
     size = len(ends), len(tree.columns.names)
     slopes, at_gap, offset = np.zeros((3, *size))
     has_line, needs = np.zeros((2, *size), bool)
@@ -102,14 +109,10 @@ def leaf_lines(tree):
             offset[i, curve.feature] = start - slope * curve.breaks[0]
             at_gap[i, curve.feature] = curve.missing or 0.0
             has_line[i, curve.feature] = curve.missing is not None
-    found = [{e.features[0]: e for e in regions[k]} for k in ends]
     leaves = [tree.leaves[k] for k in ends]
     lower = np.array([leaf.lower for leaf in leaves])
     upper = np.array([leaf.upper for leaf in leaves])
-    nodes = np.array(ends)
-    return LeafLines(
-        nodes, tuple(found), value, slopes, at_gap, offset, has_line, needs, lower, upper
-    )
+    return LeafLines(ends, regions, value, slopes, at_gap, offset, has_line, needs, lower, upper)
 
 # %% ../../nbs/search/04_signs.ipynb #signs-faces
 def _shared_codes(e, n_codes):
@@ -384,15 +387,12 @@ def _promised_faces(tree, signs):
     return [face for j in np.flatnonzero(signs) for face in shared_faces(lines, tree.columns, j)]
 
 
-def order_bounds(tree, signs, faces=None):
-    """The tree with bounds that follow the signs (d,) along every face: equation (search.41).
+def _lines_in_order(tree, signs, faces, like=None):
+    """The `LeafLines` of a tree with bounds that follow the signs (d,) along faces: (search.41).
 
-    faces: those of `_promised_faces`, if they are known.
+    A leaf without an equation keeps its bounds. like: as in `leaf_lines`.
     """
-    faces = _promised_faces(tree, signs) if faces is None else faces
-    if not faces:
-        return tree
-    lines = leaf_lines(tree)
+    lines = leaf_lines(tree, like)
     pairs = [(face.below, face.above)[:: int(signs[face.column])] for face in faces]
     has_equation = np.array([tree.leaves[k].has_equation for k in lines.nodes])
     lower = np.where(has_equation, lines.lower, lines.value)
@@ -404,10 +404,19 @@ def order_bounds(tree, signs, faces=None):
             lower[a] = min(lower[a], lower[b])
         if np.array_equal(before, (lower, upper)):
             break
+    lower = np.where(has_equation, lower, lines.lower)
+    upper = np.where(has_equation, upper, lines.upper)
+    return replace(lines, lower=lower, upper=upper)
+
+
+def order_bounds(tree, signs):
+    """The tree with bounds that follow the signs (d,) along every face: equation (search.41)."""
+    faces = _promised_faces(tree, signs)
+    if not faces:
+        return tree
+    lines = _lines_in_order(tree, signs, faces)
     leaves = list(tree.leaves)
-    for k, low, high in zip(
-        lines.nodes[has_equation], lower[has_equation], upper[has_equation], strict=True
-    ):
+    for k, low, high in zip(lines.nodes, lines.lower, lines.upper, strict=True):
         leaves[k] = replace(leaves[k], lower=low, upper=high)
     return replace(tree, leaves=tuple(leaves))
 
@@ -455,10 +464,8 @@ class BrokenStep:
     row: np.ndarray  # (d,) the corner
 
 
-def broken_steps(tree, signs, faces):
-    """The `BrokenStep`s of a tree with bounds in order, one of each face and branch that is wrong."""
-    lines = leaf_lines(tree)
-    columns = tree.columns
+def broken_steps(lines, columns, signs, faces):
+    """The `BrokenStep`s of leaves with bounds in order, one of each face and branch that is wrong."""
     found = []
     for face in faces:
         sign = int(signs[face.column])
@@ -543,9 +550,11 @@ def repair_steps(problem, tree, signed, faces, share):
     coefs = np.array([leaf.coef[:, 0] for leaf in leaves])
     supports = [np.union1d([0], np.flatnonzero(coef)) for coef in coefs]
     corners = []
+    lines = None
     for _ in range(_MOST_ROUNDS):
-        rules = order_bounds(signed.to_rules(tree), signed.signs, faces)
-        broken = broken_steps(rules, signed.signs, faces)
+        rules = signed.to_rules(tree)
+        lines = _lines_in_order(rules, signed.signs, faces, lines)
+        broken = broken_steps(lines, rules.columns, signed.signs, faces)
         if not broken:
             return tree
         design = signed.to_design(np.array([one.row for one in broken]))
