@@ -250,15 +250,16 @@ def foba(
 ):
     """A sparse linear model by forward and backward steps (fab.44).
 
-    Maximises cross·w - ½ w·gram·w - price · (number of priced coefficients).
+    Maximises cross·coef - ½ coef·gram·coef - price · (number of priced coefficients).
 
     gram (p, p) positive semidefinite, cross (p,) or (p, m), price in the same unit: m right-hand
     sides share one support and a column then costs m prices. `always`: columns in at no price.
-    `start`: the support to begin with; the answer is never worse than it, refitted. `groups` (p,):
-    columns of one label enter and leave together; `per_group`: and cost m prices together, however
-    many they are (fab.48). `ridge` (p,): a further loss of ½ ridge·w², part of the value.
-    `max_size`: most priced columns. Raises ValueError for a price below 0, or `per_group` without
-    groups.
+    `start`: the support to begin with; the answer is never worse than it, refitted, unless it holds
+    more than `max_size` priced columns, the most that the answer may hold: then the least worthy
+    leave first, pay or not. `groups` (p,): columns of one label enter and leave together;
+    `per_group`: and cost m prices together, however many they are (fab.48). `ridge` (p,): a further
+    loss of ½ ridge·coef², part of the value. Raises ValueError for a price below 0, or `per_group`
+    without groups.
     """
     _check_prices(price, groups, per_group)
     p = len(gram)
