@@ -1,4 +1,4 @@
-"""Readable models whose size is found by Bayesian model selection, not tuned by hand.
+"""Readable models whose size is found, not tuned by hand.
 
 The names below load their module when they are first used, so that `import fabinterp` costs nothing.
 """
