@@ -107,7 +107,7 @@ class LeafTable:
         ]
 
     def scores(self, coef, rows):
-        """(m, S) scores of an equation."""
+        """(m, 1 or C) scores of an equation."""
         used = np.flatnonzero(coef.any(axis=1))
         return self.A[np.ix_(rows, used)] @ coef[used]
 
@@ -117,7 +117,7 @@ class LeafTable:
         return np.clip(self.A[rows, -1] - self.scores(coef, rows)[:, 0], -most, most)
 
     def log_lik_of_scores(self, scores, rows):
-        """(m,) log-likelihood of the rows at these scores (m, S), none too far off (models.23)."""
+        """(m,) log-likelihood of the rows at these scores (m, 1 or C), none too far off (models.23)."""
         log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
         if self.max_row_nats == np.inf:
             return log_lik
@@ -128,14 +128,14 @@ class LeafTable:
         return self.log_lik_of_scores(self.scores(coef, rows), rows)
 
     def score_derivatives(self, scores, rows):
-        """Curvature (m,) and slopes (m, S) of the log-likelihood by the scores (search.14)."""
+        """Curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores (search.14)."""
         w = self.w[rows]
         curvature, slopes = self.expert.score_derivatives(scores, self.A[rows, -1], w)
         # with a prior there are curves, which a flat likelihood must not let go
         return np.maximum(curvature, 1e-4 * w) if self.prior else curvature, slopes
 
     def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slopes (m, S) at an equation (search.14)."""
+        """Design (m, p), curvature (m,) and slopes (m, 1 or C) at an equation (search.14)."""
         X = self.design(rows)
         return X, *self.score_derivatives(X @ coef, rows)
 

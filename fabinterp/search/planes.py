@@ -111,13 +111,13 @@ class LeafSubsample:
 
     rows: np.ndarray  # (m,)
     X: np.ndarray  # (m, q) ones, and the columns chosen
-    offset: np.ndarray  # (m, S) scores by the leaf's other columns
-    start: np.ndarray  # (q, S) the leaf's coefficients
+    offset: np.ndarray  # (m, C) scores; C is 1, or for more than two classes their number by the leaf's other columns
+    start: np.ndarray  # (q, C) the leaf's coefficients
     ridge: np.ndarray  # (q,)
     experts: object
 
     def score_derivatives(self, coef):
-        """Curvature (m,) and slopes (m, S) by the scores, at these coefficients."""
+        """Curvature (m,) and slopes (m, C) by the scores, at these coefficients."""
         return self.experts.score_derivatives(self.X @ coef + self.offset, self.rows)
 
     def step(self, coef, share):
