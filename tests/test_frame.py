@@ -149,6 +149,30 @@ def test_every_mention_of_a_page_is_a_link():
                 assert not found, f"{path.name}, {cell.id}"
 
 
+def unlinked_mentions(text):
+    """What a text says of *the page on* or *of* something without a link, up to the next mark."""
+    named = re.compile(r"\b[Tt]he pages?\s+(?:on|of)\s+([^.,;:()\[\]]*)([\[\]]?)")
+    general = re.compile(r"(this|all|a|an|the paper)\b")  # of this chapter, of a library
+    return [
+        " ".join(what.split())
+        for what, link in named.findall(text)
+        if not link and not general.match(what)
+    ]
+
+
+def test_every_page_that_is_named_by_its_subject_is_a_link():
+    assert unlinked_mentions("See the page on signs, or\nthe pages of\nbudgets and trees.") == [
+        "signs",
+        "budgets and trees",
+    ]
+    assert not unlinked_mentions("The page on [signs](a.ipynb); the pages of the [part](b.ipynb).")
+    assert not unlinked_mentions("the pages of this chapter, the page of a library")
+    for path in pages():
+        for cell in nbformat.read(path, 4).cells:
+            if cell.cell_type == "markdown":
+                assert not (found := unlinked_mentions(cell.source)), (path.name, cell.id, found)
+
+
 def test_names_of_pages_are_unique():
     stems = [page_stem(path) for path in notebooks()]
     assert sorted(set(stems)) == sorted(stems)
