@@ -790,8 +790,11 @@ def test_split_features_and_leaf_features(kind, search):
     assert alone.n_components_ == 1
     plain = quick(kind, search=search, leaf_features=[], penalty=0.5).fit(X, y)
     assert plain.n_components_ > 1 and summed_of(plain) == set()
-    nothing = quick(kind, search=search, split_features=[], leaf_features=[]).fit(X, y)
-    assert len(np.unique(nothing.predict(X))) == 1
+    nothing = quick(kind, search=search, split_features=(), leaf_features=[])
+    with pytest.raises(ValueError) as refused:
+        nothing.fit(X, y)
+    said = str(refused.value)
+    assert said == "leaf_features must name a column where split_features names none, got []"
 
 
 @pytest.mark.parametrize("name", ["split_features", "leaf_features"])
@@ -967,7 +970,7 @@ def test_small_balanced_and_accurate_stand_in_that_order(kind):
 
 
 @pytest.mark.parametrize(
-    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 0}, {"max_terms": 1}]
+    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 1}, {"max_terms": 2}]
 )
 def test_budgets_hold_along_the_path(budget):
     for entry in sized("numbers", **budget).fit(*table())._path:
@@ -1042,6 +1045,7 @@ def test_few_rows_and_a_class_that_a_fold_lacks():
         ("max_depth", 2.5),
         ("max_depth", True),
         ("max_depth", None),
+        ("max_terms", 0),
         ("max_terms", -1),
         ("size", 0),
         ("max_leaves", 0),

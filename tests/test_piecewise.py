@@ -684,8 +684,11 @@ def test_split_features_and_leaf_features(kind, search):
     assert alone.n_components_ == 1
     plain = quick(kind, search=search, leaf_features=[]).fit(X, y)
     assert plain.n_components_ > 1 and told_of(plain)[1] == set()
-    nothing = quick(kind, search=search, split_features=[], leaf_features=[]).fit(X, y)
-    assert len(np.unique(nothing.predict(X))) == 1
+    nothing = quick(kind, search=search, split_features=(), leaf_features=[])
+    with pytest.raises(ValueError) as refused:
+        nothing.fit(X, y)
+    said = str(refused.value)
+    assert said == "leaf_features must name a column where split_features names none, got []"
 
 
 @pytest.mark.parametrize("name", ["split_features", "leaf_features"])
@@ -799,6 +802,8 @@ def test_default_tree_perturbations():
         ("n_init", 0),
         ("n_perturbations", -1),
         ("n_perturbations", 1.5),
+        ("max_leaves", 0),
+        ("max_terms", 0),
         ("max_bins", 1),
         ("max_bins", 2.5),
         ("min_weight_fraction", -1e-9),

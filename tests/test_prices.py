@@ -123,7 +123,7 @@ def test_small_and_accurate_stand_on_either_side(fitted):
 
 
 @pytest.mark.parametrize(
-    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 0}, {"max_terms": 2}]
+    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 1}, {"max_terms": 2}]
 )
 def test_budgets_cap_every_choice(budget):
     model = quick(**budget).fit(*table())

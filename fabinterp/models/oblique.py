@@ -29,6 +29,7 @@ from ..search.moves import gaussian_leaves, softmax_leaves
 from .piecewise import (
     EquationTreeEstimator,
     begin_at_sparse_line,
+    check_columns_offered,
     check_search_of_signs,
     column_mask,
     effects_bases,
@@ -506,7 +507,7 @@ _AT_LEAST = {
     "penalty": 0.0,
     "min_weight_fraction": 0.0,
     "tol": 0.0,
-    "max_terms": 0,
+    "max_terms": 1,
 }
 _MAY_BE_NONE = ("penalty", "n_knots", "max_leaves", "max_terms")
 _ONE_OF = {
@@ -648,6 +649,7 @@ class BaseOblique(EquationTreeEstimator):
         check_smoothing(self.smoothing)
         check_size(self.size)
         check_search_of_signs(self)
+        check_columns_offered(self)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):

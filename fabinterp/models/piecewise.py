@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_bases', 'promised_signs', 'make_line_design',
            'begin_at_sparse_line', 'hme_from_tree', 'run_tree_search', 'fic_penalty', 'default_tree_perturbations',
-           'check_search_of_signs', 'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor',
-           'PiecewiseLinearClassifier']
+           'check_search_of_signs', 'check_columns_offered', 'EquationTreeEstimator', 'n_coefficients',
+           'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 from copy import copy, deepcopy
@@ -1045,7 +1045,7 @@ _AT_LEAST = {
     "min_weight_fraction": 0.0,
     "tol": 0.0,
     "max_leaves": 1,
-    "max_terms": 0,
+    "max_terms": 1,
 }
 _MAY_BE_NONE = (
     "max_depth",
@@ -1070,6 +1070,15 @@ def check_search_of_signs(settings):
     """ValueError for signs and EM, which keeps none."""
     if settings.monotonic_cst is not None and settings.search == "em":
         raise ValueError("search must be 'structure' where monotonic_cst promises signs, got 'em'")
+
+
+def check_columns_offered(settings):
+    """ValueError where splits and equations are both told to use no column."""
+    if np.size(settings.split_features) == np.size(settings.leaf_features) == 0:
+        raise ValueError(
+            "leaf_features must name a column where split_features names none, "
+            f"got {settings.leaf_features!r}"
+        )
 
 
 def _with_groups(chunked, groups):
@@ -1233,6 +1242,7 @@ class BasePiecewise(EquationTreeEstimator):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         check_size(self.size)
         check_search_of_signs(self)
+        check_columns_offered(self)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def coef_frame(self):
