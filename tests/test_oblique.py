@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from fabinterp.fab import engine as fab
 from fabinterp.models import oblique
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
+from fabinterp.models.piecewise import with_tree_limits
 from fabinterp.rules.ruleset import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]
@@ -919,9 +920,36 @@ def test_the_papers_curves_are_those_of_em():
 
 
 def test_large_tables_may_have_more_leaves():
-    model = ObliqueAdditiveRegressor()
-    assert [oblique.most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
+    for settings in ({"penalty": 1.0}, {"search": "em"}):
+        model = ObliqueAdditiveRegressor(**settings)
+        assert [oblique.most_leaves(model, n) for n in (50, 2000, 4000)] == [8, 8, 16]
     assert oblique.most_leaves(model.set_params(max_leaves=3), 4000) == 3
+
+
+def test_no_limit_chooses_a_size_that_folds_are_asked_for():
+    default = ObliqueAdditiveRegressor()
+    assert oblique.most_leaves(default, 500) == np.inf
+    limits = [with_tree_limits(default, n) for n in (500, 5000, 8000, 1e6)]
+    assert [found.max_depth for found in limits] == [5, 5, 5, 5]
+    shares = [found.min_weight_fraction for found in limits]
+    assert shares[0] == 0.03 > shares[1] > shares[2] == shares[3]  # the search sees 8000 rows
+    for settings in ({"penalty": 1.6}, {"search": "em"}):  # the paper's depth
+        found = with_tree_limits(ObliqueAdditiveRegressor(**settings), 5000)
+        assert (found.max_depth, found.min_weight_fraction) == (4, 0.03)
+    given = with_tree_limits(ObliqueAdditiveRegressor(max_depth=2, min_weight_fraction=0.1), 5000)
+    assert (given.max_depth, given.min_weight_fraction) == (2, 0.1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"penalty": 0.5}])
+def test_a_tree_says_which_limit_it_meets(settings, capsys):
+    X, y = table()
+    met = quick("numbers", **{"penalty": None, "max_depth": 1, "verbose": 1} | settings).fit(X, y)
+    assert met.limits_reached_ == ("max_depth",)
+    assert "as large as max_depth allows" in capsys.readouterr().out
+    one = quick("numbers", **{"penalty": None, "max_leaves": 1, "max_depth": 3} | settings)
+    assert one.fit(X, y).limits_reached_ == ("max_leaves",)
+    free = quick("numbers", **{"penalty": None, "max_depth": 9, "max_leaves": 99} | settings)
+    assert free.fit(X, y).limits_reached_ == ()
 
 
 # ------------------------------------------------------------------ sizes
@@ -1044,7 +1072,6 @@ def test_few_rows_and_a_class_that_a_fold_lacks():
         ("max_depth", -1),
         ("max_depth", 2.5),
         ("max_depth", True),
-        ("max_depth", None),
         ("max_terms", 0),
         ("max_terms", -1),
         ("size", 0),
@@ -1077,7 +1104,6 @@ def test_few_rows_and_a_class_that_a_fold_lacks():
         ("n_perturbations", None),
         ("min_weight_fraction", -1e-9),
         ("min_weight_fraction", 1.0),
-        ("min_weight_fraction", None),
         ("max_iter", 0),
         ("tol", -1),
         ("tol", np.nan),

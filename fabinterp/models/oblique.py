@@ -28,6 +28,7 @@ from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
 from .piecewise import (
     EquationTreeEstimator,
+    asks_all_prices,
     begin_at_sparse_line,
     check_columns_offered,
     check_search_of_signs,
@@ -367,13 +368,21 @@ def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
     return with_rising_curves(design, leaves)
 
 
-_LEAF_CAPS = 8, 250.0  # leaves that any table may have, and the weight for each of more
+_LEAF_CAPS = (
+    8,
+    250.0,
+)  # leaves that any table may have at one price, and the weight for each of more
 
 
 def most_leaves(settings, total):
-    """`max_leaves`, or by default what a table of that weight may have."""
+    """`max_leaves`, or by default what a table of that weight may have.
+
+    Where all prices are asked there is no cap: folds choose the size.
+    """
     if settings.max_leaves is not None:
         return settings.max_leaves
+    if asks_all_prices(settings):
+        return np.inf
     least, weight = _LEAF_CAPS
     return max(least, int(total // weight))
 
@@ -509,7 +518,14 @@ _AT_LEAST = {
     "tol": 0.0,
     "max_terms": 1,
 }
-_MAY_BE_NONE = ("penalty", "n_knots", "max_leaves", "max_terms")
+_MAY_BE_NONE = (
+    "max_depth",
+    "min_weight_fraction",
+    "penalty",
+    "n_knots",
+    "max_leaves",
+    "max_terms",
+)
 _ONE_OF = {
     "search": ("structure", "em"),
     "knots": ("auto", "uniform", "quantile", None),
@@ -584,6 +600,7 @@ class BaseOblique(EquationTreeEstimator):
     _penalties = DEFAULT_OBLIQUE_PENALTIES
     _n_search_rows = N_SEARCH_ROWS
     _least_price = 1.0  # FIC's own; below it curves pay for noise
+    _tree_limits = 0.03, 4  # at one price and of EM: ours, and the paper's depth
     _make_design = make_oblique_design
     _make_problem = make_oblique_search_problem
     _start_em = start_oblique_em
@@ -592,7 +609,7 @@ class BaseOblique(EquationTreeEstimator):
 
     def __init__(
         self,
-        max_depth=4,
+        max_depth=None,
         max_leaves=None,
         max_gate_features=3,
         n_knots=6,
@@ -602,7 +619,7 @@ class BaseOblique(EquationTreeEstimator):
         search="structure",
         fisher_factors=False,
         penalty=None,
-        min_weight_fraction=0.03,
+        min_weight_fraction=None,
         n_init=1,
         n_perturbations=2,
         max_iter=200,
@@ -681,11 +698,11 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
 
     Parameters
     ----------
-    max_depth : int, 4
-        Most splits on a path; 0 is one sparse additive model.
+    max_depth : int or None, None
+        Most splits on a path; 0 is one sparse additive model. None: 5, for a given `penalty` and EM 4.
     max_leaves : int or None, None
-        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: 8, above 2000 rows
-        one more for every 250.
+        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: as many as pay; for a
+        given `penalty` 8, above 2000 rows one more for every 250, and for EM 8.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
     n_knots : int or None, 6
@@ -707,9 +724,10 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     penalty : float or None, None
         FIC's λ: larger is smaller trees and fewer curves. None: the search keeps the trees of all λ
         from 1, and `size` says which; EM has 1.
-    min_weight_fraction : float, 0.03
+    min_weight_fraction : float or None, None
         Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
-        ε / N.
+        ε / N. None: .03, beyond 2500 rows and where `penalty` is None .03·√(2500/rows), of at most
+        8000 rows.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_perturbations : int, 2
@@ -760,6 +778,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         scale of y; names.
     std_ : array (K,)
         Standard deviation of y around each rule, in its units.
+    limits_reached_ : tuple of str
+        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given
@@ -805,11 +825,11 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
 
     Parameters
     ----------
-    max_depth : int, 4
-        Most splits on a path; 0 is one sparse additive model.
+    max_depth : int or None, None
+        Most splits on a path; 0 is one sparse additive model. None: 5, for a given `penalty` and EM 4.
     max_leaves : int or None, None
-        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: 8, above 2000 rows
-        one more for every 250.
+        Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: as many as pay; for a
+        given `penalty` 8, above 2000 rows one more for every 250, and for EM 8.
     max_gate_features : int, 3
         Most features that a split weighs; 1 is straight cuts.
     n_knots : int or None, 6
@@ -831,9 +851,10 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     penalty : float or None, None
         FIC's λ: larger is smaller trees and fewer curves. None: the search keeps the trees of all λ
         from 1, and `size` says which; EM has 1.
-    min_weight_fraction : float, 0.03
+    min_weight_fraction : float or None, None
         Least share of the weight in a leaf; in EM the threshold of shrinkage (Wang 19), the paper's
-        ε / N.
+        ε / N. None: .03, beyond 2500 rows and where `penalty` is None .03·√(2500/rows), of at most
+        8000 rows.
     n_init : int, 1
         Searches or EM runs from different seeds; the best by FIC is kept.
     n_perturbations : int, 2
@@ -886,6 +907,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         number. At λ = 1 where `penalty` is None.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units; how a table becomes its input; names.
+    limits_reached_ : tuple of str
+        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given
@@ -925,7 +948,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
 
     def __init__(
         self,
-        max_depth=4,
+        max_depth=None,
         max_leaves=None,
         max_gate_features=3,
         n_knots=6,
@@ -935,7 +958,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         search="structure",
         fisher_factors=False,
         penalty=None,
-        min_weight_fraction=0.03,
+        min_weight_fraction=None,
         n_init=1,
         n_perturbations=2,
         max_iter=200,

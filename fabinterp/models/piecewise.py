@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_bases', 'promised_signs', 'make_line_design',
-           'begin_at_sparse_line', 'hme_from_tree', 'run_tree_search', 'fic_penalty', 'default_tree_perturbations',
-           'check_search_of_signs', 'check_columns_offered', 'EquationTreeEstimator', 'n_coefficients',
-           'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
+           'begin_at_sparse_line', 'asks_all_prices', 'with_tree_limits', 'hme_from_tree', 'run_tree_search',
+           'fic_penalty', 'default_tree_perturbations', 'check_search_of_signs', 'check_columns_offered',
+           'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 from copy import copy, deepcopy
@@ -380,6 +380,33 @@ def begin_at_sparse_line(problem, n_offered):
     line = SearchTree(rows, -np.inf, coef, len(columns))
     return update_variance(problem, line)[0]
 
+# %% ../../nbs/models/01_piecewise.ipynb #pw-limits
+_FEW_ROWS = 2500  # beyond, a leaf may hold less than its least share
+
+
+def asks_all_prices(settings):
+    """Whether the search keeps trees of all sizes, so that limits need not choose one."""
+    return settings.search == "structure" and settings.penalty is None
+
+
+def with_tree_limits(settings, total):
+    """An estimator with numbers for depth and least leaf where it has None.
+
+    They grow with the weight of the rows that a search over all prices sees; at one price, and of
+    EM, they are what they are in small tables.
+    """
+    share, depth = settings._tree_limits
+    if asks_all_prices(settings):
+        seen = min(total, settings._n_search_rows)
+        share *= min(1.0, float(np.sqrt(_FEW_ROWS / seen)))
+        depth = int(np.log2(1 / share))
+    resolved = copy(settings)
+    if settings.max_depth is None:
+        resolved.max_depth = depth
+    if settings.min_weight_fraction is None:
+        resolved.min_weight_fraction = share
+    return resolved
+
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
     """Logarithm of the number of splits: thresholds, and sides for missing values (models.16)."""
@@ -401,32 +428,6 @@ def make_leaf_table(design, Z, y, w, n_classes, penalty):
     floor = variance_floor(y, w)
     var = max(float(np.average(y**2, weights=w)), floor)
     return gaussian_leaves(np.column_stack([Z, y]), w, var, floor, **options)
-
-
-_LEAST_SHARE = 0.02  # of the weight in a leaf
-_FEW_ROWS = 2500  # beyond, a leaf may hold less than that share
-
-
-def least_leaf_share(total):
-    """The least share of the weight in a leaf by default, for rows of that weight in all."""
-    return _LEAST_SHARE * min(1.0, float(np.sqrt(_FEW_ROWS / total)))
-
-
-def with_tree_limits(settings, total):
-    """An estimator with numbers for depth and least leaf where it has None.
-
-    They grow in a search over all prices; at one price, and of EM, they are what they are in small
-    tables.
-    """
-    grows = settings.search == "structure" and settings.penalty is None
-    share = least_leaf_share(total) if grows else _LEAST_SHARE
-    depth = int(np.log2(1 / share))
-    resolved = copy(settings)
-    if settings.max_depth is None:
-        resolved.max_depth = depth
-    if settings.min_weight_fraction is None:
-        resolved.min_weight_fraction = share
-    return resolved
 
 
 def make_search_problem(settings, design, part, n_classes, penalty):
@@ -935,11 +936,18 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
         value = final.value(1.0)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
+        fitted["limits_reached_"] = _reached_limits(one.found.problem, fitted["tree_"])
         square = units[1] ** 2
         entries.append(
             _size_entry(fitted, -fitted["fic_"], (error * square, se * square), one.high)
         )
     return sorted(entries, key=lambda entry: (entry.size, entry.n_numbers)), best
+
+
+def _reached_limits(problem, tree):
+    """The limits that a tree (`ruleset.Tree`) from a search meets: a higher one may let it grow."""
+    sizes = {"max_depth": tree.depth, "max_leaves": tree.n_leaves}
+    return tuple(name for name, size in sizes.items() if size >= getattr(problem, name))
 
 
 def _fit_single_class(design, chunked):
@@ -951,6 +959,7 @@ def _fit_single_class(design, chunked):
         "design_": design,
         "model_": None,
         "sign_certificate_": None,
+        "limits_reached_": (),
         "tree_": tree,
         "rules_": measure_ruleset_in_blocks(tree.rules(), chunked.rows),
         "y_location_scale_": (0.0, 1.0),
@@ -1002,7 +1011,7 @@ def _fit_equation_tree(settings, chunked):
 
     ValueError for a search over rows that are not in memory.
     """
-    settings = settings._with_limits(chunked.total)
+    settings = with_tree_limits(settings, chunked.total)
     by_em = settings.search == "em"
     chunked = chunked if by_em else _require_in_memory(chunked)
     sample = chunked.sample
@@ -1022,6 +1031,7 @@ def _fit_equation_tree(settings, chunked):
         design, model, value, best = fit(settings, design, rows, part, n_classes, penalty)
         fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
         fitted["trace_"] = np.append(best.trace, value) - shift
+        fitted["limits_reached_"] = () if by_em else _reached_limits(best.step[0], fitted["tree_"])
         path = [_size_entry(fitted, -fitted["fic_"])]
     else:
         path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
@@ -1093,19 +1103,16 @@ def _with_groups(chunked, groups):
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """What estimators share whose `tree_` has equations in its leaves.
 
-    A subclass says what its trees are made of: `_penalties`, FIC's λ by default;
-    `_make_design(chunked, penalty)`, a design; `_make_problem(design, part, n_classes, penalty)`,
-    of the search, part being (`MixtureInputs`, y, w); `_start_em(design, part, n_classes,
-    penalty)`, start(rows, rng) and keywords of `fab`; `_finish_em(model, rows)`, model and
-    responsibilities, or None: as it is.
+    A subclass says what its trees are made of: `_penalties`, FIC's λ by default; `_tree_limits`,
+    what `with_tree_limits` begins with; `_make_design(chunked, penalty)`, a design;
+    `_make_problem(design, part, n_classes, penalty)`, of the search, part being (`MixtureInputs`,
+    y, w); `_start_em(design, part, n_classes, penalty)`, start(rows, rng) and keywords of `fab`;
+    `_finish_em(model, rows)`, model and responsibilities, or None: as it is.
     """
 
     _n_search_rows = np.inf  # rows that the search sees; more are thinned evenly
     _least_price = LEAST_PRICE  # at which a search that asks about all prices begins
     size = "balanced"
-
-    def _with_limits(self, total):  # numbers for limits that depend on the weight of all rows
-        return self
 
     def _finish_search(self, design, problem, tree, sample):  # what was found, as it is
         return design, problem, tree
@@ -1141,6 +1148,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
             vars(self).update(_fit_equation_tree(self, chunked))
         self._show_entry(choose_by_error(self._path, self.size))
+        if self.verbose and self.limits_reached_:
+            print(f"the tree is as large as {' and '.join(self.limits_reached_)} allows")
         return self
 
     feature_importances_ = property(
@@ -1179,7 +1188,7 @@ class BasePiecewise(EquationTreeEstimator):
     """What classifier and regressor share: parameters, and the equations as a frame."""
 
     _penalties = DEFAULT_PENALTIES
-    _with_limits = with_tree_limits
+    _tree_limits = 0.02, 5  # the least share of a leaf, and the most splits on a path
     _make_design = make_line_design
     _make_problem = make_search_problem
     _finish_search = refine_cuts
@@ -1445,6 +1454,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
     std_ : array (K,)
         Standard deviation of y around each equation, in its units.
+    limits_reached_ : tuple of str
+        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
         at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given `penalty` and for EM),
@@ -1564,6 +1575,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         number. At λ = 1 where `penalty` is None.
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
+    limits_reached_ : tuple of str
+        Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
         at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given `penalty` and for EM),
