@@ -21,6 +21,7 @@ from fabinterp.bench.runner import (
 from fabinterp.bench.wang import (
     BINARY,
     DESCRIBED,
+    DIAL,
     GATES,
     TABLE_3,
     TABLE_4,
@@ -328,6 +329,19 @@ def test_the_papers_algorithm_stands_beside_the_default_on_the_folds_that_both_h
     assert "em on 1 of 2, oblique on 2 of 2 tables" in grid.notes[1]
     right = [line("em", 0, 10.0, "banana"), line("oblique", 0, 20.0, "banana")]
     assert "em on 1 of 1, oblique on 0 of 1" in by_name["wang-4-em"].show(right).notes[1]
+
+
+def test_the_size_that_folds_choose_stands_beside_one_price_on_the_folds_that_both_have():
+    sizes = {"experts": 3, "terms": 9, "cpu": 2.0}
+    lines = [line(DIAL[0], 0, 3.0, "boston") | sizes]
+    lines += [line(DIAL[1], fold, 2.0 + fold, "boston") | sizes for fold in range(2)]
+    grid = by_name["wang-3-dial"].show(lines)
+    cells = grid.frame.droplevel(["role", "better"], axis=1).loc["boston"]
+    assert [cells["RMSE", name].value for name in ("OT-SpAM", *DIAL)] == [3.41, 3, 2]
+    assert [cells["experts", name].value for name in DIAL] == [3, 3]
+    assert grid.shortfalls().empty  # of 3.41; one price is judged elsewhere
+    folds = [job["fold"] for job in by_name["wang-4-dial"].jobs(False)]
+    assert folds == sorted(folds)  # a run that is cut has whole folds
 
 
 def test_the_papers_algorithm_starts_once_where_rows_are_many():
