@@ -368,10 +368,8 @@ def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
     return with_rising_curves(design, leaves)
 
 
-_LEAF_CAPS = (
-    8,
-    250.0,
-)  # leaves that any table may have at one price, and the weight for each of more
+# at one price: leaves that any table may have, and the weight for each of more
+_LEAF_CAPS = 8, 250.0
 
 
 def most_leaves(settings, total):
