@@ -39,9 +39,9 @@ def test_docs_check(pages):
     assert not pages[1], "\n".join(pages[1])
 
 
-def write_page(path, *cells):
+def write_page(path, *cells, claim="claim"):
     """Write a notebook of a title and these cells."""
-    title = nbformat.v4.new_markdown_cell("# Title\n\n> claim")
+    title = nbformat.v4.new_markdown_cell(f"# Title\n\n> {claim}")
     nbformat.write(nbformat.v4.new_notebook(cells=[title, *cells]), path)
 
 
@@ -104,6 +104,13 @@ def test_a_notebook_begins_with_its_question(tmp_path):
     ]
     assert source.definitions == ["shown"]
     assert r"$$ x\text{⟦(Hara 7)|page.1⟧} $$".replace(" ", "") in text.replace(" ", "")
+
+
+def test_signs_of_a_claim_stay(tmp_path):
+    """A claim is one line of a quotation: its mark goes, an inequality in it does not."""
+    write_page(tmp_path / "page.ipynb", claim="all become x > b\n> where 0 < b < 1")
+    claim = sources.from_notebook(tmp_path / "page.ipynb", tmp_path).claim
+    assert claim == "all become x > b\nwhere 0 < b < 1"
 
 
 def test_pictures_of_prose_go_with_the_page(tmp_path):

@@ -64,7 +64,8 @@ def from_notebook(path, root):
     cells = [cell | {"source": "".join(cell["source"])} for cell in cells]
     title, claim = TITLE.match(cells[0]["source"]).groups()
     rest = TITLE.sub("", cells[0]["source"])
-    source = Source(path.relative_to(root).as_posix(), title, claim.replace("> ", "").strip(), rest)
+    claim = re.sub("^> ?", "", claim, flags=re.M).strip()
+    source = Source(path.relative_to(root).as_posix(), title, claim, rest)
     shown = [cell for cell in cells[1:] if not _is_left_out(cell)]
     n_first = _leading_code(shown) if not rest.strip() else 0
     parts = [_part(cell, source, is_set_up=i < n_first) for i, cell in enumerate(shown)]
