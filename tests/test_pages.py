@@ -72,6 +72,18 @@ def test_docs_check_notices_what_nothing_leads_to_and_what_is_loaded():
     assert len(docs.lost_names(built, public)) == len(fabinterp.__all__)
 
 
+def test_names_that_differ_in_capitals_have_places_of_their_own(tmp_path):
+    both = nbformat.v4.new_code_cell(
+        "#| export\nclass Change:\n    pass\n\ndef change():\n    pass"
+    )
+    write_page(tmp_path / "page.ipynb", both)
+    source = sources.from_notebook(tmp_path / "page.ipynb", tmp_path)
+    assert [source.anchor(name) for name in ("Change", "change")] == ["change", "change-2"]
+    assert docs.double_places({"page.html": docs.Page(source.text)}) == []
+    twice = {"page.html": docs.Page('<p id="here"></p><a id="here"></a><a id="there"></a>')}
+    assert docs.double_places(twice) == ["page.html: 2 elements are #here"]
+
+
 @pytest.mark.slow
 def test_a_broken_formula_is_noticed():
     need("pandoc")

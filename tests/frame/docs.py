@@ -1,9 +1,9 @@
 """Build the site as plain HTML and fail on what a reader would stumble over.
 
 Notebooks and the API go through pandoc (MathML) into the frame of `site/`, so the check needs no
-quarto. It reports formulas that do not parse, dead links, stored errors, notebooks missing from the
-sidebar, pages and public names that nothing leads to, and references to figures or equations that
-nobody defines. `--out FOLDER` keeps the pages.
+quarto. It reports formulas that do not parse, dead links, places that a page names twice, stored errors,
+notebooks missing from the sidebar, pages and public names that nothing leads to, and references to
+figures or equations that nobody defines. `--out FOLDER` keeps the pages.
 """
 
 import json
@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -33,6 +34,7 @@ class Page(HTMLParser):
         self.links = []
         self.loaded = []
         self.places = set()
+        self.ids = Counter()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -40,6 +42,7 @@ class Page(HTMLParser):
         self.links += [attrs[key] for key in ("href", "src") if attrs.get(key)]
         self.loaded += [attrs[key] for key in ("href", "src") if attrs.get(key) and tag != "a"]
         self.places |= {attrs[key] for key in ("id", "name") if attrs.get(key)}
+        self.ids.update([attrs["id"]] if attrs.get("id") else [])
 
 
 def build(out):
@@ -65,7 +68,7 @@ def build(out):
         text, complaints = site.write(source, out)
         built[source.page] = Page(text)
         problems += [f"{source.name}: {line}" for line in complaints]
-    problems += link_problems(built, out) + outside_problems(built)
+    problems += link_problems(built, out) + outside_problems(built) + double_places(built)
     return problems + lost_pages(built) + lost_names(built, public)
 
 
@@ -141,6 +144,16 @@ def outside_problems(built):
         for name, page in built.items()
         for link in page.loaded
         if urlsplit(link).netloc
+    ]
+
+
+def double_places(built):
+    """Name the places that two elements of a page claim."""
+    return [
+        f"{name}: {count} elements are #{place}"
+        for name, page in built.items()
+        for place, count in page.ids.items()
+        if count > 1
     ]
 
 

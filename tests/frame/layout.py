@@ -39,7 +39,9 @@ class Site:
         self.pages = {name: source.page for name, source in sources.items()}
         self.order = [name for name in _listed(contents) if name in sources]
         defined = {name: source for source in sources.values() for name in source.definitions}
-        self.places = {name: f"{source.page}#{name.lower()}" for name, source in defined.items()}
+        self.places = {
+            name: f"{source.page}#{source.anchor(name)}" for name, source in defined.items()
+        }
         self.places |= {name: f"{page}#{name.lower()}" for name, page in public.items()}
         self.equations = {
             number: f"{source.page}#eq-{number}"

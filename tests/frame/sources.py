@@ -40,6 +40,12 @@ class Source:
         path = Path(self.name)
         return (path.parent / f"{page_stem(path)}.html").as_posix()
 
+    def anchor(self, name):
+        """The place of a definition on the page: two that differ in capitals alone have one each."""
+        same = [other for other in dict.fromkeys(self.definitions) if other.lower() == name.lower()]
+        position = same.index(name)
+        return name.lower() + (f"-{position + 1}" if position else "")
+
 
 def from_markdown(path, root):
     """Read a page of Markdown with a title and a description in its front matter, and its images."""
@@ -114,7 +120,7 @@ def _fold(cell_source, code, source):
         return None, []
     if flag[1] == "export":
         source.definitions += names
-        return None, [name.lower() for name in names]
+        return None, [source.anchor(name) for name in names]
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return ", ".join(f"<code>{name}</code>" for name in names[:4]) + more or "Constants", []
 
