@@ -134,6 +134,11 @@ def test_pictures_of_prose_go_with_the_page(tmp_path):
     assert images == {name: name.encode() for name in ("a.png", "b.png", "c.png")}
 
 
+def test_the_first_page_has_its_name_once():
+    assert layout.window_title("fabinterp", "fabinterp") == "fabinterp"
+    assert layout.window_title("Gates", "fabinterp") == "Gates · fabinterp"
+
+
 def test_mentions_are_names_not_words():
     assert layout.mentioned("fabinterp.report") == "report"
     assert layout.mentioned("explain(model, X)") == "explain"

@@ -61,7 +61,7 @@ class Site:
         text = f"::: claim\n{source.claim}\n:::\n\n{source.text}"
         toc, body, complaints = pandoc(self._with_links(source, text))
         text = PAGE.substitute(
-            window_title=html.escape(f"{plain(source.title)} · {self.title}"),
+            window_title=html.escape(window_title(plain(source.title), self.title)),
             description=html.escape(plain(source.claim)),
             root=way(source.page, ".") + "/",
             site=self.title,
@@ -237,6 +237,11 @@ def _equation(match):
         f'<span class="equation" id="eq-{number}">{formula}'
         f'<span class="number">{shown}<span>({number})</span></span></span>'
     )
+
+
+def window_title(title, site):
+    """Return what a window with a page is called; the first page is called as the site is."""
+    return site if title == site else f"{title} · {site}"
 
 
 def inline(text):
