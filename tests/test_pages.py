@@ -18,6 +18,9 @@ import fabinterp
 
 WIDTHS = (400, 1200)
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+BEYOND_PAPER = """[...document.querySelectorAll("main :is(table, pre, math, img)")]
+.map(element => [element.tagName, element.getBoundingClientRect().right])
+.filter(([tag, right]) => right > document.documentElement.clientWidth + 1)"""
 FILTERS = "from nbdev.serve import proc_nbs; print(proc_nbs(force=True, n_workers=0))"
 
 
@@ -167,6 +170,38 @@ def test_numbers_of_equations_stand_beside_them():
     assert found.index("</math>") < found.index("(Hara 7)") < found.index("(fab.1)")
 
 
+def test_sentences_break_and_columns_do_not():
+    """A long line of an output may break if it is prose; tables, drawings and code keep their lines."""
+    sentence = "the rules answer as the forest does on 97 of 100 rows, and with six conditions"
+    table = "forest           RandomForestClassifier                   its 100 trees were read"
+    numbers = "0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2 1.3 1.4 1.5"
+    assert list(map(layout.is_sentence, (sentence, table, numbers))) == [True, False, False]
+    found = layout.wrapped(f'<pre class="output"><code>{table}\n{sentence}\nend</code></pre>')
+    assert found == (
+        f'<pre class="output"><code>{table}\n<span class="sentence">{sentence}</span>end</code></pre>'
+    )
+
+
+def test_columns_of_words_are_marked_and_tables_too_wide_for_paper():
+    row = f"<td>(Hara 7)</td><td>{'some words ' * 4}</td>"
+    found = layout.wrapped(f"<table><tr>{row}<td>1</td></tr></table>")
+    assert re.findall("<td(.*?)>", found) == [' class="reference"', ' class="prose"', ""]
+    assert '<div class="scroll" tabindex="0">' in found
+    wide = layout.wrapped(f"<table><tr>{'<td>1</td>' * 20}</tr></table>")
+    assert '<div class="scroll many" tabindex="0">' in wide
+
+
+def test_a_report_in_a_frame_is_a_page_too(tmp_path):
+    frame = '<iframe sandbox="" srcdoc="&lt;p&gt;hello&lt;/p&gt;"></iframe>'
+    output = nbformat.v4.new_output("display_data", {"text/html": frame})
+    write_page(
+        tmp_path / "page.ipynb", nbformat.v4.new_code_cell("report", id="r", outputs=[output])
+    )
+    source = sources.from_notebook(tmp_path / "page.ipynb", tmp_path)
+    assert source.images == {"page_files/r.html": b"<p>hello</p>"}
+    assert 'href="page_files/r.html"' in source.text
+
+
 def test_code_is_fenced_whatever_it_holds():
     assert sources.fenced("a ``` b", "python").startswith("```` {.python}")
 
@@ -265,3 +300,19 @@ def test_one_moves_about_by_menu_and_steps(pages):
         assert page.evaluate(BACKGROUND) == light
         assert not page.get_by_role("navigation", name="All pages").is_visible()
         assert page.locator("math").first.bounding_box()["height"] > 0
+
+
+@the_pages
+def test_paper_cuts_nothing(pages):
+    """In print nothing has a box to scroll in; tables, code and formulas end where a sheet of A4 does."""
+    need("chromium", "playwright")
+    out, _ = pages
+    complaints = []
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 718, "height": 1000})  # 190 mm
+        page.emulate_media(media="print")
+        for path in sorted(out.rglob("*.html")):
+            page.goto(path.as_uri())
+            for tag, right in page.evaluate(BEYOND_PAPER):
+                complaints.append(f"{path.relative_to(out).as_posix()}: {tag} ends at {right}")
+    assert not complaints, "\n".join(complaints)

@@ -214,9 +214,8 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as folder:
         out = Path(arguments[1]).resolve() if arguments[:1] == ["--out"] else Path(folder)
         problems = build(out)
-        print(*problems, sep="\n") if problems else print(
-            f"{len(list(out.rglob('*.html')))} pages, no problems"
-        )
+        n_pages = sum(not path.parent.name.endswith("_files") for path in out.rglob("*.html"))
+        print(*(problems or [f"{n_pages} pages, no problems"]), sep="\n")
     sys.exit(bool(problems))
 
 

@@ -20,6 +20,10 @@ PAGE = Template((HERE / "page.html").read_text(encoding="utf-8"))
 BODY = "<!-- body -->"
 TOKEN = re.compile(r"(<[^>]*>)")
 MATH = re.compile(r'<math display="block".*?</math>', re.S)
+OUTPUT = re.compile(r'<pre class="output"><code>(.*?)</code></pre>', re.S)
+CELL = re.compile(r"<(t[dh])( style=\"[^\"]*\")?>(.*?)</\1>", re.S)
+PROSE = 30  # characters of a cell from which its column should not shrink to a word
+REFERENCE = re.compile(r"\([A-Z][\w&. -]* \d[\w.]*\)")  # (Hara 7)
 CODE = re.compile(r'<pre\s+class="(python|sh|sql|json|html|r)"><code>(.*?)</code></pre>', re.S)
 NUMBER = re.compile(r'<mtext mathvariant="normal">⟦(.*?)\|(.*?)⟧</mtext>')
 SILENT = ("a", "pre", "math", "script", "style", "h1", "h2", "h3", "h4", "summary")
@@ -196,9 +200,49 @@ def wrapped(body):
     for place in re.findall(r'<h\d id="(.*?)"', body):
         body = body.replace(f'<a id="{place}"></a>', "")
     body = CODE.sub(_coloured, body)
+    body = OUTPUT.sub(_with_sentences, body)
+    body = CELL.sub(_with_prose, body)
     body = re.sub(r"<colgroup>.*?</colgroup>", "", body, flags=re.S)
-    body = re.sub(r'<table( style="width: *100%;?")?', '<div class="scroll"><table', body)
+    body = re.sub(r'<table( style="width: *100%;?")?', _box, body)
     return body.replace("</table>", "</table></div>")
+
+
+def _with_sentences(match):
+    """Return a text that code wrote with its sentences free to break; tables keep their lines."""
+    lines = match[1].split("\n")
+    shown = [
+        f'<span class="sentence">{line}</span>' if is_sentence(html.unescape(line)) else f"{line}\n"
+        for line in lines
+    ]
+    scrolls = any(len(html.unescape(line)) > 100 and line.endswith("\n") for line in shown)
+    focus = ' tabindex="0"' if scrolls else ""
+    return f'<pre class="output"{focus}><code>{"".join(shown).rstrip()}</code></pre>'
+
+
+def is_sentence(line):
+    """Say whether a line of text that code wrote is prose: long, without columns, letters rather than numbers."""
+    line = line.strip()
+    marks = [character for character in line if not character.isspace()]
+    n_letters = sum(character.isalpha() for character in marks)
+    return len(line) > 45 and "  " not in line and n_letters > 0.45 * len(marks)
+
+
+def _box(match):
+    """Return the start of a table in a box that scrolls, marked if its columns are too many for paper."""
+    table = match.string[match.end() :].partition("</table>")[0]
+    n_columns = max(len(re.findall(r"<t[dh]\b", row)) for row in table.split("</tr>"))
+    kind = "scroll many" if n_columns > 12 else "scroll"
+    return f'<div class="{kind}" tabindex="0"><table'
+
+
+def _with_prose(match):
+    """Return a cell of a table, marked if it holds more than a few words or an equation's number."""
+    tag, style, inside = match.groups()
+    words = html.unescape(re.sub(r"<[^>]*>", "", inside)).strip()
+    kind = ""
+    if tag == "td" and (REFERENCE.fullmatch(words) or len(words) > PROSE):
+        kind = ' class="prose"' if len(words) > PROSE else ' class="reference"'
+    return f"<{tag}{kind}{style or ''}>{inside}</{tag}>"
 
 
 def _coloured(match):
@@ -214,7 +258,9 @@ def equations(body):
     body = re.sub(r"<annotation .*?</annotation>", "", body, flags=re.S)
     body = re.sub(
         r'<math display="inline".*?</math>',
-        lambda match: f'<span class="long">{match[0]}</span>' if is_long(match[0]) else match[0],
+        lambda match: (
+            f'<span class="long" tabindex="0">{match[0]}</span>' if is_long(match[0]) else match[0]
+        ),
         body,
         flags=re.S,
     )
@@ -223,12 +269,19 @@ def equations(body):
 
 def is_long(formula):
     """Say whether a formula may be wider than a phone: no browser breaks its line."""
-    return len(re.sub(r"<[^>]*>", "", formula)) > 24
+    return n_characters(formula) > 24
+
+
+def n_characters(formula):
+    """Count what a formula shows, a measure of its width."""
+    return len("".join(re.sub(r"<[^>]*>", "", formula).split()))
 
 
 def _equation(match):
     numbers = NUMBER.findall(match[0])
-    formula = f'<span class="formula">{NUMBER.sub("", match[0])}</span>'
+    inside = NUMBER.sub("", match[0])
+    kind = "formula wide" if n_characters(inside) > 75 else "formula"
+    formula = f'<span class="{kind}">{inside}</span>'
     if not numbers:
         return f'<span class="equation">{formula}</span>'
     paper, number = numbers[0]

@@ -2,6 +2,7 @@
 
 import ast
 import base64
+import html
 import json
 import posixpath
 import re
@@ -24,7 +25,8 @@ class Source:
     """A page before links, equations' numbers and the site's frame are put in.
 
     name: its file below `nbs`; title, claim: one line of Markdown each; text: the Markdown below;
-    images: bytes by the name that the text has for them; definitions: names that it exports.
+    images: pictures and other files beside the page, bytes by the name that the text has for them;
+    definitions: names that it exports.
     """
 
     name: str
@@ -171,10 +173,22 @@ def _text_output(text):
 
 def _rich_output(cell, data, source):
     if "text/html" in data:
-        return fenced(f'<div class="output">{"".join(data["text/html"])}</div>', "{=html}")
+        shown = "".join(data["text/html"])
+        link = _page_alone(cell, shown, source)
+        return fenced(f'<div class="output">{shown}{link}</div>', "{=html}")
     image = f"{Path(source.name).stem}_files/{cell['id']}-{len(source.images)}.png"
     source.images[image] = base64.b64decode("".join(data["image/png"]))
-    return f"![picture drawn by the code above]({image})"
+    return f"[![picture drawn by the code above]({image})]({image})"
+
+
+def _page_alone(cell, shown, source):
+    """Keep the page that an output shows in a frame as a file too; return a link to it."""
+    inside = re.search(r'<iframe\b[^>]*? srcdoc="([^"]*)"', shown)
+    if not inside:
+        return ""
+    name = f"{Path(source.name).stem}_files/{cell['id']}.html"
+    source.images[name] = html.unescape(inside[1]).encode()
+    return f'<p><a href="{name}">The same as a page of its own</a></p>'
 
 
 def new_target(link, source, pages):
