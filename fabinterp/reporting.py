@@ -1227,11 +1227,7 @@ def signs_html(model):
     certificate = getattr(model, "sign_certificate_", None)
     if certificate is None:
         return ""
-    way = {1: "never falls as it rises", -1: "never rises as it does"}
-    signs = "; ".join(
-        f"{html.escape(printable_name(name))}: the answer {way[sign]}"
-        for name, sign in certificate.signs.items()
-    )
+    signs = html.escape("; ".join(filter(None, [*certificate.promises(), certificate.trivial()])))
     parts = [
         f"<p>{signs}. All else stays as it is, and within the ranges listed below; each label and each "
         "gap is looked at by itself.</p>",

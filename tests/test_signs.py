@@ -281,8 +281,44 @@ def test_certificate_in_report_and_as_json(tmp_path):
     page = tmp_path / "page.html"
     report(model, X, y, page)
     text = page.read_text()
-    assert "Signs that were promised" in text and "x3: the answer never rises as it does" in text
-    assert "certified: + x0, − x3" in text
+    both = "y never falls as x0 rises, y never rises as x3 rises"
+    assert "Signs that were promised" in text and both.replace(",", ";") in text
+    assert f"certified: {both}; " in text and "not used" not in text
+
+
+@pytest.mark.parametrize("oblique", [False, True])
+def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 3))
+    y = np.where(rng.random(200) < np.where(X[:, 0] > 0.5, 0.9, 0.1), "refused", "granted")
+    kind = ObliqueAdditiveClassifier if oblique else PiecewiseLinearClassifier
+    model = kind(monotonic_cst={1: 1, 2: -1}, penalty=5.0, n_perturbations=1, random_state=0)
+    model.fit(X, y)
+    found = model.sign_certificate_
+    promises = ["P(refused) never falls as x1 rises", "P(refused) never rises as x2 rises"]
+    trivial = "x1 and x2 are not used, so their signs hold trivially"
+    assert found.promises() == promises and found.unused == ("x1", "x2")
+    assert str(found).startswith(f"certified: {', '.join(promises)}; {trivial}; ")
+    assert "slope" not in str(found)
+    assert f"<p>{'; '.join([*promises, trivial])}. All else" in report(model, X, y)
+
+
+def test_certificate_calls_numbers_by_their_name_at_every_size():
+    X, y, signs = made("lines", 200, 1)
+    model = PiecewiseLinearRegressor(monotonic_cst=signs, target_name="price", **FAST).fit(X, y)
+    assert str(model.sign_certificate_).startswith("certified: price never falls as x0 rises")
+    for size in model.path_["size"].unique():
+        assert model.at(int(size)).sign_certificate_.target == "price"
+
+
+def test_certificate_says_which_column_a_tree_does_not_use():
+    leaves = [Leaf(1.0, [1], [1.0]), Leaf(1.2, [1], [2.0])]
+    tree = Tree([Split([1], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
+    found = certify_signs(tree, {"a": -1, "b": 1})
+    assert found.unused == ("a",) and "least slope 0," in str(found)
+    assert "; a is not used, so it holds trivially; " in str(found)
+    cut = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
+    assert certify_signs(cut, {"a": 1}).unused == ()
 
 
 # Curves and tilted cuts.
@@ -473,4 +509,5 @@ def test_certificate_of_curves_in_report(tmp_path):
     page = tmp_path / "page.html"
     report(model, X, y, page)
     text = page.read_text()
-    assert "Signs that were promised" in text and "certified: + x0, − x3" in text
+    assert "Signs that were promised" in text
+    assert "certified: y never falls as x0 rises, y never rises as x3 rises; " in text

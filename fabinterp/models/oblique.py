@@ -758,10 +758,10 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the answer never falls when that
-        column alone rises, at -1 it never rises, whatever the other columns are. Such a column stands
-        in no split; its curves rise or fall by their coefficients (search.46). Needs
-        search="structure".
+        Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
+        never falls as that column alone rises, at -1 it never rises, whatever the other columns
+        are. Such a column stands in no split; its curves rise or fall by their coefficients
+        (search.46). Needs search="structure".
 
     Attributes
     ----------
@@ -784,7 +784,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.
-        `holds` says whether all signs hold.
+        `holds` says whether all signs hold, `unused` which do trivially, as their columns stand
+        nowhere in the tree.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -888,9 +889,11 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the chance of `classes_[1]` never falls when that
-        column alone rises, at -1 it never rises, whatever the other columns are. Such a column stands
-        in no split; its curves rise or fall by their coefficients (search.46). Two classes only. Needs
+        Signs that hold everywhere, by column of numbers: at 1 the probability of `classes_[1]`, the
+        second label in sorted order, never falls as that column alone rises, at -1 it never rises:
+        of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
+        income rises. They hold whatever the other columns are. Such a column stands in no split;
+        its curves rise or fall by their coefficients (search.46). Two classes only. Needs
         search="structure".
 
     Attributes
@@ -913,7 +916,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.
-        `holds` says whether all signs hold.
+        `holds` says whether all signs hold, `unused` which do trivially, as their columns stand
+        nowhere in the tree.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.

@@ -1437,10 +1437,10 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the answer never falls
-        when that column alone rises, at -1 it never rises, within leaves and across cuts, while
-        the other columns stay within their training ranges (search.36). A row that has a gap where
-        training had none is not covered. Needs search="structure".
+        Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
+        never falls as that column alone rises, at -1 it never rises, within leaves and across cuts,
+        while the other columns stay within their training ranges (search.36). A row that has a gap
+        where training had none is not covered. Needs search="structure".
 
     Attributes
     ----------
@@ -1465,7 +1465,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         one row.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.40). `holds` says whether all signs hold.
+        where it is (search.40). `holds` says whether all signs hold, `unused` which do trivially, as
+        their columns stand nowhere in the tree.
 
     Raises
     ------
@@ -1558,10 +1559,12 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
-        Signs that hold everywhere, by column of numbers: at 1 the chance of `classes_[1]` never falls
-        when that column alone rises, at -1 it never rises, within leaves and across cuts, while
-        the other columns stay within their training ranges (search.36). A row that has a gap where
-        training had none is not covered. Two classes only. Needs search="structure".
+        Signs that hold everywhere, by column of numbers: at 1 the probability of `classes_[1]`, the
+        second label in sorted order, never falls as that column alone rises, at -1 it never rises:
+        of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
+        income rises. They hold within leaves and across cuts, while the other columns stay within
+        their training ranges (search.36). A row that has a gap where training had none is not
+        covered. Two classes only. Needs search="structure".
 
     Attributes
     ----------
@@ -1586,7 +1589,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         one row.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.40). `holds` says whether all signs hold.
+        where it is (search.40). `holds` says whether all signs hold, `unused` which do trivially, as
+        their columns stand nowhere in the tree.
 
     Raises
     ------

@@ -374,9 +374,12 @@ def target_summary(name, y, w, classes=None):
 def with_target(fitted, known):
     """The rules and the trees among fitted attributes {name: value}, told what is `known` of y.
 
-    Those of the other sizes on the path are told, too.
+    Those of the other sizes on the path are told, too, and certificates of signs what y is called.
     """
     found = {name: replace(fitted[name], **known) for name in ("rules_", "tree_") if name in fitted}
+    certificate = fitted.get("sign_certificate_")
+    if certificate is not None:
+        found["sign_certificate_"] = replace(certificate, target=known["target"])
     if "_path" in fitted:
         found["_path"] = [
             replace(entry, fitted=entry.fitted | with_target(entry.fitted, known))

@@ -17,6 +17,7 @@ from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from ..rules.core import Extent, extents, format_names
+from ..rules.text import label_text, printable_name
 from ..rows.tables import column_positions
 from .moves import LeafTable, SearchTree, collapse_node
 
@@ -253,8 +254,9 @@ def check_signs(signs, columns, argument="monotonic_cst"):
 class SignCertificate:
     """What was looked at, and the least slope and step that were found: equation (search.40).
 
-    Steps are in units of y; of two classes in log-odds of the second. `least_slope` and
-    `least_step` count in the promised direction, inf where there is none to look at.
+    Steps are in units of y; of two classes in log-odds of the second, `label`, whose probability the
+    signs speak of. `least_slope` and `least_step` count in the promised direction, inf where there is
+    none to look at. A sign of a column that the tree does not use holds trivially.
     """
 
     signs: dict  # name of a column -> 1 or -1
@@ -267,6 +269,9 @@ class SignCertificate:
     threshold: float | None = None
     leaves: tuple[int, int] | None = None  # nodes of the tree: where the column is lower, higher
     row: dict | None = None  # column -> value of a row at the face, nan for a gap
+    target: str = "y"  # what y is called
+    label: object = None  # the second of two classes; None: numbers
+    unused: tuple[str, ...] = ()  # promised columns that stand in no cut and no leaf
 
     @property
     def holds(self):
@@ -283,16 +288,50 @@ class SignCertificate:
 
         return plain(asdict(self)) | {"holds": self.holds}
 
+    @property
+    def answer(self):
+        """What the signs speak of, for reading: y by its name, or the probability of a class."""
+        if self.label is None:
+            return printable_name(self.target)
+        return f"P({label_text(self.label)})"
+
+    def promises(self):
+        """What was promised, for reading, a text for each column: y never falls as income rises."""
+        way = {1: "falls", -1: "rises"}
+        return [
+            f"{self.answer} never {way[sign]} as {printable_name(name)} rises"
+            for name, sign in self.signs.items()
+        ]
+
+    def trivial(self):
+        """Which promises hold only because the tree does not use their columns; or no text."""
+        if not self.unused:
+            return ""
+        names = " and ".join(map(printable_name, self.unused))
+        if len(self.unused) == 1:
+            return f"{names} is not used, so it holds trivially"
+        return f"{names} are not used, so their signs hold trivially"
+
     def __str__(self):
-        what = ", ".join(f"{'+' if s > 0 else '−'} {name}" for name, s in self.signs.items())
         verdict = "certified" if self.holds else "not certified"
-        text = (
-            f"{verdict}: {what}; {self.n_leaves} leaves, {self.n_pairs} pairs at a face, "
-            f"least slope {self.least_slope:.4g}"
-        )
-        if self.column is None:
-            return text
-        return f"{text}, least step {self.least_step:.4g} at {self.column} = {self.threshold:.6g}"
+        parts = [", ".join(self.promises()), self.trivial()]
+        found = f"{self.n_leaves} leaves, {self.n_pairs} pairs at a face"
+        if len(self.unused) < len(self.signs):
+            found += f", least slope {self.least_slope:.4g}"
+        if self.column is not None:
+            where = f"{printable_name(self.column)} = {self.threshold:.6g}"
+            found += f", least step {self.least_step:.4g} at {where}"
+        return f"{verdict}: " + "; ".join(filter(None, [*parts, found]))
+
+
+def _of_tree(tree, signs):
+    """What the certificate of a tree for signs (d,) says besides numbers: entries by name."""
+    cuts = {j for split in tree.splits if split is not None for j in split.features}
+    used = cuts.union(*(leaf.used_features for leaf in tree.leaves if leaf is not None))
+    names = tree.columns.names
+    unused = tuple(names[j] for j in np.flatnonzero(signs) if j not in used)
+    label = None if tree.classes is None or len(tree.classes) < 2 else tree.classes[1]
+    return {"target": tree.target, "label": label, "unused": unused}
 
 
 _MOST_GAPS = 12  # columns of a face that may be gaps or not: each doubles the branches
@@ -370,13 +409,14 @@ def certify_signs(tree, signs):
     given = {columns.names[j]: int(signs[j]) for j in promised}
     least = float(slopes.min(initial=inf)) + 0.0  # no -0
     counts = len(lines.nodes), n_pairs, len(found), least
+    words = _of_tree(tree, signs)
     if not found:
-        return SignCertificate(given, *counts, inf)
+        return SignCertificate(given, *counts, inf, **words)
     step, face, row = min(found, key=lambda one: one[0])
     where = {name: float(x) for name, x in zip(columns.names, row, strict=True)}
     pair = int(lines.nodes[face.below]), int(lines.nodes[face.above])
     name = columns.names[face.column]
-    return SignCertificate(given, *counts, step, name, float(face.threshold), pair, where)
+    return SignCertificate(given, *counts, step, name, float(face.threshold), pair, where, **words)
 
 # %% ../../nbs/search/04_signs.ipynb #signs-bounds
 def _promised_faces(tree, signs):
@@ -893,4 +933,6 @@ def certify_curves(tree, signs):
         slopes += slope.values()
     given = {names[j]: int(signs[j]) for j in promised}
     least = float(min(slopes, default=inf)) + 0.0  # no -0
-    return SignCertificate(given, len(leaves), 0, 0, least, *min(steps, key=lambda step: step[0]))
+    counts = len(leaves), 0, 0, least
+    worst = min(steps, key=lambda step: step[0])
+    return SignCertificate(given, *counts, *worst, **_of_tree(tree, signs))
