@@ -928,14 +928,35 @@ class _AskedModel:
     def __init__(self, model, goal, columns, template, n_batches=50, n_calls=None, cache=None):
         self.predict = None if model is None else model_answers(model)
         self.book = None
+        self.n_calls = n_calls
         if n_calls is not None:
             self.book = _answer_book(self.predict, goal.ruleset, n_calls, cache)
         self.goal = goal
         self.columns = columns
         self.template = template
+        self.most_batches = n_batches
         self.left = n_batches
         self.n_batches = 0
         self.n_rows = 0
+
+    def keep_for_model_alone(self):
+        """Keep a third of batches and rows until `give_all`."""
+        self.left -= self.most_batches // 3
+        if self.book is not None:
+            self.book.n_calls -= self.book.n_calls // 3
+
+    def give_all(self):
+        """Let all be used that is left."""
+        self.left = self.most_batches - self.n_batches
+        if self.book is not None:
+            self.book.n_calls = self.n_calls
+
+    @property
+    def n_affordable(self):
+        """How many rows to try, so that as many are left to take back what is found; None: all."""
+        if self.book is None:
+            return None
+        return max(1, (self.book.n_calls - len(self.book.used)) // 2)
 
     def answers(self, Z):
         """(n,) what the model says of encoded rows (n, d), in the form it was trained on."""
@@ -1230,7 +1251,7 @@ class Changes(Sequence):
     proven: bool
     verdict: str  # what was proven or tried, for reading
     unit: str = "robust scales"  # of the distances
-    # where rules and model agree on none: one of the model alone, found by trying
+    # of the model alone, found by trying: nearer than all on which rules and model agree
     model_change: Change | None = None
 
     def __getitem__(self, k):
@@ -1260,12 +1281,20 @@ class Changes(Sequence):
         """What changes at least, in words."""
         return self.nearest.words()
 
+    def _listed(self):
+        """Pairs (name, change), nearest first: one of the model alone, then those of the sequence."""
+        if self.changes and self.model_change is not None:
+            yield "the model alone:", self.model_change
+        for k, change in enumerate(self.changes, 1):
+            yield f"{k}.", change
+
     def to_text(self):
         """All changes for reading, a line each, between the present answer and the verdict."""
         lines = []
-        for k, change in enumerate(self.changes, 1):
-            unit = f": sum of steps in {self.unit}" if k == 1 else ""
-            lines.append(f"{k}. {change.to_text()} (distance {change.distance:.3g}{unit})")
+        unit = f": sum of steps in {self.unit}"
+        for name, change in self._listed():
+            lines.append(f"{name} {change.to_text()} (distance {change.distance:.3g}{unit})")
+            unit = ""
         return "\n".join([self.now, *lines, self.verdict])
 
     def to_frame(self):
@@ -1312,13 +1341,13 @@ class Changes(Sequence):
     def _repr_html_(self):
         asked = self._asked_model
         rows = []
-        for k, change in enumerate(self.changes, 1):
+        for name, change in self._listed():
             answers = [prediction_text(change.ruleset, change.after)]
             if asked:
                 answers.append(_said_text(change.model_prediction))
             steps = list(change.steps()) or [("nothing has to change", "", "")]
             for i, step in enumerate(steps):
-                cells = [str(k), *step, *answers, f"{change.distance:.3g}"]
+                cells = [name.rstrip(".:"), *step, *answers, f"{change.distance:.3g}"]
                 cells = cells if i == 0 else ["", *step, *("" for _ in answers), ""]
                 rows.append(list(map(escape, cells)))
         then = ["rules then", "model then"] if asked else ["then"]
@@ -1404,15 +1433,31 @@ def _nearer_without_a_column(rows, asked, x, space, Z):
     return rows
 
 
-def _model_change(asked, x, space, Z, n_rows=4096):
-    """The nearest change that was found by trying and that the model alone accepts; or None."""
+def _model_change(asked, x, space, Z, below=inf, n_rows=4096, n_starts=3):
+    """The nearest change that was found by trying and that the model alone accepts; or None.
+
+    Only what is nearer than `below` is tried. Few rows that move different columns are taken back
+    towards x, as far as the batches go.
+    """
     some = None if Z is None else Z[:: len(Z) // n_rows + 1]
-    rows = candidate_rows(asked.goal, x, space, some, asked.accepts_alone)
-    rows = rows[asked.accepts_alone(rows)]
-    if not len(rows):
+    # a budget of rows is kept for those near x
+    judge = asked.accepts_alone if asked.book is None else None
+    rows = candidate_rows(asked.goal, x, space, some, judge)
+    rows = rows[distance(x, rows, space) < below]
+    _, first = np.unique(np.where(np.isnan(rows), inf, rows), axis=0, return_index=True)
+    rows = rows[np.sort(first)][: asked.n_affordable]
+    rows = rows[asked.accepts_alone(rows)] if len(rows) else rows
+    starts = []
+    for row in rows[:256]:
+        if len(starts) < n_starts and not moves_all_of(starts, row, x, space):
+            starts.append(row)
+    found = []
+    for row in starts:
+        row = shrink_change(x, row, asked.accepts_alone, space, rounds=8)
+        found.append(round_change(x, row, asked.accepts_alone, space))
+    row = _nearest(found, x, space)
+    if row is None or not distance(x, row[None], space)[0] < below:
         return None
-    row = shrink_change(x, rows[0], asked.accepts_alone, space, rounds=8)
-    row = round_change(x, row, asked.accepts_alone, space)
     return _build_change(x, row, asked.goal, space, False, label_of(asked.answers(row[None])[0]))
 
 
@@ -1428,14 +1473,21 @@ def _model_words(change, asked):
     return f"; nothing is proven of the model, {said}"
 
 
-def _verdict_of(found, n_changes, search, asked, n_tried):
-    """Whether it is proven that the rules have no other changes, and what to say of it."""
+def _verdict_of(found, n_changes, search, asked, n_tried, alone):
+    """Whether it is proven that the rules have no other changes, and what to say of it.
+
+    `alone`: a nearer change of the model alone, or None.
+    """
     complete = search.is_complete and not search.is_curved
     more = "; no other change of other columns was found" if 0 < len(found) < n_changes else ""
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if found:
-            return False, f"the model agrees ({batches}); a nearer one may exist{more}"
+            said = "without the rules it was tried nearer by, and nothing was found"
+            if alone is not None:
+                said = "without the rules it answers otherwise nearer by, as the first line says"
+            said += ": by trying, of the model nothing is proven"
+            return False, f"the model agrees ({batches}); {said}, a nearer one may exist{more}"
         return False, f"the model agrees with none of the changes that were tried ({batches})"
     if not complete:
         end = "a nearer one may exist" if found else "none was found, but one may exist"
@@ -1505,12 +1557,13 @@ def nearest_change(
     by : float or None
         For rules that answer with numbers: how far the answer has to move, up or down.
     model : fitted estimator, function of rows, or None
-        What the rules speak for. Changes are tried on it, nearest first, in at most 50 batches, until
-        it gives the wanted answer as well. It is given frames like X, or x. Nothing is proven of it;
-        where no change is found, some are tried on the model alone (`model_change`).
+        What the rules speak for. Changes are tried on it, nearest first, until it gives the wanted
+        answer as well; then what is nearer still is tried on the model alone, for it may turn before
+        the rules do (`model_change`, the first line of the text). All that in at most 50 batches. It
+        is given frames like X, or x. Nothing is proven of it.
     n_calls : int or None, None
-        The most rows that the `model` is asked about, nearest changes first. None: what 50 batches
-        hold.
+        The most rows that the `model` is asked about, nearest changes first; a third of them is kept
+        for the model alone. None: what 50 batches hold.
     cache : path or None, None
         With `n_calls`: a file that keeps each answer at once, for the same call again.
     fixed : sequence of names or positions
@@ -1535,7 +1588,9 @@ def nearest_change(
         the columns that change: of a number the scales it moves by, of a label 1, times the weight.
         It prints as words, and has `to_frame()`, `to_json()`, `to_html()`, `after_frame()`, the
         changed rows with names, and `proven`: whether the rules have nothing nearer, but for the
-        rounding to numbers that a person would type. Of a change, `before` and `after` are (d,)
+        rounding to numbers that a person would type. The changes of the sequence are those of the
+        rules, with which the `model` agrees; a nearer one of the model alone is its `model_change`,
+        None where none was found. Of a change, `before` and `after` are (d,)
         encoded rows, `rule` and `prediction` say what is answered then; these may be asked of the
         whole for the nearest.
 
@@ -1597,6 +1652,8 @@ def nearest_change(
         asked.goal = goal
     search = _BestFirstSearch(goal, x, space)
     rows = _solved_changes(search, n_changes if model is None else 4)
+    if search.is_curved or rows:
+        asked.keep_for_model_alone()
     tried = 0
     if search.is_curved or asked.predict is not None and rows:
         searched, tried = _searched_changes(rows, asked, x, space, Z, n_changes)
@@ -1612,10 +1669,12 @@ def nearest_change(
         _build_change(x, row, goal, space, exact, answer)
         for row, answer in zip(rows, said, strict=True)
     ]
-    proven, verdict = _verdict_of(found, n_changes, search, asked, tried)
     alone = None
+    if model is not None:
+        asked.give_all()
+        alone = _model_change(asked, x, space, Z, found[0].distance if found else inf)
+    proven, verdict = _verdict_of(found, n_changes, search, asked, tried, alone)
     if model is not None and not found:
-        alone = _model_change(asked, x, space, Z)
         verdict += _model_words(alone, asked)
     unit = "robust scales" if scales is None else "given scales"
     unit = "units of the columns" if X is None and scales is None else unit

@@ -463,6 +463,37 @@ def test_where_the_rules_have_no_change_the_model_is_tried_alone():
     assert "which answers yes already" in already.verdict
 
 
+def test_the_model_alone_is_tried_nearer_than_what_the_rules_find():
+    rules, X = two_columns()
+    judge = Judge(lambda F: np.where((F.u > 0.5) | (F.v > 0.3), "yes", "no"), X)
+    found = nearest_change(rules, {"u": 0.05, "v": 0.25}, X, target="yes", model=judge)
+    assert len(judge.sizes) <= 50 and [one.features for one in found] == [(0,)]
+    alone = found.model_change
+    assert alone.features == (1,) and alone.after[1] == 0.31 and alone.distance < found.distance
+    assert (alone.prediction, alone.model_prediction) == ("no", "yes") and not alone.exact
+    _, first, second, verdict = str(found).splitlines()
+    assert first.startswith("the model alone: v from 0.25 to 0.31: y is no (1), and yes by the")
+    assert "sum of steps" in first and second.startswith("1. u from 0.05 to 0.51: y is yes (1)")
+    assert "answers otherwise nearer by, as the first line says" in verdict
+    assert "of the model nothing is proven" in verdict and not found.proven
+    html = found.to_html()
+    assert 0 < html.index(">the model alone<") < html.index(">1<")
+    assert json.loads(found.to_json())["model_change"]["columns"]["v"]["to"] == 0.31
+    held = nearest_change(rules, {"u": 0.05, "v": 0.25}, X, model=judge, fixed=["v"])
+    assert len(held) == 1 and held.model_change is None
+    assert "it was tried nearer by, and nothing was found" in held.verdict
+
+
+@pytest.mark.parametrize("n_calls", [60, 120])
+def test_a_third_of_a_budget_is_kept_for_the_model_alone(n_calls):
+    rules, X = two_columns()
+    judge = Judge(lambda F: np.where((F.u > 0.5) | (F.v > 0.26), "yes", "no"), X)
+    row = {"u": 0.45, "v": 0.25}
+    found = nearest_change(rules, row, X, target="yes", model=judge, n_calls=n_calls)
+    assert sum(judge.sizes) <= n_calls and found[0].features == (0,)
+    assert found.model_change.after[1] == 0.27
+
+
 @pytest.mark.parametrize("form", [dict, pd.Series])
 def test_a_row_with_names_gives_the_model_names(form):
     rules, X = two_columns()
