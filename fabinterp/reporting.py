@@ -68,6 +68,7 @@ from .show.tree_plots import (
     tree_or_none,
 )
 from .models.rule_mixture import BaseRuleMixture
+from .rows.chunks import Progress
 from .rows.tables import (
     check_at_least,
     is_fitted,
@@ -433,6 +434,7 @@ class Evaluation:
     notes: tuple[str, ...]
     by_class: tuple = ()  # per class (label, rows, `Estimate` of rows answered rightly)
     explained: np.ndarray | None = None  # (n,) answers of what the rules explain, for the rows of X
+    explained_out: np.ndarray | None = None  # (m,) the same, for rows held out
     explains: str = ""  # the name of what the rules explain, or are compared with
     is_made_for: bool = True  # whether the rules were made to answer as it does
 
@@ -549,13 +551,14 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
                 "What is explained was fitted beforehand and may have seen all rows: cross-fitted "
                 "are only the rules."
             )
+    explained_out = None
     if held_out is not None:
         others, truth = held_out
         if isinstance(getattr(model, "reference_", None), FixedDraws) and reference is None:
             asked = (None, "")  # draws made for a table know no other rows
         target = encode_target(truth, len(others), rules.classes, "held_out[1]")
         scorer = replace(scorer, rows=f"{len(others)} rows held out")
-        more, by_class, _ = _evaluate_rules(rules, others, target, asked, scorer)
+        more, by_class, explained_out = _evaluate_rules(rules, others, target, asked, scorer)
         found = more + found
         if is_training_table(rules, encode(others, rules.columns)):
             notes.append(
@@ -565,7 +568,8 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     if found and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("These are few rows: the intervals are rough.")
     own = is_made_for(model, reference)
-    return Evaluation(tuple(found), tuple(notes), by_class, explained, name, own)
+    answers = explained, explained_out
+    return Evaluation(tuple(found), tuple(notes), by_class, *answers, name, own)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -1105,6 +1109,36 @@ def model_html(rules, tree):
     return "".join(parts)
 
 # %% ../nbs/reporting.ipynb #rep-findings
+def rules_held_out_html(rules, X, y, level):
+    """How many rows held out, X (m, d) with y (m,), each rule answers, and what is true of them.
+
+    A table: shares answered rightly, or means of y, with their intervals, beside what the rules say.
+    """
+    Z = encode(X, rules.columns)
+    target = encode_target(y, len(Z), rules.classes, "held_out[1]")
+    said = rules.apply(Z)
+    prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
+    is_share = rules.classes is not None
+    rows = []
+    for r in range(len(rules.rules)):
+        mine = said == r
+        if not mine.any():
+            rows.append((str(r + 1), "0", "", ""))
+            continue
+        observed, told = target[mine], prediction[mine].mean()
+        if is_share:
+            observed, told = observed == prediction[mine], rules.predict_proba(Z[mine])
+            told = told.max(axis=1).mean()
+        ends = _observed_interval(observed, level, is_share)
+        found = Estimate("", *map(float, ends), "", share=is_share)
+        shown = estimate_html(found) if is_share or mine.sum() > 1 else found.text(found.value)
+        rows.append((str(r + 1), str(int(mine.sum())), found.text(told), shown))
+    what = ("the share that it says", "answered rightly") if is_share else ("mean answer", "mean")
+    names = ("rule", "rows held out", *what)
+    lead = f"On the {len(Z)} rows held out, with intervals at level {100 * level:g} %:"
+    return lines_html([lead]) + table_html(names, rows, "measured")
+
+
 def evaluation_html(found, level):
     """What was measured, with intervals and warnings."""
     notes = "".join(f'<p class="warn"><b>Note.</b> {html.escape(note)}</p>' for note in found.notes)
@@ -1170,10 +1204,11 @@ def row_names(X):
     return [label_text(name) for name in index], "row (by index)"
 
 
-def gaps_html(rules, X, explained, name):
+def gaps_html(rules, X, explained, name, of="of the table"):
     """The rows of a table X (n, d) where rules and what they explain part most, in words.
 
     `explained` (n,): its answers, positions of classes or numbers; nothing where there are none.
+    `of`: in words, which rows they are.
     """
     if explained is None:
         return ""
@@ -1184,7 +1219,7 @@ def gaps_html(rules, X, explained, name):
     gaps = _gap_sizes(rules, prediction, explained, shares)
     n_apart = int(np.sum(gaps > 0))
     if not n_apart:
-        return lines_html([f"At all {len(Z)} rows of the table both say the same."])
+        return lines_html([f"At all {len(Z)} rows {of} both say the same."])
     said = rules.apply(Z)
     order = np.argsort(-gaps, kind="stable")[: min(_GAPS, n_apart)]
     used = {j for rule in rules.rules for j in rule_features(rule)}
@@ -1198,11 +1233,11 @@ def gaps_html(rules, X, explained, name):
         place = f'<span style="white-space:nowrap">{name_of_row}</span>'
         rows.append((place, *map(html.escape, words)))
     if rules.classes is None:
-        lead = f"Over the {len(Z)} rows of the table the two differ by {np.median(gaps):.3g} in the middle"
+        lead = f"Over the {len(Z)} rows {of} the two differ by {np.median(gaps):.3g} in the middle"
         lead += f" and by {gaps.max():.3g} at most. The rows where they differ most:"
     else:
         rule = int(np.bincount(said[(gaps > 0) & (said >= 0)], minlength=len(rules.rules)).argmax())
-        lead = f"At {n_apart} of {len(Z)} rows of the table the two differ ({_share_text(n_apart, len(Z))}), "
+        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({_share_text(n_apart, len(Z))}), "
         lead += f"most often where rule {rule + 1} answers. The rows where the rules are surest:"
     head = (row_head, "with", "the rules say", f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
@@ -1294,12 +1329,18 @@ def made_from_html(explanation, evaluation, X, y):
     return lines_html(lines)
 
 
-def report_html(model, rules, tree, X, y, held_out, evaluation, level, title, code, explanation):
-    """The whole page, as `report` puts it together; `explanation`: of which the model is, or None."""
+def report_html(
+    model, rules, tree, X, y, held_out, evaluation, level, title, code, explanation, progress
+):
+    """The whole page, as `report` puts it together; `explanation`: of which the model is, or None.
+
+    `progress` is told of each section and each picture.
+    """
     Z = encode(X, rules.columns)
     explains = evaluation.explains
     target = None if y is None else encode_target(y, len(Z), rules.classes)
-    pictures = [themed_figure_html(*each) for each in report_figures(model, rules, tree, Z, target)]
+    draw = progress.watch(themed_figure_html)
+    pictures = [draw(*each) for each in report_figures(model, rules, tree, Z, target)]
     facts = "".join(
         f"<li><b>{html.escape(value)}</b><span>{html.escape(what)}</span></li>"
         for value, what in key_facts(rules, tree, X, evaluation)
@@ -1315,30 +1356,41 @@ def report_html(model, rules, tree, X, y, held_out, evaluation, level, title, co
     seen = is_training_table(rules, Z)
     again = (code, ()) if code else _reproduction(model, explanation, X, y, seen)
     measured = (X, y, f"{len(X)} rows") if held_out is None else (*held_out, "the rows held out")
-    body = [
-        f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>',
-        section_html("What it says", model_html(rules, tree)),
-        section_html("At other sizes", sizes_html(model, rules.target)),
-        section_html("In pictures", *pictures),
-        section_html(
+    told_out = gaps_out = ""
+    if held_out is not None:
+        told_out = rules_held_out_html(rules, *held_out, level)
+        answers = evaluation.explained_out
+        gaps_out = gaps_html(rules, held_out[0], answers, explains, "that were held out")
+    lead = f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>'
+
+    def sections():
+        yield section_html("What it says", model_html(rules, tree), told_out)
+        yield section_html("At other sizes", sizes_html(model, rules.target))
+        yield section_html("In pictures", *pictures)
+        yield section_html(
             "How good is it?",
             evaluation_html(evaluation, level),
             calibration_html(rules, *measured),
-        ),
-        section_html(
+        )
+        yield section_html(
             f"Where the rules and {explains} disagree most",
             gaps_html(rules, X, evaluation.explained, explains),
+            gaps_out,
             parting_html(model, rules, Z),
-        ),
-        section_html("Signs that were promised", signs_html(model)),
-        section_html(
+        )
+        yield section_html("Signs that were promised", signs_html(model))
+        yield section_html(
             "The table", made_from_html(explanation, evaluation, X, y), data_html(rules, Z, target)
-        ),
-        section_html("The search", trace_html(model)),
-        section_html("Read with care", _CARE),
-        section_html("Use it", _use_html(model if isinstance(model, Tree) else rules)),
-        section_html("Make it again", _reproduction_html(model, *again)),
-    ]
+        )
+        yield section_html("The search", trace_html(model))
+        yield section_html("Read with care", _CARE)
+        yield section_html("Use it", _use_html(model if isinstance(model, Tree) else rules))
+        yield section_html("Make it again", _reproduction_html(model, *again))
+
+    body = [lead]
+    for section in sections():
+        body.append(section)
+        progress.step()
     return page_html(title, "\n".join(filter(None, body)))
 
 # %% ../nbs/reporting.ipynb #rep-place
@@ -1385,6 +1437,7 @@ def report(
     level=0.95,
     code=None,
     random_state=0,
+    verbose=0,
 ):
     """Write one HTML file that needs nothing else: a model, how good it is, how to make it again.
 
@@ -1412,6 +1465,8 @@ def report(
         How to make the model again; None: written from its settings.
     random_state : int or RandomState, 0
         Seed of the bootstrap and of the parts.
+    verbose : int, 0
+        1 prints, beyond two seconds, how far the page is.
 
     Returns
     -------
@@ -1446,9 +1501,13 @@ def report(
         rules = replace(rules, target=y.name)
     seed = int(seed_entropy(random_state)[0])
     split = None if explanation is None else split_by_explain(explanation, X)
-    found = evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split)
+    progress = Progress("report: stage", verbose=verbose)
+    evaluate = progress.watch(evaluate_model)
+    found = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
-    page = report_html(model, rules, tree, X, y, held_out, found, level, title, code, explanation)
+    page = report_html(
+        model, rules, tree, X, y, held_out, found, level, title, code, explanation, progress
+    )
     if place is None:
         return page
     place.write_bytes(page.encode("utf-8"))

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+import itertools
 import re
 import warnings
 from html.parser import HTMLParser
@@ -27,6 +28,7 @@ from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegress
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.reference import as_reference
 from fabinterp.reporting import fingerprint, report
+from fabinterp.rows import chunks
 from fabinterp.rules.core import Leaf, Rule, Split, read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree
 from fabinterp.rules.size_path import sizes_of
@@ -191,6 +193,72 @@ def test_held_out_and_cross_fitted(numbers):
         != [f for f in crossed.estimates if f.rows == "150 rows of the fit"][0].value
     )
     assert not crossed.notes
+
+
+def rows_of_tables(page):
+    """The cells of all rows of tables, without tags."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.S)
+    cells = (re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in rows)
+    return [[html.unescape(re.sub("<[^>]+>", "", cell)) for cell in row] for row in cells]
+
+
+def test_each_rule_is_measured_on_rows_held_out(labels, tree):
+    X, y = labels
+    out = X[:40].assign(alcohol=14.0), y[:40]
+    page = report(tree, X, y, held_out=out)
+    assert "On the 40 rows held out, with intervals at level 95 %:" in page
+    said = tree.rules_.apply(out[0])
+    right = tree.predict(out[0]) == out[1]
+    found = rows_of_tables(reports.rules_held_out_html(tree.rules_, *out, 0.95))[1:]
+    assert [row[:2] for row in found] == [
+        [str(r + 1), str(np.sum(said == r))] for r in range(len(tree.rules_))
+    ]
+    assert ["0", "", ""] in [row[1:] for row in found] and len(set(said)) > 1
+    for r in set(said):
+        low, high = reports.wilson(np.sum(right[said == r]), np.sum(said == r), 0.95)
+        share = 100 * np.mean(right[said == r])
+        assert found[r][3] == f"{share:.1f} % ({100 * low:.1f} % to {100 * high:.1f} %)"
+        shares = tree.rules_.rules[r].leaf.value
+        assert found[r][2] == f"{100 * max(shares):.1f} %"
+    assert "with intervals at level" not in words_of(report(tree, X, y))
+
+
+def test_each_leaf_of_numbers_is_measured_on_rows_held_out(numbers):
+    X, y = numbers
+    model = ProxyTreeRegressor(max_leaves=3, random_state=0).fit(X[:150], y[:150])
+    table = reports.rules_held_out_html(model.rules_, X[150:], y[150:].to_numpy(), 0.9)
+    said = model.rules_.apply(X[150:])
+    for r, row in enumerate(rows_of_tables(table)[1:]):
+        mine = y[150:][said == r]
+        assert int(row[1]) == len(mine) > 1
+        assert row[3].startswith(f"{mine.mean():.3g} (")
+        assert row[2] == f"{model.rules_.rules[r].leaf.value:.3g}"
+    (one,) = rows_of_tables(reports.rules_held_out_html(model.rules_, X[:1], y[:1], 0.9))[1:][
+        model.rules_.apply(X[:1])[0] :
+    ][:1]
+    assert one[1] == "1" and one[3] == f"{y.iloc[0]:.3g}"
+
+
+def test_a_slow_report_says_how_far_it_is(labels, tree, monkeypatch, capsys):
+    clock = itertools.count(0, 3)
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: float(next(clock)))
+    report(tree, *labels)
+    assert capsys.readouterr().out == ""
+    report(tree, *labels, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 10 and all(line.startswith("report: stage ") for line in lines)
+    assert lines[0].startswith("report: stage 1, ")
+
+
+def test_rows_held_out_are_among_those_where_rules_and_model_disagree(labels):
+    X, y = labels
+    forest = RandomForestClassifier(20, random_state=0).fit(X[::2], y[::2])
+    rules = ProxyTreeClassifier(forest, max_leaves=2, random_state=0).fit(X[::2])
+    out = X[1::2]
+    apart = rules.predict(out) != forest.predict(out)
+    page = words_of(report(rules, X[::2], y[::2], held_out=(out, y[1::2])))
+    assert apart.any() and "of 89 rows of the table the two differ" in page
+    assert f"At {apart.sum()} of 89 rows that were held out the two differ" in page
 
 
 def test_fidelity_is_that_of_the_rules(numbers):

@@ -29,6 +29,7 @@ from ..rows.bins import (
 )
 from ..rows.blocks import InMemory, Minimum, Maximum, in_memory
 from ..rows.chunks import (
+    Progress,
     N_SAMPLE,
     ChunkedFitMixin,
     build_chunked_data,
@@ -900,8 +901,9 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         return np.array([row_losses(one, experts, table.codes, out) for one in found])
 
     each = range(fold.max() + 1)
+    progress = Progress("choice of a size: fold", len(each), settings.verbose)
     by_fold = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
-        delayed(losses_of_fold)(f) for f in each
+        delayed(progress.watch(losses_of_fold))(f) for f in each
     )
     losses = np.empty((len(path), len(fold)))
     for f in each:
