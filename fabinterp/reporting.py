@@ -1237,7 +1237,8 @@ def gaps_html(rules, X, explained, name, of="of the table"):
         lead += f" and by {gaps.max():.3g} at most. The rows where they differ most:"
     else:
         rule = int(np.bincount(said[(gaps > 0) & (said >= 0)], minlength=len(rules.rules)).argmax())
-        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({_share_text(n_apart, len(Z))}), "
+        share = _share_text(n_apart, len(Z))
+        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), "
         lead += f"most often where rule {rule + 1} answers. The rows where the rules are surest:"
     head = (row_head, "with", "the rules say", f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
