@@ -680,14 +680,22 @@ def fitted_page(model, options):
     rules = as_ruleset(model)
     table = _read_data(options)
     target = options.target or rules.target
-    _check_target(target, table)
-    table = table.take(~is_missing(table.columns[target]))
-    y = table.columns[target]
-    y = y.astype(float) if rules.classes is None else np.array([label_of(v) for v in y])
     X = columns_for(table, rules.columns.names, "the model")
+    if options.target is None and target not in table.columns:
+        print_to_stderr(
+            f"note: {table.name} has no column {format_names([target])}, which the model predicts: "
+            "the page tells no error (--target names the column where it is called otherwise)"
+        )
+        learnt, held_out = (X,), None
+    else:
+        _check_target(target, table)
+        known = ~is_missing(table.columns[target])
+        X = columns_for(table.take(known), rules.columns.names, "the model")
+        y = table.take(known).columns[target]
+        y = y.astype(float) if rules.classes is None else np.array([label_of(v) for v in y])
+        task = "regression" if rules.classes is None else "classification"
+        learnt, held_out = split_again(model, X, y, task)
     title = f"{_rules_title(rules)}, on {printable_name(table.name)}"
-    task = "regression" if rules.classes is None else "classification"
-    learnt, held_out = split_again(model, X, y, task)
     with progress_message(f"writing {printable_name(options.out)} …"):
         return report(model, *learnt, title=title, held_out=held_out, code=command_of(options))
 
@@ -804,6 +812,7 @@ def write_report(options):
         except ValueError as error:
             raise CommandError(_one_line(error)) from None
     write_out(options.out, page, options.force)
+    print_to_stderr(f"wrote {printable_name(options.out)}")
 
 # %% ../nbs/commands.ipynb #cmd-reproduce
 def tables_text(tables, wide=80):

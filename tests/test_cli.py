@@ -492,10 +492,25 @@ def test_a_report_on_a_file(capsys, tmp_path, table, monkeypatch):
     words = f"fit {table} --target price --method tree --out model.json"
     assert cli.main(words.split()) == 0
     assert cli.main(["report", "model.json", str(table)]) == 0
+    assert capsys.readouterr().err.endswith("wrote fabinterp-report.html\n")
     page = (tmp_path / "fabinterp-report.html").read_text(encoding="utf-8")
     assert not Page(page).open and "fabinterp report model.json flowers.csv" in page
     capsys.readouterr()
     assert "it exists" in refused(capsys, "report", "model.json", table)
+
+
+@pytest.mark.parametrize("target", ["kind", "price"])
+def test_a_report_on_one_row_without_a_target(capsys, tmp_path, table, monkeypatch, target):
+    monkeypatch.chdir(tmp_path)
+    words = f"fit {table} --target {target} --method tree --out model.json"
+    assert cli.main(words.split()) == 0
+    flowers().drop(columns=target).iloc[:1].to_csv("one.csv", index=False)
+    page, notes = reported(capsys, "model.json", "one.csv")
+    assert f"note: one.csv has no column '{target}', which the model predicts" in notes
+    assert "wrote page.html" in notes and "mean squared error" not in page
+    assert "1 rows" in page and "wrong answers" not in page
+    refusal = refused(capsys, "report", "model.json", "one.csv", "--target", "cost", "--force")
+    assert "--target 'cost' is not a column" in refusal
 
 
 @pytest.mark.parametrize("command, target", [
