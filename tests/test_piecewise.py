@@ -1,6 +1,8 @@
 """What is shown is what predicts, in any units, of any table; the same tree for the same rows; refusals by name."""
 
+import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -26,6 +28,7 @@ from fabinterp.models.piecewise import (
     column_mask,
     default_tree_perturbations,
 )
+from fabinterp.rows import chunks
 from fabinterp.rows.tables import location_scale
 from fabinterp.rules.core import Columns
 from fabinterp.rules.ruleset import RuleSet, Tree
@@ -850,3 +853,16 @@ def test_a_fit_uses_one_thread_of_blas_and_gives_the_others_back(monkeypatch):
         PiecewiseLinearRegressor(random_state=0).fit(X, X[:, 0])
         assert threads() == before
     assert seen == [{1}]
+
+
+def test_folds_that_choose_a_size_say_how_far_they_are(monkeypatch, capsys):
+    clock = itertools.count(0, 3)
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: float(next(clock)))
+    X = np.random.default_rng(0).uniform(size=(80, 2))
+    PiecewiseLinearRegressor(max_depth=1, n_perturbations=1, random_state=0, verbose=1).fit(
+        X, X[:, 0] + np.where(X[:, 1] > 0.5, 1.0, 0.0)
+    )
+    said = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("choice of a size")
+    ]
+    assert re.fullmatch(r"choice of a size: fold 1 of 10, \d+ s, about \d+ min left", said[0])
