@@ -78,7 +78,7 @@ def _exponentials(log_joint, cost):
 def _responsibilities(log_joint, cost):
     """Responsibilities ∝ exp(log_joint - cost), and the log of what they were divided by, (n,).
 
-    The E-step at a given price (fab.27; Hara 35), (fab.28; Hara 13).
+    At no cost EM's E-step (fab.5; Hara 17), at that of the last masses FAB's (Hara 13), (Hara 35).
     """
     resp, top = _exponentials(log_joint, cost)
     total = resp.sum(axis=1)
