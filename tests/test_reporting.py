@@ -29,6 +29,7 @@ from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.proxy.reference import as_reference
 from fabinterp.reporting import fingerprint, report
 from fabinterp.rows import chunks
+from fabinterp.rules import html_format
 from fabinterp.rules.core import Leaf, Rule, Split, read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree
 from fabinterp.rules.size_path import sizes_of
@@ -93,6 +94,13 @@ def tree(labels):
 
 
 # Numbers
+
+
+def test_predictions_break_between_words_unless_one_is_very_long():
+    styles = [html_format._wrap_style(2, f"<b>{word}</b>") for word in ("malignant", "x" * 300)]
+    assert ["anywhere" in style for style in styles] == [False, True]
+    assert "anywhere" in html_format._wrap_style(1, "radius > 3")
+    assert "white-space:normal" in html_format._number_html("interval", (0.5, 0.75))
 
 
 @given(st.integers(0, 400), st.integers(1, 400), st.floats(0.5, 0.999))

@@ -9,6 +9,7 @@ __all__ = ['faint', 'known_measures', 'measure_text', 'ruleset_html', 'tree_html
 # %% ../../nbs/rules/02_html_format.ipynb #html-imports
 import base64
 import html
+import re
 from math import isnan
 
 import numpy as np
@@ -43,16 +44,21 @@ def _bar_html(share):
     )
 
 
+def _wrap_style(k, cell):
+    """How cell k of a row breaks: what is predicted between words, unless one is very long."""
+    if k not in (1, 2):
+        return "white-space:nowrap"
+    words = re.sub("<[^>]*>", " ", cell).split()
+    is_short = k == 2 and max(map(len, words), default=0) <= 20
+    breaks = "break-word" if is_short else "anywhere"
+    return f"overflow-wrap:{breaks};white-space:normal;min-width:{9 - k}em"
+
+
 def _row_html(cells, tag="td"):
     """One table row of cells that are HTML already; the second and third may be long and wrap."""
     parts = []
     for k, cell in enumerate(cells):
-        wrap = (
-            f"overflow-wrap:anywhere;white-space:normal;min-width:{9 - k}em"
-            if k in (1, 2)
-            else "white-space:nowrap"
-        )
-        style = f"text-align:left;vertical-align:top;font-weight:inherit;padding:.3em .8em;{wrap}"
+        style = f"text-align:left;vertical-align:top;font-weight:inherit;padding:.3em .8em;{_wrap_style(k, cell)}"
         parts.append(f'<{tag} style="{style}">{cell}</{tag}>')
     return f"<tr>{''.join(parts)}</tr>"
 
@@ -79,8 +85,10 @@ def measure_text(name, value):
 
 
 def _number_html(name, value):
-    """A measure of a rule, with a bar if it is a coverage; nothing if it is not known."""
+    """A measure of a rule, a coverage with a bar, an interval free to break; nothing if it is not known."""
     text = measure_text(name, value)
+    if text and name == "interval":
+        return f'<span style="white-space:normal">{text}</span>'
     return text + _bar_html(value) if text and name == "coverage" else text
 
 
