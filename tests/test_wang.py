@@ -45,7 +45,7 @@ from fabinterp.rules.ruleset import Tree
 STORED = Path(__file__).parents[1] / "nbs" / "results"
 by_name = {table.name: table for table in TABLES}
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-OURS = ("em", "oblique", "piecewise")
+OURS = ("em", "oblique", "oblique_balanced", "piecewise")
 
 
 def toy(name, n=150, seed=0):
