@@ -10,6 +10,7 @@ from fabinterp.bench.proxies import TABLES
 from fabinterp.bench.runner import key_text, read_lines, render, values_of
 
 RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+NAMED = {table.name: table for table in TABLES}
 
 
 def line(data, split, ours):
@@ -20,27 +21,53 @@ def line(data, split, ours):
         "loss": {way: [loss] * len(proxies.LEAVES) for way, loss in ways.items()},
         "growth": ["y itself"] * len(proxies.LEAVES),
         "seconds": [1.0] * len(proxies.LEAVES),
+        "model": 1.0,
     }
 
 
 def test_tables_for_choosing_are_not_reported():
-    assert not set(proxies.CHOICE) & set(proxies.REPORT)
-    jobs = list(TABLES[0].jobs(False))
-    assert len(jobs) == 6 * len(proxies.REPORT) and set(TABLES[0].keys(True)) <= set(
-        TABLES[0].keys()
-    )
-    wide = [job["data"] in proxies._WIDE for job in jobs]
-    assert wide == sorted(wide)
+    assert not set(proxies.CHOICE) & set(proxies.REPORT) and len(proxies.REPORT) == 12
+    jobs = list(NAMED["proxies"].jobs(False))
+    # of the small tables three are of numbers, with five models each, three of classes, with four
+    assert len(jobs) == 10 * (3 * 5 + 3 * 4 + 6 * 2)
+    assert set(NAMED["proxies"].keys(True)) <= set(NAMED["proxies"].keys())
+
+
+def test_after_a_cut_the_first_splits_of_all_cells_are_complete():
+    splits = [job["split"] for job in NAMED["proxies"].jobs(False)]
+    assert splits == sorted(splits)
+
+
+def test_small_tables_have_a_thousand_rows_and_large_ones_two():
+    learnt = {data: proxies.most_rows(data) for data in proxies.REPORT}
+    assert {data for data, rows in learnt.items() if rows == 750} == set(proxies.SMALL)
+    assert {data for data, rows in learnt.items() if rows == 1500} == set(proxies.LARGE)
 
 
 @pytest.mark.parametrize(
     "data", ["diabetes", pytest.param("breast_cancer", marks=pytest.mark.slow)]
 )
 def test_a_line_of_every_way(data):
-    found = proxies.measure_beside_plain({"split": 0, "data": data, "reference": "forest"})
+    key = {"split": 0, "data": data, "reference": "forest", "rows": 600}
+    found = proxies.measure_beside_plain(key)
     losses = np.array([found["loss"][way] for way in proxies.WAYS])
-    assert losses.shape == (4, 3) and np.isfinite(losses).all()
+    assert losses.shape == (4, 3) and np.isfinite(losses).all() and np.isfinite(found["model"])
     assert len(found["growth"]) == len(found["seconds"]) == 3
+
+
+@pytest.mark.parametrize("name", ["Bayesian ridge", "GP", "MLP", "boosting"])
+def test_models_that_are_explained_predict(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    numbers = name != "MLP"
+    y = X[:, 0] if numbers else (X[:, 0] > 0).astype(int)
+    model = proxies.fit_explained_model(name, X, y, numbers, 0)
+    assert model.score(X, y) > 0.8
+
+
+def test_a_digest_stands_for_the_model_and_the_ways():
+    keys = [{"data": "energy", "reference": name} for name in ("forest", "boosting", "BART", "GP")]
+    assert len({proxies.digest_of_proxy(key) for key in keys}) == len(keys)
 
 
 def test_a_cell_is_beside_the_better_tree_in_the_mean():
@@ -51,17 +78,32 @@ def test_a_cell_is_beside_the_better_tree_in_the_mean():
     assert len(ours) == 3 and np.allclose(ours["ratio"], 1.4 / 2.0)  # both have 2 in the mean
     worst = judged[judged["way"] == "always all"]
     assert ours["better"].all() and not ours["worse"].any() and not worst["better"].any()
+    assert not ours["tied"].any() and not ours["beyond"].any()
 
 
-def test_every_stored_line_answers_a_job():
+def test_ties_are_counted_apart_and_what_the_model_itself_loses():
+    lines = [line("stock", split, 2.001) for split in range(3)]
+    judged = proxies.judge_cells(proxies.losses_of(lines))
+    ours = judged[judged["way"] == "chosen"]
+    assert ours["tied"].all() and not ours["better"].any()
+    poor = [one | {"model": 2.5} for one in lines]
+    assert proxies.judge_cells(proxies.losses_of(poor))["beyond"].all()
+
+
+def test_every_stored_line_answers_a_job_with_the_settings_of_today():
     asked = {text for table in TABLES for text in table.keys()}
     lines = read_lines(RESULTS / "proxies.jsonl")
     assert lines and {key_text(line["key"]) for line in lines} <= asked
+    for stored in lines:
+        if "missing" not in stored:
+            assert stored["settings"] == proxies.digest_of_proxy(stored["key"]), stored["key"]
 
 
 def test_the_stored_figures_make_tables():
-    grid = render(TABLES[0], RESULTS).frame
+    grid = render(NAMED["proxies"], RESULTS).frame
     assert list(grid.index) == list(proxies.WAYS)
-    cells = render(TABLES[1], RESULTS).frame
-    counted = values_of(grid).xs("cells", axis=1, level="name")
-    assert len(cells) == counted.to_numpy()[0, 0]
+    cells = render(NAMED["proxies-cells"], RESULTS).frame
+    by_model = render(NAMED["proxies-references"], RESULTS).frame
+    for frame in (grid, by_model):
+        counted = values_of(frame).xs("cells", axis=1, level="name").to_numpy()
+        assert len(cells) == counted[-1, 0]

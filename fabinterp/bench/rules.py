@@ -125,7 +125,7 @@ def _split_rows(data, split):
         names = tuple(f"x{j + 1}" for j in range(X.shape[1]))
         return X[:1000], y[:1000], X[1000:], y[1000:], names, None
     X, y, names, together = _rows_of(data)
-    n = n_splits(data)
+    n = max(n_splits(data), split + 1)  # a split is the same, however many there are
     if data in _IN_TIME:
         parts = KFold(n)
     elif together is not None:
