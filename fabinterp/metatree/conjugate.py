@@ -78,9 +78,14 @@ class BetaBernoulli(DirichletCategorical):
     def __init__(self, a=0.5, b=0.5):
         super().__init__((b, a))
 
+    @cached_property
+    def _log_norm(self):
+        return float(betaln(*self.alpha))
+
     def log_evidence(self, stats):
         """(S,) log probability of the rows behind `stats` (S, 2)."""
-        return betaln(*self.posterior(stats).T) - betaln(*self.alpha)
+        b, a = self.alpha
+        return betaln(stats[:, 0] + b, stats[:, 1] + a) - self._log_norm
 
 # %% ../../nbs/metatree/00_conjugate.ipynb #conj-poisson
 def _gamma_evidence(family, shape, rate, constant=0.0):

@@ -154,7 +154,7 @@ class LevelTree:
         kind = np.min_scalar_type(self.topology.size)
         found = np.full(len(X), self.topology.starts[-2], kind)
         for j, weight in self.weights.items():
-            found += weight * digits[:, j].astype(kind)
+            found += weight * digits[:, j].astype(kind, copy=False)
         return found
 
     @cached_property
