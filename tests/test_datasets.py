@@ -303,6 +303,7 @@ class FakeServer:
                 {"data_qualities": {"quality": [rows]}}
             ),
             address.partition(".org/")[2]: arff,
+            "data/v1/download/1": arff,  # where scikit-learn 1.6 looks
         }
 
     def __call__(self, request, *args, **kwargs):
