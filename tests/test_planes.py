@@ -119,7 +119,7 @@ def test_rounding_does_not_turn_a_plane(seed):
     rng = np.random.default_rng(seed)
     U = np.column_stack([rng.uniform(-1, 1, 40).round(1), rng.choice([-1.0, 1.0], 40)])
     diff = rng.choice([-1.0, 1.0, 2.0], 40)
-    first = LogisticGate((0, 1), (1.0, 0.3), 0.1)
+    first = LogisticGate((0, 1), (1.0, 0.317), 0.1234)  # no row lies on it
     gate, value = line_search_plane(U, diff, first)
     for _ in range(5):
         blurred = U * (1 + rng.uniform(-1, 1, U.shape) * 1e-15)
