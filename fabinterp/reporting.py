@@ -43,7 +43,7 @@ from .rules.html_format import (
     tree_html,
 )
 from .rules.ruleset import Tree, as_ruleset
-from .rules.size_path import sizes_of
+from .rules.size_path import loss_words, sizes_of
 from .rules.text import count_text, label_text, percent_text, printable_name, value_text
 from .show.row_plots import plot_importances
 from .show.rule_plots import (
@@ -1031,8 +1031,7 @@ def size_words(entry, rules, tree, least, shown):
     words = [size_text(rules, tree), count_text(entry.n_numbers, "number")]
     if not isnan(entry.cv_error):
         error = f"{three_digits(entry.cv_error)} ± {three_digits(entry.cv_se)}"
-        kind = "squared error" if rules.classes is None else "share of wrong answers"
-        words.append(f"{kind} on rows left out {error}")
+        words.append(f"{loss_words(entry, rules.classes)} on rows left out {error}")
     words.append(f"criterion {three_digits(entry.criterion - least)} above the least")
     words += ["this page"] if shown else []
     return html.escape(", ".join(words))
@@ -1055,7 +1054,7 @@ def path_figure_html(sizes, classes):
             ax.plot([chosen.n_numbers], [chosen.cv_error], "o", **ring)
         return ax
 
-    kind = "squared error" if classes is None else "share of wrong answers"
+    kind = loss_words(sizes[0][0], classes)
     caption = f"What each size errs on rows that were left out ({kind}), with one standard error; "
     caption += "the ring: this page"
     return themed_figure_html(draw, caption, (5.2,))

@@ -912,7 +912,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
-        criterion (-FIC at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given
+        criterion (-FIC at λ = 1), cv_error and cv_se (log loss, search.35; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.

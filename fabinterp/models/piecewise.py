@@ -1584,7 +1584,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
-        at λ = 1), cv_error and cv_se (share of wrong classes, search.35; nan for a given `penalty` and for EM),
+        at λ = 1), cv_error and cv_se (log loss, search.35; nan for a given `penalty` and for EM),
         price (FIC's λ up to which no other tree of the path is better), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of

@@ -203,27 +203,34 @@ def deal_folds(Z, y, rng, groups=None):
     return fold[together]
 
 
-def _leaf_scores(found, tree, table, codes, rows, out):
-    """Fill out with the scores of a tree for rows of another table, numbers kept within the leaf's y."""
+def _row_squares(found, leaf, table, rows):
+    """(m,) squared errors of a leaf's equation, kept within the y that the leaf has seen."""
+    own = found.problem.experts.A[leaf.rows, -1]
+    answers = table.scores(leaf.coef, rows)[:, 0].clip(own.min(), own.max())
+    return (table.A[rows, -1] - answers) ** 2
+
+
+def _row_surprises(found, leaf, table, rows):
+    """(m,) log loss of a leaf's equation, each class given half a row more (search.35)."""
+    weight = found.problem.experts.w.sum()
+    prob = np.exp(table.log_lik(leaf.coef, rows))
+    n_classes = found.problem.experts.n_free + 1
+    return -np.log((weight * prob + 0.5) / (weight + 0.5 * n_classes))
+
+
+def _fill_losses(found, tree, table, codes, rows, out):
+    """Fill out with the losses of a tree on rows of another table."""
     if not tree.sides:
-        scores = table.scores(tree.coef, rows)
-        if table.exact:
-            own = found.problem.experts.A[tree.rows, -1]
-            scores = scores.clip(own.min(), own.max())
-        out[rows] = scores
+        losses = _row_squares if table.exact else _row_surprises
+        out[rows] = losses(found, tree, table, rows)
         return
     yes = tree.cut.answers(codes[rows])
     for side, part in zip(tree.sides, (rows[yes], rows[~yes]), strict=True):
-        _leaf_scores(found, side, table, codes, part, out)
+        _fill_losses(found, side, table, codes, part, out)
 
 
 def row_losses(found, table, codes, rows):
-    """(m,) loss of a `PricedTree` on rows of another `LeafTable` with their codes: squares, or 0 and 1."""
-    out = np.zeros((len(table.w), found.tree.leaves()[0].coef.shape[1]))
-    _leaf_scores(found, found.tree, table, codes, rows, out)
-    y = table.A[rows, -1]
-    scores = out[rows]
-    if table.exact:
-        return (y - scores[:, 0]) ** 2
-    answer = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return (answer != y).astype(float)
+    """(m,) loss of a `PricedTree` on rows of another `LeafTable` with their codes: squares, or log loss."""
+    out = np.zeros(len(table.w))
+    _fill_losses(found, found.tree, table, codes, rows, out)
+    return out[rows]
