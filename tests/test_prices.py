@@ -212,6 +212,31 @@ def test_few_rows_and_copies():
     assert set(lonely.predict([[0.0], [9.0]])) <= {"a", "b"}
 
 
+def test_the_constants_log_loss_gives_each_class_half_a_row():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 2))
+    y = rng.choice(["a", "b", "c"], size=150, p=[0.5, 0.3, 0.2])
+    path = quick(False).fit(X, y).path_
+    code = np.unique(y, return_inverse=True)[1]
+    fold = deal_folds(X, code.astype(float), np.random.default_rng(0))
+    expected = []
+    for out, own in zip(fold, code):
+        inside = fold != out
+        counts = np.bincount(code[inside], minlength=3)
+        expected.append(-np.log((counts[own] + 0.5) / (inside.sum() + 1.5)))
+    assert path.n_numbers[0] == 1  # one answer for all
+    assert path.cv_error[0] == pytest.approx(np.mean(expected), rel=1e-3)
+
+
+def test_a_row_that_a_sure_leaf_gets_wrong_costs_a_finite_amount():
+    x = np.arange(60.0)[:, None]
+    y = np.where(x[:, 0] < 30, "left", "right")
+    y[3] = "right"
+    path = quick(False).fit(x, y).path_
+    assert (path.cv_error < np.log(2 * 60 + 2)).all()
+    assert path.cv_error.min() < 0.5 * np.log(2)
+
+
 # ------------------------------------------------------------------ groups
 
 

@@ -69,7 +69,6 @@ from ..search.moves import (
 )
 from ..search.prices import (
     LEAST_PRICE,
-    best_at_price,
     constant_tree,
     deal_folds,
     price_path,
@@ -897,7 +896,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
         out = np.flatnonzero(fold == f)
-        found = [best_at_price(trees, one.price) for one in path]
+        found = [one.best_of(trees) for one in path]
         return np.array([row_losses(one, experts, table.codes, out) for one in found])
 
     each = range(fold.max() + 1)
