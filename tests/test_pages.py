@@ -1,5 +1,8 @@
 """The site is built as plain HTML, checked, and looked at in a browser; the check itself is checked."""
 
+import base64
+import colorsys
+import io
 import os
 import re
 import subprocess
@@ -7,6 +10,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 import yaml
 from browser.serve import chromium
@@ -316,3 +320,48 @@ def test_paper_cuts_nothing(pages):
             for tag, right in page.evaluate(BEYOND_PAPER):
                 complaints.append(f"{path.relative_to(out).as_posix()}: {tag} ends at {right}")
     assert not complaints, "\n".join(complaints)
+
+
+@the_pages
+def test_pictures_are_drawn_on_white_or_say_that_they_are_not(pages):
+    """What the style sheet turns dark in the dark was light."""
+    need("PIL")
+    from PIL import Image
+
+    out, _ = pages
+    grounds = {}
+    for path in out.rglob("*.html"):
+        for link, others in re.findall(
+            r'<img\s+src="([^":]+\.png)"([^>]*)>', path.read_text("utf-8")
+        ):
+            with Image.open(path.parent / link) as picture:
+                ground = picture.convert("RGB").getpixel((1, 1))
+            grounds.setdefault("drawn-dark" in others, set()).add(ground)
+    assert grounds == {False: {(255, 255, 255)}, True: {(0, 0, 0)}}
+
+
+@pytest.mark.slow
+def test_pictures_are_dark_in_the_dark_and_keep_their_hues():
+    """White is the page's ground, black is light, each colour of the pictures has its hue."""
+    need("chromium", "playwright", "matplotlib", "PIL")
+    from matplotlib.colors import to_rgb
+    from PIL import Image
+
+    names = [*(f"C{k}" for k in range(10) if k != 7), "red", "blue", "green"]
+    names += ["#0072b2", "#d55e00", "#e69f00", "#009e73"]
+    drawn = np.array([to_rgb(name) for name in ("white", "black", *names)])
+    patches = np.kron((255 * drawn).round().astype(np.uint8)[None], np.ones((9, 9, 1), np.uint8))
+    data = io.BytesIO()
+    Image.fromarray(patches).save(data, "png")
+    link = "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+    style = layout.STYLE.read_text("utf-8")
+    with chromium() as browser:
+        page = browser.new_page(color_scheme="dark")
+        page.set_content(f'<style>{style}</style><main><img src="{link}"></main>')
+        ground = [int(level) for level in re.findall(r"\d+", page.evaluate(BACKGROUND))]
+        seen = page.locator("img").screenshot()
+    seen = np.asarray(Image.open(io.BytesIO(seen)).convert("RGB"))[4, 4::9]
+    assert np.abs(seen[0] - np.array(ground)).max() <= 2 and seen[1].min() >= 250
+    for name, before, after in zip(names, drawn[2:], seen[2:] / 255, strict=True):
+        turn = colorsys.rgb_to_hls(*after)[0] - colorsys.rgb_to_hls(*before)[0]
+        assert abs((turn + 0.5) % 1 - 0.5) * 360 <= 10, name

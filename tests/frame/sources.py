@@ -178,7 +178,9 @@ def _rich_output(cell, data, source):
         return fenced(f'<div class="output">{shown}{link}</div>', "{=html}")
     image = f"{Path(source.name).stem}_files/{cell['id']}-{len(source.images)}.png"
     source.images[image] = base64.b64decode("".join(data["image/png"]))
-    return f"[![picture drawn by the code above]({image})]({image})"
+    classes = re.search(r"^#\| *classes: *(.+)", cell["source"], re.M)  # as Quarto reads them
+    named = f"{{{' '.join('.' + name for name in classes[1].split())}}}" if classes else ""
+    return f"[![picture drawn by the code above]({image}){named}]({image})"
 
 
 def _page_alone(cell, shown, source):
