@@ -779,6 +779,7 @@ def region_outline(held, across, up):
 def number_place(mine, across, up, steps=60):
     """Where a rule's number has most space: the point of its cells that is farthest from others.
 
+    Of several, the one in their midst: in a strip, halfway.
     `mine` (len(up) − 1, len(across) − 1): the cells where the rule answers.
     """
     u = (np.arange(steps) + 0.5) / steps
@@ -788,8 +789,10 @@ def number_place(mine, across, up, steps=60):
         i, k = np.argwhere(mine)[0]
         return across[k : k + 2].mean(), up[i : i + 2].mean()
     space = distance_transform_edt(np.pad(fine, 1))[1:-1, 1:-1]
-    i, k = np.unravel_index(np.argmax(space), space.shape)
-    return x[k], y[i]
+    widest = np.argwhere(space == space.max())
+    middle = widest[((widest - widest.mean(axis=0)) ** 2).sum(axis=1).argmin()]
+    i, k = widest[(np.abs(widest - middle) <= 1).all(axis=1)].T
+    return x[k].mean(), y[i].mean()
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-points
 _SHAPES = "os^DvPX*"  # of the rows of a class
