@@ -89,6 +89,27 @@ def test_frames_leave_out_what_stays():
     assert panel.frames == [{"height": 2, "colour": "red"}, {"height": 1, "colour": "blue"}]
     page = panel._repr_mimebundle_()["text/html"]
     assert page.count('alt="height: 1; colour: blue"') == 1 and 'max="2"' in page
+    assert re.findall('data-name="([^"]*)"', page) == [
+        "height 2, colour red",
+        "height 1, colour blue",
+    ]
+
+
+def test_a_stored_slider_says_what_it_shows():
+    """The value itself where one varies, and as its control says it; what follows another is left out."""
+    panel = Panel(
+        lambda figure, size, twice, way: f"{size} {twice}",
+        {"size": (1, 9, 1), "twice": (2, 18, 1), "way": [("by <hand>", 0), ("by search", 1)]},
+        links={"size": lambda size: {"twice": 2 * size}},
+        frames=[{"size": size, "twice": 2 * size} for size in (3, 5)],
+        label="size",
+    )
+    page = panel._repr_mimebundle_()["text/html"]
+    assert re.findall('data-name="([^"]*)"', page) == ["3", "5"]
+    assert 'aria-valuetext="3"' in page and "<span>3</span></div>" in page
+    panel.frames = [{"size": 3, "twice": 6, "way": way} for way in (0, 1)]
+    assert panel.frame_names() == ["by <hand>", "by search"]
+    assert "by &lt;hand&gt;" in panel._repr_mimebundle_()["text/html"]
 
 
 def test_a_frame_is_small():
