@@ -342,7 +342,8 @@ class Explanation:
     def at(self, n):
         """The same model explained by at most n rules, of those on `path_`; nothing is fitted again.
 
-        Its fidelity on the rows held out and its scores are nan, for the table is not kept:
+        A path may have gaps: where it has no list of n, a UserWarning says which is taken. Its
+        fidelity on the rows held out and its scores are nan, for the table is not kept:
         `fidelity_on` measures it.
 
         Parameters

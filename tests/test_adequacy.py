@@ -127,7 +127,8 @@ def test_without_size_the_path_is_the_tree_itself(table):
     X, known, _ = table
     model = ProxyTreeRegressor(known, max_leaves=3, n_synthetic=0, random_state=0).fit(X)
     assert model.path_["size"].tolist() == [3] and "difference" not in model.path_
-    assert model.at(9).n_leaves_ == 3
+    with pytest.warns(UserWarning, match="no size 9: 3, the largest, is taken"):
+        assert model.at(9).n_leaves_ == 3
 
 
 @pytest.mark.parametrize(

@@ -968,6 +968,7 @@ def path_model(request):
     return request.param, sized(request.param).fit(*table(request.param))
 
 
+@pytest.mark.filterwarnings("ignore:the path has no size")
 def test_the_path_has_every_size_of_the_search_over_all_prices(path_model):
     kind, model = path_model
     path = model.path_

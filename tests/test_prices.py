@@ -1,5 +1,8 @@
 """Of the trees that a search saw the best at every price; folds of rows; the dial of the trees of equations."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows.tables import joined_groups
-from fabinterp.rules.size_path import SMALL_PRICE, sizes_of
+from fabinterp.rules.size_path import SMALL_PRICE, SizeEntry, choose_size, size_gap_text, sizes_of
 from fabinterp.search.prices import (
     PricedTree,
     PriceInterval,
@@ -92,6 +95,7 @@ def test_the_path_is_a_frame_of_all_sizes(fitted):
     assert path.criterion[path.chosen].item() == -fitted.fic_
 
 
+@pytest.mark.filterwarnings("ignore:the path has no size")
 def test_every_size_is_a_fitted_model(fitted):
     numbers = isinstance(fitted, PiecewiseLinearRegressor)
     X, _ = table(numbers)
@@ -200,6 +204,40 @@ def test_sizes_before_a_fit_and_sizes_that_are_none(fitted):
         print(PiecewiseLinearRegressor().path_)
     with pytest.raises(ValueError, match="n must be a whole number from 1"):
         fitted.at(0)
+
+
+def test_a_gap_on_the_path_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))  # a chessboard, of which one cut tells nothing
+    y = np.where((X[:, 0] > 0) == (X[:, 1] > 0), 1.0, -1.0) + rng.normal(0, 0.2, 300)
+    model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
+    assert model.path_["size"].unique().tolist() == [1, 4]
+    with pytest.warns(
+        UserWarning, match="the path has no size 3: 1 is taken, the next is 4"
+    ) as told:
+        assert model.at(3).n_components_ == 1
+    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match="no size 9: 4, the largest, is taken"):
+        assert model.at(9).n_components_ == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.at(4).n_components_ == 4 and model.at(1).n_components_ == 1
+
+
+@given(st.sets(st.integers(1, 12), min_size=1), st.integers(1, 14))
+@examples(60)
+def test_the_size_told_is_the_size_taken(sizes, n):
+    entries = [SizeEntry(k, k, -k, {}) for k in sorted(sizes)]
+    text = size_gap_text(entries, n)
+    assert (text == "") == (n in sizes) and size_gap_text(entries, "small") == ""
+    if text:
+        _, *told = map(int, re.findall(r"\d+", text))
+        assert told[0] == entries[choose_size(entries, n)].size
+        around = [
+            max((k for k in sizes if k < n), default=0),
+            min((k for k in sizes if k > n), default=0),
+        ]
+        assert told == [k for k in around if k]
 
 
 def test_few_rows_and_copies():

@@ -230,7 +230,9 @@ def list_of_size(case, size="balanced", most_rules=None):
     """The list of a `size`; with `most_rules`, the longest of its path with no more rules."""
     model, seconds = _fit_list(case, size)
     if most_rules is not None:
-        model = model.at(most_rules)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a path without a list of just so many rules
+            model = model.at(most_rules)
     return FittedRules(model.predict, seconds, *sizes_of_list(model))
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-methods-trees
