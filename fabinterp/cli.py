@@ -8,6 +8,7 @@ __all__ = ['run_arguments', 'main']
 # %% ../nbs/cli.ipynb #cli-imports
 import argparse
 import codecs
+import csv
 import os
 import sys
 
@@ -58,6 +59,15 @@ def separator_of_text(text):
     if len(sep) != 1:
         raise argparse.ArgumentTypeError(f"one character or the word tab is needed, got {text!r}")
     return sep
+
+
+def names_of_text(text):
+    """A reader of names between commas; a name with a comma stands in quotes, as in CSV."""
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    names = [name.strip() for name in names]
+    if not all(names) or not names:
+        raise argparse.ArgumentTypeError(f"names between commas are needed, got {text!r}")
+    return names
 
 
 def known_encoding(text):
@@ -137,6 +147,13 @@ def _add_learning(command):
         choices=["auto", "classification", "regression"],
         default="auto",
         help="auto: text and few whole numbers are classes, other numbers quantities",
+    )
+    command.add_argument(
+        "--categories",
+        type=names_of_text,
+        default=[],
+        metavar="NAME[,NAME]",
+        help="columns whose numbers are labels, such as codes; text is labels anyway",
     )
     command.add_argument(
         "--test-share",

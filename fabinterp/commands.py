@@ -32,7 +32,7 @@ from .reporting import fingerprint, report
 from .rows.tables import take_rows
 from .rules.core import encode, format_names, label_of
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
-from .rules.size_path import choose_by_error, sizes_of
+from .rules.size_path import choose_by_error, size_gap_text, sizes_of
 from .rules.text import answer_text, condition_texts, count_text, printable_name
 from .terminal import (
     CommandError,
@@ -73,6 +73,21 @@ def _suggest_columns(name, names):
         return f"did you mean {format_names(close)}?"
     hint = f"the columns are {format_names(names)}"
     return hint if len(names) > 1 else hint + "; --sep names what separates columns"
+
+
+def _check_categories(names, table, target):
+    """UsageError unless the columns that are to be read as labels are those of a table."""
+    for name in names:
+        if name not in table.columns:
+            raise UsageError(
+                f"--categories {format_names([name])} is not a column: "
+                f"{_suggest_columns(name, list(table.columns))}"
+            )
+    if target in names:
+        raise UsageError(
+            f"--categories must leave out the --target {format_names([target])}; "
+            "--task classification reads it as classes"
+        )
 
 
 def _check_target(name, table):
@@ -204,11 +219,20 @@ def split_of(options):
     return {"share": options.test_share, "seed": options.random_state}
 
 
+def _comma_list(names):
+    """Names as one line of CSV, as an option takes them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
+
+
 def command_of(options):
     """The command that makes the same again; without folders."""
     words = ["fabinterp", options.command]
     words += [os.path.basename(getattr(options, what, "")) for what in ("model", "fitted", "data")]
     names = "target method task sample size max_rules max_conditions test_share random_state"
+    if getattr(options, "categories", None):
+        words += ["--categories", _comma_list(options.categories)]
     for name in names.split():
         if name in options:
             value = getattr(options, name)
@@ -254,9 +278,19 @@ def _all_sizes(model, names):
     )
 
 
+def _note_gap(sizes, size):
+    """Tell which size was taken where a number was asked for that the path does not have."""
+    gap = size_gap_text([entry for entry, _, _ in sizes], size) if sizes else ""
+    if gap:
+        print_to_stderr(f"note: {gap}; --path shows what each size errs")
+
+
 def _read_target(options):
     """The table of the options without its target, the target (n,) and the task, which is told."""
-    table, y, task = prepare(_read_data(options), options.target, options.task, print_to_stderr)
+    data = _read_data(options)
+    _check_categories(options.categories, data, options.target)
+    table, y, task = prepare(data, options.target, options.task, print_to_stderr)
+    table = table.with_categories([name for name in options.categories if name in table.columns])
     if options.task == "auto":
         print_to_stderr(
             f"task: {task} ({format_names([options.target])} has "
@@ -286,6 +320,8 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
         message = "looking for rules that say the same …"
     model = _estimator_for("RuleMixture", task, options).set_params(estimator=forest)
     model = fit_model(model, *train, message)
+    sizes = _all_sizes(model, names)
+    _note_gap(sizes, options.size)
     return Outcome(
         _named(load_rules(model.to_json()), names),
         task,
@@ -294,7 +330,7 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
         name,
         command_of(options),
         read_ensemble(model.estimator_, model.columns_),
-        _all_sizes(model, names),
+        sizes,
         split=split_of(options),
     )
 
@@ -356,6 +392,7 @@ def fit(options):
     found = _named(load_rules(fitted.to_json()), table.columns)
     sizes = _all_sizes(fitted, table.columns)
     _note_smaller(sizes, options.size)
+    _note_gap(sizes, options.size)
     code = command_of(options)
     split = split_of(options)
     return Outcome(found, task, train, test, table.name, code, sizes=sizes, split=split)
@@ -605,6 +642,11 @@ def load_fitted(path):
         ) from None
 
 
+def rows_for(table, columns):
+    """The rows of a table as a model with these `Columns` reads them."""
+    return columns_for(table.as_known_to(columns), columns.names, "the model")
+
+
 def columns_for(table, names, whose):
     """The rows of a table with the columns of these names; CommandError for those that it lacks."""
     lacking = [name for name in names if name not in table.columns]
@@ -648,7 +690,7 @@ def predict(options):
     if options.proba and model.classes is None:
         raise UsageError("--proba needs a model of classes, this one predicts numbers")
     table = _read_data(options)
-    X = columns_for(table, model.columns.names, "the model")
+    X = rows_for(table, model.columns)
     try:
         with progress_message(f"predicting {len(table)} rows …"):
             text = predictions_text(model, X, options.proba)
@@ -680,18 +722,19 @@ def fitted_page(model, options):
     rules = as_ruleset(model)
     table = _read_data(options)
     target = options.target or rules.target
-    X = columns_for(table, rules.columns.names, "the model")
-    if options.target is None and target not in table.columns:
+    has_target = options.target is not None or target in table.columns
+    if has_target:
+        _check_target(target, table)
+        table = table.take(~is_missing(table.columns[target]))
+    X = rows_for(table, rules.columns)
+    if not has_target:
         print_to_stderr(
             f"note: {table.name} has no column {format_names([target])}, which the model predicts: "
             "the page tells no error (--target names the column where it is called otherwise)"
         )
         learnt, held_out = (X,), None
     else:
-        _check_target(target, table)
-        known = ~is_missing(table.columns[target])
-        X = columns_for(table.take(known), rules.columns.names, "the model")
-        y = table.take(known).columns[target]
+        y = table.columns[target]
         y = y.astype(float) if rules.classes is None else np.array([label_of(v) for v in y])
         task = "regression" if rules.classes is None else "classification"
         learnt, held_out = split_again(model, X, y, task)

@@ -12,11 +12,11 @@ import gzip
 import io
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .rules.core import format_names
+from .rules.core import format_names, label_of
 from .terminal import CommandError, UsageError, progress_message
 
 # %% ../nbs/files.ipynb #files-columns
@@ -36,6 +36,31 @@ def is_missing(column):
     return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
 
 # %% ../nbs/files.ipynb #files-table
+def _plain_number(value):
+    """A number as a label: a whole one as an integer, which a gap in its column has made a float."""
+    value = label_of(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _is_number(label):
+    """Whether a label is a number."""
+    return isinstance(label, (int, float)) and not isinstance(label, bool)
+
+
+def _match_labels(column, labels):
+    """A column (n,) with its values in the words of labels: 1 for the text "1", or the other way round."""
+    numbers = column.dtype.kind in "iuf"
+    if numbers == all(map(_is_number, labels)):
+        return column
+    by_text = {str(label): label for label in labels}
+    found = np.empty(len(column), dtype=object)
+    gaps = is_missing(column)
+    for i in np.flatnonzero(~gaps):
+        value = _plain_number(column[i])
+        found[i] = by_text.get(str(value), value)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class NamedTable:
     """Columns (n,) by name, with the name of their file and how many rows it has."""
@@ -43,33 +68,67 @@ class NamedTable:
     columns: dict
     name: str
     n_read: int
+    labels: dict = field(default_factory=dict)  # by name, of columns whose numbers are labels
 
     def __len__(self):
         return len(next(iter(self.columns.values())))
 
     def take(self, at):
         """The rows at positions `at`, or where it is true."""
-        columns = {name: column[at] for name, column in self.columns.items()}
-        return NamedTable(columns, self.name, self.n_read)
+        return replace(self, columns={name: column[at] for name, column in self.columns.items()})
 
     def without(self, names):
         """All columns but these."""
         columns = {name: self.columns[name] for name in self.columns if name not in names}
-        return NamedTable(columns, self.name, self.n_read)
+        return replace(self, columns=columns)
+
+    def with_categories(self, names):
+        """The same table with the numbers of these columns as labels, in the order of their values."""
+        labels = {}
+        for name in names:
+            column = self.columns[name]
+            if column.dtype.kind in "iuf":
+                known = np.unique(column[~is_missing(column)])
+                labels[name] = tuple(map(_plain_number, known))
+        return replace(self, labels=self.labels | labels)
+
+    def as_known_to(self, model_columns):
+        """The same table with labels where the `Columns` of a model have them, and in its words."""
+        known = zip(model_columns.names, model_columns.categories, strict=True)
+        known = {n: labels for n, labels in known if labels is not None and n in self.columns}
+        matched = {name: _match_labels(self.columns[name], each) for name, each in known.items()}
+        # In the order of values, as they were read for the fit: a model may know them in another
+        numbers = {
+            name: tuple(sorted(each, key=lambda label: (type(label).__name__, label)))
+            for name, each in known.items()
+            if any(map(_is_number, each))
+        }
+        return replace(self, columns=self.columns | matched, labels=numbers)
 
     def rows(self, names=None):
         """The columns of these names, or all: a frame where pandas is installed, else (n, d) numbers."""
         names = list(self.columns) if names is None else list(names)
         pandas = import_pandas()
         if pandas is not None:
-            return pandas.DataFrame({name: self.columns[name] for name in names})
+            return pandas.DataFrame({name: self._series(pandas, name) for name in names})
+        labelled = [name for name in names if name in self.labels]
         texts = [name for name in names if self.columns[name].dtype.kind == "O"]
-        if texts:
+        if labelled or texts:
+            what = "text" if texts else "labels"
             raise CommandError(
-                f"column {format_names(texts)} holds text, which needs pandas: "
+                f"column {format_names(texts or labelled)} holds {what}, which needs pandas: "
                 "pip install 'fabinterp[frames]'"
             )
         return np.column_stack([self.columns[name] for name in names]).astype(float)
+
+    def _series(self, pandas, name):
+        """A column as a frame takes it: of labels that are numbers as categories."""
+        column = self.columns[name]
+        if name not in self.labels:
+            return column
+        codes = {label: code for code, label in enumerate(self.labels[name])}
+        found = [codes.get(label_of(value), -1) for value in column]
+        return pandas.Categorical.from_codes(found, list(self.labels[name]))
 
 # %% ../nbs/files.ipynb #files-open
 _MARKS = {

@@ -876,3 +876,102 @@ def test_a_table_made_again_from_the_shell(capsys, tmp_path):
     before = file.read_bytes()
     again, _ = reproduce()
     assert file.read_bytes() == before and again == out
+
+
+@pytest.mark.parametrize("command", ["fit", "simplify"])
+def test_a_size_that_the_path_lacks_is_told(capsys, table, command):
+    words = [command, str(table), "--target", "kind", "--size", "99"]
+    assert cli.main(words) == 0
+    told = capsys.readouterr()
+    n = told.out.split()[0]
+    note = f"note: the path has no size 99: {n}, the largest, is taken; --path shows what each size"
+    assert note in told.err
+    assert cli.main([*words[:-1], n]) == 0
+    assert "the path has no size" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def coded(tmp_path):
+    """A table whose colours are codes, in an order that says nothing, some of them missing."""
+    frame = flowers(300).drop(columns="id")
+    frame["colour"] = frame.colour.map({"red": 2, "blue": 1, "white": 3})
+    frame["depth"] = frame.depth.fillna(0)
+    frame.loc[::23, "colour"] = np.nan
+    frame["price"] += 4 * (frame.colour == 2)  # 2 apart from 1 and 3: no one cut tells
+    path = tmp_path / "coded.csv"
+    frame.to_csv(path, index=False)
+    return path, frame
+
+
+@pytest.mark.parametrize("command", ["fit", "simplify"])
+def test_codes_are_read_as_labels(capsys, tmp_path, coded, command):
+    path, frame = coded
+    asked = [command, path, "--target", "price", "--size", 4, "--categories", "colour"]
+    for ending in ("json", "sql"):
+        assert cli.main([*map(str, asked), "--out", str(tmp_path / f"m.{ending}")]) == 0
+    model = commands.load_fitted(tmp_path / "m.json")
+    assert sorted(model.columns.categories[model.columns.names.index("colour")]) == [1, 2, 3]
+    assert re.search(r"colour (is not|is|∈|∉) \{?[123]", capsys.readouterr().out)
+    X = frame.drop(columns=["kind", "price"]).assign(kind=frame.kind)
+    expected = model.predict(X.assign(colour=pd.Categorical(X.colour.astype("Int64"))))
+    words = ["predict", tmp_path / "m.json", path, "--out", tmp_path / "said.csv"]
+    assert cli.main(list(map(str, words))) == 0
+    assert np.allclose(pd.read_csv(tmp_path / "said.csv").price, expected, rtol=1e-12)
+    with sqlite3.connect(":memory:") as base:
+        frame.to_sql("coded", base, index=False)
+        said = base.execute((tmp_path / "m.sql").read_text().rstrip(";\n")).fetchall()
+    assert np.allclose(np.ravel(said), expected)
+    capsys.readouterr()
+    page = tmp_path / "page.html"
+    assert cli.main(["report", str(tmp_path / "m.json"), str(path), "--out", str(page)]) == 0
+    assert "75 of the 300 rows were held out from the fit" in capsys.readouterr().err
+    again = tmp_path / "again.html"
+    assert cli.main([*map(str, asked), "--out", str(again)]) == 0
+    assert "--categories colour --target price" in again.read_text(encoding="utf-8")
+
+
+def test_codes_written_as_text_are_the_same_labels(capsys, tmp_path, coded):
+    path, frame = coded
+    words = ["fit", str(path), "--target", "price", "--categories", "colour"]
+    assert cli.main([*words, "--out", str(tmp_path / "m.json")]) == 0
+    frame = frame.assign(colour=frame.colour.astype("Int64").astype(object))
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    frame.loc[1, "colour"] = "unknown"  # the column becomes text
+    frame.to_csv(tmp_path / "text.csv", index=False)
+    said = {}
+    for name in ("coded", "plain", "text"):
+        capsys.readouterr()
+        assert cli.main(["predict", str(tmp_path / "m.json"), str(tmp_path / f"{name}.csv")]) == 0
+        out, err = capsys.readouterr()
+        said[name] = np.array(out.split()[1:], dtype=float)
+        assert ("did not know in 1 row;" in err) == (name == "text")
+    assert (said["coded"] == said["plain"]).all()
+    assert (np.delete(said["text"], 1) == np.delete(said["coded"], 1)).all()
+
+
+def test_text_that_looks_like_numbers_in_a_later_file(tmp_path):
+    labels = Columns(("size",), (("1", "2", "XL"),), (False,))
+    table = files.NamedTable({"size": np.array([2, 1, 3])}, "late.csv", 3).as_known_to(labels)
+    assert table.columns["size"].tolist() == ["2", "1", 3] and not table.labels
+    truth = Columns(("owns",), ((False, True),), (False,))
+    table = files.NamedTable({"owns": np.array([0, 1])}, "late.csv", 2)
+    assert commands.encode(table.as_known_to(truth).rows(), truth).ravel().tolist() == [0, 1]
+
+
+def test_categories_that_are_refused(capsys, coded):
+    path, _ = coded
+    words = ["fit", path, "--target", "price", "--categories"]
+    told = refused(capsys, *words, "color")
+    assert "--categories 'color' is not a column: did you mean 'colour'" in told
+    assert "must leave out the --target 'price'" in refused(capsys, *words, "colour,price")
+    assert "names between commas are needed, got 'a,,b'" in refused(capsys, *words, "a,,b")
+    assert cli.names_of_text('"a, b",c') == ["a, b", "c"]
+    assert commands._comma_list(["a, b", "c"]) == '"a, b",c'
+
+
+def test_categories_without_pandas(capsys, coded, without_pandas, tmp_path):
+    path, frame = coded
+    frame[["colour", "price"]].to_csv(tmp_path / "two.csv", index=False)
+    words = ["fit", tmp_path / "two.csv", "--target", "price", "--categories", "colour"]
+    assert cli.main(list(map(str, words))) == 1
+    assert "column 'colour' holds labels, which needs pandas" in capsys.readouterr().err
