@@ -517,3 +517,22 @@ def test_the_smallest_bars_are_pooled():
         "0",
     ]
     plt.close("all")
+
+
+def test_a_row_in_words():
+    """The lines between the mean and the prediction, as a sentence."""
+    columns = Columns(("rooms", "floor", "km"), (None, None, None))
+    leaf = Leaf(1.0, (0, 1, 2), (2.0, -3.0, 0.25), upper=8.0)
+    rules = RuleSet((Rule((), leaf),), columns, target_std=1.0)
+    at_zero = np.zeros((2, 3))
+    found = explain_row(rules, [10.0, 1.0, 4.0], background=at_zero)
+    rows = found.lines()[1:-1]
+    said = found.words().split(" and ")
+    assert len(said) == len(rows)
+    for (words, amount, number), part in zip(rows, said):
+        told = "its bounds" if words == "kept within its bounds" else words
+        assert part.startswith(told) and part.endswith(f" {number[1:]}")
+        assert ("add" in part) == (amount > 0) and ("take" in part) == (amount < 0)
+    assert found.words(2) == "rooms = 10 adds 20 and 3 others take off 13"
+    nothing = explain_row(rules, [0.0, 0.0, 0.0], background=at_zero)
+    assert nothing.words() == "nothing moves it off the average"

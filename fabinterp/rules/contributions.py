@@ -531,6 +531,7 @@ def _measured(model, background=None):
 _SHARE_TOLERANCE = 0.005  # of a probability
 _AVERAGE = "on average"
 _BOUNDED = "kept within its bounds"
+_OTHERS = " others"
 
 
 class Contribution(NamedTuple):
@@ -607,7 +608,7 @@ class RowExplanation:
         if len(pairs) > most:
             rest = pairs[most - 1 :]
             pooled = sum(amount for _, amount in rest)
-            pairs = [*pairs[: most - 1], (f"{len(rest)} others", pooled)]
+            pairs = [*pairs[: most - 1], (f"{len(rest)}{_OTHERS}", pooled)]
 
         def text(amount):
             return amount_text(round_within(amount, share))
@@ -617,6 +618,19 @@ class RowExplanation:
             *((words, part, "+" * (part > 0) + text(part)) for words, part in pairs),
             ("prediction", self.prediction, text(self.prediction)),
         ]
+
+    def words(self, max_rows=None):
+        """What moves the prediction off the mean, in words: rooms = 4 adds 75 and floor = 1 takes off 3.
+
+        The largest first, in the digits of `lines`.
+        """
+        said = []
+        for words, amount, text in self.lines(max_rows)[1:-1]:
+            several = words == _BOUNDED or words.removesuffix(_OTHERS).isdecimal()
+            verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
+            words = "its bounds" if words == _BOUNDED else words
+            said.append(f"{words} {verb} {text.lstrip('+-')}")
+        return " and ".join(said) or "nothing moves it off the average"
 
     def headline(self, max_rows=None):
         """What is predicted, for reading, in the digits of `lines`."""
