@@ -32,6 +32,7 @@ def number_reader(kind, low, high, wanted):
 
 
 _SHARE = number_reader(float, 0, 1, "a number from 0 up, less than 1,")
+_SECONDS = number_reader(float, 0, float("inf"), "a number of seconds")
 _NATURAL = number_reader(int, 0, 2**32, "a whole number from 0 up")
 _POSITIVE = number_reader(int, 1, 2**32, "a whole number from 1 up")
 
@@ -311,6 +312,13 @@ def _add_report(add):
     )
     _add_trust(command)
     _add_max_rules(command, 10)
+    command.add_argument(
+        "--max-seconds",
+        type=_SECONDS,
+        metavar="N",
+        help="how long is searched for where rules and ensemble part most (default: by a number of "
+        "boxes, so that the page is the same every time)",
+    )
     _add_seed(command)
     _add_out(command, "the page, a file that ends in .html", "fabinterp-report.html")
 

@@ -233,6 +233,8 @@ def command_of(options):
     names = "target method task sample size max_rules max_conditions test_share random_state"
     if getattr(options, "categories", None):
         words += ["--categories", _comma_list(options.categories)]
+    if getattr(options, "max_seconds", None) is not None:
+        words += ["--max-seconds", f"{options.max_seconds:g}"]
     for name in names.split():
         if name in options:
             value = getattr(options, name)
@@ -551,12 +553,14 @@ def _outcome_text(result, wide=80):
     return "\n".join(lines)
 
 # %% ../nbs/commands.ipynb #cmd-write
-def _page_text(result):
+def _page_text(result, max_seconds=None):
     """The page of an `Outcome`: the report on its model, measured on the rows held out."""
     X, y = result.train
     title = f"{_rules_title(as_ruleset(result.model))}, from {printable_name(result.name)}"
     if result.explanation is not None:
-        return report(result.explanation, X, y, title=title, code=result.code)
+        return report(
+            result.explanation, X, y, title=title, code=result.code, max_seconds=max_seconds
+        )
     return report(
         result.model,
         X,
@@ -740,7 +744,14 @@ def fitted_page(model, options):
         learnt, held_out = split_again(model, X, y, task)
     title = f"{_rules_title(rules)}, on {printable_name(table.name)}"
     with progress_message(f"writing {printable_name(options.out)} …"):
-        return report(model, *learnt, title=title, held_out=held_out, code=command_of(options))
+        return report(
+            model,
+            *learnt,
+            title=title,
+            held_out=held_out,
+            code=command_of(options),
+            max_seconds=options.max_seconds,
+        )
 
 # %% ../nbs/commands.ipynb #cmd-explain
 def _is_text(path):
@@ -848,7 +859,7 @@ def write_report(options):
     try:
         as_ruleset(model)
     except TypeError:
-        page = _page_text(explain_model(model, options))
+        page = _page_text(explain_model(model, options), options.max_seconds)
     else:
         try:
             page = fitted_page(model, options)

@@ -1243,16 +1243,22 @@ def gaps_html(rules, X, explained, name, of="of the table"):
     return lines_html([lead]) + table_html(head, rows)
 
 
-def parting_html(model, rules, X):
-    """Where the rules of a rule mixture and its ensemble part most, bounded; nothing for others."""
+def parting_html(model, rules, X, max_seconds=None):
+    """Where the rules of a rule mixture and its ensemble part most, bounded; nothing for others.
+
+    `max_seconds`: how long is looked; None: at so many boxes as the ensemble's size allows.
+    """
     if not isinstance(model, BaseRuleMixture):
         return ""
     ensemble = read_ensemble(model.estimator_, rules.columns)
     n_leaves = ensemble.nodes.n_leaves
-    if ensemble.link == "median" or n_leaves * len(rules.columns.names) > 5_000_000:
+    is_large = n_leaves * len(rules.columns.names) > 5_000_000
+    if ensemble.link == "median" or is_large and max_seconds is None:
         return ""
-    n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000))
-    found = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=None)
+    n_boxes = None
+    if max_seconds is None:
+        n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000))
+    found = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=max_seconds)
     lead = "At rows that are not in the table, but within its ranges:"
     return lines_html([lead]) + found.to_html()
 
@@ -1330,7 +1336,19 @@ def made_from_html(explanation, evaluation, X, y):
 
 
 def report_html(
-    model, rules, tree, X, y, held_out, evaluation, level, title, code, explanation, progress
+    model,
+    rules,
+    tree,
+    X,
+    y,
+    held_out,
+    evaluation,
+    level,
+    title,
+    code,
+    explanation,
+    max_seconds,
+    progress,
 ):
     """The whole page, as `report` puts it together; `explanation`: of which the model is, or None.
 
@@ -1376,7 +1394,7 @@ def report_html(
             f"Where the rules and {explains} disagree most",
             gaps_html(rules, X, evaluation.explained, explains),
             gaps_out,
-            parting_html(model, rules, Z),
+            parting_html(model, rules, Z, max_seconds),
         )
         yield section_html("Signs that were promised", signs_html(model))
         yield section_html(
@@ -1436,6 +1454,7 @@ def report(
     reference=None,
     level=0.95,
     code=None,
+    max_seconds=None,
     random_state=0,
     verbose=0,
 ):
@@ -1463,6 +1482,9 @@ def report(
         Level of the intervals, equations (reporting.2), (reporting.3).
     code : str or None
         How to make the model again; None: written from its settings.
+    max_seconds : float or None, None
+        How long is searched for where rules and ensemble part most, as in `disagreement`. None: over
+        a number of boxes, so that the page is the same every time.
     random_state : int or RandomState, 0
         Seed of the bootstrap and of the parts.
     verbose : int, 0
@@ -1478,7 +1500,7 @@ def report(
     TypeError
         If `model` has no rules, or `reference` cannot predict.
     ValueError
-        If X, y or `held_out` do not fit the rules or each other, `level` or `cv` are out of range,
+        If X, y or `held_out` do not fit the rules or each other, `level`, `cv` or `max_seconds` are out of range,
         `cv` is asked of what cannot be fitted again, or `path` is no file in a folder that exists.
 
     Examples
@@ -1496,6 +1518,8 @@ def report(
     explanation = model if hasattr(model, "subject") else None
     model = getattr(model, "model", model)  # of an `Explanation` the estimator behind
     X, held_out = _check_report_arguments(X, held_out, cv, level)
+    if max_seconds is not None:
+        check_at_least("max_seconds", max_seconds, 0.0)
     place = None if path is None else check_place(path)
     if rules.target == "y" and isinstance(getattr(y, "name", None), str):
         rules = replace(rules, target=y.name)
@@ -1506,7 +1530,19 @@ def report(
     found = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
     page = report_html(
-        model, rules, tree, X, y, held_out, found, level, title, code, explanation, progress
+        model,
+        rules,
+        tree,
+        X,
+        y,
+        held_out,
+        found,
+        level,
+        title,
+        code,
+        explanation,
+        max_seconds,
+        progress,
     )
     if place is None:
         return page

@@ -556,6 +556,11 @@ def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, table, 
     assert "--trust reads it" in refused(capsys, "report", "own.joblib", "t.csv")
     page, _ = reported(capsys, "own.joblib", "t.csv", "--trust", "--target", "kind")
     assert "At other sizes" in page and "RuleMixtureClassifier" in page
+    assert "after 0 boxes" not in page
+    words = ("own.joblib", "t.csv", "--trust", "--target", "kind", "--max-seconds")
+    page, _ = reported(capsys, *words, 0)
+    assert "a bound, after 0 boxes" in page and "--max-seconds 0 --target kind" in page
+    assert "a number of seconds is needed, got '-1'" in refused(capsys, "report", *words, -1)
     joblib.dump(DecisionTreeRegressor(max_depth=2).fit(X, flowers().price), "tree.joblib")
     words = ("tree.joblib", "t.csv", "--trust", "--max-rules", 2)
     page, _ = reported(capsys, *words, "--target", "price")

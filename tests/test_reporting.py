@@ -7,6 +7,7 @@ import itertools
 import re
 import warnings
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import matplotlib.mathtext  # noqa: F401 (version 3.8 warns when it is imported, once)
 import numpy as np
@@ -403,6 +404,32 @@ def test_what_cannot_be_made_again_is_said(numbers):
     )
 
 
+def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, monkeypatch):
+    """Without one a number of boxes does, of small ensembles only; with one no number, of all."""
+    X, y = labels
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    asked = []
+
+    def watched(*args, **limits):
+        asked.append(limits)
+        return found(*args, **limits)
+
+    found = reports.disagreement
+    monkeypatch.setattr(reports, "disagreement", watched)
+    pages = [report(model, X, y, max_seconds=seconds) for seconds in (None, 0.0, 0.5)]
+    assert [limits["max_seconds"] for limits in asked] == [None, 0.0, 0.5]
+    assert 16 <= asked[0]["max_nodes"] <= 1000
+    assert all(limits["max_nodes"] is None for limits in asked[1:])
+    assert "a bound, after 0 boxes" in pages[1] and "after 0 boxes" not in pages[0]
+    large = SimpleNamespace(nodes=SimpleNamespace(n_leaves=10_000_000), link=None)
+    monkeypatch.setattr(reports, "read_ensemble", lambda *args: large)
+    monkeypatch.setattr(
+        reports, "disagreement", lambda *args, **limits: SimpleNamespace(to_html=str)
+    )
+    assert reports.parting_html(model, model.rules_, X) == ""
+    assert "within its ranges" in reports.parting_html(model, model.rules_, X, 1.0)
+
+
 def test_every_size_is_on_the_page(labels, tree):
     """To step through without a script, one shown at a time; what has no path has no such part."""
     X, y = labels[0], labels[1]
@@ -647,6 +674,7 @@ def test_fingerprint_names_a_table(labels):
     ({"path": "."}, "which is a folder"),
     ({"level": 1.0}, "level must lie between 0 and 1, got 1.0"),
     ({"cv": 1}, "cv must be None or a whole number from 2"),
+    ({"max_seconds": -1}, "max_seconds must be"),
     ({"cv": True}, "cv must be None or a whole number from 2"),
     ({"held_out": np.zeros(3)}, "held_out must be a pair (X, y) or None, got ndarray"),
     ({"reference": 3}, "reference must have predict, be a function of X, or None, got int"),
