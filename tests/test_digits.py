@@ -1,13 +1,20 @@
 """The printed text is the model: a reader with a pencil finds what `predict` answers."""
 
+import re
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from shared.estimators import SETTINGS
 from shared.reader import read_classes, read_numbers
 from sklearn.datasets import load_diabetes, load_iris
 
-from fabinterp.rules.digits import SCORE_TOLERANCE
+from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearRegressor, load_rules
+from fabinterp.rules.core import Columns, Leaf, Rule
+from fabinterp.rules.digits import SCORE_TOLERANCE, TEXT_TOLERANCE
+from fabinterp.rules.ruleset import RuleSet
 
 NUMBERS = [setting for setting in SETTINGS if not setting.is_classifier]
 CLASSES = [setting for setting in SETTINGS if setting.is_classifier]
@@ -80,3 +87,58 @@ def test_a_reader_finds_the_classes_of_a_real_table(setting):
     frame, y = load_iris(return_X_y=True, as_frame=True)
     frame.columns = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
     assert_classes_are_read(setting.fresh().fit(frame, y), frame)
+
+
+@pytest.mark.parametrize("kind", [PiecewiseLinearRegressor, ObliqueAdditiveRegressor])
+def test_intervals_come_from_the_text_and_from_sql(kind):
+    """± a standard deviation: twice that from the answer is the interval, to within twice the tolerance."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 300), "b": rng.uniform(-1, 1, 300)})
+    apart = (X.a > 0).to_numpy()
+    y = np.where(apart, 30 * X.b, 4 - 9 * X.b) + rng.normal(0, 1 + 3 * apart, 300)
+    model = kind(random_state=0, target_name="p").fit(X, y)
+    assert len(model.rules_) > 1
+    level = 2 * norm.cdf(2.0) - 1
+    low, high = model.predict_interval(X, level).T
+    again = load_rules(model.to_json())
+    tolerance = TEXT_TOLERANCE * np.std(y)
+    for said in (model.rules_, model.tree_, again, again.rules()):
+        text = said.to_text(spread=True)
+        assert text.endswith("±: the standard deviation of p around the answer")
+        assert "±" not in said.to_text() == str(said)
+        told = text.rsplit("\n", 1)[0]
+        assert "\n".join(re.sub(r", ± \S+", "", told).split()) == "\n".join(said.to_text().split())
+        lines = [line for line in told.splitlines() if "±" in line]
+        spread = np.array([float(re.search(r"± (\S+)", line)[1]) for line in lines])
+        at = model.rules_.apply(X)
+        answers = said.predict(X)  # which the text gives: the test above
+        assert len(lines) == len(model.rules_)
+        assert np.abs(answers - 2 * spread[at] - low).max() <= 1.01 * tolerance
+        assert np.abs(answers + 2 * spread[at] - high).max() <= 1.01 * tolerance
+        with sqlite3.connect(":memory:") as base:
+            X.to_sql("t", base, index=False)
+            rows = np.array(base.execute(said.to_sql("t", level=level)).fetchall())
+        assert np.allclose(rows, np.column_stack([model.predict(X), low, high]), rtol=1e-12)
+
+
+def test_gaps_have_the_interval_of_the_mean_in_sql():
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 300), "b": rng.uniform(-1, 1, 300)})
+    y = 30 * X.a + rng.normal(0, 1, 300)
+    model = PiecewiseLinearRegressor(max_depth=0, random_state=0, target_name="p").fit(X, y)
+    with_gap = X.assign(a=X.a.where(X.index % 7 > 0))
+    low, high = model.predict_interval(with_gap, 0.9).T
+    assert (high - low)[0] > 5 * (high - low)[1]
+    with sqlite3.connect(":memory:") as base:
+        with_gap.to_sql("t", base, index=False)
+        rows = np.array(base.execute(model.rules_.to_sql("t", level=0.9)).fetchall(), dtype=float)
+    assert np.allclose(rows[:, 1:], np.column_stack([low, high]), rtol=1e-12)
+
+
+def test_levels_that_are_refused():
+    rules = RuleSet((Rule((), Leaf(1.0)),), Columns(("a",), (None,)))
+    with pytest.raises(ValueError, match="level must be None for rules that do not know how far y"):
+        rules.to_sql("t", level=0.9)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
+        rules.to_sql("t", level=1)
+    assert rules.to_text(spread=True) == rules.to_text()

@@ -982,6 +982,10 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value):
         tree = order_bounds(tree, design.signs)
         certificate = certify_signs(tree, design.signs)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
+    spreads = {}
+    if sample.classes is None:
+        spreads = _leaf_spreads(rules, chunked.rows)
+        tree, rules = _with_spreads(tree, rules, **spreads)
     return details | {
         "sign_certificate_": certificate,
         "design_": design,
@@ -990,7 +994,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value):
         "rules_": rules,
         "fic_": value - _shift_of_units(chunked, units),
         "n_components_": len(model.expert.coef),
-        **(_leaf_spreads(rules, chunked.rows) if sample.classes is None else {}),
+        **spreads,
     }
 
 
@@ -1323,6 +1327,17 @@ def _leaf_spreads(rules, rows):
         "std_": np.sqrt(square / np.maximum(free, 1.0)),
         "_std_around_mean": np.sqrt(around_mean / np.maximum(mass - 1.0, 1.0)),
     }
+
+
+def _with_spreads(tree, rules, std_, _std_around_mean):
+    """A tree and its rules whose leaves know the standard deviations (K,) of `_leaf_spreads`."""
+    said = {
+        id(rule.leaf): replace(rule.leaf, std=float(std), mean_std=float(around))
+        for rule, std, around in zip(rules.rules, std_, _std_around_mean, strict=True)
+    }
+    known = tuple(replace(rule, leaf=said[id(rule.leaf)]) for rule in rules.rules)
+    leaves = tuple(said.get(id(leaf), leaf) for leaf in tree.leaves)
+    return replace(tree, leaves=leaves), replace(rules, rules=known)
 
 
 def _score_equations(leaf, classes):

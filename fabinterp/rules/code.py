@@ -6,9 +6,11 @@
 __all__ = []
 
 # %% ../../nbs/rules/03_code.ipynb #code-imports
+from dataclasses import replace
 from math import inf, isfinite
 
 import numpy as np
+from scipy.stats import norm
 
 from .core import Extent, extents, format_names
 from .text import is_categorical, split_labels
@@ -144,9 +146,24 @@ def sql_constant(value, classes, shown=None):
     return sql_label(classes[int(np.argmax(value))]) if shown is None else repr(value[shown])
 
 
-def sql_answer(leaf, ruleset, shown=None):
-    """What a leaf predicts in SQL: a number, a label, or with `shown` that class's probability."""
+def sql_shifted(answer, std, spreads):
+    """A number in SQL, `spreads` standard deviations above it."""
+    step = spreads * (std or 0.0)
+    return f"{answer} {'-' if step < 0 else '+'} {abs(step)!r}" if spreads else answer
+
+
+def sql_answer(leaf, ruleset, shown=None, spreads=0.0):
+    """What a leaf predicts in SQL: a number, a label, or with `shown` that class's probability.
+
+    Of a number, what lies so many `spreads` of y above it.
+    """
     classes = ruleset.classes
+    if spreads:
+        answer = sql_answer(replace(leaf, mean=None), ruleset)
+        answer = sql_shifted(f"({answer})" if leaf.has_equation else answer, leaf.std, spreads)
+        if leaf.mean is None:
+            return answer
+        return f"COALESCE({answer}, {sql_shifted(repr(leaf.mean), leaf.mean_std, spreads)})"
     if not leaf.has_equation:
         return sql_constant(leaf.constant if classes is None else leaf.value, classes, shown)
     scores = sql_scores(leaf, ruleset.columns)
@@ -161,13 +178,13 @@ def sql_answer(leaf, ruleset, shown=None):
     return f"COALESCE({answer}, {sql_constant(leaf.mean, classes, shown)})"
 
 
-def sql_case(ruleset, shown=None):
+def sql_case(ruleset, shown=None, spreads=0.0):
     """The rules as one CASE expression; rows that satisfy none get NULL."""
     lines = []
     default = "NULL"
     for rule in ruleset.rules:
         merged = extents(rule.conditions, ruleset.columns)
-        answer = sql_answer(rule.leaf, ruleset, shown)
+        answer = sql_answer(rule.leaf, ruleset, shown, spreads)
         if merged == ():
             default = answer
             break
@@ -189,12 +206,29 @@ def table_identifier(table):
     return ".".join(map(sql_identifier, parts))
 
 
-def ruleset_sql(ruleset, table, keep=(), proba=False):
+def _spreads_within(ruleset, level):
+    """So many standard deviations on either side y is within with probability `level`: (models.20).
+
+    ValueError for a level out of range, and for rules that do not know how far y lies.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    if any(rule.leaf.std is None for rule in ruleset.rules):
+        raise ValueError(
+            f"level must be None for rules that do not know how far y lies from their answers, "
+            f"got {level!r}; trees of equations for numbers know it"
+        )
+    return float(norm.ppf(0.5 + level / 2))
+
+
+def ruleset_sql(ruleset, table, keep=(), proba=False, level=None):
     """A SELECT of the prediction for each row of `table`, in standard SQL.
 
     `table` is one name, dots and all; with a schema it is ("schema", "table"). The columns `keep`
     stand before the prediction. Classification gives the label, and with `proba` one column
-    p_<label> per class too. `IS NULL` says where a gap goes, also in a column that had none in
+    p_<label> per class too. Of trees of equations, a `level` such as 0.9 adds the columns
+    <target>_low and <target>_high, between which y lies with that probability, as
+    `predict_interval` says. `IS NULL` says where a gap goes, also in a column that had none in
     training, of which the text says nothing.
     """
     kept = [keep] if isinstance(keep, str) else keep
@@ -202,6 +236,11 @@ def ruleset_sql(ruleset, table, keep=(), proba=False):
     selected.append(f"{sql_case(ruleset)} AS {sql_identifier(ruleset.target)}")
     for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
         selected.append(f"{sql_case(ruleset, c)} AS {sql_identifier(f'p_{label}')}")
+    if level is not None:
+        spreads = _spreads_within(ruleset, level)
+        for end, side in (("low", -spreads), ("high", spreads)):
+            name = sql_identifier(f"{ruleset.target}_{end}")
+            selected.append(f"{sql_case(ruleset, spreads=side)} AS {name}")
     return "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {table_identifier(table)}"
 
 # %% ../../nbs/rules/03_code.ipynb #python-words

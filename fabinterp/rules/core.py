@@ -560,6 +560,9 @@ class Leaf:
     mean : float, or tuple of C float, or None
         What answers in place of the equation where it lacks a value: a number, or one probability
         per class. None: nothing does, such a row is refused. Dropped where nothing can lack.
+    std, mean_std : float or None, None
+        For numbers: the standard deviation of y around the answer, and around `mean`; None where it
+        is not known. No part of what makes two leaves equal.
 
     Raises
     ------
@@ -585,6 +588,8 @@ class Leaf:
     link: str | None = None
     curves: tuple[Curve, ...] = ()
     mean: float | tuple[float, ...] | None = None
+    std: float | None = field(default=None, compare=False, repr=False)
+    mean_std: float | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self):
         clean = dict(

@@ -36,7 +36,7 @@ def parts_to_json(item):
             name: parts_to_json(value)
             for name, value in entries.items()
             if value not in (None, ())
-            or name not in ("link", "curves", "mean", "ranges", "interval")
+            or name not in ("link", "curves", "mean", "std", "mean_std", "ranges", "interval")
         }
     return item
 
@@ -59,7 +59,7 @@ def _leaf_from_dict(d):
         Curve(c["feature"], c["breaks"], c["coef"], c["missing"]) for c in d.get("curves", ())
     )
     bounds = _float_from_json(d["lower"]), _float_from_json(d["upper"])
-    more = d.get("link"), curves, d.get("mean")
+    more = d.get("link"), curves, d.get("mean"), d.get("std"), d.get("mean_std")
     return Leaf(d["value"], d["features"], d["coef"], *bounds, *more)
 
 

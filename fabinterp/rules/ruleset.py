@@ -544,9 +544,9 @@ class Tree(BaseRuleModel):
         """Its leaves as a table in Markdown: `RuleSet.to_markdown`."""
         return self.rules().to_markdown()
 
-    def to_sql(self, table, keep=(), proba=False):
+    def to_sql(self, table, keep=(), proba=False, level=None):
         """A SELECT of the prediction for each row of `table` (or (schema, table)): `RuleSet.to_sql`."""
-        return self.rules().to_sql(table, keep, proba)
+        return self.rules().to_sql(table, keep, proba, level)
 
     def to_python(self, name="predict", proba=False):
         """The source of a Python function: `RuleSet.to_python`."""

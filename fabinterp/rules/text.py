@@ -478,11 +478,25 @@ def escape_markdown(text):
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
 
 
-def ruleset_text(ruleset, max_width=72, intervals=False):
+def _spread_text(model, k):
+    """How far y lies from what leaf k answers, for reading, or nothing."""
+    std = None if model.leaves[k] is None else model.leaves[k].std
+    return "" if std is None else f", ± {rounded_text(std, text_tolerance(model) / 2)}"
+
+
+def _spread_notes(model):
+    """What ± is, for below rules that have it."""
+    known = any(leaf is not None and leaf.std is not None for leaf in model.leaves)
+    name = printable_name(model.target)
+    return [f"±: the standard deviation of {name} around the answer"] if known else []
+
+
+def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
     """A rule set for reading, one line per rule, columns aligned up to a width of `max_width`.
 
     `intervals`: whether to say where the share or the mean of each answer lies with 95 %
-    probability, where that is known.
+    probability, where that is known. `spread`: whether to say how far single values of y lie from
+    each answer, ± a standard deviation, where that is known: of trees of equations.
     """
     lines = []
     for r, rule in enumerate(ruleset.rules):
@@ -492,6 +506,8 @@ def ruleset_text(ruleset, max_width=72, intervals=False):
     widths = [display_width(condition) for _, condition, _ in lines]
     wide = max((width for width in widths if width <= max_width), default=0)
     shown = [answer_text(ruleset, r, r + 1) for r in range(len(lines))]
+    if spread:
+        shown = [answer + _spread_text(ruleset, r) for r, answer in enumerate(shown)]
     tails = [display_width(answer) for answer in shown]
     tail = max((width for width in tails if width <= max_width), default=0)
     text = []
@@ -503,11 +519,15 @@ def ruleset_text(ruleset, max_width=72, intervals=False):
         after = " " * (tail - display_width(answer)) + _measure_text(rule, intervals)
         text.append(f"{front}  then {answer}{after}".rstrip())
     numbers = {r: r + 1 for r in range(len(lines))}
-    return "\n".join(text + curve_lines(ruleset, numbers) + model_notes(ruleset))
+    notes = model_notes(ruleset) + (_spread_notes(ruleset) if spread else [])
+    return "\n".join(text + curve_lines(ruleset, numbers) + notes)
 
 
-def tree_text(tree):
-    """A tree for reading, one line per node with the condition that leads to it."""
+def tree_text(tree, spread=False):
+    """A tree for reading, one line per node with the condition that leads to it.
+
+    `spread`: whether to say how far y lies from each answer, as of rules.
+    """
     lines = []
     stack = [(0, "", "", "")]
     numbers = {}
@@ -516,7 +536,7 @@ def tree_text(tree):
         answer = ""
         if tree.leaves[k] is not None:
             numbers[k] = len(numbers) + 1
-            answer = answer_text(tree, k, numbers[k])
+            answer = answer_text(tree, k, numbers[k]) + (_spread_text(tree, k) if spread else "")
         if condition and answer:
             lines.append(f"{front}{condition}: {answer}")
         else:
@@ -524,4 +544,5 @@ def tree_text(tree):
         for child, mark, bar in ((tree.yes[k], "└─ ", "   "), (tree.no[k], "├─ ", "│  ")):
             if child >= 0:
                 stack.append((child, below + mark, below + bar, branch_text(tree, k, child)))
-    return "\n".join(lines + curve_lines(tree, numbers) + model_notes(tree))
+    notes = model_notes(tree) + (_spread_notes(tree) if spread else [])
+    return "\n".join(lines + curve_lines(tree, numbers) + notes)
