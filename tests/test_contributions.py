@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -62,10 +63,15 @@ def table(setting, n=120, n_classes=2):
     return X, t
 
 
+def sum_of_steps(steps):
+    """Return the outputs (K,) that `RowSteps` add up to."""
+    return steps.base + steps.contributions.sum(axis=0)
+
+
 def total(found):
     """Return what the parts of a `RowExplanation` add up to."""
     parts = sum(part.contribution for part in found.contributions)
-    return found.base + parts + found.bounds
+    return found.base + parts
 
 
 def assert_adds_up(found, model, rows):
@@ -230,9 +236,9 @@ def test_random_lists_add_up(seed, kind, slanted):
     measured = measure_on_rows(rules, Z, w)
     for z in Z[:6]:
         assert_adds_up(explain_row(rules, z, background=Z), rules, z[None])
-        steps = measured.explain(z)
-        assert not steps.bounds.any() or kind == "lines"
-    # each contribution has the mean 0 over the rows: base is the mean before bounds
+    # each contribution has the mean 0 over the rows: base is the mean of what is predicted
+    said = sum(n * sum_of_steps(measured.explain(z)) for n, z in zip(w, Z, strict=True)) / w.sum()
+    assert np.allclose(measured.explain(Z[0]).base, said)
     everything = sum(n * measured.explain(z).contributions for n, z in zip(w, Z, strict=True))
     size = np.abs(measured.mean).max() * w.sum()
     assert np.abs(everything.sum(axis=0)).max() <= 1e-9 * size
@@ -271,16 +277,65 @@ def test_an_equation_is_read_term_by_term():
     rules = RuleSet((Rule((), leaf),), Columns(("x", "u"), (None, None)), target_std=3.0)
     Z = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, np.nan], [3.0, 3.0]])
     found = explain_row(rules, Z[3], background=Z)
-    assert found.base == 1 + 3 + (0 + 4 + 7 + 2) / 4
-    parts = [Contribution("x", 3.0, 3.0, "3"), Contribution("u", 3.0, 2 - 13 / 4, "3")]
-    assert list(found.contributions) == parts and found.bounds == -3.0 and found.prediction == 6.0
-    assert "kept within its bounds" in str(found)
+    # the sums are 1, 7, 12 and 9, at the mean terms 3 and 13/4 7.25: all but the first end at 6, and
+    # of the way from 7.25 to 1 the part below 6 is left, four fifths
+    assert found.base == pytest.approx((1 + 6 + 6 + 6) / 4) and found.prediction == 6.0
+    shown = [
+        0.8 * 3,
+        0.8 * 13 / 4,
+    ]  # taken off the first row, a fourth of it is added to the others
+    assert [part.contribution for part in found.contributions] == pytest.approx(
+        [each / 4 for each in shown]
+    )
+    first = explain_row(rules, Z[0], background=Z)
+    assert [part.contribution for part in first.contributions] == pytest.approx(
+        [-3 * each / 4 for each in shown]
+    )
+    assert found.contributions[0][0] == "x" and found.contributions[0][3] == "3"
     frame = found.to_frame()
-    assert frame["column"].tolist() == ["on average", "x", "u", "kept within its bounds"]
+    assert frame["column"].tolist() == ["on average", "x", "u"]
     assert np.isclose(frame["contribution"].sum(), found.prediction)
     assert explain_row(rules, Z[2], background=Z).contributions[1][1::2] == (None, "missing")
     spread = measure_on_rows(rules, Z, np.ones(4)).importances()
+    assert np.allclose(spread, [3 / 16 * each**2 for each in shown])
+    free = replace(rules, rules=(Rule((), replace(leaf, upper=np.inf)),))
+    found = explain_row(free, Z[3], background=Z)
+    assert found.base == 1 + 3 + (0 + 4 + 7 + 2) / 4 and found.prediction == 9.0
+    parts = [Contribution("x", 3.0, 3.0, "3"), Contribution("u", 3.0, 2 - 13 / 4, "3")]
+    assert list(found.contributions) == parts
+    spread = measure_on_rows(free, Z, np.ones(4)).importances()
     assert np.allclose(spread, [4 * np.var([0, 1, 2, 3]), np.var([0, 4, 7, 2])])
+
+
+@given(seed=st.integers(0, 10_000), n_classes=st.sampled_from([0, 2, 3]))
+@examples(60)
+def test_bounds_are_in_the_parts(seed, n_classes):
+    """One term, cut off: its importance is the variance of what is predicted, and none beyond the bounds."""
+    rng = np.random.default_rng(seed)
+    n_scores = max(n_classes, 1) if n_classes != 2 else 1
+    link = {0: None, 2: "logit", 3: "softmax"}[n_classes]
+    value, coef = rng.normal(size=n_scores), 5 * rng.normal(size=n_scores)
+    if link != "softmax":
+        value, coef = value[0], coef[0]
+    low, high = np.sort(rng.normal(size=2)) * 3
+    leaf = Leaf(value, (0,), (coef,) if link != "softmax" else (tuple(coef),), low, high, link)
+    columns = Columns(("a", "b"), (None, None))
+    classes = tuple("xyz"[:n_classes]) or None
+    rules = RuleSet((Rule((), leaf),), columns, classes)
+    Z = rng.normal(size=(50, 2))
+    raw = value + Z[:, :1] * np.atleast_1d(coef)
+    kept = np.clip(raw, low, high)
+    outputs = kept
+    if link == "logit":
+        outputs = kept * [-1, 1]
+    elif link == "softmax":
+        outputs = kept - kept.mean(axis=1, keepdims=True)
+    measured = measure_on_rows(rules, Z, np.ones(50))
+    for z, expected in zip(Z[:5], outputs):
+        assert np.allclose(sum_of_steps(measured.explain(z)), expected)
+        assert not measured.explain(z).contributions[1].any()
+    assert np.allclose(measured.explain(Z[0]).base, outputs.mean(axis=0))
+    assert np.allclose(measured.importances(), [outputs.var(axis=0).sum(), 0.0])
 
 
 @pytest.mark.parametrize("leaf", ["normal", "linear"])
@@ -522,7 +577,7 @@ def test_the_smallest_bars_are_pooled():
 def test_a_row_in_words():
     """The lines between the mean and the prediction, as a sentence."""
     columns = Columns(("rooms", "floor", "km"), (None, None, None))
-    leaf = Leaf(1.0, (0, 1, 2), (2.0, -3.0, 0.25), upper=8.0)
+    leaf = Leaf(1.0, (0, 1, 2), (2.0, -3.0, 0.25))
     rules = RuleSet((Rule((), leaf),), columns, target_std=1.0)
     at_zero = np.zeros((2, 3))
     found = explain_row(rules, [10.0, 1.0, 4.0], background=at_zero)
@@ -530,9 +585,8 @@ def test_a_row_in_words():
     said = found.words().split(" and ")
     assert len(said) == len(rows)
     for (words, amount, number), part in zip(rows, said):
-        told = "its bounds" if words == "kept within its bounds" else words
-        assert part.startswith(told) and part.endswith(f" {number[1:]}")
+        assert part.startswith(words) and part.endswith(f" {number[1:]}")
         assert ("add" in part) == (amount > 0) and ("take" in part) == (amount < 0)
-    assert found.words(2) == "rooms = 10 adds 20 and 3 others take off 13"
+    assert found.words(2) == "rooms = 10 adds 20 and 2 others take off 2"
     nothing = explain_row(rules, [0.0, 0.0, 0.0], background=at_zero)
     assert nothing.words() == "nothing moves it off the average"

@@ -181,7 +181,7 @@ def test_a_row_that_a_mean_answers_is_explained(estimator, lacking):
         found = explain_row(model, row, background=background)
         parts = [part.contribution for part in found.contributions]
         assert np.isfinite(parts).all()
-        assert np.isclose(found.base + sum(parts) + found.bounds, found.prediction)
+        assert np.isclose(found.base + sum(parts), found.prediction)
         assert np.isclose(found.probability, proba, equal_nan=True)
         assert found.label == said if is_classifier(model) else np.isclose(found.prediction, said)
         assert {part.column: part.words for part in found.contributions}["size"] == "missing"

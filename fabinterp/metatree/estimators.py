@@ -326,7 +326,7 @@ class MeasuredForest:
             terms = self.slopes[leaves] * (z[used] - self.term_mean[leaves])
             found[used, 0] += self.tree_weights @ terms
         base = self.tree_weights @ self.mean[: len(self.tree_weights)]
-        return RowSteps(base, found, np.zeros(len(base)))
+        return RowSteps(base, found)
 
     def importances(self):
         """(d,) the mean squares of equation (rules.23), not yet brought to the sum 1."""

@@ -163,10 +163,11 @@ def _stated_outputs(answer, scored):
     return _as_outputs(np.log(np.maximum(shares, np.finfo(float).tiny)), "softmax")
 
 
-def _constant_outputs(leaf, scored):
-    """The outputs (K,) of a leaf, of an equation those of its constant."""
+def _constant_outputs(leaf, scored, centre):
+    """The outputs (K,) of a leaf, of an equation those at the terms `centre` (p, E)."""
     if leaf.has_equation:
-        return _as_outputs(np.atleast_1d(leaf.value), leaf.link)
+        middle = np.atleast_1d(leaf.value) + centre.sum(axis=0)
+        return _as_outputs(np.clip(middle, leaf.lower, leaf.upper), leaf.link)
     return _stated_outputs(leaf.value if isinstance(leaf.value, tuple) else leaf.constant, scored)
 
 
@@ -178,6 +179,22 @@ def _equation_terms(leaf, Z, rows):
     ]
     curved = [curve(Z[rows, curve.feature]).reshape(len(rows), -1) for curve in leaf.curves]
     return np.stack([*linear, *curved], axis=1)
+
+
+def _bounded_terms(leaf, Z, rows, centre):
+    """The terms (n, p, K) of a leaf's equation less their means `centre` (p, E), as outputs (rules.21).
+
+    Where bounds cut the sum short, they cut all terms of a row short by the same share.
+    """
+    apart = _equation_terms(leaf, Z, rows) - centre
+    middle = np.atleast_1d(leaf.value) + centre.sum(axis=0)
+    way = apart.sum(axis=1)
+    within = np.clip(middle, leaf.lower, leaf.upper)
+    end = np.clip(middle + way, leaf.lower, leaf.upper)
+    whole = (end == middle + way) & (within == middle)
+    share = np.where(whole, 1.0, 0.0)
+    np.divide(end - within, way, out=share, where=~whole & (way != 0))
+    return _as_outputs(apart * share[:, None], leaf.link)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-tree
 @dataclass(frozen=True, eq=False)
@@ -201,6 +218,12 @@ class _QuestionTree:
     def n_outputs(self):
         """K: one number, or one for each class."""
         return 1 if self.model.classes is None else len(self.model.classes)
+
+    @cached_property
+    def n_equations(self):
+        """E: how many sums a leaf with an equation has."""
+        leaves = [node.leaf for node in self.nodes if node.leaf is not None]
+        return max((len(leaf.equations) for leaf in leaves if leaf.has_equation), default=1)
 
     @cached_property
     def order(self):
@@ -273,11 +296,11 @@ class _QuestionTree:
 
 
 def _sum_paths(part, tree):
-    """Sums over a block (Z, y, w): weights of nodes (m,) and parts (S,), and terms (P, K)."""
+    """Sums over a block (Z, y, w): weights of nodes (m,) and parts (S,), and terms (P, E)."""
     Z, _, w = part
     weight = np.zeros(len(tree.nodes))
     shared = np.zeros(len(tree.parts))
-    terms = np.zeros((len(tree.term_features), tree.n_outputs))
+    terms = np.zeros((len(tree.term_features), tree.n_equations))
     for k, rows, met in tree.walk(Z):
         weight[k] = w[rows].sum()
         leaf = tree.nodes[k].leaf
@@ -291,33 +314,32 @@ def _sum_paths(part, tree):
                 rows[~yes]
             ]
         elif leaf.has_equation:
-            values = _as_outputs(_equation_terms(leaf, Z, rows), leaf.link)
+            values = _equation_terms(leaf, Z, rows)
             terms[tree.terms_of(k)] = np.tensordot(w[rows], values, axes=1)
     return weight, shared, terms
 
 
-def _sum_squares(part, tree, mean):
-    """Sums (P, K) over a block (Z, y, w): squares of terms about their means (P, K)."""
+def _sum_terms(part, tree, centre):
+    """Sums (2, P, K) over a block (Z, y, w) of `_bounded_terms` and their squares; centre (P, E)."""
     Z, _, w = part
-    squares = np.zeros(mean.shape)
+    found = np.zeros((2, len(centre), tree.n_outputs))
     for k, rows, _ in tree.walk(Z):
         leaf = tree.nodes[k].leaf
         if leaf is not None and leaf.has_equation:
             own = tree.terms_of(k)
-            values = _as_outputs(_equation_terms(leaf, Z, rows), leaf.link)
-            squares[own] = np.tensordot(w[rows], (values - mean[own]) ** 2, axes=1)
-    return squares
+            values = _bounded_terms(leaf, Z, rows, centre[own])
+            found[:, own] = [np.tensordot(w[rows], each, axes=1) for each in (values, values**2)]
+    return found
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-measured
 NEXT_TO_NOTHING = 1e-100  # the share of the weight that a leaf without rows is given
 
 
 class RowSteps(NamedTuple):
-    """The outputs (K,) for a row in parts that add up: base, contributions (d, K), and bounds."""
+    """The outputs (K,) for a row in parts that add up: base and contributions (d, K)."""
 
     base: np.ndarray
     contributions: np.ndarray
-    bounds: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +349,8 @@ class MeasuredModel:
     tree: _QuestionTree
     weight: np.ndarray  # (m,) of the rows that come by each node
     shared: np.ndarray  # (S,) the weight that each part of `tree` has in a step
-    term_mean: np.ndarray  # (P, K) of each term over its leaf's rows
+    term_centre: np.ndarray  # (P, E) the mean of each term over its leaf's rows
+    term_mean: np.ndarray  # (P, K) of `_bounded_terms` over these rows
     term_var: np.ndarray  # (P, K)
 
     model = property(lambda self: self.tree.model, doc="The Tree or RuleSet.")
@@ -342,8 +365,9 @@ class MeasuredModel:
         for k in reversed(tree.order):
             node = tree.nodes[k]
             if node.leaf is not None:
-                found[k] = _constant_outputs(node.leaf, tree.scored)
-                found[k] += self.term_mean[tree.terms_of(k)].sum(axis=0)
+                own = tree.terms_of(k)
+                found[k] = _constant_outputs(node.leaf, tree.scored, self.term_centre[own])
+                found[k] += self.term_mean[own].sum(axis=0)
                 continue
             sides = [node.yes, node.no]
             held[k] = held[sides].sum()
@@ -360,7 +384,7 @@ class MeasuredModel:
         tree = self.tree
         row = z[None]
         predict_codes(tree.model, row)  # refuses what predictions refuse
-        weight, shared, terms = _sum_paths((row, None, np.ones(1)), tree)
+        weight, shared, _ = _sum_paths((row, None, np.ones(1)), tree)
         found = np.zeros((len(z), tree.n_outputs))
         for part in np.flatnonzero(shared):
             child, condition = tree.parts[part]
@@ -368,17 +392,15 @@ class MeasuredModel:
             found[list(condition.features)] += np.outer(credit, self.steps[child])
         k = next(k for k in np.flatnonzero(weight) if tree.nodes[k].leaf is not None)
         leaf = tree.nodes[k].leaf
-        bounds = np.zeros(tree.n_outputs)
         lacking = sorted({f for f in leaf.needed_features if np.isnan(z[f])})
         if lacking:
             answer = _stated_outputs(leaf.mean, tree.scored)
             found[lacking] += (answer - self.mean[k]) / len(lacking)
         elif leaf.has_equation:
             own = tree.terms_of(k)
-            np.add.at(found, tree.term_features[own], terms[own] - self.term_mean[own])
-            raw = np.atleast_1d(leaf.value) + _equation_terms(leaf, row, [0])[0].sum(axis=0)
-            bounds = _as_outputs(np.clip(raw, leaf.lower, leaf.upper) - raw, leaf.link)
-        return RowSteps(self.mean[0], found, bounds)
+            terms = _bounded_terms(leaf, row, [0], self.term_centre[own])[0]
+            np.add.at(found, tree.term_features[own], terms - self.term_mean[own])
+        return RowSteps(self.mean[0], found)
 
     def importances(self):
         """(d,) the mean squares of equation (rules.23), not yet brought to the sum 1."""
@@ -401,9 +423,14 @@ def _sum_all_paths(part, trees):
     return tuple(_sum_paths(part, tree) for tree in trees)
 
 
-def _sum_all_squares(part, trees, means):
-    """`_sum_squares` of a block of rows for each tree."""
-    return tuple(_sum_squares(part, tree, mean) for tree, mean in zip(trees, means, strict=True))
+def _sum_all_terms(part, trees, centres):
+    """`_sum_terms` of a block of rows for each tree."""
+    return tuple(_sum_terms(part, *each) for each in zip(trees, centres, strict=True))
+
+
+def _mean_of(sums, weight):
+    """Sums (…, P, K) by weights (P, 1); 0 where there is no weight."""
+    return np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0)
 
 
 def measure_models(models, sum_over_rows):
@@ -416,25 +443,20 @@ def measure_models(models, sum_over_rows):
     below = [
         weight[tree.term_nodes, None] for tree, (weight, _, _) in zip(trees, sums, strict=True)
     ]
-    means = tuple(
-        np.divide(terms, total, out=np.zeros(terms.shape), where=total > 0)
-        for (_, _, terms), total in zip(sums, below, strict=True)
+    centres = tuple(
+        _mean_of(terms, total) for (_, _, terms), total in zip(sums, below, strict=True)
     )
-    squares = means
-    if any(len(mean) for mean in means):
-        squares = sum_over_rows(_sum_all_squares, trees, means)
-    return [
-        MeasuredModel(
-            tree,
-            weight,
-            shared,
-            mean,
-            np.divide(square, total, out=np.zeros(square.shape), where=total > 0),
-        )
-        for tree, (weight, shared, _), mean, square, total in zip(
-            trees, sums, means, squares, below, strict=True
-        )
-    ]
+    moments = [np.zeros((2, *centre.shape)) for centre in centres]
+    if any(len(centre) for centre in centres):
+        moments = sum_over_rows(_sum_all_terms, trees, centres)
+    found = []
+    for tree, (weight, shared, _), centre, own, total in zip(
+        trees, sums, centres, moments, below, strict=True
+    ):
+        mean, square = _mean_of(own, total)
+        spread = np.maximum(square - mean**2, 0.0)
+        found.append(MeasuredModel(tree, weight, shared, centre, mean, spread))
+    return found
 
 
 def measure_model(model, sum_over_rows):
@@ -475,7 +497,7 @@ def measure_by_supports(rules):
     n_parts = [len(tree.questions[tree.above[child]]) for child, _ in tree.parts]
     shared = np.array([weight[child] for child, _ in tree.parts]) / np.array(n_parts)
     nothing = np.zeros((0, tree.n_outputs))
-    return MeasuredModel(tree, weight, shared, nothing, nothing)
+    return MeasuredModel(tree, weight, shared, nothing, nothing, nothing)
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-find
 def feature_importances(model):
@@ -530,7 +552,6 @@ def _measured(model, background=None):
 # %% ../../nbs/rules/07_contributions.ipynb #con-row
 _SHARE_TOLERANCE = 0.005  # of a probability
 _AVERAGE = "on average"
-_BOUNDED = "kept within its bounds"
 _OTHERS = " others"
 
 
@@ -547,7 +568,7 @@ class Contribution(NamedTuple):
 class RowExplanation:
     """A prediction in parts that add up; `explain_row` makes it.
 
-    base + the sum of contributions + bounds = prediction.
+    base + the sum of contributions = prediction.
 
     Parameters
     ----------
@@ -557,8 +578,6 @@ class RowExplanation:
         A number, the probability of a class, or its score: `scale` says which.
     contributions : tuple of Contribution
         Name, value, contribution and the value in words of each column, in the order of the table.
-    bounds : float
-        What the bounds of an equation cut off; mostly 0.
     scale : str
         What is added up: a name, “probability of y = yes”, “log-odds of y = yes”.
     probability : float
@@ -584,7 +603,6 @@ class RowExplanation:
     base: float
     prediction: float
     contributions: tuple[Contribution, ...]
-    bounds: float
     scale: str
     probability: float
     tolerance: float
@@ -600,7 +618,6 @@ class RowExplanation:
             (f"{printable_name(part.column)} = {part.words}", part.contribution)
             for part in self.contributions
         ]
-        pairs.append((_BOUNDED, self.bounds))
         pairs = sorted((pair for pair in pairs if pair[1] != 0.0), key=lambda pair: -abs(pair[1]))
         most = len(pairs) if max_rows is None else max_rows
         share = self.tolerance / (2 + min(len(pairs), most))
@@ -626,9 +643,8 @@ class RowExplanation:
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
-            several = words == _BOUNDED or words.removesuffix(_OTHERS).isdecimal()
+            several = words.removesuffix(_OTHERS).isdecimal()
             verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
-            words = "its bounds" if words == _BOUNDED else words
             said.append(f"{words} {verb} {text.lstrip('+-')}")
         return " and ".join(said) or "nothing moves it off the average"
 
@@ -660,14 +676,11 @@ class RowExplanation:
     def to_frame(self):
         """A pandas frame of column, value and contribution, which sums to the prediction.
 
-        A row for the mean (“on average”), one for each column in the order of the table, and one for
-        what bounds cut off, if they do.
+        A row for the mean (“on average”), and one for each column in the order of the table.
         """
         import pandas as pd
 
         rows = [(_AVERAGE, None, self.base), *(part[:3] for part in self.contributions)]
-        if self.bounds != 0:
-            rows.append((_BOUNDED, None, self.bounds))
         return pd.DataFrame(rows, columns=Contribution._fields[:3])
 
     def to_html(self):
@@ -682,7 +695,6 @@ class RowExplanation:
             "label": None if self.label is None else label_of(self.label),
             "base": self.base,
             "contributions": [part._asdict() for part in self.contributions],
-            "bounds": self.bounds,
             "prediction": self.prediction,
             "model_prediction": self.model_prediction,
             "probability": None if np.isnan(self.probability) else self.probability,
@@ -795,8 +807,8 @@ def explain_row(model, x, *, label=None, background=None):
     columns = measured.model.columns
     classes = measured.model.classes
     z = encode_row(x, columns)
-    base, found, bounds = measured.explain(z)
-    outputs = base + found.sum(axis=0) + bounds
+    base, found = measured.explain(z)
+    outputs = base + found.sum(axis=0)
     c = _class_position(label, classes, outputs)
     own = getattr(model, "rules", None)  # an Explanation's, which may know another name of y
     target = getattr(own, "target", measured.model.target)
@@ -816,7 +828,6 @@ def explain_row(model, x, *, label=None, background=None):
         float(base[c]),
         float(outputs[c]),
         parts,
-        float(bounds[c]),
         scale,
         probability,
         float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max())),
