@@ -3,6 +3,7 @@
 import html
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -38,11 +39,12 @@ from fabinterp.proxy.proxy_trees import (
     synthetic_cells,
     synthetic_table,
 )
-from fabinterp.proxy.prune import greedy_tree, look_ahead, pruning_path
+from fabinterp.proxy.prune import greedy_tree, look_ahead, pruning_path, recut_tree
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rows.array_tree import (
     array_to_rules_tree,
     best_pruning_of_size,
+    levels,
     preorder,
     prune_at,
     shorten_thresholds,
@@ -163,6 +165,48 @@ def test_best_first_takes_the_largest_gain_each_time_and_looking_ahead_never_los
             @ np.where(target > 0, target * np.log(np.where(target > 0, answer, 1)), 0).sum(axis=1)
         )
         assert np.isclose(found, leaf_loss(tree), atol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n_classes=st.sampled_from([0, 3]),
+    most=st.integers(1, 9),
+    depth=st.sampled_from([None, 3]),
+)
+@examples(25)
+def test_cuts_chosen_anew_never_lose_more_and_keep_what_is_asked_of_a_leaf(
+    seed, n_classes, most, depth
+):
+    Z, target, w, rng = task(seed, 60, n_classes=n_classes)
+    real = np.where(rng.random(60) < 0.5, w, 0.0)
+    least = {"min_leaf": 3, "table_weights": real, "min_table_weight": 2.0}
+    ahead = look_ahead(Z, target, w, max_leaves=most, max_depth=depth, **least)
+    anew = recut_tree(ahead, Z, target, w, max_depth=depth, **least)
+    assert leaf_loss(anew) <= leaf_loss(ahead) * (1 + 1e-9) + 1e-9
+    assert anew.n_leaves <= ahead.n_leaves
+    ends = anew.feature < 0
+    at = anew.apply(Z)
+    if anew.n_leaves > 1:
+        assert np.bincount(at, w, len(ends))[ends].min() >= 3 * (1 - 1e-9)
+        assert np.bincount(at, real, len(ends))[ends].min() >= 2 * (1 - 1e-9)
+    assert depth is None or len(levels(anew)) - 1 <= depth
+    assert preorder(anew.yes, anew.no).tolist() == list(range(len(ends)))
+    means = [np.average(target[at == k], axis=0, weights=w[at == k]) for k in np.flatnonzero(ends)]
+    assert np.allclose(anew.value[ends], means)
+    larger = recut_tree(ahead, Z, 2.0**40 * target, w, max_depth=depth, scale=2.0**40, **least)
+    if not n_classes:  # a power of two changes no cut
+        assert np.array_equal(larger.apply(Z), at)
+
+
+def test_a_cut_is_moved_to_where_what_is_below_wants_it():
+    x = np.arange(40.0)
+    target = np.where(x < 10, 0.0, np.where(x < 20, 3.0, np.where(x < 30, 10.0, 9.0)))
+    poor = greedy_tree(x[:, None], target, max_leaves=4)
+    poor = replace(
+        poor, threshold=np.where(np.arange(len(poor.feature)) == 0, 16.5, poor.threshold)
+    )
+    anew = recut_tree(poor, x[:, None], target)
+    assert leaf_loss(anew) < 1e-9 and anew.n_leaves == 4
 
 
 def test_looking_ahead_keeps_real_rows_in_every_leaf():

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['greedy_tree', 'stumps', 'look_ahead', 'subtree_ends', 'sum_over_leaves', 'PruningPath', 'log_variance',
-           'pruning_path', 'refit_array_tree', 'enforce_min_weight']
+           'pruning_path', 'refit_array_tree', 'enforce_min_weight', 'recut_tree']
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-imports
 from dataclasses import dataclass, replace
@@ -371,3 +371,276 @@ def enforce_min_weight(grown, Z, target, w, table_weights, min_table_weight):
     yes, no = (np.where(side < 0, -1, stand[side]) for side in (grown.yes, grown.no))
     spliced = subset_nodes(replace(grown, yes=yes, no=no), preorder(yes, no, stand[0]))
     return refit_array_tree(spliced, Z, target, w)
+
+# %% ../../nbs/proxy/01_prune.ipynb #prune-branches
+def as_branches(tree, k=0):
+    """The tree below node k as (cut, no, yes), a cut as (column, threshold, missing); a leaf is None."""
+    if tree.feature[k] < 0:
+        return None
+    cut = int(tree.feature[k]), float(tree.threshold[k]), bool(tree.missing[k])
+    return cut, as_branches(tree, tree.no[k]), as_branches(tree, tree.yes[k])
+
+
+def as_arrays(branches):
+    """The `ArrayTree` of branches, without values."""
+    nodes = []
+
+    def add(branches):
+        k = len(nodes)
+        nodes.append([-1, np.nan, False, -1, -1])
+        if branches is not None:
+            cut, no, yes = branches
+            nodes[k] = [*cut, add(no), add(yes)]
+        return k
+
+    add(branches)
+    feature, threshold, missing, no, yes = zip(*nodes, strict=True)
+    return ArrayTree(feature, threshold, yes, no, np.zeros(len(nodes)), missing)
+
+
+def count_leaves(branches):
+    """How many leaves branches have."""
+    return 1 if branches is None else count_leaves(branches[1]) + count_leaves(branches[2])
+
+
+def split_leaf(branches, i, cut):
+    """Branches whose leaf i, counted from the left, is split by a cut."""
+    if branches is None:
+        return cut, None, None
+    own, no, yes = branches
+    left = count_leaves(no)
+    if i < left:
+        return own, split_leaf(no, i, cut), yes
+    return own, no, split_leaf(yes, i - left, cut)
+
+
+def lifted_branches(branches):
+    """All branches that are left when one side of a node takes the node's place."""
+    if branches is None:
+        return []
+    cut, no, yes = branches
+    found = [no, yes] if no != yes else [no]
+    found += [(cut, other, yes) for other in lifted_branches(no)]
+    return found + [(cut, no, other) for other in lifted_branches(yes)]
+
+# %% ../../nbs/proxy/01_prune.ipynb #prune-anew
+_CELLS = 2**20  # sorted values that are looked at in one go
+_SAVED = 1e-3  # the share of the loss that a change must save
+
+
+class CutSearch:
+    """Rows, sorted by every column, on which the cuts of a tree are chosen anew.
+
+    Trees are branches (cut, no, yes); `rows` are always positions.
+    """
+
+    def __init__(
+        self, Z, target, w, table_weights, min_leaf, min_table_weight, max_depth=None, scale=1.0
+    ):
+        self.Z = Z
+        is_gap = np.isnan(Z)
+        gaps = np.flatnonzero(is_gap.any(axis=0))
+        # a column with gaps stands twice, for they may answer yes or no
+        self.column = np.append(np.arange(Z.shape[1]), gaps)
+        self.missing = np.isin(self.column, gaps) & (np.arange(len(self.column)) < Z.shape[1])
+        fill = np.where(self.missing, np.inf, -np.inf)
+        self.values = np.where(is_gap, 0, Z).T[self.column]
+        self.values = np.where(is_gap.T[self.column], fill[:, None], self.values)
+        self.order = np.argsort(self.values, axis=1, kind="stable")
+        self.heap = np.stack([w, table_weights], axis=1)
+        self.least = np.array([min_leaf, min_table_weight]) * (1 - 1e-9)
+        self.max_depth = np.inf if max_depth is None else max_depth
+        self.numbers = target.ndim == 1
+        self.middle = np.average(target, weights=w) if self.numbers else 0.0
+        self.scale = scale
+        self.target = (target - self.middle) / scale
+        self.w = w
+        if self.numbers:
+            self.sums = np.stack([w * self.target, w * self.target**2], axis=1)
+        else:
+            self.sums = w[:, None] * self.target
+        self.everyone = np.arange(len(w))
+        self.splits = {}
+
+    def node_loss(self, weight, sums):
+        """Losses (proxy.12), (proxy.15) of leaves with these sums over their rows, the last axis."""
+        weight = np.maximum(weight, np.finfo(float).tiny)
+        if self.numbers:
+            return np.maximum(sums[..., 1] - sums[..., 0] ** 2 / weight, 0.0)
+        shares = np.maximum(sums / weight[..., None], np.finfo(float).tiny)
+        return -(sums * np.log(shares)).sum(axis=-1)
+
+    def side(self, cut, rows):
+        """Which rows answer yes."""
+        column, threshold, missing = cut
+        x = self.Z[rows, column]
+        return np.where(np.isnan(x), missing, x > threshold)
+
+    def sides(self, cut, rows):
+        """The rows that answer no, and those that answer yes."""
+        side = self.side(cut, rows)
+        return rows[~side], rows[side]
+
+    def loss(self, branches, rows):
+        """The loss of branches for some rows."""
+        if branches is None:
+            return float(self.node_loss(self.w[rows].sum(), self.sums[rows].sum(axis=0)))
+        no, yes = self.sides(branches[0], rows)
+        return self.loss(branches[1], no) + self.loss(branches[2], yes)
+
+    def stands(self, branches, rows):
+        """Whether every leaf holds the least weights."""
+        if branches is None:
+            return bool((self.heap[rows].sum(axis=0) >= self.least).all())
+        no, yes = self.sides(branches[0], rows)
+        return self.stands(branches[1], no) and self.stands(branches[2], yes)
+
+    def row_losses(self, branches, rows, own):
+        """What each of the rows loses below branches, whose leaves are those of the rows `own`."""
+        if branches is None:
+            value = self.sums[own].sum(axis=0) / self.w[own].sum()
+            if self.numbers:
+                return self.w[rows] * (self.target[rows] - value[0]) ** 2
+            return -self.sums[rows] @ np.log(np.maximum(value, np.finfo(float).tiny))
+        side = self.side(branches[0], rows)
+        no, yes = self.sides(branches[0], own)
+        found = np.empty(len(rows))
+        found[~side] = self.row_losses(branches[1], rows[~side], no)
+        found[side] = self.row_losses(branches[2], rows[side], yes)
+        return found
+
+    def cuts(self, rows, cost):
+        """The best cut of each column that parts the rows, as (cost, cut), the least first.
+
+        `cost` takes rows in the order of the columns, (d, m), and gives (d, m - 1) costs of cuts
+        after each but the last.
+        """
+        inside = np.zeros(len(self.w), bool)
+        inside[rows] = True
+        step = max(1, _CELLS // (len(rows) * self.sums.shape[1]))
+        found = []
+        for first in range(0, len(self.order), step):
+            part = slice(first, first + step)
+            at = self.order[part]
+            at = at[inside[at]].reshape(len(at), -1)
+            x = np.take_along_axis(self.values[part], at, axis=1)
+            below = np.cumsum(self.heap[at], axis=1)
+            above = below[:, -1:] - below[:, :-1]
+            held = (np.minimum(below[:, :-1], above) >= self.least).all(axis=2)
+            held &= (x[:, :-1] < x[:, 1:]) & np.isfinite(x[:, :-1])
+            costs = np.where(held, cost(at), np.inf)
+            for i, k in enumerate(costs.argmin(axis=1)):
+                if held[i, k]:
+                    low, high = x[i, k : k + 2]
+                    middle = low + (high - low) / 2
+                    missing = self.missing[first + i]
+                    if np.isfinite(x[i, [0, -1]]).all():
+                        missing = above[i, k, 0] >= below[i, k, 0]
+                    cut = int(self.column[first + i]), float(middle if middle < high else low)
+                    found.append((costs[i, k], (*cut, bool(missing))))
+        return sorted(found, key=lambda pair: pair[0])
+
+    def best_split(self, rows):
+        """(gain, cut) of a leaf with these rows; the cut is None where there is none."""
+        key = rows.tobytes()
+        if key not in self.splits:
+            found = []
+            if len(rows) > 1 and (self.heap[rows].sum(axis=0) >= 2 * self.least).all():
+
+                def cost(at):
+                    weight = np.cumsum(self.w[at], axis=1)
+                    sums = np.cumsum(self.sums[at], axis=1)
+                    after = weight[:, -1:] - weight, sums[:, -1:] - sums
+                    both = self.node_loss(weight, sums) + self.node_loss(*after)
+                    return both[:, :-1]
+
+                found = self.cuts(rows, cost)
+            least, cut = found[0] if found else (np.inf, None)
+            self.splits[key] = self.loss(None, rows) - least, cut
+        return self.splits[key]
+
+    def recut(self, branches, rows):
+        """Branches whose cuts, from the root down, are each chosen anew for what stands below."""
+        if branches is None:
+            return None
+        cut, no, yes = branches
+        left, right = self.sides(cut, rows)
+        more = np.zeros(len(self.w))
+        more[rows] = self.row_losses(yes, rows, right) - self.row_losses(no, rows, left)
+        total = more[rows].sum()
+        now = self.loss(branches, rows)
+        for cost, other in self.cuts(rows, lambda at: total - np.cumsum(more[at], axis=1)[:, :-1]):
+            if not cost < more[right].sum() - _SAVED * now:
+                break
+            if self.stands((other, no, yes), rows):
+                cut = other
+                left, right = self.sides(cut, rows)
+                break
+        return cut, self.recut(no, left), self.recut(yes, right)
+
+    def settle(self, branches):
+        """Branches with cuts chosen anew until none changes."""
+        while (other := self.recut(branches, self.everyone)) != branches:
+            branches = other
+        return branches
+
+    def leaf_splits(self, branches, rows, depth=0):
+        """(gain, cut) of the best split of each leaf, from the left."""
+        if branches is None:
+            return [self.best_split(rows) if depth < self.max_depth else (-np.inf, None)]
+        no, yes = self.sides(branches[0], rows)
+        return self.leaf_splits(branches[1], no, depth + 1) + self.leaf_splits(
+            branches[2], yes, depth + 1
+        )
+
+    def grow(self, branches, max_leaves):
+        """Branches with so many leaves, those split that gain most."""
+        while count_leaves(branches) < max_leaves:
+            splits = self.leaf_splits(branches, self.everyone)
+            i = max(range(len(splits)), key=lambda i: splits[i][0])
+            if splits[i][1] is None:
+                break
+            branches = split_leaf(branches, i, splits[i][1])
+        return branches
+
+    def search(self, branches):
+        """Branches of as many leaves, or fewer, and no more loss."""
+        n_leaves = count_leaves(branches)
+        root = self.loss(None, self.everyone)
+        branches = self.settle(branches)
+        loss = self.loss(branches, self.everyone)
+        while loss > 1e-12 * root:
+            others = [self.grow(other, n_leaves) for other in lifted_branches(branches)]
+            losses = [self.loss(other, self.everyone) for other in others]
+            best = int(np.argmin(losses)) if losses else 0
+            if not losses or not losses[best] < (1 - _SAVED) * loss:
+                break
+            branches = self.settle(others[best])
+            loss = self.loss(branches, self.everyone)
+        return branches
+
+# %% ../../nbs/proxy/01_prune.ipynb #prune-recut
+def recut_tree(
+    grown,
+    Z,
+    target,
+    w=None,
+    *,
+    max_depth=None,
+    min_leaf=1,
+    table_weights=None,
+    min_table_weight=0.0,
+    scale=1.0,
+):
+    """A tree of as many leaves, or fewer, whose cuts were chosen anew until nothing was saved.
+
+    Encoded rows Z (n, d) and the rest are what `look_ahead` takes.
+    """
+    w = np.ones(len(Z)) if w is None else np.asarray(w, float)
+    table_weights = w if table_weights is None else table_weights
+    Z = np.asarray(Z, float)
+    search = CutSearch(Z, target, w, table_weights, min_leaf, min_table_weight, max_depth, scale)
+    found = as_arrays(search.search(as_branches(grown)))
+    found = refit_array_tree(found, Z, search.target, w)
+    value = scale * found.value + search.middle
+    return replace(found, value=value, loss=scale**2 * found.loss)
