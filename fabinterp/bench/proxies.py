@@ -35,6 +35,7 @@ from .rules import (
 from fabinterp.bench.runner import Cell, Grid, plain_columns, tables_of
 from fabinterp.proxy.prune import greedy_tree
 from ..proxy.proxy_trees import (
+    Growth,
     GrowthData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
@@ -115,6 +116,7 @@ def digest_of_proxy(key):
     more = {
         "explained": key["reference"] if model is None else " ".join(repr(model).split()),
         "ways": [str(way) for way in growths_to_compare(proxy, True)],
+        "tried out": str(Growth(lookahead=True, recut=True)),
         "leaves": LEAVES,
     }
     return settings_digest(settings_of(proxy, **more))

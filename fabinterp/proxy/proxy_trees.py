@@ -39,6 +39,7 @@ from .prune import (
     look_ahead,
     sum_over_leaves,
     pruning_path,
+    recut_tree,
     refit_array_tree,
     enforce_min_weight,
 )
@@ -219,26 +220,28 @@ def _tree_loss(grown):
     return float(grown.loss[grown.feature < 0].sum())
 
 
-def _tried_out(found, rows, settings, seed):
-    """A tree, or that of as many leaves whose splits were tried out to the end if it loses less."""
+def _tried_out(found, rows, settings, seed, recut):
+    """A tree, or that of as many leaves whose splits were tried out to the end if it loses less.
+
+    With `recut` the cuts of the better one are then chosen anew.
+    """
     if found.n_leaves <= 2:
         return found
-    other = look_ahead(
-        rows.Z,
-        rows.target,
-        rows.w,
-        max_leaves=found.n_leaves,
-        table_weights=rows.table_weights,
-        min_table_weight=settings.min_samples_leaf,
-        **_growth_options(rows, settings, seed),
-    )
-    return min(found, other, key=_tree_loss)
+    table = rows.Z, rows.target, rows.w
+    least = {"table_weights": rows.table_weights, "min_table_weight": settings.min_samples_leaf}
+    options = _growth_options(rows, settings, seed)
+    other = look_ahead(*table, max_leaves=found.n_leaves, **least, **options)
+    found = min(found, other, key=_tree_loss)
+    if not recut:
+        return found
+    del options["seed"]
+    return min(found, recut_tree(found, *table, **least, **options), key=_tree_loss)
 
 
-def _prune_tree(rows, settings, seed, max_leaves, alpha, lookahead):
+def _prune_tree(rows, settings, seed, max_leaves, alpha, lookahead, recut=False):
     """`(ArrayTree, PruningPath)`: grown, pruned, with `lookahead` looked ahead where that loses less.
 
-    Without an `alpha`, `max_leaves` alone decides.
+    Without an `alpha`, `max_leaves` alone decides; `recut`: cuts are then chosen anew.
     """
     whole = grow_tree(rows, settings, seed)
     path = pruning_path(whole, rows.irreducible_loss)
@@ -249,11 +252,11 @@ def _prune_tree(rows, settings, seed, max_leaves, alpha, lookahead):
         ends = path.leaf_mask(max(path.index_of(alpha), int(small.argmax())))
     found = prune_at(whole, ends)
     if lookahead:
-        found = _tried_out(found, rows, settings, seed)
+        found = _tried_out(found, rows, settings, seed, recut)
     return found, path
 
 
-def _trees_of_sizes(rows, settings, seed, sizes, lookahead):
+def _trees_of_sizes(rows, settings, seed, sizes, lookahead, recut=False):
     """The best trees found of at most so many leaves, an `ArrayTree` for each of `sizes`."""
     whole = grow_tree(rows, settings, seed)
     losses, shares = losses_by_size(whole, max(sizes))
@@ -262,7 +265,7 @@ def _trees_of_sizes(rows, settings, seed, sizes, lookahead):
         best = int(losses[0, :size].argmin()) + 1
         found.append(prune_at(whole, ends_of_size(whole, shares, np.array([best]))))
     if lookahead:
-        found = [_tried_out(tree, rows, settings, seed) for tree in found]
+        found = [_tried_out(tree, rows, settings, seed, recut) for tree in found]
     return found
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-on-leaves
@@ -417,7 +420,7 @@ def shorten_tree(grown, rows):
     return tree, array_to_rules_tree(tree, rows.columns, rows.classes)
 
 
-def fit_draw_trees(rows, tree, settings, seed, lookahead):
+def fit_draw_trees(rows, tree, settings, seed, growth):
     """What L draws make of a proxy, an `ArrayTree` (proxy.33): fitted attributes by name.
 
     Each draw gives the leaves of that tree its own values, and has a tree of its own.
@@ -426,7 +429,8 @@ def fit_draw_trees(rows, tree, settings, seed, lookahead):
     def one(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
         refitted = refit_array_tree(tree, rows.Z, target, rows.w)
-        own, _ = _prune_tree(drawn, settings, seed, tree.n_leaves, None, lookahead)
+        how = growth.lookahead, growth.recut
+        own, _ = _prune_tree(drawn, settings, seed, tree.n_leaves, None, *how)
         own = shorten_tree(own, drawn)[1]
         return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
@@ -650,13 +654,15 @@ class Growth:
     reference_share: float = 1.0  # a of (proxy.29)
     synthetic: bool = False  # whether on synthetic rows, too
     lookahead: bool = False
+    recut: bool = False  # whether the cuts are then chosen anew
 
     def __str__(self):
         share = self.reference_share
         mixed = f"{share:.0%} the reference's predictions, {1 - share:.0%} y"
         found = {1.0: "the reference's predictions", 0.0: "y itself"}.get(share, mixed)
         found += ", also for synthetic rows" if self.synthetic else ""
-        return found + (", looking ahead" if self.lookahead else "")
+        found += ", looking ahead" if self.lookahead else ""
+        return found + (", cuts chosen anew" if self.recut else "")
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-ways
 _SHARES = (1.0, 0.5)  # 0, which is no proxy, only where it is asked for
@@ -729,7 +735,7 @@ def _held_out_losses(growth, folds, settings, sizes, seed, loss=GrowthFold.losse
     found = np.zeros((len(sizes), len(folds[0].out)))
     for fold in folds:
         rows = growth_rows(fold.rows, fold.observed, growth)
-        trees = _trees_of_sizes(rows, settings, seed, sizes, growth.lookahead)
+        trees = _trees_of_sizes(rows, settings, seed, sizes, growth.lookahead, growth.recut)
         found[:, fold.out] = [loss(fold, tree) for tree in trees]
     return found
 
@@ -763,9 +769,10 @@ def choose_growth(folds, settings, n_leaves, w, seed, *, synthetic):
     best, other = ways[0], min(ways, key=means.get)
     if _saves(losses[other], losses[best], w):
         best = other
-    ahead = replace(best, lookahead=True)
     if settings.lookahead is not None or n_leaves < 3:
+        ahead = replace(best, lookahead=True)
         return (ahead if settings.lookahead else best), means
+    ahead = replace(best, lookahead=True, recut=True)
     greedy, tried_out = (
         _losses_of(way, folds, settings, [n_leaves], seed)[held] for way in (best, ahead)
     )
@@ -1160,7 +1167,8 @@ def fit_proxy_tree(rows, settings, rng, choices):
         growth, losses = found
         target = growth_rows(choices.rows, choices.observed, growth)
     if settings.size is None:
-        grown, path = _prune_tree(target, settings, seed, most, price, growth.lookahead)
+        how = growth.lookahead, growth.recut
+        grown, path = _prune_tree(target, settings, seed, most, price, *how)
         trees = [grown]
     else:
         path = pruning_path(grow_tree(target, settings, seed), target.irreducible_loss)
@@ -1171,7 +1179,7 @@ def fit_proxy_tree(rows, settings, rng, choices):
         _warn_of_low_fidelity(rows, settings, growth, seed, found["rules_"])
     if settings.n_draws is not None:
         array_tree = found["array_tree_"]
-        found |= fit_draw_trees(target, array_tree, settings, seed, growth.lookahead)
+        found |= fit_draw_trees(target, array_tree, settings, seed, growth)
     if rows.budget is not None:
         found |= fidelity_apart(rows, found["array_tree_"])
     found = found | {
@@ -1351,8 +1359,8 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     cv : int, splitter or list of pairs, 5
         Folds, for alpha="cv" and for what is chosen.
     lookahead : bool or None, None
-        Whether splits are tried out to the end (proxy.17). None: chosen; without y unless y itself
-        would be the reference.
+        Whether splits are tried out to the end (proxy.17). None: chosen, and the cuts of such a tree
+        are then chosen anew; without y unless y itself would be the reference.
     n_synthetic : int or None, None
         Synthetic rows (proxy.27) for which the reference is queried too; 0: none. None: 2000, and
         chosen whether.
@@ -1535,8 +1543,8 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     cv : int, splitter or list of pairs, 5
         Folds, for alpha="cv" and for what is chosen.
     lookahead : bool or None, None
-        Whether splits are tried out to the end (proxy.17). None: chosen; without y unless y itself
-        would be the reference.
+        Whether splits are tried out to the end (proxy.17). None: chosen, and the cuts of such a tree
+        are then chosen anew; without y unless y itself would be the reference.
     n_synthetic : int or None, None
         Synthetic rows (proxy.27) for which the reference is queried too; 0: none. None: 2000, and
         chosen whether.
