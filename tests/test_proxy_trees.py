@@ -209,6 +209,19 @@ def test_a_cut_is_moved_to_where_what_is_below_wants_it():
     assert leaf_loss(anew) < 1e-9 and anew.n_leaves == 4
 
 
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_cuts_chosen_anew_end_where_nothing_is_left_to_save(n_classes):
+    # copies of columns: many cuts part the rows alike, and which costs least is rounding
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 6, size=(400, 2)) / 3.0
+    Z = np.hstack([x, x, -x])
+    target = (x[:, 0] > 0.9) * 0.1 + (x[:, 1] > 0.4) * 0.7
+    if n_classes > 1:
+        target = np.eye(n_classes)[np.unique(target, return_inverse=True)[1] % n_classes]
+    ahead = look_ahead(Z, target, max_leaves=8)
+    assert leaf_loss(recut_tree(ahead, Z, target)) < 1e-9
+
+
 def test_looking_ahead_keeps_real_rows_in_every_leaf():
     Z, target, w, rng = task(5, 300)
     real = np.where(rng.random(300) < 0.2, w, 0.0)

@@ -461,6 +461,7 @@ class CutSearch:
             self.sums = w[:, None] * self.target
         self.everyone = np.arange(len(w))
         self.splits = {}
+        self.nothing = 1e-12 * self.loss(None, self.everyone)  # what rounding may move
 
     def node_loss(self, weight, sums):
         """Losses (proxy.12), (proxy.15) of leaves with these sums over their rows, the last axis."""
@@ -570,7 +571,7 @@ class CutSearch:
         total = more[rows].sum()
         now = self.loss(branches, rows)
         for cost, other in self.cuts(rows, lambda at: total - np.cumsum(more[at], axis=1)[:, :-1]):
-            if not cost < more[right].sum() - _SAVED * now:
+            if not cost < more[right].sum() - max(_SAVED * now, self.nothing):
                 break
             if self.stands((other, no, yes), rows):
                 cut = other
@@ -606,10 +607,9 @@ class CutSearch:
     def search(self, branches):
         """Branches of as many leaves, or fewer, and no more loss."""
         n_leaves = count_leaves(branches)
-        root = self.loss(None, self.everyone)
         branches = self.settle(branches)
         loss = self.loss(branches, self.everyone)
-        while loss > 1e-12 * root:
+        while loss > self.nothing:
             others = [self.grow(other, n_leaves) for other in lifted_branches(branches)]
             losses = [self.loss(other, self.everyone) for other in others]
             best = int(np.argmin(losses)) if losses else 0
