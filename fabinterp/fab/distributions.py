@@ -43,6 +43,7 @@ class PredictiveFamily:
 
 # %% ../../nbs/fab/07_distributions.ipynb #dist-mixture
 _TAIL = 1e-4  # beyond these quantiles the squared tails of a score are left out
+_PPF_ERROR = 1e-8  # relative, of the quantiles of single components: some SciPy have nine digits
 _NODES = 100  # of the quadrature on either side of y
 
 
@@ -110,7 +111,10 @@ class Mixture:
         high = np.full(self.n, -np.inf)
         np.minimum.at(low, self.row, bounds)
         np.maximum.at(high, self.row, bounds)
-        return (count_quantile if self.family.discrete else solve_quantile)(self, q, low, high)
+        if self.family.discrete:
+            return count_quantile(self, q, low, high)
+        room = _PPF_ERROR * np.maximum(np.abs(low), np.abs(high))
+        return solve_quantile(self, q, low - room, high + room)
 
     def crps(self, y):
         """(n,) the continuous ranked probability score of y (n,), in units of y; 0 is best."""
