@@ -4,6 +4,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -273,6 +274,20 @@ def test_a_row_that_a_sure_leaf_gets_wrong_costs_a_finite_amount():
     path = quick(False).fit(x, y).path_
     assert (path.cv_error < np.log(2 * 60 + 2)).all()
     assert path.cv_error.min() < 0.5 * np.log(2)
+
+
+@pytest.mark.parametrize("numbers", [True, False], ids=["numbers", "classes"])
+def test_labels_that_say_nothing_are_not_cut(numbers):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"shop": rng.integers(500, size=1000), "x": rng.normal(size=1000)})
+    X["shop"] = "s" + X["shop"].astype(str)
+    y = X["x"].to_numpy() + rng.normal(size=1000)
+    kind = PiecewiseLinearRegressor if numbers else PiecewiseLinearClassifier
+    model = kind(random_state=0).fit(X, y if numbers else y > 0)
+    path = model.path_
+    assert len(model.rules_) == 1
+    if numbers:  # the noise has a variance of 1
+        assert 0.9 < path.cv_error[path.chosen].item() < 1.15
 
 
 # ------------------------------------------------------------------ groups

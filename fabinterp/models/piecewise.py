@@ -29,10 +29,12 @@ from ..rows.bins import (
 )
 from ..rows.blocks import InMemory, Minimum, Maximum, in_memory
 from ..rows.chunks import (
-    Progress,
-    N_SAMPLE,
     ChunkedFitMixin,
+    N_SAMPLE,
+    Progress,
     build_chunked_data,
+    code_mappings,
+    recode_rows,
     report_progress,
 )
 from ..fab.columns import (
@@ -110,6 +112,7 @@ from ..rows.tables import (
     column_positions,
     location_scale,
     name_of_target,
+    order_categories,
     seed_entropy,
     with_groups,
 )
@@ -866,11 +869,21 @@ def _sample_of_rows(chunked, which):
     return replace(chunked, sample=replace(sample, **parts))
 
 
+def _with_labels_of_rows(chunked, which):
+    """The `ChunkedData` of a sample whose labels are in the order (rows.4) of some of its rows alone."""
+    sample = chunked.sample
+    Z = recode_rows(sample.Z, code_mappings(sample.columns, sample.original_columns))
+    rows = Z[which], sample.y[which], sample.w[which]
+    columns = order_categories(sample.original_columns, *rows)
+    Z = recode_rows(Z, code_mappings(sample.original_columns, columns))
+    return replace(chunked, sample=replace(sample, Z=Z, columns=columns))
+
+
 def _cross_validate(settings, chunked, design, units, n_classes, path):
     """(error, its standard error) of each tree of the path, for standardised y (search.35).
 
     Nan where the rows cannot be dealt into folds. No row that is left out has a part in what
-    predicts it: a design that reads y is made anew.
+    predicts it: a design that reads y is made anew, and so is the order of labels.
     """
     n_rows = len(chunked.sample.y)
     chunked = _sample_of_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
@@ -881,18 +894,22 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
     if fold is None:
         return [(np.nan, np.nan)] * len(path)
     shared = design, _block_inputs(rows, design, units)
+    has_labels = any(labels not in (None, (False, True)) for labels in sample.columns.categories)
 
     def losses_of_fold(f):
         """(P, m) losses on the rows of fold f, by the search for all others, for each tree of the path."""
         own, part = shared
-        if design.reads_y:
+        columns = sample.columns
+        if design.reads_y or has_labels:
             penalty = fic_penalty(settings, n_classes)
-            own = settings._make_design(_sample_of_rows(chunked, fold != f), penalty)
-            part = _block_inputs(rows, own, units)
+            seen = _with_labels_of_rows(chunked, fold != f)
+            columns = seen.sample.columns
+            own = settings._make_design(_sample_of_rows(seen, fold != f), penalty)
+            part = _block_inputs((seen.sample.Z, *rows[1:]), own, units)
         problem = settings._make_problem(
             own, _take_part(part, fold != f), n_classes, settings._least_price
         )
-        trees = _trees_of_all_prices(settings, own, problem, sample.columns, f).step
+        trees = _trees_of_all_prices(settings, own, problem, columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
         out = np.flatnonzero(fold == f)
