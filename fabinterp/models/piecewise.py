@@ -1346,10 +1346,15 @@ def _leaf_spreads(rules, rows):
     }
 
 
+def _with_spread(leaf, std, around):
+    """A leaf with its standard deviations; around its mean only where it has one."""
+    return replace(leaf, std=std, mean_std=None if leaf.mean is None else around)
+
+
 def _with_spreads(tree, rules, std_, _std_around_mean):
     """A tree and its rules whose leaves know the standard deviations (K,) of `_leaf_spreads`."""
     said = {
-        id(rule.leaf): replace(rule.leaf, std=float(std), mean_std=float(around))
+        id(rule.leaf): _with_spread(rule.leaf, float(std), float(around))
         for rule, std, around in zip(rules.rules, std_, _std_around_mean, strict=True)
     }
     known = tuple(replace(rule, leaf=said[id(rule.leaf)]) for rule in rules.rules)
