@@ -398,11 +398,12 @@ def test_weights_are_repetitions_and_order_does_not_matter(kind, search):
     w = rng.integers(0, 4, 80)
     at = rng.permutation(np.repeat(np.arange(80), w))
     weighted, repeated = (
-        quick(kind, search=search).fit(*rows) for rows in ((X, y, w), (X[at], y[at]))
+        quick(kind, search=search, size=4).fit(*rows) for rows in ((X, y, w), (X[at], y[at]))
     )
     assert weighted.rules_ == repeated.rules_ and weighted.fic_ == repeated.fic_
     junk = np.vstack([X, np.full((3, 3), 1e6)])
-    zero = quick(kind, search=search).fit(junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0]))
+    more = junk, np.append(y, [y[0]] * 3), np.append(w, [0, 0, 0])
+    zero = quick(kind, search=search, size=4).fit(*more)
     assert zero.rules_ == weighted.rules_
     assert len(weighted.rules_.rules) > 1
 

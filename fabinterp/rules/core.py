@@ -14,7 +14,7 @@ __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pand
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import inf, isfinite, isnan, nan
 
 import numpy as np
@@ -727,6 +727,13 @@ class Rule:
         for name in ("support", "coverage", "fidelity"):
             value = float(getattr(self, name))
             object.__setattr__(self, name, nan if isnan(value) else value)
+
+    def __eq__(self, other):
+        """As a tuple, in which nan is itself; from Python 3.13 on, dataclasses do not compare so."""
+        if not isinstance(other, Rule):
+            return NotImplemented
+        mine, theirs = ([getattr(r, f.name) for f in fields(Rule)] for r in (self, other))
+        return mine == theirs
 
 # %% ../../nbs/rules/00_core.ipynb #matching
 def match_conditions(conditions, Z, rows=slice(None)):
