@@ -582,11 +582,21 @@ def test_a_row_in_words():
     at_zero = np.zeros((2, 3))
     found = explain_row(rules, [10.0, 1.0, 4.0], background=at_zero)
     rows = found.lines()[1:-1]
-    said = found.words().split(" and ")
+    lead, said = found.words().split(": ")
+    assert lead == found.headline() == "y is 19"
+    said = said.split(" and ")
     assert len(said) == len(rows)
     for (words, amount, number), part in zip(rows, said):
         assert part.startswith(words) and part.endswith(f" {number[1:]}")
         assert ("add" in part) == (amount > 0) and ("take" in part) == (amount < 0)
-    assert found.words(2) == "rooms = 10 adds 20 and 2 others take off 2"
+    assert found.words(2) == "y is 19: rooms = 10 adds 20 and 2 others take off 2"
     nothing = explain_row(rules, [0.0, 0.0, 0.0], background=at_zero)
-    assert nothing.words() == "nothing moves it off the average"
+    assert nothing.words() == "y is 1: nothing moves it off the average"
+
+
+def test_a_row_with_an_infinite_number_is_refused_in_one_line():
+    rules = RuleSet((Rule((), Leaf(1.0, (0,), (2.0,))),), Columns(("rooms",), (None,)))
+    message = "x must hold finite numbers or gaps, got an infinite one in 'rooms'"
+    for x in ([np.inf], {"rooms": -np.inf}):
+        with pytest.raises(ValueError, match=message):
+            explain_row(rules, x, background=np.zeros((2, 1)))

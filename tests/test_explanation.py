@@ -578,7 +578,23 @@ def test_a_row_says_what_the_model_itself_answers():
     assert said in " ".join(text.get_text() for text in plot_row(explanation, X[apart]).texts)
     assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
     assert explain_row(explanation.model, X[apart]).model_prediction is None
+    for label in ("yes", "no"):
+        found = explain_row(explanation, X[apart], label=label)
+        assert found.answer == explanation.predict(X[[apart]])[0]
+        lead = f"{said}, the rules {found.answer}; by the rules, probability of y = {label} is "
+        assert found.words().startswith(lead)
+    agreed = np.flatnonzero(explanation.predict(X) == forest.predict(X))[0]
+    assert explain_row(explanation, X[agreed]).words().startswith("probability of y = ")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(frame, X[:, 0])
     told = explain_row(explain(boosted, frame, random_state=0), dict(frame.iloc[3]))
     assert told.model_prediction == boosted.predict(frame[3:4])[0]
+    coarse = explain(boosted, frame, max_rules=2, random_state=0)
+    apart = np.abs(coarse.predict(frame) - boosted.predict(frame))
+    told = explain_row(coarse, frame.iloc[apart.argmin()])
+    assert abs(told.prediction - told.model_prediction) <= told.tolerance  # alike, as printed
+    assert told.words().startswith("y is ")
+    told = explain_row(coarse, frame.iloc[apart.argmax()])
+    assert abs(told.prediction - told.model_prediction) > told.tolerance
+    assert told.words().startswith("the model itself answers ")
+    assert "; by the rules, y is " in told.words()

@@ -588,6 +588,8 @@ class RowExplanation:
         The class.
     model_prediction : label, float or None
         Where rules that speak for a model were asked: what the model itself answers.
+    answer : label, float or None
+        What is predicted, whichever class `label` is.
 
     Examples
     --------
@@ -608,6 +610,7 @@ class RowExplanation:
     tolerance: float
     label: object = None
     model_prediction: object = None
+    answer: object = None
 
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
@@ -637,29 +640,47 @@ class RowExplanation:
         ]
 
     def words(self, max_rows=None):
-        """What moves the prediction off the mean, in words: rooms = 4 adds 75 and floor = 1 takes off 3.
+        """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
-        The largest first, in the digits of `lines`.
+        The largest first, in the digits of `lines`. A model that answers otherwise than the rules
+        which speak for it comes before.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
             several = words.removesuffix(_OTHERS).isdecimal()
             verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
             said.append(f"{words} {verb} {text.lstrip('+-')}")
-        return " and ".join(said) or "nothing moves it off the average"
+        said = " and ".join(said) or "nothing moves it off the average"
+        return f"{self._dissent()}{self._told(max_rows)}: {said}"
+
+    def _told(self, max_rows=None):
+        """What is predicted: its name and number."""
+        more = "" if np.isnan(self.probability) else f", its probability {self.probability:.3g}"
+        return f"{self.scale} is {self.lines(max_rows)[-1][2]}{more}"
+
+    def _answer_text(self, answer):
+        """A label, or a number in the digits that `tolerance` leaves."""
+        if self.label is not None:
+            return label_text(answer)
+        return amount_text(round_within(answer, self.tolerance))
+
+    def _dissent(self):
+        """What stands before the words of rules whose model answers otherwise."""
+        model = self.model_prediction
+        numbers = self.label is None
+        if model is None or model == self.answer:
+            return ""
+        if numbers and abs(model - self.answer) <= self.tolerance:
+            return ""
+        rules = "" if numbers else f", the rules {self._answer_text(self.answer)}"
+        return f"the model itself answers {self._answer_text(model)}{rules}; by the rules, "
 
     def headline(self, max_rows=None):
         """What is predicted, for reading, in the digits of `lines`."""
-        more = "" if np.isnan(self.probability) else f", its probability {self.probability:.3g}"
-        told = f"{self.scale} is {self.lines(max_rows)[-1][2]}{more}"
+        told = self._told(max_rows)
         if self.model_prediction is None:
             return told
-        answer = self.model_prediction
-        answer = (
-            amount_text(round_within(answer, self.tolerance))
-            if self.label is None
-            else label_text(answer)
-        )
+        answer = self._answer_text(self.model_prediction)
         return f"by the rules, {told}; the model itself answers {answer}"
 
     def to_text(self):
@@ -833,4 +854,5 @@ def explain_row(model, x, *, label=None, background=None):
         float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max())),
         None if classes is None else classes[c],
         None if answer is None else answer(x),
+        float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))],
     )

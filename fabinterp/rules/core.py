@@ -277,6 +277,9 @@ def encode_row(x, columns):
         raise ValueError(f"x must be one row, got {len(Z)}")
     if is_frame(x):
         warn_of_unseen_labels(ordered_columns(x, columns.names), Z, columns)
+    if np.isinf(Z).any():
+        name = columns.names[int(np.argmax(np.isinf(Z[0])))]
+        raise ValueError(f"x must hold finite numbers or gaps, got an infinite one in {name!r}")
     return np.array(Z[0], dtype=float)
 
 # %% ../../nbs/rules/00_core.ipynb #decode
