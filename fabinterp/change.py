@@ -21,6 +21,7 @@ import numpy as np
 
 from .proxy.budget import AnswerBook
 from .rules.core import (
+    Columns,
     Leaf,
     Split,
     class_array,
@@ -1253,8 +1254,11 @@ class Changes(Sequence):
     unit: str = "robust scales"  # of the distances
     # of the model alone, found by trying: nearer than all on which rules and model agree
     model_change: Change | None = None
+    columns: Columns | None = None
 
     def __getitem__(self, k):
+        if not self.changes and not isinstance(k, slice):
+            raise IndexError(self._lack())
         return self.changes[k]
 
     def __len__(self):
@@ -1264,8 +1268,17 @@ class Changes(Sequence):
     def nearest(self):
         """The nearest change; ValueError if none was found."""
         if not self.changes:
-            raise ValueError(f"there is no change: {self.verdict}")
+            raise ValueError(self._lack())
         return self.changes[0]
+
+    def _lack(self):
+        """What to say where a change is asked for and there is none."""
+        if self.model_change is None:
+            return f"there is no change: {self.verdict}"
+        return (
+            "there is no change of the rules; model_change has one of the model alone: "
+            f"{self.model_change.words()}"
+        )
 
     before = property(lambda self: self.nearest.before, doc="The row, (d,) encoded.")
     after = property(lambda self: self.nearest.after, doc="The nearest changed row, (d,).")
@@ -1278,8 +1291,12 @@ class Changes(Sequence):
     features = property(lambda self: self.nearest.features, doc="The features that change.")
 
     def words(self):
-        """What changes at least, in words."""
-        return self.nearest.words()
+        """What changes at least, in words; also where nothing does, or the model alone turns."""
+        if self.changes:
+            return self.nearest.words()
+        if self.model_change is None:
+            return "no change was found"
+        return f"none by the rules; by the model alone, {self.model_change.words()}"
 
     def _listed(self):
         """Pairs (name, change), nearest first: one of the model alone, then those of the sequence."""
@@ -1317,9 +1334,8 @@ class Changes(Sequence):
 
     def after_frame(self):
         """The changed rows whole, as a pandas frame with names and labels, nearest first."""
-        return decode(
-            np.array([change.after for change in self.changes]), self.nearest.ruleset.columns
-        )
+        rows = [change.after for change in self.changes]
+        return decode(np.reshape(rows, (len(rows), len(self.columns.names))), self.columns)
 
     def to_dict(self):
         """Plain values, which JSON can hold."""
@@ -1626,9 +1642,6 @@ def nearest_change(
     given = x
     x = encode_row(given, ruleset.columns)
     ruleset = _constant_at_gaps(ruleset, x)
-    if np.isinf(x).any():
-        name = ruleset.columns.names[int(np.argmax(np.isinf(x)))]
-        raise ValueError(f"x must hold finite numbers or gaps, got an infinite one in {name!r}")
     Z = None if X is None else encode(X, ruleset.columns)
     space = feature_space(
         ruleset, Z, scales, fixed, directions, ranges, weights, _whole_columns(given)
@@ -1679,7 +1692,7 @@ def nearest_change(
     unit = "robust scales" if scales is None else "given scales"
     unit = "units of the columns" if X is None and scales is None else unit
     unit += ", weighted" if weights else ""
-    return Changes(tuple(found), now, proven, verdict, unit, alone)
+    return Changes(tuple(found), now, proven, verdict, unit, alone, ruleset.columns)
 
 
 def _different_rows(rows, x, space):

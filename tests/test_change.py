@@ -276,6 +276,9 @@ def test_a_wanted_label_and_what_is_refused():
         assert not found and found.proven
         with pytest.raises(ValueError, match="there is no change: no change of what may move"):
             _ = found.after
+        with pytest.raises(IndexError, match="there is no change: no change of what may move"):
+            found[0]
+        assert found.words() == "no change was found" and len(found.after_frame()) == 0
     for wrong, message in (
         ({"to": "rose"}, "to must be one of the classes"),
         ({"target": "rose"}, "target must be one of the classes"),
@@ -459,6 +462,14 @@ def test_where_the_rules_have_no_change_the_model_is_tried_alone():
     assert "not proven nearest" in found.verdict
     said = json.loads(found.to_json())
     assert said["model_change"]["model_prediction"] == "yes" and said["changes"] == []
+    assert found.words() == f"none by the rules; by the model alone, {alone.words()}"
+    assert found.after_frame().shape == (0, 2) and list(found.after_frame()) == ["u", "v"]
+    lack = "there is no change of the rules; model_change has one of the model alone: v from 0.25"
+    with pytest.raises(IndexError, match=lack):
+        found[0]
+    with pytest.raises(ValueError, match=lack):
+        _ = found.after
+    assert list(found) == [] and found[:1] == ()
     already = nearest_change(rules, [0.25, 0.9], X, target="yes", model=judge, fixed=["u"])
     assert "which answers yes already" in already.verdict
 
