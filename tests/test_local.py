@@ -630,7 +630,7 @@ BAD = [
     (dict(n_jobs=0), "n_jobs == 0"),
     (dict(sampler=lambda x, n, rng: np.zeros((3, 10))), "sampler must return n = 200 rows, got 3"),
     (dict(X=None), "X must be the table"),
-    (dict(x=X[0, :4]), "X must have shape|features"),
+    (dict(x=X[0, :4]), r"^x must have shape \(n, 10\), got \(1, 4\)"),
     (dict(x=np.full(10, np.inf)), "infinity"),
     (dict(reference=lambda Z: np.full(len(Z), np.nan)), "nan"),
     (dict(reference=lambda Z: np.zeros((len(Z), 7))), "shape"),
@@ -646,6 +646,20 @@ def test_bad_input(change, message):
     given_ = {"reference": FOREST, "x": X[0], "X": X} | change
     with pytest.raises((ValueError, TypeError), match=message):
         explain_local(given_.pop("reference"), given_.pop("x"), **given_)
+
+
+def test_the_argument_that_lacks_a_column_is_named():
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)])
+    row = frame.iloc[3]
+    short = row.drop("c2")
+    forms = ((row, short), (dict(row), dict(short)), (frame[3:4], frame[3:4].drop(columns="c2")))
+    for form, less in forms:
+        with pytest.raises(ValueError, match="^x has no columns 'c2'"):
+            explain_local(FOREST, less, frame)
+        with pytest.raises(ValueError, match="^X has no columns 'c2', which x has$"):
+            explain_local(FOREST, form, frame.drop(columns="c2"))
+    with pytest.raises(ValueError, match="^x has unknown columns 'd' and no columns 'c2'"):
+        explain_local(FOREST, row.rename({"c2": "d"}), frame)
 
 
 def test_one_nan_among_the_draws():

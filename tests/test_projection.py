@@ -590,6 +590,20 @@ def test_what_cannot_be_is_refused_in_one_line(cls, changed, message):
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize("cls", [ProxyLinearRegressor, ProxyLinearClassifier])
+def test_a_target_beside_a_reference_is_checked_too(cls):
+    X, _ = draws_of(0)
+    labels = np.where(X[:, 0] > 0, 1, 0)
+    known = LogisticRegression() if cls is ProxyLinearClassifier else BayesianRidge()
+    known.fit(X, labels)
+    cls(known).fit(X, labels)
+    bad = [(np.where(labels, 1.0, np.nan), "Input y contains NaN")]
+    bad += [(X[:, 0], "Unknown label type: continuous")] * (cls is ProxyLinearClassifier)
+    for y, message in bad:
+        with pytest.raises(ValueError, match=message):
+            cls(known).fit(X, y)
+
+
 def test_nothing_is_known_before_fit_and_grids_find_their_way():
     for model in (ProxyLinearRegressor(), ProxyLinearClassifier()):
         assert not hasattr(model, "rules_")

@@ -8,6 +8,7 @@ __all__ = ['fit_neighbourhood', 'fit_small_trees', 'pointwise_loss', 'LocalExpla
 # %% ../../nbs/proxy/04_local.ipynb #loc-imports
 import html
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ from ..rules.core import (
     class_array,
     decode,
     encode_row,
+    format_names,
     is_frame,
     label_of,
     read_columns,
@@ -914,6 +916,22 @@ class LocalExplanations(tuple):
         return (self[0] if len(self) == 1 else self.to_frame())._repr_html_()
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-points
+def _read_rows(x, columns, framed):
+    """Points (m, d), encoded by the `columns` of the table, a frame if `framed`."""
+    named = isinstance(x, Mapping)
+    if framed and (named or is_frame(x)):
+        given = tuple(map(str, x if named else x.columns))
+        unknown = [name for name in given if name not in columns.names]
+        if unknown and set(columns.names) < set(given):
+            raise ValueError(f"X has no columns {format_names(unknown)}, which x has")
+    if named:
+        return encode_row(x, columns)[None]
+    try:
+        return check_rows(x, columns, None)
+    except ValueError as error:
+        raise ValueError(re.sub(r"^X\b", "x", str(error))) from None
+
+
 def read_points(x, X, sampler):
     """Points (m, d) and table (N, d), encoded, and how they came.
 
@@ -936,7 +954,7 @@ def read_points(x, X, sampler):
     Z = check_rows(table, columns, None)
     if is_frame(x) and not is_frame(table):
         x = x.to_numpy()
-    points = encode_row(x, columns)[None] if named else check_rows(x, columns, None)
+    points = _read_rows(x, columns, is_frame(table))
     return points, Z, columns, table.iloc[:0] if is_frame(table) else None, single
 
 

@@ -49,6 +49,7 @@ from ..rules.core import (
 from ..rules.contributions import feature_importances, measure_on_rows
 from ..rules.ruleset import RuleSet
 from ..rows.tables import (
+    check_fit_target,
     check_parameters,
     seed_entropy,
     check_predict_rows,
@@ -634,6 +635,8 @@ class BaseProxyLinear(BaseEstimator):
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
         seed = int(seed_entropy(self.random_state)[0])
         reference, *table = read_reference(self, X, y, sample_weight, seed, self.n_draws)
+        if self.reference is not None and y is not None:
+            check_fit_target(self, table[1], y)
         self.reference_ = None if self.reference is None else reference
         self._framed = is_frame(as_pandas(X))
         data = projection_data(reference, *table)
