@@ -648,7 +648,26 @@ def load_fitted(path):
 
 def rows_for(table, columns):
     """The rows of a table as a model with these `Columns` reads them."""
-    return columns_for(table.as_known_to(columns), columns.names, "the model")
+    table = table.as_known_to(columns)
+    X = columns_for(table, columns.names, "the model")
+    for name, labels in zip(columns.names, columns.categories, strict=True):
+        text = None if labels is not None else _first_text(table.columns[name])
+        if text is not None:
+            raise CommandError(
+                f"{table.name} must hold numbers in column {format_names([name])}, "
+                f"got {format_names([text])}"
+            )
+    return X
+
+
+def _first_text(column):
+    """The first value of a column (n,) that is no number; None if all are, or missing."""
+    for value in column if column.dtype.kind == "O" else ():
+        try:
+            float("nan" if value is None else value)
+        except (TypeError, ValueError):
+            return str(value)
+    return None
 
 
 def columns_for(table, names, whose):
@@ -696,10 +715,16 @@ def predict(options):
     table = _read_data(options)
     X = rows_for(table, model.columns)
     try:
-        with progress_message(f"predicting {len(table)} rows …"):
+        with (
+            progress_message(f"predicting {len(table)} rows …"),
+            warnings.catch_warnings(record=True) as told,
+        ):
+            warnings.simplefilter("always", UserWarning)
             text = predictions_text(model, X, options.proba)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
+    for said in dict.fromkeys(_one_line(warning.message) for warning in told):
+        print_to_stderr(f"note: {said}")
     note_unseen_labels(model.columns, table, X)
     if options.out:
         write_out(options.out, text, options.force)

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -452,6 +453,41 @@ def test_labels_unknown_to_a_model_are_told(capsys, tmp_path):
         assert cli.main(["predict", str(fitted), str(tmp_path / "new.csv")]) == 0
         note = "'kind' holds labels that training did not know in 1 row"
         assert (note in capsys.readouterr().err) == told
+
+
+def test_warnings_of_predictions_are_notes(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=120), "kind": np.tile(["oak", "elm", "ash"], 40)})
+    frame["height"] = 3 * frame.a + frame.kind.map({"oak": 5.0, "elm": 0.0, "ash": -4.0})
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    fitted = str(tmp_path / "model.json")
+    words = ["fit", str(tmp_path / "trees.csv"), "--target", "height", "--method", "piecewise"]
+    assert cli.main([*words, "--out", fitted]) == 0
+    new = tmp_path / "new.csv"
+    new.write_text("a,kind\n,oak\n1,fir\n0.5,elm\n")
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cli.main(["predict", fitted, str(new)]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2 and all(line.startswith("note: ") for line in told)
+    assert "1 row holds a gap in 'a', which had none in training" in told[0]
+    assert "'kind' holds labels that training did not know in 1 row" in told[1]
+
+
+def test_text_where_a_model_knows_numbers_names_file_and_column(capsys, tmp_path):
+    frame = pd.DataFrame({"a": np.arange(60.0), "tall": np.repeat(["no", "yes"], 30)})
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    fitted = str(tmp_path / "model.json")
+    words = ["fit", str(tmp_path / "trees.csv"), "--target", "tall", "--out", fitted]
+    assert cli.main(words) == 0
+    late = tmp_path / "late.csv"
+    late.write_text("a,tall\n1,no\n,yes\nmany,yes\n")
+    for words in (["predict", fitted, str(late)], ["report", fitted, str(late), "--out", "p.html"]):
+        capsys.readouterr()
+        assert cli.main(words) != 0
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said == f"fabinterp: {late.name} must hold numbers in column 'a', got 'many'"
 
 
 def test_shares_of_classes(capsys, tmp_path, table):
