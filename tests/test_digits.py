@@ -6,15 +6,18 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import norm
 from shared.estimators import SETTINGS
 from shared.reader import read_classes, read_numbers
 from sklearn.datasets import load_diabetes, load_iris
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearRegressor, load_rules
-from fabinterp.rules.core import Columns, Leaf, Rule
-from fabinterp.rules.digits import SCORE_TOLERANCE, TEXT_TOLERANCE
+from fabinterp.rules.core import Columns, Curve, Leaf, Rule
+from fabinterp.rules.digits import MAX_POINTS, SCORE_TOLERANCE, TEXT_TOLERANCE
 from fabinterp.rules.ruleset import RuleSet
+from fabinterp.rules.text import curve_pairs, pairs_text
 
 NUMBERS = [setting for setting in SETTINGS if not setting.is_classifier]
 CLASSES = [setting for setting in SETTINGS if setting.is_classifier]
@@ -142,3 +145,24 @@ def test_levels_that_are_refused():
     with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
         rules.to_sql("t", level=1)
     assert rules.to_text(spread=True) == rules.to_text()
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.sampled_from([0.01, 1.0, 50.0]))
+def test_every_label_of_a_curve_is_told_to_within_the_tolerance(numbers, values, tolerance):
+    names = [f"{k}" if numbers else f"town {k}" for k in range(len(values))][::-1]
+    curve = Curve(0, np.arange(len(values) + 1) - 0.5, tuple((value,) for value in values))
+    columns = Columns(("town",), (tuple(names),), (False,))
+    pairs, between, off = curve_pairs(curve, columns, tolerance)
+    told = dict(pairs)
+    assert len(told) == len(pairs) and not between
+    for name, value in zip(names, values):
+        said = float(told.get(name, told.get("others")))
+        assert abs(said - value) <= tolerance * (1 + 1e-9)
+    assert off <= tolerance and "within" not in pairs_text(pairs, between, off, tolerance)
+    listed = [name for name, _ in pairs if name != "others"]
+    assert ("others" in told) == (len(listed) < len(names)) and len(names) - len(listed) != 1
+    if numbers:
+        assert listed == sorted(listed, key=int)
+    if len(names) <= MAX_POINTS:
+        assert sorted(listed) == sorted(names)

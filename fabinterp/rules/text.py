@@ -357,17 +357,45 @@ def model_notes(model):
     return notes
 
 # %% ../../nbs/rules/01_text.ipynb #curve-text
-def _listed_levels(names, values, tolerance, max_points):
-    """Pairs of name and text of a value, the most extreme of many, and how far the others are off."""
+def _pooled(values, within):
+    """Positions of the most values that one level says to within a distance."""
+    order = np.argsort(values, kind="stable")
+    ahead = values[order]
+    ends = np.searchsorted(ahead, ahead + 2 * within, side="right")
+    first = int(np.argmax(ends - np.arange(len(values))))
+    return order[first : ends[first]]
+
+
+def _reading_order(labels, values, max_points):
+    """Positions of labels: numbers ascend, also as text; others stay, or are by value if many."""
+    try:
+        keys = np.array(labels, dtype=float)
+    except (TypeError, ValueError):
+        keys = values if len(labels) > max_points else np.zeros(len(labels))
+    return np.argsort(keys, kind="stable")
+
+
+def _listed_levels(labels, values, tolerance, max_points):
+    """Pairs of label and text of a value, and how far off those are that many labels share.
+
+    Of many labels those that one value says to within the tolerance are the others, and no more:
+    half of it is for the digits of that value.
+    """
     values = np.asarray(values, dtype=float)
-    if len(values) <= max_points:
-        return [(n, rounded_text(v, tolerance)) for n, v in zip(names, values, strict=True)], 0.0
-    order = np.argsort(-np.abs(values - np.median(values)), kind="stable")
-    shown = np.sort(order[: max_points - 1])
-    rest = values[order[max_points - 1 :]]
-    level = round_within(rest.min() / 2 + rest.max() / 2, tolerance)
-    pairs = [(names[i], rounded_text(values[i], tolerance)) for i in shown]
-    return pairs + [("others", format_float(level))], np.abs(rest - level).max()
+    rest = np.zeros(0, dtype=int)
+    if len(values) > max_points:
+        rest = _pooled(values, 0.0 if isnan(tolerance) else 0.49 * tolerance)
+    rest = rest if len(rest) > 1 else rest[:0]
+    pairs = [
+        (label_text(labels[i]), rounded_text(values[i], tolerance))
+        for i in _reading_order(labels, values, max_points)
+        if i not in rest
+    ]
+    if not len(rest):
+        return pairs, 0.0
+    shared = values[rest]
+    level = round_within(shared.min() / 2 + shared.max() / 2, tolerance / 2)
+    return [*pairs, ("others", format_float(level))], np.abs(shared - level).max()
 
 
 def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
@@ -377,8 +405,7 @@ def curve_pairs(curve, columns, tolerance=nan, max_points=MAX_POINTS):
     if columns.missing[curve.feature]:
         gap = [("missing", rounded_text(curve.missing, tolerance))]
     if labels is not None:
-        names = list(map(label_text, labels))
-        pairs, off = _listed_levels(names, curve(np.arange(len(labels))), tolerance, max_points)
+        pairs, off = _listed_levels(labels, curve(np.arange(len(labels))), tolerance, max_points)
         return pairs + gap, "", off
     if len(curve.coef[0]) == 1:
         at = [format_float(b) for b in curve.breaks[1:-1]]
