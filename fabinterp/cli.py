@@ -292,6 +292,13 @@ def _add_predict(add):
     command.add_argument("fitted", metavar="FITTED.json", help="what --out model.json wrote")
     _add_reading(command)
     command.add_argument("--proba", action="store_true", help="the share of every class, too")
+    command.add_argument(
+        "--level",
+        type=_SHARE,
+        metavar="P",
+        help="between which ends y lies with this probability, such as 0.9, too: of trees of "
+        "equations for numbers; other models tell no intervals",
+    )
     _add_out(command, "write to a file that ends in .csv")
 
 

@@ -30,7 +30,8 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .reporting import fingerprint, report
 from .rows.tables import take_rows
-from .rules.core import encode, format_names, label_of
+from .rules.code import spreads_within
+from .rules.core import answered_by_mean, encode, format_names, label_of
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from .rules.size_path import choose_by_error, size_gap_text, sizes_of
 from .rules.text import answer_text, condition_texts, count_text, printable_name
@@ -681,9 +682,26 @@ def columns_for(table, names, whose):
     return table.rows(names)
 
 
-def predictions_text(model, X, proba=False):
-    """Predictions for rows X (n, d) as CSV, a row each; with `proba` the share of every class, too."""
+def interval_ends(model, X, level):
+    """Ends (n,) below and above y of rows X (n, d) with probability `level`, as in SQL."""
+    rules = as_ruleset(model)
+    Z = encode(X, rules.columns)
+    spreads = [(rule.leaf.std, rule.leaf.mean_std or 0.0) for rule in rules.rules]
+    by_mean = answered_by_mean(rules, Z).astype(int)
+    half = spreads_within(rules, level) * np.array(spreads)[rules.apply(Z), by_mean]
+    answers = rules.predict(Z)
+    return answers - half, answers + half
+
+
+def predictions_text(model, X, proba=False, level=None):
+    """Predictions for rows X (n, d) as CSV, a row each.
+
+    With `proba` the share of every class, too; with `level` the ends of an interval of y.
+    """
     columns = {model.target: model.predict(X)}
+    if level is not None:
+        low, high = interval_ends(model, X, level)
+        columns |= {f"{model.target}_low": low, f"{model.target}_high": high}
     if proba:
         shares = model.predict_proba(X)
         columns |= {f"P({label})": shares[:, c] for c, label in enumerate(model.classes_)}
@@ -712,6 +730,13 @@ def predict(options):
     model = load_fitted(options.fitted)
     if options.proba and model.classes is None:
         raise UsageError("--proba needs a model of classes, this one predicts numbers")
+    if options.level is not None:
+        leaves = [rule.leaf for rule in as_ruleset(model).rules]
+        if model.classes is not None or any(leaf.std is None for leaf in leaves):
+            raise UsageError(
+                "--level needs a tree of equations for numbers, whose leaves know how far y lies "
+                "from their answers; this model has none"
+            )
     table = _read_data(options)
     X = rows_for(table, model.columns)
     try:
@@ -720,7 +745,7 @@ def predict(options):
             warnings.catch_warnings(record=True) as told,
         ):
             warnings.simplefilter("always", UserWarning)
-            text = predictions_text(model, X, options.proba)
+            text = predictions_text(model, X, options.proba, options.level)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     for said in dict.fromkeys(_one_line(warning.message) for warning in told):

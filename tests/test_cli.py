@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from shared.machine import slowness
 from shared.needs import need
 
-from fabinterp import cli, commands, files, terminal
+from fabinterp import cli, commands, files, load_rules, terminal
 from fabinterp.bench.runner import TABLES
 from fabinterp.rules.core import Columns
 from fabinterp.rules.ruleset import RuleSet
@@ -473,6 +473,15 @@ def test_warnings_of_predictions_are_notes(capsys, tmp_path):
     assert len(told) == 2 and all(line.startswith("note: ") for line in told)
     assert "1 row holds a gap in 'a', which had none in training" in told[0]
     assert "'kind' holds labels that training did not know in 1 row" in told[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cli.main(["predict", fitted, str(new), "--level", "0.8"]) == 0
+    ends = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(ends) == ["height", "height_low", "height_high"]
+    with sqlite3.connect(":memory:") as base:
+        pd.read_csv(new).to_sql("trees", base, index=False)
+        said = base.execute(load_rules(Path(fitted)).to_sql("trees", level=0.8)).fetchall()
+    assert np.allclose(ends, said) and (ends.height_low < ends.height_high).all()
 
 
 def test_text_where_a_model_knows_numbers_names_file_and_column(capsys, tmp_path):
@@ -483,6 +492,8 @@ def test_text_where_a_model_knows_numbers_names_file_and_column(capsys, tmp_path
     assert cli.main(words) == 0
     late = tmp_path / "late.csv"
     late.write_text("a,tall\n1,no\n,yes\nmany,yes\n")
+    assert cli.main(["predict", fitted, str(late), "--level", "0.9"]) != 0
+    assert "--level needs a tree of equations for numbers" in capsys.readouterr().err
     for words in (["predict", fitted, str(late)], ["report", fitted, str(late), "--out", "p.html"]):
         capsys.readouterr()
         assert cli.main(words) != 0

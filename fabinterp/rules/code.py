@@ -206,7 +206,7 @@ def table_identifier(table):
     return ".".join(map(sql_identifier, parts))
 
 
-def _spreads_within(ruleset, level):
+def spreads_within(ruleset, level):
     """So many standard deviations on either side y is within with probability `level`: (models.20).
 
     ValueError for a level out of range, and for rules that do not know how far y lies.
@@ -237,7 +237,7 @@ def ruleset_sql(ruleset, table, keep=(), proba=False, level=None):
     for c, label in enumerate(ruleset.classes if proba and ruleset.classes else ()):
         selected.append(f"{sql_case(ruleset, c)} AS {sql_identifier(f'p_{label}')}")
     if level is not None:
-        spreads = _spreads_within(ruleset, level)
+        spreads = spreads_within(ruleset, level)
         for end, side in (("low", -spreads), ("high", spreads)):
             name = sql_identifier(f"{ruleset.target}_{end}")
             selected.append(f"{sql_case(ruleset, spreads=side)} AS {name}")
