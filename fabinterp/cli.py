@@ -89,6 +89,13 @@ class OneLineErrorParser(argparse.ArgumentParser):
         """Raise `UsageError` with one line."""
         raise UsageError(f"{' '.join(message.split())} ({self.prog} -h tells more)")
 
+    def parse_known_args(self, args=None, namespace=None):
+        """As argparse does, but what a command does not know, it refuses itself."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
 # %% ../nbs/cli.ipynb #cli-options
 _OUT = ".html, .json, .sql, .py or .txt"
 

@@ -96,7 +96,7 @@ def simplify(capsys, *words):
     (("demo", "--random-state", "4294967296"), "got '4294967296'"),
     (("demo", "--out", "rules.docx"), "--out must end in one of .html, .json, .sql, .py, .txt, got 'rules.docx'"),
     (("demo", "--out", "nowhere/rules.html"), "its folder does not exist"),
-    (("demo", "extra"), "unrecognized arguments: extra"),
+    (("demo", "extra"), "unrecognized arguments: extra (fabinterp demo -h tells more)"),
     (("simplify", "x.csv", "--target", "y", "--test-share", "1"), "got '1'"),
     (("simplify", "x.csv", "--target", "y", "--test-share", "nan"), "got 'nan'"),
     (("simplify", "x.csv", "--target", "y", "--sep", "ab"), "--sep: one character or the word tab"),
