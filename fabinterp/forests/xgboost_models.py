@@ -124,6 +124,8 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     if not inner["trees"]:
         raise_unsupported(model, "it has no trees")
     keep = len(inner["trees"])
+    # of trees that were dropped: beside the trees, from XGBoost 3.4 on among them
+    weights = booster.get("weight_drop") or inner.get("weight_drop") or np.ones(keep)
     if n_rounds is not None:
         per_round = n_outputs * int(inner["gbtree_model_param"].get("num_parallel_tree") or 1)
         keep = min(keep, n_rounds * per_round)
@@ -134,7 +136,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     return Ensemble(
         nodes=concatenate_trees([_xgboost_tree(tree) for tree in inner["trees"][:keep]]),
         output=np.array(inner["tree_info"][:keep]),
-        weights=booster.get("weight_drop", np.ones(keep))[:keep],
+        weights=weights[:keep],
         base=_xgboost_base(param["base_score"], objective, n_outputs),
         link=link,
         columns=own,
