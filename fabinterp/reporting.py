@@ -1029,9 +1029,9 @@ def _rules_html(rules):
 def size_words(entry, rules, tree, least, shown):
     """A size on the path in words: how large, how wrong, and whether the page is about it."""
     words = [size_text(rules, tree), count_text(entry.n_numbers, "number")]
-    if not isnan(entry.cv_error):
-        error = f"{three_digits(entry.cv_error)} ± {three_digits(entry.cv_se)}"
-        words.append(f"{loss_words(entry, rules.classes)} on rows left out {error}")
+    if entry.error_name:
+        error = " ± ".join(three_digits(value) for value in entry.error)
+        words.append(f"{loss_words(entry, rules.classes)} on {entry.error_rows} {error}")
     words.append(f"criterion {three_digits(entry.criterion - least)} above the least")
     words += ["this page"] if shown else []
     return html.escape(", ".join(words))
@@ -1039,23 +1039,24 @@ def size_words(entry, rules, tree, least, shown):
 
 def path_figure_html(sizes, classes):
     """The picture of what each size errs; nothing where that is not known of several."""
-    known = [entry for entry, _, _ in sizes if not isnan(entry.cv_error)]
+    known = [entry for entry, _, _ in sizes if entry.error_name]
     if len({entry.n_numbers for entry in known}) < 2:
         return ""
     (chosen,) = [entry for entry, _, shown in sizes if shown]
-    curve = [(entry.n_numbers, entry.cv_error, entry.cv_se) for entry in known]
+    curve = [(entry.n_numbers, *entry.error) for entry in known]
+    rows = known[0].error_rows
 
     def draw(width):
         ax = axes_or_new(None, width, 0.55 * width)
-        names = {"xlabel": "numbers in the model", "ylabel": "error on rows left out"}
+        names = {"xlabel": "numbers in the model", "ylabel": f"error on {rows}"}
         plot_tradeoff({"all sizes": np.transpose(curve)}, ax, **names)
-        if not isnan(chosen.cv_error):
+        if chosen.error_name:
             ring = {"ms": 11, "mfc": "none", "mec": text_colour(ax), "gid": "chosen"}
-            ax.plot([chosen.n_numbers], [chosen.cv_error], "o", **ring)
+            ax.plot([chosen.n_numbers], [chosen.error[0]], "o", **ring)
         return ax
 
     kind = loss_words(sizes[0][0], classes)
-    caption = f"What each size errs on rows that were left out ({kind}), with one standard error; "
+    caption = f"What each size errs on {rows} ({kind}), with one standard error; "
     caption += "the ring: this page"
     return themed_figure_html(draw, caption, (5.2,))
 

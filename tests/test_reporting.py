@@ -441,13 +441,21 @@ def test_every_size_is_on_the_page(labels, tree):
         assert shown == (entry.size == len(model.rules_))
     assert page.count(", this page</p>") == page.count(" checked>") == 1
     assert "At other sizes" not in report(model.rules_, X, y) and sizes_of(model.rules_) == []
+    assert len({entry.n_numbers for entry, _, _ in sizes_of(model)}) > 1  # there is a picture
+    told = words_of(page)
+    for entry, other, _ in sizes_of(model):
+        assert entry.error == (other.error_, entry.train_se)
+        wrong = reports.three_digits(np.mean(other.predict(X) != y))
+        assert f"share of wrong answers on the rows of the fit {wrong} ±" in told
+    assert "What each size errs on the rows of the fit (share of wrong answers)" in told
+    assert "wrong answers on rows left out" not in told
 
 
 def test_what_each_size_errs_is_drawn(numbers):
     X, y = numbers
     model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
     page = report(model, X, y)
-    assert len(model.path_) > 1 and "What each size errs on rows that were left out" in page
+    assert len(model.path_) > 1 and "What each size errs on rows left out" in page
     for k, (entry, _, shown) in enumerate(sizes_of(model)):
         checked = " checked" if shown else ""
         label = (

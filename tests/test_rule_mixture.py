@@ -530,7 +530,7 @@ def test_a_forest_without_names_is_explained_on_a_frame_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = RuleMixtureClassifier(forest, n_init=1, n_perturbations=0, random_state=0).fit(X, y)
-    assert not np.isnan(model.path_.cv_error).any()  # its bags were found
+    assert model.out_of_bag_  # its bags were found
 
 
 def test_names_of_a_frame_reach_rules_and_ensemble():
@@ -711,7 +711,7 @@ def test_the_path_holds_every_size_and_at_shows_one():
     X, y = noisy_boxes(1)
     model = fit_sized(X, y)
     path = model.path_
-    assert list(path.columns) == "size n_numbers criterion cv_error cv_se chosen".split()
+    assert list(path.columns) == "size n_numbers criterion train_error train_se chosen".split()
     assert path["size"].is_monotonic_increasing and path["size"].is_unique
     assert path["chosen"].sum() == 1
     assert path.loc[path["chosen"], "size"].item() == len(model.rules_)
@@ -722,6 +722,10 @@ def test_the_path_holds_every_size_and_at_shows_one():
         assert len(other.rules_) == size and other.rules_.target == model.rules_.target
         assert np.array_equal(other.predict(X), other.rules_.predict(X))
         assert other.error_ == np.mean(other.predict(X) != y)
+        entry = path[path["size"] == size]
+        assert entry["train_error"].item() == other.error_  # of the rows of the fit, and named so
+        spread = np.std(other.predict(X) != y) / np.sqrt(len(y))
+        assert entry["train_se"].item() == pytest.approx(spread)
         asked = fit_sized(X, y, size=int(size))
         assert asked.rules_ == other.rules_
     assert model.rules_ is before
@@ -753,7 +757,7 @@ def test_a_bag_is_trusted_only_on_the_rows_of_the_forest():
 
     def has_bag(rows, labels, model=forest, **more):
         fitted = RuleMixtureClassifier(model, **quick, **more).fit(rows, labels)
-        return bool(fitted.path_["cv_error"].notna().all())
+        return fitted.out_of_bag_
 
     order = np.random.default_rng(0).permutation(300)
     assert has_bag(X, y)
@@ -789,15 +793,14 @@ def test_a_bag_is_found_behind_a_search_a_pipeline_and_in_bagged_trees():
     }
     quick = dict(n_init=1, n_perturbations=20, random_state=0)
     for name, model in cases.items():
-        found = RuleMixtureClassifier(model.fit(X, y), **quick).fit(X, y).path_
-        assert found["cv_error"].notna().all(), name
+        assert RuleMixtureClassifier(model.fit(X, y), **quick).fit(X, y).out_of_bag_, name
     found = RuleMixtureClassifier(cases["search"], **quick).fit(X, y).path_
     assert found.equals(path)  # the best of one is the forest
     whole = BaggingClassifier(n_estimators=5, bootstrap=False, random_state=0).fit(X, y)
-    assert RuleMixtureClassifier(whole, **quick).fit(X, y).path_["cv_error"].isna().all()
+    assert not RuleMixtureClassifier(whole, **quick).fit(X, y).out_of_bag_
     t = X[:, 0] + y
     bagged = BaggingRegressor(n_estimators=40, random_state=0).fit(X, t)
-    assert RuleMixtureRegressor(bagged, **quick).fit(X, t).path_["cv_error"].notna().all()
+    assert RuleMixtureRegressor(bagged, **quick).fit(X, t).out_of_bag_
 
 
 def test_clones_answer_out_of_fold_where_there_is_no_bag():
@@ -807,7 +810,7 @@ def test_clones_answer_out_of_fold_where_there_is_no_bag():
     quick = dict(n_init=1, n_perturbations=20, random_state=0)
     model = RuleMixtureClassifier(boosted, refit=True, **quick).fit(X, y)
     assert model.estimator_ is boosted and pickle.dumps(boosted) == kept
-    assert len(model.rules_) == 3 and model.path_["cv_error"].notna().all()
+    assert len(model.rules_) == 3 and model.out_of_bag_
     order = np.random.default_rng(0).permutation(len(y))
     again = RuleMixtureClassifier(boosted, refit=True, **quick).fit(X[order], y[order])
     assert again.rules_ == model.rules_  # folds do not depend on the order of the rows
@@ -815,7 +818,7 @@ def test_clones_answer_out_of_fold_where_there_is_no_bag():
     bagged = fit_sized(X, y, refit=True)
     assert bagged.path_.equals(fit_sized(X, y).path_)
     told = RuleMixtureClassifier(boosted, refit=True, target="ensemble", **quick).fit(X, y)
-    assert told.path_["cv_error"].isna().all()
+    assert not told.out_of_bag_
     rare = np.where(np.arange(300) < 1, "rare", np.where(y, "yes", "no"))
     frame = pd.DataFrame(X).set_axis(list("abcd"), axis=1)
     search = GridSearchCV(HistGradientBoostingClassifier(max_iter=5), {"max_depth": [3]}, cv=2)
@@ -823,10 +826,10 @@ def test_clones_answer_out_of_fold_where_there_is_no_bag():
         warnings.simplefilter("ignore")
         search.fit(frame, rare)
     model = RuleMixtureClassifier(search, refit=True, **quick).fit(frame, rare)
-    assert model.path_["cv_error"].notna().all() and model.predict_proba(frame).shape == (300, 3)
+    assert model.out_of_bag_ and model.predict_proba(frame).shape == (300, 3)
     numbers = HistGradientBoostingRegressor(max_iter=20).fit(X, X[:, 0])
     model = RuleMixtureRegressor(numbers, refit=True, **quick).fit(X, X[:, 0])
-    assert model.path_["cv_error"].is_monotonic_decreasing
+    assert model.out_of_bag_ and model.path_["train_error"].is_monotonic_decreasing
 
 
 @given(st.integers(0, 10**6))
@@ -923,5 +926,5 @@ def test_ensembles_that_say_little_give_sensible_lists():
     weight = np.ones(200)
     weight[:50] = 0.0  # rows of the bags that do not count: the bags cannot be checked
     model = RuleMixtureClassifier(fewer, **quick).fit(X, y, sample_weight=weight)
-    assert model.path_["cv_error"].isna().all()
+    assert not model.out_of_bag_
     assert sum(rule.support for rule in model.rules_) == 150

@@ -1044,8 +1044,8 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
                 one.n_bounds + len(rules),
                 evidence + share * one.code_length,
                 fitted,
-                float(error) if out_of_bag else np.nan,
-                float(spread) if out_of_bag else np.nan,
+                train_error=float(error),
+                train_se=float(spread),
             )
         )
     return entries
@@ -1097,6 +1097,7 @@ def fit_rule_mixture(settings, chunked):
         "n_components_": mixture.step.n_components,
         "trace_": mixture.trace,
         "n_iter_": len(mixture.trace),
+        "out_of_bag_": out_of_bag,
         "_sizes": mixture.sizes,
         "_path": list_entries(found, rule_sets, sums, out_of_bag, settings),
     }
@@ -1252,9 +1253,11 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         On the training rows: the share on which rules and ensemble agree and the share of wrong
         classes.
     path_ : DataFrame
-        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12), cv_error
-        and cv_se (training labels; the boxes come from answers out of bag or, with `refit`, out of
-        fold, else nan), chosen.
+        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12),
+        train_error and its standard error train_se (on the rows of the fit), chosen.
+    out_of_bag_ : bool
+        Whether the boxes come from answers to rows that the ensemble had not seen: out of bag or,
+        with `refit`, out of fold.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_
@@ -1423,9 +1426,11 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         On the training rows: 1 − mean squared difference from the ensemble / its variance and the
         mean squared error.
     path_ : DataFrame
-        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12), cv_error
-        and cv_se (training labels; the boxes come from answers out of bag or, with `refit`, out of
-        fold, else nan), chosen.
+        The lists of all sizes: size, n_numbers (bounds and answers), criterion (models.12),
+        train_error and its standard error train_se (on the rows of the fit), chosen.
+    out_of_bag_ : bool
+        Whether the boxes come from answers to rows that the ensemble had not seen: out of bag or,
+        with `refit`, out of fold.
     overlap_, n_conditions_ : float, int
         Mean number of rules that cover a row; conditions in all rules together.
     model_, n_components_, fic_, trace_, n_iter_

@@ -47,10 +47,30 @@ class SizeEntry:
     price: float = nan  # FIC's price λ up to which no other entry is better
     difference: float = nan  # of a proxy: how much worse than its reference it predicts
     difference_se: float = nan  # by the reference's draws
+    train_error: float = nan  # of what leaves no rows out: on the rows of the fit
+    train_se: float = nan
+
+    @property
+    def error_name(self):
+        """Which error is known: "cv_error", "train_error" where no rows were left out, or None."""
+        names = ("cv_error", "train_error")
+        return next((name for name in names if not isnan(getattr(self, name))), None)
+
+    @property
+    def error(self):
+        """The error that is known, nan if none, and its standard error."""
+        if self.error_name == "train_error":
+            return self.train_error, self.train_se
+        return self.cv_error, self.cv_se
+
+    @property
+    def error_rows(self):
+        """On which rows `error` is, in words."""
+        return "the rows of the fit" if self.error_name == "train_error" else "rows left out"
 
 
 def loss_words(entry, classes):
-    """What an entry's `cv_error` is the mean of; folds choose trees of equations, which have prices, by log loss."""
+    """What an entry's `error` is the mean of; folds choose trees of equations, which have prices, by log loss."""
     if classes is None:
         return "squared error"
     return "share of wrong answers" if isnan(entry.price) else "log loss"
@@ -165,7 +185,7 @@ class SizePathMixin:
 
     @property
     def path_(self):
-        """A frame, a row for each size: size, n_numbers, criterion, cv_error, cv_se, price, chosen.
+        """A frame, a row for each size: size, n_numbers, criterion, errors, price, chosen.
 
         criterion: what a size costs on the rows of the fit, its length included; less is better. Of
         trees of equations it is −FIC. price, of these: FIC's λ up to which no other size is better.
@@ -174,14 +194,15 @@ class SizePathMixin:
 
         cv_error: the mean squared error, for classes the share of wrong answers, or of trees of
         equations the log loss (search.35); cv_se: its standard error. Both are nan where no rows
-        were left out: for rules that were made from answers
-        to rows that the model had seen, as those of `explain`, and of boosting without `refit=True`,
-        and for trees at a given price.
+        were left out, as of trees at a given price. Lists of rules are made from all rows; they have
+        train_error and train_se in their place, the same on the rows of the fit.
         """
         import pandas as pd
 
         self._check_has_path()
-        columns = ["size", "n_numbers", "criterion", "cv_error", "cv_se"]
+        is_train = all(entry.error_name == "train_error" for entry in self._path)
+        errors = ["train_error", "train_se"] if is_train else ["cv_error", "cv_se"]
+        columns = ["size", "n_numbers", "criterion", *errors]
         for name in ("price", "difference", "difference_se"):
             if not np.isnan([getattr(entry, name) for entry in self._path]).any():
                 columns.append(name)
