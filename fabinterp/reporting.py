@@ -43,7 +43,7 @@ from .rules.html_format import (
     tree_html,
 )
 from .rules.ruleset import Tree, as_ruleset
-from .rules.size_path import loss_words, sizes_of
+from .rules.size_path import loss_words, size_asked, sizes_of
 from .rules.text import count_text, label_text, percent_text, printable_name, value_text
 from .show.row_plots import plot_importances
 from .show.rule_plots import (
@@ -874,7 +874,10 @@ def _reproduction_code(model, X, y):
     given = ", ".join(["X"] + (["y"] if y is not None else []))
     lines.append(f'assert fingerprint({given}) == "{fingerprint(X, y)}"  # the table of this page')
     lines.append(_call_code(f"model = {kind.__name__}", _arguments_code(settings)))
-    lines.append(f"model.fit({given})")
+    asked = size_asked(model)
+    at = "" if asked is None else f".at({asked})"
+    fit = f"model.fit({given})"
+    lines.append(f"model = {fit}{at}" if at else fit)
     return "\n".join(lines)
 
 
@@ -993,6 +996,8 @@ def _reproduction_html(model, code, notes):
         for name, value in model.get_params(deep=False).items():
             text = printable_name(format_names([_value_code(value)], 1)[1:-1])
             is_set = "set" if name in known else "default"
+            if name == "size" and size_asked(model) is not None:
+                is_set += f", but shown at({size_asked(model)})"
             rows.append((html.escape(name), f"<code>{html.escape(text)}</code>", is_set))
         parts.append(details_html("All settings", table_html(("setting", "value", "is"), rows)))
     return "".join(parts)

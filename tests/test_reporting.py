@@ -388,6 +388,24 @@ def test_the_code_on_the_page_makes_the_model_again(labels):
         exec(code, space)
 
 
+def test_the_code_on_the_page_makes_the_size_that_is_shown(labels):
+    """Of a model that is at(n) of another: by at(n), until it is fitted again."""
+    X, y = labels
+    made = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    other = next(k for k in made.path_["size"] if k != len(made.rules_))
+    shown = made.at(int(other))
+    assert len(shown.rules_) == other
+    for model in (made, shown):
+        text = report(model, X, y)
+        code = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", text, re.S)[1])
+        space = {"X": X, "y": y}
+        exec(code, space)
+        assert space["model"].rules_ == model.rules_
+        assert (f"default, but shown at({other})" in text) == (model is shown)
+    again = shown.fit(X, y)
+    assert again.rules_ == made.rules_ and ".at(" not in reports._reproduction_code(again, X, y)
+
+
 def test_what_cannot_be_made_again_is_said(numbers):
     X, y = numbers
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SIZES', 'SMALL_PRICE', 'check_size', 'SizeEntry', 'loss_words', 'weighted_error', 'choose_size', 'size_gap_text',
-           'choose_at_price', 'choose_by_error', 'measure_entries', 'sizes_of', 'SizePathMixin']
+           'choose_at_price', 'choose_by_error', 'measure_entries', 'sizes_of', 'size_asked', 'SizePathMixin']
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-imports
 import copy
@@ -170,11 +170,16 @@ def sizes_of(model):
     return found
 
 
+def size_asked(model):
+    """The size of a model that is `at(n)` of another, None of any other."""
+    return getattr(model, "_asked", None)
+
+
 class SizePathMixin:
     """`path_` and `at` of an estimator that keeps `_path`, its `SizeEntry`s, and `_at`, the one shown."""
 
     def _show_entry(self, at):
-        self._at = at
+        self._at, self._asked = at, None
         vars(self).update(self._path[at].fitted)
 
     def _check_has_path(self):
@@ -229,4 +234,5 @@ class SizePathMixin:
             warnings.warn(gap, UserWarning, stacklevel=2)
         other = copy.copy(self)
         other._show_entry(choose_size(self._path, n))
+        other._asked = self._path[other._at].size
         return other
