@@ -232,13 +232,23 @@ def command_of(options):
     words = ["fabinterp", options.command]
     words += [os.path.basename(getattr(options, what, "")) for what in ("model", "fitted", "data")]
     names = "target method task sample size max_rules max_conditions test_share random_state"
-    if getattr(options, "categories", None):
+    can_be_none = {"sample", "max_conditions"}  # without it they are numbers
+    given = vars(options)
+    if given.get("sep"):
+        words += ["--sep", "tab" if options.sep == "\t" else options.sep]
+    if given.get("encoding"):
+        words += ["--encoding", options.encoding]
+    if given.get("decimal", ".") != ".":
+        words += ["--decimal", options.decimal]
+    if given.get("trust"):
+        words += ["--trust"]
+    if given.get("categories"):
         words += ["--categories", _comma_list(options.categories)]
-    if getattr(options, "max_seconds", None) is not None:
+    if given.get("max_seconds") is not None:
         words += ["--max-seconds", f"{options.max_seconds:g}"]
     for name in names.split():
-        if name in options:
-            value = getattr(options, name)
+        value = given.get(name)
+        if value is not None or name in given and name in can_be_none:
             words += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
     return shlex.join(filter(None, words))
 

@@ -1,10 +1,13 @@
 """The command line: files read or refused in one line, tested models, a page that stands alone."""
 
+import argparse
 import gzip
+import html
 import io
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -588,6 +591,34 @@ def test_a_report_tells_the_rows_held_out_apart(
     assert nothing is None and all_rows[0] is other[0] and all_rows[1] is other[1]
 
 
+@pytest.mark.parametrize("line", [
+    "report m.json t.csv", "report m.json t.csv --target y --max-seconds 2 --random-state 3",
+    "explain m.joblib t.csv --trust --sep tab --decimal ,", "explain m.txt t.csv --sample none",
+    "fit t.csv --target y --method tree --size 3 --categories a,b --test-share 0",
+    "simplify t.csv --target 'a b' --max-conditions none --encoding latin-1 --sep ;",
+    "demo --max-rules 3 --size small",
+])  # fmt: skip
+def test_the_command_on_a_page_asks_for_what_was_asked(line):
+    """It is read as the options that it was made of, but where the answer goes."""
+    asked = vars(cli.build_parser().parse_args(shlex.split(line)))
+    code = commands.command_of(argparse.Namespace(**asked))
+    told = vars(cli.build_parser().parse_args(shlex.split(code)[1:]))
+    assert told == asked
+
+
+def test_the_command_on_a_page_runs(capsys, tmp_path, table, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(f"fit {table} --target price --method tree --out model.json".split()) == 0
+    flowers().to_csv("flowers.csv", index=False)
+    page, _ = reported(capsys, "model.json", "flowers.csv")
+    code = re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1]
+    assert "--target" not in code
+    assert cli.main([*shlex.split(html.unescape(code))[1:], "--out", "again.html"]) == 0
+    assert Path("again.html").read_text(encoding="utf-8").count("<section") == page.count(
+        "<section"
+    )
+
+
 def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, table, monkeypatch):
     """An estimator of this package with its sizes; any other model by way of its explanation."""
     import joblib
@@ -883,8 +914,6 @@ sys.exit(main(["demo", "--random-state", "1"]))
         for what in ("rules", "forest")
     ]
     # the steps on the page lead to the same rules
-    import html
-
     steps = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
     running = process(steps + "\nprint((model.predict(X_test) != y_test).mean())")
     out, err = running.communicate(timeout=120 * slowness())
