@@ -166,7 +166,9 @@ def prepare(table, target, requested, notify):
     task = infer_task(y, requested, target)
     _check_finite(table)
     if not known.all():
-        notify(f"note: {np.sum(~known)} rows without {format_names([target])} are left out")
+        n_out = int(np.sum(~known))
+        verb = "is" if n_out == 1 else "are"
+        notify(f"note: {count_text(n_out, 'row')} without {format_names([target])} {verb} left out")
     table = table.take(known).without([target])
     for position, (name, column) in enumerate(table.columns.items()):
         why = _reason_to_drop(name, column, position)
@@ -486,8 +488,8 @@ def _error_text(model, rows, task):
 def _measures(result):
     """What was measured, each as what, value and on which rows; (commands.1) on the test rows."""
     metric = "error" if result.task == "classification" else "rmse"
-    learnt = f"on the {len(result.train[1])} training rows"
-    tested = f"on {len(result.test[1])} test rows"
+    learnt = f"on the {count_text(len(result.train[1]), 'training row')}"
+    tested = f"on {count_text(len(result.test[1]), 'test row')}"
     if result.forest is None:
         rows = [(metric, _error_text(result.model, result.train, result.task), learnt)]
         if len(result.test[1]):
@@ -539,7 +541,7 @@ def _sizes_text(result):
     if result.forest is not None:
         heads.append("agreement")
         by_forest = result.forest.predict(X)
-    where = f"{len(y)} {'test' if tested else 'training'} rows"
+    where = count_text(len(y), "test row" if tested else "training row")
     widths = [max(len(head), least) for head, least in zip(heads, (6, 8, 8, 9), strict=False)]
     line = "  ".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
     lines = [f"All sizes, on {where}:", "", f"  {line}", "-" * (len(line) + 2)]

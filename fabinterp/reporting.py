@@ -460,6 +460,22 @@ def cross_fitted_predictions(model, X, y, cv, seed):
         return cross_val_predict(clone(model), X, y, cv=folds)
 
 
+def is_table_of_fit(model, rules, X, y):
+    """Whether a table, X (n, d) and y (n,) or None, is that of the fit of a model or its rules.
+
+    By the fingerprint that the command line writes into a model, or else by `is_training_table`.
+    """
+    kept = (getattr(model, "source", None) or {}).get("rows", {})
+    if "fingerprint" in kept and kept["fingerprint"] == fingerprint(X, y):
+        return True
+    return is_training_table(rules, encode(X, rules.columns))
+
+
+def rows_text(n, seen=None):
+    """So many rows, for reading; of the fit, where that is known."""
+    return count_text(n, "row") + (" of the fit" if seen else "")
+
+
 def training_note(seen, n):
     """A note on n rows that the model has seen (True), has not (False), or may have (None)."""
     if seen:
@@ -473,9 +489,10 @@ def training_note(seen, n):
             "The rules carry no supports, so it cannot be told whether they were made from these "
             "rows."
         )
+    verb = "is" if n == 1 else "are"
     return (
-        f"The {n} rows are not the table of the fit, or it was weighted. Whether some of them were "
-        "in it, the model cannot tell."
+        f"The {rows_text(n)} {verb} not the table of the fit, or it was weighted. Whether some of "
+        "them were in it, the model cannot tell."
     )
 
 
@@ -534,8 +551,8 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     asked = reference_predictor(model, reference)
     name = asked[1]
     target = None if y is None else encode_target(y, n, rules.classes)
-    seen = is_training_table(rules, encode(X, rules.columns))
-    scorer = Scorer(f"{n} rows of the fit" if seen else f"{n} rows", rules.classes, level, seed)
+    seen = is_table_of_fit(model, rules, X, y)
+    scorer = Scorer(rows_text(n, seen), rules.classes, level, seed)
     found, by_class, explained = _evaluate_rules(rules, X, target, asked, scorer)
     notes = []
     if found and cv is None and held_out is None:
@@ -543,7 +560,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     if cv is not None:
         crossed = cross_fitted_predictions(model, X, y, cv, seed)
         crossed = numbers_or_codes(crossed, rules.classes, "model")
-        crossing = replace(scorer, rows=f"{n} rows, cross-fitted in {cv} parts")
+        crossing = replace(scorer, rows=f"{rows_text(n)}, cross-fitted in {cv} parts")
         found = crossing.errors(target, crossed) + found
         by_class = crossing.by_class(target, crossed)
         if explains_fixed_model(model):
@@ -557,7 +574,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
         if isinstance(getattr(model, "reference_", None), FixedDraws) and reference is None:
             asked = (None, "")  # draws made for a table know no other rows
         target = encode_target(truth, len(others), rules.classes, "held_out[1]")
-        scorer = replace(scorer, rows=f"{len(others)} rows held out")
+        scorer = replace(scorer, rows=f"{rows_text(len(others))} held out")
         more, by_class, explained_out = _evaluate_rules(rules, others, target, asked, scorer)
         found = more + found
         if is_training_table(rules, encode(others, rules.columns)):
@@ -787,7 +804,7 @@ def data_html(rules, Z, y):
     missing = "nothing missing"
     if n_missing:
         missing = f"{n_missing} of {Z.size} entries missing ({_share_text(n_missing, Z.size)})"
-    text = f"{n} rows, {len(columns.names)} columns, {missing}."
+    text = f"{rows_text(n)}, {count_text(len(columns.names), 'column')}, {missing}."
     return f"<p>{text}</p>{table_html(head, rows[:_SHOWN], 'data')}{more}"
 
 # %% ../nbs/reporting.ipynb #rep-fingerprint
@@ -1140,7 +1157,7 @@ def rules_held_out_html(rules, X, y, level):
         rows.append((str(r + 1), str(int(mine.sum())), found.text(told), shown))
     what = ("the share that it says", "answered rightly") if is_share else ("mean answer", "mean")
     names = ("rule", "rows held out", *what)
-    lead = f"On the {len(Z)} rows held out, with intervals at level {100 * level:g} %:"
+    lead = f"On the {rows_text(len(Z))} held out, with intervals at level {100 * level:g} %:"
     return lines_html([lead]) + table_html(names, rows, "measured")
 
 
@@ -1238,7 +1255,7 @@ def gaps_html(rules, X, explained, name, of="of the table"):
         place = f'<span style="white-space:nowrap">{name_of_row}</span>'
         rows.append((place, *map(html.escape, words)))
     if rules.classes is None:
-        lead = f"Over the {len(Z)} rows {of} the two differ by {np.median(gaps):.3g} in the middle"
+        lead = f"Over the {rows_text(len(Z))} {of} the two differ by {np.median(gaps):.3g} in the middle"
         lead += f" and by {gaps.max():.3g} at most. The rows where they differ most:"
     else:
         rule = int(np.bincount(said[(gaps > 0) & (said >= 0)], minlength=len(rules.rules)).argmax())
@@ -1377,9 +1394,11 @@ def report_html(
     verb = "answers" if len(rules.rules) == 1 else "answer"
     name = html.escape(printable_name(rules.target))
     lead = f"{size_text(rules, tree)} that {verb} with {name}{made}."
-    seen = is_training_table(rules, Z)
+    seen = is_table_of_fit(model, rules, X, y)
     again = (code, ()) if code else _reproduction(model, explanation, X, y, seen)
-    measured = (X, y, f"{len(X)} rows") if held_out is None else (*held_out, "the rows held out")
+    measured = X, y, rows_text(len(X), seen)
+    if held_out is not None:
+        measured = (*held_out, "the rows held out")
     told_out = gaps_out = ""
     if held_out is not None:
         told_out = rules_held_out_html(rules, *held_out, level)

@@ -28,8 +28,8 @@ from shared.needs import need
 
 from fabinterp import cli, commands, files, load_rules, terminal
 from fabinterp.bench.runner import TABLES
-from fabinterp.rules.core import Columns
-from fabinterp.rules.ruleset import RuleSet
+from fabinterp.rules.core import Columns, Leaf
+from fabinterp.rules.ruleset import RuleSet, Tree
 from fabinterp.rules.text import display_width
 
 pd = pytest.importorskip("pandas")
@@ -302,8 +302,8 @@ def test_what_is_left_out_is_said(tmp_path):
     assert list(table.columns) == ["length", "colour", "depth", "kind"]
     assert len(table) == len(y) == len(frame) - 1
     assert task == "regression" and not table.rows().isna().all().any()
-    assert [re.search("1 rows|'[^']+'", line)[0] for line in said] == [
-        "1 rows",
+    assert [re.search("1 row |'[^']+'", line)[0] for line in said] == [
+        "1 row ",
         "'Unnamed: 0'",
         "'id'",
         "'nothing'",
@@ -558,7 +558,7 @@ def test_a_report_on_one_row_without_a_target(capsys, tmp_path, table, monkeypat
     page, notes = reported(capsys, "model.json", "one.csv")
     assert f"note: one.csv has no column '{target}', which the model predicts" in notes
     assert "wrote page.html" in notes and "mean squared error" not in page
-    assert "1 rows" in page and "wrong answers" not in page
+    assert ">1 row, " in page and "1 rows" not in page and "wrong answers" not in page
     refusal = refused(capsys, "report", "model.json", "one.csv", "--target", "cost", "--force")
     assert "--target 'cost' is not a column" in refusal
 
@@ -578,6 +578,7 @@ def test_a_report_tells_the_rows_held_out_apart(
     n_out = int(re.search(r"on (\d+) test rows", shown)[1])
     page, notes = reported(capsys, "model.json", table)
     assert f"note: {n_out} of the" in notes and f"{n_out} rows held out" in page
+    assert f"{len(flowers()) - n_out} rows of the fit" in page  # by their hash, of trees as well
     error = re.search(r"^(?:error|rmse)(?: of the rules)? +(\S+) +on \d+ test", shown, re.M)[1]
     value = f"{100 * float(error):.0f}." if target == "kind" else error
     assert re.search(rf"{re.escape(value)}\S*(?: %)? .{{,20}}\(", page) or value in page
@@ -751,6 +752,9 @@ def test_small_is_told_of_where_it_is_smaller(capsys):
     assert (
         "note: 9 rules, the least expected error; --size small takes 3," in capsys.readouterr().err
     )
+    tree = Tree([None], [-1], [-1], [Leaf(1.0)], Columns(["a"], [None], [False]))
+    commands._note_smaller([(entry, tree, shown) for entry, _, shown in sizes], "balanced")
+    assert "note: 9 leaves, the least" in capsys.readouterr().err
     commands._note_smaller(sizes, "small")
     commands._note_smaller(sizes[:1], "balanced")
     assert not capsys.readouterr().err

@@ -26,6 +26,7 @@ from fabinterp.rules.core import Columns, Curve, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 from fabinterp.search.signs import (
     SignCertificate,
+    certify_curves,
     certify_signs,
     check_signs,
     leaf_lines,
@@ -315,8 +316,12 @@ def test_certificate_says_which_column_a_tree_does_not_use():
     leaves = [Leaf(1.0, [1], [1.0]), Leaf(1.2, [1], [2.0])]
     tree = Tree([Split([1], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
     found = certify_signs(tree, {"a": -1, "b": 1})
-    assert found.unused == ("a",) and "least slope 0," in str(found)
+    assert found.unused == ("a",) and "least slope 1," in str(found)  # of b in both leaves
     assert "; a is not used, so it holds trivially; " in str(found)
+    line = Tree([None], [-1], [-1], [Leaf(1.0, [1], [2.5])], AB)
+    for certified in (certify_signs, certify_curves):  # the least slope is of what is used
+        found = certified(line, np.array([-1, 1]))
+        assert found.least_slope == 2.5 and "1 leaf, 0 pairs at a face" in str(found)
     cut = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
     assert certify_signs(cut, {"a": 1}).unused == ()
 

@@ -783,7 +783,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
-        With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.
+        With `monotonic_cst`: the least slope of the promised curves that are used, 0 where
+        a leaf has none.
         `holds` says whether all signs hold, `unused` which do trivially, as their columns stand
         nowhere in the tree.
     feature_importances_ : array (d,)
@@ -915,7 +916,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         criterion (-FIC at λ = 1), cv_error and cv_se (log loss, search.35; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
-        With `monotonic_cst`: the least slope of all promised curves, 0 where a leaf has none.
+        With `monotonic_cst`: the least slope of the promised curves that are used, 0 where
+        a leaf has none.
         `holds` says whether all signs hold, `unused` which do trivially, as their columns stand
         nowhere in the tree.
     feature_importances_ : array (d,)

@@ -46,8 +46,9 @@ def printable_name(text):
 
 
 def count_text(n, word):
-    """A number of things, for reading: 1 step, 3 steps."""
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+    """A number of things, for reading: 1 step, 3 steps, 3 leaves."""
+    several = {"leaf": "leaves"}.get(word, f"{word}s")
+    return f"{n} {word if n == 1 else several}"
 
 
 def percent_text(share):

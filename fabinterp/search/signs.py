@@ -17,7 +17,7 @@ from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from ..rules.core import Extent, extents, format_names
-from ..rules.text import label_text, printable_name
+from ..rules.text import count_text, label_text, printable_name
 from ..rows.tables import column_positions
 from .moves import LeafTable, SearchTree, collapse_node
 
@@ -256,7 +256,8 @@ class SignCertificate:
 
     Steps are in units of y; of two classes in log-odds of the second, `label`, whose probability the
     signs speak of. `least_slope` and `least_step` count in the promised direction, inf where there is
-    none to look at. A sign of a column that the tree does not use holds trivially.
+    none to look at. A sign of a column that the tree does not use holds trivially: the least slope is
+    that of the others, and 0 where a leaf does without one of them.
     """
 
     signs: dict  # name of a column -> 1 or -1
@@ -315,7 +316,7 @@ class SignCertificate:
     def __str__(self):
         verdict = "certified" if self.holds else "not certified"
         parts = [", ".join(self.promises()), self.trivial()]
-        found = f"{self.n_leaves} leaves, {self.n_pairs} pairs at a face"
+        found = f"{count_text(self.n_leaves, 'leaf')}, {count_text(self.n_pairs, 'pair')} at a face"
         if len(self.unused) < len(self.signs):
             found += f", least slope {self.least_slope:.4g}"
         if self.column is not None:
@@ -332,6 +333,15 @@ def _of_tree(tree, signs):
     unused = tuple(names[j] for j in np.flatnonzero(signs) if j not in used)
     label = None if tree.classes is None or len(tree.classes) < 2 else tree.classes[1]
     return {"target": tree.target, "label": label, "unused": unused}
+
+
+def _used_promises(signs, columns, words):
+    """Which columns have a sign of (d,) and stand in the tree that `words` is `_of_tree` of.
+
+    All with a sign where the tree uses none of them.
+    """
+    promised = np.flatnonzero(signs).tolist()
+    return [j for j in promised if columns.names[j] not in words["unused"]] or promised
 
 
 _MOST_GAPS = 12  # columns of a face that may be gaps or not: each doubles the branches
@@ -397,7 +407,8 @@ def certify_signs(tree, signs):
         return certify_curves(tree, signs)
     lines = leaf_lines(tree)
     promised = np.flatnonzero(signs)
-    slopes = (lines.slopes * signs)[:, promised]
+    words = _of_tree(tree, signs)
+    slopes = (lines.slopes * signs)[:, _used_promises(signs, columns, words)]
     found = []
     n_pairs = 0
     for j in promised:
@@ -409,7 +420,6 @@ def certify_signs(tree, signs):
     given = {columns.names[j]: int(signs[j]) for j in promised}
     least = float(slopes.min(initial=inf)) + 0.0  # no -0
     counts = len(lines.nodes), n_pairs, len(found), least
-    words = _of_tree(tree, signs)
     if not found:
         return SignCertificate(given, *counts, inf, **words)
     step, face, row = min(found, key=lambda one: one[0])
@@ -914,11 +924,13 @@ def certify_curves(tree, signs):
     _check_classes(tree)
     names = tree.columns.names
     promised = np.flatnonzero(signs).tolist()
+    words = _of_tree(tree, signs)
+    used = _used_promises(signs, tree.columns, words)
     leaves = [(k, leaf) for k, leaf in enumerate(tree.leaves) if leaf is not None]
     slopes = []
     steps = [(inf, None, None, None)]
     for k, leaf in leaves:
-        slope = dict.fromkeys(promised, 0.0)
+        slope = dict.fromkeys(used, 0.0)
         slope |= {
             j: signs[j] * a for j, a in zip(leaf.features, leaf.coef, strict=True) if signs[j]
         }
@@ -935,4 +947,4 @@ def certify_curves(tree, signs):
     least = float(min(slopes, default=inf)) + 0.0  # no -0
     counts = len(leaves), 0, 0, least
     worst = min(steps, key=lambda step: step[0])
-    return SignCertificate(given, *counts, *worst, **_of_tree(tree, signs))
+    return SignCertificate(given, *counts, *worst, **words)
