@@ -102,7 +102,7 @@ def test_rows_keep_the_order_and_say_answer_and_support():
         assert (
             texts(ax, f"rule{r}:support")[0]
             .get_text()
-            .endswith(f"of {rule.support:.0f} row{'s' * (rule.support != 1)}")
+            .endswith(f" %, from {rule.support:.0f} row{'s' * (rule.support != 1)}")
         )
     assert texts(ax, "target")[0].get_text() == "y"
 
@@ -238,7 +238,7 @@ def test_names_in_any_script_are_drawn_as_they_are(inches):
 def test_no_text_is_longer_than_measured():
     texts = (
         "kept within [22, 8714]",
-        "67.9 % of 207 rows",
+        "67.9 %, from 207 rows",
         "i" * 20,
         "WAVE. TO",
         "12 + 0.5·(a - 3)",

@@ -254,7 +254,7 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
     for k, rule in zip(leaves, rules.rules, strict=True):
         best = int(np.argmax(rule.leaf.value))
         assert said(ax, f"node{k}:text") == [str(tree.classes[best])]
-        counted = f"{100 * rule.leaf.value[best]:.3g} % of {rule.support:.6g} row" + (
+        counted = f"{100 * rule.leaf.value[best]:.3g} %, from {rule.support:.6g} row" + (
             "s" if rule.support != 1 else ""
         )
         assert " ".join(said(ax, f"node{k}:small")) == counted

@@ -454,7 +454,8 @@ def weight_text(weight):
 def prediction_lines(ruleset, r, is_of_fit=True):
     """What stands at the end of row r: the answer of its rule; its probability and support.
 
-    Where the support is not that of the fit, the probability is none of its rows.
+    The probability is from the rows of the support, as a rule not their share, for it may be
+    smoothed; where the support is not that of the fit, it is none of its rows.
     """
     rule = ruleset.rules[r]
     leaf = rule.leaf
@@ -463,7 +464,7 @@ def prediction_lines(ruleset, r, is_of_fit=True):
         return answer_text(ruleset, r, r + 1), "".join(counted)
     best = int(np.argmax(leaf.value))
     share = f"{100 * leaf.value[best]:.3g} %"
-    return printable_name(ruleset.classes[best]), (" of " if is_of_fit else ", ").join(
+    return printable_name(ruleset.classes[best]), (", from " if is_of_fit else ", ").join(
         [share, *counted]
     )
 
