@@ -30,8 +30,8 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .reporting import fingerprint, report
 from .rows.tables import take_rows
-from .rules.code import spreads_within
-from .rules.core import answered_by_mean, encode, format_names, label_of
+from .rules.code import interval_ends
+from .rules.core import encode, format_names, label_of
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from .rules.size_path import choose_by_error, size_gap_text, sizes_of
 from .rules.text import answer_text, condition_texts, count_text, printable_name
@@ -694,17 +694,6 @@ def columns_for(table, names, whose):
     return table.rows(names)
 
 
-def interval_ends(model, X, level):
-    """Ends (n,) below and above y of rows X (n, d) with probability `level`, as in SQL."""
-    rules = as_ruleset(model)
-    Z = encode(X, rules.columns)
-    spreads = [(rule.leaf.std, rule.leaf.mean_std or 0.0) for rule in rules.rules]
-    by_mean = answered_by_mean(rules, Z).astype(int)
-    half = spreads_within(rules, level) * np.array(spreads)[rules.apply(Z), by_mean]
-    answers = rules.predict(Z)
-    return answers - half, answers + half
-
-
 def predictions_text(model, X, proba=False, level=None):
     """Predictions for rows X (n, d) as CSV, a row each.
 
@@ -712,7 +701,8 @@ def predictions_text(model, X, proba=False, level=None):
     """
     columns = {model.target: model.predict(X)}
     if level is not None:
-        low, high = interval_ends(model, X, level)
+        rules = as_ruleset(model)
+        low, high = interval_ends(rules, encode(X, rules.columns), level)
         columns |= {f"{model.target}_low": low, f"{model.target}_high": high}
     if proba:
         shares = model.predict_proba(X)

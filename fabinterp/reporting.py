@@ -437,6 +437,7 @@ class Evaluation:
     explained_out: np.ndarray | None = None  # (m,) the same, for rows held out
     explains: str = ""  # the name of what the rules explain, or are compared with
     is_made_for: bool = True  # whether the rules were made to answer as it does
+    seen: bool | None = None  # whether the rows are those of the fit; None: not known
 
 
 def cross_fitted_predictions(model, X, y, cv, seed):
@@ -586,7 +587,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
         notes.append("These are few rows: the intervals are rough.")
     own = is_made_for(model, reference)
     answers = explained, explained_out
-    return Evaluation(tuple(found), tuple(notes), by_class, *answers, name, own)
+    return Evaluation(tuple(found), tuple(notes), by_class, *answers, name, own, seen)
 
 # %% ../nbs/reporting.ipynb #rep-picture
 _SVG = {
@@ -1394,7 +1395,7 @@ def report_html(
     verb = "answers" if len(rules.rules) == 1 else "answer"
     name = html.escape(printable_name(rules.target))
     lead = f"{size_text(rules, tree)} that {verb} with {name}{made}."
-    seen = is_table_of_fit(model, rules, X, y)
+    seen = evaluation.seen
     again = (code, ()) if code else _reproduction(model, explanation, X, y, seen)
     measured = X, y, rows_text(len(X), seen)
     if held_out is not None:

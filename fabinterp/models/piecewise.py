@@ -13,7 +13,6 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
@@ -87,10 +86,10 @@ from ..search.signs import (
     order_bounds,
 )
 from ..rules.contributions import feature_importances
+from ..rules.code import interval_ends
 from ..rules.core import (
     Curve,
     Leaf,
-    answered_by_mean,
     leaf_for_gaps,
     leaf_predictions,
     class_array,
@@ -894,7 +893,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
     if fold is None:
         return [(np.nan, np.nan)] * len(path)
     shared = design, _block_inputs(rows, design, units)
-    has_labels = any(labels not in (None, (False, True)) for labels in sample.columns.categories)
+    has_labels = not numeric_columns(sample.columns).all()
 
     def losses_of_fold(f):
         """(P, m) losses on the rows of fold f, by the search for all others, for each tree of the path."""
@@ -1001,8 +1000,9 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value):
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
     spreads = {}
     if sample.classes is None:
-        spreads = _leaf_spreads(rules, chunked.rows)
-        tree, rules = _with_spreads(tree, rules, **spreads)
+        stds, mean_stds = _leaf_spreads(rules, chunked.rows)
+        tree, rules = _with_spreads(tree, rules, stds, mean_stds)
+        spreads["std_"] = stds
     return details | {
         "sign_certificate_": certificate,
         "design_": design,
@@ -1190,14 +1190,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
 
         From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-        Z = check_predict_rows(self, X)
-        at = self.rules_.apply(Z)
-        by_mean = answered_by_mean(self.rules_, Z)
-        std = np.where(by_mean, self._std_around_mean[at], self.std_[at])
-        half = norm.ppf(0.5 + level / 2) * std
-        return self.tree_.predict(Z)[:, None] + half[:, None] * np.array([-1.0, 1.0])
+        return np.column_stack(interval_ends(self.rules_, check_predict_rows(self, X), level))
 
     @available_if(is_classifier)
     def predict_proba(self, X):
@@ -1333,17 +1326,15 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Standard deviations of y (K,), by attribute: around each equation (models.20), and each mean.
+    """Standard deviations of y, (K,) around each equation (models.20) and (K,) around each mean.
 
     rows: `Blocks` of (Z, y, w).
     """
     means = np.array([np.nan if leaf.mean is None else leaf.mean for leaf in rules.leaves])
     square, around_mean, mass = rows.sum(_residual_sums, rules, means)
     free = mass - np.array([n_coefficients(rule.leaf) for rule in rules.rules])
-    return {
-        "std_": np.sqrt(square / np.maximum(free, 1.0)),
-        "_std_around_mean": np.sqrt(around_mean / np.maximum(mass - 1.0, 1.0)),
-    }
+    std = np.sqrt(square / np.maximum(free, 1.0))
+    return std, np.sqrt(around_mean / np.maximum(mass - 1.0, 1.0))
 
 
 def _with_spread(leaf, std, around):
@@ -1351,11 +1342,11 @@ def _with_spread(leaf, std, around):
     return replace(leaf, std=std, mean_std=None if leaf.mean is None else around)
 
 
-def _with_spreads(tree, rules, std_, _std_around_mean):
+def _with_spreads(tree, rules, stds, mean_stds):
     """A tree and its rules whose leaves know the standard deviations (K,) of `_leaf_spreads`."""
     said = {
         id(rule.leaf): _with_spread(rule.leaf, float(std), float(around))
-        for rule, std, around in zip(rules.rules, std_, _std_around_mean, strict=True)
+        for rule, std, around in zip(rules.rules, stds, mean_stds, strict=True)
     }
     known = tuple(replace(rule, leaf=said[id(rule.leaf)]) for rule in rules.rules)
     leaves = tuple(said.get(id(leaf), leaf) for leaf in tree.leaves)

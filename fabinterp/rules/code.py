@@ -12,7 +12,7 @@ from math import inf, isfinite
 import numpy as np
 from scipy.stats import norm
 
-from .core import Extent, extents, format_names
+from .core import Extent, answered_by_mean, extents, format_names
 from .text import is_categorical, split_labels
 
 # %% ../../nbs/rules/03_code.ipynb #sql-words
@@ -219,6 +219,15 @@ def spreads_within(ruleset, level):
             f"got {level!r}; trees of equations for numbers know it"
         )
     return float(norm.ppf(0.5 + level / 2))
+
+
+def interval_ends(ruleset, Z, level):
+    """Ends (n,) and (n,) between which y of encoded rows Z (n, d) lies with probability `level`: (models.20)."""
+    spreads = spreads_within(ruleset, level)
+    std = np.array([[rule.leaf.std, rule.leaf.mean_std or 0.0] for rule in ruleset.rules])
+    half = spreads * std[ruleset.apply(Z), answered_by_mean(ruleset, Z).astype(int)]
+    answers = ruleset.predict(Z)
+    return answers - half, answers + half
 
 
 def ruleset_sql(ruleset, table, keep=(), proba=False, level=None):
