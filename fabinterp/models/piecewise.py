@@ -1190,7 +1190,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
 
         From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
         """
-        return np.column_stack(interval_ends(self.rules_, check_predict_rows(self, X), level))
+        Z = check_predict_rows(self, X)
+        return np.column_stack(interval_ends(self.rules_, Z, level))
 
     @available_if(is_classifier)
     def predict_proba(self, X):
