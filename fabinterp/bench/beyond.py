@@ -22,11 +22,20 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .runner import Cell, Grid, import_available, plain_columns, tables_of, time_call
+from .runner import (
+    Cell,
+    Grid,
+    crossed,
+    import_available,
+    plain_columns,
+    tables_of,
+    time_call,
+)
 from ..rows.blocks import InMemory, add, slice_into_blocks
 from ..rows.chunks import ChunkedData, build_chunked_data
 from .nakahara import AS_IN_THE_PAPER
 from ..metatree.estimators import MetaTreeClassifier
+from ..models.oblique import ObliqueAdditiveRegressor
 from ..models.piecewise import PiecewiseLinearRegressor
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-rows
@@ -62,11 +71,24 @@ def _read_generated_file(path, column):
     return rows[:, :-2], rows[:, column] if column == -2 else rows[:, column].astype(int)
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-models
-COLUMN = {"PiecewiseLinearRegressor": -2, "MetaTreeClassifier": -1}  # what each model is fitted to
+COLUMN = {  # what each model is fitted to
+    "PiecewiseLinearRegressor": -2,
+    "MetaTreeClassifier": -1,
+    "ObliqueAdditiveRegressor": -2,
+}
+_AS_THEY_COME = {
+    "PiecewiseLinearRegressor": PiecewiseLinearRegressor,
+    "ObliqueAdditiveRegressor": ObliqueAdditiveRegressor,
+}
 
 
 def scaling_model(name, depth, steps):
-    """The estimator of that name, as it is measured: a piecewise model makes exactly so many steps of EM."""
+    """The estimator of that name, as it is measured: a piecewise model makes exactly so many steps of EM.
+
+    steps None: it comes with no settings, and finds its size.
+    """
+    if steps is None:
+        return _AS_THEY_COME[name](random_state=0)
     if name == "MetaTreeClassifier":
         return MetaTreeClassifier(max_depth=depth, random_state=0, **AS_IN_THE_PAPER)
     return PiecewiseLinearRegressor(
@@ -285,9 +307,16 @@ def _key_of(part, model, way, n, d=20, depth=None, steps=4):
 def _row_jobs(quick):
     """Rows: in memory, as far as that goes, and in chunks."""
     for n in (80_000, 160_000) if quick else ROWS:
-        for model in COLUMN:
+        for model in _DEPTH:
             for way in ("memory", "chunks") if n <= _IN_MEMORY else ("chunks",):
                 yield _key_of("rows", model, way, n)
+
+
+def _found_jobs(quick):
+    """Models that find their size, in memory and in chunks."""
+    n = 80_000 if quick else 1_000_000
+    steps = {"depth": None, "steps": None}
+    return crossed(part="found", model=tuple(_AS_THEY_COME), way=("memory", "chunks"), n=n, d=20, **steps)
 
 
 def _shape_jobs(quick):
@@ -300,14 +329,14 @@ def _shape_jobs(quick):
 
 def _worker_jobs(quick):
     """One process in memory, then a cluster of one and of two."""
-    for model in COLUMN:
+    for model in _DEPTH:
         for way in ("memory", "1") if quick else ("memory", "1", "2"):
             yield _key_of("workers", model, way, 80_000 if quick else 500_000)
 
 
 def _traffic_jobs(quick):
     """What moves: columns and depths."""
-    for model in COLUMN:
+    for model in _DEPTH:
         for d, depth in _SHAPES[:2] if quick else _SHAPES:
             yield _key_of("traffic", model, "weighed", 8_000, d, depth)
 
@@ -364,6 +393,20 @@ def show_rows(lines):
     note = (
         "In chunks: from the first byte of the files to the fitted model. In memory: the fit alone."
     )
+    return Grid(plain_columns(rows, "model"), (note,))
+
+
+def show_found(lines):
+    """Seconds, memory and leaves of fits that find their size."""
+    rows = {}
+    for line in lines:
+        way = "in memory" if line["key"]["way"] == "memory" else "in chunks"
+        rows[f"{model_short_name(line['key']['model'])}, {way}"] = {
+            ("", "processor, s"): Cell(line["seconds"], digits=0),
+            ("", "most memory, MB"): megabytes(line),
+            ("", "leaves"): line["size"],
+        }
+    note = f"{lines[0]['key']['n']:,} rows of {lines[0]['key']['d']} columns; one thread."
     return Grid(plain_columns(rows, "model"), (note,))
 
 
@@ -435,5 +478,6 @@ TABLES = tables_of(
         "beyond-shape": (_shape_jobs, show_shape),
         "beyond-workers": (_worker_jobs, show_workers),
         "beyond-traffic": (_traffic_jobs, show_traffic),
+        "beyond-found": (_found_jobs, show_found),
     },
 )
