@@ -1,5 +1,6 @@
 """Oblique trees of curves over blocks of rows: whatever the cuts, the same model as from one block."""
 
+from copy import deepcopy
 from dataclasses import replace
 from unittest import mock
 
@@ -160,16 +161,19 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_gates():
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_structure_search_needs_rows_in_memory():
+@pytest.mark.parametrize("task", ["numbers", "two"])
+@pytest.mark.parametrize("smoothing", [0.5, "reml"])
+def test_structure_search_finds_planes_on_the_sample_and_numbers_on_all_rows(task, smoothing):
     X, y = large(1500)
-    model = ObliqueAdditiveRegressor(n_perturbations=0, max_depth=1, n_knots=3, random_state=0)
-    whole = model.fit(X, y).tree_
-    with mock.patch.object(chunks, "N_SAMPLE", 300):
-        assert model.fit(X, y).tree_ == whole
-        with pytest.raises(
-            ValueError, match="search must be 'em' for 1500 rows that are not in memory"
-        ):
-            model.fit_chunks([(X, y)])
+    kind = ObliqueAdditiveRegressor if task == "numbers" else ObliqueAdditiveClassifier
+    y = y if task == "numbers" else (y > 0).astype(int)
+    options = {"n_perturbations": 0, "max_depth": 1, "n_knots": 3, "smoothing": smoothing}
+    model = kind(random_state=0, **options)
+    with mock.patch.object(chunks, "N_SAMPLE", 700):
+        one = deepcopy(model.fit(X, y))
+        model.fit_chunks([(X[i : i + 400], y[i : i + 400]) for i in range(0, 1500, 400)])
+    same(one, model, 1e-6)
+    assert sum(rule.support for rule in model.rules_.rules) == 1500
 
 
 def test_parameters_are_read_before_rows():

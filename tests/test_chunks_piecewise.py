@@ -1,5 +1,6 @@
 """Piecewise linear models over blocks of rows: whatever the cuts, the same model as from one block."""
 
+from copy import deepcopy
 from dataclasses import replace
 from unittest import mock
 
@@ -34,10 +35,13 @@ from fabinterp.fab.hme import (
     start_from_resp,
     start_from_tree,
 )
+from fabinterp.models.piecewise import _block_inputs, hme_from_tree, refit_in_blocks
 from fabinterp.rows import chunks
 from fabinterp.rows.blocks import Blocks, InMemory, in_memory
 from fabinterp.rows.chunks import split_training_data
 from fabinterp.rows.tables import build_training_data
+from fabinterp.search.moves import grow_greedily, update_variance
+from fabinterp.search.prices import priced_tree
 
 seeds = st.integers(0, 10**6)
 
@@ -306,6 +310,11 @@ def table_of(seed, task, n=300):
     return X.iloc[at], y[at], rng.integers(1, 4, len(at)) + rng.random(len(at))
 
 
+def target_of(task, y):
+    """Numbers as they are, or two or three classes of them."""
+    return y if task == "numbers" else np.digitize(y, [0.5] if task == "two" else [0.2, 0.8])
+
+
 def estimator_of(task, **options):
     kind = PiecewiseLinearRegressor if task == "numbers" else PiecewiseLinearClassifier
     return kind(search="em", max_depth=3, random_state=0, **options)
@@ -404,14 +413,59 @@ def test_gaps_outside_the_sample_have_a_term_in_equations():
     assert sum(rule.support for rule in model.rules_.rules) == 6000
 
 
-def test_structure_search_has_all_rows_in_memory_and_none_elsewhere():
+@pytest.mark.parametrize("task", ["numbers", "two", "three"])
+@pytest.mark.parametrize("penalty", [None, 2.0])
+def test_structure_search_finds_questions_on_the_sample_and_numbers_on_all_rows(task, penalty):
     X, y = large(3000, 5)
-    model = PiecewiseLinearRegressor(n_perturbations=0, max_depth=2, random_state=0)
+    y = target_of(task, y)
+    kind = PiecewiseLinearRegressor if task == "numbers" else PiecewiseLinearClassifier
+    model = kind(n_perturbations=0, max_depth=2, penalty=penalty, random_state=0)
+    with mock.patch.object(chunks, "N_SAMPLE", 1500):
+        one = deepcopy(model.fit(X, y))
+        parts = [(X[i : i + 700], y[i : i + 700]) for i in range(0, 3000, 700)]
+        model.fit_chunks(parts)
+    assert str(one.rules_) == str(model.rules_)
+    assert model.fic_ == pytest.approx(one.fic_, rel=1e-10)
+    assert sum(rule.support for rule in model.rules_.rules) == 3000
+
+
+@pytest.mark.parametrize("task", ["numbers", "two", "three"])
+def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
+    X, y = large(2000, 5)
+    y = target_of(task, y)
+    settings = estimator_of(task, min_weight_fraction=0.02)
+    n_classes = 0 if task == "numbers" else len(np.unique(y))
+    chunked = split_training_data(build_training_data(settings, X, y))
+    design = settings._make_design(chunked, 1.0)
+    rows = chunked.rows.map(_block_inputs, design, (0.0, 1.0))
+    table, target, w = part = rows.single_block
+    problem = settings._make_problem(design, part, n_classes, 1.0)
+    tree = grow_greedily(problem, np.arange(2000, dtype=np.int32), 2)
+    for _ in range(20):
+        problem, tree = update_variance(problem, tree, drift=0.0)
+    model = hme_from_tree(problem, tree)
+    blocks = [
+        (MixtureInputs(table.Z[b], table.codes[b]), target[b], w[b])
+        for b in np.array_split(np.arange(2000), 3)
+    ]
+    far = replace(model, expert=replace(model.expert, coef=1.5 * model.expert.coef))
+    again, found = refit_in_blocks(problem, tree, far, InMemory(blocks))
+    wanted = model.expert.log_lik(table.Z, target)
+    np.testing.assert_allclose(again.expert.log_lik(table.Z, target), wanted, rtol=1e-4, atol=1e-4)
+    assert found.cost == pytest.approx(priced_tree(problem, tree).cost, rel=1e-12)
+    assert found.value(1.0) == pytest.approx(tree.value, abs=1e-3)
+
+
+def test_promised_signs_need_rows_in_memory():
+    X, y = large(3000, 5)
+    model = PiecewiseLinearRegressor(
+        n_perturbations=0, max_depth=1, monotonic_cst=[0, 0, 1, 0, 0], random_state=0
+    )
     whole = model.fit(X, y).tree_
     with mock.patch.object(chunks, "N_SAMPLE", 500):
         assert model.fit(X, y).tree_ == whole
         with pytest.raises(
-            ValueError, match="search must be 'em' for 3000 rows that are not in memory"
+            ValueError, match="monotonic_cst must be None for 3000 rows that are not in memory"
         ):
             model.fit_chunks([(X, y)])
 

@@ -316,7 +316,9 @@ def _found_jobs(quick):
     """Models that find their size, in memory and in chunks."""
     n = 80_000 if quick else 1_000_000
     steps = {"depth": None, "steps": None}
-    return crossed(part="found", model=tuple(_AS_THEY_COME), way=("memory", "chunks"), n=n, d=20, **steps)
+    return crossed(
+        part="found", model=tuple(_AS_THEY_COME), way=("memory", "chunks"), n=n, d=20, **steps
+    )
 
 
 def _shape_jobs(quick):

@@ -24,6 +24,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .runner import (
     Grid,
+    UnavailableError,
     crossed,
     figures_of,
     import_available,
@@ -229,10 +230,13 @@ _MOST_TUNED = 20  # columns; pyGAM's grid takes minutes beyond
 
 def fit_pygam(case):
     """A spline a column."""
-    import_available("pygam")
+    pygam = import_available("pygam")
     kind = _by_target(case, PyGAMRegressor, PyGAMClassifier)
     model = kind(tuned=case.X.shape[1] <= _MOST_TUNED)
-    return _fit(case, model, lambda fitted: (1, size_of_pygam(fitted, case.X)["coefficients"]))
+    try:
+        return _fit(case, model, lambda fitted: (1, size_of_pygam(fitted, case.X)["coefficients"]))
+    except pygam.utils.OptimizationError:
+        raise UnavailableError("pyGAM diverged") from None
 
 
 def fit_ebm(case):

@@ -34,6 +34,7 @@ from .piecewise import (
     check_search_of_signs,
     column_mask,
     effects_bases,
+    hard_shares,
     numeric_columns,
     promised_signs,
     seen_columns,
@@ -443,11 +444,6 @@ def start_oblique_em(settings, design, part, n_classes, penalty):
     return start, {"at_once": 1}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-settled
-def hard_shares(part, gates):
-    """(n, E) of 0 and 1: the leaf each row of a block reaches."""
-    return np.eye(gates.paths.shape[1])[gates.route(part[0].codes)]
-
-
 def _leaf_weights(part, gates):
     """(E,) weight of the rows that reach each leaf."""
     return part[2] @ hard_shares(part, gates)
@@ -795,7 +791,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        numbers, and for more than 65 536 distinct rows that are not in memory, unless search="em".
+        numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
     NotFittedError
         From what predicts, before `fit`.
 
@@ -928,7 +924,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        classes, and for more than 65 536 distinct rows that are not in memory, unless search="em".
+        classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
     NotFittedError
         From what predicts, before `fit`.
 

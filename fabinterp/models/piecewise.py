@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_bases', 'promised_signs', 'make_line_design',
            'begin_at_sparse_line', 'asks_all_prices', 'with_tree_limits', 'hme_from_tree', 'run_tree_search',
-           'fic_penalty', 'default_tree_perturbations', 'check_search_of_signs', 'check_columns_offered',
-           'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
+           'hard_shares', 'refit_in_blocks', 'fic_penalty', 'default_tree_perturbations', 'check_search_of_signs',
+           'check_columns_offered', 'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor',
+           'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 from copy import copy, deepcopy
@@ -69,6 +70,7 @@ from ..search.moves import (
     refit_on_rows,
 )
 from ..search.prices import (
+    PricedTree,
     LEAST_PRICE,
     constant_tree,
     deal_folds,
@@ -700,6 +702,65 @@ def harden_if_asked(settings, model, rows):
         return None
     return harden(model, rows, min_weight_fraction=settings.min_weight_fraction)
 
+# %% ../../nbs/models/01_piecewise.ipynb #pw-blocks
+def _at_found_terms(part, gates, active):
+    """A block (`MixtureInputs`, y, w) in which a row has the columns of its own leaf, and 0 elsewhere.
+
+    active (K, p): the columns of each equation.
+    """
+    table, y, w = part
+    own = active[gates.route(table.codes)]
+    return MixtureInputs(table.Z * own, table.codes), y, w
+
+
+def hard_shares(part, gates):
+    """(m, K) of 0 and 1: the leaf that each row of a block (`MixtureInputs`, y, w) reaches."""
+    return np.eye(gates.paths.shape[1])[gates.route(part[0].codes)]
+
+
+def _sums_of_leaves(part, model, cap):
+    """Of a block of rows their log-likelihood at their own leaves, and (K,) the weight of each leaf.
+
+    cap: function, of the log-likelihoods of rows.
+    """
+    table, y, w = part
+    at = model.gates.route(table.codes)
+    log_lik = model.expert.log_lik(table.Z, y)[np.arange(len(y)), at]
+    return float(w @ cap(log_lik)), np.bincount(at, w, len(model.gates.paths.T))
+
+
+def _cost_at_weights(problem, tree, mass):
+    """What a tree of moves costs at the price 1, in nats, where its leaves weigh mass (K,)."""
+    unit = replace(problem, penalty=1.0)
+    leaves = tree.leaves()
+    weight = dict(zip(map(id, leaves), mass, strict=True))
+    cost = sum(sum(unit.leaf_prices(weight[id(leaf)], leaf.dims)) for leaf in leaves)
+    for node in tree.internal_nodes():
+        below = sum(weight[id(leaf)] for leaf in node.leaves())
+        cost += unit.split_price(below, node.cut)
+    return float(cost)
+
+
+def refit_in_blocks(problem, tree, model, rows):
+    """Model and `PricedTree` of all rows, from those of a sample: questions and terms stay.
+
+    rows: `Blocks` of (`MixtureInputs`, y, w).
+    """
+    expert = model.expert
+    active = (expert.coef != 0).reshape(*expert.coef.shape[:2], -1).any(axis=2)
+    active[:, 0] = True
+    used = rows.view(_at_found_terms, model.gates, active)
+    resp = used.map(hard_shares, model.gates)
+    free = replace(expert, terms=replace(expert.terms, penalty=0.0))
+    fitted = free.fit(used.sum(free.first_sums, resp), used, resp)
+    model = replace(model, expert=replace(fitted, terms=expert.terms))
+    experts = problem.experts
+    if experts.exact:
+        experts = experts.with_variance(float(model.expert.var[0]))
+    bare = replace(experts, A=experts.A[:0], w=experts.w[:0])
+    log_lik, mass = rows.sum(_sums_of_leaves, model, bare.capped_log_lik)
+    return model, PricedTree(problem, tree, log_lik, _cost_at_weights(problem, tree, mass))
+
 # %% ../../nbs/models/01_piecewise.ipynb #pw-fitted
 def _block_inputs(part, design, y_location_scale):
     """A block of rows (Z, y, w) as the mixture reads it: `MixtureInputs`, standardised y, weights.
@@ -712,16 +773,14 @@ def _block_inputs(part, design, y_location_scale):
 
 
 def _require_in_memory(chunked):
-    """The `ChunkedData` in one block, for a search that needs all rows at once.
+    """The `ChunkedData` in one block, for promised signs, which are kept in all rows at once.
 
     ValueError if they are not in memory.
     """
     if chunked.sample_is_complete:
         return chunked
     if not isinstance(chunked.rows, InMemory):
-        raise ValueError(
-            f"search must be 'em' for {chunked.n} rows that are not in memory, got 'structure'"
-        )
+        raise ValueError(f"monotonic_cst must be None for {chunked.n} rows that are not in memory")
     Z, y, w = (np.concatenate(columns) for columns in zip(*chunked.rows.gather(), strict=True))
     sample = replace(chunked.sample, Z=Z, y=y, w=w, first_positions=np.arange(len(y)))
     return replace(chunked, sample=sample, rows=in_memory((Z, y, w)))
@@ -746,6 +805,12 @@ def _take_part(part, which):
     return MixtureInputs(table.Z[which], table.codes[which]), y[which], w[which]
 
 
+def _block_of_sample(chunked, design, units):
+    """The rows of the sample as `_block_inputs`: those that a search has at once."""
+    sample = chunked.sample
+    return _block_inputs((sample.Z, sample.y, sample.w), design, units)
+
+
 def _rows_searched(settings, n_rows):
     """Which rows the search sees, a slice."""
     return slice(None, None, 1 + int((n_rows - 1) // settings._n_search_rows))
@@ -756,9 +821,9 @@ def _default_path_perturbations(n_rows, n_columns):
     return int(np.clip(40_000 // n_rows, 1, 20 if n_columns <= n_rows else 5))
 
 
-def _fit_by_search(settings, design, rows, sample, n_classes, penalty):
+def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
     """Design, model, FIC and the best `Restart` of the search over trees."""
-    whole = rows.single_block
+    whole = _block_of_sample(chunked, design, units)
     w = whole[2]
     seen = _take_part(whole, _rows_searched(settings, len(w)))
     n_perturbations = settings.n_perturbations
@@ -774,13 +839,18 @@ def _fit_by_search(settings, design, rows, sample, n_classes, penalty):
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
-    design, model, found = _finish_tree(settings, design, best.step, whole, sample, n_classes)
+    found = _finish_tree(settings, chunked, design, units, best.step, whole, n_classes)
+    design, model, found = found
     return design, model, found.value(penalty), best
 
 
-def _finish_tree(settings, design, found, whole, sample, n_classes):
-    """Design, model and FIC of what was found, (problem, tree): all rows, exact thresholds."""
+def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
+    """Design, model and FIC of what was found, (problem, tree): all rows, exact thresholds.
+
+    whole: the rows that the search has at once.
+    """
     problem, tree = found
+    sample = chunked.sample
     if len(problem.w) < len(whole[2]):
         price = problem.penalty
         problem, tree = _refit_on_all_rows(
@@ -788,7 +858,11 @@ def _finish_tree(settings, design, found, whole, sample, n_classes):
         )
     design, problem, tree = settings._finish_search(design, problem, tree, sample)
     tree = settings._keep_signs(design, problem, tree, sample.columns, sample.Z)
-    return design, hme_from_tree(problem, tree), priced_tree(problem, tree)
+    model = hme_from_tree(problem, tree)
+    if chunked.sample_is_complete:
+        return design, model, priced_tree(problem, tree)
+    rows = chunked.rows.view(_block_inputs, design, units)
+    return design, *refit_in_blocks(problem, tree, model, rows)
 
 
 def _refit_on_all_rows(problem, tree, whole):
@@ -798,8 +872,9 @@ def _refit_on_all_rows(problem, tree, whole):
     return whole, refit_on_rows(whole, tree, np.arange(len(whole.w), dtype=np.int32))
 
 
-def _fit_by_em(settings, design, rows, part, n_classes, penalty):
+def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
     """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
+    part = _block_of_sample(chunked, design, units)
     start, options = settings._start_em(design, part, n_classes, penalty)
     options = {"penalty": penalty, "max_e_steps": 1} | options
 
@@ -928,7 +1003,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
 
 def _fit_path(settings, chunked, design, units, rows, n_classes):
     """The `SizeEntry`s of the trees at all prices, from the smallest, and the best `Restart`."""
-    whole = rows.single_block
+    whole = _block_of_sample(chunked, design, units)
     some = _rows_searched(settings, len(whole[2]))
     seen = _take_part(whole, some)
 
@@ -948,7 +1023,7 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     for one, (error, se) in zip(path, errors, strict=True):
         found = one.found.problem, one.found.tree
         own_design, model, final = _finish_tree(
-            settings, design, found, whole, chunked.sample, n_classes
+            settings, chunked, design, units, found, whole, n_classes
         )
         value = final.value(1.0)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value)
@@ -1031,12 +1106,13 @@ def _size_entry(fitted, criterion, errors=(np.nan, np.nan), price=np.nan):
 def _fit_equation_tree(settings, chunked):
     """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator.
 
-    ValueError for a search over rows that are not in memory.
+    ValueError for promised signs and rows that are not in memory.
     """
-    settings = with_tree_limits(settings, chunked.total)
     by_em = settings.search == "em"
-    chunked = chunked if by_em else _require_in_memory(chunked)
+    if settings.monotonic_cst is not None:
+        chunked = _require_in_memory(chunked)
     sample = chunked.sample
+    settings = with_tree_limits(settings, float(sample.w.sum()))
     numbers = sample.classes is None
     n_classes = 0 if numbers else len(sample.classes)
     penalty = fic_penalty(settings, n_classes)
@@ -1045,12 +1121,14 @@ def _fit_equation_tree(settings, chunked):
         fitted = _fit_single_class(design, chunked)
         return fitted | {"_path": [_size_entry(fitted, 0.0)]}
     units = location_scale(sample.y, sample.w) if numbers else (0.0, 1.0)
-    rows = chunked.rows.map(_block_inputs, design, units)
+    # EM passes over all rows at each step, a search when it has ended
+    keep = by_em or chunked.sample_is_complete
+    rows = (chunked.rows.map if keep else chunked.rows.view)(_block_inputs, design, units)
     shift = _shift_of_units(chunked, units)
     if by_em or settings.penalty is not None:
-        part = _block_inputs((sample.Z, sample.y, sample.w), design, units) if by_em else sample
-        fit = _fit_by_em if by_em else _fit_by_search
-        design, model, value, best = fit(settings, design, rows, part, n_classes, penalty)
+        searched = settings, chunked, design, units, n_classes, penalty
+        found = _fit_by_em(*searched, rows) if by_em else _fit_by_search(*searched)
+        design, model, value, best = found
         fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
         fitted["trace_"] = np.append(best.trace, value) - shift
         fitted["limits_reached_"] = () if by_em else _reached_limits(best.step[0], fitted["tree_"])
@@ -1502,7 +1580,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        numbers, and for more than 65 536 distinct rows that are not in memory, unless search="em".
+        numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
     NotFittedError
         From what predicts, before `fit`.
 
@@ -1626,7 +1704,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        classes, and for more than 65 536 distinct rows that are not in memory, unless search="em".
+        classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
     NotFittedError
         From what predicts, before `fit`.
 

@@ -723,6 +723,10 @@ class OnDask(Blocks):
         """The `OnDask` of what function(part, *args) returns, computed in the background."""
         return OnDask(self.dask.persist(*self._calls(_only_kept, (function, *args))))
 
+    def view(self, function, *args):
+        """What `map` returns: the workers keep it."""
+        return self.map(function, *args)
+
     def sum(self, function, *args):
         """The sum of what function(part, *args) returns, added on the workers.
 

@@ -119,6 +119,10 @@ class LeafTable:
     def log_lik_of_scores(self, scores, rows):
         """(m,) log-likelihood of the rows at these scores (m, 1 or C), none too far off (models.23)."""
         log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
+        return self.capped_log_lik(log_lik)
+
+    def capped_log_lik(self, log_lik):
+        """Log-likelihoods of rows, none further from the most there can be than `max_row_nats`."""
         if self.max_row_nats == np.inf:
             return log_lik
         return np.maximum(log_lik, -0.5 * np.log(2 * np.pi * self.var) - self.max_row_nats)
@@ -269,7 +273,11 @@ class SearchProblem:
 
     def parameter_price(self, rows):
         """The price of one parameter for these rows (search.9)."""
-        return 0.5 * self.penalty * np.log1p(self.total_weight(rows))
+        return self.price_at_weight(self.total_weight(rows))
+
+    def price_at_weight(self, weight):
+        """The price of one parameter for rows of this weight."""
+        return 0.5 * self.penalty * np.log1p(weight)
 
     @property
     def selection_price(self):
@@ -282,15 +290,23 @@ class SearchProblem:
 
     def penalised_fit(self, rows, coef, log_lik, dims):
         """Value (log-likelihood less the prices), coefficients and dims of a leaf (search.9)."""
-        parameters = self.parameter_price(rows) * dims
-        selection = self.selection_price * (dims - self.experts.n_free)
+        parameters, selection = self.leaf_prices(self.total_weight(rows), dims)
         return log_lik - parameters - selection, coef, dims
+
+    def leaf_prices(self, weight, dims):
+        """What the parameters of a leaf of this weight cost, and the choice of its columns."""
+        selection = self.selection_price * (dims - self.experts.n_free)
+        return self.price_at_weight(weight) * dims, selection
 
     # What is known about splits, here cells of a feature.
 
     def split_penalty(self, rows, cut):
-        """The price of a split: threshold and branch, and having been chosen (search.9)."""
-        return 2 * self.parameter_price(rows) + self.penalty * self.log_cuts
+        """The price of a split of these rows (search.9)."""
+        return self.split_price(self.total_weight(rows), cut)
+
+    def split_price(self, weight, cut):
+        """The price of a split of this weight: threshold and branch, and having been chosen."""
+        return 2 * self.price_at_weight(weight) + self.penalty * self.log_cuts
 
     def refine_promoted(self, node):
         """A tree from `promote`, after what it needs before it is judged; here nothing."""

@@ -275,12 +275,10 @@ class ObliqueSearchProblem(SearchProblem):
     lazy_promotion: bool = True
     climb_at_each_price: bool = False  # turning every plane again is dear, and finds little
 
-    def split_penalty(self, rows, cut):
+    def split_price(self, weight, cut):
         """The price of a plane: coefficients, branch, and choice of features (search.30)."""
         k = len(cut.features)
-        return self.penalty * (
-            0.5 * np.log1p(self.total_weight(rows)) * (k + 1) + k * self.log_cuts
-        )
+        return self.penalty * (0.5 * np.log1p(weight) * (k + 1) + k * self.log_cuts)
 
     def score_candidates(self, leaf):
         """Planes to try in a leaf, each with the exact value of its sides (search.28)."""
