@@ -100,6 +100,24 @@ def test_only_one_block_for_whoever_needs_all_rows():
         in_memory(1, 2).single_block  # noqa: B018
 
 
+def test_a_view_is_what_is_mapped_and_made_anew_in_each_pass():
+    rows = slice_into_blocks(table_of(1), 25)
+    made = []
+
+    def weighted(part, factor):
+        made.append(len(part[1]))
+        return part[0] * part[1][:, None], factor * part[1]
+
+    view = rows.view(weighted, 2.0)
+    assert made == []
+    total = view.sum(lambda part: part[0].sum())
+    assert made == [25, 25, 10] and total == view.sum(lambda part: part[0].sum())
+    assert len(made) == 6
+    kept = view.map(lambda part: part[1].sum())
+    assert kept.gather() == [part[1].sum() for part in rows.map(weighted, 2.0).gather()]
+    assert view.sum(lambda part, own: own, kept) == 2 * table_of(1)[1].sum()
+
+
 def test_the_first_error_comes_through():
     with pytest.raises(ZeroDivisionError):
         in_memory(1, 0).sum(lambda part: 1 / part)

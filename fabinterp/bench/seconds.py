@@ -95,7 +95,7 @@ def _jobs(quick):
     return few if quick else few + [{**_LARGE, "model": model} for model in MODELS]
 
 
-def show_seconds(lines):
+def show_fit_seconds(lines):
     """Seconds and leaves, table by table."""
     figures = figures_of(lines)
     rows = {}
@@ -113,4 +113,4 @@ def show_seconds(lines):
     return Grid(plain_columns(rows, "fitted to"), tuple(notes))
 
 
-TABLES = tables_of(measure_seconds, {"seconds": (_jobs, show_seconds)})
+TABLES = tables_of(measure_seconds, {"seconds": (_jobs, show_fit_seconds)})
