@@ -742,7 +742,7 @@ def _cost_at_weights(problem, tree, mass):
 
 
 def refit_in_blocks(problem, tree, model, rows):
-    """Model and `PricedTree` of all rows, from those of a sample: questions and terms stay.
+    """Model and `PricedTree` (models.31) of all rows, from those of a sample: questions and terms stay.
 
     rows: `Blocks` of (`MixtureInputs`, y, w).
     """
