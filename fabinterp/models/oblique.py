@@ -712,7 +712,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         the end. None: "reml", for EM 0.5.
     search : "structure" or "em", "structure"
         Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
-        hard in the end.
+        hard in the end. Beyond 65 536 distinct rows the search finds splits and terms on a sample
+        of them, and coefficients on all rows.
     fisher_factors : bool, False
         EM charges by Fisher information, (Wang 16) and (Wang 17).
     penalty : float or None, None
@@ -841,7 +842,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         the end, by AIC. None: "reml", for EM 0.5.
     search : "structure" or "em", "structure"
         Search over trees (`moves`, `planes`), or the paper's FAB EM from random starts, gates made
-        hard in the end.
+        hard in the end. Beyond 65 536 distinct rows the search finds splits and terms on a sample
+        of them, and coefficients on all rows.
     fisher_factors : bool, False
         EM charges by Fisher information, (Wang 16) and (Wang 17).
     penalty : float or None, None

@@ -1495,8 +1495,9 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly
         more. 0 is one sparse linear model.
     search : "structure" or "em", "structure"
-        Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
-        E-step and hard gates, for any rows (`fit_chunks`, Dask).
+        Search over trees (`moves`); or the paper's FAB EM with its projection
+        E-step and hard gates. Beyond 65 536 distinct rows the search finds splits and terms on a
+        sample of them, and coefficients on all rows.
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree (the paper).
     penalty : float or None, None
@@ -1615,8 +1616,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly
         more. 0 is one sparse logistic model.
     search : "structure" or "em", "structure"
-        Search over trees (`moves`), for rows in memory; or the paper's FAB EM with its projection
-        E-step and hard gates, for any rows (`fit_chunks`, Dask).
+        Search over trees (`moves`); or the paper's FAB EM with its projection
+        E-step and hard gates. Beyond 65 536 distinct rows the search finds splits and terms on a
+        sample of them, and coefficients on all rows.
     init : "grow" or "random", "grow"
         What EM starts from: a grown tree, or random shares over a symmetric tree.
     penalty : float or None, None
