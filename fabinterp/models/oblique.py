@@ -109,7 +109,7 @@ class CurveDesign:
         return np.vstack(found)
 
     def codes(self, Z):
-        """(n, d) what gates read of encoded rows Z (n, d) (models.21).
+        """(n, d) what gates read of encoded rows Z (n, d) (models.22).
 
         Features scaled to about [−1, 1]; those that may not be split on are 0.
         """
@@ -143,7 +143,7 @@ class CurveDesign:
         return Maximum(low), Minimum(high), w @ yes, w.sum()
 
     def split(self, gate, summary):
-        """A gate as a `rules.Split` in units of the table, with few digits (models.27).
+        """A gate as a `rules.Split` in units of the table, with few digits (models.28).
 
         A later row with a missing value goes to the heavier side.
         """
@@ -358,7 +358,7 @@ def with_rising_curves(design, table):
 
 
 def make_curve_leaf_table(design, table, y, w, n_classes, smoothing):
-    """The `moves.LeafTable` of the search; numbers are standardised (models.22), (models.24)."""
+    """The `moves.LeafTable` of the search; numbers are standardised (models.23), (models.25)."""
     options = {"terms": design.terms, "smoothing": smoothing}
     if n_classes:
         leaves = softmax_leaves(table.Z, y, w, n_classes, prior=_SEPARABLE, **options)
@@ -396,7 +396,7 @@ def starting_smoothing(settings):
 
 
 def make_oblique_search_problem(settings, design, part, n_classes, penalty):
-    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.25)."""
+    """The `planes.ObliqueSearchProblem` of rows (`MixtureInputs`, y, w) (models.26)."""
     table, y, w = part
     total = w.sum()
     problem = ObliqueSearchProblem(
@@ -464,7 +464,7 @@ def finish_oblique_em(settings, model, rows):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spread
 def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
-    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.28).
+    """(4, m): x, the curve at x, and the curve less and plus z standard deviations (models.29).
 
     beta (q,) or (q, C), cov (q, q) or (C, q, q): coefficients and their covariance. More than two
     classes: (C, 4, m).
@@ -482,7 +482,7 @@ def curve_band(x, basis, beta, cov, scale=1.0, z=2.0):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-spreads
 def curve_covariances(design, model, rows):
-    """For each expert a dict: feature number to basis, coefficients, covariance (models.28)."""
+    """For each expert a dict: feature number to basis, coefficients, covariance (models.29)."""
     covs = coefficient_covariance(model.expert, rows, rows.map(hard_shares, model.gates))
     found = [{} for _ in covs]
     for j, basis, own in design.column_slices():
@@ -664,7 +664,7 @@ class BaseOblique(EquationTreeEstimator):
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):
-        """The curves of rule number `expert`, counted from 1, each with its band (models.28).
+        """The curves of rule number `expert`, counted from 1, each with its band (models.29).
 
         A dict of feature name to (4, m) array: places x, the curve there, and two standard
         deviations below and above it; in units of y, or log-odds of the second class. More than two

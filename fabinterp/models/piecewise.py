@@ -742,7 +742,7 @@ def _cost_at_weights(problem, tree, mass):
 
 
 def refit_in_blocks(problem, tree, model, rows):
-    """Model and `PricedTree` (models.31) of all rows, from those of a sample: questions and terms stay.
+    """Model and `PricedTree` (models.20) of all rows, from those of a sample: questions and terms stay.
 
     rows: `Blocks` of (`MixtureInputs`, y, w).
     """
@@ -1264,7 +1264,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
 
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level` (models.20).
+        """(n, 2) bounds between which y lies with probability `level` (models.21).
 
         From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
         """
@@ -1405,7 +1405,7 @@ def _residual_sums(part, rules, means):
 
 
 def _leaf_spreads(rules, rows):
-    """Standard deviations of y, (K,) around each equation (models.20) and (K,) around each mean.
+    """Standard deviations of y, (K,) around each equation (models.21) and (K,) around each mean.
 
     rows: `Blocks` of (Z, y, w).
     """

@@ -207,7 +207,7 @@ def table_identifier(table):
 
 
 def spreads_within(ruleset, level):
-    """So many standard deviations on either side y is within with probability `level`: (models.20).
+    """So many standard deviations on either side y is within with probability `level`: (models.21).
 
     ValueError for a level out of range, and for rules that do not know how far y lies.
     """
@@ -222,7 +222,7 @@ def spreads_within(ruleset, level):
 
 
 def interval_ends(ruleset, Z, level):
-    """Ends (n,) and (n,) between which y of encoded rows Z (n, d) lies with probability `level`: (models.20)."""
+    """Ends (n,) and (n,) between which y of encoded rows Z (n, d) lies with probability `level`: (models.21)."""
     spreads = spreads_within(ruleset, level)
     std = np.array([[rule.leaf.std, rule.leaf.mean_std or 0.0] for rule in ruleset.rules])
     half = spreads * std[ruleset.apply(Z), answered_by_mean(ruleset, Z).astype(int)]

@@ -117,7 +117,7 @@ class LeafTable:
         return np.clip(self.A[rows, -1] - self.scores(coef, rows)[:, 0], -most, most)
 
     def log_lik_of_scores(self, scores, rows):
-        """(m,) log-likelihood of the rows at these scores (m, 1 or C), none too far off (models.23)."""
+        """(m,) log-likelihood of the rows at these scores (m, 1 or C), none too far off (models.24)."""
         log_lik = self.expert.log_lik_of_scores(scores, self.A[rows, -1])
         return self.capped_log_lik(log_lik)
 
