@@ -315,10 +315,9 @@ def _row_jobs(quick):
 def _found_jobs(quick):
     """Models that find their size, in memory and in chunks."""
     n = 80_000 if quick else 1_000_000
-    steps = {"depth": None, "steps": None}
-    return crossed(
-        part="found", model=tuple(_AS_THEY_COME), way=("memory", "chunks"), n=n, d=20, **steps
-    )
+    ways = ("memory", "chunks")
+    found = {"part": "found", "model": tuple(_AS_THEY_COME), "way": ways, "n": n, "d": 20}
+    return crossed(**found, depth=None, steps=None)
 
 
 def _shape_jobs(quick):

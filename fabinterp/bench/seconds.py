@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from fabinterp.bench.rules import split_case
+from fabinterp.bench.rules import is_regression, split_case
 from .runner import (
     Cell,
     Grid,
@@ -49,7 +49,6 @@ NUMBERS = (
 CLASSES = ("spambase", "svmguide1", "magic04", "ijcnn1", "cod_rna")
 _FEW = 3000  # rows of a training part
 _LARGE = {"data": "cal_housing", "n": 20_000}
-_OF_NUMBERS = (*NUMBERS, _LARGE["data"])
 _PIECEWISE = (PiecewiseLinearRegressor, PiecewiseLinearClassifier)
 _OBLIQUE = (ObliqueAdditiveRegressor, ObliqueAdditiveClassifier)
 
@@ -79,10 +78,10 @@ def _rows_of(key):
 
 
 def measure_seconds(key):
-    """Seconds of the processor that a fit takes, its leaves, and the sizes on its path."""
+    """Seconds of the processor that a fit takes, and its leaves."""
     X, y = _rows_of(key)
     regressor, classifier = MODELS[key["model"]]
-    model = (regressor if key["data"] in _OF_NUMBERS else classifier)(random_state=0)
+    model = (regressor if is_regression(key["data"]) else classifier)(random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of steps that did not converge
         _, seconds = time_call(lambda: model.fit(X, y))
