@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from fabinterp.fab import engine as fab
 from fabinterp.models import oblique
 from fabinterp.models.oblique import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
-from fabinterp.models.piecewise import with_tree_limits
+from fabinterp.models.piecewise import PiecewiseLinearRegressor, with_tree_limits
 from fabinterp.rules.ruleset import RuleSet, Tree
 
 KINDS = ["numbers", "two", "three"]
@@ -930,7 +930,7 @@ def test_no_limit_chooses_a_size_that_folds_are_asked_for():
     default = ObliqueAdditiveRegressor()
     assert oblique.most_leaves(default, 500) == np.inf
     limits = [with_tree_limits(default, n) for n in (500, 5000, 8000, 1e6)]
-    assert [found.max_depth for found in limits] == [5, 5, 5, 5]
+    assert [found.max_depth for found in limits] == [5, 6, 6, 6]
     shares = [found.min_weight_fraction for found in limits]
     assert shares[0] == 0.03 > shares[1] > shares[2] == shares[3]  # the search sees 8000 rows
     for settings in ({"penalty": 1.6}, {"search": "em"}):  # the paper's depth
@@ -950,6 +950,21 @@ def test_a_tree_says_which_limit_it_meets(settings, capsys):
     assert one.fit(X, y).limits_reached_ == ("max_leaves",)
     free = quick("numbers", **{"penalty": None, "max_depth": 9, "max_leaves": 99} | settings)
     assert free.fit(X, y).limits_reached_ == ()
+
+
+def test_the_default_depth_grows_with_the_rows_and_never_binds_silently():
+    rows = (500, 4095, 4096, 8191, 8192, 20_000, 65_536, 1e6)
+    found = [with_tree_limits(PiecewiseLinearRegressor(), n).max_depth for n in rows]
+    assert found == [5, 5, 6, 6, 7, 8, 10, 10]
+    x = np.linspace(0, 1, 2000)[:, None]
+    steps = np.floor(64 * x[:, 0]) ** 2 % 17  # sixty-four pieces
+    with pytest.warns(UserWarning, match="asks 5 questions, as many as max_depth=None allows"):
+        model = PiecewiseLinearRegressor(min_weight_fraction=0.01).fit(x, steps)
+    assert model.limits_reached_ == ("max_depth",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = PiecewiseLinearRegressor(min_weight_fraction=0.01, max_depth=5).fit(x, steps)
+    assert asked.limits_reached_ == ("max_depth",)
 
 
 # ------------------------------------------------------------------ sizes

@@ -10,6 +10,7 @@ __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_
            'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
+import warnings
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 
@@ -386,6 +387,8 @@ def begin_at_sparse_line(problem, n_offered):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-limits
 _FEW_ROWS = 2500  # beyond, a leaf may hold less than its least share
+_LEAST_DEPTH = 5  # of a search over all prices
+_ROWS_OF_FULL_TREE = 64  # in a leaf, were all paths as deep as the default depth
 
 
 def asks_all_prices(settings):
@@ -403,13 +406,25 @@ def with_tree_limits(settings, total):
     if asks_all_prices(settings):
         seen = min(total, settings._n_search_rows)
         share *= min(1.0, float(np.sqrt(_FEW_ROWS / seen)))
-        depth = int(np.log2(1 / share))
+        depth = max(_LEAST_DEPTH, int(np.log2(max(1.0, seen / _ROWS_OF_FULL_TREE))))
     resolved = copy(settings)
     if settings.max_depth is None:
         resolved.max_depth = depth
     if settings.min_weight_fraction is None:
         resolved.min_weight_fraction = share
     return resolved
+
+
+def _warn_of_depth(fitted):
+    """Say that the tree meets a depth that nobody asked for: a deeper one may be better."""
+    if fitted.max_depth is None and "max_depth" in fitted.limits_reached_:
+        warnings.warn(
+            f"the tree asks {fitted.tree_.depth} questions, as many as max_depth=None allows here: "
+            "a larger max_depth may find a better one",
+            UserWarning,
+            stacklevel=5,
+        )
+
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
@@ -1210,7 +1225,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     `_finish_em(model, rows)`, model and responsibilities, or None: as it is.
     """
 
-    _n_search_rows = np.inf  # rows that the search sees; more are thinned evenly
+    _n_search_rows = N_SAMPLE  # rows that the search sees; more are thinned evenly
     _least_price = LEAST_PRICE  # at which a search that asks about all prices begins
     size = "balanced"
 
@@ -1248,6 +1263,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
             vars(self).update(_fit_equation_tree(self, chunked))
         self._show_entry(choose_by_error(self._path, self.size))
+        _warn_of_depth(self)
         if self.verbose and self.limits_reached_:
             print(f"the tree is as large as {' and '.join(self.limits_reached_)} allows")
         return self
@@ -1492,8 +1508,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly
-        more. 0 is one sparse linear model.
+        Most splits on a path; None: 5, from 4096 rows on and where `penalty` is None
+        one more for every doubling, at most 10. 0 is one sparse linear model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`); or the paper's FAB EM with its projection
         E-step and hard gates. Beyond 65 536 distinct rows the search finds splits and terms on a
@@ -1613,8 +1629,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; None: 5, beyond 4000 rows and where `penalty` is None slowly
-        more. 0 is one sparse logistic model.
+        Most splits on a path; None: 5, from 4096 rows on and where `penalty` is None
+        one more for every doubling, at most 10. 0 is one sparse logistic model.
     search : "structure" or "em", "structure"
         Search over trees (`moves`); or the paper's FAB EM with its projection
         E-step and hard gates. Beyond 65 536 distinct rows the search finds splits and terms on a
