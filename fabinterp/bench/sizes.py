@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.metrics import root_mean_squared_error
 
-from fabinterp.bench.eto import REGRESSION, TABLE_1, standardised_fold
+from fabinterp.bench.datasets import OBLIQUE_REGIONS, simulate_oblique, simulate_piecewise
+from fabinterp.bench.eto import NOISE, REGRESSION, TABLE_1, standardised_fold
 from .runner import (
     Cell,
     Grid,
@@ -24,6 +25,7 @@ from .runner import (
 )
 from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
+from fabinterp.models.oblique import ObliqueAdditiveRegressor
 from ..models.piecewise import (
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
@@ -148,6 +150,8 @@ def found_and_best(X, y, widely_screened=True):
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-jobs
 _N_TRUTHS = 50
 _N_NOISE = 20
+_N_SIMULATED = 20
+_WANG = "tilted questions, 5000 rows"  # beside the two of `eto.NOISE`
 _NOISE_ROWS = (200, 500, 1500, 5000)
 
 
@@ -155,6 +159,17 @@ def _measure_truth(draw):
     X, y, n_leaves = draw_truth(draw)
     model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
     picks = picked_entries(model, X, y)
+    return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
+
+
+def _measure_simulation(name, draw):
+    if name == _WANG:
+        X, y = simulate_oblique(draw)
+        model, n_leaves = ObliqueAdditiveRegressor(random_state=0), OBLIQUE_REGIONS.n_leaves
+    else:
+        X, y, truth = simulate_piecewise(draw, NOISE[name])
+        model, n_leaves = PiecewiseLinearRegressor(random_state=0), truth.n_leaves
+    picks = picked_entries(model.fit(X, y))
     return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
 
 
@@ -194,6 +209,8 @@ def measure_sizes(key):
     """The figures of one job."""
     if key["part"] == "truths":
         return _measure_truth(key["draw"])
+    if key["part"] == "simulations":
+        return _measure_simulation(key["data"], key["draw"])
     if key["part"] == "noise":
         return _measure_noise(key["task"], key["draw"])
     if key["part"] == "best":
@@ -203,6 +220,11 @@ def measure_sizes(key):
 
 def _truth_jobs(quick):
     return crossed(part="truths", draw=range(4 if quick else _N_TRUTHS))
+
+
+def _simulation_jobs(quick):
+    draws = range(1 if quick else _N_SIMULATED)
+    return crossed(part="simulations", draw=draws, data=(*NOISE, _WANG))
 
 
 def _noise_jobs(quick):
@@ -269,6 +291,20 @@ def show_truths(lines):
     return Grid(plain_columns(rows, "choice"), (f"{len(figures)} trees.",))
 
 
+def show_simulations(lines):
+    """How often each way finds the number of leaves of the papers' simulations."""
+    figures = figures_of(lines)
+    n_draws = figures.groupby("data", sort=False).size()
+    rows = {pick: {} for pick in _by_pick(figures, "leaves")}
+    for name, part in figures.groupby("data", sort=False):
+        for pick, leaves in _by_pick(part, "leaves").items():
+            rows[pick]["right", name] = _count(sum(leaves == part["true"]))
+    return Grid(
+        plain_columns(rows, "choice"),
+        ("Draws: " + ", ".join(f"{name} {n}" for name, n in n_draws.items()) + ".",),
+    )
+
+
 def show_noise(lines):
     """How often each way answers noise with a constant."""
     figures = figures_of(lines)
@@ -326,6 +362,7 @@ TABLES = tables_of(
     measure_sizes,
     {
         "sizes-truths": (_truth_jobs, show_truths),
+        "sizes-simulations": (_simulation_jobs, show_simulations),
         "sizes-noise": (_noise_jobs, show_noise),
         "sizes-nine": (_jobs_of_nine, show_nine),
         "sizes-best": (_best_jobs, show_best),
