@@ -1048,7 +1048,22 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
         entries.append(
             _size_entry(fitted, -fitted["fic_"], (error * square, se * square), one.high)
         )
-    return sorted(entries, key=lambda entry: (entry.size, entry.n_numbers)), best
+    return _without_repeats(entries), best
+
+
+def _without_repeats(entries):
+    """The `SizeEntry`s of different trees, from the smallest.
+
+    Trees of a sample that differ may become one where all rows are fitted: it stands once, with the
+    least error that folds found for it and the highest price.
+    """
+    found = {}
+    for entry in entries:
+        tree = entry.size, entry.n_numbers, f"{entry.criterion:.10g}"
+        other = found.get(tree, entry)
+        better = min(other, entry, key=lambda one: one.cv_error)
+        found[tree] = replace(better, price=max(other.price, entry.price))
+    return sorted(found.values(), key=lambda entry: (entry.size, entry.n_numbers))
 
 
 def _reached_limits(problem, tree):
