@@ -594,6 +594,7 @@ class BaseOblique(EquationTreeEstimator):
     _penalties = DEFAULT_OBLIQUE_PENALTIES
     _n_search_rows = N_SEARCH_ROWS
     _least_price = 1.0  # FIC's own; below it curves pay for noise
+    _rows_of_full_tree = 128  # a leaf of curves has more numbers than one of lines
     _tree_limits = 0.03, 4  # at one price and of EM: ours, and the paper's depth
     _make_design = make_oblique_design
     _make_problem = make_oblique_search_problem
@@ -693,8 +694,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; 0 is one sparse additive model. None: 5, from 4096
-        rows on 6; for a given `penalty` and EM 4.
+        Most splits on a path; 0 is one sparse additive model. None: 5, for a given `penalty` and EM 4.
     max_leaves : int or None, None
         Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: as many as pay; for a
         given `penalty` 8, above 2000 rows one more for every 250, and for EM 8.
@@ -824,8 +824,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     Parameters
     ----------
     max_depth : int or None, None
-        Most splits on a path; 0 is one sparse additive model. None: 5, from 4096
-        rows on 6; for a given `penalty` and EM 4.
+        Most splits on a path; 0 is one sparse additive model. None: 5, for a given `penalty` and EM 4.
     max_leaves : int or None, None
         Most leaves of any tree of the path; EM starts from 2 ** max_depth. None: as many as pay; for a
         given `penalty` 8, above 2000 rows one more for every 250, and for EM 8.

@@ -388,7 +388,6 @@ def begin_at_sparse_line(problem, n_offered):
 # %% ../../nbs/models/01_piecewise.ipynb #pw-limits
 _FEW_ROWS = 2500  # beyond, a leaf may hold less than its least share
 _LEAST_DEPTH = 5  # of a search over all prices
-_ROWS_OF_FULL_TREE = 64  # in a leaf, were all paths as deep as the default depth
 
 
 def asks_all_prices(settings):
@@ -406,7 +405,7 @@ def with_tree_limits(settings, total):
     if asks_all_prices(settings):
         seen = min(total, settings._n_search_rows)
         share *= min(1.0, float(np.sqrt(_FEW_ROWS / seen)))
-        depth = max(_LEAST_DEPTH, int(np.log2(max(1.0, seen / _ROWS_OF_FULL_TREE))))
+        depth = max(_LEAST_DEPTH, int(np.log2(max(1.0, seen / settings._rows_of_full_tree))))
     resolved = copy(settings)
     if settings.max_depth is None:
         resolved.max_depth = depth
@@ -424,7 +423,6 @@ def _warn_of_depth(fitted):
             UserWarning,
             stacklevel=5,
         )
-
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-ground
 def log_choices(design):
@@ -1233,8 +1231,8 @@ def _with_groups(chunked, groups):
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """What estimators share whose `tree_` has equations in its leaves.
 
-    A subclass says what its trees are made of: `_penalties`, FIC's λ by default; `_tree_limits`,
-    what `with_tree_limits` begins with; `_make_design(chunked, penalty)`, a design;
+    A subclass says what its trees are made of: `_penalties`, FIC's λ by default; `_tree_limits`
+    and `_rows_of_full_tree`, what `with_tree_limits` begins with; `_make_design(chunked, penalty)`, a design;
     `_make_problem(design, part, n_classes, penalty)`, of the search, part being (`MixtureInputs`,
     y, w); `_start_em(design, part, n_classes, penalty)`, start(rows, rng) and keywords of `fab`;
     `_finish_em(model, rows)`, model and responsibilities, or None: as it is.
@@ -1313,6 +1311,7 @@ class BasePiecewise(EquationTreeEstimator):
     """What classifier and regressor share: parameters, and the equations as a frame."""
 
     _penalties = DEFAULT_PENALTIES
+    _rows_of_full_tree = 64  # in a leaf, were all paths as deep as the default depth
     _tree_limits = 0.02, 5  # the least share of a leaf, and the most splits on a path
     _make_design = make_line_design
     _make_problem = make_search_problem
