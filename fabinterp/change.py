@@ -898,7 +898,8 @@ def shrink_change(x, row, accepts, space, rounds=12, n=17):
 def round_change(x, row, accepts, space):
     """The row with what changed rounded away from x, to the fewest digits.
 
-    Each change grows no more than `typed_numbers` lets it, and the row is still accepted.
+    Each change grows no more than `typed_numbers` lets it, goes the way it went, within the ends of
+    `reach_of`, and the row is still accepted.
     """
     reach = reach_of(x, space)
     for j in np.flatnonzero((row != x) & ~np.isnan(x)):
@@ -911,6 +912,9 @@ def round_change(x, row, accepts, space):
         if (before > x[j]) == up:
             numbers += typed_numbers(before, up, j, space, reach)
         numbers += [float(f"{row[j]:.{digits}g}") for digits in (6, 10)]  # of a border of the model
+        low, high = reach.low[j], reach.high[j]
+        low, high = (max(low, x[j]), high) if up else (low, min(high, x[j]))
+        numbers = [number for number in numbers if low <= number <= high]
         numbers.sort(key=lambda number: (_last_place(number), abs(number - x[j])))
         tried = np.tile(row, (len(numbers), 1))
         tried[:, j] = numbers

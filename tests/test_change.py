@@ -678,3 +678,33 @@ def test_a_budget_that_cannot_do(options, message):
     rules = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] > 0.2, "yes", "no"))
     with pytest.raises(ValueError, match=message):
         nearest_change(rules, X[0], X, **options)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "x", "how"),
+    [
+        # rounding 31.0000004 to six digits would leave the range, below
+        ((30.0,), 25.0, {"ranges": {"u": (31.0000004, 60)}}),
+        # and here above
+        ((30.0,), 40.0, {"ranges": {"u": (0, 29.9999996)}}),
+        # and here the other way than it may
+        ((1.0, 1.0000005), 1.0000004, {"directions": {"u": "up"}}),
+    ],
+)
+def test_rounding_keeps_to_ranges_and_directions(cuts, x, how):
+    rules = RuleSet(
+        tuple(
+            Rule(((Split((0,), cut), False),) if np.isfinite(cut) else (), Leaf(shares))
+            for cut, shares in zip([*cuts, np.inf], 2 * [(1.0, 0.0), (0.0, 1.0)], strict=False)
+        ),
+        Columns(("u",), (None,)),
+        ("no", "yes"),
+    )
+    now = rules.predict([[x]])[0]
+    judge = Judge(lambda Z: rules.predict(Z))
+    for model in (None, judge):
+        found = nearest_change(rules, [x], model=model, **how)
+        assert found and rules.predict(found.after[None])[0] != now
+        low, high = how.get("ranges", {"u": (-np.inf, np.inf)})["u"]
+        assert low <= found.after[0] <= high
+        assert "directions" not in how or found.after[0] > x
