@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from itertools import product
 
 import numpy as np
@@ -748,3 +749,54 @@ def test_one_row_in_whatever_form_has_the_same_text():
     one = explain_local(model, points[:1], X, random_state=0)
     assert one.tree_ is one[0].tree
     assert not hasattr(explain_local(model, points[:2], X, random_state=0), "tree_")
+
+
+def test_the_smaller_price_that_is_named_does_tell_classes_apart():
+    n_named = n_none = 0
+    for model, table in (jagged_points()[:2], (IRIS_FOREST, IRIS)):
+        for x in table[::6]:
+            e = explain_local(model, x, table, random_state=0)
+            said = str(e).splitlines()
+            if e.n_leaves > 1:
+                assert not any("alpha" in line for line in said)
+                continue
+            line = next(line for line in said if "alpha" in line)
+            found = re.search(r"alpha = ([\d.]+) gives (\d+) leaves that tell", line)
+            if not found:
+                n_none += 1
+                assert "no smaller one tells classes apart" in line
+                free = explain_local(model, x, table, random_state=0, alpha=0.0).array_tree
+                assert len(set(free.value[free.feature < 0].argmax(axis=1))) == 1
+                continue
+            n_named += 1
+            tree = explain_local(model, x, table, random_state=0, alpha=float(found[1])).array_tree
+            assert tree.n_leaves == int(found[2])
+            assert len(set(tree.value[tree.feature < 0].argmax(axis=1))) > 1
+    assert n_named >= 5 and n_none >= 5
+
+
+def test_a_leaf_claims_nothing_and_draws_speak_of_the_class_that_is_named():
+    constant = explain_local(lambda Z: np.full(len(Z), 3.0), X[0], X, random_state=0)
+    assert "explains" not in str(constant) and "no smaller one splits here" in str(constant)
+    half = explain_local(FOREST, X[10], X, random_state=0, variance=True, alpha=5.0)
+    assert half.n_leaves == 1 and "alpha = 5.\n" in f"{half}\n"
+    tall = explain_local(FOREST, X[10], X, random_state=0, alpha=5.0)
+    price, n_leaves = re.search(r"alpha = ([\d.]+) gives (\d+) leaves\.", str(tall)).groups()
+    cheaper = explain_local(FOREST, X[10], X, random_state=0, alpha=float(price))
+    assert cheaper.n_leaves == int(n_leaves) > 1
+    texts = []
+    for i in range(0, 150, 10):
+        e = explain_local(IRIS_FOREST, IRIS[i], IRIS, random_state=0)
+        label = int(np.argmax(e.surrogate_prediction))
+        share = np.mean(e.draw_explanations.tree_predictions.argmax(axis=1) == label)
+        text = str(e)
+        assert f"draws, {share:.0%} name {label} here" in text
+        low, high = e.draw_explanations.interval()[label]
+        assert (f"≤ P({label}) ≤" in text) == (high - low < 0.9)
+        if e.n_leaves == 1:
+            assert f"the model names {label} for {e.fidelity:.0%} of them" in text
+        else:
+            counts = np.bincount(e.neighbour_predictions.argmax(axis=1))
+            assert f"one class for all would for {counts.max() / 200:.0%}" in text
+        texts.append(text)
+    assert any("≤ P(" in text for text in texts) and not all("≤ P(" in text for text in texts)

@@ -679,18 +679,91 @@ def format_prediction(explanation, value):
     return constant_text(value if explanation.classes else value[0], explanation.classes)
 
 
+_PRICES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0)
+
+
+def price_that_splits(explanation):
+    """The largest smaller price α that brings up leaves of different answers, and how many; or None.
+
+    Of classes, leaves must name two. None, too, where the reference's own variance counts, which is
+    not kept.
+    """
+    settings = explanation.settings
+    if settings.variance:
+        return None
+    options = settings.tree_options
+    Z = explanation._neighbours_of_tree[None]
+    target = explanation.neighbour_predictions[None]
+    heaps = _grow_small_trees(Z, target, options["max_depth"], options["min_leaf"])
+    whole = heaps_to_trees(*heaps)
+    for alpha in _PRICES:
+        if alpha < options["alpha"]:
+            tree, _ = prune_to_price(whole, np.zeros(1), Z.shape[1], alpha, options["max_leaves"])
+            values = tree.value[tree.feature < 0].reshape(tree.n_leaves, -1)
+            answers = values.argmax(axis=1) if settings.labels else values[:, 0]
+            if len(np.unique(answers)) > 1:
+                return alpha, tree.n_leaves
+    return None
+
+
+def _agreement_text(explanation):
+    """What the tree gets right of its neighbours, where a constant would not."""
+    right = f"{explanation.fidelity:.0%}"
+    n = f"on average over {len(explanation.neighbours)} neighbours"
+    if explanation.classes is None:
+        explained = f", of whose variance it explains {right}"
+        return n + (explained if explanation.n_leaves > 1 else "")
+    if explanation.n_leaves == 1:
+        label = label_text(explanation.classes[int(np.argmax(explanation.surrogate_prediction))])
+        return f"{n}; the model names {label} for {right} of them"
+    names = explanation.neighbour_predictions.argmax(axis=1)
+    one = np.bincount(names).max() / len(names)
+    return (
+        f"{n}; the tree names the model's class for {right} of them, "
+        f"one class for all would for {one:.0%}"
+    )
+
+
+def _leaf_text(explanation):
+    """Why there is no split, and what would bring one up."""
+    alpha = explanation.settings.tree_options["alpha"]
+    said = f"No split is worth its price, alpha = {alpha:g}"
+    if explanation.settings.variance:
+        return f"{said}."
+    found = price_that_splits(explanation)
+    numbers = explanation.classes is None
+    if found is None:
+        return f"{said}, and no smaller one {'splits' if numbers else 'tells classes apart'} here."
+    more = "" if numbers else " that tell classes apart"
+    return f"{said}; alpha = {found[0]:g} gives {found[1]} leaves{more}."
+
+
+def _draws_text(explanation, target):
+    """What the trees of the draws say at the point."""
+    told = explanation.draw_explanations
+    each = f"Of a tree for each of {len(told)} draws"
+    if explanation.classes is None:
+        low, high = told.interval()[0]
+        return f"{each}, nine in ten say {low:.4g} ≤ {target} ≤ {high:.4g} here."
+    c = int(np.argmax(explanation.surrogate_prediction))
+    label = label_text(explanation.classes[c])
+    share = np.mean(told.tree_predictions.argmax(axis=1) == c)
+    low, high = told.interval()[c]
+    within = f", nine in ten with {low:.3g} ≤ P({label}) ≤ {high:.3g}"
+    return f"{each}, {share:.0%} name {label} here{within if high - low < 0.9 else ''}."
+
+
 def explanation_lines(explanation):
     """The lines above and below the tree: the point, its prediction and losses; the draws."""
     target = printable_name(explanation.settings.target)
     numbers = explanation.classes is None
-    name, share = ("squared error", "variance") if numbers else ("divergence", "classes")
+    name = "squared error" if numbers else "divergence"
     front = [
         f"Near this point{point_text(explanation)} the answer is {target} = "
         f"{format_prediction(explanation, explanation.surrogate_prediction)}; "
         f"the model says {format_prediction(explanation, explanation.prediction)}.",
         f"The {name} is {explanation.loss:.3g} here, and {explanation.local_loss:.3g} "
-        f"on average over {len(explanation.neighbours)} neighbours, "
-        f"of whose {share} it explains {explanation.fidelity:.0%}.",
+        f"{_agreement_text(explanation)}.",
     ]
     if not numbers and np.argmax(explanation.surrogate_prediction) != np.argmax(
         explanation.prediction
@@ -698,24 +771,20 @@ def explanation_lines(explanation):
         front.insert(0, "The tree contradicts the model at this point: it names another class.")
     back = []
     if explanation.n_leaves == 1:
-        alpha = explanation.settings.tree_options["alpha"]
-        back.append(f"No split is worth its price, alpha = {alpha:g}; a smaller alpha splits more.")
+        back.append(_leaf_text(explanation))
     if (
         explanation.settings.reference.n_draws != 1
         and len(draw_explanations := explanation.draw_explanations) > 1
     ):
-        low, high = draw_explanations.interval()[-1]
         inclusion = draw_explanations.inclusion
         order = np.argsort(-inclusion, kind="stable")[:4]
-        what = target if numbers else f"P({label_text(explanation.classes[-1])})"
         names = ", ".join(
             f"{printable_name(explanation.columns.names[j])} {inclusion[j]:.0%}"
             for j in order
             if inclusion[j] > 0
         )
         back += [
-            f"Of a tree for each of {len(draw_explanations)} draws, "
-            f"nine in ten say {low:.4g} ≤ {what} ≤ {high:.4g} here.",
+            _draws_text(explanation, target),
             f"They ask about {names}." if names else "They ask about nothing.",
         ]
     return front, back
