@@ -116,7 +116,24 @@ class Subject:
         """(n,) what the model predicts for the rows of X: labels or numbers."""
         if self.ensemble is not None:
             return apply_in_chunks(self.ensemble.predict, encode(X, self.ensemble.columns))
+        return self._labelled(self.reference.mean_var(X)[0])
+
+    def predict_with_shares(self, X):
+        """What `predict` returns, and the model's probabilities (n, C); None where it gives none."""
+        if self.ensemble is not None:
+            of_classes = self.classes is not None
+            shares = (
+                self.ensemble.predict_proba(encode(X, self.ensemble.columns))
+                if of_classes
+                else None
+            )
+            return self.predict(X), shares
         mean, _ = self.reference.mean_var(X)
+        is_sure = hasattr(self.model, "predict") and not hasattr(self.model, "predict_proba")
+        return self._labelled(mean), None if self.classes is None or is_sure else mean
+
+    def _labelled(self, mean):
+        """Numbers as they are, or the labels of the largest probabilities (n, C)."""
         return mean if self.classes is None else self.classes[mean.argmax(axis=1)]
 
     def subset(self, at):
@@ -386,11 +403,22 @@ class Explanation:
 
         None where it was given as draws, which know their own table only.
         """
+        return self.model_says(x)[0]
+
+    def model_says(self, x):
+        """What `model_answer` returns, and the model's probability of each label, a dict.
+
+        No dict but None for numbers, and for a model that gives no probabilities. Those of the rules
+        are what `predict_proba` returns.
+        """
         if isinstance(self.subject.reference, FixedDraws):
-            return None
+            return None, None
         columns = self.rules.columns
         row = decode_like(encode_row(x, columns)[None], columns, self.template)
-        return label_of(self.subject.predict(row)[0])
+        answer, shares = self.subject.predict_with_shares(row)
+        if shares is not None:
+            shares = dict(zip(map(label_of, self.subject.classes), shares[0].tolist(), strict=True))
+        return label_of(answer[0]), shares
 
     def fidelity_on(self, X):
         """Agreement of rules and model on other rows X (n, d).

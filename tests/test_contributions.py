@@ -600,3 +600,17 @@ def test_a_row_with_an_infinite_number_is_refused_in_one_line():
     for x in ([np.inf], {"rooms": -np.inf}):
         with pytest.raises(ValueError, match=message):
             explain_row(rules, x, background=np.zeros((2, 1)))
+
+
+def test_the_training_table_may_stand_third_as_of_a_nearest_change():
+    from fabinterp import nearest_change, plot_row
+
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
+    model = ProxyTreeRegressor(max_leaves=4).fit(X, X.a)
+    few = X[X.a < 0]
+    for of in (model, model.tree_, model.rules_):
+        third = explain_row(of, X.iloc[0], few)
+        assert third.to_dict() == explain_row(of, X.iloc[0], background=few).to_dict()
+        assert np.isclose(third.base, model.predict(few).mean())
+        assert "a = " in " ".join(t.get_text() for t in plot_row(of, X.iloc[0], few).texts)
+        nearest_change(of, X.iloc[0], few, at_least=1.0)

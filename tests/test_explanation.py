@@ -21,6 +21,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
@@ -35,7 +36,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import fabinterp
@@ -577,14 +578,20 @@ def test_a_row_says_what_the_model_itself_answers():
     assert said in str(found) and said in found.to_html()
     assert said in " ".join(text.get_text() for text in plot_row(explanation, X[apart]).texts)
     assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
+    share = forest.predict_proba(X[[apart]]).max()
+    assert np.isclose(found.model_probability, share)
+    assert f"; but {said} (probability {share:.3g}), the rules {found.answer}" in found.headline()
+    assert np.isclose(json.loads(found.to_json())["model_probability"], share)
     assert explain_row(explanation.model, X[apart]).model_prediction is None
     for label in ("yes", "no"):
         found = explain_row(explanation, X[apart], label=label)
         assert found.answer == explanation.predict(X[[apart]])[0]
-        lead = f"{said}, the rules {found.answer}; by the rules, probability of y = {label} is "
+        lead = f"{said} (probability {share:.3g}), the rules {found.answer}; "
+        lead += f"by the rules, probability of y = {label} is "
         assert found.words().startswith(lead)
     agreed = np.flatnonzero(explanation.predict(X) == forest.predict(X))[0]
     assert explain_row(explanation, X[agreed]).words().startswith("probability of y = ")
+    assert "but" not in explain_row(explanation, X[agreed]).headline()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(frame, X[:, 0])
     told = explain_row(explain(boosted, frame, random_state=0), dict(frame.iloc[3]))
@@ -598,3 +605,29 @@ def test_a_row_says_what_the_model_itself_answers():
     assert abs(told.prediction - told.model_prediction) > told.tolerance
     assert told.words().startswith("the model itself answers ")
     assert "; by the rules, y is " in told.words()
+
+
+def test_a_rows_model_probability_is_the_models_own_or_none():
+    from fabinterp import explain_row
+
+    X = np.random.default_rng(1).normal(size=(200, 3))
+    y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+    logistic = LogisticRegression().fit(X, y)
+    asked = []
+
+    def shares(rows):
+        asked.append(len(rows))
+        return logistic.predict_proba(rows)
+
+    for model in (logistic, HistGradientBoostingClassifier(max_iter=10).fit(X, y)):
+        told = explain_row(explain(model, X, random_state=0), X[5])
+        assert np.isclose(told.model_probability, model.predict_proba(X[[5]]).max(), atol=1e-6)
+    by_function = explain(shares, X, classes=logistic.classes_, random_state=0)
+    before = len(asked)
+    told = explain_row(by_function, X[5])
+    assert len(asked) == before + 1  # a model may take a second a row
+    assert np.isclose(told.model_probability, logistic.predict_proba(X[[5]]).max())
+    for sure in (LinearSVC().fit(X, y), Ridge().fit(X, X[:, 0])):
+        told = explain_row(explain(sure, X, random_state=0), X[5])
+        assert told.model_probability is None and told.model_prediction == sure.predict(X[[5]])[0]
+        assert "(probability" not in str(told)

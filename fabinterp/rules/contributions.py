@@ -590,6 +590,8 @@ class RowExplanation:
         Where rules that speak for a model were asked: what the model itself answers.
     answer : label, float or None
         What is predicted, whichever class `label` is.
+    model_probability : float or None
+        How probable the model holds its answer, where it was asked and gives probabilities.
 
     Examples
     --------
@@ -611,6 +613,7 @@ class RowExplanation:
     label: object = None
     model_prediction: object = None
     answer: object = None
+    model_probability: float | None = None
 
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
@@ -667,21 +670,28 @@ class RowExplanation:
     def _dissent(self):
         """What stands before the words of rules whose model answers otherwise."""
         model = self.model_prediction
-        numbers = self.label is None
         if model is None or model == self.answer:
             return ""
-        if numbers and abs(model - self.answer) <= self.tolerance:
+        if self.label is None and abs(model - self.answer) <= self.tolerance:
             return ""
-        rules = "" if numbers else f", the rules {self._answer_text(self.answer)}"
-        return f"the model itself answers {self._answer_text(model)}{rules}; by the rules, "
+        return f"{self._both_answers()}; by the rules, "
+
+    def _both_answers(self):
+        """What the model itself answers, how probable it holds it, and what the rules do if else."""
+        said = f"the model itself answers {self._answer_text(self.model_prediction)}"
+        if self.model_probability is not None:
+            said += f" (probability {self.model_probability:.3g})"
+        if self.label is not None and self.model_prediction != self.answer:
+            said += f", the rules {self._answer_text(self.answer)}"
+        return said
 
     def headline(self, max_rows=None):
-        """What is predicted, for reading, in the digits of `lines`."""
+        """What is predicted, for reading, in the digits of `lines`; and what the model itself answers."""
         told = self._told(max_rows)
         if self.model_prediction is None:
             return told
-        answer = self._answer_text(self.model_prediction)
-        return f"by the rules, {told}; the model itself answers {answer}"
+        but = "but " if self._dissent() else ""
+        return f"by the rules, {told}; {but}{self._both_answers()}"
 
     def to_text(self):
         """The prediction, the mean, and the contributions that show, a line each."""
@@ -718,6 +728,7 @@ class RowExplanation:
             "contributions": [part._asdict() for part in self.contributions],
             "prediction": self.prediction,
             "model_prediction": self.model_prediction,
+            "model_probability": self.model_probability,
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -777,7 +788,7 @@ def _scale_and_tolerance(measured, target, c):
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
 
-def explain_row(model, x, *, label=None, background=None):
+def explain_row(model, x, background=None, *, label=None):
     """What each column contributes to the prediction for one row; the parts add up.
 
     From the mean over the rows for training, step by step down the path or along the list, and then
@@ -791,17 +802,19 @@ def explain_row(model, x, *, label=None, background=None):
         the rows that a rule answers, not the model's probabilities.
     x : Series, dict, frame of one row, or numbers (d,)
         The row.
-    label : class label, or None
-        For classes: whose probability or score is explained; None: the predicted one.
     background : rows (n, d), or None
-        What means are taken over. None: the rows for training, the neighbours of a
+        The table that means are taken over. None: the rows for training, the neighbours of a
         LocalExplanation; a Tree, and rules that hold
         equations, know nothing of them. Rows whose equation lacks a value are left out.
+    label : class label, or None
+        For classes: whose probability or score is explained; None: the predicted one.
 
     Returns
     -------
     RowExplanation
-        With `base`, `prediction`, `contributions`; `to_frame`, `to_text`, `to_html`, `to_json`.
+        With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
+        `to_json`. Of an Explanation also what the model itself answers, and how probable it holds
+        it.
 
     Raises
     ------
@@ -840,7 +853,8 @@ def explain_row(model, x, *, label=None, background=None):
         )
         for j, name in enumerate(columns.names)
     )
-    answer = getattr(model, "model_answer", None)  # of an Explanation: the model behind the rules
+    says = getattr(model, "model_says", None)  # of an Explanation: the model behind the rules
+    said, shares = (None, None) if says is None else says(x)
     probability = nan
     if measured.scored:
         scores = outputs / 2 if len(outputs) == 2 else outputs
@@ -853,6 +867,7 @@ def explain_row(model, x, *, label=None, background=None):
         probability,
         float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max())),
         None if classes is None else classes[c],
-        None if answer is None else answer(x),
+        said,
         float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))],
+        None if shares is None else shares.get(said),
     )

@@ -37,7 +37,7 @@ _BARS = 2.6
 
 
 @any_script
-def plot_row(model, x=None, *, label=None, background=None, max_rows=12, ax=None, width=None):
+def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None, width=None):
     """Draw what each column contributes to the prediction for one row, as a waterfall.
 
     Parameters
@@ -46,10 +46,10 @@ def plot_row(model, x=None, *, label=None, background=None, max_rows=12, ax=None
         What is drawn, or what `explain_row` is asked of.
     x : Series, dict, frame of one row, or numbers (d,); None
         The row, for a model.
+    background : rows (n, d), or None
+        For a model: the table that means are taken over, as in `explain_row`.
     label : class label, or None
         For a model of classes: which one; None: the predicted one.
-    background : rows (n, d), or None
-        For a model: what means are taken over, as in `explain_row`.
     max_rows : int, 12
         The most bars; the smallest are pooled.
     ax : matplotlib axes, or None
@@ -80,7 +80,7 @@ def plot_row(model, x=None, *, label=None, background=None, max_rows=12, ax=None
     ['y is 5', 'on average', '3', 'x0 = 30', '+2', 'prediction', '5']
     """
     check_at_least("max_rows", max_rows, 1)
-    found = model if x is None else explain_row(model, x, label=label, background=background)
+    found = model if x is None else explain_row(model, x, background, label=label)
     if not hasattr(found, "headline"):
         raise TypeError(
             f"model must be what explain_row returns where x is None, got {type(model).__name__}"
