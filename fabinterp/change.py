@@ -932,6 +932,7 @@ class _AskedModel:
 
     def __init__(self, model, goal, columns, template, n_batches=50, n_calls=None, cache=None):
         self.predict = None if model is None else model_answers(model)
+        self.shares = None if goal.ruleset.classes is None else model_shares(model)
         self.book = None
         self.n_calls = n_calls
         if n_calls is not None:
@@ -939,8 +940,10 @@ class _AskedModel:
         self.goal = goal
         self.columns = columns
         self.template = template
-        self.most_batches = n_batches
-        self.left = n_batches
+        if n_calls is not None:
+            self.shares = None  # would be asked for one by one
+        self.most_batches = n_batches - (self.shares is not None)
+        self.left = self.most_batches
         self.n_batches = 0
         self.n_rows = 0
 
@@ -975,6 +978,14 @@ class _AskedModel:
         self.n_rows = self.book.n_asked
         classes = self.goal.ruleset.classes
         return found if classes is None else class_array(classes)[found.argmax(axis=1)]
+
+    def probabilities(self, Z):
+        """What the model gives each label at encoded rows (n, d): a dict a row; None: it gives none."""
+        if self.shares is None:
+            return None
+        self.n_batches += 1
+        self.n_rows += len(Z)
+        return self.shares(decode_like(Z, self.columns, self.template))
 
     def _agrees(self, Z):
         """Which encoded rows (n, d) get another answer by the model, as far as the budget goes."""
@@ -1047,6 +1058,16 @@ def model_answers(model):
         return given
 
     return answers
+
+
+def model_shares(model):
+    """The function of rows that gives a dict of probabilities by label for each; None without any."""
+    found = getattr(model, "predict_proba", None)
+    classes = getattr(model, "classes_", None)
+    if found is None or not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        return None
+    labels = list(map(label_of, classes))
+    return lambda X: [dict(zip(labels, row, strict=True)) for row in np.asarray(found(X)).tolist()]
 
 
 def template_of(X, given, x, columns):
@@ -1136,6 +1157,20 @@ def _said_text(value):
     return f"{value:.4g}" if isinstance(value, float) else label_text(value)
 
 
+def _share_texts(*shares):
+    """Probabilities for reading: three digits, or as many more as tell them apart."""
+    for digits in range(3, 10):
+        texts = [f"{share:.{digits}g}" for share in shares]
+        if len(set(texts)) == len(set(shares)):
+            break
+    return texts
+
+
+def _beside_rules(value, rules):
+    """The word that leads from what rules answer to what a model does: and, or but."""
+    return "but" if not isinstance(value, float) and value != label_of(rules) else "and"
+
+
 def _going_on(row, x, goal, reach):
     """The features that may go on the way they moved: the answer stays another, however far.
 
@@ -1175,6 +1210,9 @@ class Change:
     ruleset: RuleSet  # what answers
     onward: tuple = ()  # features that may go on the way they moved
     model_prediction: object = None  # of the model afterwards, if one was asked
+    model_prediction_before: object = None
+    model_probability: float | None = None  # of `model_prediction`, if the model gives any
+    model_probability_before: float | None = None
 
     @property
     def features(self):
@@ -1205,9 +1243,24 @@ class Change:
         said = (
             f"{printable_name(self.ruleset.target)} is {prediction_text(self.ruleset, self.after)}"
         )
-        if self.model_prediction is not None:
-            said += f", and {_said_text(self.model_prediction)} by the model"
-        return said
+        if self.model_prediction is None:
+            return said
+        word = _beside_rules(self.model_prediction, self.prediction)
+        return f"{said}, {word} {self.model_answer(' by the model')}"
+
+    def model_answer(self, by=""):
+        """What the model answers then, for reading: yes (probability 0.52, before 0.48).
+
+        The same class's probability before, or the number before.
+        """
+        now = self.model_prediction
+        said = f"{_said_text(now)}{by}"
+        if self.model_probability is not None:
+            after, before = _share_texts(self.model_probability, self.model_probability_before)
+            was = f", before {before}" if self.features else ""
+            return f"{said} (probability {after}{was})"
+        numbers = isinstance(now, float) and self.features
+        return f"{said} (before {_said_text(self.model_prediction_before)})" if numbers else said
 
     def to_text(self):
         """The change and what is answered then, for reading."""
@@ -1217,7 +1270,8 @@ class Change:
         """Plain values: what each column was and becomes, the answer and the distance.
 
         `or_on`: any number further that way does as well. `rule` counts from 0. `exact`: nothing is
-        nearer.
+        nearer. `model_probability` and `model_probability_before` are of the label that the model
+        answers afterwards.
         """
         columns = self.ruleset.columns
         changed = {}
@@ -1230,6 +1284,9 @@ class Change:
             "columns": changed,
             "prediction": label_of(self.prediction),
             "model_prediction": self.model_prediction,
+            "model_prediction_before": self.model_prediction_before,
+            "model_probability": self.model_probability,
+            "model_probability_before": self.model_probability_before,
             "rule": self.rule,
             "distance": self.distance,
             "exact": self.exact,
@@ -1322,14 +1379,23 @@ class Changes(Sequence):
         """A pandas frame, a line for each feature that changes; with what the model says, if asked."""
         import pandas as pd
 
-        heads = ["change", "column", "from", "to", "prediction", "model_prediction", "distance"]
+        by_model = ["model_prediction", "model_probability"]
         lines = [
-            (k, *step, label_of(change.prediction), change.model_prediction, change.distance)
+            (
+                k,
+                *step,
+                label_of(change.prediction),
+                change.model_prediction,
+                change.model_probability,
+                change.distance,
+            )
             for k, change in enumerate(self.changes, 1)
             for step in change.steps()
         ]
+        heads = ["change", "column", "from", "to", "prediction", *by_model, "distance"]
         frame = pd.DataFrame(lines, columns=heads)
-        return frame if self._asked_model else frame.drop(columns="model_prediction")
+        known = [name for name in by_model if frame[name].notna().any()]
+        return frame.drop(columns=[name for name in by_model if name not in known])
 
     @property
     def _asked_model(self):
@@ -1364,7 +1430,7 @@ class Changes(Sequence):
         for name, change in self._listed():
             answers = [prediction_text(change.ruleset, change.after)]
             if asked:
-                answers.append(_said_text(change.model_prediction))
+                answers.append(change.model_answer())
             steps = list(change.steps()) or [("nothing has to change", "", "")]
             for i, step in enumerate(steps):
                 cells = [name.rstrip(".:"), *step, *answers, f"{change.distance:.3g}"]
@@ -1406,6 +1472,31 @@ def _build_change(x, row, goal, space, exact, said=None):
         _going_on(row, x, goal, reach_of(x, space)) if said is None else (),
         said,
     )
+
+
+def _with_model_before(changes, said, asked, x):
+    """Changes that know what the model says at x as well, and its probabilities, where it has any.
+
+    Also the text of what it says at x.
+    """
+    rows = np.array([x, *(change.after for change in changes)])
+    shares = asked.probabilities(rows)
+    if shares is None:
+        changes = [replace(change, model_prediction_before=said) for change in changes]
+        return changes, f"{_said_text(said)} by the model"
+    told = [
+        replace(
+            change,
+            model_prediction_before=said,
+            model_probability=after.get(change.model_prediction),
+            model_probability_before=shares[0].get(change.model_prediction),
+        )
+        for change, after in zip(changes, shares[1:], strict=True)
+    ]
+    here = "".join(
+        f" (probability {share:.3g})" for label, share in shares[0].items() if label == said
+    )
+    return told, f"{_said_text(said)} by the model{here}"
 
 
 def _solved_changes(search, n_changes):
@@ -1485,12 +1576,10 @@ def _model_words(change, asked):
     """What to say of the model where rules and model agree on no change."""
     tried = f"{asked.n_rows} rows in {asked.n_batches} batches"
     if change is None:
-        said = f"which no change that was tried gets to another answer ({tried})"
-    else:
-        after = f"after {change.words()}" if change.features else "already"
-        said = f"which answers {_said_text(change.model_prediction)} {after}"
-        said += f" (found by trying, {tried}; not proven nearest)"
-    return f"; nothing is proven of the model, {said}"
+        return f"; no row that was tried gets such an answer from the model ({tried}; not proven)"
+    after = f"after {change.words()}" if change.features else "already"
+    found = f"found by trying {tried}, not proven nearest"
+    return f"; the model alone answers {change.model_answer()} {after} ({found})"
 
 
 def _verdict_of(found, n_changes, search, asked, n_tried, alone):
@@ -1503,11 +1592,13 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone):
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if found:
-            said = "without the rules it was tried nearer by, and nothing was found"
+            said = (
+                "no nearer row that was tried gets such an answer from it, whatever the rules say"
+            )
             if alone is not None:
-                said = "without the rules it answers otherwise nearer by, as the first line says"
-            said += ": by trying, of the model nothing is proven"
-            return False, f"the model agrees ({batches}); {said}, a nearer one may exist{more}"
+                said = "whatever the rules say, it gives such an answer for less, as the first line says"
+            said += "; nothing is proven of the model, a nearer change may exist"
+            return False, f"the model agrees ({batches}); {said}{more}"
         return False, f"the model agrees with none of the changes that were tried ({batches})"
     if not complete:
         end = "a nearer one may exist" if found else "none was found, but one may exist"
@@ -1654,6 +1745,7 @@ def nearest_change(
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
     asked = _AskedModel(model, goal, ruleset.columns, template, n_calls=n_calls, cache=cache)
+    by_rules = goal.prediction
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"
     if goal.rule >= 0:
         now = f"{printable_name(ruleset.target)} is {prediction_text(ruleset, x)}"
@@ -1664,7 +1756,6 @@ def nearest_change(
                 "give target=(low, high), at_least, at_most or by"
             )
         said = label_of(asked.answers(x[None])[0])
-        now += f", and {_said_text(said)} by the model"
         goal = make_goal(ruleset, x, to, None if by is None else by, **wanted, now=said)
         asked.goal = goal
     search = _BestFirstSearch(goal, x, space)
@@ -1679,17 +1770,21 @@ def nearest_change(
             rows = _nearer_without_a_column(searched, asked, x, space, Z)
     exact = search.is_complete and not search.is_curved and model is None
     rows = rows[:n_changes]
-    said = [None] * len(rows)
+    answers = [None] * len(rows)
     if model is not None and rows:
-        said = list(map(label_of, asked.answers(np.array(rows))))
+        answers = list(map(label_of, asked.answers(np.array(rows))))
     found = [
         _build_change(x, row, goal, space, exact, answer)
-        for row, answer in zip(rows, said, strict=True)
+        for row, answer in zip(rows, answers, strict=True)
     ]
     alone = None
     if model is not None:
         asked.give_all()
         alone = _model_change(asked, x, space, Z, found[0].distance if found else inf)
+        every = found if alone is None else [*found, alone]
+        every, by_model = _with_model_before(every, said, asked, x)
+        found, alone = every[: len(found)], None if alone is None else every[-1]
+        now += f", {_beside_rules(said, by_rules)} {by_model}"
     proven, verdict = _verdict_of(found, n_changes, search, asked, tried, alone)
     if model is not None and not found:
         verdict += _model_words(alone, asked)

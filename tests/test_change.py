@@ -430,7 +430,7 @@ def test_a_model_is_asked_nearest_first_until_it_agrees():
     assert not absent and absent.proven and absent.model_change is None
     assert absent.verdict.startswith(
         "no change of what may move gets another answer from the rules: proven; "
-        "nothing is proven of the model, which no change that was tried gets to another answer ("
+        "no row that was tried gets such an answer from the model ("
     )
     by_function = nearest_change(rules, [0.2], X, by=0.5, model=lambda Z: (Z[:, 0] > 0.7) * 1.0)
     assert by_function.after[0] == 0.71
@@ -458,7 +458,7 @@ def test_where_the_rules_have_no_change_the_model_is_tried_alone():
     alone = found.model_change
     assert alone.model_prediction == "yes" and alone.prediction == "no" and not alone.exact
     assert alone.features == (1,) and 0.75 < alone.after[1] <= 0.78
-    assert "nothing is proven of the model, which answers yes after v from 0.25 to" in str(found)
+    assert "the model alone answers yes after v from 0.25 to" in str(found)
     assert "not proven nearest" in found.verdict
     said = json.loads(found.to_json())
     assert said["model_change"]["model_prediction"] == "yes" and said["changes"] == []
@@ -471,7 +471,7 @@ def test_where_the_rules_have_no_change_the_model_is_tried_alone():
         _ = found.after
     assert list(found) == [] and found[:1] == ()
     already = nearest_change(rules, [0.25, 0.9], X, target="yes", model=judge, fixed=["u"])
-    assert "which answers yes already" in already.verdict
+    assert "the model alone answers yes already" in already.verdict
 
 
 def test_the_model_alone_is_tried_nearer_than_what_the_rules_find():
@@ -483,16 +483,16 @@ def test_the_model_alone_is_tried_nearer_than_what_the_rules_find():
     assert alone.features == (1,) and alone.after[1] == 0.31 and alone.distance < found.distance
     assert (alone.prediction, alone.model_prediction) == ("no", "yes") and not alone.exact
     _, first, second, verdict = str(found).splitlines()
-    assert first.startswith("the model alone: v from 0.25 to 0.31: y is no (1), and yes by the")
+    assert first.startswith("the model alone: v from 0.25 to 0.31: y is no (1), but yes by the")
     assert "sum of steps" in first and second.startswith("1. u from 0.05 to 0.51: y is yes (1)")
-    assert "answers otherwise nearer by, as the first line says" in verdict
-    assert "of the model nothing is proven" in verdict and not found.proven
+    assert "it gives such an answer for less, as the first line says" in verdict
+    assert "nothing is proven of the model" in verdict and not found.proven
     html = found.to_html()
     assert 0 < html.index(">the model alone<") < html.index(">1<")
     assert json.loads(found.to_json())["model_change"]["columns"]["v"]["to"] == 0.31
     held = nearest_change(rules, {"u": 0.05, "v": 0.25}, X, model=judge, fixed=["v"])
     assert len(held) == 1 and held.model_change is None
-    assert "it was tried nearer by, and nothing was found" in held.verdict
+    assert "no nearer row that was tried gets such an answer from it" in held.verdict
 
 
 @pytest.mark.parametrize("n_calls", [60, 120])
@@ -534,7 +534,7 @@ def test_what_the_model_says_now_is_what_has_to_change():
     X = np.linspace(0, 1, 101)[:, None]
     model = Judge(lambda Z: np.where(Z[:, 0] > 0.7, "yes", "no"))
     found = nearest_change(rules, [0.6], X, model=model)
-    assert found.after[0] == 0.71 and found.now == "y is yes (1), and no by the model"
+    assert found.after[0] == 0.71 and found.now == "y is yes (1), but no by the model"
 
 
 def test_the_model_gets_frames_such_as_it_was_trained_on():
@@ -708,3 +708,70 @@ def test_rounding_keeps_to_ranges_and_directions(cuts, x, how):
         low, high = how.get("ranges", {"u": (-np.inf, np.inf)})["u"]
         assert low <= found.after[0] <= high
         assert "directions" not in how or found.after[0] > x
+
+
+class Shares(Judge):
+    """A model with probabilities of its own, of which it makes its answers."""
+
+    def __init__(self, share, like=None, classes=("no", "yes")):
+        super().__init__(lambda Z: np.where(share(Z) > 0.5, *classes[::-1]), like)
+        self.classes_ = np.array(classes)
+        self.share = share
+
+    def predict_proba(self, X):
+        self.sizes.append(len(X))
+        return np.column_stack([1 - self.share(X), self.share(X)])
+
+
+def test_how_narrowly_the_models_answer_holds_is_said_before_and_after():
+    rules, X = two_columns()
+    judge = Shares(lambda F: 1 / (1 + np.exp(-4 * (F.u + 2 * F.v - 1.4001))), X)
+    now = {"u": 0.4, "v": 0.4}
+    found = nearest_change(rules, now, X, model=judge)
+    share = judge.predict_proba(pd.DataFrame([now]))[0]
+    assert found.now == f"y is no (1), and no by the model (probability {share[0]:.3g})"
+    every = [found[0], found.model_change]
+    frame = found.after_frame()
+    for change in every:
+        after = judge.predict_proba(pd.DataFrame([change.after], columns=["u", "v"]))[0, 1]
+        assert np.isclose(change.model_probability, after) and after > 0.5
+        assert np.isclose(change.model_probability_before, share[1])
+        assert f"yes by the model (probability {after:.3g}, before {share[1]:.3g})" in str(change)
+        assert (change.model_prediction_before, change.model_prediction) == ("no", "yes")
+    assert "but yes by the model" in str(every[1]) and "and yes by the model" in str(every[0])
+    assert np.isclose(found.to_frame().model_probability[0], judge.predict_proba(frame)[0, 1])
+    said = json.loads(found.to_json())["changes"][0]
+    assert np.isclose(said["model_probability"], every[0].model_probability)
+    assert np.isclose(said["model_probability_before"], share[1])
+    assert "(probability " in found.to_html()
+
+
+def test_probabilities_that_hardly_differ_are_told_apart_and_batches_stay_within_fifty():
+    rules, X = two_columns()
+    judge = Shares(lambda F: 0.5 + 1e-5 * (F.u + 0.01 * F.v - 0.6), X)
+    found = nearest_change(rules, {"u": 0.55, "v": 0.5}, X, model=judge)
+    after, before = found[0].model_probability, found[0].model_probability_before
+    assert f"{after:.3g}" == f"{before:.3g}" and after > 0.5 > before
+    told = re.search(r"\(probability ([\d.]+), before ([\d.]+)\)", str(found[0]))
+    assert float(told[1]) > float(told[2]) and len(judge.sizes) <= 50
+    batches = int(re.search(r"asked in (\d+) batches, (\d+) rows", found.verdict)[1])
+    assert batches == len(judge.sizes) and str(sum(judge.sizes)) in found.verdict
+
+
+@pytest.mark.parametrize("n_calls", [None, 60])
+def test_a_model_without_probabilities_or_on_a_budget_has_none(n_calls):
+    rules, X = two_columns()
+    share = lambda F: 1.0 * (F.u > 0.6)  # noqa: E731
+    judge = Judge(lambda F: np.where(share(F) > 0.5, "yes", "no"), X)
+    judge = judge if n_calls is None else Shares(share, X)
+    found = nearest_change(rules, {"u": 0.25, "v": 0.25}, X, model=judge, n_calls=n_calls)
+    assert found and found[0].model_probability is None and "probability" not in str(found)
+    assert "model_probability" not in found.to_frame() and "model_prediction" in found.to_frame()
+    assert n_calls is None or sum(judge.sizes) <= n_calls
+
+
+def test_of_numbers_the_models_answer_before_is_said():
+    rules = step(0.5, 0, 1)
+    X = np.linspace(0, 1, 101)[:, None]
+    found = nearest_change(rules, [0.2], X, at_least=0.6, model=lambda Z: Z[:, 0])
+    assert str(found[0]).endswith("u from 0.2 to 0.6: y is 1, and 0.6 by the model (before 0.2)")
