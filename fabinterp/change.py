@@ -1592,12 +1592,10 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone):
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if found:
-            said = (
-                "no nearer row that was tried gets such an answer from it, whatever the rules say"
-            )
+            said = "by itself it gives such an answer at no nearer row that was tried: not proven"
             if alone is not None:
-                said = "whatever the rules say, it gives such an answer for less, as the first line says"
-            said += "; nothing is proven of the model, a nearer change may exist"
+                said = "by itself it gives such an answer for less, as the first line says, "
+                said += "found by trying: not proven nearest"
             return False, f"the model agrees ({batches}); {said}{more}"
         return False, f"the model agrees with none of the changes that were tried ({batches})"
     if not complete:
