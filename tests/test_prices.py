@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
@@ -109,6 +110,26 @@ def test_every_size_is_a_fitted_model(fitted):
         assert other.path_.drop(columns="chosen").equals(fitted.path_.drop(columns="chosen"))
     if numbers:
         assert fitted.at(2).predict_interval(X).shape == (len(X), 2)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_trees_of_one_size_are_reached_by_their_numbers(numbers):
+    X, y = load_diabetes(return_X_y=True)
+    fitted = quick(numbers, max_depth=1).fit(X, y if numbers else y > 150)
+    path = fitted.path_
+    alike = path[path["size"].duplicated(keep=False)]
+    assert len(alike) > 1  # else nothing is tested
+    for k, entry in alike.iterrows():
+        other = fitted.at(int(entry["size"]), n_numbers=int(entry.n_numbers))
+        assert other.path_.chosen.idxmax() == k and other.n_components_ == entry["size"]
+        assert -other.fic_ == entry.criterion
+    for n in sorted(set(alike["size"])):
+        least = alike[alike["size"] == n].cv_error.idxmin()
+        assert fitted.at(int(n)).path_.chosen.idxmax() == least
+    assert path.chosen.idxmax() == fitted.path_.chosen.idxmax()  # the model itself stays
+    known = ", ".join(map(str, path.n_numbers[path["size"] == 1][:3]))
+    with pytest.raises(ValueError, match=f"n_numbers must be one of those of size 1, {known}"):
+        fitted.at(1, n_numbers=99)
 
 
 def test_small_and_accurate_stand_on_either_side(fitted):

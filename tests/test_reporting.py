@@ -406,6 +406,19 @@ def test_the_code_on_the_page_makes_the_size_that_is_shown(labels):
     assert again.rules_ == made.rules_ and ".at(" not in reports._reproduction_code(again, X, y)
 
 
+def test_the_code_on_the_page_tells_trees_of_one_size_apart(numbers):
+    X, y = numbers
+    made = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
+    path = made.path_
+    entry = path[(path["size"] == 1) & (path.index != made.at(1).path_.chosen.idxmax())].iloc[-1]
+    shown = made.at(1, n_numbers=int(entry.n_numbers))
+    code = reports._reproduction_code(shown, X, y)
+    assert f".at(1, n_numbers={entry.n_numbers:.0f})" in code
+    space = {"X": X, "y": y}
+    exec(code, space)
+    assert space["model"].tree_ == shown.tree_ != made.at(1).tree_
+
+
 def test_what_cannot_be_made_again_is_said(numbers):
     X, y = numbers
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from .contributions import measure_models
+from .core import format_names
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-check
 SIZES = ("balanced", "small", "accurate")
@@ -171,8 +172,20 @@ def sizes_of(model):
 
 
 def size_asked(model):
-    """The size of a model that is `at(n)` of another, None of any other."""
+    """What `at` was given for a model that is `at(n)` of another, as Python; None of any other."""
     return getattr(model, "_asked", None)
+
+
+def _entry_with_numbers(entries, size, n_numbers):
+    """The position of the entry of a size with so many numbers; of several by `choose_size`."""
+    alike = [i for i, entry in enumerate(entries) if entry.size == size]
+    found = [i for i in alike if entries[i].n_numbers == n_numbers]
+    if not found:
+        known = format_names([int(entries[i].n_numbers) for i in alike])
+        raise ValueError(
+            f"n_numbers must be one of those of size {size}, {known}, got {n_numbers!r}"
+        )
+    return found[choose_size([entries[i] for i in found], size)]
 
 
 class SizePathMixin:
@@ -190,7 +203,10 @@ class SizePathMixin:
 
     @property
     def path_(self):
-        """A frame, a row for each size: size, n_numbers, criterion, errors, price, chosen.
+        """A frame, a row for each entry: size, n_numbers, criterion, errors, price, chosen.
+
+        Several trees of equations may have one size: their equations hold more or fewer terms, which
+        n_numbers counts, and `at(n, n_numbers=...)` names one of them.
 
         criterion: what a size costs on the rows of the fit, its length included; less is better. Of
         trees of equations it is −FIC. price, of these: FIC's λ up to which no other size is better.
@@ -215,16 +231,24 @@ class SizePathMixin:
         frame["chosen"] = [i == self._at for i in range(len(self._path))]
         return frame
 
-    def at(self, n):
+    def at(self, n, n_numbers=None):
         """A fitted copy with the largest size on the path up to n, or the smallest there is.
 
         A path may have gaps: where it has no entry of n, a UserWarning says which size is taken, and
-        which are around n.
+        which are around n. Of several entries of that size the one of least error on rows left out
+        is taken, or of least criterion where no rows were.
 
         Parameters
         ----------
         n : int
             At most so many rules or leaves, at least 1.
+        n_numbers : int or None, None
+            Of several entries of that size: the one with so many numbers, as in `path_`.
+
+        Raises
+        ------
+        ValueError
+            If n is no number from 1, or no entry of that size has so many numbers.
         """
         self._check_has_path()
         if not _is_count(n):
@@ -232,7 +256,12 @@ class SizePathMixin:
         gap = size_gap_text(self._path, n)
         if gap:
             warnings.warn(gap, UserWarning, stacklevel=2)
+        at = choose_size(self._path, n)
+        asked = str(self._path[at].size)
+        if n_numbers is not None:
+            at = _entry_with_numbers(self._path, self._path[at].size, n_numbers)
+            asked = f"{asked}, n_numbers={self._path[at].n_numbers}"
         other = copy.copy(self)
-        other._show_entry(choose_size(self._path, n))
-        other._asked = self._path[other._at].size
+        other._show_entry(at)
+        other._asked = asked
         return other
