@@ -268,6 +268,8 @@ _OF_THE_RULES = (
     "to_text",
 )  # what an explanation has of its rules
 
+_MAY_KNOW = "(the model may have been trained on them)"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
@@ -439,16 +441,18 @@ class Explanation:
         is_measured = out and not np.isnan(self.fidelity_held_out)
         held = f", {self.fidelity_held_out:.3f} on {out} held out from the rules"
         held = held if is_measured else ""
+        scored = not np.isnan(self.rules_score)
+        known = "" if scored or self.subject.fitted_here else f" {_MAY_KNOW}"
         if interval is None:
-            yield f"fidelity {self.fidelity:.3f} on {fit} rows{held}"
+            yield f"fidelity to the model {self.fidelity:.3f} on {fit} rows{held}{known}"
         else:
             low, high = interval
             bounds = f"95 % sure between {low:.3f} and {high:.3f}" if low > -1 else "few for bounds"
             yield (
-                f"fidelity {self.fidelity:.3f} on {out} rows kept apart, {bounds}; "
+                f"fidelity to the model {self.fidelity:.3f} on {out} rows kept apart{known}, {bounds}; "
                 f"{self.model.n_calls_} rows were asked"
             )
-        if not np.isnan(self.rules_score):
+        if scored:
             what = "R²" if self.subject.classes is None else "right answers"
             scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
             yield f"{what} {self._scored_rows()}: {scores}"
@@ -459,10 +463,10 @@ class Explanation:
         """Which rows the scores are of, and whether the model has seen them."""
         fit, out = self.n_rows
         if hasattr(self.model, "fidelity_interval_"):
-            return f"on the {out} kept apart (the model may know them)"
+            return f"on the {out} kept apart {_MAY_KNOW}"
         if self.subject.fitted_here:
             return f"on the {out} held out, new to both" if out else "on the rows learnt from"
-        return f"on the {out or fit} {'held out' if out else 'rows'} (the model may know them)"
+        return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
 
     def __str__(self):
         return "\n".join([*self.facts(), "", str(self.rules)])
@@ -666,8 +670,8 @@ def explain(
     >>> explanation = explain(SVC().fit(X, y), X, y, max_rules=3, random_state=0)
     >>> print(explanation)
     SVC, explained by a proxy tree (...); 3 rules
-    fidelity ... on 120 rows, ... on 30 held out from the rules
-    right answers on the 30 held out (the model may know them): model ..., rules ...
+    fidelity to the model ... on 120 rows, ... on 30 held out from the rules
+    right answers on the 30 held out (the model may have been trained on them): model ..., rules ...
     ...
     >>> explanation.fidelity_held_out > 0.8
     True

@@ -364,8 +364,14 @@ def test_unfitted_models_are_fitted_to_the_rows_that_are_not_held_out(model):
 def test_scores_say_of_which_rows_they_are():
     for held_out, words in ((0.2, "on the 40 held out"), (0, "on the 200 rows")):
         found = explain(FOREST, X, LABELS, 4, held_out=held_out, random_state=0, **QUICK)
-        assert f"right answers {words} (the model may know them): model 1.000" in str(found)
-        assert "fitted here" not in str(found)
+        known = "(the model may have been trained on them)"
+        assert f"right answers {words} {known}: model 1.000" in str(found)
+        assert "fitted here" not in str(found) and str(found).count(known) == 1
+        plain = explain(FOREST, X, None, 4, held_out=held_out, random_state=0, **QUICK)
+        fidelity, *_ = [line for line in str(plain).splitlines() if line.startswith("fidelity to ")]
+        assert fidelity.endswith(f" {known}")
+    fitted = explain(clone(FOREST), X, LABELS, 4, random_state=0, **QUICK)
+    assert known not in str(fitted)
 
 
 def test_rules_of_a_pipeline_speak_of_the_columns_of_the_table():

@@ -797,6 +797,18 @@ def test_a_leaf_claims_nothing_and_draws_speak_of_the_class_that_is_named():
             assert f"the model names {label} for {e.fidelity:.0%} of them" in text
         else:
             counts = np.bincount(e.neighbour_predictions.argmax(axis=1))
-            assert f"one class for all would for {counts.max() / 200:.0%}" in text
+            one = f"{counts.max() / 200:.0%}"
+            same = one == f"{e.fidelity:.0%}"
+            assert ("as one class for all would." in text) == same
+            assert (f"one class for all would for {one}" in text) != same
         texts.append(text)
     assert any("≤ P(" in text for text in texts) and not all("≤ P(" in text for text in texts)
+
+
+def test_words_are_what_stands_before_the_tree():
+    for model, table in ((FOREST, X), (IRIS_FOREST, IRIS)):
+        e = explain_local(model, table[60], table, random_state=0)
+        words = e.words()
+        assert words.startswith("Near this point") and "neighbours" in words
+        assert "draw_explanations" not in vars(e)  # they ask the model once more
+        assert words == " ".join(str(e).splitlines()[:2])

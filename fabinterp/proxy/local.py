@@ -717,11 +717,9 @@ def _agreement_text(explanation):
         label = label_text(explanation.classes[int(np.argmax(explanation.surrogate_prediction))])
         return f"{n}; the model names {label} for {right} of them"
     names = explanation.neighbour_predictions.argmax(axis=1)
-    one = np.bincount(names).max() / len(names)
-    return (
-        f"{n}; the tree names the model's class for {right} of them, "
-        f"one class for all would for {one:.0%}"
-    )
+    one = f"{np.bincount(names).max() / len(names):.0%}"
+    would = "as one class for all would" if one == right else f"one class for all would for {one}"
+    return f"{n}; the tree names the model's class for {right} of them, {would}"
 
 
 def _leaf_text(explanation):
@@ -753,8 +751,8 @@ def _draws_text(explanation, target):
     return f"{each}, {share:.0%} name {label} here{within if high - low < 0.9 else ''}."
 
 
-def explanation_lines(explanation):
-    """The lines above and below the tree: the point, its prediction and losses; the draws."""
+def front_lines(explanation):
+    """The lines above the tree: the point, both answers, and how good the tree is."""
     target = printable_name(explanation.settings.target)
     numbers = explanation.classes is None
     name = "squared error" if numbers else "divergence"
@@ -769,6 +767,13 @@ def explanation_lines(explanation):
         explanation.prediction
     ):
         front.insert(0, "The tree contradicts the model at this point: it names another class.")
+    return front
+
+
+def explanation_lines(explanation):
+    """The lines above and below the tree: the point, its prediction and losses; the draws."""
+    target = printable_name(explanation.settings.target)
+    front = front_lines(explanation)
     back = []
     if explanation.n_leaves == 1:
         back.append(_leaf_text(explanation))
@@ -860,6 +865,10 @@ class LocalExplanation:
     _repr_html_ = explanation_html
     to_text = explanation_text
     to_html = explanation_html
+
+    def words(self):
+        """What the tree and the model say at the point, and how good the tree is, in sentences."""
+        return " ".join(front_lines(self))
 
     @property
     def features(self):
