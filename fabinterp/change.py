@@ -1451,10 +1451,13 @@ class Changes(Sequence):
     __repr__ = __str__
 
 # %% ../nbs/change.ipynb #exp-nearest-change
-def _whole_columns(x):
-    """The positions of the columns of a frame that hold integers."""
-    kinds = [getattr(kind, "kind", "O") for kind in x.dtypes] if is_frame(x) else []
-    return [j for j, kind in enumerate(kinds) if kind in "iu"]
+def _whole_columns(table, columns):
+    """The positions of the columns that hold integers in a frame, which may have them in any order."""
+    if not is_frame(table):
+        return []
+    pairs = zip(table.columns, table.dtypes, strict=True)
+    whole = {str(name) for name, kind in pairs if getattr(kind, "kind", "O") in "iu"}
+    return [j for j, name in enumerate(columns.names) if name in whole]
 
 
 def _build_change(x, row, goal, space, exact, said=None):
@@ -1736,9 +1739,9 @@ def nearest_change(
     x = encode_row(given, ruleset.columns)
     ruleset = _constant_at_gaps(ruleset, x)
     Z = None if X is None else encode(X, ruleset.columns)
-    space = feature_space(
-        ruleset, Z, scales, fixed, directions, ranges, weights, _whole_columns(given)
-    )
+    told = given if is_frame(given) else getattr(rules, "template", None)  # of an Explanation
+    whole = _whole_columns(told, ruleset.columns)
+    space = feature_space(ruleset, Z, scales, fixed, directions, ranges, weights, whole)
     template = template_of(X, given, x, ruleset.columns)
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)

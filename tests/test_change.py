@@ -775,3 +775,20 @@ def test_of_numbers_the_models_answer_before_is_said():
     X = np.linspace(0, 1, 101)[:, None]
     found = nearest_change(rules, [0.2], X, at_least=0.6, model=lambda Z: Z[:, 0])
     assert str(found[0]).endswith("u from 0.2 to 0.6: y is 1, and 0.6 by the model (before 0.2)")
+
+
+def test_whole_numbers_stay_whole_by_name_and_as_an_explanation_knows_them():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"share": rng.random(300), "age": rng.integers(18, 80, 300)})
+    model = RandomForestClassifier(20, random_state=0).fit(X, X.age + 20 * X.share > 50)
+    told = explain(model, X, random_state=0)
+    row = X[X.age == 40].iloc[[0]]
+    changes = [
+        nearest_change(rules, x, fixed=["share"])
+        for rules in (told, told.rules)
+        for x in (row, row[["age", "share"]])
+    ]
+    changes += [nearest_change(told, x, fixed=["share"]) for x in (row.iloc[0], dict(row.iloc[0]))]
+    assert len({change.after[1] for change in changes}) == 1 and changes[0].after[1] % 1 == 0
+    free = nearest_change(told.rules, row[["age", "share"]], fixed=["age"])
+    assert not free or 0 < free.after[0] < 1  # the share is not taken for a whole number
