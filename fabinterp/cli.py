@@ -267,6 +267,13 @@ def _add_fit(add):
     )
     _add_size(command)
     _add_path(command)
+    for name, kind, what in (
+        ("--max-depth", _NATURAL, "questions on a path: of all but rules"),
+        ("--max-leaves", _POSITIVE, "leaves: of piecewise, oblique and tree"),
+    ):
+        command.add_argument(
+            name, type=kind, metavar="N", help=f"the most {what} (default: that of the method)"
+        )
     _add_seed(command)
     _add_out(command, f"write the model to a file that ends in {_OUT}; predict reads .json")
 
