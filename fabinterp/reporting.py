@@ -759,10 +759,11 @@ def bars_html(counts):
         return ""
     wide = 96 / len(counts)
     most = max(max(counts), 1)
+    tall = [max(24 * c / most, 1.0) if c else 0.0 for c in counts]  # what is there can be seen
     bars = "".join(
-        f'<rect x="{k * wide:.1f}" y="{24 - 24 * c / most:.1f}" width="{max(wide - 1, 1):.1f}" '
-        f'height="{24 * c / most:.1f}"/>'
-        for k, c in enumerate(counts)
+        f'<rect x="{k * wide:.1f}" y="{24 - high:.1f}" width="{max(wide - 1, 1):.1f}" '
+        f'height="{high:.1f}"/>'
+        for k, high in enumerate(tall)
     )
     return f'<svg class="bars" width="96" height="25" viewBox="0 0 96 25" aria-hidden="true">{bars}</svg>'
 
@@ -1095,15 +1096,60 @@ def sizes_html(model, target):
         rules = replace(as_ruleset(other), target=target)
         words = size_words(entry, rules, tree_or_none(other), least, shown)
         name = f"{entry.size} ({entry.n_numbers})"
-        frames.append((name, f"<p>{words}</p>{_rules_html(rules)}"))
+        said = '<p class="faint">As it stands under “What it says”.</p>'
+        frames.append((name, f"<p>{words}</p>{said if shown else _rules_html(rules)}"))
     (shown,) = [k for k, (_, _, is_shown) in enumerate(sizes) if is_shown]
     kind = "Rules" if tree_or_none(model) is None else "Leaves"
     picture = path_figure_html(sizes, as_ruleset(model).classes)
     return _SIZES + picture + steps_html(f"{kind} (and numbers):", frames, shown)
 
 
-def model_html(rules, tree):
-    """The rules as a table, and the tree as a nested list."""
+_OF_Y = ("PiecewiseLinear", "ObliqueAdditive", "MetaTree")  # their fidelity is that to y
+
+
+def _made_by(model, rules):
+    """The name and the settings of the estimator that made rules: ("", {}) if it is not known."""
+    if hasattr(model, "get_params"):
+        return type(model).__name__, model.get_params(deep=False)
+    source = rules.source or {}
+    return source.get("estimator", ""), source.get("parameters", {})
+
+
+def fidelity_words(model, rules):
+    """What the fidelity of rules is, in words: with what it measures the agreement."""
+    kind, settings = _made_by(model, rules)
+    name = printable_name(rules.target)
+    whom, also = "what the rules were measured against", ""
+    if kind.startswith("RuleMixture"):
+        whom = "the ensemble that the conditions come from"
+        if settings.get("target") == "observed":
+            also = f", though the answers themselves were fitted to {name} as it was observed"
+    elif kind.startswith("Proxy") and settings.get("reference") is not None:
+        whom = "the reference that the rules explain"
+    elif kind.startswith((*_OF_Y, "Proxy")):
+        whom = f"{name} as it was observed"
+    if rules.classes is not None:
+        return f"fidelity the share of its rows on which a rule agrees with {whom}{also}"
+    return (
+        f"fidelity how far a rule agrees with {whom}: 1 less the mean squared difference as a share "
+        f"of the variance over all rows, so 1 at best{also}"
+    )
+
+
+def class_number_words(model, rules):
+    """What the number in brackets after a class is, in words; nothing where there is none."""
+    if rules.classes is None or all(leaf.has_equation for leaf in rules.leaves):
+        return ""
+    kind, settings = _made_by(model, rules)
+    told = "the number in brackets after a class is the probability that a rule gives it"
+    if kind.startswith("RuleMixture"):
+        of = "" if settings.get("target") == "observed" else ", as the ensemble answers them"
+        told += ": its share of the rule's rows and one more that is like the table" + of
+    return told
+
+
+def model_html(model, rules, tree):
+    """The rules as a table, and the tree as a nested list; `model`: what made them, if it is known."""
     order = "Exactly one rule fits each row." if len(rules.rules) > 1 else ""
     if rules.ordered and len(rules.rules) > 1 and tree is None:
         order = "Read from the top: the first rule that fits a row answers for it."
@@ -1111,18 +1157,18 @@ def model_html(rules, tree):
     mean = {
         "support": "support is the number (or weight) of rows that a rule answers",
         "coverage": "coverage the share of rows that satisfy its conditions",
-        "fidelity": (
-            "fidelity how well its answers agree, on its rows, with what the rules were fitted to"
-        ),
+        "fidelity": fidelity_words(model, rules),
         "interval": (
-            "interval where the share of its answer, or its mean, lies with 95 % probability, as if "
-            "its conditions had been given"
+            f"interval where the {'mean' if rules.classes is None else 'share'} that it answers with "
+            "lies with 95 % probability, if its conditions had not been chosen on these rows"
         ),
     }
-    legend = "; ".join(mean[name] for name in known)
+    words = [mean[name] for name in known] + [class_number_words(model, rules)]
+    legend = lines_html(filter(None, words), "li")
     total = float(sum(rule.support for rule in rules.rules))
     rows = f"{total:g} rows" if total.is_integer() else "rows"
-    words = f'<p class="faint">In the {rows} of the fit: {legend}.</p>' if known else ""
+    words = f'<p class="faint">In the {rows} of the fit:</p><ul class="faint">{legend}</ul>'
+    words = words if known else ""
     parts = [(f"<p>{order}</p>" if order else ""), _rules_html(rules), words]
     if tree is not None and tree.n_leaves > 1:
         levels = inf if tree.n_leaves <= 64 else 4
@@ -1132,10 +1178,19 @@ def model_html(rules, tree):
     return "".join(parts)
 
 # %% ../nbs/reporting.ipynb #rep-findings
+def _outside(found, interval):
+    """How an `Estimate` on rows held out lies to the interval of the fit, in words: inside is nothing."""
+    low, high = interval
+    if low <= found.value <= high:
+        return ""
+    return "outside, and apart" if found.high < low or found.low > high else "outside"
+
+
 def rules_held_out_html(rules, X, y, level):
     """How many rows held out, X (m, d) with y (m,), each rule answers, and what is true of them.
 
-    A table: shares answered rightly, or means of y, with their intervals, beside what the rules say.
+    A table: shares answered rightly, or means of y, with their intervals, beside what the rules say,
+    with the interval of the fit where it is known: what lies outside of it is marked.
     """
     Z = encode(X, rules.columns)
     target = encode_target(y, len(Z), rules.classes, "held_out[1]")
@@ -1143,10 +1198,11 @@ def rules_held_out_html(rules, X, y, level):
     prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
     is_share = rules.classes is not None
     rows = []
-    for r in range(len(rules.rules)):
+    marked = []
+    for r, rule in enumerate(rules.rules):
         mine = said == r
         if not mine.any():
-            rows.append((str(r + 1), "0", "", ""))
+            rows.append((str(r + 1), "0", "", "", ""))
             continue
         observed, told = target[mine], prediction[mine].mean()
         if is_share:
@@ -1155,11 +1211,51 @@ def rules_held_out_html(rules, X, y, level):
         ends = _observed_interval(observed, level, is_share)
         found = Estimate("", *map(float, ends), "", share=is_share)
         shown = estimate_html(found) if is_share or mine.sum() > 1 else found.text(found.value)
-        rows.append((str(r + 1), str(int(mine.sum())), found.text(told), shown))
+        says, where = found.text(told), ""
+        if rule.interval is not None:
+            where = _outside(found, rule.interval)
+            ends = " to ".join(map(found.text, rule.interval))
+            says += f' <span class="faint">({ends})</span>'
+        marked += [where] if where else []
+        rows.append((str(r + 1), str(int(mine.sum())), says, shown, where))
     what = ("the share that it says", "answered rightly") if is_share else ("mean answer", "mean")
-    names = ("rule", "rows held out", *what)
+    says, is_so = what
+    if any(rule.interval is not None for rule in rules.rules):
+        says += " (95 % interval of the fit)"
+    names = ("rule", "rows held out", says, is_so)
+    if marked:
+        names += ("",)
     lead = f"On the {rows_text(len(Z))} held out, with intervals at level {100 * level:g} %:"
-    return lines_html([lead]) + table_html(names, rows, "measured")
+    table = table_html(names, [row[: len(names)] for row in rows], "measured")
+    return lines_html([lead]) + table + _outside_html(marked, level)
+
+
+def _outside_html(marked, level):
+    """What the marks `_outside` say, below the table; nothing without any."""
+    if not marked:
+        return ""
+    one = len(marked) == 1
+    text = f"Outside the interval that {'it' if one else 'they'} had on the rows of the fit"
+    text += f" {'lies' if one else 'lie'} {count_text(len(marked), 'rule')}. "
+    text += "Where the intervals of both meet, the few rows held out may be the reason; "
+    text += "where they lie apart, the rule does not hold as it is said."
+    return f'<p class="warn"><b>Note.</b> {text}</p>'
+
+
+def agreement_words(found):
+    """Why an `Evaluation` has more agreement on rows held out than on those of the fit; nothing if less."""
+    out, *rest = [each for each in found.estimates if each.metric.startswith("agreement")] or [None]
+    is_higher = rest and out.value > rest[0].value
+    if not is_higher or out.text(out.value) == rest[0].text(rest[0].value):
+        return ""
+    errors = [f for f in found.estimates if f.metric.endswith(f" of {found.explains}")]
+    told = f"The agreement with {found.explains} is higher on the rows held out than on those of the fit"
+    if len(errors) == 2 and errors[0].value > errors[1].value:
+        return (
+            f"{told}: it errs less on rows that it was trained on, for it repeats what is particular "
+            "to each of them, and the rules do not."
+        )
+    return f"{told}; that is by which rows were held out."
 
 
 def evaluation_html(found, level):
@@ -1169,6 +1265,7 @@ def evaluation_html(found, level):
         return notes
     rows = [(html.escape(f.metric), estimate_html(f), html.escape(f.rows)) for f in found.estimates]
     parts = [notes, table_html(("measured", "value and interval", "on"), rows, "measured")]
+    parts.append(lines_html(filter(None, [agreement_words(found)])))
     if found.by_class:
         rows = [
             (html.escape(label_text(label)), str(n), estimate_html(share))
@@ -1408,7 +1505,7 @@ def report_html(
     lead = f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>'
 
     def sections():
-        yield section_html("What it says", model_html(rules, tree), told_out)
+        yield section_html("What it says", model_html(model, rules, tree), told_out)
         yield section_html("At other sizes", sizes_html(model, rules.target))
         yield section_html("In pictures", *pictures)
         yield section_html(

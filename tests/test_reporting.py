@@ -248,6 +248,123 @@ def test_each_leaf_of_numbers_is_measured_on_rows_held_out(numbers):
     assert one[1] == "1" and one[3] == f"{y.iloc[0]:.3g}"
 
 
+def measured_again(rules, X, reference):
+    return [rule.fidelity for rule in rules.measure(X, reference=reference).rules]
+
+
+def test_fidelity_is_explained_by_what_it_is(labels, numbers):
+    """With what it agrees, counted again; of rules that were written and read back, too."""
+    X, y = labels
+    settings = {"n_init": 1, "n_perturbations": 4, "random_state": 0}
+    for target in ("observed", "ensemble"):
+        model = fabinterp.RuleMixtureClassifier(target=target, **settings).fit(X, y)
+        of_forest = measured_again(model.rules_, X, model.estimator_.predict(np.asarray(X)))
+        assert [rule.fidelity for rule in model.rules_.rules] == pytest.approx(of_forest)
+        for shown in (model, fabinterp.load_rules(model.to_json())):
+            told = words_of(report(shown, X, y))
+            said = "fidelity the share of its rows on which a rule agrees with the ensemble that"
+            assert said in told
+            also = f"though the answers themselves were fitted to {model.rules_.target} as it was"
+            assert (also in told) == (target == "observed")
+    X, y = numbers
+    made = [
+        (fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), y),
+        (ProxyTreeRegressor(max_leaves=3, random_state=0).fit(X, y), y),
+    ]
+    forest = RandomForestRegressor(20, random_state=0).fit(X, y)
+    proxy = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X)
+    for model, reference in [*made, (proxy, forest.predict(X))]:
+        again = measured_again(model.rules_, X, np.asarray(reference))
+        assert [rule.fidelity for rule in model.rules_.rules] == pytest.approx(again)
+        whom = "the reference that the rules explain" if model is proxy else "as it was observed"
+        told = words_of(report(model, X))
+        assert whom in re.search("fidelity how far a rule agrees with (.*?):", told)[1]
+    told = words_of(report(forest_rules(forest, X), X))
+    assert "agrees with what the rules were measured against: 1 less" in told
+
+
+def forest_rules(forest, X):
+    """Rules of nobody's making, measured against a forest."""
+    columns = read_columns(X)
+    rule = Rule(((Split((0,), 0.0), True),), Leaf(200.0))
+    return RuleSet((rule, Rule((), Leaf(100.0))), columns).measure(X, reference=forest.predict(X))
+
+
+def test_the_number_after_a_class_is_explained_by_what_it_is(labels):
+    X, y = labels
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    said = model.rules_.apply(X)
+    for r, rule in enumerate(model.rules_.rules):
+        mine = np.array([np.mean(y[said == r] == c) for c in model.classes_])
+        table = np.array([np.mean(y == c) for c in model.classes_])
+        n = np.sum(said == r)
+        assert rule.leaf.value == pytest.approx(tuple((n * mine + table) / (n + 1)))
+    told = words_of(report(model, X, y))
+    assert (
+        "a rule gives it: its share of the rule's rows and one more that is like the table" in told
+    )
+    tree = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
+    told = words_of(report(tree, X, y))
+    assert "is the probability that a rule gives it " in told and "one more that is" not in told
+    equation = fabinterp.PiecewiseLinearClassifier(max_depth=0, random_state=0).fit(X, y)
+    assert "in brackets after a class" not in words_of(report(equation, X, y))
+
+
+def test_a_rule_that_does_not_hold_on_rows_held_out_is_marked():
+    """By its interval of the fit: the value outside, the intervals apart, or neither."""
+    X = np.repeat([0.0, 1.0, 2.0], 40)[:, None]
+    y = np.repeat([0.0, 1.0, 2.0], 40) + np.tile([-0.5, 0.5], 60)
+    cuts = [((Split((0,), cut), False),) for cut in (0.5, 1.5)]
+    ends = [(-0.1, 0.1), (1.1, 1.3), (2.5, 3.0)]
+    rules = [Rule(c, Leaf(1.0), interval=e) for c, e in zip([*cuts, ()], ends, strict=True)]
+    columns = read_columns(X)
+    table = reports.rules_held_out_html(RuleSet(tuple(rules), columns), X, y, 0.95)
+    rows = rows_of_tables(table)[1:]
+    assert [row[4] for row in rows] == ["", "outside", "outside, and apart"]
+    assert rows[1][2] == "1 (1.1 to 1.3)" and "lie 2 rules." in table
+    inside = RuleSet((Rule((), Leaf(1.0), interval=(0.9, 1.1)),), columns)
+    table = reports.rules_held_out_html(inside, X, y, 0.95)
+    assert "outside" not in table.lower() and "95 % interval of the fit" in table
+    y = np.array(["no", "yes"])[(np.arange(120) % 4 > 0).astype(int)]
+    sure = RuleSet((Rule((), Leaf((0.1, 0.9)), interval=(0.85, 0.95)),), columns, ("no", "yes"))
+    table = reports.rules_held_out_html(sure, X, y, 0.95)
+    assert rows_of_tables(table)[1][4] == "outside, and apart" and "lies 1 rule." in table
+
+
+def test_more_agreement_on_rows_held_out_is_explained():
+    def found(agreed, wrong):
+        rows = ("held out", "of the fit")
+        pairs = [("agreement with it", agreed), ("wrong answers of it", wrong)]
+        each = [
+            reports.Estimate(what, value, 0.0, 1.0, where, share=True)
+            for what, values in pairs
+            for where, value in zip(rows, values, strict=True)
+        ]
+        return reports.Evaluation(tuple(each), (), explains="it")
+
+    because = reports.agreement_words(found((0.9, 0.8), (0.2, 0.0)))
+    assert "it errs less on rows that it was trained on" in because
+    assert reports.agreement_words(found((0.9, 0.8), (0.2, 0.3))).endswith("rows were held out.")
+    assert not reports.agreement_words(found((0.8, 0.9), (0.2, 0.0)))
+    assert not reports.agreement_words(found((0.8, 0.79999), (0.2, 0.0)))  # reads the same
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    y = y.where(np.random.default_rng(0).random(len(y)) > 0.3, 0)  # labels that nobody can know
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0)
+    model.fit(X[::2], y[::2])
+    told = words_of(report(model, X[::2], y[::2], held_out=(X[1::2], y[1::2])))
+    assert "is higher on the rows held out than on those of the fit: it errs less on rows" in told
+
+
+def test_what_is_there_can_be_seen():
+    """A count beside a thousand times as many, and a small share, have a bar."""
+    heights = [
+        float(h) for h in re.findall(r'height="([\d.]+)"/>', reports.bars_html([1, 9000, 0]))
+    ]
+    assert heights == [1.0, 24.0, 0.0]
+    widths = [re.search(r'"width:(\d+)%', html_format._bar_html(v))[1] for v in (0, 1e-4, 0.5, 1)]
+    assert widths == ["0", "2", "50", "100"]
+
+
 def test_a_slow_report_says_how_far_it_is(labels, tree, monkeypatch, capsys):
     clock = itertools.count(0, 3)
     monkeypatch.setattr(chunks.time, "monotonic", lambda: float(next(clock)))
@@ -468,7 +585,7 @@ def test_every_size_is_on_the_page(labels, tree):
     page = report(model, X, y)
     assert len(model.path_) > 1 and page.count('<input type="radio"') == len(model.path_)
     for entry, other, shown in sizes_of(model):
-        assert other.rules_.to_html() in page
+        assert page.count(other.rules_.to_html()) == 1
         assert shown == (entry.size == len(model.rules_))
     assert page.count(", this page</p>") == page.count(" checked>") == 1
     assert "At other sizes" not in report(model.rules_, X, y) and sizes_of(model.rules_) == []

@@ -330,6 +330,20 @@ def test_a_scale_holds_every_threshold_and_value(cuts, with_data):
         assert 0 <= a <= b <= 1
 
 
+@pytest.mark.parametrize("ends", [(3.0, 3.1), (-inf, 0.0), (9e5, 1e6), (5e5, 5e5 + 1)])
+def test_a_short_interval_on_a_wide_scale_is_seen(ends):
+    """Its bar is as long as can be seen, around where it is, and inside the scale."""
+    rules = (Rule(conditions(*ends), Leaf(1.0)), Rule((), Leaf(0.0)))
+    ax = plot_rules(RuleSet(rules, plain_columns(1)), np.array([[0.0], [1e6]]))
+    (bar,) = patches(ax, r"rule0:\d+")
+    (scale,) = [line for line in ax.lines if line.get_gid() == "rule0:0:scale"]
+    low, high = scale.get_xdata()
+    begin, end = bar.get_x(), bar.get_x() + bar.get_width()
+    assert bar.get_width() >= show.SHORTEST_BAR - 1e-9 and low - 1e-9 <= begin <= end <= high + 1e-9
+    true = low + (high - low) * np.clip(np.array(ends) / 1e6, 0, 1)
+    assert begin <= true[0] + 1e-9 and end >= true[1] - 1e-9
+
+
 def test_many_classes_keep_apart():
     rules = RuleSet((Rule((), Leaf(tuple(np.eye(15)[3]))),), plain_columns(2), tuple(range(15)))
     assert len({show.colour_scale(rules).to_rgba(c) for c in range(15)}) == 15

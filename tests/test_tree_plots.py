@@ -308,6 +308,20 @@ def test_numbers_stand_on_one_scale_with_the_spread_of_their_rows():
     assert_all_inside(ax)
 
 
+def test_a_small_spread_on_a_wide_scale_is_seen():
+    X = np.arange(40.0)[:, None]
+    y = np.where(X[:, 0] < 20, np.tile([0.0, 1.0], 20), 1e6)
+    tree = grown(X, y, 2, DecisionTreeRegressor)
+    ax = plot_tree(tree, X, y)
+    bars = [p for p in ax.patches if (p.get_gid() or "").endswith(":spread")]
+    lines = {k.get_gid(): k.get_xdata() for k in ax.lines if k.get_gid()}
+    assert len(bars) == 2
+    for bar in bars:
+        begin, end = lines[bar.get_gid().replace("spread", "scale")]
+        assert bar.get_width() >= 0.05 - 1e-9  # wider than the mark of the answer, 1.6 points
+        assert begin - 1e-9 <= bar.get_x() and bar.get_x() + bar.get_width() <= end + 1e-9
+
+
 def test_gaps_sets_and_slanted_questions_are_said():
     columns = Columns(
         ("age", "colour", "b"), (None, ("red", "green", "blue"), None), (True, False, False)

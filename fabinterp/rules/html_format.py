@@ -37,9 +37,10 @@ def faint(text):
 
 def _bar_html(share):
     """A share of 0 to 1 as a bar in the colour of the text."""
+    percent = max(100 * share, 2.0) if share > 0 else 0.0  # what is there can be seen
     return (
         '<div style="width:5em;background:rgba(128,128,128,.2)">'
-        f'<div style="width:{100 * share:.0f}%;height:.4em;background:currentColor;opacity:.6">'
+        f'<div style="width:{percent:.0f}%;height:.4em;background:currentColor;opacity:.6">'
         "</div></div>"
     )
 

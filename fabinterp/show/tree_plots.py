@@ -52,6 +52,7 @@ from .rule_plots import (
     text_colour,
     text_width,
     three_digits,
+    visible_bar,
     weight_text,
     wrap_name,
     wrap_to_width,
@@ -247,8 +248,8 @@ def draw_value(ax, x, y, wide, values, span, colour, name):
     number, *ends = x + wide * (np.array(values) - span[0]) / (span[1] - span[0])
     draw_line(ax, [x, x + wide], [y + 0.04] * 2, lw=0.8, gid=f"{name}:scale")
     if ends:
-        size = max(ends[1] - ends[0], 0.01)
-        draw_bar(ax, ends[0], y, size, 0.08, colour, gid=f"{name}:spread", zorder=2)
+        begin, size = visible_bar(*ends, x, x + wide)
+        draw_bar(ax, begin, y, size, 0.08, colour, gid=f"{name}:spread", zorder=2)
     ink = {"color": text_colour(ax), "lw": 1.6, "zorder": 3}
     draw_line(ax, [number] * 2, [y - 0.02, y + 0.1], gid=f"{name}:answer", **ink)
 
