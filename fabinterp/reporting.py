@@ -1129,9 +1129,9 @@ def fidelity_words(model, rules):
     elif kind.startswith((*_OF_Y, "Proxy")):
         whom = f"{name} as it was observed"
     if rules.classes is not None:
-        return f"fidelity the share of its rows on which a rule agrees with {whom}{also}"
+        return f"fidelity: the share of its rows on which a rule agrees with {whom}{also}"
     return (
-        f"fidelity how far a rule agrees with {whom}: 1 less the mean squared difference as a share "
+        f"fidelity: how far a rule agrees with {whom}, as 1 less the mean squared difference as a share "
         f"of the variance over all rows, so 1 at best{also}"
     )
 
@@ -1141,10 +1141,10 @@ def class_number_words(model, rules):
     if rules.classes is None or all(leaf.has_equation for leaf in rules.leaves):
         return ""
     kind, settings = _made_by(model, rules)
-    told = "the number in brackets after a class is the probability that a rule gives it"
+    told = "in brackets after a class: the probability that a rule gives it"
     if kind.startswith("RuleMixture"):
         of = "" if settings.get("target") == "observed" else ", as the ensemble answers them"
-        told += ": its share of the rule's rows and one more that is like the table" + of
+        told += ", its share of the rule's rows and one more that is like the table" + of
     return told
 
 
@@ -1155,11 +1155,11 @@ def model_html(model, rules, tree):
         order = "Read from the top: the first rule that fits a row answers for it."
     known = known_measures(rules)
     mean = {
-        "support": "support is the number (or weight) of rows that a rule answers",
-        "coverage": "coverage the share of rows that satisfy its conditions",
+        "support": "support: the number (or weight) of rows that a rule answers",
+        "coverage": "coverage: the share of rows that satisfy its conditions",
         "fidelity": fidelity_words(model, rules),
         "interval": (
-            f"interval where the {'mean' if rules.classes is None else 'share'} that it answers with "
+            f"interval: where the {'mean' if rules.classes is None else 'share'} that it answers with "
             "lies with 95 % probability, if its conditions had not been chosen on these rows"
         ),
     }

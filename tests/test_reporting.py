@@ -262,7 +262,7 @@ def test_fidelity_is_explained_by_what_it_is(labels, numbers):
         assert [rule.fidelity for rule in model.rules_.rules] == pytest.approx(of_forest)
         for shown in (model, fabinterp.load_rules(model.to_json())):
             told = words_of(report(shown, X, y))
-            said = "fidelity the share of its rows on which a rule agrees with the ensemble that"
+            said = "fidelity: the share of its rows on which a rule agrees with the ensemble that"
             assert said in told
             also = f"though the answers themselves were fitted to {model.rules_.target} as it was"
             assert (also in told) == (target == "observed")
@@ -278,9 +278,9 @@ def test_fidelity_is_explained_by_what_it_is(labels, numbers):
         assert [rule.fidelity for rule in model.rules_.rules] == pytest.approx(again)
         whom = "the reference that the rules explain" if model is proxy else "as it was observed"
         told = words_of(report(model, X))
-        assert whom in re.search("fidelity how far a rule agrees with (.*?):", told)[1]
+        assert whom in re.search("fidelity: how far a rule agrees with (.*?), as 1", told)[1]
     told = words_of(report(forest_rules(forest, X), X))
-    assert "agrees with what the rules were measured against: 1 less" in told
+    assert "agrees with what the rules were measured against, as 1 less" in told
 
 
 def forest_rules(forest, X):
@@ -301,13 +301,13 @@ def test_the_number_after_a_class_is_explained_by_what_it_is(labels):
         assert rule.leaf.value == pytest.approx(tuple((n * mine + table) / (n + 1)))
     told = words_of(report(model, X, y))
     assert (
-        "a rule gives it: its share of the rule's rows and one more that is like the table" in told
+        "a rule gives it, its share of the rule's rows and one more that is like the table" in told
     )
     tree = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
     told = words_of(report(tree, X, y))
-    assert "is the probability that a rule gives it " in told and "one more that is" not in told
+    assert "the probability that a rule gives it " in told and "one more that is" not in told
     equation = fabinterp.PiecewiseLinearClassifier(max_depth=0, random_state=0).fit(X, y)
-    assert "in brackets after a class" not in words_of(report(equation, X, y))
+    assert "in brackets after a class:" not in words_of(report(equation, X, y))
 
 
 def test_a_rule_that_does_not_hold_on_rows_held_out_is_marked():
