@@ -74,7 +74,9 @@ def terminal_width(max_width):
 
 # %% ../nbs/terminal.ipynb #term-news
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-_NEWS = re.compile(r"(?P<what>[^,]+), (.*, )?about (?P<left>[\d.]+) (?P<unit>s|min|h) left")
+_NEWS = re.compile(
+    r"(?P<what>[^,]+), (.*, )?about (?P<left>[\d.]+) (?P<unit>s|min|h) left( of this stage)?"
+)
 
 
 def _left_text(seconds):
@@ -105,7 +107,7 @@ class _News(io.TextIOBase):
     def state(self):
         """How far the stage is, and the time left now; nothing once that is over."""
         left = self.end - time.perf_counter()
-        return f"{self.what}, {_left_text(left)}" if left > 0 else ""
+        return f"{self.what}, {_left_text(left)} of this stage" if left > 0 else ""
 
 # %% ../nbs/terminal.ipynb #term-progress
 _SHORT = 2.0  # seconds that a stage may take without a line

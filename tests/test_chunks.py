@@ -581,7 +581,8 @@ def test_long_passes_say_where_they_are(monkeypatch, capsys):
     clock = iter(np.arange(0.0, 100.0, 0.9))
     monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
     assert list(report_progress("abcdefg", "block", 7)) == list("abcdefg")
-    told = "block 3 of 7, 3 s, about 4 s left\nblock 6 of 7, 5 s, about 1 s left\n"
+    told = "block 3 of 7, 3 s, about 4 s left of this stage\n"
+    told += "block 6 of 7, 5 s, about 1 s left of this stage\n"
     assert capsys.readouterr().out == told
     assert list(report_progress("abcd", "chunk")) == list("abcd")
     assert capsys.readouterr().out == "chunk 3, 3 s\n"
@@ -597,8 +598,8 @@ def test_progress_tells_the_time_left_in_readable_units(monkeypatch, capsys):
     progress.step()  # a second later
     progress.step()
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "tree 1 of 100, 9 leaves, 5 min, about 8.2 h left"
-    assert told[1:] == ["tree 3 of 100, 2.1 h, about 67.4 h left"]
+    assert told[0] == "tree 1 of 100, 9 leaves, 5 min, about 8.2 h left of this stage"
+    assert told[1:] == ["tree 3 of 100, 2.1 h, about 67.4 h left of this stage"]
 
 
 def test_files_lie_in_the_folder_of_tempfile_by_default(tmp_path, monkeypatch):

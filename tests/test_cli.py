@@ -885,10 +885,10 @@ def test_progress_counts_on_a_terminal():
         _ = 1 / 0
     assert not log.getvalue()
     with terminal.progress_message("slow", log):
-        print("tree 3 of 10, good, 1 s, about 20 s left\n")
+        print("tree 3 of 10, good, 1 s, about 20 s left of this stage\n")
         time.sleep(2.3)
     assert re.fullmatch(
-        r"slow 2 s, tree 3 of 10, about 1[78] s left\nslow 2\.\d s\n", log.getvalue()
+        r"slow 2 s, tree 3 of 10, about 1[78] s left of this stage\nslow 2\.\d s\n", log.getvalue()
     )
 
 

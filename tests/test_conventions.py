@@ -283,7 +283,7 @@ def test_long_fits_tell_the_time_left_and_are_silent_unless_asked(setting, monke
     setting.fresh(random_state=0, n_init=2, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     at_once = ("equation", "meta-tree of classes")  # nothing is repeated in their fits
-    assert any(re.search(r" \d+ of \d+, .*left$", line) for line in lines) == (
+    assert any(re.search(r" \d+ of \d+, .*left of this stage$", line) for line in lines) == (
         not setting.name.startswith(at_once)
     )
 
@@ -296,4 +296,7 @@ def test_draws_tell_the_time_left(monkeypatch, capsys):
         monkeypatch.setattr(chunks, "time", clock)
         proxy.set_params(reference=draws, verbose=1, random_state=0).fit(X)
         told = capsys.readouterr().out.splitlines()
-        assert told[0] == f"{name} of draw 1 of 4, 5 s, about 15 s left" and len(told) == 3
+        assert (
+            told[0] == f"{name} of draw 1 of 4, 5 s, about 15 s left of this stage"
+            and len(told) == 3
+        )

@@ -767,6 +767,21 @@ def test_verbose_tells(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("settings", [{"penalty": None}, {"penalty": 1.0}, {"search": "em"}])
+def test_the_fic_that_is_printed_is_that_of_the_path(settings, capsys):
+    """In units of y: the criterion of `path_` is minus FIC, `trace_` the FIC of each step."""
+    X, y = table()
+    model = quick("numbers", **{"n_init": 1, "verbose": 1} | settings).fit(X, 1000 * y)
+    said = capsys.readouterr().out
+    printed = [float(text) for text in re.findall(r", FIC (\S+?)(?:,|$)", said, re.M)]
+    end = model.trace_[-2]  # the last one is of the finished tree
+    assert printed[-1] == pytest.approx(end, rel=1e-5)
+    shift = len(y) * np.log(np.std(1000 * y))
+    assert abs(shift) > 100 * abs(end - model.trace_[-1])  # standard units would be far off
+    if settings.get("search") != "em":
+        assert printed == pytest.approx(list(model.trace_[:-1]), rel=1e-5)
+
+
 @searches
 def test_stopping_early_warns(search):
     X, y = table()
@@ -866,4 +881,6 @@ def test_folds_that_choose_a_size_say_how_far_they_are(monkeypatch, capsys):
     said = [
         line for line in capsys.readouterr().out.splitlines() if line.startswith("choice of a size")
     ]
-    assert re.fullmatch(r"choice of a size: fold 1 of 10, \d+ s, about \d+ min left", said[0])
+    assert re.fullmatch(
+        r"choice of a size: fold 1 of 10, \d+ s, about \d+ min left of this stage", said[0]
+    )

@@ -9,7 +9,7 @@ __all__ = ['MIN_WEIGHT_FRACTION', 'Model', 'block_mass', 'fic', 'e_step', 'survi
 # %% ../../nbs/fab/00_engine.ipynb #fab-imports
 import warnings
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -349,11 +349,12 @@ class Restart:
     sizes: tuple = ()  # of EM: the number of components before the first step and after each
 
 
-def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
+def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **options):
     """EM from the model and responsibilities that `start(rows, rng)` gives, as a `Restart`.
 
     rows: `Blocks` of (X, y, w). score(rows, step): how good the end is; by default its FIC.
-    verbose 1 prints a line at the end and how far a long run is, 2 a line a step. options: of `fab`
+    verbose 1 prints a line at the end and how far a long run is, 2 a line a step; the FIC printed is
+    less `shift`, which is what standard units of y add to it. options: of `fab`
     and `fab_steps`.
     """
     model, resp = start(rows, np.random.default_rng(seed))
@@ -365,12 +366,12 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, **options):
             sizes.append(step.n_before)
         sizes.append(step.n_components)
         if verbose > 1:
-            print(f"{name}: {step}")
+            print(f"{name}: {replace(step, fic=step.fic - shift)}")
         progress.step()
 
     step, trace = fab(model, rows, resp=resp, callback=watch, **options)
     if verbose:
-        print(f"{name}: {step}, {len(trace)} steps")
+        print(f"{name}: {replace(step, fic=step.fic - shift)}, {len(trace)} steps")
     value = step.fic if score is None else score(rows, step)
     return Restart(value, step, trace, tuple(sizes))
 

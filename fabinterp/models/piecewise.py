@@ -665,10 +665,11 @@ def keep_signs_on_path(settings, design, seen, columns):
     return [one for one in held.values() if one is not None]
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-found
-def run_tree_search(problem, n_perturbations, rng, max_iter, name=None):
+def run_tree_search(problem, n_perturbations, rng, max_iter, name=None, shift=0.0):
     """Problem and tree, the best found, and FIC after every change that raised it.
 
-    The search ends after `max_iter` of them. With a `name` it prints each, and how far it is.
+    The search ends after `max_iter` of them. With a `name` it prints each, less `shift`, and how far
+    it is.
     """
     trace = []
     steps = search_steps(problem, n_perturbations, rng)
@@ -679,7 +680,7 @@ def run_tree_search(problem, n_perturbations, rng, max_iter, name=None):
         found = now, tree
         trace.append(tree.value)
         if name:
-            print(f"{name}: {tree.n_leaves} experts, FIC {tree.value:.6g}")
+            print(f"{name}: {tree.n_leaves} experts, FIC {tree.value - shift:.6g}")
         if len(trace) == max_iter:
             break
     return *found, np.array(trace)
@@ -847,7 +848,8 @@ def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
         problem = settings._make_problem(design, seen, n_classes, penalty)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
-        *found, trace = run_tree_search(problem, n_perturbations, rng, settings.max_iter, name)
+        asked = (rng, settings.max_iter, name, _shift_of_units(chunked, units))
+        *found, trace = run_tree_search(problem, n_perturbations, *asked)
         return Restart(found[1].value, found, trace)
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
@@ -889,7 +891,8 @@ def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
     """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = _block_of_sample(chunked, design, units)
     start, options = settings._start_em(design, part, n_classes, penalty)
-    options = {"penalty": penalty, "max_e_steps": 1} | options
+    shift = _shift_of_units(chunked, units)
+    options = {"penalty": penalty, "max_e_steps": 1, "shift": shift} | options
 
     def finished_fic(rows, step):  # restarts are compared as they will predict
         return _finished_em(settings, step, rows, penalty)[1]
@@ -914,10 +917,11 @@ def _n_terms_allowed(settings):
     return np.inf if settings.max_terms is None else settings.max_terms
 
 
-def _trees_of_all_prices(settings, design, problem, columns, seed, name=None):
+def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, shift=0.0):
     """The `Restart` of the trees that one search over all prices has seen; its score is FIC at λ = 1.
 
     The constant is among them, and none has more than `max_terms` terms; promised signs are kept.
+    What is printed is FIC less `shift`.
     """
     n_perturbations = settings.n_perturbations
     if n_perturbations is None:
@@ -929,7 +933,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None):
     most = 6 * (n_perturbations + 1) + 8  # six low prices or so, some higher ones
     watched = name if settings.verbose else None
     if watched:
-        print(f"{name}: 1 experts, FIC {trace[-1]:.6g}")
+        print(f"{name}: 1 experts, FIC {trace[-1] - shift:.6g}")
     for now, tree in report_progress(steps, f"{name}: step", most, watched is not None):
         if len(trace) == settings.max_iter:
             break
@@ -941,7 +945,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None):
             continue
         trace.append(found.value(1.0))
         if watched:
-            print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1]:.6g}")
+            print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1] - shift:.6g}")
     seen = settings._keep_signs_on_path(design, seen, columns)
     return Restart(trace[-1], seen, np.array(trace))
 
@@ -1020,17 +1024,18 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     some = _rows_searched(settings, len(whole[2]))
     seen = _take_part(whole, some)
 
+    shift = _shift_of_units(chunked, units)
+
     def run(seed, name):
         problem = settings._make_problem(design, seen, n_classes, settings._least_price)
         columns = chunked.sample.columns
-        return _trees_of_all_prices(settings, design, problem, columns, seed, name)
+        return _trees_of_all_prices(settings, design, problem, columns, seed, name, shift)
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
     path = price_path(best.step, settings._least_price)
     searched = _sample_of_rows(chunked, some)
     errors = _cross_validate(settings, searched, design, units, n_classes, path)
-    shift = _shift_of_units(chunked, units)
     trace = best.trace - shift
     entries = []
     for one, (error, se) in zip(path, errors, strict=True):

@@ -317,7 +317,7 @@ def duration_text(seconds):
 
 
 class Progress:
-    """Says every two seconds how far some work is, and the time left; silent unless `verbose`.
+    """Says every two seconds how far some work is, and the time left of it; silent unless `verbose`.
 
     total: how many steps it has at most; None: nobody knows.
     """
@@ -341,7 +341,7 @@ class Progress:
         if self.total is not None:
             said[0] += f" of {self.total}"
             left = past / self.done * (self.total - self.done)
-            said.append(f"about {duration_text(left)} left")
+            said.append(f"about {duration_text(left)} left of this stage")
         print(", ".join(filter(None, said)), flush=True)
 
     def watch(self, function):
