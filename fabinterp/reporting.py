@@ -1456,33 +1456,31 @@ def made_from_html(explanation, evaluation, X, y):
     return lines_html(lines)
 
 
-def report_html(
-    model,
-    rules,
-    tree,
-    X,
-    y,
-    held_out,
-    evaluation,
-    level,
-    title,
-    code,
-    explanation,
-    max_seconds,
-    progress,
-):
-    """The whole page, as `report` puts it together; `explanation`: of which the model is, or None.
+@dataclass(frozen=True)
+class ReportCase:
+    """What a page is about: a model, the rows, what was measured on them, and what is said with it."""
 
-    `progress` is told of each section and each picture.
-    """
-    Z = encode(X, rules.columns)
-    explains = evaluation.explains
-    target = None if y is None else encode_target(y, len(Z), rules.classes)
-    draw = progress.watch(themed_figure_html)
-    pictures = [draw(*each) for each in report_figures(model, rules, tree, Z, target)]
+    model: object  # an estimator, a `RuleSet` or a `Tree`
+    rules: object  # the `RuleSet` that it comes down to
+    tree: object  # the `Tree`, None of a list
+    explanation: object  # the `Explanation` whose model it is, or None
+    X: object  # table (n, d)
+    y: object  # (n,) as it was given, or None
+    held_out: tuple | None  # another table and its target
+    evaluation: Evaluation
+    level: float  # of intervals
+    title: str
+    code: str | None  # how to make the model again; None: written from its settings
+    max_seconds: float | None  # how long is looked for where rules and ensemble part
+
+
+def lead_html(case):
+    """What comes right after the title: what the model is, and the few numbers on top."""
+    model, rules = case.model, case.rules
+    found = key_facts(rules, case.tree, case.X, case.evaluation)
     facts = "".join(
         f"<li><b>{html.escape(value)}</b><span>{html.escape(what)}</span></li>"
-        for value, what in key_facts(rules, tree, X, evaluation)
+        for value, what in found
     )
     made = f", found by {type(model).__name__}" if hasattr(model, "fit") else ""
     if hasattr(model, "growth_"):
@@ -1491,18 +1489,28 @@ def report_html(
         made += f", which folds chose among {len(model.growth_losses_)} ways"
     verb = "answers" if len(rules.rules) == 1 else "answer"
     name = html.escape(printable_name(rules.target))
-    lead = f"{size_text(rules, tree)} that {verb} with {name}{made}."
+    lead = f"{size_text(rules, case.tree)} that {verb} with {name}{made}."
+    return f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>'
+
+
+def report_html(case, progress):
+    """The whole page of a `ReportCase`; `progress` is told of each section and each picture."""
+    model, rules, tree, X, y = case.model, case.rules, case.tree, case.X, case.y
+    evaluation, level = case.evaluation, case.level
+    Z = encode(X, rules.columns)
+    explains = evaluation.explains
+    target = None if y is None else encode_target(y, len(Z), rules.classes)
+    draw = progress.watch(themed_figure_html)
+    pictures = [draw(*each) for each in report_figures(model, rules, tree, Z, target)]
     seen = evaluation.seen
-    again = (code, ()) if code else _reproduction(model, explanation, X, y, seen)
+    again = (case.code, ()) if case.code else _reproduction(model, case.explanation, X, y, seen)
     measured = X, y, rows_text(len(X), seen)
-    if held_out is not None:
-        measured = (*held_out, "the rows held out")
     told_out = gaps_out = ""
-    if held_out is not None:
-        told_out = rules_held_out_html(rules, *held_out, level)
+    if case.held_out is not None:
+        measured = (*case.held_out, "the rows held out")
+        told_out = rules_held_out_html(rules, *case.held_out, level)
         answers = evaluation.explained_out
-        gaps_out = gaps_html(rules, held_out[0], answers, explains, "that were held out")
-    lead = f'<p class="lead">{lead}</p><ul class="facts">{facts}</ul>'
+        gaps_out = gaps_html(rules, case.held_out[0], answers, explains, "that were held out")
 
     def sections():
         yield section_html("What it says", model_html(model, rules, tree), told_out)
@@ -1517,22 +1525,24 @@ def report_html(
             f"Where the rules and {explains} disagree most",
             gaps_html(rules, X, evaluation.explained, explains),
             gaps_out,
-            parting_html(model, rules, Z, max_seconds),
+            parting_html(model, rules, Z, case.max_seconds),
         )
         yield section_html("Signs that were promised", signs_html(model))
         yield section_html(
-            "The table", made_from_html(explanation, evaluation, X, y), data_html(rules, Z, target)
+            "The table",
+            made_from_html(case.explanation, evaluation, X, y),
+            data_html(rules, Z, target),
         )
         yield section_html("The search", trace_html(model))
         yield section_html("Read with care", _CARE)
         yield section_html("Use it", _use_html(model if isinstance(model, Tree) else rules))
         yield section_html("Make it again", _reproduction_html(model, *again))
 
-    body = [lead]
+    body = [lead_html(case)]
     for section in sections():
         body.append(section)
         progress.step()
-    return page_html(title, "\n".join(filter(None, body)))
+    return page_html(case.title, "\n".join(filter(None, body)))
 
 # %% ../nbs/reporting.ipynb #rep-place
 def check_place(path):
@@ -1652,21 +1662,21 @@ def report(
     evaluate = progress.watch(evaluate_model)
     found = evaluate(model, rules, X, y, held_out, cv, reference, level, seed, split)
     title = printable_name(title or f"{size_text(rules, tree)} for {printable_name(rules.target)}")
-    page = report_html(
-        model,
-        rules,
-        tree,
-        X,
-        y,
-        held_out,
-        found,
-        level,
-        title,
-        code,
-        explanation,
-        max_seconds,
-        progress,
+    case = ReportCase(
+        model=model,
+        rules=rules,
+        tree=tree,
+        explanation=explanation,
+        X=X,
+        y=y,
+        held_out=held_out,
+        evaluation=found,
+        level=level,
+        title=title,
+        code=code,
+        max_seconds=max_seconds,
     )
+    page = report_html(case, progress)
     if place is None:
         return page
     place.write_bytes(page.encode("utf-8"))
