@@ -171,7 +171,8 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     ax : matplotlib axes, or None
         Axes in which the picture shrinks until it fits; None makes a figure.
     max_changes : int, 5
-        The most changes that are drawn, the nearest first.
+        The most changes that are drawn, the nearest first; a nearer one of the model alone stands
+        above them.
     width : float or None
         Inches, if `ax` is None; None: as many as needed.
 
@@ -201,8 +202,11 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
         raise TypeError(
             f"changes must be what nearest_change returns, got {type(changes).__name__}"
         )
-    drawn = several[:max_changes]
-    steps = [list(zip(change.features, change.steps(), strict=True)) for change in drawn]
+    drawn = [(f"{k}.", f"change{k - 1}", one) for k, one in enumerate(several[:max_changes], 1)]
+    alone = getattr(changes, "model_change", None)
+    if several and alone is not None:  # nearer than all others
+        drawn.insert(0, ("the model alone:", "model", alone))
+    steps = [list(zip(change.features, change.steps(), strict=True)) for _, _, change in drawn]
     names = [wrap_name(name, 2.0)[0] for moved in steps for _, (name, _, _) in moved]
     words = [f"{old} → {new}" for moved in steps for _, (_, old, new) in moved]
     words = [wrap_name(text, 2.2)[0] for text in words]
@@ -211,7 +215,7 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     wide = right + max(map(text_width, words), default=0.0) + 0.1
     page = wide - 0.2
     title = wrap_to_width(getattr(changes, "now", ""), page, 2, 9)
-    heads = [f"{k}  {change.answer()}" for k, change in enumerate(drawn, 1)]
+    heads = [f"{name}  {change.answer()}" for name, _, change in drawn]
     heads = [wrap_to_width(text, page, 2, weight="bold") for text in heads]
     notes = wrap_to_width(getattr(changes, "verdict", ""), page, 4, 7)
     top = 0.12 + 0.16 * len(title)
@@ -220,15 +224,15 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     draw_text(ax, 0.08, 0.14, *title, size=9)
     y = top
     shown = iter(zip(names, words, strict=True))
-    for k, (change, head, moved) in enumerate(zip(drawn, heads, steps, strict=True)):
-        draw_text(ax, 0.08, y + 0.1, *head, weight="bold", gid=f"head{k}")
+    for (_, gid, change), head, moved in zip(drawn, heads, steps, strict=True):
+        draw_text(ax, 0.08, y + 0.1, *head, weight="bold", gid=f"{gid}:head")
         y += 0.16 * len(head) + 0.06
         for feature, _ in moved:
             name, text = next(shown)
             middle = y + 0.12
-            draw_text(ax, left - 0.1, middle, name, ha="right", gid=f"change{k}:{feature}:name")
-            _draw_step(ax, change, feature, left, middle, f"change{k}:{feature}")
-            draw_text(ax, right, middle, text, gid=f"change{k}:{feature}:words")
+            draw_text(ax, left - 0.1, middle, name, ha="right", gid=f"{gid}:{feature}:name")
+            _draw_step(ax, change, feature, left, middle, f"{gid}:{feature}")
+            draw_text(ax, right, middle, text, gid=f"{gid}:{feature}:words")
             y += _STEP
     draw_text(ax, 0.08, y + 0.12, *notes, size=7, step=0.14, alpha=0.8, gid="verdict")
     shrink_words(ax)
