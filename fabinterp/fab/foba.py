@@ -12,6 +12,8 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import helmert
+from scipy.linalg.blas import dgemm, dger
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from ..rows.blocks import InMemory, fit_by_sums, gather_coroutines, run_coroutine
 
@@ -35,7 +37,7 @@ def _sweep(table, k, sign):
     column = table[k].copy()
     pivot = column[k]
     scaled = column / pivot
-    table -= column[:, None] * scaled
+    dger(-1.0, column, scaled, a=table.T, overwrite_a=True)
     scaled *= sign
     table[k] = table[:, k] = scaled
     table[k, k] = -1 / pivot
@@ -55,7 +57,7 @@ def _gains(table, inside, floor):
 # %% ../../nbs/fab/01_foba.ipynb #foba-exchange
 def _bring_in(table, inside, floor, columns):
     """Bring in those columns outside that are no combination of others; in place."""
-    for k in columns.tolist():
+    for k in columns[~inside[columns]].tolist():
         if not inside[k] and table[k, k] > floor[k]:
             _sweep(table, k, 1)
             inside[k] = True
@@ -87,6 +89,9 @@ def _best_exchange(gain, chosen, size, cost, n_free):
     return best if addition_gain[best] > TOL * cost[best] else None
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-groups
+_CORNER = 1e300  # below a border: so large that its own root does not matter
+
+
 def _members(free, groups):
     """(U, s) the free columns that enter and leave together, one row each, padded with -1."""
     if groups is None:
@@ -98,32 +103,47 @@ def _members(free, groups):
     return members
 
 
-def _group_gains(table, inside, floor, members):
-    """(U,) gains and losses of whole groups (fab.46)."""
-    gain = _gains_by_factors(table, inside, floor, members)
+def _bordered_places(members, p, n_targets):
+    """(U, s + m, s + m) places in the flat table of each group's block, bordered by the targets."""
+    targets = np.arange(p, p + n_targets)
+    rows = np.hstack([members, np.broadcast_to(targets, (len(members), n_targets))])
+    rows = np.maximum(rows, 0)  # padding; what stands there is not used
+    return (p + n_targets) * rows[:, :, None] + rows[:, None, :]
+
+
+def _group_gains(table, inside, floor, members, places):
+    """(U,) gains and losses of whole groups (fab.46); places: of `_bordered_places`."""
+    gain = _gains_by_factors(table, inside, floor[members], members, places)
     return _gains_by_columns(table, inside, floor, members) if gain is None else gain
 
 
-def _gains_by_factors(table, inside, floor, members):
-    """The same by a Cholesky factor of each group's block; None if a column has to be left out."""
-    p = len(inside) - 1
-    own = members >= 0
-    leaving = inside[members[:, 0]]
-    sign = np.where(leaving, -1.0, 1.0)
-    # a place without a column is a one on the diagonal
-    blocks = sign[:, None, None] * table[members[:, :, None], members[:, None, :]]
-    if not own.all():
-        blocks = np.where(own[:, :, None] & own[:, None, :], blocks, np.eye(members.shape[1]))
+def _gains_by_factors(table, inside, floor, members, places):
+    """The same by a Cholesky factor of each group's block; floor (U, s).
+
+    None if a column is a combination of those inside and others of its group.
+    """
+    size = members.shape[1]
+    is_in = inside[members]
+    leaving = is_in.any(axis=1)
+    blocks = table.take(places)
+    diagonal = np.einsum("uii->ui", blocks)
+    used = np.where(leaving[:, None], is_in, diagonal[:, :size] > floor)
+    blocks[leaving, :size, :size] *= -1.0
+    if not used.all():  # a column that is not used is one by itself
+        blocks[:, :size] *= used[:, :, None]
+        blocks[:, :, :size] *= used[:, None, :]
+        diagonal[:, :size] += ~used
+    blocks[:, size:, size:] = 0.0
+    diagonal[:, size:] = _CORNER
     try:
         root = np.linalg.cholesky(blocks)
     except np.linalg.LinAlgError:
         return None
-    pivots = root.diagonal(axis1=1, axis2=2) ** 2
-    usable = leaving[:, None] | (pivots > floor[members])
-    if not (~own | usable & (inside[members] == leaving[:, None])).all():
+    pivots = np.einsum("uii->ui", root)[:, :size] ** 2
+    if ((pivots <= floor) & used & ~leaving[:, None]).any():
         return None
-    half = np.linalg.solve(root, np.where(own[:, :, None], table[members, p:], 0.0))
-    return 0.5 * sign * (half * half).sum(axis=(1, 2))
+    half = root[:, size:, :size]  # what forward substitution makes of the border
+    return np.where(leaving, -0.5, 0.5) * np.einsum("uij,uij->u", half, half)
 
 
 def _gains_by_columns(table, inside, floor, members):
@@ -151,17 +171,15 @@ def _sweep_block(table, columns, floor, sign):
     False, and nothing done, if one of them is a combination of others.
     """
     rows = table[columns]
-    try:
-        root = np.linalg.cholesky(sign * rows[:, columns])
-    except np.linalg.LinAlgError:
+    root, failed = dpotrf(sign * rows[:, columns], lower=True)
+    if failed or (sign > 0 and (root.diagonal() ** 2 <= floor[columns]).any()):
         return False
-    if sign > 0 and (root.diagonal() ** 2 <= floor[columns]).any():
-        return False
-    inverse = np.linalg.inv(root)
+    inverse, _ = dtrtri(root, lower=True)
     half = inverse @ rows
-    table -= sign * (half.T @ half)
-    table[columns] = inverse.T @ half
-    table[:, columns] = table[columns].T
+    dgemm(-sign, half.T, half.T, beta=1.0, c=table.T, trans_b=True, overwrite_c=True)
+    scaled = inverse.T @ half
+    table[columns] = scaled
+    table[:, columns] = scaled.T
     table[columns[:, None], columns] = -sign * (inverse.T @ inverse)
     return True
 
@@ -192,11 +210,13 @@ def _forward_backward(table, inside, floor, members, cost, max_size, exchange):
     size = (members >= 0).sum(axis=1)
     chosen = inside[members].any(axis=1)
     n_free = max_size - int(size[chosen].sum())
+    p = len(inside) - 1
+    places = _bordered_places(members, p, len(table) - p)
     for _ in range(20 * len(inside)):  # rounding could go in circles; a climb never takes so long
         if members.shape[1] == 1:
             gain = _gains(table, inside, floor)[members[:, 0]]
         else:
-            gain = _group_gains(table, inside, floor, members)
+            gain = _group_gains(table, inside, floor, members, places)
         unit = _best_exchange(gain, chosen, size, cost, n_free)
         if unit is None:
             break
