@@ -11,6 +11,7 @@ from shared.effort import examples
 
 from fabinterp.fab.foba import (
     TOL,
+    ExchangePath,
     base_ridge,
     foba,
     foba_logistic,
@@ -215,6 +216,30 @@ def test_groups_come_and_go_together(seed):
         <= max(worth(set(names[list(s)])) for s in product([False, True], repeat=len(names)))
         + slack
     )
+
+
+@quick
+@given(seeds)
+def test_a_path_leads_to_the_same_ends(seed):
+    rng, X, y, w, price = plain_problem(seed)
+    p = X.shape[1]
+    gram, cross = moments(X, y, w)
+    curve = {
+        "groups": rng.integers(0, 4, p),
+        "per_group": True,
+        "ridge": rng.choice([0.0, 0.1, 10.0], p),
+        "start": np.flatnonzero(rng.random(p) < 0.3),
+    }
+    for options in ({}, curve):
+        path = ExchangePath()
+        for each in price * 10 ** rng.uniform(-2, 1, 8):
+            fresh = foba(gram, cross, each, **options)
+            again = foba(gram, cross, each, path=path, **options)
+            assert again.support == fresh.support
+            assert (again.coef == fresh.coef).all()
+            path.keep(each, fresh.support)
+            assert path.answer_at(each) == fresh.support
+        assert path.answer_at(1e12) in (None, ())
 
 
 @quick

@@ -343,6 +343,12 @@ def _residual_squares(part, resp, coef):
     return np.einsum("nk,nk->k", _weights(w, resp), (y[:, None] - _design(X) @ coef.T) ** 2)
 
 
+def _square_by_moments(moments, coef):
+    """Weighted sum of squared errors of an equation (p,) from moments (p + 1, p + 1) (search.10)."""
+    signed = np.append(coef, -1.0)
+    return max(float(signed @ moments @ signed), 0.0)
+
+
 def _penalised_squares(moments, coef, curve_ridge):
     """(K,) weighted squares of the residuals and what bending costs, together (fab.109).
 
@@ -507,35 +513,37 @@ class Gaussian(_Experts):
         """(p,) what the square of a coefficient costs, in nats times 2."""
         return self.curve_ridge[0] / self.var[0]
 
-    def _log_lik_by_moments(self, moments, coef):
-        """Log-likelihood of an equation (p,) from moments (p + 1, p + 1) (search.10)."""
-        signed = np.append(coef, -1.0)
-        square = max(float(signed @ moments @ signed), 0.0)
+    def _log_lik_of_square(self, mass, square):
+        """Log-likelihood of an equation from the mass and the sum of squared errors (search.10)."""
         var = self.var[0]
-        return -0.5 * (moments[0, 0] * np.log(2 * np.pi * var) + square / var)
+        return -0.5 * (mass * np.log(2 * np.pi * var) + square / var)
 
-    def fit_leaf(self, A, w, price, ridge, start=()):
+    def fit_leaf(self, A, w, price, ridge, start=(), path=None):
         """Coefficients (p, 1) of the best sparse equation, and its log-likelihood (search.10).
 
-        A (m, p + 1): design and y; w (m,), None where all are 1.
+        A (m, p + 1): design and y; w (m,), None where all are 1. path: the `foba.ExchangePath` of
+        these rows from this start, whatever the variance: prices are in units of y squared there.
         """
-        moments = A.T @ A if w is None else A.T @ (A * w[:, None])
-        gram = moments[:-1, :-1] / self.var[0]
-        cross = moments[:-1, -1] / self.var[0]
-        coef = foba(gram, cross, start=start, **self.terms.leaf_options(price, ridge)).coef
-        return coef[:, None], self._log_lik_by_moments(moments, coef)
+        price = self.var[0] * price
+        known = path and path.answer_at(price)
+        if known is None:
+            moments = A.T @ A if w is None else A.T @ (A * w[:, None])
+            options = self.terms.leaf_options(price, self.var[0] * ridge)
+            coef = foba(moments[:-1, :-1], moments[:-1, -1], start=start, path=path, **options).coef
+            known = coef, moments[0, 0], _square_by_moments(moments, coef)
+            if path is not None:
+                path.keep(price, known)
+        coef, mass, square = known
+        return coef[:, None], self._log_lik_of_square(mass, square)
 
-    def fit_leaves(self, tables, weights, prices, ridge):
-        """`fit_leaf` for several sets of rows, a list; lines all at once."""
-        if not self.terms.are_lines:
-            together = zip(tables, weights, prices, strict=True)
-            return [self.fit_leaf(*three, ridge) for three in together]
+    def fit_leaves(self, tables, weights, prices):
+        """`fit_leaf` for several sets of rows, a list; of lines alone, all at once."""
         pairs = zip(tables, weights, strict=True)
         moments = np.array([A.T @ A if w is None else A.T @ (A * w[:, None]) for A, w in pairs])
         scaled = moments / self.var[0]
         coefs, _ = foba_many(scaled[:, :-1, :-1], scaled[:, :-1, -1], prices)
         return [
-            (coef[:, None], self._log_lik_by_moments(own, coef))
+            (coef[:, None], self._log_lik_of_square(own[0, 0], _square_by_moments(own, coef)))
             for own, coef in zip(moments, coefs, strict=True)
         ]
 
@@ -729,11 +737,6 @@ class Softmax(_Experts):
         else:
             coef = foba_softmax(X, np.eye(self.n_free + 1)[y.astype(int)], w, **options).coef
         return coef, float(w @ self.log_lik_of_scores(X @ coef, y))
-
-    def fit_leaves(self, tables, weights, prices, ridge):
-        """`fit_leaf` for several sets of rows, a list."""
-        together = zip(tables, weights, prices, strict=True)
-        return [self.fit_leaf(*three, ridge) for three in together]
 
     def log_lik_of_scores(self, scores, y):
         """(m,) log probability of each row's class code at scores (m, 1) or (m, C)."""

@@ -20,13 +20,18 @@ from typing import Any
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
-from ..fab.foba import foba
+from ..fab.foba import ExchangePath, foba
 from ..fab.gates import Cut, best_cut, feature_histograms
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
 def _take_rows(table, rows):
     """Rows of a table; the table itself if they are all."""
     return table if len(rows) == len(table) else table[rows]
+
+# %% ../../nbs/search/01_moves.ipynb #moves-key
+def _row_set_key(rows):
+    """A hash of a set of rows, the key of caches."""
+    return blake2b(rows.tobytes(), digest_size=16).digest()
 
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,8 @@ class LeafTable:
     max_row_nats: float = np.inf  # by which a row of numbers may count against its leaf
     prior: float = 0.0  # curvature of a normal prior on coefficients: classes may be separable
     signs: np.ndarray | None = None  # (p,) of -1, 0, 1 that coefficients must have; None: any
+    # what FoBa has exchanged in each set of rows, at this variance and at others
+    paths: dict = field(default_factory=dict)
 
     exact = property(lambda self: self.expert.exact, doc="Does one Newton step reach the optimum?")
     n_free = property(lambda self: self.expert.n_free, doc="Parameters of a column.")
@@ -81,8 +88,16 @@ class LeafTable:
         price: of a term, in nats.
         """
         A = _take_rows(self.A, rows)
-        fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge, **start)
+        options = self._path(rows, **start) | start
+        fit = self.expert.fit_leaf(A, self._weights(rows), price, self.coef_ridge, **options)
         return self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
+
+    def _path(self, rows, start=()):
+        """The keyword of `fit_leaf` for what is known of these rows, where FoBa's steps are dear."""
+        if not self.exact or self.expert.terms.are_lines:
+            return {}
+        key = _row_set_key(rows), tuple(start)
+        return {"path": self.paths.setdefault(key, ExchangePath())}
 
     def _with_right_signs(self, fit, A, rows, price):
         """A fit, made again without the columns whose coefficient has the wrong sign, until none has."""
@@ -95,11 +110,13 @@ class LeafTable:
         return fit
 
     def fit_many(self, sets, prices):
-        """`fit` of several sets of rows at once, a list."""
+        """`fit` of several sets of rows, a list; lines all at once."""
         sets = list(sets)
+        if not self.expert.terms.are_lines:
+            return [self.fit(rows, price) for rows, price in zip(sets, prices, strict=True)]
         tables = [_take_rows(self.A, rows) for rows in sets]
         weights = [self._weights(rows) for rows in sets]
-        fits = self.expert.fit_leaves(tables, weights, prices, self.coef_ridge)
+        fits = self.expert.fit_leaves(tables, weights, prices)
         each = zip(sets, tables, prices, fits, strict=True)
         return [
             self._evaluated(rows, *self._with_right_signs(fit, A, rows, price))
@@ -186,11 +203,6 @@ class SearchTree:
         if not self.sides:
             return []
         return [self] + [node for side in self.sides for node in side.internal_nodes()]
-
-# %% ../../nbs/search/01_moves.ipynb #moves-key
-def _row_set_key(rows):
-    """A hash of a set of rows, the key of caches."""
-    return blake2b(rows.tobytes(), digest_size=16).digest()
 
 # %% ../../nbs/search/01_moves.ipynb #moves-ground
 MIN_GAIN = 1e-6  # nats; a smaller gain is rounding
