@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
-from ..fab.foba import ExchangePath, foba
+from ..fab.foba import ExchangePath, foba, weighted_gram
 from ..fab.gates import Cut, best_cut, feature_histograms
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
@@ -491,7 +491,7 @@ def newton_split_gains(problem, leaf, cuts):
 
 def _columns(X, curvature, slopes, coef):
     """The columns by which splits are compared: ones, and `_N_COLUMNS` by FoBa (search.15)."""
-    gram = X.T @ (X * curvature[:, None])
+    gram = weighted_gram(X, curvature)
     found = foba(gram, X.T @ slopes + gram @ coef, 0.1, max_size=_N_COLUMNS)
     return [0, *found.support]
 
@@ -505,7 +505,7 @@ def approximate_leaf(problem, rows, near):
     if experts.exact:
         return problem.leaf(rows)
     A, curvature, slopes = experts.slopes(near, rows)
-    gram = A.T @ (A * curvature[:, None])
+    gram = weighted_gram(A, curvature)
     cross = A.T @ slopes
     price = problem.term_price(rows)
     found = foba(gram, cross + gram @ near, price * experts.n_free / slopes.shape[1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
-from ..fab.foba import foba
+from ..fab.foba import foba, weighted_gram
 from ..fab.gates import LogisticGate, gate_path, logistic_gate, cost_weights
 from .moves import (
     SearchProblem,
@@ -123,7 +123,7 @@ class LeafSubsample:
     def step(self, coef, share):
         """Coefficients after one Newton step, rows counted by their shares (m,) (search.27)."""
         curvature, slopes = self.score_derivatives(coef)
-        H = (self.X * (share * curvature)[:, None]).T @ self.X
+        H = weighted_gram(self.X, share * curvature)
         H.flat[:: len(H) + 1] += self.ridge
         gradient = self.X.T @ (share[:, None] * slopes) - self.ridge[:, None] * coef
         return coef + np.linalg.solve(H, gradient)
@@ -143,7 +143,7 @@ def subsample_leaf(experts, leaf):
     scale = len(rows) / len(leaf.rows)
     scores = X @ leaf.coef
     curvature, slopes = experts.score_derivatives(scores, rows)
-    gram = X.T @ (X * curvature[:, None])
+    gram = weighted_gram(X, curvature)
     ridge = scale * experts.coef_ridge
     found = foba(
         gram,
