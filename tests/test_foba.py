@@ -345,6 +345,13 @@ def test_many_leave_zero_and_constant_columns_out():
     assert np.count_nonzero(coefs[0, 1:]) == 2
 
 
+def test_many_without_weight_are_zero():
+    rng, X, y, w, price = plain_problem(0)
+    gram, cross = moments(X, y, w)
+    coefs = alike(np.array([0 * gram, gram]), np.array([cross, cross]), np.full(2, price))
+    assert not coefs[0].any() and coefs[1].any()
+
+
 def test_many_of_more_columns_than_rows():
     rng = np.random.default_rng(11)
     designs = [np.column_stack([np.ones(8), rng.normal(size=(8, 40))]) for _ in range(5)]

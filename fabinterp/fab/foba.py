@@ -269,14 +269,15 @@ def _forward_backward(table, inside, floor, members, cost, max_size, exchange, p
     chosen = inside[members].any(axis=1)
     n_free = max_size - int(size[chosen].sum())
     p = len(inside) - 1
-    places = _bordered_places(members, p, len(table) - p)
+    grouped = members.shape[1] > 1
+    places = _bordered_places(members, p, len(table) - p) if grouped else None
     for _ in range(20 * len(inside)):  # rounding could go in circles; a climb never takes so long
         step = path and path.step(cost[0])
         if step is None:
-            if members.shape[1] == 1:
-                gain = _gains(table, inside, floor)[members[:, 0]]
-            else:
+            if grouped:
                 gain = _group_gains(table, inside, floor, members, places)
+            else:
+                gain = _gains(table, inside, floor)[members[:, 0]]
             unit = _best_exchange(gain, chosen, size, cost, n_free)
             step = unit, path and path.add(unit, *_price_range(gain, chosen, unit))[1]
         unit, path = step
@@ -285,7 +286,7 @@ def _forward_backward(table, inside, floor, members, cost, max_size, exchange, p
         n_free += int(size[unit]) * (1 if chosen[unit] else -1)
         exchange(table, inside, floor, members[unit])
         chosen[unit] = not chosen[unit]
-        if members.shape[1] > 1:
+        if grouped:
             _bring_in(table, inside, floor, members[chosen].ravel())
     return chosen
 
@@ -408,6 +409,9 @@ def foba_many(grams, crosses, prices):
     tables[:, :p, :p] = grams
     tables[:, :p, p] = crosses
     tables[:, p, :p] = crosses
+    no_weight = grams[:, 0, 0] <= 0  # there the intercept is zero
+    tables[no_weight, 0] = tables[no_weight, :, 0] = 0.0
+    tables[no_weight, 0, 0] = 1.0
     floor = TOL * grams.diagonal(axis1=1, axis2=2)
     price = np.array(prices, float)[:, None]
     inside = np.zeros((B, p), bool)

@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['MIN_GAIN', 'N_ROUNDS', 'LeafTable', 'gaussian_leaves', 'softmax_leaves', 'SearchTree', 'SearchProblem',
            'pooled_variance', 'update_variance', 'candidate_cuts', 'newton_split_gains', 'approximate_leaf',
-           'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth', 'refit_on_rows',
-           'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size', 'collapse_node', 'perturb_tree',
-           'search_steps', 'perturbation_steps', 'refine_thresholds']
+           'approximate_leaves', 'best_candidates', 'screened_splits', 'grow_greedily', 'best_tree', 'limit_depth',
+           'refit_on_rows', 'resplit', 'promote', 'neighbouring_trees', 'improve_tree', 'prune_to_size',
+           'collapse_node', 'perturb_tree', 'search_steps', 'perturbation_steps', 'refine_thresholds']
 
 # %% ../../nbs/search/01_moves.ipynb #moves-imports
 from collections import Counter
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..fab.experts import Gaussian, Softmax, Terms
-from ..fab.foba import ExchangePath, foba, weighted_gram
+from ..fab.foba import ExchangePath, foba, foba_many, weighted_gram
 from ..fab.gates import Cut, best_cut, feature_histograms
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
@@ -496,6 +496,18 @@ def _columns(X, curvature, slopes, coef):
     return [0, *found.support]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trial
+def _quadratic_near(experts, rows, near):
+    """Gram matrix, right-hand side and constant of the parabola at an equation `near` (search.16)."""
+    X = experts.design(rows)
+    scores = X @ near
+    curvature, slopes = experts.score_derivatives(scores, rows)
+    gram = weighted_gram(X, curvature)
+    cross = X.T @ slopes
+    here = float(experts.w[rows] @ experts.log_lik_of_scores(scores, rows))
+    bend = gram @ near
+    return gram, cross + bend, here - float(np.sum(near * (cross + 0.5 * bend)))
+
+
 def approximate_leaf(problem, rows, near):
     """The rows as a leaf, a `SearchTree` (search.16).
 
@@ -504,15 +516,32 @@ def approximate_leaf(problem, rows, near):
     experts = problem.experts
     if experts.exact:
         return problem.leaf(rows)
-    A, curvature, slopes = experts.slopes(near, rows)
-    gram = weighted_gram(A, curvature)
-    cross = A.T @ slopes
+    gram, cross, const = _quadratic_near(experts, rows, near)
     price = problem.term_price(rows)
-    found = foba(gram, cross + gram @ near, price * experts.n_free / slopes.shape[1])
-    gain = found.gain - float(np.sum(near * (cross + 0.5 * gram @ near)))
-    here = float(problem.w[rows] @ experts.log_lik(near, rows))
-    value = here + gain - problem.parameter_price(rows) * experts.n_free
+    found = foba(gram, cross, price * experts.n_free / near.shape[1])
+    value = const + found.gain - problem.parameter_price(rows) * experts.n_free
     return SearchTree(rows, value, found.coef, experts.n_free * (1 + len(found.support)))
+
+
+def approximate_leaves(problem, sets, near):
+    """`approximate_leaf` of several sets of rows, a list; those of log-odds all at once."""
+    experts = problem.experts
+    if experts.exact or near.shape[1] > 1 or not sets:
+        return [approximate_leaf(problem, rows, near) for rows in sets]
+    grams, crosses, consts = zip(
+        *(_quadratic_near(experts, rows, near) for rows in sets), strict=True
+    )
+    prices = [problem.term_price(rows) for rows in sets]
+    coefs, gains = foba_many(np.array(grams), np.array(crosses)[:, :, 0], prices)
+    return [
+        SearchTree(
+            rows,
+            const + float(gain) - problem.parameter_price(rows),
+            coef[:, None],
+            1 + np.count_nonzero(coef[1:]),
+        )
+        for rows, const, coef, gain in zip(sets, consts, coefs, gains, strict=True)
+    ]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-tried
 _N_CANDIDATES = 8  # splits that are scored in full, at most three a feature
@@ -567,12 +596,17 @@ def _screen_axis_splits(problem, leaf):
 
 def _score_axis_candidates(problem, leaf):
     found = screened_splits(problem, leaf, _screen_axis_splits)
-    problem.fit_leaves([side for sides, _ in found for side in sides])
-    return [(_value_of_sides(problem, sides, cut, leaf.coef), cut) for sides, cut in found]
+    sets = [side for sides, _ in found for side in sides]
+    problem.fit_leaves(sets)
+    leaves = approximate_leaves(problem, sets, leaf.coef)
+    pairs = zip(leaves[::2], leaves[1::2], strict=True)
+    return [
+        (_value_of_sides(problem, cut, pair), cut)
+        for (_, cut), pair in zip(found, pairs, strict=True)
+    ]
 
 
-def _value_of_sides(problem, sides, cut, near):
-    leaves = [approximate_leaf(problem, side, near) for side in sides]
+def _value_of_sides(problem, cut, leaves):
     value = sum(leaf.value for leaf in leaves)
     if problem.is_promised(cut):
         value -= problem.promised.lost(problem, cut, leaves)
