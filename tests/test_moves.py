@@ -20,6 +20,7 @@ from fabinterp.search.moves import (
     _best_neighbour,
     _columns,
     approximate_leaf,
+    approximate_leaves,
     best_candidates,
     best_tree,
     candidate_cuts,
@@ -279,6 +280,21 @@ def test_a_trial_promises_no_more_than_there_is(seed, kind):
         )  # nats that the ridge may take
     exact, _ = make_problem(seed, kind, "gaussian")
     assert approximate_leaf(exact, everyone(exact), None).value == exact.leaf(everyone(exact)).value
+
+
+@few
+@given(seeds, st.sampled_from(["plain", "gaps", "few"]), tasks)  # copies of columns would tie
+def test_trials_together_are_as_one_by_one(seed, kind, task):
+    problem, _ = make_problem(seed, kind, task)
+    leaf = problem.leaf(everyone(problem))
+    cuts = candidate_cuts(problem, leaf.rows)
+    pairs = [problem.split_rows(leaf.rows, cut) for cut in cuts]
+    sets = [side for pair in pairs if pair is not None for side in pair][:20]
+    for rows, one in zip(sets, approximate_leaves(problem, sets, leaf.coef), strict=True):
+        alone = approximate_leaf(problem, rows, leaf.coef)
+        assert one.rows is rows and one.dims == alone.dims
+        assert one.value == pytest.approx(alone.value, rel=1e-8, abs=1e-8)
+        assert one.coef == pytest.approx(alone.coef, rel=1e-6, abs=1e-8)
 
 
 @quick
