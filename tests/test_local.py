@@ -794,13 +794,15 @@ def test_a_leaf_claims_nothing_and_draws_speak_of_the_class_that_is_named():
         low, high = e.draw_explanations.interval()[label]
         assert (f"≤ P({label}) ≤" in text) == (high - low < 0.9)
         if e.n_leaves == 1:
-            assert f"the model names {label} for {e.fidelity:.0%} of them" in text
+            assert f"Of 200 neighbours the model names {label} for {e.fidelity:.0%}." in text
         else:
             counts = np.bincount(e.neighbour_predictions.argmax(axis=1))
-            one = f"{counts.max() / 200:.0%}"
-            same = one == f"{e.fidelity:.0%}"
-            assert ("as one class for all would." in text) == same
-            assert (f"one class for all would for {one}" in text) != same
+            one = counts.max() / 200
+            better = round(200 * e.fidelity) > counts.max()
+            assert ("no better than one class for all" in text) != better
+            same = f"{one:.0%}" == f"{e.fidelity:.0%}"
+            assert ("hardly better than one class for all." in text) == (better and same)
+            assert (f", one class for all would for {one:.0%}." in text) == (better and not same)
         texts.append(text)
     assert any("≤ P(" in text for text in texts) and not all("≤ P(" in text for text in texts)
 
@@ -812,3 +814,21 @@ def test_words_are_what_stands_before_the_tree():
         assert words.startswith("Near this point") and "neighbours" in words
         assert "draw_explanations" not in vars(e)  # they ask the model once more
         assert words == " ".join(str(e).splitlines()[:2])
+
+
+def test_a_tree_that_names_no_more_than_one_class_would_is_told_of():
+    """Shares of 0.7 to 0.95, always of the same class: the tree tells how sure, and nothing else."""
+
+    def shares(Z):
+        yes = np.where(np.asarray(Z)[:, 0] > 0, 0.95, 0.7)
+        return np.column_stack([1 - yes, yes])
+
+    Z = np.random.default_rng(0).normal(size=(300, 2))
+    sure = explain_local(shares, Z[0], Z, random_state=0)
+    assert sure.n_leaves > 1
+    second = sure.words().split("; the model says")[1].split(". ", 1)[1]
+    assert second == (
+        "Of 200 neighbours the tree names the model's class for 100%, "
+        "no better than one class for all."
+    )
+    assert "divergence" not in str(sure)

@@ -707,19 +707,27 @@ def price_that_splits(explanation):
 
 
 def _agreement_text(explanation):
-    """What the tree gets right of its neighbours, where a constant would not."""
+    """How good the tree is: its errors, or the classes that it names right beside a constant."""
     right = f"{explanation.fidelity:.0%}"
-    n = f"on average over {len(explanation.neighbours)} neighbours"
+    n = f"{len(explanation.neighbours)} neighbours"
     if explanation.classes is None:
-        explained = f", of whose variance it explains {right}"
-        return n + (explained if explanation.n_leaves > 1 else "")
+        explained = f", of whose variance it explains {right}" if explanation.n_leaves > 1 else ""
+        return (
+            f"The squared error is {explanation.loss:.3g} here, and {explanation.local_loss:.3g} on "
+            f"average over {n}{explained}."
+        )
     if explanation.n_leaves == 1:
         label = label_text(explanation.classes[int(np.argmax(explanation.surrogate_prediction))])
-        return f"{n}; the model names {label} for {right} of them"
+        return f"Of {n} the model names {label} for {right}."
     names = explanation.neighbour_predictions.argmax(axis=1)
-    one = f"{np.bincount(names).max() / len(names):.0%}"
-    would = "as one class for all would" if one == right else f"one class for all would for {one}"
-    return f"{n}; the tree names the model's class for {right} of them, {would}"
+    constant = np.bincount(names).max() / len(names)
+    one = f"{constant:.0%}"
+    beside = f"one class for all would for {one}"
+    if explanation.fidelity < constant + 1e-9:
+        beside = f"no better than one class for all{'' if one == right else f', right for {one}'}"
+    elif one == right:
+        beside = "hardly better than one class for all"
+    return f"Of {n} the tree names the model's class for {right}, {beside}."
 
 
 def _leaf_text(explanation):
@@ -755,13 +763,11 @@ def front_lines(explanation):
     """The lines above the tree: the point, both answers, and how good the tree is."""
     target = printable_name(explanation.settings.target)
     numbers = explanation.classes is None
-    name = "squared error" if numbers else "divergence"
     front = [
         f"Near this point{point_text(explanation)} the answer is {target} = "
         f"{format_prediction(explanation, explanation.surrogate_prediction)}; "
         f"the model says {format_prediction(explanation, explanation.prediction)}.",
-        f"The {name} is {explanation.loss:.3g} here, and {explanation.local_loss:.3g} "
-        f"{_agreement_text(explanation)}.",
+        _agreement_text(explanation),
     ]
     if not numbers and np.argmax(explanation.surrogate_prediction) != np.argmax(
         explanation.prediction
