@@ -1353,11 +1353,12 @@ class Changes(Sequence):
 
     def words(self):
         """What changes at least, in words; also where nothing does, or the model alone turns."""
-        if self.changes:
-            return self.nearest.words()
         if self.model_change is None:
-            return "no change was found"
-        return f"none by the rules; by the model alone, {self.model_change.words()}"
+            return self.nearest.words() if self.changes else "no change was found"
+        alone = self.model_change.words()
+        if self.changes:
+            return f"{self.nearest.words()}; the model alone would turn after {alone}"
+        return f"none by the rules; by the model alone, {alone}"
 
     def _listed(self):
         """Pairs (name, change), nearest first: one of the model alone, then those of the sequence."""

@@ -487,11 +487,13 @@ def test_the_model_alone_is_tried_nearer_than_what_the_rules_find():
     assert "sum of steps" in first and second.startswith("1. u from 0.05 to 0.51: y is yes (1)")
     assert "it gives such an answer for less, as the first line says" in verdict
     assert "found by trying: not proven nearest" in verdict and not found.proven
+    words = f"{found[0].words()}; the model alone would turn after v from 0.25 to 0.31"
+    assert found.words() == words and found[0].words() == "u from 0.05 to 0.51"
     html = found.to_html()
     assert 0 < html.index(">the model alone<") < html.index(">1<")
     assert json.loads(found.to_json())["model_change"]["columns"]["v"]["to"] == 0.31
     held = nearest_change(rules, {"u": 0.05, "v": 0.25}, X, model=judge, fixed=["v"])
-    assert len(held) == 1 and held.model_change is None
+    assert len(held) == 1 and held.model_change is None and held.words() == held[0].words()
     assert "by itself it gives such an answer at no nearer row that was tried" in held.verdict
 
 
