@@ -468,8 +468,14 @@ class Explanation:
             return f"on the {out} held out, new to both" if out else "on the rows learnt from"
         return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
 
+    def _shown(self):
+        """The facts, and how fidelity is measured on new rows, where the model may know these."""
+        yield from self.facts()
+        if not self.subject.fitted_here:
+            yield "fidelity_on(X) tells the fidelity on rows that the model has not seen"
+
     def __str__(self):
-        return "\n".join([*self.facts(), "", str(self.rules)])
+        return "\n".join([*self._shown(), "", str(self.rules)])
 
     def __repr__(self):
         return f"<Explanation: {'; '.join(self.facts())}>"
@@ -479,7 +485,7 @@ class Explanation:
         return self._repr_html_()
 
     def _repr_html_(self):
-        return lines_html(self.facts(), "div") + self.rules._repr_html_()
+        return lines_html(self._shown(), "div") + self.rules._repr_html_()
 
 # %% ../nbs/explanation.ipynb #expl-told
 def observed_answers(y, subject):

@@ -370,8 +370,12 @@ def test_scores_say_of_which_rows_they_are():
         plain = explain(FOREST, X, None, 4, held_out=held_out, random_state=0, **QUICK)
         fidelity, *_ = [line for line in str(plain).splitlines() if line.startswith("fidelity to ")]
         assert fidelity.endswith(f" {known}")
+        for one in (found, plain):
+            advice = "fidelity_on(X) tells the fidelity on rows that the model has not seen"
+            assert advice in str(one).splitlines() and advice in one.to_html()
+            assert advice not in one.facts()  # which the command line and the report print
     fitted = explain(clone(FOREST), X, LABELS, 4, random_state=0, **QUICK)
-    assert known not in str(fitted)
+    assert known not in str(fitted) and "fidelity_on" not in str(fitted)
 
 
 def test_rules_of_a_pipeline_speak_of_the_columns_of_the_table():
