@@ -172,15 +172,20 @@ def _add_learning(command):
     )
 
 
-def _add_size(command):
-    """The option that says how large the answer may be."""
+def _add_size(command, of_trees=False):
+    """The option that says how large the answer may be: of rules alone, or of trees as well."""
+    trees = (
+        "; trees by the error on rows left out, the least, or the smallest or largest about as good"
+    )
     command.add_argument(
         "--size",
         type=size_of_text,
         default="balanced",
         metavar="SIZE",
-        help="how large: balanced (the least expected error), small (only what is certain), "
-        "accurate, or a number of rules or leaves (default: balanced)",
+        help="how large: balanced, small, accurate, or the most "
+        + ("rules or leaves" if of_trees else "rules")
+        + ". Rules are chosen by description length on the training rows, conditions charged in "
+        f"part, in full or not at all{trees if of_trees else ''} (default: balanced)",
     )
 
 
@@ -265,7 +270,7 @@ def _add_fit(add):
         default="rules",
         help="what is fitted (default: rules)",
     )
-    _add_size(command)
+    _add_size(command, of_trees=True)
     _add_path(command)
     for name, kind, what in (
         ("--max-depth", _NATURAL, "questions on a path: of all but rules"),
@@ -310,7 +315,8 @@ def _add_predict(add):
         "--level",
         type=_SHARE,
         metavar="P",
-        help="between which ends y lies with this probability, such as 0.9, too: of trees of "
+        help="between which ends y lies with this probability, such as 0.9, too, if errors are normal "
+        "with one spread a leaf (so an end may lie beyond all y of training): of trees of "
         "equations for numbers; other models tell no intervals",
     )
     _add_out(command, "write to a file that ends in .csv")

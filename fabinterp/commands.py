@@ -574,6 +574,13 @@ def _rules_title(rules):
     return f"{count_text(len(rules.rules), 'rule')} for {printable_name(rules.target)}"
 
 
+_FIDELITY = {
+    "regression": "fidelity to the forest trained for these rules: "
+    "1 - mean squared difference / variance of all answers",
+    "classification": "fidelity to the forest trained for these rules: the share of rows answered alike",
+}
+
+
 def _model_text(model, wide):
     """A model for the terminal: rules as a table, a tree as its text."""
     if isinstance(model, Tree):
@@ -581,7 +588,10 @@ def _model_text(model, wide):
     order = "one fits each row:"
     if model.ordered:
         order = "read from the top, the first that fits answers:"
-    return f"{_rules_title(model)}, {order}\n\n{table_text(model, wide)}"
+    means = textwrap.fill(
+        _FIDELITY["regression" if model.classes is None else "classification"], wide
+    )
+    return f"{_rules_title(model)}, {order}\n\n{table_text(model, wide)}\n\n{means}"
 
 
 _ERRORS = {
@@ -606,6 +616,15 @@ def _path_errors(result):
         pairs = [_root_with_error(*pair) for pair in pairs]
     name = {"squared error": "rmse", "share of wrong answers": "error"}.get(words, words)
     return name, first.error_rows, pairs
+
+
+def _taken_of_alike(entries):
+    """Which of several entries of one size a number takes, as notes; none where none are alike."""
+    if len({entry.size for entry in entries}) == len(entries):
+        return []
+    errs = not np.isnan([entry.cv_error for entry in entries]).any()
+    least = "error on rows left out" if errs else "criterion"
+    return [f"of several of one size --size N takes that of least {least}"]
 
 
 def _sizes_text(result):
@@ -645,7 +664,12 @@ def _sizes_text(result):
     lines = ["All sizes:", "", f"  {above}", f"  {below}", "-" * (len(below) + 2)]
     for (_, _, is_chosen), row in zip(result.sizes, rows, strict=True):
         lines.append(f"{'*' if is_chosen else ' '} {row}".rstrip())
+    if not is_tree:
+        notes.append(
+            "balanced, small and accurate go by description length on the training rows, not by errors"
+        )
     what = "equations" if is_tree else "rules"
+    notes += _taken_of_alike([entry for entry, _, _ in result.sizes])
     notes.insert(0, f"* the {what} above; --size N gives those of at most N")
     return "\n".join([*lines, "", *notes])
 
@@ -668,7 +692,8 @@ def _rows_of_fit(result):
 def _outcome_text(result, wide=80):
     """What is printed: the model, and a few lines on how good it is."""
     if result.explanation is not None:
-        return str(result.explanation)
+        found = result.explanation
+        return "\n".join([*found.facts(), "", str(found.rules)])
     lines = [_model_text(result.model, wide), ""]
     measured = _measures(result)
     wide = max(len(value) for _, value, _ in measured)
@@ -838,6 +863,23 @@ def note_unseen_labels(columns, table, X):
             )
 
 
+def note_outside(columns, X):
+    """Tell of numbers in rows X (n, d) below or above all that training had, and in which columns."""
+    if columns.ranges is None:
+        return
+    Z = encode(X, columns)
+    low, high = np.transpose(columns.ranges)
+    numeric = np.array([labels is None for labels in columns.categories])
+    outside = ((Z < low) | (Z > high)) & numeric
+    n = int(outside.any(axis=1).sum())
+    if n:
+        names = [columns.names[j] for j in np.flatnonzero(outside.any(axis=0))]
+        print_to_stderr(
+            f"note: {n} of {count_text(len(Z), 'row')} {'has' if n == 1 else 'have'} numbers outside "
+            f"what training had, in {format_names(names)}"
+        )
+
+
 def predict(options):
     """Print what a fitted model predicts for the data of the options, or write it."""
     model = load_fitted(options.fitted)
@@ -864,6 +906,7 @@ def predict(options):
     for said in dict.fromkeys(_one_line(warning.message) for warning in told):
         print_to_stderr(f"note: {said}")
     note_unseen_labels(model.columns, table, X)
+    note_outside(model.columns, X)
     if options.out:
         write_out(options.out, text, options.force)
     else:

@@ -26,7 +26,15 @@ from hypothesis import strategies as st
 from shared.machine import slowness
 from shared.needs import need
 
-from fabinterp import PiecewiseLinearRegressor, cli, commands, files, load_rules, terminal
+from fabinterp import (
+    PiecewiseLinearRegressor,
+    RuleMixtureRegressor,
+    cli,
+    commands,
+    files,
+    load_rules,
+    terminal,
+)
 from fabinterp.bench.runner import TABLES
 from fabinterp.rules.core import Columns, Leaf
 from fabinterp.rules.ruleset import RuleSet, Tree
@@ -489,6 +497,28 @@ def test_warnings_of_predictions_are_notes(capsys, tmp_path):
     assert np.allclose(ends, said) and (ends.height_low < ends.height_high).all()
 
 
+def test_rows_outside_the_ranges_of_training_are_counted(capsys, tmp_path):
+    frame = pd.DataFrame({"a": np.arange(60.0), "b": np.tile([1.0, 2.0, 3.0], 20)})
+    frame["kind"] = np.tile(["oak", "fir"], 30)
+    frame.assign(y=2 * frame.a).to_csv(tmp_path / "t.csv", index=False)
+    fitted, new = str(tmp_path / "model.json"), tmp_path / "new.csv"
+    words = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--method", "piecewise"]
+    assert cli.main([*words, "--test-share", "0", "--out", fitted]) == 0
+
+    def notes(rows):
+        new.write_text(f"a,b,kind\n{rows}")
+        capsys.readouterr()
+        assert cli.main(["predict", fitted, str(new)]) == 0
+        return capsys.readouterr().err.splitlines()
+
+    assert notes("0,1,oak\n59,3,fir\n") == []
+    said = "note: 2 of 3 rows have numbers outside what training had, in 'a', 'b'"
+    assert notes("60,1,oak\n-1,0.5,fir\n5,2,oak\n") == [said]
+    assert notes("5,4,oak\n5,1,oak\n") == [
+        "note: 1 of 2 rows has numbers outside what training had, in 'b'"
+    ]
+
+
 def test_text_where_a_model_knows_numbers_names_file_and_column(capsys, tmp_path):
     frame = pd.DataFrame({"a": np.arange(60.0), "tall": np.repeat(["no", "yes"], 30)})
     frame.to_csv(tmp_path / "trees.csv", index=False)
@@ -754,6 +784,50 @@ def test_the_path_of_a_tree(capsys, table):
     unit = 0.6 * 10.0 ** -len(rows[0][5].partition(".")[2])
     np.testing.assert_allclose(told[:, 0], root, atol=unit)
     np.testing.assert_allclose(told[:, 1], path.cv_se / (2 * root), atol=unit)
+
+
+def test_the_path_of_rules_says_what_chose(capsys, tmp_path):
+    """Description length, and not the errors beside it; fidelity is to the forest trained for them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((160, 2)), columns=["a", "b"])
+    frame["y"] = 3 * (frame.a > 0.5) + frame.b + rng.normal(0, 0.5, 160)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--test-share", "0", "--path"]
+    assert cli.main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(
+        "balanced, small and accurate go by description length on the train"
+    )
+    assert not any("rows left out" in line or "of several of one size" in line for line in lines)
+    meaning = (
+        "fidelity to the forest trained for these rules: 1 - mean squared difference / variance"
+    )
+    assert f"{meaning} of all answers" in " ".join(lines)
+    model = RuleMixtureRegressor(random_state=0, n_jobs=1).fit(frame[["a", "b"]], frame.y)
+    forest = model.estimator_.predict(frame[["a", "b"]].to_numpy())
+    off = (forest - model.predict(frame[["a", "b"]])) ** 2
+    at = model.rules_.apply(frame[["a", "b"]].to_numpy())
+    path = model.path_
+    assert path["chosen"].idxmax() == path["criterion"].idxmin()
+    shown = [float(line.split()[-1]) for line in lines if re.match(r"^ ?\d+  \S.* 0\.\d{3}$", line)]
+    told = [1 - off[at == k].mean() / forest.var() for k in range(len(model.rules_.rules))]
+    assert shown == [pytest.approx(one, abs=6e-4) for one in told] and len(shown) > 1
+
+
+def test_several_trees_of_one_size_are_told_apart(capsys):
+    from fabinterp.rules.size_path import SizeEntry, choose_size
+
+    entries = [
+        SizeEntry(size, k, 9.0 - k, {}, cv_error=error, cv_se=0.1)
+        for k, (size, error) in enumerate(((1, 2.0), (1, 1.0), (1, 1.5), (3, 0.5)))
+    ]
+    (note,) = commands._taken_of_alike(entries)
+    assert note == "of several of one size --size N takes that of least error on rows left out"
+    assert choose_size(entries, 1) == 1
+    bare = [SizeEntry(entry.size, k, entry.criterion, {}) for k, entry in enumerate(entries)]
+    assert commands._taken_of_alike(bare)[0].endswith("takes that of least criterion")
+    assert choose_size(bare, 1) == 2
+    assert commands._taken_of_alike(entries[2:]) == []
 
 
 def test_the_path_names_what_chose_a_tree_of_classes(capsys, table):

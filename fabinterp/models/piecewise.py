@@ -1300,7 +1300,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     def predict_interval(self, X, level=0.9):
         """(n, 2) bounds between which y lies with probability `level` (models.21).
 
-        From the Gaussian noise around each equation. ValueError unless 0 < level < 1.
+        From the noise around each equation, taken as normal with one spread a leaf: unlike answers,
+        bounds may lie beyond all y of training. ValueError unless 0 < level < 1.
         """
         Z = check_predict_rows(self, X)
         return np.column_stack(interval_ends(self.rules_, Z, level))
