@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -296,6 +297,36 @@ def test_what_is_told():
     page = found.to_html()
     assert "<b>" not in page and "&lt;b&gt;age" in page
     assert found._repr_html_() == page
+
+
+def test_a_margin_is_told_as_what_it_is():
+    X, y = numbers(300, 3)
+    labels = np.where(y > 0.4, "high", "low")
+    forest = RandomForestClassifier(20, min_samples_leaf=2, random_state=0).fit(X, labels)
+    explained = explain(forest, X, max_rules=2, random_state=0)
+    found = disagreement(explained, forest, X, max_nodes=0)
+    shares = dict(zip(forest.classes_, forest.predict_proba(found.row[None])[0], strict=True))
+    margin = shares[found.ensemble_answer] - shares[found.rule_answer]
+    np.testing.assert_allclose(found.lower, margin)
+    text = found.to_text()
+    assert (
+        f"part most, by a margin of {found.lower:.4g}, where" in text
+        and "(probability)" not in text
+    )
+    of = f"its probability of {found.ensemble_answer} less that of {found.rule_answer}"
+    assert f"the margin is {of}\n" in text
+    assert f"at the rows by a margin of {found.at_rows:.4g} at most" in text
+    # the largest value that there can be is no bound to speak of
+    np.testing.assert_allclose(found.upper, 1.0)
+    assert "no bound below 1, the largest margin" in text
+    assert "part by no more than" not in text
+    closer = replace(found, upper=0.99)
+    assert "they part by no more than 0.99 anywhere" in closer.to_text()
+    odds = replace(found, unit="log-odds", upper=1.5).to_text()
+    assert (
+        "part by no more than 1.5" in odds
+        and f"log-odds of {found.ensemble_answer} against" in odds
+    )
 
 
 def test_it_is_in_the_report():

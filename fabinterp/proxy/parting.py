@@ -46,6 +46,11 @@ _UNITS = {
     "logit": "log-odds",
     "softmax": "log-odds",
 }
+_MARGINS = {
+    "probability": "its probability of {other} less that of {said}",
+    "share of the votes": "the share of its votes for {other} less that for {said}",
+    "log-odds": "its log-odds of {other} against {said}",
+}
 
 
 def class_scores_of(raw):
@@ -608,31 +613,50 @@ class Disagreement:
         tolerance = 1e-3 * abs(self.lower)
         return tuple(rounded_text(v, tolerance) for v in (self.rule_answer, self.ensemble_answer))
 
+    def _gap_lines(self):
+        """The largest gap that was met, of numbers their distance, of classes the margin."""
+        said, meant = self._answer_texts()
+        gap = amount_text(float(f"{self.lower:.4g}"))
+        where = f"where {self.words()}" if self.conditions else "everywhere"
+        inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows lie there"
+        rule = f"rule {self.rule + 1} says {said} there, the ensemble"
+        if not self.is_class:
+            yield f"the rules and the ensemble part most, by {gap} ({self.unit}), {where}"
+            yield f"{rule} says {meant}; {inside}"
+            return
+        is_apart = self.lower > 0
+        part = "part most, by" if is_apart else "come nearest to parting, at"
+        other = meant if is_apart else "another class"
+        margin = _MARGINS[self.unit].format(other=other, said=said)
+        yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
+        verb = "prefers" if is_apart else "says, too," if said == meant else "says"
+        yield f"{rule} {verb} {meant}; {inside}"
+        yield f"the margin is {margin}"
+
+    def _bound_line(self):
+        """What was proven from above, and after how many boxes."""
+        if self.proven:
+            return "they part by no more anywhere within the ranges of the rows: proven"
+        upper = float(f"{self.upper:.4g}")
+        after = f"after {self.n_boxes} boxes; more time (max_seconds) brings it down"
+        if self.is_class and self.unit != "log-odds" and upper >= 1.0:
+            return f"no bound below 1, the largest margin that there can be, was proven {after}"
+        return (
+            f"they part by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
+            f"a bound, {after}"
+        )
+
     def lines(self):
         """What was found, line by line."""
-        said, meant = self._answer_texts()
-        gap = f"{amount_text(float(f'{self.lower:.4g}'))} ({self.unit})"
-        is_apart = not self.is_class or self.lower > 0
-        part = "part most, by" if is_apart else "come nearest to parting, at"
-        where = f"where {self.words()}" if self.conditions else "everywhere"
-        yield f"the rules and the ensemble {part} {gap}, {where}"
-        verb = ("prefers" if self.lower > 0 else "says, too,") if self.is_class else "says"
-        inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows"
-        yield f"rule {self.rule + 1} says {said} there, the ensemble {verb} {meant}; {inside} lie there"
-        if self.proven:
-            yield "they part by no more anywhere within the ranges of the rows: proven"
-        else:
-            limit = f"{amount_text(float(f'{self.upper:.4g}'))}"
-            yield (
-                f"they part by no more than {limit} anywhere within the ranges of the rows: "
-                f"a bound, after {self.n_boxes} boxes; more time (max_seconds) brings it down"
-            )
+        yield from self._gap_lines()
+        yield self._bound_line()
         if self.is_class and self.at_rows <= 0:
             yield "they agree on the class at every row"
             return
         at_rows = amount_text(float(f"{self.at_rows:.4g}"))
         delta = amount_text(float(f"{self.delta:.4g}"))
-        yield f"at the rows by {at_rows} at most, and by more than {delta} at {percent_text(self.share)} of them"
+        by = "by a margin of" if self.is_class else "by"
+        yield f"at the rows {by} {at_rows} at most, and by more than {delta} at {percent_text(self.share)} of them"
 
     def to_text(self):
         """What was found, for reading."""
