@@ -50,10 +50,15 @@ from .show.rule_plots import (
     PALETTE,
     any_script,
     axes_or_new,
+    drawn_rows,
+    median_row,
     plain_legend,
     plot_regions,
     plot_rules,
     plot_terms,
+    predict_or_nan,
+    rows_in_plane,
+    select_plane,
     short_number,
     text_colour,
     three_digits,
@@ -636,6 +641,9 @@ def themed_figure_html(draw, caption, widths=(_WIDE, _NARROW)):
     return figure_html(pictures, caption)
 
 # %% ../nbs/reporting.ipynb #rep-which
+_DRAWN = 500  # rows in the picture of regions, at most
+
+
 def rule_features(rule):
     """The numbers of the features in a rule's conditions or equation."""
     asked = {f for split, _ in rule.conditions for f in split.features}
@@ -649,6 +657,32 @@ def rows_of_known_labels(rules, Z, y):
     return Z[y >= 0], np.array(rules.classes, dtype=object)[y[y >= 0]]
 
 
+def plane_words(rules, X):
+    """Which rows of X (n, d) stand on a colour of `plot_regions` that is not their answer.
+
+    Nothing where all stand on their own.
+    """
+    pair = select_plane(rules, X)
+    drawn = X[drawn_rows(X, pair, _DRAWN)]
+    flat = rows_in_plane(drawn, pair, median_row(X, rules.columns))
+    under = predict_or_nan(rules, flat)
+    own = predict_or_nan(rules, drawn)
+    differs = (under != own) & ((under == under) | (own == own))  # nan where no rule answers
+    if not differs.any():
+        return ""
+    told = (
+        ". The colour is what the rules say where all other features are at their median; of "
+        f"the {len(drawn)} rows drawn {_share_text(int(differs.sum()), len(drawn))} get another "
+        "answer than the colour under them"
+    )
+    region = rules.apply(flat)
+    for r in np.unique(region[region >= 0]):
+        mine = differs[region == r]
+        if 2 * mine.sum() > len(mine):
+            told += f"; in the region of rule {r + 1} most do, {mine.sum()} of {len(mine)}"
+    return told
+
+
 def model_figures(model, rules, tree, X, y):
     """What `themed_figure_html` takes, of the model: as a tree, or as a list."""
     if not any(rule.conditions for rule in rules.rules):
@@ -660,8 +694,14 @@ def model_figures(model, rules, tree, X, y):
         if len(used) > 1 and not any(leaf.has_equation for leaf in rules.leaves):
             rows = rows_of_known_labels(rules, X, y)
             caption = "Two features: the rows, the regions, the number of the rule that answers"
+            caption += plane_words(rules, rows[0])
+
+            def regions(width):
+                ax = axes_or_new(None, width, 0.8 * width)
+                return plot_regions(rules, *rows, ax=ax, max_rows=_DRAWN)
+
             yield (
-                lambda width: plot_regions(rules, *rows, ax=axes_or_new(None, width, 0.8 * width)),
+                regions,
                 caption,
                 (5.6,),
             )
@@ -869,6 +909,18 @@ def _call_code(call, arguments):
     return line if len(line) < 90 else f"{call}(\n    " + ",\n    ".join(arguments) + ")"
 
 
+_OWN_FIT = "fit(own_X, own_y)  # its own rows, which the page does not know: name them"
+
+
+def _fit_elsewhere(settings):
+    """The names of settings that are models fitted beforehand and can be written down."""
+    return [
+        name
+        for name, value in settings.items()
+        if hasattr(value, "fit") and is_fitted(value) and _value_code(value) != "..."
+    ]
+
+
 def _reproduction_code(model, X, y):
     """Python that makes the model again from X and y."""
     kind = type(model)
@@ -892,7 +944,11 @@ def _reproduction_code(model, X, y):
     ]
     given = ", ".join(["X"] + (["y"] if y is not None else []))
     lines.append(f'assert fingerprint({given}) == "{fingerprint(X, y)}"  # the table of this page')
-    lines.append(_call_code(f"model = {kind.__name__}", _arguments_code(settings)))
+    arguments = dict(zip(settings, _arguments_code(settings), strict=True))
+    for name in _fit_elsewhere(settings):
+        lines += [arguments[name].replace("=", " = ", 1), f"{name}.{_OWN_FIT}"]
+        arguments[name] = f"{name}={name}"
+    lines.append(_call_code(f"model = {kind.__name__}", list(arguments.values())))
     asked = size_asked(model)
     at = "" if asked is None else f".at({asked})"
     fit = f"model.fit({given})"
@@ -910,6 +966,8 @@ def _explanation_code(explanation, X, y):
     if hasattr(model, "get_params"):
         imports.add(_import_code(kind))
         made = _call_code(f"model = {kind.__name__}", _arguments_code(_non_default_params(model)))
+        if not explanation.subject.fitted_here:
+            made += f"\nmodel.{_OWN_FIT}"
     lines = [
         *sorted(imports),
         "",
@@ -1115,6 +1173,11 @@ def _made_by(model, rules):
     return source.get("estimator", ""), source.get("parameters", {})
 
 
+def answers_observed(kind, settings):
+    """Whether an estimator of a name takes conditions from an ensemble, and answers from y."""
+    return kind.startswith("RuleMixture") and settings.get("target") == "observed"
+
+
 def fidelity_words(model, rules):
     """What the fidelity of rules is, in words: with what it measures the agreement."""
     kind, settings = _made_by(model, rules)
@@ -1122,7 +1185,7 @@ def fidelity_words(model, rules):
     whom, also = "what the rules were measured against", ""
     if kind.startswith("RuleMixture"):
         whom = "the ensemble that the conditions come from"
-        if settings.get("target") == "observed":
+        if answers_observed(kind, settings):
             also = f", though the answers themselves were fitted to {name} as it was observed"
     elif kind.startswith("Proxy") and settings.get("reference") is not None:
         whom = "the reference that the rules explain"
@@ -1143,7 +1206,7 @@ def class_number_words(model, rules):
     kind, settings = _made_by(model, rules)
     told = "in brackets after a class: the probability that a rule gives it"
     if kind.startswith("RuleMixture"):
-        of = "" if settings.get("target") == "observed" else ", as the ensemble answers them"
+        of = "" if answers_observed(kind, settings) else ", as the ensemble answers them"
         told += ", its share of the rule's rows and one more that is like the table" + of
     return told
 
@@ -1186,23 +1249,37 @@ def _outside(found, interval):
     return "outside, and apart" if found.high < low or found.low > high else "outside"
 
 
-def rules_held_out_html(rules, X, y, level):
+def agreement_text(prediction, explained, spread, level):
+    """How far a rule's answers to its rows, (m,) each, agree with what is explained, for reading.
+
+    Of classes the share of equal ones, with its interval; of numbers the fidelity, for which
+    `spread` is the variance of `explained` over all rows.
+    """
+    if spread is None:
+        ends = _observed_interval(explained == prediction, level, True)
+        return estimate_html(Estimate("", *map(float, ends), "", share=True))
+    return f"{1 - np.mean((prediction - explained) ** 2) / spread:.3g}" if spread > 0 else ""
+
+
+def rules_held_out_html(rules, X, y, level, explained=None, name=""):
     """How many rows held out, X (m, d) with y (m,), each rule answers, and what is true of them.
 
     A table: shares answered rightly, or means of y, with their intervals, beside what the rules say,
-    with the interval of the fit where it is known: what lies outside of it is marked.
+    with the interval of the fit where it is known: what lies outside of it is marked. Where
+    `explained` (m,), the answers of `name`, is known, the agreement with it too.
     """
     Z = encode(X, rules.columns)
     target = encode_target(y, len(Z), rules.classes, "held_out[1]")
     said = rules.apply(Z)
     prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
     is_share = rules.classes is not None
+    spread = None if is_share or explained is None else np.var(explained)
     rows = []
     marked = []
     for r, rule in enumerate(rules.rules):
         mine = said == r
         if not mine.any():
-            rows.append((str(r + 1), "0", "", "", ""))
+            rows.append((str(r + 1), "0", *[""] * (4 if explained is not None else 3)))
             continue
         observed, told = target[mine], prediction[mine].mean()
         if is_share:
@@ -1217,12 +1294,17 @@ def rules_held_out_html(rules, X, y, level):
             ends = " to ".join(map(found.text, rule.interval))
             says += f' <span class="faint">({ends})</span>'
         marked += [where] if where else []
-        rows.append((str(r + 1), str(int(mine.sum())), says, shown, where))
+        agrees = ()
+        if explained is not None:
+            agrees = (agreement_text(prediction[mine], explained[mine], spread, level),)
+        rows.append((str(r + 1), str(int(mine.sum())), says, shown, *agrees, where))
     what = ("the share that it says", "answered rightly") if is_share else ("mean answer", "mean")
     says, is_so = what
     if any(rule.interval is not None for rule in rules.rules):
         says += " (95 % interval of the fit)"
     names = ("rule", "rows held out", says, is_so)
+    if explained is not None:
+        names += (f"{'agrees with' if is_share else 'fidelity to'} {name}",)
     if marked:
         names += ("",)
     lead = f"On the {rows_text(len(Z))} held out, with intervals at level {100 * level:g} %:"
@@ -1444,12 +1526,16 @@ def calibration_html(rules, X, y, rows):
     return themed_figure_html(draw, caption, (4.2,))
 
 
-def made_from_html(explanation, evaluation, X, y):
+def made_from_html(model, rules, explanation, evaluation, X, y):
     """What a model was made from, in sentences: what it explains, and the table by its hash."""
     lines = [] if explanation is None else list(explanation.facts())
     name = evaluation.explains
     if explanation is None and name and evaluation.is_made_for:
-        lines.append(f"The rules were made to answer as {name} does.")
+        made = f"The rules were made to answer as {name} does."
+        if answers_observed(*_made_by(model, rules)):
+            made = f"The conditions of the rules come from {name}; their answers were fitted to "
+            made += f"{printable_name(rules.target)} as it was observed."
+        lines.append(made)
     elif name and not evaluation.is_made_for:
         lines.append(f"The page sets the rules beside {name}; it need not be what they come from.")
     lines.append(f"The table of this page has the fingerprint {fingerprint(X, y)}.")
@@ -1508,8 +1594,8 @@ def report_html(case, progress):
     told_out = gaps_out = ""
     if case.held_out is not None:
         measured = (*case.held_out, "the rows held out")
-        told_out = rules_held_out_html(rules, *case.held_out, level)
         answers = evaluation.explained_out
+        told_out = rules_held_out_html(rules, *case.held_out, level, answers, explains)
         gaps_out = gaps_html(rules, case.held_out[0], answers, explains, "that were held out")
 
     def sections():
@@ -1530,7 +1616,7 @@ def report_html(case, progress):
         yield section_html("Signs that were promised", signs_html(model))
         yield section_html(
             "The table",
-            made_from_html(case.explanation, evaluation, X, y),
+            made_from_html(model, rules, case.explanation, evaluation, X, y),
             data_html(rules, Z, target),
         )
         yield section_html("The search", trace_html(model))

@@ -248,6 +248,34 @@ def test_each_leaf_of_numbers_is_measured_on_rows_held_out(numbers):
     assert one[1] == "1" and one[3] == f"{y.iloc[0]:.3g}"
 
 
+def test_each_rule_is_set_beside_the_model_on_rows_held_out(labels, numbers):
+    X, y = labels
+    out = X[1::3], y[1::3]
+    forest = RandomForestClassifier(10, random_state=0).fit(X[::3], y[::3])
+    model = fabinterp.RuleMixtureClassifier(forest, n_init=1, n_perturbations=4, random_state=0)
+    model.fit(X[::3], y[::3])
+    page = report(model, X[::3], y[::3], held_out=out)
+    (table,) = re.findall(r"<table[^>]*>(?:(?!</table>).)*>rows held out<.*?</table>", page, re.S)
+    head = [html.unescape(h) for h in re.findall(r"<th[^>]*>(.*?)</th>", table)]
+    column = head.index("agrees with the ensemble (RandomForestClassifier)")
+    said = model.rules_.apply(out[0])
+    agree = model.predict(out[0]) == forest.predict(out[0])
+    assert not agree.all()
+    for r, row in enumerate(rows_of_tables(table)[1:]):
+        mine = said == r
+        assert row[column].startswith(f"{100 * agree[mine].mean():.1f} % (" if mine.any() else "")
+    X, y = numbers
+    forest = RandomForestRegressor(10, random_state=0).fit(X[:150], y[:150])
+    model = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X[:150], y[:150])
+    answers = forest.predict(X[150:])
+    table = reports.rules_held_out_html(
+        model.rules_, X[150:], y[150:].to_numpy(), 0.95, answers, "it"
+    )
+    assert "fidelity to it" in table
+    again = measured_again(model.rules_, X[150:], answers)
+    assert [row[4] for row in rows_of_tables(table)[1:]] == [f"{each:.3g}" for each in again]
+
+
 def measured_again(rules, X, reference):
     return [rule.fidelity for rule in rules.measure(X, reference=reference).rules]
 
@@ -536,6 +564,26 @@ def test_the_code_on_the_page_tells_trees_of_one_size_apart(numbers):
     assert space["model"].tree_ == shown.tree_ != made.at(1).tree_
 
 
+def test_the_code_on_the_page_fits_what_was_fitted_elsewhere(labels):
+    """As it stands it asks for the rows; with them it makes the same, and no other, rules."""
+    X, y = labels
+    own = {"own_X": X[::2], "own_y": y[::2]}
+    forest = RandomForestClassifier(5, random_state=0).fit(*own.values())
+    made = fabinterp.RuleMixtureClassifier(forest, n_init=1, n_perturbations=4, random_state=0)
+    explained = fabinterp.explain(forest, X, y, n_init=1, n_perturbations=4, random_state=0)
+    for name, model in (("model", made.fit(X, y)), ("explanation", explained)):
+        text = report(model, X, y)
+        code = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", text, re.S)[1])
+        assert "fit it first, to its own rows" in words_of(text)
+        with pytest.raises(NameError, match="own_X"):
+            exec(code, {"X": X, "y": y})
+        space = {"X": X, "y": y} | own
+        exec(code, space)
+        assert reports.as_ruleset(space[name]) == reports.as_ruleset(model)
+    unfitted = fabinterp.explain(RandomForestClassifier(5, random_state=0), X, y, random_state=0)
+    assert "own_X" not in report(unfitted, X, y)
+
+
 def test_what_cannot_be_made_again_is_said(numbers):
     X, y = numbers
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
@@ -568,7 +616,7 @@ def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, mon
     assert [limits["max_seconds"] for limits in asked] == [None, 0.0, 0.5]
     assert 16 <= asked[0]["max_nodes"] <= 1000
     assert all(limits["max_nodes"] is None for limits in asked[1:])
-    assert "a bound, after 0 boxes" in pages[1] and "after 0 boxes" not in pages[0]
+    assert "was proven after 0 boxes" in pages[1] and "after 0 boxes" not in pages[0]
     large = SimpleNamespace(nodes=SimpleNamespace(n_leaves=10_000_000), link=None)
     monkeypatch.setattr(reports, "read_ensemble", lambda *args: large)
     monkeypatch.setattr(
@@ -701,6 +749,49 @@ def test_only_what_rules_were_made_from_is_called_so(labels):
     proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
     words = words_of(report(proxy, X, y, reference=forest))
     assert beside not in words and "made to answer as RandomForestClassifier does" in words
+
+
+@pytest.mark.parametrize("target", ["observed", "ensemble"])
+def test_what_the_answers_were_fitted_to_is_said_once(labels, target):
+    X, y = labels
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    model = fabinterp.RuleMixtureClassifier(
+        forest, target=target, n_init=1, n_perturbations=2, random_state=0
+    ).fit(X, y)
+    words = words_of(report(model, X, y))
+    is_observed = target == "observed"
+    made = "The rules were made to answer as the ensemble (RandomForestClassifier) does"
+    assert (made in words) == (not is_observed)
+    assert ("their answers were fitted to colour as it was observed" in words) == is_observed
+    assert ("the answers themselves were fitted to colour as it was" in words) == is_observed
+
+
+def test_the_picture_of_regions_says_which_rows_stand_on_another_colour():
+    X = np.stack(np.meshgrid(*[[0.0, 1.0, 2.0]] * 3), axis=-1).reshape(-1, 3)
+    columns = read_columns(X)
+    low = [(Split((f,), 1.5), False) for f in range(3)]
+    rules = RuleSet(
+        (Rule(tuple(low), Leaf(5.0)), Rule((low[0],), Leaf(1.0)), Rule((low[1],), Leaf(2.0)),
+         Rule((low[2],), Leaf(4.0)), Rule((), Leaf(3.0))), columns, ordered=True)  # fmt: skip
+    said = reports.plane_words(rules, X)
+    a, b = reports.select_plane(rules, X)
+    rest = np.ones((len(X), 3))
+    rest[:, [a, b]] = X[:, [a, b]]
+    differs = np.mean(rules.predict(rest) != rules.predict(X))
+    assert 0 < differs < 1 and f"of the 27 rows drawn {100 * differs:.1f} % get another" in said
+    region = rules.apply(rest)
+    for r in range(5):
+        wrong = (rules.predict(rest) != rules.predict(X))[region == r]
+        told = f"in the region of rule {r + 1} most do, {wrong.sum()} of {len(wrong)}"
+        assert (told in said) == (2 * wrong.sum() > len(wrong))
+    assert said in html.unescape(report(rules, X))
+    # a rule that holds nowhere but at the median of all three: its colour covers three rows
+    middle = [(Split((f,), cut), cut < 1) for f in range(3) for cut in (0.5, 1.5)]
+    one = RuleSet((Rule(tuple(middle), Leaf(9.0)), Rule((), Leaf(2.0))), columns, ordered=True)
+    told = reports.plane_words(one, X)
+    assert told.endswith("under them; in the region of rule 1 most do, 2 of 3")
+    flat = RuleSet((Rule((low[0], low[1]), Leaf(5.0)), Rule((), Leaf(3.0))), columns, ordered=True)
+    assert reports.plane_words(flat, X) == "" and "rows drawn" not in report(flat, X)
 
 
 def test_a_pipeline_is_called_by_its_model(labels):

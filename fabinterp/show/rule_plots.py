@@ -8,8 +8,8 @@ __all__ = ['PALETTE', 'LINE', 'SHORTEST_BAR', 'is_plain', 'merged_extents', 'col
            'short_number', 'three_digits', 'bounds_label', 'size_in_inches', 'axes_or_new', 'inch_axes', 'paper_scale',
            'text_colour', 'draw_text', 'shrink_words', 'draw_line', 'draw_bar', 'visible_bar', 'draw_ends',
            'weight_text', 'prediction_lines', 'layout_rules', 'bars_of', 'draw_row', 'plot_rules', 'feature_levels',
-           'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row', 'plane_loss', 'best_plane', 'select_plane',
-           'draw_plane', 'plot_regions', 'equation_terms', 'places_of', 'term_styles', 'plot_terms']
+           'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row', 'rows_in_plane', 'plane_loss', 'best_plane',
+           'select_plane', 'draw_plane', 'plot_regions', 'equation_terms', 'places_of', 'term_styles', 'plot_terms']
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-imports
 import re
@@ -730,13 +730,19 @@ def median_row(Z, columns):
     return row
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plane
+def rows_in_plane(Z, pair, rest):
+    """The rows of Z (n, d), moved into the plane of a pair through a row `rest` (d,)."""
+    flat = np.tile(rest, (len(Z), 1))
+    flat[:, pair] = Z[:, pair]
+    return flat
+
+
 def plane_loss(ruleset, Z, pair, answers):
     """How far the colours under the rows of Z are from their answers (n,) in the plane of a pair.
 
     Equation (show.5): the share of wrong classes, or the mean squared difference.
     """
-    flat = np.tile(median_row(Z, ruleset.columns), (len(Z), 1))
-    flat[:, pair] = Z[:, pair]
+    flat = rows_in_plane(Z, pair, median_row(Z, ruleset.columns))
     found = predict_or_nan(ruleset, flat)
     if ruleset.classes is not None:
         return float(np.mean(found != answers))
