@@ -722,12 +722,12 @@ def _page_text(result, max_seconds=None):
 
 
 def _json_text(result):
-    """The JSON of an `Outcome`: its model, and in `source` which rows were held out."""
+    """The JSON of an `Outcome`: its model; in `source` its command, and which rows were held out."""
     model = result.model
+    source = (model.source or {}) | {"command": result.code}
     if result.split is not None and len(result.test[1]):
-        rows = result.split | {"fingerprint": fingerprint(*result.train)}
-        model = replace(model, source=(model.source or {}) | {"rows": rows})
-    return model.to_json(indent=1) + "\n"
+        source["rows"] = result.split | {"fingerprint": fingerprint(*result.train)}
+    return replace(model, source=source).to_json(indent=1) + "\n"
 
 
 WRITERS = {
@@ -927,6 +927,15 @@ def split_again(model, X, y, task):
     return (X, y), None
 
 
+def commands_again(model, options):
+    """The commands that make a page again: that of its model, if the file says it, and its own."""
+    made = (getattr(model, "source", None) or {}).get("command")
+    lines = [command_of(options)]
+    if isinstance(made, str):
+        lines.insert(0, f"{made} --out {shlex.quote(os.path.basename(options.model))}")
+    return "\n".join(lines)
+
+
 def fitted_page(model, options):
     """The page about a model of this package, measured on the data of the options."""
     rules = as_ruleset(model)
@@ -955,7 +964,7 @@ def fitted_page(model, options):
             *learnt,
             title=title,
             held_out=held_out,
-            code=command_of(options),
+            code=commands_again(model, options),
             max_seconds=options.max_seconds,
         )
 

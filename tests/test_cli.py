@@ -640,17 +640,31 @@ def test_the_command_on_a_page_asks_for_what_was_asked(line):
     assert told == asked
 
 
-def test_the_command_on_a_page_runs(capsys, tmp_path, table, monkeypatch):
+def test_the_commands_on_a_page_run(capsys, tmp_path, table, monkeypatch):
+    """That of the model, which its file knows, and that of the page."""
     monkeypatch.chdir(tmp_path)
-    assert cli.main(f"fit {table} --target price --method tree --out model.json".split()) == 0
+    words = f"fit {table} --target price --method tree --size 3 --out model.json"
+    assert cli.main(words.split()) == 0
     flowers().to_csv("flowers.csv", index=False)
     page, _ = reported(capsys, "model.json", "flowers.csv")
-    code = re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1]
-    assert "--target" not in code
-    assert cli.main([*shlex.split(html.unescape(code))[1:], "--out", "again.html"]) == 0
+    code = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
+    made, shown = code.splitlines()
+    assert made.startswith("fabinterp fit flowers.csv") and "--size 3" in made
+    assert "--target" not in shown
+    model = Path("model.json").read_bytes()
+    Path("model.json").unlink()
+    assert cli.main(shlex.split(made)[1:]) == 0
+    assert Path("model.json").read_bytes() == model
+    assert cli.main([*shlex.split(shown)[1:], "--out", "again.html"]) == 0
     assert Path("again.html").read_text(encoding="utf-8").count("<section") == page.count(
         "<section"
     )
+    # a file that does not know its command: that of the page alone
+    said = json.loads(model)
+    del said["source"]["command"]
+    Path("model.json").write_text(json.dumps(said))
+    page, _ = reported(capsys, "model.json", "flowers.csv")
+    assert f"Make it again</h2><pre>{html.escape(shown)}</pre>" in page
 
 
 def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, table, monkeypatch):
@@ -671,7 +685,7 @@ def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, table, 
     assert "after 0 boxes" not in page
     words = ("own.joblib", "t.csv", "--trust", "--target", "kind", "--max-seconds")
     page, _ = reported(capsys, *words, 0)
-    assert "a bound, after 0 boxes" in page and "--max-seconds 0 --target kind" in page
+    assert "was proven after 0 boxes" in page and "--max-seconds 0 --target kind" in page
     assert "a number of seconds is needed, got '-1'" in refused(capsys, "report", *words, -1)
     joblib.dump(DecisionTreeRegressor(max_depth=2).fit(X, flowers().price), "tree.joblib")
     words = ("tree.joblib", "t.csv", "--trust", "--max-rules", 2)

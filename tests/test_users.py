@@ -288,8 +288,8 @@ def test_a_report_on_the_table_just_explained_knows_it():
         assert "Of these 200 rows 160 were fitted and 40 held out by explain." in page
         code, notes = page_code(page)
         assert "not the table" not in notes and "fit it first" in notes
-        names = {"X": X, "y": t}
-        exec(code.replace("explanation =", "model.fit(X, y)\nexplanation ="), names)
+        names = {"X": X, "y": t, "own_X": X, "own_y": t}
+        exec(code, names)
         assert str(names["explanation"].rules) == str(each_found.rules)
     other = report(found, X[:90], t[:90])
     assert "not the table of the fit" in other and "not the table that explain" in other
