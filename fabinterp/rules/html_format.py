@@ -245,7 +245,8 @@ th { font-weight: normal; white-space: nowrap; opacity: .72; font-size: .85rem; 
 tbody tr { border-top: 1px solid var(--line); }
 table.data { font-size: .9rem; } table.data td:first-child { width: 30%; } table.data td:nth-child(4) { width: 30%; }
 table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(6) { white-space: nowrap; }
-.measured th { white-space: normal; } .measured td:nth-child(2) { white-space: nowrap; } .measured td:nth-child(3) { min-width: 9rem; }
+.measured th { white-space: normal; }
+.measured td:nth-child(2) { white-space: nowrap; } .measured td:nth-child(3) { min-width: 9rem; }
 .bars { fill: currentColor; opacity: .6; display: block; }
 .tree { overflow-x: auto; } .tree ul { max-width: 100%; }
 figure { margin: 1.2rem 0; } img { max-width: 100%; height: auto; display: block; }
