@@ -30,7 +30,14 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.parting import disagreement
 from .proxy.reference import FixedDraws, as_table
-from .rules.core import encode, format_names, is_frame, label_of, read_columns
+from .rules.core import (
+    encode,
+    format_names,
+    is_frame,
+    label_of,
+    read_columns,
+    row_fidelity,
+)
 from .rules.html_format import (
     details_html,
     figure_html,
@@ -657,12 +664,12 @@ def rows_of_known_labels(rules, Z, y):
     return Z[y >= 0], np.array(rules.classes, dtype=object)[y[y >= 0]]
 
 
-def plane_words(rules, X):
+def plane_words(rules, X, features=None):
     """Which rows of X (n, d) stand on a colour of `plot_regions` that is not their answer.
 
-    Nothing where all stand on their own.
+    Nothing where all stand on their own. `features`: the two that are drawn, as there.
     """
-    pair = select_plane(rules, X)
+    pair = select_plane(rules, X, features)
     drawn = X[drawn_rows(X, pair, _DRAWN)]
     flat = rows_in_plane(drawn, pair, median_row(X, rules.columns))
     under = predict_or_nan(rules, flat)
@@ -694,17 +701,14 @@ def model_figures(model, rules, tree, X, y):
         if len(used) > 1 and not any(leaf.has_equation for leaf in rules.leaves):
             rows = rows_of_known_labels(rules, X, y)
             caption = "Two features: the rows, the regions, the number of the rule that answers"
-            caption += plane_words(rules, rows[0])
+            pair = select_plane(rules, rows[0])
+            caption += plane_words(rules, rows[0], pair)
 
             def regions(width):
                 ax = axes_or_new(None, width, 0.8 * width)
-                return plot_regions(rules, *rows, ax=ax, max_rows=_DRAWN)
+                return plot_regions(rules, *rows, pair, ax=ax, max_rows=_DRAWN)
 
-            yield (
-                regions,
-                caption,
-                (5.6,),
-            )
+            yield regions, caption, (5.6,)
     elif hasattr(model, "state_") and hasattr(model, "map_tree_"):
         caption = (
             "The meta-tree: a question is as dark as it is sure to be asked; "
@@ -1258,7 +1262,7 @@ def agreement_text(prediction, explained, spread, level):
     if spread is None:
         ends = _observed_interval(explained == prediction, level, True)
         return estimate_html(Estimate("", *map(float, ends), "", share=True))
-    return f"{1 - np.mean((prediction - explained) ** 2) / spread:.3g}" if spread > 0 else ""
+    return f"{row_fidelity(prediction, explained, spread).mean():.3g}" if spread > 0 else ""
 
 
 def rules_held_out_html(rules, X, y, level, explained=None, name=""):

@@ -155,11 +155,15 @@ _WANG = "tilted questions, 5000 rows"  # beside the two of `eto.NOISE`
 _NOISE_ROWS = (200, 500, 1500, 5000)
 
 
+def _beside_truth(n_leaves, picks):
+    """The figures of a job: true leaves, and those that each way picks."""
+    return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
+
+
 def _measure_truth(draw):
     X, y, n_leaves = draw_truth(draw)
     model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
-    picks = picked_entries(model, X, y)
-    return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
+    return _beside_truth(n_leaves, picked_entries(model, X, y))
 
 
 def _measure_simulation(name, draw):
@@ -169,8 +173,7 @@ def _measure_simulation(name, draw):
     else:
         X, y, truth = simulate_piecewise(draw, NOISE[name])
         model, n_leaves = PiecewiseLinearRegressor(random_state=0), truth.n_leaves
-    picks = picked_entries(model.fit(X, y))
-    return {"true": n_leaves, "leaves": {name: entry.size for name, entry in picks.items()}}
+    return _beside_truth(n_leaves, picked_entries(model.fit(X, y)))
 
 
 def _measure_noise(task, draw):
@@ -291,32 +294,34 @@ def show_truths(lines):
     return Grid(plain_columns(rows, "choice"), (f"{len(figures)} trees.",))
 
 
+def _numbered(word, counts):
+    """Names and how many there are of each, as a sentence."""
+    return f"{word}: " + ", ".join(f"{name} {n}" for name, n in counts.items()) + "."
+
+
+def _right_by_group(figures, by, figure, head, truth):
+    """Rows for each way: how often `figure` is `truth` (of a part), a column for each group."""
+    rows = {pick: {} for pick in _by_pick(figures, figure)}
+    for name, part in figures.groupby(by, sort=False):
+        for pick, found in _by_pick(part, figure).items():
+            rows[pick][head, name] = _count(sum(found == truth(part)))
+    return rows
+
+
 def show_simulations(lines):
     """How often each way finds the number of leaves of the papers' simulations."""
     figures = figures_of(lines)
+    rows = _right_by_group(figures, "data", "leaves", "right", lambda part: part["true"])
     n_draws = figures.groupby("data", sort=False).size()
-    rows = {pick: {} for pick in _by_pick(figures, "leaves")}
-    for name, part in figures.groupby("data", sort=False):
-        for pick, leaves in _by_pick(part, "leaves").items():
-            rows[pick]["right", name] = _count(sum(leaves == part["true"]))
-    return Grid(
-        plain_columns(rows, "choice"),
-        ("Draws: " + ", ".join(f"{name} {n}" for name, n in n_draws.items()) + ".",),
-    )
+    return Grid(plain_columns(rows, "choice"), (_numbered("Draws", n_draws),))
 
 
 def show_noise(lines):
     """How often each way answers noise with a constant."""
     figures = figures_of(lines)
+    rows = _right_by_group(figures, "task", "numbers", "a constant", lambda part: 1)
     n_tables = figures.groupby("task", sort=False).size()
-    rows = {pick: {} for pick in _by_pick(figures, "numbers")}
-    for task, part in figures.groupby("task", sort=False):
-        for pick, numbers in _by_pick(part, "numbers").items():
-            rows[pick]["a constant", task] = _count(sum(numbers == 1))
-    return Grid(
-        plain_columns(rows, "choice"),
-        ("Tables: " + ", ".join(f"{task} {n}" for task, n in n_tables.items()) + ".",),
-    )
+    return Grid(plain_columns(rows, "choice"), (_numbered("Tables", n_tables),))
 
 
 def show_nine(lines):
@@ -338,8 +343,8 @@ def show_nine(lines):
             ("leaves", "most"): Cell(float(leaves.max()), digits=1),
         }
     folds = figures.groupby("data", sort=False)["fold"].nunique()
-    note = "Geometric mean of the ratios. Folds: " + ", ".join(f"{d} {n}" for d, n in folds.items())
-    return Grid(plain_columns(rows, "choice"), (note + ".",))
+    note = f"Geometric mean of the ratios. {_numbered('Folds', folds)}"
+    return Grid(plain_columns(rows, "choice"), (note,))
 
 
 def show_best(lines):

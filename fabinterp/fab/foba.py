@@ -60,7 +60,7 @@ def _gains(table, inside, floor):
 def _bring_in(table, inside, floor, columns):
     """Bring in those columns outside that are no combination of others; in place."""
     for k in columns[~inside[columns]].tolist():
-        if not inside[k] and table[k, k] > floor[k]:
+        if table[k, k] > floor[k]:
             _sweep(table, k, 1)
             inside[k] = True
 

@@ -594,7 +594,7 @@ class BaseOblique(EquationTreeEstimator):
     _penalties = DEFAULT_OBLIQUE_PENALTIES
     _n_search_rows = N_SEARCH_ROWS
     _least_price = 1.0  # FIC's own; below it curves pay for noise
-    _rows_of_full_tree = 128  # a leaf of curves has more numbers than one of lines
+    _rows_of_full_tree = 128  # of curves, which have more numbers: five of the rows searched
     _tree_limits = 0.03, 4  # at one price and of EM: ours, and the paper's depth
     _make_design = make_oblique_design
     _make_problem = make_oblique_search_problem

@@ -398,14 +398,14 @@ def asks_all_prices(settings):
 def with_tree_limits(settings, total):
     """An estimator with numbers for depth and least leaf where it has None.
 
-    They grow with the weight of the rows that a search over all prices sees; at one price, and of
-    EM, they are what they are in small tables.
+    The more weight the rows have that a search over all prices sees, the deeper and the less; at one
+    price, and of EM, they are what they are in small tables.
     """
     share, depth = settings._tree_limits
     if asks_all_prices(settings):
         seen = min(total, settings._n_search_rows)
         share *= min(1.0, float(np.sqrt(_FEW_ROWS / seen)))
-        depth = max(_LEAST_DEPTH, int(np.log2(max(1.0, seen / settings._rows_of_full_tree))))
+        depth = int(np.log2(max(2**_LEAST_DEPTH, seen / settings._rows_of_full_tree)))
     resolved = copy(settings)
     if settings.max_depth is None:
         resolved.max_depth = depth
@@ -1237,9 +1237,9 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """What estimators share whose `tree_` has equations in its leaves.
 
     A subclass says what its trees are made of: `_penalties`, FIC's λ by default; `_tree_limits`
-    and `_rows_of_full_tree`, what `with_tree_limits` begins with; `_make_design(chunked, penalty)`, a design;
-    `_make_problem(design, part, n_classes, penalty)`, of the search, part being (`MixtureInputs`,
-    y, w); `_start_em(design, part, n_classes, penalty)`, start(rows, rng) and keywords of `fab`;
+    and `_rows_of_full_tree`, what `with_tree_limits` begins with; `_make_design(chunked, penalty)`,
+    a design; `_make_problem(design, part, n_classes, penalty)`, of the search, part being
+    (`MixtureInputs`, y, w); `_start_em(design, part, n_classes, penalty)`, start(rows, rng) and keywords of `fab`;
     `_finish_em(model, rows)`, model and responsibilities, or None: as it is.
     """
 
