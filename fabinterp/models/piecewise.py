@@ -997,14 +997,15 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
             columns = seen.sample.columns
             own = settings._make_design(_sample_of_rows(seen, fold != f), penalty)
             part = _block_inputs((seen.sample.Z, *rows[1:]), own, units)
+        share = sample.w[fold != f].sum() / sample.w.sum()
         problem = settings._make_problem(
-            own, _take_part(part, fold != f), n_classes, settings._least_price
+            own, _take_part(part, fold != f), n_classes, share * settings._least_price
         )
         trees = _trees_of_all_prices(settings, own, problem, columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
         out = np.flatnonzero(fold == f)
-        found = [one.best_of(trees) for one in path]
+        found = [one.best_of(trees, share) for one in path]
         return np.array([row_losses(one, experts, table.codes, out) for one in found])
 
     each = range(fold.max() + 1)

@@ -74,11 +74,14 @@ class PriceInterval:
         """A price from inside: the geometric mean of the ends, of the last interval its low end."""
         return self.low if self.high == np.inf else float(np.sqrt(self.low * self.high))
 
-    def best_of(self, trees):
-        """The tree of another search that answers for this one; beyond all prices, the cheapest."""
+    def best_of(self, trees, share):
+        """The tree of another search that answers for this one; beyond all prices, the cheapest.
+
+        share: how much of the weight behind this tree that search has seen (search.35).
+        """
         if self.high == np.inf:
             return min(trees, key=lambda one: one.cost)
-        return best_at_price(trees, self.price)
+        return best_at_price(trees, share * self.price)
 
 
 def price_path(trees, least):
