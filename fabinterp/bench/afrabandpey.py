@@ -189,7 +189,7 @@ def measure_chosen_sizes(data, repeat):
     for method, make in makers.items():
         trees = [make(b).fit(X, y) for b in sizes]
         found[method] = [root_mean_squared_error(y_test, tree.predict(X_test)) for tree in trees]
-    found["growths"] = [tree.growth_ for tree in trees]
+    found["growths"] = [str(tree.growth_) for tree in trees]
     return found
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-stability
