@@ -15,6 +15,8 @@ from shared.machine import slowness
 from shared.needs import need
 from shared.notebooks import code_cells
 
+from fabinterp import Panel
+
 # One browser, and one server for all: the tests stay together
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -30,6 +32,8 @@ PICTURE = """panel => {
     canvas.getContext('2d').drawImage(image, 0, 0)
     return canvas.toDataURL()
 }"""
+# Controls have their names: a picture is complete a little before its script, which names them, runs
+NAMED = "panel => panel.querySelector('.fabinterp-text[aria-live]') !== null"
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +104,7 @@ class Demo:
         self.page.wait_for_function(
             f"panel => ({PICTURE})(panel) !== ''", arg=self.panel.element_handle()
         )
+        self.page.wait_for_function(NAMED, arg=self.panel.element_handle())
 
     @property
     def words(self):
@@ -168,9 +173,9 @@ class Demo:
         return False
 
     def wait_until_still(self):
-        """Wait until a picture has stood for a second."""
+        """Wait until a picture has loaded and stood for a second."""
         before = None
-        while before != (before := self.picture):
+        while before != (before := self.picture) or not before:
             self.page.wait_for_timeout(1000 * slowness())
 
     def shoot(self, name):
@@ -278,6 +283,25 @@ def test_explore_in_a_browser(stage):
     shown.changes(lambda: shown.push(-1, "ArrowLeft"))
     assert re.search(r"step (\d+) of", shown.words)
     shown.shoot("explore-fit")
+    assert not complaints
+    page.close()
+
+
+# Show a picture, take it away before it has loaded, wait until it has
+REPLACE_EARLY = """async picture => {
+    document.body.innerHTML = picture
+    const image = document.querySelector('img')
+    const loaded = new Promise(done => image.addEventListener('load', done))
+    document.body.replaceChildren()
+    await loaded
+}"""
+
+
+def test_a_picture_replaced_before_it_has_loaded_does_nothing(stage):
+    """Its script runs all the same where a slider moves faster than the browser shows pictures."""
+    page, complaints = stage.open("about:blank")
+    panel = Panel(lambda figure, k: f"k is {k}", {"k": (1, 9, 1)})
+    page.evaluate(REPLACE_EARLY, panel.picture.value)
     assert not complaints
     page.close()
 

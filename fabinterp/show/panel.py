@@ -174,6 +174,7 @@ def _make_player(slider):
 # %% ../../nbs/show/02_panel.ipynb #panel-panel
 _NAME_CONTROLS = (
     "const panel=this.closest('.fabinterp-panel');"
+    "if(!panel)return;"
     "panel.querySelector('.fabinterp-text').setAttribute('aria-live','polite');"
     "panel.querySelectorAll('.widget-hslider').forEach(s=>{"
     "const h=s.querySelector('[role=slider]');"
