@@ -35,7 +35,7 @@ from ..models.piecewise import (
 )
 from fabinterp.rows.tables import location_scale, with_ranges
 from fabinterp.rules.core import read_columns
-from fabinterp.rules.size_path import choose_at_price, choose_by_error, sizes_of
+from fabinterp.rules.size_path import choose_at_gain, choose_at_price, choose_by_error, sizes_of
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-truth
 _LEAST_ROWS = 60  # in every leaf of a true tree
@@ -75,18 +75,20 @@ def noise_price(model, X, y, rng):
 
 _PRICES = {"λ = 1": 1.0, "λ = 2": 2.0, "λ = 2.6": 2.6}
 _PERMUTED = "λ of permuted residuals"
-PICKS = (*_PRICES, _PERMUTED, "one standard error", "least error")
+PICKS = ("small", *_PRICES, _PERMUTED, "one standard error", "two percent a leaf", "least error")
 
 
 def picked_entries(model, X=None, y=None):
     """The entry of a fitted path that each way picks, by name; permuted residuals where rows are given."""
     entries = [entry for entry, _, _ in sizes_of(model)]
     unpriced = [replace(entry, price=np.nan) for entry in entries]
-    at = {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
+    at = {"small": choose_by_error(entries, "small")}
+    at |= {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
     if X is not None:
         price = noise_price(model, X, y, np.random.default_rng(0))
         at[_PERMUTED] = choose_at_price(entries, price)
     at["one standard error"] = choose_by_error(unpriced, "small")
+    at["two percent a leaf"] = choose_at_gain(entries, 0.02)
     at["least error"] = choose_by_error(entries, "balanced")
     return {name: entries[i] for name, i in at.items()}
 
@@ -258,25 +260,18 @@ def _jobs_of_nine(quick):
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-show
 def _by_pick(figures, figure):
-    """{way: column of `figure`} of what the lines hold, `small` the less of two."""
+    """{way: column of `figure`} of what the lines hold."""
     names = {pick: f"{figure}.{pick}" for pick in PICKS}
-    found = {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
-    return {"small": found["λ = 2"].clip(upper=found["one standard error"])} | found
+    return {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
 
 
 def _errors_and_leaves(figures):
-    """{way: (error, leaves)} of folds, `small` being what has fewer leaves."""
-    rmse, leaves = (
-        {
-            pick: figures[f"picks.{pick}.{what}"]
-            for pick in PICKS
-            if f"picks.{pick}.{what}" in figures
-        }
-        for what in ("rmse", "leaves")
-    )
-    fewer = leaves["λ = 2"] <= leaves["one standard error"]
-    small = tuple(of["λ = 2"].where(fewer, of["one standard error"]) for of in (rmse, leaves))
-    return {"small": small} | {pick: (rmse[pick], leaves[pick]) for pick in rmse}
+    """{way: (error, leaves)} of folds."""
+    return {
+        pick: (figures[f"picks.{pick}.rmse"], figures[f"picks.{pick}.leaves"])
+        for pick in PICKS
+        if f"picks.{pick}.rmse" in figures
+    }
 
 
 def _count(n):
