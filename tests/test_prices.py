@@ -14,7 +14,15 @@ from sklearn.exceptions import NotFittedError
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.rows.tables import joined_groups
-from fabinterp.rules.size_path import SMALL_PRICE, SizeEntry, choose_size, size_gap_text, sizes_of
+from fabinterp.rules.size_path import (
+    SMALL_PRICE,
+    SizeEntry,
+    choose_at_gain,
+    choose_by_error,
+    choose_size,
+    size_gap_text,
+    sizes_of,
+)
 from fabinterp.search.prices import (
     PricedTree,
     PriceInterval,
@@ -45,6 +53,34 @@ def fitted(request):
 
 
 # ------------------------------------------------------------------ prices
+
+
+@given(
+    st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 8)), min_size=1, max_size=12),
+    st.floats(0.1, 1.0),
+)
+@examples(60)
+def test_a_search_of_a_share_of_the_rows_answers_with_the_same_tree(lines, share):
+    whole = [PricedTree(None, None, float(log_lik), cost) for log_lik, cost in lines]
+    part = [PricedTree(None, None, share * log_lik, cost) for log_lik, cost in lines]
+    for one in price_path(whole, 0.5):
+        found = one.best_of(part, share)
+        assert found.cost == one.found.cost
+        assert found.log_lik == share * one.found.log_lik
+
+
+def test_each_fold_is_asked_at_the_share_of_the_weight_that_it_has_seen(monkeypatch):
+    shares = set()
+    ask = PriceInterval.best_of
+    monkeypatch.setattr(
+        PriceInterval,
+        "best_of",
+        lambda one, trees, share: shares.add(share) or ask(one, trees, share),
+    )
+    X, y = table()
+    w = np.random.default_rng(1).uniform(1, 4, len(y))
+    quick().fit(X, y, sample_weight=w)
+    assert len(shares) == 10 and np.isclose(sum(1 - share for share in shares), 1)
 
 
 @given(st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 8)), min_size=1, max_size=12))
@@ -145,7 +181,23 @@ def test_small_and_accurate_stand_on_either_side(fitted):
     best = path.cv_error.argmin()
     within = path.cv_error <= path.cv_error[best] + path.cv_se[best]
     dear = path.price[path.price > SMALL_PRICE]  # what FIC prefers at that price, and dearer ones
-    assert position["small"] == min(within.idxmax(), dear.idxmin())
+    worth = (path.cv_error * 1.02 ** path["size"]).idxmin()  # each leaf takes two percent away
+    assert position["small"] == min(within.idxmax(), dear.idxmin(), worth)
+
+
+def test_a_leaf_of_what_is_small_takes_two_percent_of_the_error_away():
+    def entries(*errors):
+        """Entries of one leaf more each, which every price and standard error leaves the choice of."""
+        return [
+            SizeEntry(k + 1, k + 1, 0.0, {}, error, 0.0, 100.0 - k)
+            for k, error in enumerate(errors)
+        ]
+
+    assert choose_by_error(entries(1.0, 0.99, 0.985, 0.984), "small") == 0
+    assert choose_by_error(entries(1.0, 0.97, 0.96, 0.955), "small") == 1
+    assert choose_by_error(entries(1.0, 0.99, 0.92, 0.91), "small") == 2  # two leaves at once pay
+    assert choose_by_error(entries(1.0, 0.99, 0.92, 0.91), "balanced") == 3
+    assert choose_at_gain(entries(0.0, 0.0), 0.02) == 0
 
 
 @pytest.mark.parametrize(
