@@ -189,6 +189,17 @@ def _add_size(command, of_trees=False):
     )
 
 
+def _add_kept_size(command):
+    """The option that says which of the sizes is taken that a file keeps."""
+    command.add_argument(
+        "--size",
+        type=size_of_text,
+        metavar="SIZE",
+        help="which of the sizes that the file keeps: the most rules or leaves; of trees balanced, "
+        "small or accurate, too (default: the one that was chosen)",
+    )
+
+
 def _add_path(command):
     """The option that asks for all sizes."""
     command.add_argument(
@@ -310,6 +321,7 @@ def _add_predict(add):
     command = add("predict", "print what a model that was written answers, as CSV, a row each")
     command.add_argument("fitted", metavar="FITTED.json", help="what --out model.json wrote")
     _add_reading(command)
+    _add_kept_size(command)
     command.add_argument("--proba", action="store_true", help="the share of every class, too")
     command.add_argument(
         "--level",
@@ -338,6 +350,7 @@ def _add_report(add):
         "--target", metavar="NAME", help="the column it predicts (default: that of the model)"
     )
     _add_trust(command)
+    _add_kept_size(command)
     _add_max_rules(command, 10)
     command.add_argument(
         "--max-seconds",

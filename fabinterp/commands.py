@@ -28,7 +28,7 @@ from .explanation import Explanation, explain
 from .files import comma_columns, is_missing, read_table
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .reporting import fingerprint, report
+from .reporting import fidelity_words, fingerprint, part_words, report
 from .rows.tables import take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
@@ -36,9 +36,12 @@ from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from .rules.size_path import (
     choose_by_error,
     loss_words,
+    model_at_size,
+    root_with_error,
     size_gap_text,
     sizes_of,
     weighted_error,
+    with_sizes,
 )
 from .rules.text import answer_text, condition_texts, count_text, printable_name
 from .terminal import (
@@ -186,12 +189,6 @@ def prepare(table, target, requested, notify):
     return table, y, task
 
 # %% ../nbs/commands.ipynb #cmd-error
-def _root_with_error(mean, se):
-    """The root of a mean squared error, and its standard error: equation (commands.2)."""
-    root = float(np.sqrt(mean))
-    return root, se / (2 * root) if root > 0 else 0.0
-
-
 def _error_with_se(prediction, y, task):
     """The share of wrong labels, or the root of the mean squared error, and its standard error.
 
@@ -201,7 +198,7 @@ def _error_with_se(prediction, y, task):
         losses = np.asarray(prediction, dtype=object) != np.asarray(y, dtype=object)
         return weighted_error(losses.astype(float), np.ones(len(losses)))
     squares = (prediction - np.asarray(y, dtype=float)) ** 2
-    return _root_with_error(*weighted_error(squares, np.ones(len(squares))))
+    return root_with_error(*weighted_error(squares, np.ones(len(squares))))
 
 
 def _prediction_error(prediction, y, task):
@@ -322,11 +319,14 @@ def _all_sizes(model, names):
     )
 
 
-def _note_gap(sizes, size):
-    """Tell which size was taken where a number was asked for that the path does not have."""
+def _note_gap(sizes, size, where="--path"):
+    """Tell which size was taken where a number was asked for that the path does not have.
+
+    `where`: what shows the sizes that there are.
+    """
     gap = size_gap_text([entry for entry, _, _ in sizes], size) if sizes else ""
     if gap:
-        print_to_stderr(f"note: {gap}; --path shows what each size errs")
+        print_to_stderr(f"note: {gap}; {where} shows what each size errs")
 
 
 def _read_target(options):
@@ -411,11 +411,6 @@ def _check_method_takes(method, size, path, limits):
         raise UsageError(f"--path must be left out with --method {method}, which has one size")
 
 
-def _size_noun(model):
-    """What the size of a model counts."""
-    return "leaf" if isinstance(model, Tree) else "rule"
-
-
 def _note_smaller(sizes, size):
     """Tell of the small size, where the balanced one was asked for and is larger."""
     if size != "balanced" or len(sizes) < 2:
@@ -424,7 +419,7 @@ def _note_smaller(sizes, size):
     (chosen,) = [entry for entry, _, is_chosen in sizes if is_chosen]
     small = entries[choose_by_error(entries, "small")]
     if small.size < chosen.size:
-        noun = _size_noun(sizes[0][1])
+        noun = part_words(sizes[0][1])[0]
         print_to_stderr(
             f"note: {count_text(chosen.size, noun)}, the least expected error; --size small takes "
             f"{small.size}, --size N at most N, and --path shows what each size errs"
@@ -569,16 +564,11 @@ def _measures(result):
     return [line for line in lines if line[1] != "nan"]
 
 
-def _rules_title(rules):
-    """How many rules, and for what."""
-    return f"{count_text(len(rules.rules), 'rule')} for {printable_name(rules.target)}"
-
-
-_FIDELITY = {
-    "regression": "fidelity to the forest trained for these rules: "
-    "1 - mean squared difference / variance of all answers",
-    "classification": "fidelity to the forest trained for these rules: the share of rows answered alike",
-}
+def _model_title(model):
+    """How many rules or leaves, and for what."""
+    rules = as_ruleset(model)
+    parts = count_text(len(rules.rules), part_words(model)[0])
+    return f"{parts} for {printable_name(rules.target)}"
 
 
 def _model_text(model, wide):
@@ -588,10 +578,8 @@ def _model_text(model, wide):
     order = "one fits each row:"
     if model.ordered:
         order = "read from the top, the first that fits answers:"
-    means = textwrap.fill(
-        _FIDELITY["regression" if model.classes is None else "classification"], wide
-    )
-    return f"{_rules_title(model)}, {order}\n\n{table_text(model, wide)}\n\n{means}"
+    means = textwrap.fill(fidelity_words(model, model), wide)
+    return f"{_model_title(model)}, {order}\n\n{table_text(model, wide)}\n\n{means}"
 
 
 _ERRORS = {
@@ -613,7 +601,7 @@ def _path_errors(result):
     words = loss_words(first, result.model.classes)
     pairs = [entry.error for entry, _, _ in result.sizes]
     if words == "squared error":
-        pairs = [_root_with_error(*pair) for pair in pairs]
+        pairs = [root_with_error(*pair) for pair in pairs]
     name = {"squared error": "rmse", "share of wrong answers": "error"}.get(words, words)
     return name, first.error_rows, pairs
 
@@ -705,7 +693,7 @@ def _outcome_text(result, wide=80):
 def _page_text(result, max_seconds=None):
     """The page of an `Outcome`: the report on its model, measured on the rows held out."""
     X, y = result.train
-    title = f"{_rules_title(as_ruleset(result.model))}, from {printable_name(result.name)}"
+    title = f"{_model_title(result.model)}, from {printable_name(result.name)}"
     if result.explanation is not None:
         return report(
             result.explanation, X, y, title=title, code=result.code, max_seconds=max_seconds
@@ -721,13 +709,36 @@ def _page_text(result, max_seconds=None):
     )
 
 
+_MOST_LETTERS = 4_000_000  # of all sizes together, in a file
+
+
+def _sizes_to_keep(sizes):
+    """The sizes of a path that a file keeps: the one chosen, and from the smallest what has room."""
+    kept = []
+    letters = 0
+    for entry, model, chosen in sizes:
+        letters += 0 if chosen else len(model.to_json())
+        if chosen or letters <= _MOST_LETTERS:
+            kept.append((entry, model, chosen))
+    if len(kept) < len(sizes):
+        print_to_stderr(
+            f"note: the file keeps {len(kept)} of {len(sizes)} sizes, "
+            f"the smallest that {_MOST_LETTERS // 10**6} MB hold"
+        )
+    return kept if len(kept) > 1 else []
+
+
 def _json_text(result):
-    """The JSON of an `Outcome`: its model; in `source` its command, and which rows were held out."""
+    """The JSON of an `Outcome`: its model with its other sizes.
+
+    In `source` its command, and which rows were held out.
+    """
     model = result.model
     source = (model.source or {}) | {"command": result.code}
     if result.split is not None and len(result.test[1]):
         source["rows"] = result.split | {"fingerprint": fingerprint(*result.train)}
-    return replace(model, source=source).to_json(indent=1) + "\n"
+    model = with_sizes(replace(model, source=source), _sizes_to_keep(result.sizes))
+    return model.to_json(indent=1) + "\n"
 
 
 WRITERS = {
@@ -793,6 +804,21 @@ def load_fitted(path):
             f"{format_names([os.path.basename(path)])} must be a model that --out model.json of "
             "fit, simplify or explain wrote; it holds none"
         ) from None
+
+
+def _at_asked_size(model, size):
+    """A model at a size that its file keeps, `size` as --size has it; the model itself for None."""
+    if size is None:
+        return model
+    sizes = sizes_of(model)
+    if not sizes:
+        raise UsageError(f"--size must be left out for a model that keeps one size, got {size!r}")
+    try:
+        found = model_at_size(model, size)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    _note_gap(sizes, size, "report")
+    return found
 
 
 def rows_for(table, columns):
@@ -882,7 +908,7 @@ def note_outside(columns, X):
 
 def predict(options):
     """Print what a fitted model predicts for the data of the options, or write it."""
-    model = load_fitted(options.fitted)
+    model = _at_asked_size(load_fitted(options.fitted), options.size)
     if options.proba and model.classes is None:
         raise UsageError("--proba needs a model of classes, this one predicts numbers")
     if options.level is not None:
@@ -957,7 +983,7 @@ def fitted_page(model, options):
         y = y.astype(float) if rules.classes is None else np.array([label_of(v) for v in y])
         task = "regression" if rules.classes is None else "classification"
         learnt, held_out = split_again(model, X, y, task)
-    title = f"{_rules_title(rules)}, on {printable_name(table.name)}"
+    title = f"{_model_title(model)}, on {printable_name(table.name)}"
     with progress_message(f"writing {printable_name(options.out)} …"):
         return report(
             model,
@@ -1074,8 +1100,14 @@ def write_report(options):
     try:
         as_ruleset(model)
     except TypeError:
+        if options.size is not None:
+            raise UsageError(
+                f"--size must be left out for a model that is explained first, got {options.size!r}; "
+                "--max-rules bounds its rules"
+            ) from None
         page = _page_text(explain_model(model, options), options.max_seconds)
     else:
+        model = _at_asked_size(model, options.size)
         try:
             page = fitted_page(model, options)
         except ValueError as error:

@@ -30,6 +30,7 @@ from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.parting import disagreement
 from .proxy.reference import FixedDraws, as_table
+from .rules.code import interval_ends
 from .rules.core import (
     encode,
     format_names,
@@ -38,9 +39,11 @@ from .rules.core import (
     read_columns,
     row_fidelity,
 )
+from .rules.digits import significant_text
 from .rules.html_format import (
     details_html,
     figure_html,
+    keep_thousands,
     known_measures,
     lines_html,
     page_html,
@@ -49,8 +52,14 @@ from .rules.html_format import (
     table_html,
     tree_html,
 )
-from .rules.ruleset import Tree, as_ruleset
-from .rules.size_path import loss_words, size_asked, sizes_of
+from .rules.ruleset import RuleSet, Tree, as_ruleset
+from .rules.size_path import (
+    loss_words,
+    root_with_error,
+    size_asked,
+    sizes_of,
+    weighted_error,
+)
 from .rules.text import count_text, label_text, percent_text, printable_name, value_text
 from .show.row_plots import plot_importances
 from .show.rule_plots import (
@@ -325,12 +334,17 @@ class Estimate:
 
     def text(self, number):
         """A number in the unit of the value."""
-        return f"{100 * number:.1f} %" if self.share else f"{number:.3g}"
+        return f"{100 * number:.1f} %" if self.share else significant_text(number)
 
     @property
     def interval(self):
         """Both ends of the interval, for reading."""
         return f"{self.text(self.low)} to {self.text(self.high)}"
+
+    @property
+    def better(self):
+        """Which is better, more or less of it: the word."""
+        return "more" if self.metric.startswith(("agreement", "R²")) else "less"
 
     def __str__(self):
         return f"{self.text(self.value)} ({self.interval})"
@@ -718,7 +732,7 @@ def model_figures(model, rules, tree, X, y):
     else:
         caption = (
             "The tree: its questions, and what each leaf answers. "
-            "The numbers are those of the rules"
+            "Its leaves are numbered as they stand under “What it says”"
         )
         numbers = y if rules.classes is None else None
         yield lambda width: plot_tree(tree, X, numbers, width=width), caption
@@ -738,7 +752,8 @@ def report_figures(model, rules, tree, X, y):
     yield from importance_figures(model)
     having = [r for r, leaf in enumerate(rules.leaves) if leaf.has_equation]
     for r in sorted(having, key=lambda r: -np.nan_to_num(rules.rules[r].support))[:4]:
-        caption = f"What each feature adds to the equation of rule {r + 1}"
+        noun = "rule" if tree is None else "leaf"
+        caption = f"What each feature adds to the equation of {noun} {r + 1}"
         if len(having) > 4:
             caption += "; others are left out"
         yield lambda width, r=r: plot_terms(rules, r + 1, X, width=width), caption
@@ -763,9 +778,9 @@ def _number_summary(values):
     """Kind, words and counts of the known numbers of a column (n,)."""
     found, counts = np.unique(values, return_counts=True)
     if len(found) == 1:
-        return "numbers", f"always {found[0]:.6g}", []
+        return "numbers", f"always {significant_text(found[0], 6)}", []
     kind = "numbers" if (found % 1).any() else "whole numbers"
-    low, middle, high = (three_digits(v) for v in (found[0], np.median(values), found[-1]))
+    low, middle, high = map(three_digits, (found[0], np.median(values), found[-1]))
     text = f"{low} to {high}, median {middle}"
     if len(found) <= _BINS and kind == "whole numbers":
         return kind, text, counts.tolist()
@@ -797,6 +812,11 @@ def summarize_column(values, labels=None):
     return _number_summary(known) if labels is None else _label_summary(known, labels)
 
 # %% ../nbs/reporting.ipynb #rep-html
+def part_words(model):
+    """What the size of a model counts, one and several: rules, or leaves of what has a tree."""
+    return ("rule", "rules") if tree_or_none(model) is None else ("leaf", "leaves")
+
+
 def bars_html(counts):
     """Counts as small bars in the colour of the text."""
     if not counts:
@@ -814,14 +834,18 @@ def bars_html(counts):
 
 def estimate_html(found):
     """The value of an `Estimate`, and its interval in words."""
-    return f'<b>{found.text(found.value)}</b> <span class="faint">({found.interval})</span>'
+    text = f'<b>{found.text(found.value)}</b> <span class="faint">({found.interval})</span>'
+    return keep_thousands(text)
 
 # %% ../nbs/reporting.ipynb #rep-data
 _SHOWN = 30  # columns of the table; the others are folded away
 
 
-def data_html(rules, Z, y):
-    """The table in short: its size, the target, each column, those that the rules use first."""
+def data_html(rules, Z, y, noun="rule"):
+    """The table in short: its size, the target, each column, those that the rules use first.
+
+    `noun`: what a rule is called, as the page has it.
+    """
     columns = rules.columns
     n = len(Z)
     uses = [rule_features(rule) for rule in rules.rules]
@@ -843,7 +867,8 @@ def data_html(rules, Z, y):
     if y is not None:
         known = np.where(y < 0, np.nan, y) if rules.classes is not None else y
         rows.insert(0, cells(rules.target, known, rules.classes, "target"))
-    head = ("column", "holds", "missing", "values", "distribution", "in rules")
+    in_parts = "in leaves" if noun == "leaf" else "in rules"
+    head = ("column", "holds", "missing", "values", "distribution", in_parts)
     rest = rows[_SHOWN:]
     more = details_html(f"{len(rest)} more columns", table_html(head, rest, "data")) if rest else ""
     n_missing = int(np.isnan(Z).sum())
@@ -1041,6 +1066,7 @@ def _code_html(name, write, note):
 
 def _use_html(shown):
     """How to use a `RuleSet` or `Tree`: from the page's JSON, in SQL, and in plain Python."""
+    shown = replace(shown, sizes=())  # the others stand under “At other sizes”
     kind = type(shown).__name__
     code = (
         f"from pathlib import Path\n\nfrom fabinterp import {kind}\n\n"
@@ -1087,9 +1113,14 @@ def _reproduction_html(model, code, notes):
 _SIZES = (
     "<p>The search keeps the best answer of every size; an error on rows that were left out, the "
     "least criterion, or a person has picked one. The criterion is what a size costs on the rows of "
-    "the fit, with what its length costs: less is better, and of trees of equations it is FIC with "
-    "its sign turned. Numbers count what a reader has to keep in mind: bounds, coefficients, "
-    "answers.</p>"
+    "the fit, with what its length costs: less is better. Numbers count what a reader has to keep "
+    "in mind: bounds, coefficients, answers.</p>"
+)
+_FIC = "<p>The criterion is FIC with its sign turned, for of FIC itself more is better.</p>"
+_LEFT_OUT = (
+    "<p>Rows left out are rows of the fit, a part at a time, which a fit to the others has not seen. "
+    "Rows held out were in no fit and have chosen no size: who chooses by them has none left to "
+    "measure on.</p>"
 )
 
 
@@ -1112,58 +1143,124 @@ def _rules_html(rules):
     return f'<div class="said" style="{names}">{rules._repr_html_()}</div>'
 
 
-def size_words(entry, rules, tree, least, shown):
-    """A size on the path in words: how large, how wrong, and whether the page is about it."""
-    words = [size_text(rules, tree), count_text(entry.n_numbers, "number")]
-    if entry.error_name:
-        error = " ± ".join(three_digits(value) for value in entry.error)
-        words.append(f"{loss_words(entry, rules.classes)} on {entry.error_rows} {error}")
-    words.append(f"criterion {three_digits(entry.criterion - least)} above the least")
-    words += ["this page"] if shown else []
-    return html.escape(", ".join(words))
+def _size_error(mean, se, kind):
+    """An error and its standard error as a page tells them: of squares the roots."""
+    return root_with_error(mean, se) if kind == "squared error" else (mean, se)
 
 
-def path_figure_html(sizes, classes):
-    """The picture of what each size errs; nothing where that is not known of several."""
-    known = [entry for entry, _, _ in sizes if entry.error_name]
-    if len({entry.n_numbers for entry in known}) < 2:
+def held_out_error(rules, kind, X, y):
+    """The error of rules on rows held out, X (m, d) with y (m,), and its standard error.
+
+    Of the `kind` that `loss_words` names: of squares the root. Labels that the rules do not know
+    count as wrong, and have no log loss.
+    """
+    Z = encode(X, rules.columns)
+    target = encode_target(y, len(Z), rules.classes, "held_out[1]")
+    if kind == "log loss":
+        known = target >= 0
+        shares = rules.predict_proba(Z[known])[np.arange(known.sum()), target[known]]
+        losses = -np.log(np.maximum(shares, np.finfo(float).tiny))
+    else:
+        prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
+        is_share = rules.classes is not None
+        losses = (prediction != target).astype(float) if is_share else (prediction - target) ** 2
+    return _size_error(*weighted_error(losses, np.ones(len(losses))), kind)
+
+
+def _error_name(kind):
+    """What is told of a kind of loss: of squares the root of their mean."""
+    return "root mean squared error" if kind == "squared error" else kind
+
+
+@dataclass(frozen=True)
+class _SizeOnPage:
+    """A size on the path as a page tells of it."""
+
+    entry: object  # the `SizeEntry`
+    rules: RuleSet
+    tree: Tree | None
+    shown: bool  # whether the page is about it
+    errors: dict  # by the words for the rows that they are of: (error, its standard error)
+
+
+def sizes_on_page(sizes, target, held_out):
+    """A `_SizeOnPage` for each of the triples of `sizes_of`; `held_out` as `report` takes it."""
+    found = []
+    for entry, other, shown in sizes:
+        rules = replace(as_ruleset(other), target=target)
+        kind = loss_words(entry, rules.classes)
+        errors = {}
+        if entry.error_name:
+            errors[entry.error_rows] = _size_error(*entry.error, kind)
+        if held_out is not None:
+            out = f"the {rows_text(len(held_out[0]))} held out"
+            errors[out] = held_out_error(rules, kind, *held_out)
+        found.append(_SizeOnPage(entry, rules, tree_or_none(other), shown, errors))
+    return found
+
+
+def size_words(size, least):
+    """A `_SizeOnPage` in words: how large, how wrong on which rows, and whether the page is about it."""
+    entry, rules = size.entry, size.rules
+    words = [size_text(rules, size.tree), count_text(entry.n_numbers, "number")]
+    name = _error_name(loss_words(entry, rules.classes))
+    for rows, pair in size.errors.items():
+        words.append(f"{name} on {rows} {' ± '.join(map(significant_text, pair))}")
+        name = "the same"
+    words.append(f"criterion {significant_text(entry.criterion - least)} above the least")
+    words += ["this page"] if size.shown else []
+    return keep_thousands(html.escape(", ".join(words)))
+
+
+def path_figure_html(sizes):
+    """The picture of what each `_SizeOnPage` errs, a line for each kind of rows.
+
+    Nothing where that is not known of several.
+    """
+    if len({size.entry.n_numbers for size in sizes if size.errors}) < 2:
         return ""
-    (chosen,) = [entry for entry, _, shown in sizes if shown]
-    curve = [(entry.n_numbers, *entry.error) for entry in known]
-    rows = known[0].error_rows
+    curves = {}
+    for size in sizes:
+        for rows, pair in size.errors.items():
+            curves.setdefault(rows, []).append((size.entry.n_numbers, *pair))
+    (shown,) = [size for size in sizes if size.shown]
+    kind = _error_name(loss_words(shown.entry, shown.rules.classes))
 
     def draw(width):
         ax = axes_or_new(None, width, 0.55 * width)
-        names = {"xlabel": "numbers in the model", "ylabel": f"error on {rows}"}
-        plot_tradeoff({"all sizes": np.transpose(curve)}, ax, **names)
-        if chosen.error_name:
-            ring = {"ms": 11, "mfc": "none", "mec": text_colour(ax), "gid": "chosen"}
-            ax.plot([chosen.n_numbers], [chosen.error[0]], "o", **ring)
+        lines = {rows: np.transpose(points) for rows, points in curves.items()}
+        plot_tradeoff(lines, ax, xlabel="numbers in the model", ylabel=kind)
+        ring = {"ms": 11, "mfc": "none", "mec": text_colour(ax)}
+        for k, (error, _) in enumerate(shown.errors.values()):
+            ax.plot([shown.entry.n_numbers], [error], "o", **ring, gid=f"chosen{k}")
         return ax
 
-    kind = loss_words(sizes[0][0], classes)
-    caption = f"What each size errs on {rows} ({kind}), with one standard error; "
-    caption += "the ring: this page"
+    caption = f"What each size errs on {' and on '.join(curves)} ({kind}: less is better), "
+    caption += f"with one standard error; the {'ring' if len(curves) == 1 else 'rings'}: this page"
     return themed_figure_html(draw, caption, (5.2,))
 
 
-def sizes_html(model, target):
-    """Every size that the search kept, to step through; nothing if there is one alone."""
-    sizes = sizes_of(model)
+def sizes_html(model, target, held_out=None):
+    """Every size that the search kept, to step through; nothing if there is one alone.
+
+    `held_out`: another table and its target, on which each size is measured, too.
+    """
+    sizes = sizes_on_page(sizes_of(model), target, held_out)
     if len(sizes) < 2:
         return ""
-    least = min(entry.criterion for entry, _, _ in sizes)
+    least = min(size.entry.criterion for size in sizes)
     frames = []
-    for entry, other, shown in sizes:
-        rules = replace(as_ruleset(other), target=target)
-        words = size_words(entry, rules, tree_or_none(other), least, shown)
-        name = f"{entry.size} ({entry.n_numbers})"
+    for size in sizes:
+        name = f"{size.entry.size} ({size.entry.n_numbers})"
         said = '<p class="faint">As it stands under “What it says”.</p>'
-        frames.append((name, f"<p>{words}</p>{said if shown else _rules_html(rules)}"))
-    (shown,) = [k for k, (_, _, is_shown) in enumerate(sizes) if is_shown]
-    kind = "Rules" if tree_or_none(model) is None else "Leaves"
-    picture = path_figure_html(sizes, as_ruleset(model).classes)
-    return _SIZES + picture + steps_html(f"{kind} (and numbers):", frames, shown)
+        said = said if size.shown else _rules_html(size.rules)
+        frames.append((name, f"<p>{size_words(size, least)}</p>{said}"))
+    (shown,) = [k for k, size in enumerate(sizes) if size.shown]
+    kind = "Rules" if sizes[shown].tree is None else "Leaves"
+    told = _SIZES if isnan(sizes[shown].entry.price) else _SIZES + _FIC
+    if held_out is not None and "rows left out" in sizes[shown].errors:
+        told += _LEFT_OUT
+    return told + path_figure_html(sizes) + steps_html(f"{kind} (and numbers):", frames, shown)
 
 
 _OF_Y = ("PiecewiseLinear", "ObliqueAdditive", "MetaTree")  # their fidelity is that to y
@@ -1186,19 +1283,22 @@ def fidelity_words(model, rules):
     """What the fidelity of rules is, in words: with what it measures the agreement."""
     kind, settings = _made_by(model, rules)
     name = printable_name(rules.target)
-    whom, also = "what the rules were measured against", ""
+    part, parts = part_words(model)
+    whom, also = f"what the {parts} were measured against", ""
     if kind.startswith("RuleMixture"):
         whom = "the ensemble that the conditions come from"
+        if settings.get("estimator", "") is None:
+            whom = "the forest that was trained for these rules"
         if answers_observed(kind, settings):
             also = f", though the answers themselves were fitted to {name} as it was observed"
     elif kind.startswith("Proxy") and settings.get("reference") is not None:
-        whom = "the reference that the rules explain"
+        whom = f"the reference that the {parts} explain"
     elif kind.startswith((*_OF_Y, "Proxy")):
         whom = f"{name} as it was observed"
     if rules.classes is not None:
-        return f"fidelity: the share of its rows on which a rule agrees with {whom}{also}"
+        return f"fidelity: the share of its rows on which a {part} agrees with {whom}{also}"
     return (
-        f"fidelity: how far a rule agrees with {whom}, as 1 less the mean squared difference as a share "
+        f"fidelity: how far a {part} agrees with {whom}, as 1 less the mean squared difference as a share "
         f"of the variance over all rows, so 1 at best{also}"
     )
 
@@ -1208,7 +1308,7 @@ def class_number_words(model, rules):
     if rules.classes is None or all(leaf.has_equation for leaf in rules.leaves):
         return ""
     kind, settings = _made_by(model, rules)
-    told = "in brackets after a class: the probability that a rule gives it"
+    told = f"in brackets after a class: the probability that a {part_words(model)[0]} gives it"
     if kind.startswith("RuleMixture"):
         of = "" if answers_observed(kind, settings) else ", as the ensemble answers them"
         told += ", its share of the rule's rows and one more that is like the table" + of
@@ -1217,12 +1317,13 @@ def class_number_words(model, rules):
 
 def model_html(model, rules, tree):
     """The rules as a table, and the tree as a nested list; `model`: what made them, if it is known."""
-    order = "Exactly one rule fits each row." if len(rules.rules) > 1 else ""
+    part, _ = part_words(tree)
+    order = f"Exactly one {part} fits each row." if len(rules.rules) > 1 else ""
     if rules.ordered and len(rules.rules) > 1 and tree is None:
         order = "Read from the top: the first rule that fits a row answers for it."
     known = known_measures(rules)
     mean = {
-        "support": "support: the number (or weight) of rows that a rule answers",
+        "support": f"support: the number (or weight) of rows that a {part} answers",
         "coverage": "coverage: the share of rows that satisfy its conditions",
         "fidelity": fidelity_words(model, rules),
         "interval": (
@@ -1233,7 +1334,7 @@ def model_html(model, rules, tree):
     words = [mean[name] for name in known] + [class_number_words(model, rules)]
     legend = lines_html(filter(None, words), "li")
     total = float(sum(rule.support for rule in rules.rules))
-    rows = f"{total:g} rows" if total.is_integer() else "rows"
+    rows = f"{total:.0f} rows" if total.is_integer() else "rows"
     words = f'<p class="faint">In the {rows} of the fit:</p><ul class="faint">{legend}</ul>'
     words = words if known else ""
     parts = [(f"<p>{order}</p>" if order else ""), _rules_html(rules), words]
@@ -1262,15 +1363,18 @@ def agreement_text(prediction, explained, spread, level):
     if spread is None:
         ends = _observed_interval(explained == prediction, level, True)
         return estimate_html(Estimate("", *map(float, ends), "", share=True))
-    return f"{row_fidelity(prediction, explained, spread).mean():.3g}" if spread > 0 else ""
+    return (
+        significant_text(row_fidelity(prediction, explained, spread).mean()) if spread > 0 else ""
+    )
 
 
-def rules_held_out_html(rules, X, y, level, explained=None, name=""):
+def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"):
     """How many rows held out, X (m, d) with y (m,), each rule answers, and what is true of them.
 
     A table: shares answered rightly, or means of y, with their intervals, beside what the rules say,
     with the interval of the fit where it is known: what lies outside of it is marked. Where
-    `explained` (m,), the answers of `name`, is known, the agreement with it too.
+    `explained` (m,), the answers of `name`, is known, the agreement with it too. `noun`: what a rule
+    is called.
     """
     Z = encode(X, rules.columns)
     target = encode_target(y, len(Z), rules.classes, "held_out[1]")
@@ -1301,30 +1405,30 @@ def rules_held_out_html(rules, X, y, level, explained=None, name=""):
         agrees = ()
         if explained is not None:
             agrees = (agreement_text(prediction[mine], explained[mine], spread, level),)
-        rows.append((str(r + 1), str(int(mine.sum())), says, shown, *agrees, where))
+        rows.append((str(r + 1), str(int(mine.sum())), keep_thousands(says), shown, *agrees, where))
     what = ("the share that it says", "answered rightly") if is_share else ("mean answer", "mean")
     says, is_so = what
     if any(rule.interval is not None for rule in rules.rules):
         says += " (95 % interval of the fit)"
-    names = ("rule", "rows held out", says, is_so)
+    names = (noun, "rows held out", says, is_so)
     if explained is not None:
         names += (f"{'agrees with' if is_share else 'fidelity to'} {name}",)
     if marked:
-        names += ("",)
+        names += ("interval of the fit",)
     lead = f"On the {rows_text(len(Z))} held out, with intervals at level {100 * level:g} %:"
     table = table_html(names, [row[: len(names)] for row in rows], "measured")
-    return lines_html([lead]) + table + _outside_html(marked, level)
+    return lines_html([lead]) + table + _outside_html(marked, noun)
 
 
-def _outside_html(marked, level):
+def _outside_html(marked, noun):
     """What the marks `_outside` say, below the table; nothing without any."""
     if not marked:
         return ""
     one = len(marked) == 1
     text = f"Outside the interval that {'it' if one else 'they'} had on the rows of the fit"
-    text += f" {'lies' if one else 'lie'} {count_text(len(marked), 'rule')}. "
+    text += f" {'lies' if one else 'lie'} {count_text(len(marked), noun)}. "
     text += "Where the intervals of both meet, the few rows held out may be the reason; "
-    text += "where they lie apart, the rule does not hold as it is said."
+    text += f"where they lie apart, the {noun} does not hold as it is said."
     return f'<p class="warn"><b>Note.</b> {text}</p>'
 
 
@@ -1349,8 +1453,14 @@ def evaluation_html(found, level):
     notes = "".join(f'<p class="warn"><b>Note.</b> {html.escape(note)}</p>' for note in found.notes)
     if not found.estimates:
         return notes
-    rows = [(html.escape(f.metric), estimate_html(f), html.escape(f.rows)) for f in found.estimates]
-    parts = [notes, table_html(("measured", "value and interval", "on"), rows, "measured")]
+    rows = [
+        (html.escape(f.metric), estimate_html(f), f.better, html.escape(f.rows))
+        for f in found.estimates
+    ]
+    parts = [
+        notes,
+        table_html(("measured", "value and interval", "better", "on"), rows, "measured"),
+    ]
     parts.append(lines_html(filter(None, [agreement_words(found)])))
     if found.by_class:
         rows = [
@@ -1372,6 +1482,33 @@ _CARE = """<p>The rules tell what goes with what in the table. They do not tell 
 value. For rows outside the ranges listed above they answer all the same, without warning. And another model may be as
 good and read differently: fit to other rows, and compare.</p>"""
 
+
+def coverage_html(rules, X, y, level):
+    """How often the intervals of trees of equations hold y of rows held out, X (m, d) with y (m,).
+
+    Also of the rows of each half of the answers; nothing for rules that tell no intervals.
+    """
+    if rules.classes is not None or any(leaf.std is None for leaf in rules.leaves):
+        return ""
+    Z = encode(X, rules.columns)
+    observed = encode_target(y, len(Z), None, "held_out[1]")
+    low, high = interval_ends(rules, Z, level)
+    holds = (low <= observed) & (observed <= high)
+    answers = low / 2 + high / 2
+    upper = answers > np.median(answers)
+    told = (
+        f"Intervals for y at level {100 * level:g} % (predict_interval) take one spread for all rows "
+        f"of a leaf. They hold y of {percent_text(holds.mean())} of the {rows_text(len(Z))} held out"
+    )
+    if upper.any():
+        parts = percent_text(holds[~upper].mean()), percent_text(holds[upper].mean())
+        told += ": of {} where the answer lies in the lower half, of {} in the upper".format(*parts)
+    n_below = int(np.sum(low < 0))
+    if n_below and observed.min() >= 0:
+        verb = "begins" if n_below == 1 else "begin"
+        told += f"; {count_text(n_below, 'interval')} {verb} below 0, where no y lies"
+    return lines_html([f"{told}."])
+
 # %% ../nbs/reporting.ipynb #rep-parting
 _GAPS = 5  # rows at which rules and model part most
 
@@ -1386,7 +1523,7 @@ def _gap_sizes(rules, prediction, explained, shares):
 def _answer_words(rules, answer):
     """A prediction for reading: a number to four digits, or the label at a position."""
     if rules.classes is None:
-        return f"{answer:.4g}"
+        return significant_text(answer, 4)
     return label_text(rules.classes[int(answer)]) if answer >= 0 else "another class"
 
 
@@ -1410,11 +1547,11 @@ def row_names(X):
     return [label_text(name) for name in index], "row (by index)"
 
 
-def gaps_html(rules, X, explained, name, of="of the table"):
+def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
     """The rows of a table X (n, d) where rules and what they explain part most, in words.
 
     `explained` (n,): its answers, positions of classes or numbers; nothing where there are none.
-    `of`: in words, which rows they are.
+    `of`: in words, which rows they are; `noun`: what a rule is called.
     """
     if explained is None:
         return ""
@@ -1424,6 +1561,9 @@ def gaps_html(rules, X, explained, name, of="of the table"):
     shares = None if rules.classes is None else rules.predict_proba(Z)
     gaps = _gap_sizes(rules, prediction, explained, shares)
     n_apart = int(np.sum(gaps > 0))
+    is_tree = noun == "leaf"
+    whole = "the tree is" if is_tree else "the rules are"
+    says = "the tree says" if is_tree else "the rules say"
     if not n_apart:
         return lines_html([f"At all {len(Z)} rows {of} both say the same."])
     said = rules.apply(Z)
@@ -1433,20 +1573,20 @@ def gaps_html(rules, X, explained, name, of="of the table"):
 
     rows = []
     for i in order:
-        told = f"{_answer_words(rules, prediction[i])} (rule {said[i] + 1})"
+        told = f"{_answer_words(rules, prediction[i])} ({noun} {said[i] + 1})"
         words = _row_words(rules, Z[i], features), told, _answer_words(rules, explained[i])
         name_of_row = html.escape(str(names[i]))
         place = f'<span style="white-space:nowrap">{name_of_row}</span>'
         rows.append((place, *map(html.escape, words)))
     if rules.classes is None:
-        lead = f"Over the {rows_text(len(Z))} {of} the two differ by {np.median(gaps):.3g} in the middle"
-        lead += f" and by {gaps.max():.3g} at most. The rows where they differ most:"
+        lead = f"Over the {rows_text(len(Z))} {of} the two differ by {significant_text(np.median(gaps))} in the middle"
+        lead += f" and by {significant_text(gaps.max())} at most. The rows where they differ most:"
     else:
         rule = int(np.bincount(said[(gaps > 0) & (said >= 0)], minlength=len(rules.rules)).argmax())
         share = _share_text(n_apart, len(Z))
         lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), "
-        lead += f"most often where rule {rule + 1} answers. The rows where the rules are surest:"
-    head = (row_head, "with", "the rules say", f"{name} says")
+        lead += f"most often where {noun} {rule + 1} answers. The rows where {whole} surest:"
+    head = (row_head, "with", says, f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
 
 
@@ -1483,7 +1623,7 @@ def signs_html(model):
     ]
     if certificate.row is not None:
         row = ", ".join(
-            f"{printable_name(name)} {'missing' if isnan(x) else f'{x:.6g}'}"
+            f"{printable_name(name)} {'missing' if isnan(x) else significant_text(x, 6)}"
             for name, x in certificate.row.items()
         )
         parts.append(f'<p class="faint">The least step is that of the row {html.escape(row)}.</p>')
@@ -1494,18 +1634,19 @@ def key_facts(rules, tree, X, evaluation):
     """The few numbers on top of a page, each (value, what)."""
     n, d = X.shape
     yield f"{n} × {d}", "rows and columns of the table"
-    one, several = ("rule", "rules") if tree is None else ("leaf", "leaves")
-    yield str(len(rules.rules)), several if len(rules.rules) > 1 else one
+    yield str(len(rules.rules)), part_words(tree)[len(rules.rules) > 1]
     for name in ("wrong answers", "root mean squared error", "agreement"):
         for found in [f for f in evaluation.estimates if f.metric.startswith(name)][:1]:
-            yield found.text(found.value), f"{found.metric} ({found.interval}), {found.rows}"
+            what = f"{found.metric} ({found.interval}), {found.rows}: {found.better} is better"
+            yield found.text(found.value), what
 
 
 def trace_html(model):
     """The picture of the search that was kept, if it moved."""
     if len(np.unique(getattr(model, "trace_", ()))) < 2:
         return ""
-    caption = "FIC (higher is better) over the steps of the search that was kept"
+    caption = "FIC, a lower bound on log p(y | X), over the steps of the search that was kept: "
+    caption += "more is better"
 
     def draw(width):
         return plot_trace(model, axes_or_new(None, width, 0.55 * width))
@@ -1533,15 +1674,18 @@ def calibration_html(rules, X, y, rows):
 def made_from_html(model, rules, explanation, evaluation, X, y):
     """What a model was made from, in sentences: what it explains, and the table by its hash."""
     lines = [] if explanation is None else list(explanation.facts())
+    is_tree = tree_or_none(model) is not None
     name = evaluation.explains
     if explanation is None and name and evaluation.is_made_for:
-        made = f"The rules were made to answer as {name} does."
+        whole = "tree was" if is_tree else "rules were"
+        made = f"The {whole} made to answer as {name} does."
         if answers_observed(*_made_by(model, rules)):
             made = f"The conditions of the rules come from {name}; their answers were fitted to "
             made += f"{printable_name(rules.target)} as it was observed."
         lines.append(made)
     elif name and not evaluation.is_made_for:
-        lines.append(f"The page sets the rules beside {name}; it need not be what they come from.")
+        whole, they = ("tree", "it comes") if is_tree else ("rules", "they come")
+        lines.append(f"The page sets the {whole} beside {name}; it need not be what {they} from.")
     lines.append(f"The table of this page has the fingerprint {fingerprint(X, y)}.")
     return lines_html(lines)
 
@@ -1569,7 +1713,7 @@ def lead_html(case):
     model, rules = case.model, case.rules
     found = key_facts(rules, case.tree, case.X, case.evaluation)
     facts = "".join(
-        f"<li><b>{html.escape(value)}</b><span>{html.escape(what)}</span></li>"
+        keep_thousands(f"<li><b>{html.escape(value)}</b><span>{html.escape(what)}</span></li>")
         for value, what in found
     )
     made = f", found by {type(model).__name__}" if hasattr(model, "fit") else ""
@@ -1587,6 +1731,8 @@ def report_html(case, progress):
     """The whole page of a `ReportCase`; `progress` is told of each section and each picture."""
     model, rules, tree, X, y = case.model, case.rules, case.tree, case.X, case.y
     evaluation, level = case.evaluation, case.level
+    noun = part_words(tree)[0]
+    whole = "rules" if tree is None else "tree"
     Z = encode(X, rules.columns)
     explains = evaluation.explains
     target = None if y is None else encode_target(y, len(Z), rules.classes)
@@ -1595,25 +1741,27 @@ def report_html(case, progress):
     seen = evaluation.seen
     again = (case.code, ()) if case.code else _reproduction(model, case.explanation, X, y, seen)
     measured = X, y, rows_text(len(X), seen)
-    told_out = gaps_out = ""
+    told_out = gaps_out = coverage = ""
     if case.held_out is not None:
         measured = (*case.held_out, "the rows held out")
         answers = evaluation.explained_out
-        told_out = rules_held_out_html(rules, *case.held_out, level, answers, explains)
-        gaps_out = gaps_html(rules, case.held_out[0], answers, explains, "that were held out")
+        told_out = rules_held_out_html(rules, *case.held_out, level, answers, explains, noun)
+        coverage = coverage_html(rules, *case.held_out, level)
+        gaps_out = gaps_html(rules, case.held_out[0], answers, explains, "that were held out", noun)
 
     def sections():
         yield section_html("What it says", model_html(model, rules, tree), told_out)
-        yield section_html("At other sizes", sizes_html(model, rules.target))
+        yield section_html("At other sizes", sizes_html(model, rules.target, case.held_out))
         yield section_html("In pictures", *pictures)
         yield section_html(
             "How good is it?",
             evaluation_html(evaluation, level),
             calibration_html(rules, *measured),
+            coverage,
         )
         yield section_html(
-            f"Where the rules and {explains} disagree most",
-            gaps_html(rules, X, evaluation.explained, explains),
+            f"Where the {whole} and {explains} disagree most",
+            gaps_html(rules, X, evaluation.explained, explains, noun=noun),
             gaps_out,
             parting_html(model, rules, Z, case.max_seconds),
         )
@@ -1621,7 +1769,7 @@ def report_html(case, progress):
         yield section_html(
             "The table",
             made_from_html(model, rules, case.explanation, evaluation, X, y),
-            data_html(rules, Z, target),
+            data_html(rules, Z, target, noun),
         )
         yield section_html("The search", trace_html(model))
         yield section_html("Read with care", _CARE)

@@ -28,6 +28,8 @@ from shared.needs import need
 
 from fabinterp import (
     PiecewiseLinearRegressor,
+    ProxyTreeClassifier,
+    RuleMixtureClassifier,
     RuleMixtureRegressor,
     cli,
     commands,
@@ -38,6 +40,7 @@ from fabinterp import (
 from fabinterp.bench.runner import TABLES
 from fabinterp.rules.core import Columns, Leaf
 from fabinterp.rules.ruleset import RuleSet, Tree
+from fabinterp.rules.size_path import sizes_of
 from fabinterp.rules.text import display_width
 
 pd = pytest.importorskip("pandas")
@@ -453,6 +456,72 @@ def test_what_is_fitted_predicts_and_is_reported(capsys, tmp_path, table, method
     assert float(printed) == pytest.approx(error, rel=0.005)
 
 
+KEPT = {
+    "piecewise": ("price", PiecewiseLinearRegressor),
+    "tree": ("kind", ProxyTreeClassifier),
+    "rules": ("kind", RuleMixtureClassifier),
+}
+
+
+@pytest.mark.parametrize("method", KEPT)
+def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method):
+    """Each answers as the estimator does at that size, whichever is asked for."""
+    monkeypatch.chdir(tmp_path)
+    target, kind = KEPT[method]
+    frame = flowers().drop(columns="id")
+    frame.to_csv("t.csv", index=False)
+    words = f"fit t.csv --target {target} --method {method} --test-share 0 --out model.json"
+    assert cli.main(words.split()) == 0
+    X = files.read_table("t.csv").without([target]).rows()
+    y = frame[target].to_numpy()
+    model = kind(
+        random_state=0, size="balanced", **({"max_rules": 10} if method == "rules" else {})
+    )
+    model.fit(X, y)
+    kept = load_rules(tmp_path / "model.json")
+    found = sizes_of(kept)
+    assert len(found) > 1 and Path("model.json").stat().st_size < 1e6
+    for (entry, other, chosen), (fitted, at, is_chosen) in zip(found, sizes_of(model), strict=True):
+        assert (entry.size, entry.n_numbers, chosen) == (fitted.size, fitted.n_numbers, is_chosen)
+        assert np.array_equal([*entry.error, entry.criterion], [*fitted.error, fitted.criterion])
+        assert (other.predict(X) == at.predict(X)).all()
+    capsys.readouterr()
+    for words, at in [("", model), ("--size 1", model.at(1))]:
+        assert cli.main(f"predict model.json t.csv {words}".split()) == 0
+        answers = pd.read_csv(io.StringIO(capsys.readouterr().out))[target]
+        assert (
+            (answers == at.predict(X)).all()
+            if target == "kind"
+            else np.allclose(answers, at.predict(X))
+        )
+    page, _ = reported(capsys, "model.json", "t.csv", "--size", "1")
+    assert page.count('<input type="radio"') == len(found)
+    assert f"1 {'rule' if method == 'rules' else 'leaf'} for {target}" in page
+    old = json.loads(Path("model.json").read_text())
+    del old["sizes"]  # what a reader finds that does not know of sizes
+    assert load_rules(json.dumps(old)) == found[model._at][1] == kept
+    if method == "rules":
+        told = refused(capsys, *"predict model.json t.csv --size small".split())
+        assert "--size must be a number where no rows were left out" in told
+    else:
+        assert cli.main("predict model.json t.csv --size small".split()) == 0
+    Path("model.json").write_text(json.dumps(old))
+    capsys.readouterr()
+    told = refused(capsys, "predict", "model.json", "t.csv", "--size", "1")
+    assert "--size must be left out for a model that keeps one size" in told
+
+
+def test_a_path_that_is_too_long_keeps_the_small_sizes(capsys, tmp_path, monkeypatch, table):
+    monkeypatch.setattr(commands, "_MOST_LETTERS", 4000)
+    words = ["fit", str(table), "--target", "price", "--method", "tree"]
+    assert cli.main([*words, "--out", str(tmp_path / "model.json")]) == 0
+    notes = capsys.readouterr().err
+    found = sizes_of(load_rules(tmp_path / "model.json"))
+    n_kept, n = map(int, re.search(r"the file keeps (\d+) of (\d+) sizes", notes).groups())
+    assert 1 < len(found) == n_kept < n and [entry.size for entry, _, _ in found][0] == 1
+    assert [chosen for _, _, chosen in found].count(True) == 1
+
+
 def test_labels_unknown_to_a_model_are_told(capsys, tmp_path):
     kinds = np.array(["oak", "elm", "ash"])[np.arange(90) % 3]
     frame = pd.DataFrame({"kind": kinds, "tall": np.where(kinds == "oak", "yes", "no")})
@@ -589,8 +658,9 @@ def test_a_report_on_one_row_without_a_target(capsys, tmp_path, table, monkeypat
     flowers().drop(columns=target).iloc[:1].to_csv("one.csv", index=False)
     page, notes = reported(capsys, "model.json", "one.csv")
     assert f"note: one.csv has no column '{target}', which the model predicts" in notes
-    assert "wrote page.html" in notes and "mean squared error" not in page
-    assert ">1 row, " in page and "1 rows" not in page and "wrong answers" not in page
+    assert "wrote page.html" in notes and "How good is it?" not in page
+    assert ">1 row, " in page and "1 rows" not in page
+    assert not re.findall("(?:mean squared error|wrong answers)(?! on rows left out|: less)", page)
     refusal = refused(capsys, "report", "model.json", "one.csv", "--target", "cost", "--force")
     assert "--target 'cost' is not a column" in refusal
 
@@ -813,10 +883,9 @@ def test_the_path_of_rules_says_what_chose(capsys, tmp_path):
         "balanced, small and accurate go by description length on the train"
     )
     assert not any("rows left out" in line or "of several of one size" in line for line in lines)
-    meaning = (
-        "fidelity to the forest trained for these rules: 1 - mean squared difference / variance"
+    assert "fidelity: how far a rule agrees with the forest that was trained for these" in " ".join(
+        lines
     )
-    assert f"{meaning} of all answers" in " ".join(lines)
     model = RuleMixtureRegressor(random_state=0, n_jobs=1).fit(frame[["a", "b"]], frame.y)
     forest = model.estimator_.predict(frame[["a", "b"]].to_numpy())
     off = (forest - model.predict(frame[["a", "b"]])) ** 2

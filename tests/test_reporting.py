@@ -290,10 +290,15 @@ def test_fidelity_is_explained_by_what_it_is(labels, numbers):
         assert [rule.fidelity for rule in model.rules_.rules] == pytest.approx(of_forest)
         for shown in (model, fabinterp.load_rules(model.to_json())):
             told = words_of(report(shown, X, y))
-            said = "fidelity: the share of its rows on which a rule agrees with the ensemble that"
-            assert said in told
+            said = "fidelity: the share of its rows on which a rule agrees with the forest that was"
+            assert f"{said} trained for these rules" in told
             also = f"though the answers themselves were fitted to {model.rules_.target} as it was"
             assert (also in told) == (target == "observed")
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    model = fabinterp.RuleMixtureClassifier(forest, **settings).fit(X, y)
+    assert "a rule agrees with the ensemble that the conditions come from" in words_of(
+        report(model, X, y)
+    )
     X, y = numbers
     made = [
         (fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), y),
@@ -304,9 +309,9 @@ def test_fidelity_is_explained_by_what_it_is(labels, numbers):
     for model, reference in [*made, (proxy, forest.predict(X))]:
         again = measured_again(model.rules_, X, np.asarray(reference))
         assert [rule.fidelity for rule in model.rules_.rules] == pytest.approx(again)
-        whom = "the reference that the rules explain" if model is proxy else "as it was observed"
+        whom = "the reference that the leaves explain" if model is proxy else "as it was observed"
         told = words_of(report(model, X))
-        assert whom in re.search("fidelity: how far a rule agrees with (.*?), as 1", told)[1]
+        assert whom in re.search("fidelity: how far a leaf agrees with (.*?), as 1", told)[1]
     told = words_of(report(forest_rules(forest, X), X))
     assert "agrees with what the rules were measured against, as 1 less" in told
 
@@ -333,7 +338,7 @@ def test_the_number_after_a_class_is_explained_by_what_it_is(labels):
     )
     tree = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
     told = words_of(report(tree, X, y))
-    assert "the probability that a rule gives it " in told and "one more that is" not in told
+    assert "the probability that a leaf gives it " in told and "one more that is" not in told
     equation = fabinterp.PiecewiseLinearClassifier(max_depth=0, random_state=0).fit(X, y)
     assert "in brackets after a class:" not in words_of(report(equation, X, y))
 
@@ -641,9 +646,12 @@ def test_every_size_is_on_the_page(labels, tree):
     told = words_of(page)
     for entry, other, _ in sizes_of(model):
         assert entry.error == (other.error_, entry.train_se)
-        wrong = reports.three_digits(np.mean(other.predict(X) != y))
+        wrong = reports.significant_text(np.mean(other.predict(X) != y))
         assert f"share of wrong answers on the rows of the fit {wrong} ±" in told
-    assert "What each size errs on the rows of the fit (share of wrong answers)" in told
+    assert (
+        "What each size errs on the rows of the fit (share of wrong answers: less is better)"
+        in told
+    )
     assert "wrong answers on rows left out" not in told
 
 
@@ -658,6 +666,91 @@ def test_what_each_size_errs_is_drawn(numbers):
             f'id="step{k}"{checked}><label for="step{k}">{entry.size} ({entry.n_numbers})</label>'
         )
         assert label in page
+
+
+KINDS_OF_ERRORS = {
+    "squared error": ProxyTreeRegressor(random_state=0, size="balanced"),
+    "share of wrong answers": fabinterp.RuleMixtureClassifier(
+        n_init=1, n_perturbations=4, random_state=0
+    ),
+    "log loss": fabinterp.PiecewiseLinearClassifier(max_depth=1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_ERRORS)
+def test_each_size_is_measured_on_rows_held_out(kind, labels, numbers):
+    X, y = numbers if kind == "squared error" else labels
+    X_out, y_out = X[2::3], y[2::3].to_numpy()
+    model = KINDS_OF_ERRORS[kind].fit(X[::3], y[::3])
+    told = words_of(reports.sizes_html(model, "y", (X_out, y_out))).replace("\u00a0", " ")
+    assert f"the {len(y_out)} rows held out" in told and len(model.path_) > 1
+    for _, other, _ in sizes_of(model):
+        if kind == "squared error":
+            losses = (other.predict(X_out) - y_out) ** 2
+        elif kind == "log loss":
+            at = [list(model.classes_).index(label) for label in y_out]
+            losses = -np.log(other.predict_proba(X_out)[np.arange(len(at)), at])
+        else:
+            losses = other.predict(X_out) != y_out
+        mean, se = np.mean(losses), np.std(losses) / np.sqrt(len(losses))
+        if kind == "squared error":
+            mean, se = np.sqrt(mean), se / (2 * np.sqrt(mean))
+        error = f"{reports.significant_text(mean)} ± {reports.significant_text(se)}"
+        assert f"the same on the {len(y_out)} rows held out {error}, criterion" in told
+    alone = words_of(reports.sizes_html(model, "y"))
+    assert "held out" not in alone
+    left_out = kind != "share of wrong answers"
+    assert left_out == ("Rows left out are rows of the fit" in told)
+    assert left_out == ("on rows left out" in alone)
+
+
+def test_numbers_in_money_are_read_without_exponents():
+    """Errors, intervals, means and gaps; thousands stay on one line."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    y = 400_000 * (X[:, 0] > 0.5) + 200_000 + rng.normal(0, 60_000, 300)
+    out = X[200:], y[200:]
+    forest = RandomForestRegressor(10, random_state=0).fit(X[:200], y[:200])
+    model = fabinterp.RuleMixtureRegressor(forest, n_init=1, n_perturbations=4, random_state=0)
+    page = report(model.fit(X[:200], y[:200]), X[:200], y[:200], held_out=out)
+    shown = re.sub("<details>.*?</details>", "", page, flags=re.S)
+    assert not re.findall(r"\de\+\d", words_of(re.sub("<style.*?</style>", "", shown)))
+    rmse = np.sqrt(np.mean((model.predict(out[0]) - out[1]) ** 2))
+    assert f"<b>{rmse / 1000:.1f}".replace(".", "\u00a0") in page
+
+
+def test_how_often_intervals_hold_is_told_of_each_half():
+    """Of prices whose spread grows with them: more below, less above."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"area": rng.uniform(20, 120, 900)})
+    y = 10 * X["area"] * np.exp(rng.normal(0, 0.35, 900))
+    model = fabinterp.PiecewiseLinearRegressor(max_depth=0, random_state=0).fit(X[:450], y[:450])
+    out = X[450:], y[450:]
+    low, high = model.predict_interval(out[0], 0.9).T
+    holds = (low <= out[1]) & (out[1] <= high)
+    upper = model.predict(out[0]) > np.median(model.predict(out[0]))
+    told = words_of(reports.coverage_html(model.rules_, *out, 0.9))
+    shares = [reports.percent_text(np.mean(each)) for each in (holds, holds[~upper], holds[upper])]
+    assert re.findall(r"of ([\d.]+ %)", told) == shares
+    assert holds[~upper].mean() > 0.93 and holds[upper].mean() < 0.87
+    assert f"{np.sum(low < 0)} intervals begin below 0" in told
+    page = report(model, X[:450], y[:450], held_out=out, level=0.9)
+    assert told in words_of(page) and "predict_interval" not in report(model, X[:450], y[:450])
+    tree = ProxyTreeRegressor(max_leaves=3, random_state=0).fit(X, y)
+    assert reports.coverage_html(tree.rules_, *out, 0.9) == ""
+
+
+def test_a_part_has_one_word_on_a_page(labels, tree):
+    X, y = labels
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    told = {}
+    for shown in (tree, model):
+        page = report(shown, X[::2], y[::2], held_out=(X[1::2], y[1::2]))
+        words = words_of(page)
+        told[shown] = words[words.index("rows and columns of the table") : words.index("Read with")]
+    assert "4 leaves" in told[tree] and "leaf rows held out" in told[tree]
+    assert "in leaves" in told[tree] and not re.findall(r"\brules?\b", told[tree])
+    assert "in rules" in told[model] and not re.findall(r"\b(?:leaf|leaves)\b", told[model])
 
 
 @pytest.mark.parametrize("share", [True, False])
@@ -725,11 +818,11 @@ def test_where_rules_and_model_part_is_said_in_words(numbers, labels):
     black = LinearRegression().fit(X, y)
     proxy = ProxyTreeRegressor(black, max_leaves=3, random_state=0).fit(X, y)
     words = words_of(report(proxy, X, y))
-    assert "Where the rules and the reference (LinearRegression) disagree most" in words
+    assert "Where the tree and the reference (LinearRegression) disagree most" in words
     gap = np.abs(proxy.predict(X) - black.predict(X))
     assert f"differ by {np.median(gap):.3g} in the middle and by {gap.max():.3g} at most" in words
     worst = int(gap.argmax())
-    told = f"{proxy.predict(X)[worst]:.4g} (rule {proxy.rules_.apply(X)[worst] + 1})"
+    told = f"{proxy.predict(X)[worst]:.4g} (leaf {proxy.rules_.apply(X)[worst] + 1})"
     assert f"{told} {black.predict(X)[worst]:.4g}" in words
     X, y = labels
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
@@ -742,7 +835,7 @@ def test_where_rules_and_model_part_is_said_in_words(numbers, labels):
 def test_only_what_rules_were_made_from_is_called_so(labels):
     X, y = labels
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    beside = "The page sets the rules beside RandomForestClassifier"
+    beside = "The page sets the tree beside RandomForestClassifier"
     grown = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
     words = words_of(report(grown, X, y, reference=forest))
     assert beside in words and "made to answer" not in words

@@ -1215,7 +1215,9 @@ def explain_local(
         Name of what is predicted, for reading; None: the one that the model's rules know, else "y".
     random_state : int, RandomState or None
         Seed of the neighbours. All points get the same random numbers: the explanation of a point
-        depends neither on `n_jobs` nor on what else is explained.
+        depends neither on `n_jobs` nor on what else is explained. Another seed draws other
+        neighbours, whose tree may ask other questions: only what several seeds agree on is of the
+        model, not of the draw. The prediction of the reference at the point stays.
     n_jobs : int or None
         Threads.
 

@@ -28,7 +28,7 @@ from ..rules.core import (
     match_conditions,
     shortest_number,
 )
-from ..rules.digits import amount_text, rounded_text
+from ..rules.digits import amount_text, rounded_text, significant_text
 from ..rules.html_format import lines_html, table_html
 from ..rules.ruleset import as_ruleset
 from ..rules.text import (
@@ -616,7 +616,7 @@ class Disagreement:
     def _gap_lines(self):
         """The largest gap that was met, of numbers their distance, of classes the margin."""
         said, meant = self._answer_texts()
-        gap = amount_text(float(f"{self.lower:.4g}"))
+        gap = significant_text(self.lower, 4)
         where = f"where {self.words()}" if self.conditions else "everywhere"
         inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows lie there"
         rule = f"rule {self.rule + 1} says {said} there, the ensemble"
@@ -653,8 +653,8 @@ class Disagreement:
         if self.is_class and self.at_rows <= 0:
             yield "they agree on the class at every row"
             return
-        at_rows = amount_text(float(f"{self.at_rows:.4g}"))
-        delta = amount_text(float(f"{self.delta:.4g}"))
+        at_rows = significant_text(self.at_rows, 4)
+        delta = significant_text(self.delta, 4)
         by = "by a margin of" if self.is_class else "by"
         yield f"at the rows {by} {at_rows} at most, and by more than {delta} at {percent_text(self.share)} of them"
 

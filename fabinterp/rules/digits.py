@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TEXT_TOLERANCE', 'SCORE_TOLERANCE', 'SCORE_SCALE', 'MAX_POINTS', 'format_float', 'round_within', 'rounded_text',
-           'amount_text', 'region_ranges', 'round_equation', 'curve_points']
+           'amount_text', 'significant_text', 'region_ranges', 'round_equation', 'curve_points']
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-imports
 from decimal import Decimal
@@ -61,6 +61,11 @@ def amount_text(number, beside=None):
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     before, dot, after = digits.partition(".")
     return f"{sign}{int(before):,}".replace(",", " ") + dot + after
+
+
+def significant_text(number, digits=3):
+    """A number to so many significant digits, as `amount_text` writes it: 66 300, 0.25, 1e-05."""
+    return amount_text(float(f"{number:.{digits}g}"))
 
 
 def _decimals(number):

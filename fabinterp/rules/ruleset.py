@@ -284,6 +284,8 @@ class RuleSet(BaseRuleModel):
     source : dict or None, None
         Where it comes from, for information: the name of an "estimator" and its "parameters", as
         an estimator's `to_json` writes them.
+    sizes : sequence of dicts, ()
+        The path of sizes that it was chosen from, as the command line keeps it in a file.
 
     Raises
     ------
@@ -314,6 +316,7 @@ class RuleSet(BaseRuleModel):
     target: str = "y"
     target_std: float = field(default=nan, compare=False)
     source: dict | None = field(default=None, compare=False)
+    sizes: tuple[dict, ...] = field(default=(), compare=False)
     kind = "ruleset"
 
     def __post_init__(self):
@@ -435,6 +438,8 @@ class Tree(BaseRuleModel):
     source : dict or None, None
         Where it comes from, for information: the name of an "estimator" and its "parameters", as
         an estimator's `to_json` writes them.
+    sizes : sequence of dicts, ()
+        The path of sizes that it was chosen from, as the command line keeps it in a file.
 
     Raises
     ------
@@ -470,6 +475,7 @@ class Tree(BaseRuleModel):
     target: str = "y"
     target_std: float = nan
     source: dict | None = None
+    sizes: tuple[dict, ...] = ()
     kind = "tree"
 
     def __post_init__(self):

@@ -29,6 +29,7 @@ from .digits import (
     region_ranges,
     round_equation,
     round_within,
+    significant_text,
 )
 
 # %% ../../nbs/rules/01_text.ipynb #words
@@ -473,8 +474,8 @@ def display_width(text):
 
 
 def interval_text(interval):
-    """Two ends for reading: 0.93 to 1."""
-    return " to ".join(f"{end:.3g}" for end in interval)
+    """Two ends for reading: 0.93 to 1, 434 000 to 473 000."""
+    return " to ".join(map(significant_text, interval))
 
 
 def _measure_text(rule, with_interval=False):

@@ -25,7 +25,7 @@ from scipy.ndimage import distance_transform_edt
 from ..rows.tables import check_at_least, column_positions, known_values, label_codes
 from ..rules.core import Curve, encode, extents, label_of, predict_codes
 from ..rules.ruleset import as_ruleset
-from ..rules.digits import format_float, rounded_text
+from ..rules.digits import format_float, rounded_text, significant_text
 from ..rules.text import (
     answer_text,
     bounds_text,
@@ -277,12 +277,12 @@ def wrap_name(name, max_width, max_lines=1, size=8, weight="normal"):
 def short_number(number):
     """A threshold for a picture: all digits if at most seven, else four significant ones."""
     text = format_float(number)
-    return text if len(text) <= 7 else f"{number:.4g}"
+    return text if len(text) <= 7 else significant_text(number, 4)
 
 
 def three_digits(number):
     """An end of a scale: three significant digits."""
-    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.3g}"
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else significant_text(number)
 
 
 def bounds_label(e, number=short_number):
