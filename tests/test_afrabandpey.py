@@ -245,6 +245,19 @@ def test_figure_4_shows_the_means_of_the_lines():
             assert shown[:3] == pytest.approx(means, rel=1e-12)
 
 
+def test_proxies_chosen_by_y_stand_beside_cart_at_each_large_size():
+    lines = stored("afrabandpey-fig4-y")
+    grid = afrabandpey.show_chosen(lines)
+    assert len(grid.frame) == len(afrabandpey.DATA) * sum(
+        size >= afrabandpey.LARGE_FROM for size in afrabandpey.SIZES
+    )
+    for name in afrabandpey.DATA:
+        own = [line for line in lines if line["key"]["data"] == name]
+        means = np.mean([[line["data"], line["chosen"]] for line in own], axis=0).T
+        shown = [grid.frame.loc[f"{name}, {b} leaves"].tolist() for b in own[0]["sizes"]]
+        np.testing.assert_allclose(np.array(shown, float), means, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_figure_5_asks_whether_the_means_differ():
     lines = [line for line in stored("afrabandpey-fig5") if line["key"]["data"] == "auto_mpg"]
