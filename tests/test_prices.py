@@ -17,7 +17,6 @@ from fabinterp.rows.tables import joined_groups
 from fabinterp.rules.size_path import (
     SMALL_PRICE,
     SizeEntry,
-    choose_at_gain,
     choose_by_error,
     choose_size,
     size_gap_text,
@@ -181,23 +180,26 @@ def test_small_and_accurate_stand_on_either_side(fitted):
     best = path.cv_error.argmin()
     within = path.cv_error <= path.cv_error[best] + path.cv_se[best]
     dear = path.price[path.price > SMALL_PRICE]  # what FIC prefers at that price, and dearer ones
-    worth = (path.cv_error * 1.02 ** path["size"]).idxmin()  # each leaf takes two percent away
-    assert position["small"] == min(within.idxmax(), dear.idxmin(), worth)
+    tenth = path.cv_error <= 1.1 * path.cv_error[best]
+    assert position["small"] == min(within.idxmax(), dear.idxmin(), tenth.idxmax())
 
 
-def test_a_leaf_of_what_is_small_takes_two_percent_of_the_error_away():
-    def entries(*errors):
-        """Entries of one leaf more each, which every price and standard error leaves the choice of."""
+def test_what_is_small_may_err_by_a_tenth_more():
+    def entries(*errors, se=0.0, price=100.0):
+        """Entries of one leaf more each; at the default, FIC at λ = 2 leaves the choice to errors."""
         return [
-            SizeEntry(k + 1, k + 1, 0.0, {}, error, 0.0, 100.0 - k)
-            for k, error in enumerate(errors)
+            SizeEntry(k + 1, k + 1, 0.0, {}, error, se, price - k) for k, error in enumerate(errors)
         ]
 
-    assert choose_by_error(entries(1.0, 0.99, 0.985, 0.984), "small") == 0
-    assert choose_by_error(entries(1.0, 0.97, 0.96, 0.955), "small") == 1
-    assert choose_by_error(entries(1.0, 0.99, 0.92, 0.91), "small") == 2  # two leaves at once pay
-    assert choose_by_error(entries(1.0, 0.99, 0.92, 0.91), "balanced") == 3
-    assert choose_at_gain(entries(0.0, 0.0), 0.02) == 0
+    errors = (2.0, 1.09, 1.03, 1.0, 1.02)
+    assert choose_by_error(entries(*errors), "small") == 1
+    assert choose_by_error(entries(*errors, se=1.5), "small") == 0
+    assert choose_by_error(entries(*errors, price=3.5), "small") == 1
+    assert choose_by_error(entries(*errors, price=2.5), "small") == 0
+    assert choose_by_error(entries(*errors, price=np.nan), "small") == 3  # as of proxies
+    assert choose_by_error(entries(*errors, se=0.02), "accurate") == 4
+    assert choose_by_error(entries(*errors), "balanced") == 3
+    assert choose_by_error(entries(0.0, 0.0), "small") == 0
 
 
 @pytest.mark.parametrize(

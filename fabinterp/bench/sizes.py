@@ -35,7 +35,7 @@ from ..models.piecewise import (
 )
 from fabinterp.rows.tables import location_scale, with_ranges
 from fabinterp.rules.core import read_columns
-from fabinterp.rules.size_path import choose_at_gain, choose_at_price, choose_by_error, sizes_of
+from fabinterp.rules.size_path import choose_at_price, choose_by_error, sizes_of
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-truth
 _LEAST_ROWS = 60  # in every leaf of a true tree
@@ -75,7 +75,7 @@ def noise_price(model, X, y, rng):
 
 _PRICES = {"λ = 1": 1.0, "λ = 2": 2.0, "λ = 2.6": 2.6}
 _PERMUTED = "λ of permuted residuals"
-PICKS = ("small", *_PRICES, _PERMUTED, "one standard error", "two percent a leaf", "least error")
+PICKS = ("small", *_PRICES, _PERMUTED, "one standard error", "a tenth", "least error")
 
 
 def picked_entries(model, X=None, y=None):
@@ -88,7 +88,8 @@ def picked_entries(model, X=None, y=None):
         price = noise_price(model, X, y, np.random.default_rng(0))
         at[_PERMUTED] = choose_at_price(entries, price)
     at["one standard error"] = choose_by_error(unpriced, "small")
-    at["two percent a leaf"] = choose_at_gain(entries, 0.02)
+    errors = np.array([entry.cv_error for entry in entries])
+    at["a tenth"] = int((errors <= 1.1 * errors.min()).argmax())
     at["least error"] = choose_by_error(entries, "balanced")
     return {name: entries[i] for name, i in at.items()}
 
