@@ -75,9 +75,9 @@ def _read_data(options):
     return table
 
 
-def _suggest_columns(name, names):
-    """A hint for a name that is none of `names`: those close to it, else the first few."""
-    lower = {n.lower(): n for n in names}
+def _suggest_columns(name, names, known=()):
+    """A hint for a name that is none of `names`: those close to it and not `known`, else the first few."""
+    lower = {n.lower(): n for n in names if n not in known}
     close = [lower[n] for n in difflib.get_close_matches(name.lower(), lower, 3, 0.6)]
     if close:
         return f"did you mean {format_names(close)}?"
@@ -639,7 +639,10 @@ def _sizes_text(result):
         name, rows, pairs = _path_errors(result)
         columns.append((f"{name} on", rows, _with_errors(pairs)))
         notes += [_ERRORS[name]] if name != metric else []
-        notes.append("rows left out are training rows, a part at a time: by them a size is chosen")
+        notes += [
+            "rows left out are training rows, a part at a time: by them a size is chosen; the error is "
+            "that of what is found without them at the same price, which may be larger or smaller"
+        ]
     if result.forest is not None:
         by_forest = result.forest.predict(X)
         agreed = [round(model.measure(X, by_forest).fidelity, 3) + 0.0 for model in models]  # no -0
@@ -851,7 +854,7 @@ def columns_for(table, names, whose):
     if lacking:
         raise CommandError(
             f"{table.name} has no column {format_names(lacking)}, which {whose} asks for: "
-            f"{_suggest_columns(lacking[0], list(table.columns))}"
+            f"{_suggest_columns(lacking[0], list(table.columns), names)}"
         )
     return table.rows(names)
 

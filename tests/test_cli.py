@@ -622,6 +622,21 @@ def test_shares_of_classes(capsys, tmp_path, table):
     assert "it holds none" in refused(capsys, "predict", tmp_path / "other.json", table, code=1)
 
 
+def test_a_column_that_is_there_is_not_proposed_for_one_that_lacks(capsys, tmp_path, table):
+    fitted = tmp_path / "model.json"
+    near = flowers().rename(columns={"length": "longitude", "depth": "latitude"})
+    near.to_csv(tmp_path / "near.csv", index=False)
+    words = ["fit", tmp_path / "near.csv", "--target", "kind", "--method", "tree", "--out", fitted]
+    assert cli.main(list(map(str, words))) == 0
+    capsys.readouterr()
+    near.drop(columns="longitude").to_csv(tmp_path / "less.csv", index=False)
+    told = refused(capsys, "predict", fitted, tmp_path / "less.csv", code=1)
+    assert "no column 'longitude'" in told and "did you mean" not in told
+    near.rename(columns={"longitude": "Longitude"}).to_csv(tmp_path / "less.csv", index=False)
+    told = refused(capsys, "predict", fitted, tmp_path / "less.csv", code=1)
+    assert "did you mean 'Longitude'?" in told
+
+
 def test_a_size_that_a_method_has_not(capsys, table):
     words = ["fit", table, "--target", "kind", "--method", "metatree", "--size", "small"]
     assert "--size must be left out with --method metatree" in refused(capsys, *words)

@@ -230,8 +230,10 @@ class SizePathMixin:
         predict, (proxy.94).
 
         cv_error: the mean squared error, for classes the share of wrong answers, or of trees of
-        equations the log loss (search.35); cv_se: its standard error. Both are nan where no rows
-        were left out, as of trees at a given price. Lists of rules are made from all rows; they have
+        equations the log loss (search.35); cv_se: its standard error. Of trees of equations it is
+        that of what searches without the rows find at the same price, which may be larger or
+        smaller than this very tree. Both are nan where no rows were left out, as of trees at a
+        given price. Lists of rules are made from all rows; they have
         train_error and train_se in their place, the same on the rows of the fit.
         """
         import pandas as pd
