@@ -925,6 +925,33 @@ def test_a_page_is_small(labels):
     assert len(report(model, X, y)) < 2_000_000
 
 
+def test_a_page_of_long_rules_leaves_some_sizes_and_narrow_pictures_out(labels, monkeypatch):
+    """A tree of 49 equations with 60 sizes made a page of 2.9 MB."""
+    X, y = labels
+    model = fabinterp.RuleMixtureClassifier(n_init=1, n_perturbations=4, random_state=0).fit(X, y)
+    whole = report(model, X, y)
+    sizes = sizes_of(model)
+    assert len(sizes) > 2 and "Left out, for the page" not in whole
+    (smallest,) = [other.rules_.to_html() for entry, other, _ in sizes[:1]]
+    monkeypatch.setattr(reports, "_LONGEST_SIZES", len(reports._rules_html(model.at(1).rules_)))
+    monkeypatch.setattr(reports, "_LONGEST_PICTURE", 100)
+    page = report(model, X, y)
+    assert smallest in page
+    assert page.count("Left out, for the page to stay short") == len(sizes) - 2
+    assert page.count("criterion ") == whole.count("criterion ")
+    assert "max-width: 600px)" in whole.split("<picture>", 1)[1]
+    assert "max-width: 600px)" not in page.split("<picture>", 1)[1]
+
+
+def test_pictures_say_each_style_once(labels, tree):
+    X, y = labels
+    for svg in pictures(report(tree, X, y)):
+        styles = re.findall(r"\.s\d+\{([^}]*)\}", svg)
+        assert styles and len(styles) == len(set(styles)) and ' style="' not in svg
+        used = set(re.findall(r'class="(s\d+)"', svg))
+        assert used == set(re.findall(r"\.(s\d+)\{", svg))
+
+
 def test_rules_and_trees_without_an_estimator(labels, tree):
     X, y = labels
     for said in (tree.rules_, tree.tree_):
