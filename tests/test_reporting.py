@@ -336,11 +336,53 @@ def test_the_number_after_a_class_is_explained_by_what_it_is(labels):
     assert (
         "a rule gives it, its share of the rule's rows and one more that is like the table" in told
     )
+    assert "of otherwise, which has none, those that it answers" in told
+    model.set_params(target="ensemble").fit(X, y)
+    answers = model.estimator_.predict(np.asarray(X))
+    said = model.rules_.apply(X)
+    for r, rule in enumerate(model.rules_.rules):
+        shares = [np.mean(answers[said == r] == c) for c in model.classes_]
+        assert rule.leaf.value == pytest.approx(tuple(shares))
+    told = words_of(report(model, X, y))
+    assert "its share of the rule's rows, as the ensemble answers them" in told
+    assert "one more that is" not in told
     tree = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
     told = words_of(report(tree, X, y))
     assert "the probability that a leaf gives it " in told and "one more that is" not in told
     equation = fabinterp.PiecewiseLinearClassifier(max_depth=0, random_state=0).fit(X, y)
     assert "in brackets after a class:" not in words_of(report(equation, X, y))
+
+
+def test_a_share_outside_the_interval_of_rows_held_out_is_said():
+    X = np.repeat([0.0, 1.0], 50)[:, None]
+    conditions = ((Split((0,), 0.5), False),)
+    rules = RuleSet(
+        (Rule(conditions, Leaf((0.9, 0.1))), Rule((), Leaf((0.4, 0.6)))), read_columns(X), (0, 1)
+    )
+    y = np.concatenate([np.arange(50) % 2, np.arange(50) % 5 > 1]).astype(int)
+    told = words_of(reports.rules_held_out_html(rules, X, y, 0.95))
+    low, high = reports.wilson(25, 50)
+    interval = f"{100 * low:.1f} % to {100 * high:.1f} %"
+    line = f"Rule 1 says 90.0 % and is right on 50.0 % ({interval}) of its rows held out."
+    assert line in told and "rule 2 says" not in told and "right about y" in told
+
+
+def test_how_far_equations_are_rounded_is_said(numbers):
+    X, y = numbers
+    model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
+    off = reports.significant_text(0.004 * model.rules_.target_std)
+    assert f"is off by at most {off}." in words_of(report(model, X, y))
+    assert reports.rounding_words(ProxyTreeRegressor(max_leaves=3).fit(X, y).rules_) == ""
+
+
+def test_agreement_has_the_simplest_answer_beside_it():
+    scorer = reports.Scorer("rows", ("no", "yes"), 0.95, 0)
+    answers = np.array([1, 1, 1, 0])
+    found = scorer.agreement("it", np.array([1, 0, 1, 0]), answers)
+    assert [(f.metric, f.value) for f in found] == [
+        ("agreement with it", 0.75),
+        ("agreement of always saying yes with it", 0.75),
+    ]
 
 
 def test_a_rule_that_does_not_hold_on_rows_held_out_is_marked():
@@ -660,6 +702,7 @@ def test_what_each_size_errs_is_drawn(numbers):
     model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
     page = report(model, X, y)
     assert len(model.path_) > 1 and "What each size errs on rows left out" in page
+    assert "it may hold more or fewer numbers than the answer shown" in words_of(page)
     for k, (entry, _, shown) in enumerate(sizes_of(model)):
         checked = " checked" if shown else ""
         label = (
