@@ -180,11 +180,10 @@ def test_small_and_accurate_stand_on_either_side(fitted):
     best = path.cv_error.argmin()
     within = path.cv_error <= path.cv_error[best] + path.cv_se[best]
     dear = path.price[path.price > SMALL_PRICE]  # what FIC prefers at that price, and dearer ones
-    tenth = path.cv_error <= 1.1 * path.cv_error[best]
-    assert position["small"] == min(within.idxmax(), dear.idxmin(), tenth.idxmax())
+    assert position["small"] == min(within.idxmax(), dear.idxmin())
 
 
-def test_what_is_small_may_err_by_a_tenth_more():
+def test_errors_and_prices_choose_among_entries():
     def entries(*errors, se=0.0, price=100.0):
         """Entries of one leaf more each; at the default, FIC at λ = 2 leaves the choice to errors."""
         return [
@@ -192,11 +191,11 @@ def test_what_is_small_may_err_by_a_tenth_more():
         ]
 
     errors = (2.0, 1.09, 1.03, 1.0, 1.02)
-    assert choose_by_error(entries(*errors), "small") == 1
-    assert choose_by_error(entries(*errors, se=1.5), "small") == 0
-    assert choose_by_error(entries(*errors, price=3.5), "small") == 1
-    assert choose_by_error(entries(*errors, price=2.5), "small") == 0
-    assert choose_by_error(entries(*errors, price=np.nan), "small") == 3  # as of proxies
+    assert choose_by_error(entries(*errors), "small") == 3
+    assert choose_by_error(entries(*errors, se=0.1), "small") == 1
+    assert choose_by_error(entries(*errors, se=0.1, price=3.5), "small") == 1
+    assert choose_by_error(entries(*errors, se=0.1, price=2.5), "small") == 0
+    assert choose_by_error(entries(*errors, se=0.1, price=np.nan), "small") == 1  # as of proxies
     assert choose_by_error(entries(*errors, se=0.02), "accurate") == 4
     assert choose_by_error(entries(*errors), "balanced") == 3
     assert choose_by_error(entries(0.0, 0.0), "small") == 0

@@ -75,15 +75,14 @@ def noise_price(model, X, y, rng):
 
 _PRICES = {"λ = 1": 1.0, "λ = 2": 2.0, "λ = 2.6": 2.6}
 _PERMUTED = "λ of permuted residuals"
-PICKS = ("small", *_PRICES, _PERMUTED, "one standard error", "a tenth", "least error")
+PICKS = (*_PRICES, _PERMUTED, "one standard error", "a tenth", "least error")
 
 
 def picked_entries(model, X=None, y=None):
     """The entry of a fitted path that each way picks, by name; permuted residuals where rows are given."""
     entries = [entry for entry, _, _ in sizes_of(model)]
     unpriced = [replace(entry, price=np.nan) for entry in entries]
-    at = {"small": choose_by_error(entries, "small")}
-    at |= {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
+    at = {name: choose_at_price(entries, price) for name, price in _PRICES.items()}
     if X is not None:
         price = noise_price(model, X, y, np.random.default_rng(0))
         at[_PERMUTED] = choose_at_price(entries, price)
@@ -261,18 +260,25 @@ def _jobs_of_nine(quick):
 
 # %% ../../nbs/bench/11_sizes.ipynb #sizes-show
 def _by_pick(figures, figure):
-    """{way: column of `figure`} of what the lines hold."""
+    """{way: column of `figure`} of what the lines hold, `small` the less of two."""
     names = {pick: f"{figure}.{pick}" for pick in PICKS}
-    return {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
+    found = {pick: figures[name].dropna() for pick, name in names.items() if name in figures}
+    return {"small": found["λ = 2"].clip(upper=found["one standard error"])} | found
 
 
 def _errors_and_leaves(figures):
-    """{way: (error, leaves)} of folds."""
-    return {
-        pick: (figures[f"picks.{pick}.rmse"], figures[f"picks.{pick}.leaves"])
-        for pick in PICKS
-        if f"picks.{pick}.rmse" in figures
-    }
+    """{way: (error, leaves)} of folds, `small` being what has fewer leaves."""
+    rmse, leaves = (
+        {
+            pick: figures[f"picks.{pick}.{what}"]
+            for pick in PICKS
+            if f"picks.{pick}.{what}" in figures
+        }
+        for what in ("rmse", "leaves")
+    )
+    fewer = leaves["λ = 2"] <= leaves["one standard error"]
+    small = tuple(of["λ = 2"].where(fewer, of["one standard error"]) for of in (rmse, leaves))
+    return {"small": small} | {pick: (rmse[pick], leaves[pick]) for pick in rmse}
 
 
 def _count(n):

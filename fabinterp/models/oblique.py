@@ -750,9 +750,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         nothing, which is its mean over training, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest within one standard error of it or within a tenth of it, or FIC's choice at λ = 2
-        if that is smaller; the largest within one standard error; or the largest of at most so many
-        leaves. `path_` shows them all, `at(n)` gives another.
+        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows
+        them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -883,9 +883,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest within one standard error of it or within a tenth of it, or FIC's choice at λ = 2
-        if that is smaller; the largest within one standard error; or the largest of at most so many
-        leaves. `path_` shows them all, `at(n)` gives another.
+        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
+        largest within one standard error; or the largest of at most so many leaves. `path_` shows
+        them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
