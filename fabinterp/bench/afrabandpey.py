@@ -521,7 +521,8 @@ def _sizes_jobs(n_splits, data=DATA, labels=("bart",)):
 
 def _chosen_jobs(n_splits):
     """Splits of all tables, by the growth that is chosen and by the settled one."""
-    return crossed(part="chosen", repeat=range(n_splits), data=DATA) + _sizes_jobs(n_splits)
+    keys = crossed(part="chosen", repeat=range(n_splits), data=DATA) + _sizes_jobs(n_splits)
+    return sorted(keys, key=lambda key: key["repeat"])
 
 
 def _local_jobs(quick):
