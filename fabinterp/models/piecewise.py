@@ -986,6 +986,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         return [(np.nan, np.nan)] * len(path)
     shared = design, _block_inputs(rows, design, units)
     has_labels = not numeric_columns(sample.columns).all()
+    is_wide = sample.Z.shape[1] > len(sample.y)  # at low prices very many terms would be tried
 
     def losses_of_fold(f):
         """(P, m) losses on the rows of fold f, by the search for all others, for each tree of the path."""
@@ -998,9 +999,8 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
             own = settings._make_design(_sample_of_rows(seen, fold != f), penalty)
             part = _block_inputs((seen.sample.Z, *rows[1:]), own, units)
         share = sample.w[fold != f].sum() / sample.w.sum()
-        problem = settings._make_problem(
-            own, _take_part(part, fold != f), n_classes, share * settings._least_price
-        )
+        least = settings._least_price if is_wide else share * settings._least_price
+        problem = settings._make_problem(own, _take_part(part, fold != f), n_classes, least)
         trees = _trees_of_all_prices(settings, own, problem, columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
