@@ -1151,7 +1151,9 @@ sys.exit(main(["demo", "--random-state", "1"]))
     assert numbers["error of the rules"] <= numbers["error of the forest"] + 0.05
     page = (tmp_path / "fabinterp-demo.html").read_text(encoding="utf-8")
     assert not Page(page).open and page.count("<figure>") == 3
-    measured = re.findall(r"<b>([\d.]+) %</b>[^/]*/span></td><td[^>]*>less</td><td[^>]*>143 rows held out", page)
+    measured = re.findall(
+        r"<b>([\d.]+) %</b>[^/]*/span></td><td[^>]*>less</td><td[^>]*>143 rows held out", page
+    )
     assert [float(share) for share in measured[:2]] == [
         pytest.approx(100 * numbers[f"error of the {what}"], abs=0.06)
         for what in ("rules", "forest")
