@@ -1320,7 +1320,10 @@ def sizes_html(model, target, held_out=None):
         name = f"{size.entry.size} ({size.entry.n_numbers})"
         where = "As it stands under “What it says”."
         if not size.shown:
-            where = f"Left out, for the page to stay short: at({size.entry.size}) of the model shows it."
+            shows = (
+                f"at({size.entry.size})" if hasattr(model, "at") else f"--size {size.entry.size}"
+            )
+            where = f"Left out, for the page to stay short: {shows} shows it."
         said = said or f'<p class="faint">{where}</p>'
         frames.append((name, f"<p>{size_words(size, least)}</p>{said}"))
     (shown,) = [k for k, size in enumerate(sizes) if size.shown]

@@ -185,12 +185,12 @@ def measure_chosen_sizes(data, repeat):
         "data": tree_makers(asked, repeat)["data"],
         "chosen": partial(proxy_tree, asked, repeat, **by_folds),
     }
-    found = {"sizes": sizes}
-    for method, make in makers.items():
-        trees = [make(b).fit(X, y) for b in sizes]
-        found[method] = [root_mean_squared_error(y_test, tree.predict(X_test)) for tree in trees]
-    found["growths"] = [str(tree.growth_) for tree in trees]
-    return found
+    fitted = {method: [make(b).fit(X, y) for b in sizes] for method, make in makers.items()}
+    errors = {
+        method: [root_mean_squared_error(y_test, tree.predict(X_test)) for tree in trees]
+        for method, trees in fitted.items()
+    }
+    return {"sizes": sizes, **errors, "growths": [str(tree.growth_) for tree in fitted["chosen"]]}
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-stability
 def measure_stability(data, method, seed=0, n_leaves=8):
@@ -608,7 +608,7 @@ def show_chosen(lines):
     figures = figures_of(lines)
     parts = []
     for _, part in figures.groupby("part", sort=False):
-        methods = [method for method in _COLUMNS if part.get(method, pd.Series()).notna().any()]
+        methods = [method for method in _COLUMNS if method in part.dropna(axis=1, how="all")]
         parts.append(part[["key.data", "sizes", *methods]].explode(["sizes", *methods]))
     rows = pd.concat(parts).reindex(columns=["key.data", "sizes", *_COLUMNS])
     rows = rows[rows["sizes"] >= LARGE_FROM].astype(dict.fromkeys(_COLUMNS, float))

@@ -87,7 +87,7 @@ def weighted_error(losses, w):
 
 
 def root_with_error(mean, se):
-    """The root of a mean squared error, and its standard error: equation (commands.2)."""
+    """The root of a mean squared error, and its standard error (commands.2)."""
     root = float(np.sqrt(mean))
     return root, se / (2 * root) if root > 0 else 0.0
 
@@ -228,8 +228,8 @@ class SizePathMixin:
         equations the log loss (search.35); cv_se: its standard error. Of trees of equations it is
         that of what searches without the rows find at the same price, which may be larger or
         smaller than this very tree. Both are nan where no rows were left out, as of trees at a
-        given price. Lists of rules are made from all rows; they have
-        train_error and train_se in their place, the same on the rows of the fit.
+        given price. Lists of rules are made from all rows; they have train_error and train_se in
+        their place, the same on the rows of the fit.
         """
         import pandas as pd
 

@@ -77,7 +77,7 @@ class PriceInterval:
     def best_of(self, trees, share):
         """The tree of another search that answers for this one; beyond all prices, the cheapest.
 
-        share: how much of the weight behind this tree that search has seen (search.35).
+        share: how much of the weight that folds share out that search has seen (search.35).
         """
         if self.high == np.inf:
             return min(trees, key=lambda one: one.cost)
