@@ -75,12 +75,13 @@ class PriceInterval:
         return self.low if self.high == np.inf else float(np.sqrt(self.low * self.high))
 
     def best_of(self, trees, share):
-        """The tree of another search that answers for this one; beyond all prices, the cheapest.
+        """The tree of another search that answers for this one.
 
         share: how much of the weight that folds share out that search has seen (search.35).
+        Beyond all prices it is the cheapest, of these the likeliest.
         """
         if self.high == np.inf:
-            return min(trees, key=lambda one: one.cost)
+            return min(trees, key=lambda one: (one.cost, -one.log_lik))
         return best_at_price(trees, share * self.price)
 
 
