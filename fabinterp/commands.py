@@ -40,6 +40,7 @@ from .rules.size_path import (
     root_with_error,
     size_gap_text,
     sizes_of,
+    sizes_with_room,
     weighted_error,
     with_sizes,
 )
@@ -595,11 +596,11 @@ def _with_errors(pairs):
     return ["" if np.isnan(error) else f"{error:{style}} ± {se:{style}}" for error, se in pairs]
 
 
-def _path_errors(result):
-    """What the path knows of each size: the name of the error, on which rows, and the pairs."""
-    first = result.sizes[0][0]
-    words = loss_words(first, result.model.classes)
-    pairs = [entry.error for entry, _, _ in result.sizes]
+def _path_errors(sizes, classes):
+    """What a path knows of each size: the name of the error, on which rows, and the pairs."""
+    first = sizes[0][0]
+    words = loss_words(first, classes)
+    pairs = [entry.error for entry, _, _ in sizes]
     if words == "squared error":
         pairs = [root_with_error(*pair) for pair in pairs]
     name = {"squared error": "rmse", "share of wrong answers": "error"}.get(words, words)
@@ -615,6 +616,70 @@ def _taken_of_alike(entries):
     return [f"of several of one size --size N takes that of least {least}"]
 
 
+def _left_out_note(entry):
+    """What rows left out are, and of which models their error is."""
+    like = "of this size"
+    if not np.isnan(entry.price):
+        like = "at the same price, which may be larger or smaller"
+    return (
+        "rows left out are training rows, a part at a time: by them a size is chosen; the error is "
+        f"that of what is found without them {like}"
+    )
+
+
+def _path_text(sizes, columns, notes):
+    """A table of all sizes, and notes below it.
+
+    A column is two lines of its head and a cell per size.
+    """
+    widths = [max(map(len, map(str, (*heads, *cells)))) for *heads, cells in columns]
+    above, below, *rows = (
+        "  ".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
+        for cells in zip(*((*heads, *cells) for *heads, cells in columns), strict=True)
+    )
+    lines = ["All sizes:", "", f"  {above}", f"  {below}", "-" * (len(below) + 2)]
+    for (_, _, is_chosen), row in zip(sizes, rows, strict=True):
+        lines.append(f"{'*' if is_chosen else ' '} {row}".rstrip())
+    if isinstance(sizes[0][1], Tree):
+        what = "tree"
+    else:
+        what = "list"
+        notes = [
+            *notes,
+            "balanced, small and accurate go by description length on the training rows, not by errors",
+        ]
+    first = f"* the {what} above; --size N gives the one of at most N"
+    alike = _taken_of_alike([entry for entry, _, _ in sizes])
+    return "\n".join([*lines, "", first, *notes, *alike])
+
+
+def _held_columns(sizes):
+    """The columns that say how large each size is."""
+    entries = [entry for entry, _, _ in sizes]
+    counts = [entry.size for entry in entries]
+    if isinstance(sizes[0][1], Tree):
+        held = [entry.n_numbers for entry in entries]
+        return [("", "leaves", counts), ("", "numbers", held)]
+    return [
+        ("", "rules", counts),
+        ("", "conditions", [rules.n_conditions for _, rules, _ in sizes]),
+    ]
+
+
+def _kept_sizes_text(model):
+    """The sizes that a `RuleSet` or `Tree` keeps as a table, with the errors that its search knew."""
+    sizes = sizes_of(model)
+    columns = _held_columns(sizes)
+    notes = []
+    if sizes[0][0].error_name:
+        name, rows, pairs = _path_errors(sizes, model.classes)
+        columns.append((f"{name} on", rows, _with_errors(pairs)))
+        notes.append(f"{_ERRORS[name]}, with ± one standard error")
+        if rows == "rows left out":
+            notes.append(_left_out_note(sizes[0][0]))
+    return _path_text(sizes, columns, notes)
+
+
 def _sizes_text(result):
     """The models of every size as a table: what they hold, their errors, agreement with a forest.
 
@@ -622,47 +687,22 @@ def _sizes_text(result):
     """
     tested = len(result.test[1]) > 0
     X, y = result.test if tested else result.train
-    is_tree = isinstance(result.model, Tree)
     where = count_text(len(y), "test row" if tested else "training row")
     metric = "error" if result.task == "classification" else "rmse"
     models = [model for _, model, _ in result.sizes]
-    numbers = [entry.n_numbers for entry, _, _ in result.sizes]
-    held = numbers if is_tree else [model.n_conditions for model in models]
     measured = [_error_with_se(model.predict(X), y, result.task) for model in models]
-    columns = [
-        ("", "leaves" if is_tree else "rules", [entry.size for entry, _, _ in result.sizes]),
-        ("", "numbers" if is_tree else "conditions", held),
-        (f"{metric} on", where, _with_errors(measured)),
-    ]
+    columns = [*_held_columns(result.sizes), (f"{metric} on", where, _with_errors(measured))]
     notes = [f"{_ERRORS[metric]}, with ± one standard error"]
     if result.sizes[0][0].error_name == "cv_error":
-        name, rows, pairs = _path_errors(result)
+        name, rows, pairs = _path_errors(result.sizes, result.model.classes)
         columns.append((f"{name} on", rows, _with_errors(pairs)))
         notes += [_ERRORS[name]] if name != metric else []
-        notes += [
-            "rows left out are training rows, a part at a time: by them a size is chosen; the error is "
-            "that of what is found without them at the same price, which may be larger or smaller"
-        ]
+        notes.append(_left_out_note(result.sizes[0][0]))
     if result.forest is not None:
         by_forest = result.forest.predict(X)
         agreed = [round(model.measure(X, by_forest).fidelity, 3) + 0.0 for model in models]  # no -0
         columns.append(("agreement on", where, [f"{share:.3f}" for share in agreed]))
-    widths = [max(map(len, map(str, (*heads, *cells)))) for *heads, cells in columns]
-    above, below, *rows = (
-        "  ".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
-        for cells in zip(*((*heads, *cells) for *heads, cells in columns), strict=True)
-    )
-    lines = ["All sizes:", "", f"  {above}", f"  {below}", "-" * (len(below) + 2)]
-    for (_, _, is_chosen), row in zip(result.sizes, rows, strict=True):
-        lines.append(f"{'*' if is_chosen else ' '} {row}".rstrip())
-    if not is_tree:
-        notes.append(
-            "balanced, small and accurate go by description length on the training rows, not by errors"
-        )
-    what = "equations" if is_tree else "rules"
-    notes += _taken_of_alike([entry for entry, _, _ in result.sizes])
-    notes.insert(0, f"* the {what} above; --size N gives those of at most N")
-    return "\n".join([*lines, "", *notes])
+    return _path_text(result.sizes, columns, notes)
 
 
 def _rows_of_fit(result):
@@ -712,25 +752,6 @@ def _page_text(result, max_seconds=None):
     )
 
 
-_MOST_LETTERS = 4_000_000  # of all sizes together, in a file
-
-
-def _sizes_to_keep(sizes):
-    """The sizes of a path that a file keeps: the one chosen, and from the smallest what has room."""
-    kept = []
-    letters = 0
-    for entry, model, chosen in sizes:
-        letters += 0 if chosen else len(model.to_json())
-        if chosen or letters <= _MOST_LETTERS:
-            kept.append((entry, model, chosen))
-    if len(kept) < len(sizes):
-        print_to_stderr(
-            f"note: the file keeps {len(kept)} of {len(sizes)} sizes, "
-            f"the smallest that {_MOST_LETTERS // 10**6} MB hold"
-        )
-    return kept if len(kept) > 1 else []
-
-
 def _json_text(result):
     """The JSON of an `Outcome`: its model with its other sizes.
 
@@ -740,17 +761,35 @@ def _json_text(result):
     source = (model.source or {}) | {"command": result.code}
     if result.split is not None and len(result.test[1]):
         source["rows"] = result.split | {"fingerprint": fingerprint(*result.train)}
-    model = with_sizes(replace(model, source=source), _sizes_to_keep(result.sizes))
+    kept = sizes_with_room(result.sizes)
+    if 0 < len(kept) < len(result.sizes):
+        print_to_stderr(
+            f"note: the file keeps {len(kept)} of {len(result.sizes)} sizes, the smallest and the "
+            "one chosen: more has no room"
+        )
+    return _as_json(with_sizes(replace(model, source=source), kept))
+
+
+def _as_json(model, table=None):
+    """A model as the text of a file."""
     return model.to_json(indent=1) + "\n"
 
 
-WRITERS = {
-    ".html": _page_text,
-    ".json": _json_text,
-    ".sql": lambda result: result.model.to_sql(Path(result.name).stem) + ";\n",
-    ".py": lambda result: result.model.to_python(),
-    ".txt": lambda result: str(result.model) + "\n",
+_MODEL_WRITERS = {  # of a model, and the name of its table
+    ".json": _as_json,
+    ".sql": lambda model, table: model.to_sql(table) + ";\n",
+    ".py": lambda model, table: model.to_python(),
+    ".txt": lambda model, table: str(model) + "\n",
 }
+
+
+def _write_model(ending):
+    """The writer of an `Outcome`'s model alone."""
+    return lambda result: _MODEL_WRITERS[ending](result.model, Path(result.name).stem)
+
+
+WRITERS = {".html": _page_text, ".json": _json_text}
+WRITERS |= {ending: _write_model(ending) for ending in (".sql", ".py", ".txt")}
 
 
 def _check_out(path, endings, force):
@@ -809,8 +848,11 @@ def load_fitted(path):
         ) from None
 
 
-def _at_asked_size(model, size):
-    """A model at a size that its file keeps, `size` as --size has it; the model itself for None."""
+def _at_asked_size(model, size, where="show --path"):
+    """A model at a size that its file keeps, `size` as --size has it; the model itself for None.
+
+    `where`: what shows the sizes that there are.
+    """
     if size is None:
         return model
     sizes = sizes_of(model)
@@ -820,8 +862,21 @@ def _at_asked_size(model, size):
         found = model_at_size(model, size)
     except ValueError as error:
         raise UsageError(f"--{error}") from None
-    _note_gap(sizes, size, "report")
+    _note_gap(sizes, size, where)
     return found
+
+
+def show(options):
+    """Print a model that was written, at a size that its file keeps, and write it again."""
+    model = _at_asked_size(load_fitted(options.fitted), options.size, "--path")
+    if options.path and not model.sizes:
+        raise UsageError("--path must be left out for a model that keeps one size")
+    print_to_stdout(_model_text(model, terminal_width(110)))
+    if options.path:
+        print_to_stdout("\n" + _kept_sizes_text(model))
+    if options.out:
+        text = _MODEL_WRITERS[Path(options.out).suffix.lower()](model, options.table)
+        write_out(options.out, text, options.force)
 
 
 def rows_for(table, columns):
@@ -1075,10 +1130,13 @@ def explain_model(model, options):
         message = _one_line(error).removeprefix("estimator=")
         raise CommandError(re.sub("^y ", f"--target {options.target!r} ", message)) from None
     task = "regression" if found.rules.classes is None else "classification"
-    rules = replace(found.rules, target=options.target or found.rules.target)
+    if options.target:
+        found = replace(found, rules=replace(found.rules, target=options.target))
+    rules = found.rules
     train = (X, y)
     code = command_of(options)
-    return Outcome(rules, task, train, (), table.name, code, explanation=found)
+    sizes = found.rules_of_sizes()
+    return Outcome(rules, task, train, (), table.name, code, sizes=sizes, explanation=found)
 
 
 def explain_file(options):
@@ -1154,8 +1212,8 @@ def reproduce_tables(options):
 
 # %% ../nbs/commands.ipynb #cmd-run
 _MAKERS = {"demo": run_demo, "simplify": simplify, "fit": fit, "explain": explain_file}
-_OTHERS = {"predict": predict, "report": write_report, "reproduce": reproduce_tables}
-_ENDINGS = {"predict": (".csv",), "report": (".html",)}
+_OTHERS = {"show": show, "predict": predict, "report": write_report, "reproduce": reproduce_tables}
+_ENDINGS = {"show": _MODEL_WRITERS, "predict": (".csv",), "report": (".html",)}
 
 
 def run_command(options):

@@ -38,6 +38,7 @@ from .rules.core import (
 )
 from .rules.html_format import lines_html
 from .rules.ruleset import RuleSet
+from .rules.size_path import sizes_of, sizes_with_room, with_sizes
 from .rules.text import count_text
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .rows.tables import (
@@ -258,7 +259,6 @@ def split_positions(n, share, rng):
 
 # %% ../nbs/explanation.ipynb #expl-object
 _OF_THE_RULES = (
-    "save",
     "to_dict",
     "to_frame",
     "to_json",
@@ -387,6 +387,23 @@ class Explanation:
             rules_score=nan,
             call=self.call | {"size": n},
         )
+
+    def rules_of_sizes(self):
+        """Per size of `path_` its `SizeEntry`, the `RuleSet` and whether it is this one; a list.
+
+        Empty where the model is explained by one size.
+        """
+        if getattr(self.model, "size", None) is None:
+            return []
+        target = self.rules.target
+        return [
+            (entry, replace(other.rules_, target=target), shown)
+            for entry, other, shown in sizes_of(self.model)
+        ]
+
+    def save(self, path):
+        """Write the rules, and those of other sizes, to a file that `fabinterp.load_rules` reads."""
+        with_sizes(self.rules, sizes_with_room(self.rules_of_sizes())).save(path)
 
     def predict(self, X):
         """(n,) what the rules predict for the rows of X (n, d)."""

@@ -17,6 +17,7 @@ import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from browser.serve import chromium
@@ -25,6 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.machine import slowness
 from shared.needs import need
+from sklearn.ensemble import RandomForestRegressor
 
 from fabinterp import (
     PiecewiseLinearRegressor,
@@ -33,13 +35,15 @@ from fabinterp import (
     RuleMixtureRegressor,
     cli,
     commands,
+    explain,
     files,
     load_rules,
     terminal,
 )
 from fabinterp.bench.runner import TABLES
+from fabinterp.rules import size_path
 from fabinterp.rules.core import Columns, Leaf
-from fabinterp.rules.ruleset import RuleSet, Tree
+from fabinterp.rules.ruleset import RuleSet, Tree, as_ruleset
 from fabinterp.rules.size_path import sizes_of
 from fabinterp.rules.text import display_width
 
@@ -507,12 +511,65 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method):
         assert cli.main("predict model.json t.csv --size small".split()) == 0
     Path("model.json").write_text(json.dumps(old))
     capsys.readouterr()
-    told = refused(capsys, "predict", "model.json", "t.csv", "--size", "1")
-    assert "--size must be left out for a model that keeps one size" in told
+    for words in ("predict model.json t.csv --size 1", "show model.json --size 1"):
+        told = refused(capsys, *words.split())
+        assert "--size must be left out for a model that keeps one size" in told
+    assert "--path must be left out" in refused(capsys, *"show model.json --path".split())
+
+
+@pytest.mark.parametrize("method", KEPT)
+def test_a_file_is_shown_and_written_at_another_size(capsys, tmp_path, monkeypatch, method):
+    monkeypatch.chdir(tmp_path)
+    target, _ = KEPT[method]
+    frame = flowers().drop(columns="id")
+    frame.to_csv("t.csv", index=False)
+    words = f"fit t.csv --target {target} --method {method} --out model.json"
+    assert cli.main(words.split()) == 0
+    capsys.readouterr()
+    kept = load_rules(tmp_path / "model.json")
+    small = kept.at(2)
+    sizes = [entry.size for entry, _, _ in sizes_of(kept)]
+    assert len(as_ruleset(small).rules) == max(size for size in sizes if size <= 2)
+    assert cli.main("show model.json --size 2 --path --out small.json".split()) == 0
+    shown = capsys.readouterr().out
+    table = shown[shown.index("All sizes") :]
+    assert [int(row) for row in re.findall(r"^[* ] +(\d+) ", table, re.M)] == sizes
+    assert table.count("\n* ") == 2  # the row of this size, and the note on it
+    assert ("rows of the fit" in table) == (method == "rules")
+    again = load_rules(tmp_path / "small.json")
+    assert again == small and [e.size for e, _, _ in sizes_of(again)] == sizes
+    assert again.source == kept.source
+    for ending in (".sql", ".py", ".txt"):
+        assert cli.main(f"show model.json --size 2 --table homes --out m{ending}".split()) == 0
+    assert Path("m.sql").read_text() == small.to_sql("homes") + ";\n"
+    assert Path("m.py").read_text() == small.to_python()
+    assert Path("m.txt").read_text() == str(small) + "\n"
+    capsys.readouterr()
+    assert "--out must end in" in refused(capsys, *"show model.json --out m.html".split())
+
+
+def test_an_explanation_is_written_with_all_its_sizes(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = flowers()[["length", "depth", "price"]].dropna()
+    frame.to_csv("t.csv", index=False)
+    X = frame.drop(columns="price")
+    forest = RandomForestRegressor(20, random_state=0).fit(X, frame.price)
+    joblib.dump(forest, "forest.joblib")
+    words = "explain forest.joblib t.csv --trust --target price --max-rules 5 --out rules.json"
+    assert cli.main(words.split()) == 0
+    kept = load_rules(tmp_path / "rules.json")
+    assert len(sizes_of(kept)) > 2
+    found = explain(forest, X, frame.price.to_numpy(), 5, random_state=0)
+    found.save(tmp_path / "saved.json")
+    again = load_rules(tmp_path / "saved.json")
+    for (entry, rules, _), (other, saved, _) in zip(sizes_of(kept), sizes_of(again), strict=True):
+        assert entry.size == other.size
+        assert np.array_equal(rules.predict(X), saved.predict(X))
+        assert np.array_equal(found.at(entry.size).predict(X), saved.predict(X))
 
 
 def test_a_path_that_is_too_long_keeps_the_small_sizes(capsys, tmp_path, monkeypatch, table):
-    monkeypatch.setattr(commands, "_MOST_LETTERS", 4000)
+    monkeypatch.setattr(size_path, "_MOST_LETTERS", 4000)
     words = ["fit", str(table), "--target", "price", "--method", "tree"]
     assert cli.main([*words, "--out", str(tmp_path / "model.json")]) == 0
     notes = capsys.readouterr().err

@@ -8,7 +8,6 @@ __all__ = ['predict_log_proba', 'apply_rows', 'path_of_rows', 'estimator_to_json
 # %% ../../nbs/rows/05_fitted.ipynb #fit-imports
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .tables import check_predict_rows
 from ..rules.ruleset import RuleSet
+from ..rules.size_path import sizes_of, sizes_with_room, with_sizes
 
 # %% ../../nbs/rows/05_fitted.ipynb #fit-ends
 def _answering_model(estimator):
@@ -54,12 +54,8 @@ def _plain(value):
     return value
 
 
-def estimator_to_json(estimator, indent=None):
-    """The tree or the rules that predict, as JSON that `fabinterp.load_rules` reads; no code in it.
-
-    The name of the estimator, its parameters and the certificate of promised signs stand beside
-    them, as information.
-    """
+def _with_source(estimator):
+    """The `Tree` or `RuleSet` by which a fitted estimator predicts, and in `source` where it is from."""
     model = _answering_model(estimator)
     parameters = estimator.get_params(deep=False)
     source = {
@@ -69,9 +65,23 @@ def estimator_to_json(estimator, indent=None):
     certificate = getattr(estimator, "sign_certificate_", None)
     if certificate is not None:
         source["sign_certificate"] = certificate.to_dict()
-    return replace(model, source=source).to_json(indent)
+    return replace(model, source=source)
+
+
+def estimator_to_json(estimator, indent=None):
+    """The tree or the rules that predict, as JSON that `fabinterp.load_rules` reads; no code in it.
+
+    The name of the estimator, its parameters and the certificate of promised signs stand beside
+    them, as information.
+    """
+    return _with_source(estimator).to_json(indent)
 
 
 def save_estimator(estimator, path):
-    """Write `to_json` to a file, which `fabinterp.load_rules` reads."""
-    Path(path).write_text(estimator_to_json(estimator, indent=1), encoding="utf-8")
+    """Write `to_json` and the other sizes of `path_` to a file that `fabinterp.load_rules` reads.
+
+    `at(n)` of what was read is another size. Of a path of more than 4 MB the largest sizes are left
+    out.
+    """
+    sizes = [(entry, _with_source(other), shown) for entry, other, shown in sizes_of(estimator)]
+    with_sizes(_with_source(estimator), sizes_with_room(sizes)).save(path)

@@ -231,6 +231,16 @@ class BaseRuleModel:
         """Write `to_json` to a file, which `fabinterp.load_rules` reads."""
         Path(path).write_text(self.to_json(indent=1), encoding="utf-8")
 
+    def at(self, n):
+        """The same model with at most n rules or leaves, of the sizes that were saved with it.
+
+        The smallest there is if n is below all; where the path has no n, a UserWarning says which
+        is taken. ValueError of a model that was saved at one size.
+        """
+        from fabinterp.rules.size_path import at_kept_size  # which needs this page
+
+        return at_kept_size(self, n)
+
     @property
     def classes_(self):
         """The class labels (C,), as scikit-learn's classifiers have them; none for numbers."""
@@ -285,7 +295,7 @@ class RuleSet(BaseRuleModel):
         Where it comes from, for information: the name of an "estimator" and its "parameters", as
         an estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
-        The path of sizes that it was chosen from, as the command line keeps it in a file.
+        The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
 
     Raises
     ------
@@ -439,7 +449,7 @@ class Tree(BaseRuleModel):
         Where it comes from, for information: the name of an "estimator" and its "parameters", as
         an estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
-        The path of sizes that it was chosen from, as the command line keeps it in a file.
+        The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
 
     Raises
     ------

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SIZES', 'SMALL_PRICE', 'check_size', 'SizeEntry', 'loss_words', 'weighted_error', 'root_with_error', 'choose_size',
            'size_gap_text', 'choose_at_price', 'choose_by_error', 'measure_entries', 'sizes_of', 'size_asked',
-           'SizePathMixin', 'with_sizes', 'model_at_size']
+           'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-imports
 import copy
@@ -199,6 +199,15 @@ def _entry_with_numbers(entries, size, n_numbers):
     return found[choose_size([entries[i] for i in found], size)]
 
 
+def _check_count_and_gap(entries, n):
+    """ValueError unless n is a whole number from 1; a warning where no entry has that size."""
+    if not _is_count(n):
+        raise ValueError(f"n must be a whole number from 1, got {n!r}")
+    gap = size_gap_text(entries, n)
+    if gap:
+        warnings.warn(gap, UserWarning, stacklevel=3)
+
+
 class SizePathMixin:
     """`path_` and `at` of an estimator that keeps `_path`, its `SizeEntry`s, and `_at`, the one shown."""
 
@@ -264,11 +273,7 @@ class SizePathMixin:
             If n is no number from 1, or no entry of that size has so many numbers.
         """
         self._check_has_path()
-        if not _is_count(n):
-            raise ValueError(f"n must be a whole number from 1, got {n!r}")
-        gap = size_gap_text(self._path, n)
-        if gap:
-            warnings.warn(gap, UserWarning, stacklevel=2)
+        _check_count_and_gap(self._path, n)
         at = choose_size(self._path, n)
         asked = str(self._path[at].size)
         if n_numbers is not None:
@@ -325,6 +330,23 @@ def _kept_sizes(model):
     return found
 
 
+_MOST_LETTERS = 4_000_000  # of all sizes together, in a file
+
+
+def sizes_with_room(sizes):
+    """Of triples as those of `sizes_of` what a file keeps: the one shown, from the smallest what 4 MB hold.
+
+    Nothing of a path of one size.
+    """
+    kept = []
+    letters = 0
+    for entry, model, shown in sizes:
+        letters += 0 if shown else len(model.to_json())
+        if shown or letters <= _MOST_LETTERS:
+            kept.append((entry, model, shown))
+    return kept if len(kept) > 1 else []
+
+
 def model_at_size(model, size):
     """A model with a path at another of its sizes: of an estimator a copy, of what was written itself.
 
@@ -342,3 +364,17 @@ def model_at_size(model, size):
     if not isinstance(model, (RuleSet, Tree)):
         return other
     return with_sizes(other, [(entry, one, k == at) for k, (entry, one, _) in enumerate(sizes)])
+
+
+def at_kept_size(model, n):
+    """A `RuleSet` or `Tree` at the largest size up to n of those that it keeps, or the smallest.
+
+    As `at` of an estimator; ValueError if it keeps none.
+    """
+    entries = [entry for entry, _, _ in sizes_of(model)]
+    if not entries:
+        raise ValueError(
+            f"at needs a model that keeps several sizes, got {n!r} for one that has one"
+        )
+    _check_count_and_gap(entries, n)
+    return model_at_size(model, n)
