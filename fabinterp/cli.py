@@ -352,6 +352,11 @@ def _add_predict(add):
         "with one spread a leaf (so an end may lie beyond all y of training): of trees of "
         "equations for numbers; other models tell no intervals",
     )
+    command.add_argument(
+        "--held-out",
+        action="store_true",
+        help="a column that marks the rows that were held out, of the table of the fit",
+    )
     _add_out(command, "write to a file that ends in .csv")
 
 

@@ -38,6 +38,7 @@ from .rules.size_path import (
     loss_words,
     model_at_size,
     root_with_error,
+    short_list_text,
     size_gap_text,
     sizes_of,
     sizes_with_room,
@@ -366,6 +367,7 @@ def simplify_rows(X, y, task, names, name, options, forest=None):
     model = _estimator_for("RuleMixture", task, options).set_params(estimator=forest)
     model = fit_model(model, *train, message)
     sizes = _all_sizes(model, names)
+    _note_shorter(sizes, options.size, model.max_rules)
     _note_gap(sizes, options.size)
     return Outcome(
         _named(load_rules(model.to_json()), names),
@@ -427,6 +429,18 @@ def _note_smaller(sizes, size):
         )
 
 
+def _note_shorter(sizes, size, most):
+    """Tell why the balanced list of rules has fewer than `most`."""
+    counts = [entry.size for entry, _, is_chosen in sizes if is_chosen]
+    if size != "balanced" or not counts:
+        return
+    why = short_list_text([entry for entry, _, _ in sizes], counts[0], most)
+    if why:
+        print_to_stderr(
+            f"note: {count_text(counts[0], 'rule')}, {why}; --size accurate may take more"
+        )
+
+
 def _note_limits(tree, reached):
     """Tell that a tree (`Tree`) is as large as the limits of these names allow."""
     if not reached:
@@ -453,7 +467,10 @@ def fit(options):
     fitted = fit_model(model, *train, f"fitting {options.method} to {len(train[1])} rows …")
     found = _named(load_rules(fitted.to_json()), table.columns)
     sizes = _all_sizes(fitted, table.columns)
-    _note_smaller(sizes, options.size)
+    if options.method == "rules":
+        _note_shorter(sizes, options.size, model.max_rules)
+    else:
+        _note_smaller(sizes, options.size)
     _note_gap(sizes, options.size)
     _note_limits(found, getattr(fitted, "limits_reached_", ()))
     code = command_of(options)
@@ -914,10 +931,11 @@ def columns_for(table, names, whose):
     return table.rows(names)
 
 
-def predictions_text(model, X, proba=False, level=None):
+def predictions_text(model, X, proba=False, level=None, held_out=None):
     """Predictions for rows X (n, d) as CSV, a row each.
 
-    With `proba` the share of every class, too; with `level` the ends of an interval of y.
+    With `proba` the share of every class, too; with `level` the ends of an interval of y; with
+    `held_out` (n,) which rows the fit has not seen.
     """
     columns = {model.target: model.predict(X)}
     if level is not None:
@@ -927,6 +945,8 @@ def predictions_text(model, X, proba=False, level=None):
     if proba:
         shares = model.predict_proba(X)
         columns |= {f"P({label})": shares[:, c] for c, label in enumerate(model.classes_)}
+    if held_out is not None:
+        columns["held_out"] = held_out
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -978,13 +998,20 @@ def predict(options):
             )
     table = _read_data(options)
     X = rows_for(table, model.columns)
+    held_out = held_out_rows(model, table, X)
+    if options.held_out and held_out is None:
+        raise UsageError(
+            f"--held-out must be left out for {table.name}: it is not the table of which the fit held "
+            "rows out"
+        )
+    marks = held_out if options.held_out else None
     try:
         with (
             progress_message(f"predicting {len(table)} rows …"),
             warnings.catch_warnings(record=True) as told,
         ):
             warnings.simplefilter("always", UserWarning)
-            text = predictions_text(model, X, options.proba, options.level)
+            text = predictions_text(model, X, options.proba, options.level, marks)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     for said in dict.fromkeys(_one_line(warning.message) for warning in told):
@@ -997,18 +1024,41 @@ def predict(options):
         print_to_stdout(text.removesuffix("\n"))
 
 
-def split_again(model, X, y, task):
-    """The rows (X, y) of the fit and those held out from it; all, and None, of another table."""
+def positions_again(model, X, y, then):
+    """Positions of the rows (X, y) of the fit and of those held out from it; None of another table.
+
+    `then`: what a note says of them.
+    """
     rows = (getattr(model, "source", None) or {}).get("rows")
-    if rows is not None and len(y) > 1:
-        learnt, held_out = _split_table(X, y, task, {k: rows[k] for k in ("share", "seed")})
-        if fingerprint(*learnt) == rows["fingerprint"]:
-            print_to_stderr(
-                f"note: {len(held_out[1])} of the {len(y)} rows were held out from the fit; "
-                "the page tells them apart"
-            )
-            return learnt, held_out
-    return (X, y), None
+    if rows is None or len(y) < 2:
+        return None
+    task = "regression" if model.classes is None else "classification"
+    learnt, held_out = split_rows(len(y), y, task, rows["share"], rows["seed"])
+    if fingerprint(take_rows(X, learnt), y[learnt]) != rows["fingerprint"]:
+        return None
+    print_to_stderr(
+        f"note: {len(held_out)} of the {len(y)} rows were held out from the fit; {then}"
+    )
+    return learnt, held_out
+
+
+def _target_values(column, classes):
+    """A column (n,) as the target of a model: numbers, or labels where it has classes."""
+    return column.astype(float) if classes is None else np.array([label_of(v) for v in column])
+
+
+def held_out_rows(model, table, X):
+    """(n,) bool, which rows of the table of the fit were held out; None of another table."""
+    target = table.columns.get(model.target)
+    if target is None:
+        return None
+    known = np.flatnonzero(~is_missing(target))
+    try:
+        y = _target_values(target[known], model.classes)
+    except ValueError:  # another column of that name
+        return None
+    found = positions_again(model, take_rows(X, known), y, "--held-out marks them")
+    return None if found is None else np.isin(np.arange(len(target)), known[found[1]])
 
 
 def commands_again(model, options):
@@ -1037,10 +1087,11 @@ def fitted_page(model, options):
         )
         learnt, held_out = (X,), None
     else:
-        y = table.columns[target]
-        y = y.astype(float) if rules.classes is None else np.array([label_of(v) for v in y])
-        task = "regression" if rules.classes is None else "classification"
-        learnt, held_out = split_again(model, X, y, task)
+        y = _target_values(table.columns[target], rules.classes)
+        parts = positions_again(model, X, y, "the page tells them apart")
+        learnt, held_out = (X, y), None
+        if parts is not None:
+            learnt, held_out = ((take_rows(X, at), y[at]) for at in parts)
     title = f"{_model_title(model)}, on {printable_name(table.name)}"
     with progress_message(f"writing {printable_name(options.out)} …"):
         return report(

@@ -38,7 +38,7 @@ from .rules.core import (
 )
 from .rules.html_format import lines_html
 from .rules.ruleset import RuleSet
-from .rules.size_path import sizes_of, sizes_with_room, with_sizes
+from .rules.size_path import short_list_text, sizes_of, sizes_with_room, with_sizes
 from .rules.text import count_text
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .rows.tables import (
@@ -300,6 +300,8 @@ class Explanation:
         With y, shares of right answers, or R², on the rows held out from the rules, if there are
         any, else on all rows. A model that came fitted may have been trained on these rows; one
         that `explain` fitted has not seen those held out. Without y, nan.
+    constant_fidelity : float, nan
+        The agreement of one answer for all rows: the share of the model's commonest class, or 0.
     fit_rows : array of int, or None
         Positions of the rows fitted, in the table given to `explain`.
     call : dict
@@ -331,6 +333,7 @@ class Explanation:
     n_rows: tuple[int, int]
     model_score: float = float("nan")
     rules_score: float = float("nan")
+    constant_fidelity: float = float("nan")
     fit_rows: np.ndarray | None = None
     call: dict = field(default_factory=dict)
     template: Any = None
@@ -452,6 +455,11 @@ class Explanation:
         fit, out = self.n_rows
         interval = getattr(self.model, "fidelity_interval_", None)
         rules = count_text(len(self.rules.rules), "rule")
+        entries = [entry for entry, _, _ in self.rules_of_sizes()]
+        most = getattr(self.model, "max_rules", 0)
+        if "size" not in self.call:
+            why_fewer = short_list_text(entries, len(self.rules.rules), most)
+            rules += f", {why_fewer}" if why_fewer else ""
         yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {rules}"
         if self.subject.fitted_here:
             yield f"fitted here, to {'all' if interval else fit} rows"
@@ -469,12 +477,23 @@ class Explanation:
                 f"fidelity to the model {self.fidelity:.3f} on {out} rows kept apart{known}, {bounds}; "
                 f"{self.model.n_calls_} rows were asked"
             )
+        yield self._fidelity_words()
         if scored:
             what = "R²" if self.subject.classes is None else "right answers"
             scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
             yield f"{what} {self._scored_rows()}: {scores}"
         if self.subject.note:
             yield f"note: {self.subject.note}"
+
+    def _fidelity_words(self):
+        """What fidelity is, and which one answer for all rows has."""
+        if self.subject.classes is None:
+            what = "1 less the mean squared difference as a share of the variance"
+            return f"fidelity: {what}; one number for all rows has 0"
+        return (
+            "fidelity: the share of rows with the same answer; the model's commonest answer for all "
+            f"rows has {self.constant_fidelity:.3f}"
+        )
 
     def _scored_rows(self):
         """Which rows the scores are of, and whether the model has seen them."""
@@ -519,6 +538,13 @@ def observed_answers(y, subject):
     return y
 
 
+def constant_fidelity(prediction, classes):
+    """The fidelity of one answer for all rows to what a model predicts, (n,)."""
+    if classes is None:
+        return 0.0
+    return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
+
+
 def build_explanation(found, subject, X, y, prediction, at, out, call):
     """The `Explanation` of a fitted estimator, with its rules measured.
 
@@ -549,6 +575,7 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
         subject,
         (len(at), len(out)),
         *scores,
+        constant_fidelity(prediction, subject.classes),
         fit_rows=at,
         call=call,
         template=X.iloc[:0] if is_frame(X) else None,
@@ -611,6 +638,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         subject,
         (found.n_calls_ - len(np.unique(found.apart_)), len(found.apart_)),
         *scores,
+        constant_fidelity(prediction, subject.classes),
         fit_rows=found.apart_,
         call=call,
         template=X.iloc[:0] if is_frame(X) else None,

@@ -1587,8 +1587,13 @@ def evaluation_html(found, level):
     return "".join(parts)
 
 
-_CARE = """<p>The rules tell what goes with what in the table. They do not tell what would happen if somebody changed a
-value. For rows outside the ranges listed above they answer all the same, without warning. And another model may be as
+def care_html(tree):
+    """What the page cannot tell, of rules, or of a `Tree`."""
+    tells, does, answers = "The rules tell", "They do", "they answer"
+    if tree is not None:
+        tells, does, answers = "The tree tells", "It does", "it answers"
+    return f"""<p>{tells} what goes with what in the table. {does} not tell what would happen if somebody changed a
+value. For rows outside the ranges listed above {answers} all the same, without warning. And another model may be as
 good and read differently: fit to other rows, and compare.</p>"""
 
 
@@ -1881,7 +1886,7 @@ def report_html(case, progress):
             data_html(rules, Z, target, noun),
         )
         yield section_html("The search", trace_html(model))
-        yield section_html("Read with care", _CARE)
+        yield section_html("Read with care", care_html(tree))
         yield section_html("Use it", _use_html(model if isinstance(model, Tree) else rules))
         yield section_html("Make it again", _reproduction_html(model, *again))
 

@@ -758,12 +758,25 @@ def test_a_report_tells_the_rows_held_out_apart(
     assert re.search(rf"{re.escape(value)}\S*(?: %)? .{{,20}}\(", page) or value in page
     model = commands.load_fitted("model.json")
     X, y = flowers().drop(columns=target), flowers()[target].to_numpy()
-    task = "classification" if target == "kind" else "regression"
-    learnt, held_out = commands.split_again(model, X[list(model.columns.names)], y, task)
-    assert len(held_out[1]) == n_out and len(learnt[1]) == len(y) - n_out
-    other = (X[list(model.columns.names)].iloc[1:], y[1:])
-    all_rows, nothing = commands.split_again(model, *other, task)
-    assert nothing is None and all_rows[0] is other[0] and all_rows[1] is other[1]
+    X = X[list(model.columns.names)]
+    learnt, held_out = commands.positions_again(model, X, y, "")
+    assert len(held_out) == n_out and len(learnt) == len(y) - n_out
+    assert commands.positions_again(model, X.iloc[1:], y[1:], "") is None
+    capsys.readouterr()
+    assert cli.main(["predict", "model.json", str(table), "--held-out"]) == 0
+    answers, notes = capsys.readouterr()
+    answers = pd.read_csv(io.StringIO(answers))
+    assert f"note: {n_out} of the" in notes
+    assert np.array_equal(np.flatnonzero(answers.held_out), np.sort(held_out))
+    said, truth = answers[target][answers.held_out], y[answers.held_out]
+    again = (said != truth).mean() if target == "kind" else np.sqrt(np.mean((said - truth) ** 2))
+    assert again == pytest.approx(float(error), rel=5e-3)
+    flowers().iloc[1:].to_csv("other.csv", index=False)
+    told = refused(capsys, *"predict model.json other.csv --held-out".split())
+    assert "--held-out must be left out for other.csv" in told
+    flowers().assign(**{target: "?"}).to_csv("other.csv", index=False)  # a target of another kind
+    assert cli.main("predict model.json other.csv".split()) == 0
+    assert "held out" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("line", [
@@ -967,6 +980,25 @@ def test_the_path_of_rules_says_what_chose(capsys, tmp_path):
     shown = [float(line.split()[-1]) for line in lines if re.match(r"^ ?\d+  \S.* 0\.\d{3}$", line)]
     told = [1 - off[at == k].mean() / forest.var() for k in range(len(model.rules_.rules))]
     assert shown == [pytest.approx(one, abs=6e-4) for one in told] and len(shown) > 1
+
+
+def test_a_list_shorter_than_allowed_says_why(capsys, tmp_path, table):
+    words = ["simplify", str(table), "--target", "price", "--path", "--max-rules"]
+    for most in (2, 12):
+        assert cli.main([*words, str(most)]) == 0
+        shown, notes = capsys.readouterr()
+        sizes = [
+            int(row) for row in re.findall(r"^[* ] +(\d+) ", shown[shown.index("All") :], re.M)
+        ]
+        n = int(re.match(r"\n(\d+) rule", shown)[1])
+        told = re.search(r"note: (\d+) rules?, (.*); --size accurate", notes)
+        if n == most:
+            assert told is None
+        elif n == max(sizes):
+            assert told.groups() == (str(n), "as no longer list paid for its length")
+        else:
+            assert told[2] == f"chosen by description length among lists of up to {max(sizes)}"
+    assert told
 
 
 def test_several_trees_of_one_size_are_told_apart(capsys):

@@ -361,6 +361,25 @@ def test_unfitted_models_are_fitted_to_the_rows_that_are_not_held_out(model):
     assert "R² on the rows learnt from: model" in str(whole)
 
 
+def test_fidelity_is_set_beside_that_of_one_answer():
+    found = explain(FOREST, X, LABELS, 8, random_state=0, **QUICK)
+    most = max(np.mean(FOREST.predict(X) == label) for label in FOREST.classes_)
+    assert found.constant_fidelity == pytest.approx(most)
+    assert f"commonest answer for all rows has {most:.3f}" in str(found)
+    numbers = explain(BOOSTING, X, Y, 4, random_state=0, **QUICK)
+    assert numbers.constant_fidelity == 0 and "one number for all rows has 0" in str(numbers)
+    budgeted = explain(FOREST, X, n_calls=60, random_state=0)
+    assert 1 / 3 <= budgeted.constant_fidelity < budgeted.fidelity
+
+
+def test_fewer_rules_than_allowed_are_explained():
+    found = explain(FOREST, X, LABELS, 8, random_state=0, **QUICK)
+    assert found.path_["size"].max() == len(found.rules.rules) == 3
+    assert "3 rules, as no longer list paid for its length" in str(found)
+    assert "paid for" not in str(found.at(2))
+    assert "paid for" not in str(explain(FOREST, X, LABELS, 3, random_state=0, **QUICK))
+
+
 def test_scores_say_of_which_rows_they_are():
     for held_out, words in ((0.2, "on the 40 held out"), (0, "on the 200 rows")):
         found = explain(FOREST, X, LABELS, 4, held_out=held_out, random_state=0, **QUICK)

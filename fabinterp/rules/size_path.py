@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SIZES', 'SMALL_PRICE', 'check_size', 'SizeEntry', 'loss_words', 'weighted_error', 'root_with_error', 'choose_size',
-           'size_gap_text', 'choose_at_price', 'choose_by_error', 'measure_entries', 'sizes_of', 'size_asked',
-           'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
+           'size_gap_text', 'choose_at_price', 'choose_by_error', 'measure_entries', 'sizes_of', 'short_list_text',
+           'size_asked', 'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-imports
 import copy
@@ -180,6 +180,16 @@ def sizes_of(model):
         other._show_entry(k)
         found.append((entry, other, k == model._at))
     return found
+
+
+def short_list_text(entries, size, most):
+    """Why a list has `size` rules and not `most`; nothing where it has as many, or no path."""
+    if not entries or size >= most:
+        return ""
+    largest = max(entry.size for entry in entries)
+    if size == largest:
+        return "as no longer list paid for its length"
+    return f"chosen by description length among lists of up to {largest}"
 
 
 def size_asked(model):
