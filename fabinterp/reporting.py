@@ -74,6 +74,7 @@ from .show.rule_plots import (
     any_script,
     axes_or_new,
     drawn_rows,
+    label_amounts,
     median_row,
     plain_legend,
     plot_regions,
@@ -324,6 +325,7 @@ def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95)
     words = {"fontsize": 9, "parse_math": False}
     ax.set_xlabel(f"predicted{name}", **words)
     ax.set_ylabel(f"observed{name}", **words)
+    label_amounts(ax.xaxis, ax.yaxis)
     ax.tick_params(labelsize=8)
     return ax
 

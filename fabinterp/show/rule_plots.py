@@ -5,11 +5,12 @@
 # %% auto #0
 __all__ = ['PALETTE', 'LINE', 'SHORTEST_BAR', 'is_plain', 'merged_extents', 'column_features', 'scale_limits', 'feature_limits',
            'colour_scale', 'leaf_colours', 'truncate_text', 'any_script', 'text_width', 'wrap_to_width', 'wrap_name',
-           'short_number', 'three_digits', 'bounds_label', 'size_in_inches', 'axes_or_new', 'inch_axes', 'paper_scale',
-           'text_colour', 'draw_text', 'shrink_words', 'draw_line', 'draw_bar', 'visible_bar', 'draw_ends',
-           'weight_text', 'prediction_lines', 'layout_rules', 'bars_of', 'draw_row', 'plot_rules', 'feature_levels',
-           'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row', 'rows_in_plane', 'plane_loss', 'best_plane',
-           'select_plane', 'draw_plane', 'plot_regions', 'equation_terms', 'places_of', 'term_styles', 'plot_terms']
+           'short_number', 'three_digits', 'label_amounts', 'bounds_label', 'size_in_inches', 'axes_or_new',
+           'inch_axes', 'paper_scale', 'text_colour', 'draw_text', 'shrink_words', 'draw_line', 'draw_bar',
+           'visible_bar', 'draw_ends', 'weight_text', 'prediction_lines', 'layout_rules', 'bars_of', 'draw_row',
+           'plot_rules', 'feature_levels', 'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row',
+           'rows_in_plane', 'plane_loss', 'best_plane', 'select_plane', 'draw_plane', 'plot_regions', 'equation_terms',
+           'places_of', 'term_styles', 'plot_terms']
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-imports
 import re
@@ -25,7 +26,7 @@ from scipy.ndimage import distance_transform_edt
 from ..rows.tables import check_at_least, column_positions, known_values, label_codes
 from ..rules.core import Curve, encode, extents, label_of, predict_codes
 from ..rules.ruleset import as_ruleset
-from ..rules.digits import format_float, rounded_text, significant_text
+from ..rules.digits import amount_text, format_float, rounded_text, significant_text
 from ..rules.text import (
     answer_text,
     bounds_text,
@@ -283,6 +284,20 @@ def short_number(number):
 def three_digits(number):
     """An end of a scale: three significant digits."""
     return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else significant_text(number)
+
+
+def label_amounts(*axes):
+    """Numbers along drawn axes stand as in texts, 2 000 000: no power of ten beside the axis.
+
+    As many as have room.
+    """
+    for axis in axes:
+        axis.set_major_formatter(lambda number, _: amount_text(float(f"{number:.10g}")))
+        if axis.axis_name == "x":
+            ends = [significant_text(end) for end in axis.get_view_interval()]
+            wide = max(map(text_width, ends)) + 0.12
+            n = int(np.clip(size_in_inches(axis.axes)[0] / wide, 2, 9))
+            axis.axes.locator_params(axis="x", nbins=n)
 
 
 def bounds_label(e, number=short_number):
@@ -863,8 +878,10 @@ def name_axes(ax, ruleset, features, levels, fixed):
         labels = ruleset.columns.categories[f]
         if labels is not None:
             name_labels(axis, labels, 12)
-        elif own is not None:
-            axis.set_major_locator(MaxNLocator("auto", integer=True))
+        else:
+            if own is not None:
+                axis.set_major_locator(MaxNLocator("auto", integer=True))
+            label_amounts(axis)
         name = truncate_text(ruleset.columns.names[f], 44) + more
         axis.set_label_text(name, parse_math=False)
 
@@ -880,6 +897,7 @@ def draw_legend(ax, ruleset, scale):
     if ruleset.classes is None:
         bar = ax.figure.colorbar(scale, ax=ax, pad=0.02)
         bar.set_label(truncate_text(ruleset.target, 44), parse_math=False)
+        label_amounts(bar.ax.yaxis)
         return
     few = range(min(len(ruleset.classes), 12))
     marks = [ax.scatter([], [], marker=_SHAPES[c % 8], color=scale.to_rgba([c])) for c in few]
@@ -1250,8 +1268,8 @@ def draw_each(ax, term, columns, colour, bands):
     name = wrap_name(columns.names[f], room)[0]
     if columns.categories[f] is None:
         u = places_of([term])
-        ax.locator_params(axis="x", nbins=int(np.clip(round(room / 0.3), 3, 9)))
         draw_term(ax, term, u, term.feature_values(u), bands, color=colour)
+        label_amounts(ax.xaxis)
     else:
         u = (np.arange(term.n_labels) + 0.5) / term.n_labels
         errors = np.abs(band_ends(bands[f], term, u) - term(u)) if f in bands else None
@@ -1265,7 +1283,6 @@ def draw_each(ax, term, columns, colour, bands):
         is_short = wrap_name(columns.names[f], max(room - 0.8, 0.5))[0] == name
         name += "  (◇: missing)" if is_short else "\n(◇: missing)"
     ax.set_xlabel(name, fontsize=8, parse_math=False)
-    ax.xaxis.get_offset_text().set_fontsize(7)
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-sums
 def _select_sums(ruleset, expert=None, label=None):
@@ -1350,6 +1367,7 @@ def draw_sum(axes, r, k, constant, terms, ruleset, kind, bands, max_terms):
     for ax in axes:
         ax.axhline(0.0, color=text_colour(ax), lw=0.8, zorder=3)
         ax.tick_params(labelsize=7.5)
+        label_amounts(ax.yaxis)
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
             tall = size_in_inches(ax)[1]
             lines = wrap_name(f"adds to {truncate_text(adds, 30)}", tall, 2)

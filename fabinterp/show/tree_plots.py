@@ -42,6 +42,7 @@ from .rule_plots import (
     draw_text,
     equation_terms,
     inch_axes,
+    label_amounts,
     leaf_colours,
     paper_scale,
     prediction_lines,
@@ -1053,6 +1054,7 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
     ends = [_draw_result(ax, c, result, right) for c, result in enumerate(found)]
     ax.set_xlabel(xlabel, parse_math=False)
     ax.set_ylabel(ylabel, parse_math=False)
+    label_amounts(ax.yaxis)
     ax.tick_params(labelsize=8)
     frame_sizes(ax, low, high, right, log)
     draw_names(ax, names, ends, right)
@@ -1399,6 +1401,7 @@ def plot_predictive_check(check, ax=None):
     if isfinite(check.observed):
         ax.axvline(check.observed, color=text_colour(ax), lw=1.2, label="observed", gid="observed")
     ax.set_xlabel(check.name, parse_math=False)
+    label_amounts(ax.xaxis)
     ax.set_ylabel(f"of {len(check.proxy)} replicates")
     ax.set_title(f"p = {three_digits(check.p_value)}", fontsize=9)
     ax.tick_params(labelsize=8)
