@@ -722,6 +722,7 @@ def explain(
     >>> print(explanation)
     SVC, explained by a proxy tree (...); 3 rules
     fidelity to the model ... on 120 rows, ... on 30 held out from the rules
+    fidelity: the share of rows with the same answer; the model's commonest answer for all rows has 0.333
     right answers on the 30 held out (the model may have been trained on them): model ..., rules ...
     ...
     >>> explanation.fidelity_held_out > 0.8
