@@ -209,13 +209,13 @@ def _entry_with_numbers(entries, size, n_numbers):
     return found[choose_size([entries[i] for i in found], size)]
 
 
-def _check_count_and_gap(entries, n):
+def _check_count_and_gap(entries, n, stacklevel):
     """ValueError unless n is a whole number from 1; a warning where no entry has that size."""
     if not _is_count(n):
         raise ValueError(f"n must be a whole number from 1, got {n!r}")
     gap = size_gap_text(entries, n)
     if gap:
-        warnings.warn(gap, UserWarning, stacklevel=3)
+        warnings.warn(gap, UserWarning, stacklevel=stacklevel)
 
 
 class SizePathMixin:
@@ -283,7 +283,7 @@ class SizePathMixin:
             If n is no number from 1, or no entry of that size has so many numbers.
         """
         self._check_has_path()
-        _check_count_and_gap(self._path, n)
+        _check_count_and_gap(self._path, n, stacklevel=3)
         at = choose_size(self._path, n)
         asked = str(self._path[at].size)
         if n_numbers is not None:
@@ -386,5 +386,5 @@ def at_kept_size(model, n):
         raise ValueError(
             f"at needs a model that keeps several sizes, got {n!r} for one that has one"
         )
-    _check_count_and_gap(entries, n)
+    _check_count_and_gap(entries, n, stacklevel=4)
     return model_at_size(model, n)
