@@ -29,6 +29,7 @@ from ..search.moves import gaussian_leaves, softmax_leaves
 from .piecewise import (
     EquationTreeEstimator,
     asks_all_prices,
+    leaves_allowed,
     begin_at_sparse_line,
     check_columns_offered,
     check_search_of_signs,
@@ -374,12 +375,13 @@ _LEAF_CAPS = 8, 250.0
 
 
 def most_leaves(settings, total):
-    """`max_leaves`, or by default what a table of that weight may have.
+    """What was asked for, or by default what a table of that weight may have.
 
     Where all prices are asked there is no cap: folds choose the size.
     """
-    if settings.max_leaves is not None:
-        return settings.max_leaves
+    allowed = leaves_allowed(settings)
+    if allowed is not None:
+        return allowed
     if asks_all_prices(settings):
         return np.inf
     least, weight = _LEAF_CAPS
@@ -751,8 +753,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
         smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves. `path_` shows
-        them all, `at(n)` gives another.
+        largest within one standard error; or the largest of at most so many leaves, to which the
+        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
+        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -884,8 +887,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
         smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves. `path_` shows
-        them all, `at(n)` gives another.
+        largest within one standard error; or the largest of at most so many leaves, to which the
+        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
+        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None

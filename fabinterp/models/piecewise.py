@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_bases', 'promised_signs', 'make_line_design',
-           'begin_at_sparse_line', 'asks_all_prices', 'with_tree_limits', 'hme_from_tree', 'run_tree_search',
-           'hard_shares', 'refit_in_blocks', 'fic_penalty', 'default_tree_perturbations', 'check_search_of_signs',
-           'check_columns_offered', 'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor',
-           'PiecewiseLinearClassifier']
+           'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits', 'hme_from_tree',
+           'run_tree_search', 'hard_shares', 'refit_in_blocks', 'fic_penalty', 'default_tree_perturbations',
+           'check_search_of_signs', 'check_columns_offered', 'EquationTreeEstimator', 'n_coefficients',
+           'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 import warnings
@@ -395,6 +395,20 @@ def asks_all_prices(settings):
     return settings.search == "structure" and settings.penalty is None
 
 
+def _size_bounds_leaves(settings):
+    """Whether a number for `size` bounds the search, and not `max_leaves`."""
+    return (
+        asks_all_prices(settings)
+        and not isinstance(settings.size, str)
+        and (settings.max_leaves is None or settings.size < settings.max_leaves)
+    )
+
+
+def leaves_allowed(settings):
+    """The most leaves that were asked for, by `max_leaves` or by a number for `size`; None: any."""
+    return settings.size if _size_bounds_leaves(settings) else settings.max_leaves
+
+
 def with_tree_limits(settings, total):
     """An estimator with numbers for depth and least leaf where it has None.
 
@@ -460,7 +474,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
         tuple(j for j in design.split_features if design.seen[j]),
         log_choices(design),
         float(np.log(max(1, design.n_offered))),
-        max_leaves=np.inf if settings.max_leaves is None else settings.max_leaves,
+        max_leaves=leaves_allowed(settings) or np.inf,
         promised=design.promised,
     )
     return begin_at_sparse_line(problem, design.n_offered)
@@ -1047,7 +1061,7 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
         value = final.value(1.0)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
-        fitted["limits_reached_"] = _reached_limits(one.found.problem, fitted["tree_"])
+        fitted["limits_reached_"] = _reached_limits(settings, one.found.problem, fitted["tree_"])
         square = units[1] ** 2
         entries.append(
             _size_entry(fitted, -fitted["fic_"], (error * square, se * square), one.high)
@@ -1070,9 +1084,14 @@ def _without_repeats(entries):
     return sorted(found.values(), key=lambda entry: (entry.size, entry.n_numbers))
 
 
-def _reached_limits(problem, tree):
-    """The limits that a tree (`ruleset.Tree`) from a search meets: a higher one may let it grow."""
-    sizes = {"max_depth": tree.depth, "max_leaves": tree.n_leaves}
+def _reached_limits(settings, problem, tree):
+    """The limits that a tree (`ruleset.Tree`) from a search meets: a higher one may let it grow.
+
+    A number for `size` is none: it is what was asked for.
+    """
+    sizes = {"max_depth": tree.depth}
+    if not _size_bounds_leaves(settings):
+        sizes["max_leaves"] = tree.n_leaves
     return tuple(name for name, size in sizes.items() if size >= getattr(problem, name))
 
 
@@ -1165,7 +1184,7 @@ def _fit_equation_tree(settings, chunked):
         design, model, value, best = found
         fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
         fitted["trace_"] = np.append(best.trace, value) - shift
-        fitted["limits_reached_"] = () if by_em else _reached_limits(best.step[0], fitted["tree_"])
+        fitted["limits_reached_"] = () if by_em else _reached_limits(settings, best.step[0], fitted["tree_"])
         path = [_size_entry(fitted, -fitted["fic_"])]
     else:
         path, best = _fit_path(settings, chunked, design, units, rows, n_classes)
@@ -1580,8 +1599,9 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
         smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves. `path_` shows
-        them all, `at(n)` gives another.
+        largest within one standard error; or the largest of at most so many leaves, to which the
+        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
+        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -1703,8 +1723,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     size : "balanced", "small", "accurate" or int, "balanced"
         Which tree of the path, where `penalty` is None: that of least cross-validated error; the
         smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves. `path_` shows
-        them all, `at(n)` gives another.
+        largest within one standard error; or the largest of at most so many leaves, to which the
+        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
+        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None

@@ -124,6 +124,8 @@ def size_gap_text(entries, size):
         told = f"{above[0]}, the smallest, is taken"
     else:
         told = f"{below[-1]} is taken, the next is {above[0]}"
+    if above and not np.isnan(entries[0].price):
+        told += f"; a new fit of size {size} may find one"
     return f"the path has no size {size}: {told}"
 
 
