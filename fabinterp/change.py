@@ -1249,7 +1249,7 @@ class Change:
         return f"{said}, {word} {self.model_answer(' by the model')}"
 
     def model_answer(self, by=""):
-        """What the model answers then, for reading: yes (probability 0.52, before 0.48).
+        """What the model answers then, for reading: yes (probability of yes 0.52, before 0.48).
 
         The same class's probability before, or the number before.
         """
@@ -1258,7 +1258,7 @@ class Change:
         if self.model_probability is not None:
             after, before = _share_texts(self.model_probability, self.model_probability_before)
             was = f", before {before}" if self.features else ""
-            return f"{said} (probability {after}{was})"
+            return f"{said} (probability of {label_text(now)} {after}{was})"
         numbers = isinstance(now, float) and self.features
         return f"{said} (before {_said_text(self.model_prediction_before)})" if numbers else said
 

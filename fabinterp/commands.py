@@ -813,8 +813,9 @@ def _check_out(path, endings, force):
     """UsageError for a place where nothing can be written, or an unknown ending."""
     place = Path(path)
     if place.suffix.lower() not in endings:
+        page = "; report writes pages" if place.suffix.lower() == ".html" else ""
         raise UsageError(
-            f"--out must end in one of {', '.join(endings)}, got {format_names([place.name])}"
+            f"--out must end in one of {', '.join(endings)}, got {format_names([place.name])}{page}"
         )
     why = ""
     if place.is_dir():
@@ -892,8 +893,24 @@ def show(options):
     if options.path:
         print_to_stdout("\n" + _kept_sizes_text(model))
     if options.out:
+        made = _made_lines(model, options.fitted)
+        if options.size is not None and made:
+            model = replace(
+                model, source=model.source | {"command": _lines(*made, command_of(options))}
+            )
         text = _MODEL_WRITERS[Path(options.out).suffix.lower()](model, options.table)
         write_out(options.out, text, options.force)
+
+
+def _lines(*commands):
+    """Commands as one text, a line each."""
+    return "\n".join(commands)
+
+
+def _made_lines(model, path):
+    """The commands that made the file of a model, the last of them with its `--out`; none if not known."""
+    made = (getattr(model, "source", None) or {}).get("command")
+    return [f"{made} --out {shlex.quote(os.path.basename(path))}"] if isinstance(made, str) else []
 
 
 def rows_for(table, columns):
@@ -1001,8 +1018,8 @@ def predict(options):
     held_out = held_out_rows(model, table, X)
     if options.held_out and held_out is None:
         raise UsageError(
-            f"--held-out must be left out for {table.name}: it is not the table of which the fit held "
-            "rows out"
+            f"--held-out needs the table of the fit, with its target: {table.name} is another, or "
+            "the fit held no rows out"
         )
     marks = held_out if options.held_out else None
     try:
@@ -1063,11 +1080,7 @@ def held_out_rows(model, table, X):
 
 def commands_again(model, options):
     """The commands that make a page again: that of its model, if the file says it, and its own."""
-    made = (getattr(model, "source", None) or {}).get("command")
-    lines = [command_of(options)]
-    if isinstance(made, str):
-        lines.insert(0, f"{made} --out {shlex.quote(os.path.basename(options.model))}")
-    return "\n".join(lines)
+    return _lines(*_made_lines(model, options.model), command_of(options))
 
 
 def fitted_page(model, options):

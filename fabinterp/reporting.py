@@ -1462,13 +1462,13 @@ def agreement_text(prediction, explained, spread, level):
     )
 
 
-def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"):
+def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule", shares_of_y=True):
     """How many rows held out, X (m, d) with y (m,), each rule answers, and what is true of them.
 
     A table: shares answered rightly, or means of y, with their intervals, beside what the rules say,
     with the interval of the fit where it is known: what lies outside of it is marked. Where
     `explained` (m,), the answers of `name`, is known, the agreement with it too. `noun`: what a rule
-    is called.
+    is called; `shares_of_y`: whether its share is one of y, and not of what `name` answers.
     """
     Z = encode(X, rules.columns)
     target = encode_target(y, len(Z), rules.classes, "held_out[1]")
@@ -1497,7 +1497,7 @@ def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"
             ends = " to ".join(map(found.text, rule.interval))
             says += f' <span class="faint">({ends})</span>'
         marked += [where] if where else []
-        if is_share and not found.low <= told <= found.high:
+        if is_share and shares_of_y and not found.low <= told <= found.high:
             beside.append(
                 f"{noun} {r + 1} says {found.text(told)} and is right on {found.text(found.value)} "
                 f"({found.interval}) of its rows held out"
@@ -1509,6 +1509,7 @@ def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"
     says, is_so = "mean answer", "observed mean"
     if is_share:
         says, is_so = "the share that it says", f"right about {printable_name(rules.target)}"
+        says += "" if shares_of_y else f", of the answers of {name}"
     if any(rule.interval is not None for rule in rules.rules):
         says += " (95 % interval of the fit)"
     names = (noun, "rows held out", says, is_so)
@@ -1861,7 +1862,10 @@ def report_html(case, progress):
     if case.held_out is not None:
         measured = (*case.held_out, "the rows held out")
         answers = evaluation.explained_out
-        told_out = rules_held_out_html(rules, *case.held_out, level, answers, explains, noun)
+        of_y = not evaluation.is_made_for or answers_observed(*_made_by(model, rules))
+        told_out = rules_held_out_html(
+            rules, *case.held_out, level, answers, explains, noun, of_y or answers is None
+        )
         coverage = coverage_html(rules, *case.held_out, level)
         gaps_out = gaps_html(rules, case.held_out[0], answers, explains, "that were held out", noun)
 

@@ -738,7 +738,9 @@ def test_how_narrowly_the_models_answer_holds_is_said_before_and_after():
         after = judge.predict_proba(pd.DataFrame([change.after], columns=["u", "v"]))[0, 1]
         assert np.isclose(change.model_probability, after) and after > 0.5
         assert np.isclose(change.model_probability_before, share[1])
-        assert f"yes by the model (probability {after:.3g}, before {share[1]:.3g})" in str(change)
+        assert f"yes by the model (probability of yes {after:.3g}, before {share[1]:.3g})" in str(
+            change
+        )
         assert (change.model_prediction_before, change.model_prediction) == ("no", "yes")
     assert "but yes by the model" in str(every[1]) and "and yes by the model" in str(every[0])
     assert np.isclose(found.to_frame().model_probability[0], judge.predict_proba(frame)[0, 1])
@@ -754,7 +756,7 @@ def test_probabilities_that_hardly_differ_are_told_apart_and_batches_stay_within
     found = nearest_change(rules, {"u": 0.55, "v": 0.5}, X, model=judge)
     after, before = found[0].model_probability, found[0].model_probability_before
     assert f"{after:.3g}" == f"{before:.3g}" and after > 0.5 > before
-    told = re.search(r"\(probability ([\d.]+), before ([\d.]+)\)", str(found[0]))
+    told = re.search(r"\(probability of \w+ ([\d.]+), before ([\d.]+)\)", str(found[0]))
     assert float(told[1]) > float(told[2]) and len(judge.sizes) <= 50
     batches = int(re.search(r"asked in (\d+) batches, (\d+) rows", found.verdict)[1])
     assert batches == len(judge.sizes) and str(sum(judge.sizes)) in found.verdict

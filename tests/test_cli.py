@@ -506,7 +506,7 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method):
     assert load_rules(json.dumps(old)) == found[model._at][1] == kept
     if method == "rules":
         told = refused(capsys, *"predict model.json t.csv --size small".split())
-        assert "--size must be a number where no rows were left out" in told
+        assert "--size must be a number of those that are kept" in told
     else:
         assert cli.main("predict model.json t.csv --size small".split()) == 0
     Path("model.json").write_text(json.dumps(old))
@@ -538,14 +538,20 @@ def test_a_file_is_shown_and_written_at_another_size(capsys, tmp_path, monkeypat
     assert ("rows of the fit" in table) == (method == "rules")
     again = load_rules(tmp_path / "small.json")
     assert again == small and [e.size for e, _, _ in sizes_of(again)] == sizes
-    assert again.source == kept.source
+    first, then = again.source.pop("command").split("\n")
+    assert first == f"{kept.source.pop('command')} --out model.json"
+    assert then == "fabinterp show model.json --size 2" and again.source == kept.source
+    page, _ = reported(capsys, "small.json", "t.csv")
+    made = html.unescape(page)
+    assert f"{first}\n{then} --out small.json\nfabinterp report small.json t.csv" in made
     for ending in (".sql", ".py", ".txt"):
         assert cli.main(f"show model.json --size 2 --table homes --out m{ending}".split()) == 0
     assert Path("m.sql").read_text() == small.to_sql("homes") + ";\n"
     assert Path("m.py").read_text() == small.to_python()
     assert Path("m.txt").read_text() == str(small) + "\n"
     capsys.readouterr()
-    assert "--out must end in" in refused(capsys, *"show model.json --out m.html".split())
+    told = refused(capsys, *"show model.json --out m.html".split())
+    assert "--out must end in" in told and told.strip().endswith("report writes pages")
 
 
 def test_an_explanation_is_written_with_all_its_sizes(capsys, tmp_path, monkeypatch):
@@ -773,7 +779,7 @@ def test_a_report_tells_the_rows_held_out_apart(
     assert again == pytest.approx(float(error), rel=5e-3)
     flowers().iloc[1:].to_csv("other.csv", index=False)
     told = refused(capsys, *"predict model.json other.csv --held-out".split())
-    assert "--held-out must be left out for other.csv" in told
+    assert "--held-out needs the table of the fit" in told
     flowers().assign(**{target: "?"}).to_csv("other.csv", index=False)  # a target of another kind
     assert cli.main("predict model.json other.csv".split()) == 0
     assert "held out" not in capsys.readouterr().err

@@ -365,6 +365,26 @@ def test_a_share_outside_the_interval_of_rows_held_out_is_said():
     interval = f"{100 * low:.1f} % to {100 * high:.1f} %"
     line = f"Rule 1 says 90.0 % and is right on 50.0 % ({interval}) of its rows held out."
     assert line in told and "rule 2 says" not in told and "right about y" in told
+    said = rules.predict(X)
+    told = words_of(
+        reports.rules_held_out_html(rules, X, y, 0.95, said, "the forest", shares_of_y=False)
+    )
+    assert "Rule 1 says" not in told  # its share is of another thing than what it is right about
+    assert "the share that it says, of the answers of the forest" in told
+
+
+def test_shares_of_what_an_ensemble_answers_are_not_held_against_y():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (400, 3)), columns=list("abc"))
+    y = np.where((X.a > 0) ^ (rng.random(400) < 0.25), "yes", "no")
+    forest = RandomForestClassifier(20, max_depth=3, random_state=0).fit(X[:200], y[:200])
+    for target, of_y in (("ensemble", False), ("observed", True)):
+        model = fabinterp.RuleMixtureClassifier(
+            forest, target=target, max_rules=3, n_init=2, n_perturbations=2, random_state=0
+        ).fit(X[:200], y[:200])
+        told = words_of(report(model, X[:200], y[:200], held_out=(X[200:], y[200:])))
+        assert ("the share that it says, of the answers of" in told) != of_y
+        assert of_y or "and is right on" not in told
 
 
 def test_how_far_equations_are_rounded_is_said(numbers):

@@ -1184,7 +1184,9 @@ def _fit_equation_tree(settings, chunked):
         design, model, value, best = found
         fitted = _fitted_tree(settings, chunked, units, rows, design, model, value)
         fitted["trace_"] = np.append(best.trace, value) - shift
-        fitted["limits_reached_"] = () if by_em else _reached_limits(settings, best.step[0], fitted["tree_"])
+        fitted["limits_reached_"] = (
+            () if by_em else _reached_limits(settings, best.step[0], fitted["tree_"])
+        )
         path = [_size_entry(fitted, -fitted["fic_"])]
     else:
         path, best = _fit_path(settings, chunked, design, units, rows, n_classes)

@@ -368,8 +368,10 @@ def model_at_size(model, size):
     sizes = sizes_of(model)
     entries = [entry for entry, _, _ in sizes]
     if isinstance(size, str) and np.isnan([entry.cv_error for entry in entries]).any():
+        sizes = format_names([entry.size for entry in entries])
         raise ValueError(
-            f"size must be a number where no rows were left out to choose by, got {size!r}"
+            "size must be a number of those that are kept where no rows were left out to choose by, as "
+            f"of lists of rules, {sizes}, got {size!r}"
         )
     at = choose_by_error(entries, size)
     other = sizes[at][1]

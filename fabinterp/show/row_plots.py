@@ -216,7 +216,7 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     page = wide - 0.2
     title = wrap_to_width(getattr(changes, "now", ""), page, 2, 9)
     heads = [f"{name}  {change.answer()}" for name, _, change in drawn]
-    heads = [wrap_to_width(text, page, 2, weight="bold") for text in heads]
+    heads = [wrap_to_width(text, page, 4, weight="bold") for text in heads]
     notes = wrap_to_width(getattr(changes, "verdict", ""), page, 4, 7)
     top = 0.12 + 0.16 * len(title)
     tall = top + sum(0.16 * len(head) + 0.06 for head in heads) + _STEP * len(words)
