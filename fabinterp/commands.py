@@ -665,7 +665,9 @@ def _path_text(sizes, columns, notes):
             *notes,
             "balanced, small and accurate go by description length on the training rows, not by errors",
         ]
-    first = f"* the {what} above; --size N gives the one of at most N"
+    first = (
+        f"* the {what} above; show --size N gives the one of at most N of a model that was written"
+    )
     alike = _taken_of_alike([entry for entry, _, _ in sizes])
     return "\n".join([*lines, "", first, *notes, *alike])
 
@@ -1015,20 +1017,19 @@ def predict(options):
             )
     table = _read_data(options)
     X = rows_for(table, model.columns)
-    held_out = held_out_rows(model, table, X)
+    held_out = held_out_rows(model, table, X) if options.held_out else None
     if options.held_out and held_out is None:
         raise UsageError(
             f"--held-out needs the table of the fit, with its target: {table.name} is another, or "
             "the fit held no rows out"
         )
-    marks = held_out if options.held_out else None
     try:
         with (
             progress_message(f"predicting {len(table)} rows …"),
             warnings.catch_warnings(record=True) as told,
         ):
             warnings.simplefilter("always", UserWarning)
-            text = predictions_text(model, X, options.proba, options.level, marks)
+            text = predictions_text(model, X, options.proba, options.level, held_out)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     for said in dict.fromkeys(_one_line(warning.message) for warning in told):
@@ -1050,7 +1051,10 @@ def positions_again(model, X, y, then):
     if rows is None or len(y) < 2:
         return None
     task = "regression" if model.classes is None else "classification"
-    learnt, held_out = split_rows(len(y), y, task, rows["share"], rows["seed"])
+    try:
+        learnt, held_out = split_rows(len(y), y, task, rows["share"], rows["seed"])
+    except UsageError:  # too few rows for that share, so another table
+        return None
     if fingerprint(take_rows(X, learnt), y[learnt]) != rows["fingerprint"]:
         return None
     print_to_stderr(
@@ -1074,7 +1078,7 @@ def held_out_rows(model, table, X):
         y = _target_values(target[known], model.classes)
     except ValueError:  # another column of that name
         return None
-    found = positions_again(model, take_rows(X, known), y, "--held-out marks them")
+    found = positions_again(model, take_rows(X, known), y, "the column held_out marks them")
     return None if found is None else np.isin(np.arange(len(target)), known[found[1]])
 
 

@@ -467,15 +467,21 @@ KEPT = {
 }
 
 
+def write_model(method, more=""):
+    """Fit the flowers in t.csv by a method of `KEPT`, write model.json, return the frame."""
+    frame = flowers().drop(columns="id")
+    frame.to_csv("t.csv", index=False)
+    words = f"fit t.csv --target {KEPT[method][0]} --method {method} --out model.json {more}"
+    assert cli.main(words.split()) == 0
+    return frame
+
+
 @pytest.mark.parametrize("method", KEPT)
 def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method):
     """Each answers as the estimator does at that size, whichever is asked for."""
     monkeypatch.chdir(tmp_path)
     target, kind = KEPT[method]
-    frame = flowers().drop(columns="id")
-    frame.to_csv("t.csv", index=False)
-    words = f"fit t.csv --target {target} --method {method} --test-share 0 --out model.json"
-    assert cli.main(words.split()) == 0
+    frame = write_model(method, "--test-share 0")
     X = files.read_table("t.csv").without([target]).rows()
     y = frame[target].to_numpy()
     model = kind(
@@ -520,11 +526,7 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method):
 @pytest.mark.parametrize("method", KEPT)
 def test_a_file_is_shown_and_written_at_another_size(capsys, tmp_path, monkeypatch, method):
     monkeypatch.chdir(tmp_path)
-    target, _ = KEPT[method]
-    frame = flowers().drop(columns="id")
-    frame.to_csv("t.csv", index=False)
-    words = f"fit t.csv --target {target} --method {method} --out model.json"
-    assert cli.main(words.split()) == 0
+    write_model(method)
     capsys.readouterr()
     kept = load_rules(tmp_path / "model.json")
     small = kept.at(2)
@@ -783,6 +785,18 @@ def test_a_report_tells_the_rows_held_out_apart(
     flowers().assign(**{target: "?"}).to_csv("other.csv", index=False)  # a target of another kind
     assert cli.main("predict model.json other.csv".split()) == 0
     assert "held out" not in capsys.readouterr().err
+    refused(capsys, *"predict model.json other.csv --held-out".split())
+
+
+def test_two_rows_are_another_table_whatever_share_was_held_out(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = write_model("tree", "--test-share 0.75")
+    frame[:2].to_csv("two.csv", index=False)
+    capsys.readouterr()
+    told = refused(capsys, *"predict model.json two.csv --held-out".split())
+    assert "two.csv is another" in told
+    page, notes = reported(capsys, "model.json", "two.csv")
+    assert "held out" not in notes and "rows held out" not in page
 
 
 @pytest.mark.parametrize("line", [
