@@ -96,7 +96,7 @@ class CurveDesign:
         return self.signs is not None and bool(self.signs.any())
 
     def rises(self):
-        """(q, p) what coefficients may not make negative: steps of the promised curves (search.46)."""
+        """(q, p) what coefficients may not make negative: steps of the promised curves (search.47)."""
         n_columns = 1 + sum(basis.n_columns for basis in self.bases)
         found = [np.zeros((0, n_columns))]
         for j, basis, own in self.column_slices():
@@ -295,7 +295,7 @@ def make_curve_bases(curves, sample, in_leaf, effects):
 
 
 def _signs_within_leaves(settings, sample):
-    """(d,) the signs that are promised, None without; their columns stand in no gate (search.46).
+    """(d,) the signs that are promised, None without; their columns stand in no gate (search.47).
 
     ValueError where gates are told to ask about one.
     """
@@ -354,7 +354,7 @@ _SEPARABLE = 0.1
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
 def with_rising_curves(design, table):
-    """The `moves.LeafTable`, with leaves that keep the promised signs if there are any (search.47)."""
+    """The `moves.LeafTable`, with leaves that keep the promised signs if there are any (search.48)."""
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
@@ -762,7 +762,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
         never falls as that column alone rises, at -1 it never rises, whatever the other columns
         are. Such a column stands in no split; its curves rise or fall by their coefficients
-        (search.46). Needs search="structure".
+        (search.47). Needs search="structure".
 
     Attributes
     ----------
@@ -897,7 +897,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         second label in sorted order, never falls as that column alone rises, at -1 it never rises:
         of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
         income rises. They hold whatever the other columns are. Such a column stands in no split;
-        its curves rise or fall by their coefficients (search.46). Two classes only. Needs
+        its curves rise or fall by their coefficients (search.47). Two classes only. Needs
         search="structure".
 
     Attributes

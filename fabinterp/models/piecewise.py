@@ -78,6 +78,7 @@ from ..search.prices import (
     price_path,
     price_steps,
     priced_tree,
+    log_odds_bound,
     row_losses,
 )
 from ..search.signs import (
@@ -533,12 +534,12 @@ def gaussian_leaf(design, coef, y_location_scale, low, high):
     return Leaf(value, lower=low, upper=high, **parts)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-class-leaf
-def softmax_leaf(design, coef, mass):
+def softmax_leaf(design, coef, mass, n_terms):
     """The `Leaf` of a softmax expert (p, C); bounded for two classes (models.19)."""
     if coef.shape[1] > 2:
         value, parts = design.equation(coef, 0.0, 1.0)
         return Leaf(value, link="softmax", **parts)
-    bound = float(np.log1p(mass))
+    bound = log_odds_bound(mass, n_terms)
     value, parts = design.equation(coef[:, 1] - coef[:, 0], 0.0, 1.0)
     return Leaf(value, lower=-bound, upper=bound, link="logit", **parts)
 
@@ -590,7 +591,9 @@ def rules_tree(design, model, rows, sample, y_location_scale, missing):
             for coef, *bounds in zip(model.expert.coef, low, high, strict=True)
         ]
     else:
-        leaves = [softmax_leaf(design, *own) for own in zip(model.expert.coef, mass, strict=True)]
+        coefs = model.expert.coef
+        n_terms = model.expert.terms.active_curves(coefs).sum(axis=1)
+        leaves = [softmax_leaf(design, *own) for own in zip(coefs, mass, n_terms, strict=True)]
     if missing == "error":
         means = [None] * len(leaves)
     pairs = zip(leaves, means, strict=True)
@@ -607,7 +610,8 @@ def _leaf_rule(design, problem, leaf):
     if problem.experts.exact:
         y = problem.experts.A[leaf.rows, -1]
         return gaussian_leaf(design, leaf.coef[:, 0], (0.0, 1.0), y.min(), y.max())
-    return softmax_leaf(design, leaf.coef * [-0.5, 0.5], problem.w[leaf.rows].sum())
+    mass = problem.w[leaf.rows].sum()
+    return softmax_leaf(design, leaf.coef * [-0.5, 0.5], mass, leaf.dims - 1)
 
 
 def _search_tree_to_rules(design, problem, tree, columns, split_of):
@@ -631,7 +635,7 @@ def _search_tree_to_rules(design, problem, tree, columns, split_of):
 
 
 def keep_signs(design, problem, tree, columns, Z=None):
-    """A tree of moves that keeps the promised signs, near one that may not (search.42).
+    """A tree of moves that keeps the promised signs, near one that may not (search.43).
 
     With the encoded rows Z of the problem its thresholds are the last ones (models.17).
     """
@@ -1609,7 +1613,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
         Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
         never falls as that column alone rises, at -1 it never rises, within leaves and across cuts,
-        while the other columns stay within their training ranges (search.36). A row that has a gap
+        while the other columns stay within their training ranges (search.37). A row that has a gap
         where training had none is not covered. Needs search="structure".
 
     Attributes
@@ -1635,7 +1639,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         one row.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.40). `holds` says whether all signs hold, `unused` which do trivially, as
+        where it is (search.41). `holds` says whether all signs hold, `unused` which do trivially, as
         their columns stand nowhere in the tree.
 
     Raises
@@ -1735,7 +1739,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         second label in sorted order, never falls as that column alone rises, at -1 it never rises:
         of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
         income rises. They hold within leaves and across cuts, while the other columns stay within
-        their training ranges (search.36). A row that has a gap where training had none is not
+        their training ranges (search.37). A row that has a gap where training had none is not
         covered. Two classes only. Needs search="structure".
 
     Attributes
@@ -1761,7 +1765,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         one row.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: pairs of leaves looked at, the least slope, the least step at a cut and
-        where it is (search.40). `holds` says whether all signs hold, `unused` which do trivially, as
+        where it is (search.41). `holds` says whether all signs hold, `unused` which do trivially, as
         their columns stand nowhere in the tree.
 
     Raises

@@ -261,7 +261,7 @@ class SearchProblem:
         return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
 
     def node(self, rows, cut, *sides):
-        """A split over two trees, less its price (search.9), and less what a promise takes (search.44)."""
+        """A split over two trees, less its price (search.9), and less what a promise takes (search.45)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
         if self.is_promised(cut):
             value -= self.promised.lost(self, cut, sides)

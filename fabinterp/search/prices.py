@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LEAST_PRICE', 'PricedTree', 'priced_tree', 'best_at_price', 'PriceInterval', 'price_path', 'price_steps',
-           'constant_tree', 'deal_folds', 'row_losses']
+           'constant_tree', 'deal_folds', 'log_odds_bound', 'row_losses']
 
 # %% ../../nbs/search/03_prices.ipynb #prices-imports
 from dataclasses import dataclass, replace
@@ -220,12 +220,20 @@ def _row_squares(found, leaf, table, rows):
     return (table.A[rows, -1] - answers) ** 2
 
 
+def log_odds_bound(weight, n_terms):
+    """How far from 0 the log-odds of a leaf of this weight may be, with so many terms (search.36)."""
+    return float(np.log1p(2 * weight / (1 + n_terms)))
+
+
 def _row_surprises(found, leaf, table, rows):
-    """(m,) log loss of a leaf's equation, each class given half a row more (search.35)."""
-    weight = found.problem.experts.w.sum()
-    prob = np.exp(table.log_lik(leaf.coef, rows))
-    n_classes = found.problem.experts.n_free + 1
-    return -np.log((weight * prob + 0.5) / (weight + 0.5 * n_classes))
+    """(m,) log loss of a leaf's equation: of two classes within its bound (search.36)."""
+    own = found.problem.experts
+    surprise = -table.log_lik(leaf.coef, rows)
+    if own.n_free == 1:
+        bound = log_odds_bound(own.w[leaf.rows].sum(), leaf.dims - 1)
+        return surprise.clip(np.logaddexp(0, -bound), np.logaddexp(0, bound))
+    weight = own.w.sum()
+    return -np.log((weight * np.exp(-surprise) + 0.5) / (weight + 0.5 * (own.n_free + 1)))
 
 
 def _fill_losses(found, tree, table, codes, rows, out):
