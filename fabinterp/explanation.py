@@ -308,6 +308,9 @@ class Explanation:
         Arguments of `explain` that made it, by name, where they are not the defaults.
     template : frame without rows, or None
         What the model is asked with: columns and types of the table given to `explain`.
+    sample : rows of that table, or None
+        Up to 64, which lend `model_effects` their values; None for functions, draws, and where each
+        call is counted.
 
     Examples
     --------
@@ -337,6 +340,7 @@ class Explanation:
     fit_rows: np.ndarray | None = None
     call: dict = field(default_factory=dict)
     template: Any = None
+    sample: Any = None
     why = property(lambda self: self.subject.why, doc="Why this method.")
     tree = property(
         lambda self: getattr(self.model, "tree_", None),
@@ -442,6 +446,38 @@ class Explanation:
             shares = dict(zip(map(label_of, self.subject.classes), shares[0].tolist(), strict=True))
         return label_of(answer[0]), shares
 
+    def model_effects(self, x, features, label=None):
+        """What the values of a row move the model itself, column by column; a dict by name.
+
+        The model's answer to the row, less the mean of its answers where only that column has the
+        values of the rows of `sample`. Of classes its probability of `label`; of a model without
+        probabilities, whether it answers `label`. Empty without `sample`.
+
+        Parameters
+        ----------
+        x : row, as `explain_row` takes it
+        features : list of str
+            Names of columns.
+        label : class label, or None
+            None for numbers.
+        """
+        if self.sample is None or not features:
+            return {}
+        columns = self.rules.columns
+        lent = encode(self.sample, columns)
+        asked = np.tile(encode_row(x, columns), (1 + len(features) * len(lent), 1))
+        for k, name in enumerate(features):
+            j = columns.names.index(name)
+            asked[1 + k * len(lent) : 1 + (k + 1) * len(lent), j] = lent[:, j]
+        table = decode_like(asked, columns, self.template)
+        answers, shares = self.subject.predict_with_shares(table)
+        if label is not None:
+            c = [label_of(own) for own in self.subject.classes].index(label_of(label))
+            is_label = answers == self.subject.classes[c]
+            answers = is_label.astype(float) if shares is None else shares[:, c]
+        means = answers[1:].reshape(len(features), -1).mean(axis=1)
+        return dict(zip(features, (answers[0] - means).tolist(), strict=True))
+
     def fidelity_on(self, X):
         """Agreement of rules and model on other rows X (n, d).
 
@@ -545,6 +581,9 @@ def constant_fidelity(prediction, classes):
     return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
 
 
+_N_LENT = 64  # rows that an explanation keeps for `model_effects`
+
+
 def build_explanation(found, subject, X, y, prediction, at, out, call):
     """The `Explanation` of a fitted estimator, with its rules measured.
 
@@ -566,6 +605,9 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
             _prediction_score(truth, by_rules, subject.classes),
         )
     method = "proxy tree" if subject.ensemble is None else "rule mixture"
+    lent = None
+    if hasattr(subject.model, "predict"):  # a function may take a second a row, draws know no others
+        lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
     return Explanation(
         rules,
         method,
@@ -579,6 +621,7 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
         fit_rows=at,
         call=call,
         template=X.iloc[:0] if is_frame(X) else None,
+        sample=lent,
     )
 
 # %% ../nbs/explanation.ipynb #expl-unfitted

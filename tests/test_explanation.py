@@ -660,3 +660,60 @@ def test_a_rows_model_probability_is_the_models_own_or_none():
         told = explain_row(explain(sure, X, random_state=0), X[5])
         assert told.model_probability is None and told.model_prediction == sure.predict(X[[5]])[0]
         assert "(probability" not in str(told)
+
+
+def effect_by_hand(found, model, x, name):
+    """The model's answer, less its mean where one column has the values of the rows kept."""
+    rows = pd.concat([x.to_frame().T] * len(found.sample), ignore_index=True).astype(float)
+    rows[name] = found.sample[name].to_numpy()
+    return model(x.to_frame().T.astype(float))[0] - model(rows).mean()
+
+
+def test_a_row_says_where_the_model_goes_the_other_way():
+    crossed = np.where(X.a > 0, X.b, -X.b) + 0.01 * X.c
+    model = HistGradientBoostingRegressor(max_iter=30, random_state=0).fit(X, crossed)
+    found = explain(model, X, max_rules=3, random_state=0)
+    opposed = 0
+    for i in range(40):
+        x = X.iloc[i]
+        row = fabinterp.explain_row(found, x)
+        effects = found.model_effects(x, list(X.columns))
+        for part in row.contributions:
+            by_hand = effect_by_hand(found, model.predict, x, part.column)
+            assert effects[part.column] == pytest.approx(by_hand, abs=1e-9)
+            least = max(row.tolerance, 0.1 * abs(part.contribution))
+            is_shown = abs(part.contribution) > row.tolerance
+            otherwise = by_hand * part.contribution < 0 and abs(by_hand) > least
+            assert (part.column in row.opposed) == (is_shown and otherwise)
+        lines = [line for line in str(row).splitlines() if "the other way" in line]
+        assert len(lines) == len(row.opposed)
+        assert all(name in line for name, line in zip(row.opposed, lines, strict=True))
+        assert json.loads(row.to_json())["opposed"] == row.opposed
+        assert all(name in row.to_html().split("</table>")[1] for name in row.opposed)
+        opposed += len(row.opposed)
+    assert 0 < opposed < 120
+
+
+def test_effects_of_classes_are_of_the_models_probability_or_answer():
+    row = X.iloc[3]
+    forest = explain(FOREST, X, random_state=0, **QUICK)
+    c = list(FOREST.classes_).index("no")
+    by_hand = effect_by_hand(forest, lambda Z: FOREST.predict_proba(Z)[:, c], row, "b")
+    assert forest.model_effects(row, ["b"], "no") == {"b": pytest.approx(by_hand)}
+    sure = LinearSVC(random_state=0).fit(X, LABELS)
+    by_hand = effect_by_hand(
+        explain(sure, X, random_state=0), lambda Z: sure.predict(Z) == "no", row, "b"
+    )
+    found = explain(sure, X, random_state=0)
+    assert found.model_effects(row, ["b"], "no") == {"b": pytest.approx(by_hand)}
+
+
+def test_no_effects_where_each_call_is_counted_or_draws_know_their_rows():
+    def first(Z):
+        return np.asarray(Z)[:, 0]
+
+    counted = explain(first, X, n_calls=100, random_state=0)
+    drawn = explain(np.tile(Y, (3, 1)), X, random_state=0)
+    for found in (counted, drawn, explain(first, X, random_state=0)):
+        assert found.model_effects(X.iloc[0], ["a"]) == {}
+        assert fabinterp.explain_row(found, X.iloc[0]).opposed == {}

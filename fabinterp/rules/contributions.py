@@ -8,7 +8,7 @@ __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'mea
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from math import nan
@@ -592,6 +592,9 @@ class RowExplanation:
         What is predicted, whichever class `label` is.
     model_probability : float or None
         How probable the model holds its answer, where it was asked and gives probabilities.
+    opposed : dict
+        Of rules that speak for a model, the columns whose value moves the model itself the other
+        way in this row, and how far, beside other rows' values.
 
     Examples
     --------
@@ -614,6 +617,7 @@ class RowExplanation:
     model_prediction: object = None
     answer: object = None
     model_probability: float | None = None
+    opposed: dict = field(default_factory=dict)
 
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
@@ -702,7 +706,16 @@ class RowExplanation:
             f"  {words}{' ' * (wide - display_width(words))}  {number:>{high}}"
             for words, _, number in rows
         ]
-        return "\n".join([self.headline(), *lines])
+        return "\n".join([self.headline(), *lines, *self._opposed_lines()])
+
+    def _opposed_lines(self):
+        """A line for each column by which the model itself goes the other way."""
+        for name, effect in self.opposed.items():
+            amount = amount_text(round_within(effect, self.tolerance))
+            yield (
+                f"but the model itself goes the other way with {printable_name(name)} here: "
+                f"{'+' * (effect > 0)}{amount}, beside the values of other rows"
+            )
 
     def to_frame(self):
         """A pandas frame of column, value and contribution, which sums to the prediction.
@@ -729,6 +742,7 @@ class RowExplanation:
             "prediction": self.prediction,
             "model_prediction": self.model_prediction,
             "model_probability": self.model_probability,
+            "opposed": self.opposed,
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -738,7 +752,8 @@ class RowExplanation:
 
     def _repr_html_(self):
         rows = [[escape(words), escape(number)] for words, _, number in self.lines()[:-1]]
-        return lines_html([self.headline()], "div") + table_html(["", "contribution"], rows)
+        table = table_html(["", "contribution"], rows)
+        return lines_html([self.headline()], "div") + table + lines_html(self._opposed_lines(), "div")
 
     def __str__(self):
         return self.to_text()
@@ -788,6 +803,24 @@ def _scale_and_tolerance(measured, target, c):
     return f"{'log-odds' if len(model.classes) == 2 else 'score'} {name}", SCORE_TOLERANCE
 
 
+_OPPOSED = 0.1  # of the rules' part, from where on it is told that the model goes the other way
+
+
+def _opposed(model, x, parts, label, tolerance):
+    """What moves an Explanation's model away from where the rules' `Contribution`s go, by column."""
+    effects = getattr(model, "model_effects", None)
+    if effects is None:
+        return {}
+    shown = {part.column: part.contribution for part in parts if abs(part.contribution) > tolerance}
+    found = effects(x, list(shown), label)
+    least = {name: max(tolerance, _OPPOSED * abs(part)) for name, part in shown.items()}
+    return {
+        name: effect
+        for name, effect in found.items()
+        if effect * shown[name] < 0 and abs(effect) > least[name]
+    }
+
+
 def explain_row(model, x, background=None, *, label=None):
     """What each column contributes to the prediction for one row; the parts add up.
 
@@ -813,8 +846,8 @@ def explain_row(model, x, background=None, *, label=None):
     -------
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
-        `to_json`. Of an Explanation also what the model itself answers, and how probable it holds
-        it.
+        `to_json`. Of an Explanation also what the model itself answers, how probable it holds
+        it, and the columns by whose value the model itself is moved the other way.
 
     Raises
     ------
@@ -859,15 +892,18 @@ def explain_row(model, x, background=None, *, label=None):
     if measured.scored:
         scores = outputs / 2 if len(outputs) == 2 else outputs
         probability = float(stable_softmax(scores[None])[0, c])
+    tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))
+    label = None if classes is None else classes[c]
     return RowExplanation(
         float(base[c]),
         float(outputs[c]),
         parts,
         scale,
         probability,
-        float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max())),
-        None if classes is None else classes[c],
+        tolerance,
+        label,
         said,
         float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))],
         None if shares is None else shares.get(said),
+        _opposed(model, x, parts, label, tolerance),
     )
