@@ -375,6 +375,14 @@ def _add_report(add):
     command.add_argument(
         "--target", metavar="NAME", help="the column it predicts (default: that of the model)"
     )
+    command.add_argument(
+        "--reference",
+        metavar="MODEL",
+        help="a model that what was written speaks for: how far they agree, and where least",
+    )
+    command.add_argument(
+        "--held-out", metavar="DATA", help="rows that were not in the fit, to measure on"
+    )
     _add_trust(command)
     _add_kept_size(command)
     _add_max_rules(command, 10)

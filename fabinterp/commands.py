@@ -56,12 +56,17 @@ from .terminal import (
 )
 
 # %% ../nbs/commands.ipynb #cmd-read
-def _read_data(options):
-    """The table that the options name; what was sampled, and what looks like numbers, is said."""
+def _read_data(options, path=None):
+    """The table at a path, or that of the options; what was sampled, or looks like numbers, is said."""
     sample = getattr(options, "sample", None)
     seed = getattr(options, "random_state", 0)
     table = read_table(
-        options.data, options.sep, options.encoding, options.decimal, sample, random_state=seed
+        path or options.data,
+        options.sep,
+        options.encoding,
+        options.decimal,
+        sample,
+        random_state=seed,
     )
     if len(table) < table.n_read:
         print_to_stderr(
@@ -269,6 +274,9 @@ def command_of(options):
         words += ["--trust"]
     if given.get("categories"):
         words += ["--categories", _comma_list(options.categories)]
+    for name in ("reference", "held_out"):
+        if isinstance(given.get(name), str):
+            words += [f"--{name.replace('_', '-')}", os.path.basename(given[name])]
     if given.get("max_seconds") is not None:
         words += ["--max-seconds", f"{options.max_seconds:g}"]
     for name in names.split():
@@ -1087,35 +1095,60 @@ def commands_again(model, options):
     return _lines(*_made_lines(model, options.model), command_of(options))
 
 
+def _rows_and_target(rules, options, path=None):
+    """A table's name, X (n, d) and y (n,) for a model that was written; y is None without a target."""
+    table = _read_data(options, path)
+    target = options.target or rules.target
+    if options.target is not None or target in table.columns:
+        _check_target(target, table)
+        table = table.take(~is_missing(table.columns[target]))
+        y = _target_values(table.columns[target], rules.classes)
+        return table.name, rows_for(table, rules.columns), y
+    print_to_stderr(
+        f"note: {table.name} has no column {format_names([target])}, which the model predicts: "
+        "the page tells no error (--target names the column where it is called otherwise)"
+    )
+    return table.name, rows_for(table, rules.columns), None
+
+
+def _new_rows(rules, options):
+    """The pair (X, y) of the table that `--held-out` names."""
+    name, *new = _rows_and_target(rules, options, options.held_out)
+    if new[1] is None:
+        raise CommandError(
+            f"{name} must have what the model predicts, for --held-out measures errors"
+        )
+    return tuple(new)
+
+
+def _reference_of(options, columns):
+    """The model that `--reference` names, for rows of these `Columns`; None without."""
+    if options.reference is None:
+        return None
+    model = load_model(options.reference, options.trust)
+    return read_ensemble(model, columns) if isinstance(model, Path) else model
+
+
 def fitted_page(model, options):
     """The page about a model of this package, measured on the data of the options."""
     rules = as_ruleset(model)
-    table = _read_data(options)
-    target = options.target or rules.target
-    has_target = options.target is not None or target in table.columns
-    if has_target:
-        _check_target(target, table)
-        table = table.take(~is_missing(table.columns[target]))
-    X = rows_for(table, rules.columns)
-    if not has_target:
-        print_to_stderr(
-            f"note: {table.name} has no column {format_names([target])}, which the model predicts: "
-            "the page tells no error (--target names the column where it is called otherwise)"
-        )
-        learnt, held_out = (X,), None
-    else:
-        y = _target_values(table.columns[target], rules.classes)
+    reference = _reference_of(options, rules.columns)
+    name, X, y = _rows_and_target(rules, options)
+    learnt, held_out = (X, y), None
+    if options.held_out is not None:
+        held_out = _new_rows(rules, options)
+    elif y is not None:
         parts = positions_again(model, X, y, "the page tells them apart")
-        learnt, held_out = (X, y), None
         if parts is not None:
             learnt, held_out = ((take_rows(X, at), y[at]) for at in parts)
-    title = f"{_model_title(model)}, on {printable_name(table.name)}"
+    title = f"{_model_title(model)}, on {printable_name(name)}"
     with progress_message(f"writing {printable_name(options.out)} …"):
         return report(
             model,
             *learnt,
             title=title,
             held_out=held_out,
+            reference=reference,
             code=commands_again(model, options),
             max_seconds=options.max_seconds,
         )
@@ -1234,6 +1267,12 @@ def write_report(options):
                 f"--size must be left out for a model that is explained first, got {options.size!r}; "
                 "--max-rules bounds its rules"
             ) from None
+        for option in ("reference", "held_out"):
+            if getattr(options, option) is not None:
+                raise UsageError(
+                    f"--{option.replace('_', '-')} must be left out for a model that is explained "
+                    "first; explain MODEL DATA --out FILE.json, and report on that file"
+                ) from None
         page = _page_text(explain_model(model, options), options.max_seconds)
     else:
         model = _at_asked_size(model, options.size)

@@ -606,7 +606,9 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
         )
     method = "proxy tree" if subject.ensemble is None else "rule mixture"
     lent = None
-    if hasattr(subject.model, "predict"):  # a function may take a second a row, draws know no others
+    if hasattr(
+        subject.model, "predict"
+    ):  # a function may take a second a row, draws know no others
         lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
     return Explanation(
         rules,

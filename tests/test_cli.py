@@ -806,6 +806,7 @@ def test_two_rows_are_another_table_whatever_share_was_held_out(capsys, tmp_path
     "fit t.csv --target y --method tree --max-depth 0 --max-leaves 4",
     "simplify t.csv --target 'a b' --max-conditions none --encoding latin-1 --sep ;",
     "demo --max-rules 3 --size small",
+    "report m.json t.csv --reference m.joblib --held-out new.csv --trust --target y",
 ])  # fmt: skip
 def test_the_command_on_a_page_asks_for_what_was_asked(line):
     """It is read as the options that it was made of, but where the answer goes."""
@@ -871,6 +872,43 @@ def test_a_report_on_a_model_that_was_not_written_here(capsys, tmp_path, table, 
     Path("half.json").write_text('{"learner": {}}')
     told = refused(capsys, "report", "half.json", "t.csv", code=1)
     assert told.startswith("fabinterp: 'half.json': parts of the model are missing")
+
+
+def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(capsys, tmp_path, monkeypatch):
+    import joblib
+    from sklearn.ensemble import RandomForestClassifier
+
+    monkeypatch.chdir(tmp_path)
+    X = flowers()[["depth", "length"]].fillna(0)
+    table = X.assign(kind=flowers().kind)
+    old, new = table[::2], table[1::2]
+    old.to_csv("old.csv", index=False)
+    new.to_csv("new.csv", index=False)
+    forest = RandomForestClassifier(5, random_state=0).fit(old[["depth", "length"]], old.kind)
+    joblib.dump(forest, "forest.joblib")
+    words = "explain forest.joblib old.csv --trust --target kind --max-rules 3 --out rules.json"
+    assert cli.main(words.split()) == 0
+    capsys.readouterr()
+    words = ("rules.json", "old.csv", "--held-out", "new.csv", "--reference", "forest.joblib")
+    assert "--trust reads it" in refused(capsys, "report", *words)
+    page, _ = reported(capsys, *words, "--trust")
+    rules = RuleSet.from_json(Path("rules.json").read_text())
+    answers = rules.predict(new[["depth", "length"]])
+    wrong = 100 * np.mean(answers != new.kind.to_numpy())
+    agree = 100 * np.mean(answers == forest.predict(new[["depth", "length"]]))
+    lead = " ".join(re.sub("<[^>]*>", " ", page[: page.index("What it says")]).split())
+    assert f"{wrong:.1f} % wrong answers" in lead
+    assert f"{agree:.1f} % agreement with RandomForestClassifier" in lead
+    assert f"{len(new)} rows held out" in lead
+    assert "--trust --reference forest.joblib --held-out new.csv" in html.unescape(page)
+    page, _ = reported(capsys, "rules.json", "old.csv")
+    assert "RandomForestClassifier" not in re.sub("<pre>.*?</pre>", "", page, flags=re.S)
+    X.to_csv("bare.csv", index=False)
+    told = refused(capsys, *"report rules.json old.csv --held-out bare.csv".split(), code=1)
+    assert told.count("\n") <= 2 and "for --held-out measures errors" in told
+    for more in ("--held-out new.csv", "--reference forest.joblib"):
+        told = refused(capsys, *f"report forest.joblib old.csv --trust {more}".split())
+        assert "must be left out for a model that is explained first" in told
 
 
 def test_a_model_of_another_library(capsys, tmp_path, table):

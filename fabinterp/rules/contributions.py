@@ -753,7 +753,9 @@ class RowExplanation:
     def _repr_html_(self):
         rows = [[escape(words), escape(number)] for words, _, number in self.lines()[:-1]]
         table = table_html(["", "contribution"], rows)
-        return lines_html([self.headline()], "div") + table + lines_html(self._opposed_lines(), "div")
+        return (
+            lines_html([self.headline()], "div") + table + lines_html(self._opposed_lines(), "div")
+        )
 
     def __str__(self):
         return self.to_text()
