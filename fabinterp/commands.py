@@ -111,7 +111,7 @@ def _check_target(name, table):
     """UsageError unless a table has the target."""
     if name not in table.columns:
         raise UsageError(
-            f"--target {format_names([name])} is not a column: "
+            f"--target {format_names([name])} is not a column of {printable_name(table.name)}: "
             f"{_suggest_columns(name, list(table.columns))}"
         )
 
@@ -1096,10 +1096,13 @@ def commands_again(model, options):
 
 
 def _rows_and_target(rules, options, path=None):
-    """A table's name, X (n, d) and y (n,) for a model that was written; y is None without a target."""
+    """A table's name, X (n, d) and y (n,) for a model that was written.
+
+    Of the table of the options y may be None; one at another path must have the target.
+    """
     table = _read_data(options, path)
     target = options.target or rules.target
-    if options.target is not None or target in table.columns:
+    if path or options.target or target in table.columns:
         _check_target(target, table)
         table = table.take(~is_missing(table.columns[target]))
         y = _target_values(table.columns[target], rules.classes)
@@ -1109,16 +1112,6 @@ def _rows_and_target(rules, options, path=None):
         "the page tells no error (--target names the column where it is called otherwise)"
     )
     return table.name, rows_for(table, rules.columns), None
-
-
-def _new_rows(rules, options):
-    """The pair (X, y) of the table that `--held-out` names."""
-    name, *new = _rows_and_target(rules, options, options.held_out)
-    if new[1] is None:
-        raise CommandError(
-            f"{name} must have what the model predicts, for --held-out measures errors"
-        )
-    return tuple(new)
 
 
 def _reference_of(options, columns):
@@ -1136,7 +1129,7 @@ def fitted_page(model, options):
     name, X, y = _rows_and_target(rules, options)
     learnt, held_out = (X, y), None
     if options.held_out is not None:
-        held_out = _new_rows(rules, options)
+        _, *held_out = _rows_and_target(rules, options, options.held_out)
     elif y is not None:
         parts = positions_again(model, X, y, "the page tells them apart")
         if parts is not None:

@@ -143,7 +143,7 @@ def test_arguments_are_refused_in_one_line(capsys, tmp_path, monkeypatch, words,
     (b"\x1f\x8bzzzzzzzz", "b", 1, "cannot read 't.csv'"),
     (b"PAR1zzzz", "b", 1, "cannot read 't.csv'"),
     (b'a,b\n"1,2\n', "b", 1, "cannot read 't.csv'"),
-    (b"Age,b\n1,2\n3,4\n", "age", 2, "--target 'age' is not a column: did you mean 'Age'?"),
+    (b"Age,b\n1,2\n3,4\n", "age", 2, "--target 'age' is not a column of t.csv: did you mean 'Age'?"),
     (b"a,b\n1,2\n3,4\n", "zzz", 2, "the columns are 'a', 'b'"),
     (b"a:b\n1:2\n3:4\n", "zzz", 2, "the columns are 'a:b'; --sep names what separates"),
     (b"a,b\n1,2\n3,2\n", "b", 1, "--target 'b' must have two different values, got '2'"),
@@ -904,8 +904,8 @@ def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(capsys, tmp
     page, _ = reported(capsys, "rules.json", "old.csv")
     assert "RandomForestClassifier" not in re.sub("<pre>.*?</pre>", "", page, flags=re.S)
     X.to_csv("bare.csv", index=False)
-    told = refused(capsys, *"report rules.json old.csv --held-out bare.csv".split(), code=1)
-    assert told.count("\n") <= 2 and "for --held-out measures errors" in told
+    told = refused(capsys, *"report rules.json old.csv --held-out bare.csv".split())
+    assert "--target 'kind' is not a column of bare.csv" in told
     for more in ("--held-out new.csv", "--reference forest.joblib"):
         told = refused(capsys, *f"report forest.joblib old.csv --trust {more}".split())
         assert "must be left out for a model that is explained first" in told
