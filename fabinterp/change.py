@@ -1112,11 +1112,46 @@ def exchange_steps(x, row, accepts, space, most=2048):
     return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
 
 
+def _places_on_the_way(x, row, j, n, space, reach):
+    """Where feature j may stop between x and the row: at x, or n places or fewer."""
+    if space.labels[j]:
+        return np.array([x[j]])
+    if j in reach.choices:
+        choices = np.asarray(reach.choices[j])
+        return choices[((choices - x[j]) * (choices - row[j]) <= 0) & (choices != row[j])]
+    places = np.linspace(x[j], row[j], n)[:-1]
+    return np.unique(np.round(places)) if reach.whole[j] else places
+
+
+def partner_steps(x, row, accepts, space, most=4096, n=12):
+    """The row (d,), or what is nearer and still accepted with less of one change and another column.
+
+    Tries each column that moves at n places on the way, with each other free one at a few of its own.
+    """
+    reach = reach_of(x, space)
+    moved = (row != x) & ~np.isnan(x)
+    tried = []
+    for j in np.flatnonzero(moved):
+        places = _places_on_the_way(x, row, j, n, space, reach)
+        for k in np.flatnonzero(space.free & ~np.isnan(x) & ~moved):
+            steps = candidate_numbers(k, x, space, reach, np.empty(0), ())
+            pairs = np.tile(row, (len(places) * len(steps), 1))
+            pairs[:, j] = np.repeat(places, len(steps))
+            pairs[:, k] = np.tile(steps, len(places))
+            tried.append(pairs)
+    tried = np.vstack([np.empty((0, len(x))), *tried])
+    costs = distance(x, tried, space)
+    order = np.argsort(costs, kind="stable")
+    tried = tried[order[costs[order] < 0.99 * distance(x, row[None], space)[0]]][:most]
+    found = tried[accepts(tried)] if len(tried) else tried
+    return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
+
+
 def agreed_changes(rows, asked, x, space, n_changes, size=64):
     """At most n rows that rules and model both accept, the nearest first, each moving other features.
 
     `rows` (m, d) are tried nearest first, in batches of growing size; what is found is taken back
-    towards x, its steps exchanged for one another, and rounded.
+    towards x, its steps exchanged for one another and for a little of other columns, and rounded.
     """
     found = []
     start = 0
@@ -1128,6 +1163,7 @@ def agreed_changes(rows, asked, x, space, n_changes, size=64):
             if len(found) < n_changes and not moves_all_of(found, row, x, space):
                 row = shrink_change(x, row, asked.accepts, space, rounds=8)
                 row = exchange_steps(x, row, asked.accepts, space)
+                row = partner_steps(x, row, asked.accepts, space, asked.n_affordable or 4096)
                 row = round_change(x, row, asked.accepts, space)
                 if not moves_all_of(found, row, x, space):
                     found.append(row)
@@ -1569,6 +1605,7 @@ def _model_change(asked, x, space, Z, below=inf, n_rows=4096, n_starts=3):
     found = []
     for row in starts:
         row = shrink_change(x, row, asked.accepts_alone, space, rounds=8)
+        row = partner_steps(x, row, asked.accepts_alone, space, asked.n_affordable or 4096)
         found.append(round_change(x, row, asked.accepts_alone, space))
     row = _nearest(found, x, space)
     if row is None or not distance(x, row[None], space)[0] < below:

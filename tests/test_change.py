@@ -31,6 +31,7 @@ from fabinterp.change import (
     make_goal,
     moved_further,
     nearest_change,
+    partner_steps,
     rule_with_answer,
     short_numbers,
 )
@@ -796,3 +797,33 @@ def test_whole_numbers_stay_whole_by_name_and_as_an_explanation_knows_them():
     assert len({change.after[1] for change in changes}) == 1 and changes[0].after[1] % 1 == 0
     free = nearest_change(told.rules, row[["age", "share"]], fixed=["age"])
     assert not free or 0 < free.after[0] < 1  # the share is not taken for a whole number
+
+
+@examples(100)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_a_column_left_alone_may_take_over_from_one_that_moves(seed, d):
+    """Of a plane that asks little of another column the nearest point, by trying; never a farther one."""
+    rng = np.random.default_rng(seed)
+    columns = Columns(tuple("abcd"[:d]), (None,) * d, ranges=((0.0, 4.0),) * d)
+    rules = RuleSet((Rule((), Leaf(0.0)),), columns)
+    space = feature_space(rules, fixed=["d"] if d == 4 else [])
+    slope = rng.uniform(0.3, 3, d)
+    asked = []
+
+    def accepts(Z):
+        asked.append(Z)
+        return Z @ slope >= 1
+
+    x = np.zeros(d)
+    j = int(rng.integers(min(d, 3)))
+    row = np.where(np.arange(d) == j, 1 / slope[j] * (1 + 1e-9), 0.0)
+    found = partner_steps(x, row, accepts, space)
+    assert found @ slope >= 1 and (d < 4 or found[3] == row[3] == 0)
+    before, after, best = (
+        distance(x, z[None], space)[0]
+        for z in (row, found, np.eye(d)[slope[:3].argmax()] / slope[:3].max())
+    )
+    assert after <= before
+    if before > 1.3 * best:  # worth it: much less of the other column is enough
+        assert after < 0.95 * before
+    assert all(len(Z) <= 4096 for Z in asked) and len(asked) <= 1 + 4
