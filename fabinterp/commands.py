@@ -802,9 +802,17 @@ def _as_json(model, table=None):
     return model.to_json(indent=1) + "\n"
 
 
+def _as_sql(model, table):
+    """A model as a file of SQL for a table of this name."""
+    text = model.to_sql(table) + ";\n"
+    if " IS NULL" not in text:
+        return text
+    return f"-- IS NULL says where a gap goes, also in columns that had none in training\n{text}"
+
+
 _MODEL_WRITERS = {  # of a model, and the name of its table
     ".json": _as_json,
-    ".sql": lambda model, table: model.to_sql(table) + ";\n",
+    ".sql": _as_sql,
     ".py": lambda model, table: model.to_python(),
     ".txt": lambda model, table: str(model) + "\n",
 }

@@ -1120,7 +1120,11 @@ def _use_html(shown):
     return "".join(
         [
             f"<pre>{html.escape(code)}</pre>",
-            _code_html("In SQL", lambda: shown.to_sql("rows"), "For a table called rows."),
+            _code_html(
+                "In SQL",
+                lambda: shown.to_sql("rows"),
+                "For a table called rows. IS NULL says where a gap goes.",
+            ),
             _code_html(
                 "In Python, without any package",
                 shown.to_python,

@@ -166,6 +166,8 @@ def sql_answer(leaf, ruleset, shown=None, spreads=0.0):
         return f"COALESCE({answer}, {sql_shifted(repr(leaf.mean), leaf.mean_std, spreads)})"
     if not leaf.has_equation:
         return sql_constant(leaf.constant if classes is None else leaf.value, classes, shown)
+    if shown is None and leaf.lower < 0 < leaf.upper and leaf.link == "logit":
+        leaf = replace(leaf, lower=-inf, upper=inf)  # bounds never change which label it is
     scores = sql_scores(leaf, ruleset.columns)
     if classes is None:
         answer = scores[0]
