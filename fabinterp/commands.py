@@ -28,7 +28,7 @@ from .explanation import Explanation, explain
 from .files import comma_columns, is_missing, read_table
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .reporting import fidelity_words, fingerprint, part_words, report
+from .reporting import explained_name, fidelity_words, fingerprint, part_words, report
 from .rows.tables import take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
@@ -615,6 +615,16 @@ _ERRORS = {
 }
 
 
+def _error_words(name, model):
+    """What an error on a path is, in words; of rules of `explain` it is no error but a difference."""
+    explained = explained_name(model)
+    if not explained:
+        return _ERRORS[name]
+    if name == "error":
+        return f"error is the share of rows that get another answer than by {explained}"
+    return f"{name} is the root of the mean squared difference from {explained}"
+
+
 def _with_errors(pairs):
     """Errors and standard errors as the cells of a column, rounded alike; empty where not known."""
     style = figure_style([error for error, _ in pairs])
@@ -701,7 +711,7 @@ def _kept_sizes_text(model):
     if sizes[0][0].error_name:
         name, rows, pairs = _path_errors(sizes, model.classes)
         columns.append((f"{name} on", rows, _with_errors(pairs)))
-        notes.append(f"{_ERRORS[name]}, with ± one standard error")
+        notes.append(f"{_error_words(name, model)}, with ± one standard error")
         if rows == "rows left out":
             notes.append(_left_out_note(sizes[0][0]))
     return _path_text(sizes, columns, notes)

@@ -382,7 +382,7 @@ class Explanation:
                 f"at needs a rule mixture, got a {self.method}; take explain(model, X, max_rules={n})"
             )
         model = self.model.at(n)
-        rules = replace(model.rules_, target=self.rules.target)
+        rules = replace(model.rules_, target=self.rules.target, source=self.rules.source)
         nan = float("nan")
         return replace(
             self,
@@ -590,7 +590,7 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
     `at` and `out`: positions of the rows of the fit and of those held out; `prediction` (n,): what
     the subject predicts for all rows; `call`: the arguments of `explain` that are not defaults.
     """
-    rules = found.rules_
+    rules = replace(found.rules_, source={"explains": subject.name})
     held = float("nan")
     if len(out):
         held = rules.measure(take_rows(X, out), reference=prediction[out]).fidelity
@@ -665,7 +665,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     some = take_rows(X, found.apart_)
     prediction = subject.predict(some)
     subject = replace(subject, reference=reference.model.original, fitted_here=fitted is not model)
-    rules = found.rules_
+    rules = replace(found.rules_, source={"explains": subject.name})
     scores = (float("nan"), float("nan"))
     if y is not None:
         rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))

@@ -1358,13 +1358,22 @@ def answers_observed(kind, settings):
     return kind.startswith("RuleMixture") and settings.get("target") == "observed"
 
 
+def explained_name(rules):
+    """The name of the model that rules of `explain` speak for, which their file keeps; or ""."""
+    name = (rules.source or {}).get("explains")
+    return printable_name(name) if name else ""
+
+
 def fidelity_words(model, rules):
     """What the fidelity of rules is, in words: with what it measures the agreement."""
     kind, settings = _made_by(model, rules)
     name = printable_name(rules.target)
     part, parts = part_words(model)
     whom, also = f"what the {parts} were measured against", ""
-    if kind.startswith("RuleMixture"):
+    explained = explained_name(rules)
+    if explained:
+        whom = explained
+    elif kind.startswith("RuleMixture"):
         whom = "the ensemble that the conditions come from"
         if settings.get("estimator", "") is None:
             whom = "the forest that was trained for these rules"

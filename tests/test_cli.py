@@ -892,6 +892,10 @@ def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(capsys, tmp
     words = "explain forest.joblib old.csv --trust --target kind --max-rules 3 --out rules.json"
     assert cli.main(words.split()) == 0
     capsys.readouterr()
+    assert cli.main("show rules.json --path".split()) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "on which a rule agrees with RandomForestClassifier" in told
+    assert "error is the share of rows that get another answer than by RandomForestCl" in told
     words = ("rules.json", "old.csv", "--held-out", "new.csv", "--reference", "forest.joblib")
     assert "--trust reads it" in refused(capsys, "report", *words)
     page, _ = reported(capsys, *words, "--trust")
@@ -905,7 +909,8 @@ def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(capsys, tmp
     assert f"{len(new)} rows held out" in lead
     assert "--trust --reference forest.joblib --held-out new.csv" in html.unescape(page)
     page, _ = reported(capsys, "rules.json", "old.csv")
-    assert "RandomForestClassifier" not in re.sub("<pre>.*?</pre>", "", page, flags=re.S)
+    assert "agreement with RandomForestClassifier" not in page
+    assert "on which a rule agrees with RandomForestClassifier" in page
     X.to_csv("bare.csv", index=False)
     told = refused(capsys, *"report rules.json old.csv --held-out bare.csv".split())
     assert "--target 'kind' is not a column of bare.csv" in told

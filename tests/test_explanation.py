@@ -717,3 +717,12 @@ def test_no_effects_where_each_call_is_counted_or_draws_know_their_rows():
     for found in (counted, drawn, explain(first, X, random_state=0)):
         assert found.model_effects(X.iloc[0], ["a"]) == {}
         assert fabinterp.explain_row(found, X.iloc[0]).opposed == {}
+
+
+def test_rules_in_a_file_know_the_model_that_they_speak_for(tmp_path):
+    for found in (explain(FOREST, X, **QUICK), explain(BOOSTING, X, **QUICK).at(2)):
+        found.save(tmp_path / "rules.json")
+        again = fabinterp.load_rules(tmp_path / "rules.json")
+        assert again.source == {"explains": found.subject.name}
+    counted = explain(lambda Z: np.asarray(Z)[:, 0], X, n_calls=100, random_state=0)
+    assert counted.rules.source == {"explains": counted.subject.name}
