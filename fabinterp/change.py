@@ -1163,7 +1163,8 @@ def agreed_changes(rows, asked, x, space, n_changes, size=64):
             if len(found) < n_changes and not moves_all_of(found, row, x, space):
                 row = shrink_change(x, row, asked.accepts, space, rounds=8)
                 row = exchange_steps(x, row, asked.accepts, space)
-                row = partner_steps(x, row, asked.accepts, space, asked.n_affordable or 4096)
+                if not found:  # batches are few
+                    row = partner_steps(x, row, asked.accepts, space, asked.n_affordable or 4096)
                 row = round_change(x, row, asked.accepts, space)
                 if not moves_all_of(found, row, x, space):
                     found.append(row)
