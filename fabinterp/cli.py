@@ -343,6 +343,13 @@ def _add_predict(add):
     _add_fitted(command)
     _add_reading(command)
     _add_kept_size(command)
+    command.add_argument(
+        "--keep",
+        type=names_of_text,
+        metavar="NAMES",
+        help="columns of the data that stand before the prediction, such as an id; beside the "
+        "target itself the prediction is called NAME_predicted",
+    )
     command.add_argument("--proba", action="store_true", help="the share of every class, too")
     command.add_argument(
         "--level",

@@ -976,13 +976,24 @@ def columns_for(table, names, whose):
     return table.rows(names)
 
 
-def predictions_text(model, X, proba=False, level=None, held_out=None):
+def _kept_cells(column):
+    """The cells of a column (n,) as they stood: gaps are empty, whole numbers have no point."""
+    known = ~is_missing(column)
+    if column.dtype.kind == "f" and all(map(float.is_integer, column[known].tolist())):
+        column = column.astype(object)
+        column[known] = [int(value) for value in column[known]]
+    return np.where(known, column.astype(object), "").tolist()
+
+
+def predictions_text(model, X, proba=False, level=None, held_out=None, kept=None):
     """Predictions for rows X (n, d) as CSV, a row each.
 
     With `proba` the share of every class, too; with `level` the ends of an interval of y; with
-    `held_out` (n,) which rows the fit has not seen.
+    `held_out` (n,) which rows the fit has not seen; `kept`: columns that stand before it, by name.
     """
-    columns = {model.target: model.predict(X)}
+    kept = kept or {}
+    name = f"{model.target}_predicted" if model.target in kept else model.target
+    columns = {name: model.predict(X)}
     if level is not None:
         rules = as_ruleset(model)
         low, high = interval_ends(rules, encode(X, rules.columns), level)
@@ -994,8 +1005,10 @@ def predictions_text(model, X, proba=False, level=None, held_out=None):
         columns["held_out"] = held_out
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    writer.writerow([*kept, *columns])
+    cells = [_kept_cells(column) for column in kept.values()]
+    cells += [values.tolist() for values in columns.values()]
+    writer.writerows(zip(*cells, strict=True))
     return text.getvalue()
 
 
@@ -1043,6 +1056,13 @@ def predict(options):
             )
     table = _read_data(options)
     X = rows_for(table, model.columns)
+    lacking = [name for name in options.keep or () if name not in table.columns]
+    if lacking:
+        raise UsageError(
+            f"--keep {format_names(lacking[:1])} is not a column of {printable_name(table.name)}: "
+            f"{_suggest_columns(lacking[0], list(table.columns))}"
+        )
+    kept = {name: table.columns[name] for name in options.keep or ()}
     held_out = held_out_rows(model, table, X) if options.held_out else None
     if options.held_out and held_out is None:
         raise UsageError(
@@ -1055,7 +1075,7 @@ def predict(options):
             warnings.catch_warnings(record=True) as told,
         ):
             warnings.simplefilter("always", UserWarning)
-            text = predictions_text(model, X, options.proba, options.level, held_out)
+            text = predictions_text(model, X, options.proba, options.level, held_out, kept)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     for said in dict.fromkeys(_one_line(warning.message) for warning in told):

@@ -1456,3 +1456,26 @@ def test_categories_without_pandas(capsys, coded, without_pandas, tmp_path):
     words = ["fit", tmp_path / "two.csv", "--target", "price", "--categories", "colour"]
     assert cli.main(list(map(str, words))) == 1
     assert "column 'colour' holds labels, which needs pandas" in capsys.readouterr().err
+
+
+def test_predictions_beside_columns_of_the_data(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = write_model("tree").assign(id=np.arange(7, 7 + len(flowers())))
+    frame["note"] = np.where(frame["id"] % 2, 'a, "b"', None)
+    frame["part"] = np.where(frame["id"] % 3, 0.5, np.nan)
+    frame.to_csv("t.csv", index=False)
+    capsys.readouterr()
+    model = commands.load_fitted("model.json")
+    assert (
+        cli.main(["predict", "model.json", "t.csv", "--keep", f"id,note,part,{model.target}"]) == 0
+    )
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    kept = ["id", "note", "part", model.target]
+    pd.testing.assert_frame_equal(found[kept], pd.read_csv("t.csv")[kept])
+    assert list(found) == [*kept, f"{model.target}_predicted"]
+    assert cli.main("predict model.json t.csv --keep id".split()) == 0
+    alone = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(alone) == ["id", model.target]
+    assert (alone[model.target] == found[f"{model.target}_predicted"]).all()
+    told = refused(capsys, *"predict model.json t.csv --keep ID".split())
+    assert "--keep 'ID' is not a column of t.csv: did you mean 'id'" in told
