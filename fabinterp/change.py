@@ -865,6 +865,19 @@ def mixed_rows(accepts, x, space, reach, Z, n_rows, n_mixed):
     return [whole, *mixed]
 
 
+def places_between(x, row, j, n, space, reach):
+    """Where feature j may stop before the row: at x, and at n places or fewer on the way."""
+    if space.labels[j]:
+        places = [x[j]]
+    elif j in reach.choices:
+        places = [v for v in reach.choices[j] if (v - x[j]) * (v - row[j]) <= 0]
+    else:
+        places = np.linspace(x[j], row[j], n)[:-1]
+        places = np.unique(np.round(places)) if reach.whole[j] else places
+        places = [v for v in places if v == x[j] or reach.low[j] <= v <= reach.high[j]]
+    return [v for v in places if v != row[j]]
+
+
 def shrink_change(x, row, accepts, space, rounds=12, n=17):
     """The row (d,) taken back towards x, one feature a round, as far as it is still accepted.
 
@@ -874,17 +887,9 @@ def shrink_change(x, row, accepts, space, rounds=12, n=17):
     for _ in range(rounds):
         tried = []
         for j in np.flatnonzero((row != x) & ~np.isnan(x)):
-            if j in reach.choices:
-                places = [v for v in reach.choices[j] if (v - x[j]) * (v - row[j]) <= 0]
-                places = [x[j]] if space.labels[j] else places
-            else:
-                places = np.linspace(x[j], row[j], n)[:-1]
-                places = np.unique(np.round(places)) if reach.whole[j] else places
-                places = [v for v in places if v == x[j] or reach.low[j] <= v <= reach.high[j]]
-            for place in places:
-                if place != row[j]:
-                    tried.append(row.copy())
-                    tried[-1][j] = place
+            for place in places_between(x, row, j, n, space, reach):
+                tried.append(row.copy())
+                tried[-1][j] = place
         tried = np.array(tried).reshape(-1, len(x))
         found = tried[accepts(tried)] if len(tried) else tried
         shorter = _nearest(list(found), x, space)
@@ -1112,17 +1117,6 @@ def exchange_steps(x, row, accepts, space, most=2048):
     return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
 
 
-def _places_on_the_way(x, row, j, n, space, reach):
-    """Where feature j may stop between x and the row: at x, or n places or fewer."""
-    if space.labels[j]:
-        return np.array([x[j]])
-    if j in reach.choices:
-        choices = np.asarray(reach.choices[j])
-        return choices[((choices - x[j]) * (choices - row[j]) <= 0) & (choices != row[j])]
-    places = np.linspace(x[j], row[j], n)[:-1]
-    return np.unique(np.round(places)) if reach.whole[j] else places
-
-
 def partner_steps(x, row, accepts, space, most=4096, n=12):
     """The row (d,), or what is nearer and still accepted with less of one change and another column.
 
@@ -1132,7 +1126,7 @@ def partner_steps(x, row, accepts, space, most=4096, n=12):
     moved = (row != x) & ~np.isnan(x)
     tried = []
     for j in np.flatnonzero(moved):
-        places = _places_on_the_way(x, row, j, n, space, reach)
+        places = places_between(x, row, j, n, space, reach)
         for k in np.flatnonzero(space.free & ~np.isnan(x) & ~moved):
             steps = candidate_numbers(k, x, space, reach, np.empty(0), ())
             pairs = np.tile(row, (len(places) * len(steps), 1))

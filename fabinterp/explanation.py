@@ -605,10 +605,8 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
             _prediction_score(truth, by_rules, subject.classes),
         )
     method = "proxy tree" if subject.ensemble is None else "rule mixture"
-    lent = None
-    if hasattr(
-        subject.model, "predict"
-    ):  # a function may take a second a row, draws know no others
+    lent = None  # a function may take a second a row, draws know no others
+    if hasattr(subject.model, "predict"):
         lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
     return Explanation(
         rules,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -827,3 +828,6 @@ def test_a_column_left_alone_may_take_over_from_one_that_moves(seed, d):
     if before > 1.3 * best:  # worth it: much less of the other column is enough
         assert after < 0.95 * before
     assert all(len(Z) <= 4096 for Z in asked) and len(asked) <= 1 + 4
+    gap = replace(space, low=np.full(d, 0.4 * row[j]))  # what changes must go as far as that
+    found = partner_steps(x, row, accepts, gap)
+    assert (found[found != x] >= 0.4 * row[j]).all() and found @ slope >= 1

@@ -75,10 +75,10 @@ from ..search.prices import (
     LEAST_PRICE,
     constant_tree,
     deal_folds,
+    log_odds_bound,
     price_path,
     price_steps,
     priced_tree,
-    log_odds_bound,
     row_losses,
 )
 from ..search.signs import (
