@@ -517,7 +517,11 @@ def test_no_leaf_is_surer_than_its_rows_can_tell():
     y = (X[:, 1] > 0).astype(int)  # separable
     model = quick("two").fit(X, y)
     assert model.score(X, y) > 0.98
-    assert model.predict_proba(X * 1e6).max() <= 121 / 122 + 1e-12
+    n_rows = np.bincount(model.rules_.apply(X))
+    n_numbers = np.array([1 + len(leaf.features) for leaf in model.rules_.leaves])
+    most = 1 / (1 + 1 / (1 + 2 * n_rows / n_numbers))
+    prob = model.predict_proba(X * 1e6).max(axis=1)
+    assert (prob <= most[model.rules_.apply(X * 1e6)] + 1e-12).all()
 
 
 # ------------------------------------------------------------------ ordinary tables
