@@ -201,16 +201,28 @@ class _Reach:
 
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
-    whole: np.ndarray  # (d,) bool
+    decimals: np.ndarray  # (d,) that numbers are written with, 0 for whole ones; inf: any number
     choices: dict  # position: the values of a column, that of x first, then the nearest
+
+    @property
+    def whole(self):
+        """(d,) bool: whole numbers only."""
+        return self.decimals == 0
+
+    def written(self, numbers, j):
+        """Numbers of column j, (n,), in the decimals that it is written with."""
+        return np.round(numbers, int(self.decimals[j])) if self.decimals[j] < inf else numbers
 
 
 def reach_of(x, space):
     """The `_Reach` of an encoded row x (d,), equation (change.2).
 
-    A row that has a fraction where the table has whole numbers keeps its fractions.
+    A row that has a fraction where the table has whole numbers keeps its fractions, and more decimals
+    than the table where it has more.
     """
-    whole = (space.decimals == 0) & (x == np.round(x))
+    as_written = [p < inf and number == np.round(number, int(p)) for number, p in zip(x, space.decimals, strict=True)]
+    decimals = np.where(as_written, space.decimals, inf)
+    whole = decimals == 0
     low = np.where(space.signs > 0, np.fmax(space.low, x), space.low)
     high = np.where(space.signs < 0, np.fmin(space.high, x), space.high)
     low = np.where(space.free, np.where(whole, np.ceil(low), low), inf)
@@ -226,7 +238,7 @@ def reach_of(x, space):
             others = others[(others >= low[j]) & (others <= high[j])]
             order = np.argsort(np.abs(others - x[j]), kind="stable")
         choices[j] = np.append(x[j], others[order])
-    return _Reach(low, high, whole, choices)
+    return _Reach(low, high, decimals, choices)
 
 
 def short_numbers(near, far):
@@ -823,6 +835,9 @@ def candidate_steps(goal, x, space, reach, Z):
     return np.concatenate(places), np.concatenate(values)
 
 
+_MOST_STEPS = 2048  # whose pairs are looked at
+
+
 def candidate_rows(goal, x, space, Z=None, accepts=None, n_pairs=4096, n_rows=128, n_mixed=8):
     """Rows (m, d) that x may become, nearest first, to be tried where nothing is solved.
 
@@ -834,7 +849,8 @@ def candidate_rows(goal, x, space, Z=None, accepts=None, n_pairs=4096, n_rows=12
     rows = [np.tile(x, (len(places), 1))]
     rows[0][np.arange(len(places)), places] = values
     costs = distance(x, rows[0], space)
-    first, second = np.triu_indices(len(places), 1)
+    cheapest = np.argsort(costs, kind="stable")[:_MOST_STEPS]
+    first, second = cheapest[np.array(np.triu_indices(len(cheapest), 1))]
     apart = places[first] != places[second]
     first, second = first[apart], second[apart]
     both = costs[first] + costs[second]
@@ -872,8 +888,7 @@ def places_between(x, row, j, n, space, reach):
     elif j in reach.choices:
         places = [v for v in reach.choices[j] if (v - x[j]) * (v - row[j]) <= 0]
     else:
-        places = np.linspace(x[j], row[j], n)[:-1]
-        places = np.unique(np.round(places)) if reach.whole[j] else places
+        places = np.unique(reach.written(np.linspace(x[j], row[j], n)[:-1], j))
         places = [v for v in places if v == x[j] or reach.low[j] <= v <= reach.high[j]]
     return [v for v in places if v != row[j]]
 
@@ -935,7 +950,7 @@ class _AskedModel:
     With `n_calls` it is asked about at most so many rows, through an `AnswerBook`.
     """
 
-    def __init__(self, model, goal, columns, template, n_batches=50, n_calls=None, cache=None):
+    def __init__(self, model, goal, columns, template, n_batches=120, n_calls=None, cache=None):
         self.predict = None if model is None else model_answers(model)
         self.shares = None if goal.ruleset.classes is None else model_shares(model)
         self.book = None
@@ -1097,7 +1112,7 @@ def _exchange_places(x, row, j, n, space, reach):
         return np.array([v for v in reach.choices[j] if low <= v <= high])
     places = np.clip(np.append(np.linspace(x[j], far, n), row[j]), reach.low[j], reach.high[j])
     places = np.append(places[places != x[j]], x[j])
-    return np.unique(np.round(places) if reach.whole[j] else places)
+    return np.unique(reach.written(places, j))
 
 
 def exchange_steps(x, row, accepts, space, most=2048):
@@ -1141,11 +1156,26 @@ def partner_steps(x, row, accepts, space, most=4096, n=12):
     return shrink_change(x, found[0], accepts, space, rounds=4) if len(found) else row
 
 
+def nearer_steps(x, row, accepts, space, most=None, rounds=3):
+    """The row (d,) taken back towards x, its steps exchanged for one another and for other columns.
+
+    `most`: how many rows may be tried at a time, or None.
+    """
+    row = shrink_change(x, row, accepts, space, rounds=8)
+    for _ in range(rounds):
+        before = distance(x, row[None], space)[0]
+        row = exchange_steps(x, row, accepts, space, min(most or 2048, 2048))
+        row = partner_steps(x, row, accepts, space, most or 4096)
+        if distance(x, row[None], space)[0] > 0.99 * before:
+            break
+    return row
+
+
 def agreed_changes(rows, asked, x, space, n_changes, size=64):
     """At most n rows that rules and model both accept, the nearest first, each moving other features.
 
-    `rows` (m, d) are tried nearest first, in batches of growing size; what is found is taken back
-    towards x, its steps exchanged for one another and for a little of other columns, and rounded.
+    `rows` (m, d) are tried nearest first, in batches of growing size; what is found is brought nearer
+    by `nearer_steps`, and rounded.
     """
     found = []
     start = 0
@@ -1155,10 +1185,7 @@ def agreed_changes(rows, asked, x, space, n_changes, size=64):
         batch = rows[start : start + size]
         for row in batch[asked.accepts(batch)]:
             if len(found) < n_changes and not moves_all_of(found, row, x, space):
-                row = shrink_change(x, row, asked.accepts, space, rounds=8)
-                row = exchange_steps(x, row, asked.accepts, space)
-                if not found:  # batches are few
-                    row = partner_steps(x, row, asked.accepts, space, asked.n_affordable or 4096)
+                row = nearer_steps(x, row, asked.accepts, space, asked.n_affordable)
                 row = round_change(x, row, asked.accepts, space)
                 if not moves_all_of(found, row, x, space):
                     found.append(row)
@@ -1579,17 +1606,17 @@ def _nearer_without_a_column(rows, asked, x, space, Z):
     return rows
 
 
-def _model_change(asked, x, space, Z, below=inf, n_rows=4096, n_starts=3):
+def _model_change(asked, x, space, Z, below=inf, n_rows=4096, n_starts=8):
     """The nearest change that was found by trying and that the model alone accepts; or None.
 
-    Only what is nearer than `below` is tried. Few rows that move different columns are taken back
-    towards x, as far as the batches go.
+    Rows up to half as far again as `below` are tried. Few that move different columns are brought
+    nearer, as far as the batches go, and only what then is nearer than `below` counts.
     """
     some = None if Z is None else Z[:: len(Z) // n_rows + 1]
     # a budget of rows is kept for those near x
     judge = asked.accepts_alone if asked.book is None else None
-    rows = candidate_rows(asked.goal, x, space, some, judge)
-    rows = rows[distance(x, rows, space) < below]
+    rows = candidate_rows(asked.goal, x, space, some, judge, n_pairs=16_384)
+    rows = rows[distance(x, rows, space) < 1.5 * below]
     _, first = np.unique(np.where(np.isnan(rows), inf, rows), axis=0, return_index=True)
     rows = rows[np.sort(first)][: asked.n_affordable]
     rows = rows[asked.accepts_alone(rows)] if len(rows) else rows
@@ -1599,8 +1626,7 @@ def _model_change(asked, x, space, Z, below=inf, n_rows=4096, n_starts=3):
             starts.append(row)
     found = []
     for row in starts:
-        row = shrink_change(x, row, asked.accepts_alone, space, rounds=8)
-        row = partner_steps(x, row, asked.accepts_alone, space, asked.n_affordable or 4096)
+        row = nearer_steps(x, row, asked.accepts_alone, space, asked.n_affordable)
         found.append(round_change(x, row, asked.accepts_alone, space))
     row = _nearest(found, x, space)
     if row is None or not distance(x, row[None], space)[0] < below:
@@ -1704,11 +1730,11 @@ def nearest_change(
     model : fitted estimator, function of rows, or None
         What the rules speak for. Changes are tried on it, nearest first, until it gives the wanted
         answer as well; then what is nearer still is tried on the model alone, for it may turn before
-        the rules do (`model_change`, the first line of the text). All that in at most 50 batches. It
+        the rules do (`model_change`, the first line of the text). All that in at most 120 batches. It
         is given frames like X, or x. Nothing is proven of it.
     n_calls : int or None, None
         The most rows that the `model` is asked about, nearest changes first; a third of them is kept
-        for the model alone. None: what 50 batches hold.
+        for the model alone. None: what 120 batches hold.
     cache : path or None, None
         With `n_calls`: a file that keeps each answer at once, for the same call again.
     fixed : sequence of names or positions

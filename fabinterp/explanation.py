@@ -28,6 +28,7 @@ from .proxy.reference import (
     as_table,
     detects_outliers,
 )
+from .rules.contributions import ModelEffect
 from .rules.core import (
     decode_like,
     encode,
@@ -309,7 +310,7 @@ class Explanation:
     template : frame without rows, or None
         What the model is asked with: columns and types of the table given to `explain`.
     sample : rows of that table, or None
-        Up to 64, which lend `model_effects` their values; None for functions, draws, and where each
+        Up to 256, which lend `model_effects` their values; None for functions, draws, and where each
         call is counted.
 
     Examples
@@ -447,7 +448,7 @@ class Explanation:
         return label_of(answer[0]), shares
 
     def model_effects(self, x, features, label=None):
-        """What the values of a row move the model itself, column by column; a dict by name.
+        """What the values of a row move the model itself, by name of the column: `ModelEffect`s.
 
         The model's answer to the row, less the mean of its answers where only that column has the
         values of the rows of `sample`. Of classes its probability of `label`; of a model without
@@ -475,8 +476,13 @@ class Explanation:
             c = [label_of(own) for own in self.subject.classes].index(label_of(label))
             is_label = answers == self.subject.classes[c]
             answers = is_label.astype(float) if shares is None else shares[:, c]
-        means = answers[1:].reshape(len(features), -1).mean(axis=1)
-        return dict(zip(features, (answers[0] - means).tolist(), strict=True))
+        others = answers[1:].reshape(len(features), -1)
+        effects = (answers[0] - others.mean(axis=1)).tolist()
+        errors = (others.std(axis=1) / np.sqrt(len(lent))).tolist()
+        return {
+            name: ModelEffect(effect, error, len(lent))
+            for name, effect, error in zip(features, effects, errors, strict=True)
+        }
 
     def fidelity_on(self, X):
         """Agreement of rules and model on other rows X (n, d).
@@ -581,7 +587,7 @@ def constant_fidelity(prediction, classes):
     return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
 
 
-_N_LENT = 64  # rows that an explanation keeps for `model_effects`
+_N_LENT = 256  # rows that an explanation keeps for `model_effects`
 
 
 def build_explanation(found, subject, X, y, prediction, at, out, call):

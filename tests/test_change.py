@@ -31,6 +31,7 @@ from fabinterp.change import (
     feature_space,
     make_goal,
     moved_further,
+    nearer_steps,
     nearest_change,
     partner_steps,
     rule_with_answer,
@@ -612,7 +613,7 @@ def test_rules_always_flip_and_the_model_mostly():
         flipped += rules.predict(found.after[None])[0] != rules.predict(row)[0]
         told = nearest_change(rules, row, train, model=model)
         batches = int(re.search(r"asked in (\d+) batches", told.verdict)[1])
-        assert batches <= 50
+        assert batches <= 120
         after = pd.DataFrame(told.after[None], columns=X.columns) if told else row
         agreed += model.predict(after)[0] != model.predict(row)[0]
     assert flipped == len(rows) and agreed >= 0.9 * len(rows)
@@ -630,7 +631,7 @@ def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_colum
         if not found:
             continue
         batches = int(re.search(r"asked in (\d+) batches", found.verdict)[1])
-        assert batches <= 50
+        assert batches <= 120
         others = [nearest_change(rules, row, X, model=forest, fixed=[j]) for j in found.features]
         nearer = min((other.distance for other in others if other), default=np.inf)
         missed.append(nearer < 0.99 * found.distance)
@@ -831,3 +832,32 @@ def test_a_column_left_alone_may_take_over_from_one_that_moves(seed, d):
     gap = replace(space, low=np.full(d, 0.4 * row[j]))  # what changes must go as far as that
     found = partner_steps(x, row, accepts, gap)
     assert (found[found != x] >= 0.4 * row[j]).all() and found @ slope >= 1
+
+
+def test_changes_that_the_model_joins_are_written_as_the_table_is():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"mass": rng.uniform(20, 50, 500).round(1), "age": rng.integers(20, 80, 500)})
+    y = np.where(X.mass + X.age / 2 + rng.normal(size=500) > 60, "yes", "no")
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    rules = explain(forest, X, y, random_state=0)
+    for i in range(20):
+        found = nearest_change(rules, X.iloc[i], X, model=forest)
+        for change in [*found, found.model_change]:
+            if change is not None:
+                mass, age = change.after
+                assert np.isclose(mass, round(mass, 1), atol=1e-12) and age == round(age)
+
+
+def test_steps_come_nearer_until_nothing_does():
+    """One exchange for another column opens the next; on a circle the nearest point lies on an axis."""
+    columns = Columns(tuple("abc"), (None,) * 3, ranges=((0.0, 4.0),) * 3)
+    rules = RuleSet((Rule((), Leaf(0.0)),), columns)
+    space = feature_space(rules)
+
+    def accepts(Z):
+        return (Z**2).sum(axis=1) >= 4
+
+    row = np.array([1.5, 1.5, 1.5])
+    found = nearer_steps(np.zeros(3), row, accepts, space)
+    assert accepts(found[None])[0]
+    assert distance(np.zeros(3), found[None], space)[0] < 2.05

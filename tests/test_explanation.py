@@ -663,10 +663,15 @@ def test_a_rows_model_probability_is_the_models_own_or_none():
 
 
 def effect_by_hand(found, model, x, name):
-    """The model's answer, less its mean where one column has the values of the rows kept."""
+    """The model's answer, less its mean where one column has the values of the rows kept.
+
+    Also the standard error of that mean, and of how many rows it is.
+    """
     rows = pd.concat([x.to_frame().T] * len(found.sample), ignore_index=True).astype(float)
     rows[name] = found.sample[name].to_numpy()
-    return model(x.to_frame().T.astype(float))[0] - model(rows).mean()
+    answers = model(rows)
+    effect = model(x.to_frame().T.astype(float))[0] - answers.mean()
+    return effect, np.sqrt(answers.var() / len(rows)), len(rows)
 
 
 def test_a_row_says_where_the_model_goes_the_other_way():
@@ -681,14 +686,20 @@ def test_a_row_says_where_the_model_goes_the_other_way():
         for part in row.contributions:
             by_hand = effect_by_hand(found, model.predict, x, part.column)
             assert effects[part.column] == pytest.approx(by_hand, abs=1e-9)
-            least = max(row.tolerance, 0.1 * abs(part.contribution))
+            effect, error, _ = by_hand
+            least = max(row.tolerance, 0.1 * abs(part.contribution), 2 * error)
             is_shown = abs(part.contribution) > row.tolerance
-            otherwise = by_hand * part.contribution < 0 and abs(by_hand) > least
+            otherwise = effect * part.contribution < 0 and abs(effect) > least
             assert (part.column in row.opposed) == (is_shown and otherwise)
         lines = [line for line in str(row).splitlines() if "the other way" in line]
         assert len(lines) == len(row.opposed)
         assert all(name in line for name, line in zip(row.opposed, lines, strict=True))
-        assert json.loads(row.to_json())["opposed"] == row.opposed
+        assert all(f"{len(found.sample)} other rows" in line for line in lines)
+        behind = row.words().partition("; the model itself goes the other way with ")[2]
+        assert len(behind.split(" and ")) == max(1, len(lines))
+        assert all(f"{name} = " in behind for name in row.opposed)
+        plain = {name: effect._asdict() for name, effect in row.opposed.items()}
+        assert json.loads(row.to_json())["opposed"] == plain
         assert all(name in row.to_html().split("</table>")[1] for name in row.opposed)
         opposed += len(row.opposed)
     assert 0 < opposed < 120

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'measure_models', 'measure_model', 'measure_on_rows',
-           'measure_by_supports', 'feature_importances', 'Contribution', 'RowExplanation', 'explain_row']
+           'measure_by_supports', 'feature_importances', 'Contribution', 'ModelEffect', 'RowExplanation', 'explain_row']
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
 import json
@@ -564,6 +564,14 @@ class Contribution(NamedTuple):
     words: str  # the value, for reading
 
 
+class ModelEffect(NamedTuple):
+    """How far the value of one column moves a model from its mean answer in a row, and how surely."""
+
+    effect: float  # in the units of the answer
+    standard_error: float  # of the mean over the values of other rows
+    n_rows: int  # those other rows
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RowExplanation:
     """A prediction in parts that add up; `explain_row` makes it.
@@ -592,9 +600,9 @@ class RowExplanation:
         What is predicted, whichever class `label` is.
     model_probability : float or None
         How probable the model holds its answer, where it was asked and gives probabilities.
-    opposed : dict
+    opposed : dict of str to ModelEffect
         Of rules that speak for a model, the columns whose value moves the model itself the other
-        way in this row, and how far, beside other rows' values.
+        way in this row, and how far in the mean over other rows' values.
 
     Examples
     --------
@@ -650,7 +658,7 @@ class RowExplanation:
         """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
         The largest first, in the digits of `lines`. A model that answers otherwise than the rules
-        which speak for it comes before.
+        which speak for it comes before, and where it goes the other way with a column, behind.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -658,7 +666,15 @@ class RowExplanation:
             verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
             said.append(f"{words} {verb} {text.lstrip('+-')}")
         said = " and ".join(said) or "nothing moves it off the average"
-        return f"{self._dissent()}{self._told(max_rows)}: {said}"
+        return f"{self._dissent()}{self._told(max_rows)}: {said}{self._opposed_words()}"
+
+    def _opposed_words(self):
+        """What stands behind the words of rules whose model goes the other way with some columns."""
+        if not self.opposed:
+            return ""
+        values = {part.column: part.words for part in self.contributions}
+        named = [f"{printable_name(name)} = {values[name]}" for name in self.opposed]
+        return f"; the model itself goes the other way with {' and '.join(named)}"
 
     def _told(self, max_rows=None):
         """What is predicted: its name and number."""
@@ -710,11 +726,11 @@ class RowExplanation:
 
     def _opposed_lines(self):
         """A line for each column by which the model itself goes the other way."""
-        for name, effect in self.opposed.items():
+        for name, (effect, _, n_rows) in self.opposed.items():
             amount = amount_text(round_within(effect, self.tolerance))
             yield (
                 f"but the model itself goes the other way with {printable_name(name)} here: "
-                f"{'+' * (effect > 0)}{amount}, beside the values of other rows"
+                f"{'+' * (effect > 0)}{amount} in the mean over the values of {n_rows} other rows"
             )
 
     def to_frame(self):
@@ -742,7 +758,7 @@ class RowExplanation:
             "prediction": self.prediction,
             "model_prediction": self.model_prediction,
             "model_probability": self.model_probability,
-            "opposed": self.opposed,
+            "opposed": {name: effect._asdict() for name, effect in self.opposed.items()},
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -806,6 +822,7 @@ def _scale_and_tolerance(measured, target, c):
 
 
 _OPPOSED = 0.1  # of the rules' part, from where on it is told that the model goes the other way
+_SURE = 2  # and standard errors of what the model does
 
 
 def _opposed(model, x, parts, label, tolerance):
@@ -815,12 +832,11 @@ def _opposed(model, x, parts, label, tolerance):
         return {}
     shown = {part.column: part.contribution for part in parts if abs(part.contribution) > tolerance}
     found = effects(x, list(shown), label)
-    least = {name: max(tolerance, _OPPOSED * abs(part)) for name, part in shown.items()}
-    return {
-        name: effect
-        for name, effect in found.items()
-        if effect * shown[name] < 0 and abs(effect) > least[name]
-    }
+    def tells(name, effect, error):
+        least = max(tolerance, _OPPOSED * abs(shown[name]), _SURE * error)
+        return effect * shown[name] < 0 and abs(effect) > least
+
+    return {name: of_model for name, of_model in found.items() if tells(name, *of_model[:2])}
 
 
 def explain_row(model, x, background=None, *, label=None):
