@@ -220,7 +220,10 @@ def reach_of(x, space):
     A row that has a fraction where the table has whole numbers keeps its fractions, and more decimals
     than the table where it has more.
     """
-    as_written = [p < inf and number == np.round(number, int(p)) for number, p in zip(x, space.decimals, strict=True)]
+    as_written = [
+        p < inf and number == np.round(number, int(p))
+        for number, p in zip(x, space.decimals, strict=True)
+    ]
     decimals = np.where(as_written, space.decimals, inf)
     whole = decimals == 0
     low = np.where(space.signs > 0, np.fmax(space.low, x), space.low)

@@ -219,6 +219,28 @@ def _add_max_rules(command, most):
     )
 
 
+def _add_max_conditions(command, most, default):
+    """The option that bounds the conditions of a rule."""
+    command.add_argument(
+        "--max-conditions",
+        type=positive_or_none,
+        default=most,
+        metavar="N",
+        help=f"the most conditions of a rule, or none for no limit (default: {default})",
+    )
+
+
+def _add_min_support(command):
+    """The option that bounds from below how many rows a rule answers."""
+    command.add_argument(
+        "--min-support",
+        type=_POSITIVE,
+        default=argparse.SUPPRESS,
+        metavar="N",
+        help="the fewest rows of the fit that a rule may answer (default: 5)",
+    )
+
+
 def _add_out(command, what, default=None):
     """The options that say where the answer goes."""
     known = f" (default: {default})" if default else ""
@@ -239,13 +261,8 @@ def _add_rule_options(command, most):
     """The options of `demo` and `simplify`."""
     _add_max_rules(command, most)
     _add_size(command)
-    command.add_argument(
-        "--max-conditions",
-        type=positive_or_none,
-        default=4,
-        metavar="N",
-        help="the most conditions of a rule, or none for no limit (default: 4)",
-    )
+    _add_max_conditions(command, 4, "4")
+    _add_min_support(command)
     _add_seed(command)
 
 
@@ -304,7 +321,9 @@ def _add_explain(add):
         "the file is read and can do whatever you can: --trust reads it, so say it of files only "
         "whose author you know.",
     )
-    command.add_argument("model", metavar="MODEL", help="a model saved as JSON or text")
+    command.add_argument(
+        "model", metavar="MODEL", help="a model saved as JSON or text, with --trust a joblib file"
+    )
     _add_reading(command)
     _add_sample(command)
     command.add_argument(
@@ -312,8 +331,19 @@ def _add_explain(add):
         metavar="NAME",
         help="the column that the model predicts: it is left out, and errors are measured on it",
     )
+    command.add_argument(
+        "--test-share",
+        type=_SHARE,
+        default=0.2,
+        metavar="SHARE",
+        help="share of the rows that the rules do not see, to measure on, 0 for none (default: 0.2)",
+    )
     _add_trust(command)
     _add_max_rules(command, 10)
+    of_its_own = "3 for an ensemble of trees, else none"
+    _add_max_conditions(command, argparse.SUPPRESS, of_its_own)
+    _add_min_support(command)
+    _add_path(command)
     _add_seed(command)
     _add_out(command, f"write the rules to a file that ends in {_OUT}")
 
@@ -357,7 +387,7 @@ def _add_predict(add):
         metavar="P",
         help="between which ends y lies with this probability, such as 0.9, too, if errors are normal "
         "with one spread a leaf (so an end may lie beyond all y of training): of trees of "
-        "equations for numbers; other models tell no intervals",
+        "equations for numbers; the files of other models tell none",
     )
     command.add_argument(
         "--held-out",
@@ -397,8 +427,9 @@ def _add_report(add):
         "--max-seconds",
         type=_SECONDS,
         metavar="N",
-        help="how long is searched for where rules and ensemble part most (default: by a number of "
-        "boxes, so that the page is the same every time)",
+        help="how long is searched for where rules and the ensemble that they explain, or that "
+        "--reference names, part most (default: by a number of boxes, so that the page is the same "
+        "every time)",
     )
     _add_seed(command)
     _add_out(command, "the page, a file that ends in .html", "fabinterp-report.html")

@@ -24,12 +24,20 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 import fabinterp
-from .explanation import Explanation, explain
+from .explanation import Explanation, explain, split_positions
 from .files import comma_columns, is_missing, read_table
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .reporting import explained_name, fidelity_words, fingerprint, part_words, report
-from .rows.tables import take_rows
+from .reporting import (
+    ensemble_beside,
+    explained_name,
+    fidelity_words,
+    fingerprint,
+    part_words,
+    report,
+    rounding_words,
+)
+from .rows.tables import seed_entropy, take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
@@ -242,6 +250,7 @@ class Outcome:
     explanation: Explanation | None = None  # of a model that came fitted
     split: dict | None = None  # the share and the seed by which rows were held out
     can_take_all: bool = False  # whether the command can be asked to hold no rows out
+    notes: tuple = ()  # what is told below the model
 
 
 def split_of(options):
@@ -261,7 +270,7 @@ def command_of(options):
     words = ["fabinterp", options.command]
     words += [os.path.basename(getattr(options, what, "")) for what in ("model", "fitted", "data")]
     names = "target method task sample size max_depth max_leaves max_rules max_conditions"
-    names += " test_share random_state"
+    names += " min_support test_share random_state"
     can_be_none = {"sample", "max_conditions"}  # without it they are numbers
     given = vars(options)
     if given.get("sep"):
@@ -308,7 +317,8 @@ _LIMITS = ("max_depth", "max_leaves")  # of trees; those that were not given are
 def _estimator_for(kind, task, options):
     """The estimator `kind` of the package for a task, with those of the options that it has."""
     model = getattr(fabinterp, kind + ("Classifier" if task == "classification" else "Regressor"))()
-    for name in (*_LIMITS, *"max_rules max_conditions size random_state target_name".split()):
+    names = "max_rules max_conditions min_support size random_state target_name"
+    for name in (*_LIMITS, *names.split()):
         if getattr(options, name, None) is None and name in _LIMITS:
             continue  # the estimator has its own
         if name in options and name in model.get_params():
@@ -422,8 +432,8 @@ def _check_method_takes(method, size, path, limits):
         raise UsageError(f"--path must be left out with --method {method}, which has one size")
 
 
-def _note_smaller(sizes, size):
-    """Tell of the small size, where the balanced one was asked for and is larger."""
+def _smaller_notes(sizes, size):
+    """What to tell of the small size, where the balanced one was asked for and is larger: notes."""
     if size != "balanced" or len(sizes) < 2:
         return
     entries = [entry for entry, _, _ in sizes]
@@ -431,7 +441,7 @@ def _note_smaller(sizes, size):
     small = entries[choose_by_error(entries, "small")]
     if small.size < chosen.size:
         noun = part_words(sizes[0][1])[0]
-        print_to_stderr(
+        yield (
             f"note: {count_text(chosen.size, noun)}, the least expected error; --size small takes "
             f"{small.size}, --size N at most N, and --path shows what each size errs"
         )
@@ -475,14 +485,15 @@ def fit(options):
     fitted = fit_model(model, *train, f"fitting {options.method} to {len(train[1])} rows …")
     found = _named(load_rules(fitted.to_json()), table.columns)
     sizes = _all_sizes(fitted, table.columns)
+    notes = ()
     if options.method == "rules":
         _note_shorter(sizes, options.size, model.max_rules)
     else:
-        _note_smaller(sizes, options.size)
+        notes = tuple(_smaller_notes(sizes, options.size))
     _note_gap(sizes, options.size)
     _note_limits(found, getattr(fitted, "limits_reached_", ()))
     code = command_of(options)
-    rows = {"split": split_of(options), "can_take_all": True}
+    rows = {"split": split_of(options), "can_take_all": True, "notes": notes}
     return Outcome(found, task, train, test, table.name, code, sizes=sizes, **rows)
 
 # %% ../nbs/commands.ipynb #cmd-demo
@@ -600,7 +611,8 @@ def _model_title(model):
 def _model_text(model, wide):
     """A model for the terminal: rules as a table, a tree as its text."""
     if isinstance(model, Tree):
-        return str(model)
+        rounded = textwrap.fill(rounding_words(as_ruleset(model)), wide)
+        return f"{model}\n\n{rounded}".rstrip()
     order = "one fits each row:"
     if model.ordered:
         order = "read from the top, the first that fits answers:"
@@ -658,7 +670,7 @@ def _left_out_note(entry):
         like = "at the same price, which may be larger or smaller"
     return (
         "rows left out are training rows, a part at a time: by them a size is chosen; the error is "
-        f"that of what is found without them {like}"
+        f"that of what is found without them {like}, so two sizes may have the same"
     )
 
 
@@ -686,6 +698,8 @@ def _path_text(sizes, columns, notes):
     first = (
         f"* the {what} above; show --size N gives the one of at most N of a model that was written"
     )
+    if what == "tree":
+        first += "\nfit --size N looks for trees of that size alone, and may find a better one"
     alike = _taken_of_alike([entry for entry, _, _ in sizes])
     return "\n".join([*lines, "", first, *notes, *alike])
 
@@ -720,8 +734,11 @@ def _kept_sizes_text(model):
 def _sizes_text(result):
     """The models of every size as a table: what they hold, their errors, agreement with a forest.
 
-    On the test rows; without any, on the training rows; and, where folds chose, on rows left out.
+    On the test rows; without any, on the training rows; and, where folds chose, on rows left out. Of
+    an explanation what its search knew.
     """
+    if result.explanation is not None:
+        return _kept_sizes_text(with_sizes(result.model, result.sizes))
     tested = len(result.test[1]) > 0
     X, y = result.test if tested else result.train
     where = count_text(len(y), "test row" if tested else "training row")
@@ -789,6 +806,19 @@ def _page_text(result, max_seconds=None):
     )
 
 
+def _rows_again(result):
+    """By what `positions_again` finds the rows of an `Outcome` that were held out; None without any."""
+    if result.split is None:
+        return None
+    if result.explanation is not None:
+        fit, out = result.explanation.n_rows
+        learnt = take_rows(result.train[0], result.explanation.fit_rows)
+        return result.split | {"by": "explain", "fingerprint": fingerprint(learnt)} if out else None
+    if not len(result.test[1]):
+        return None
+    return result.split | {"fingerprint": fingerprint(*result.train)}
+
+
 def _json_text(result):
     """The JSON of an `Outcome`: its model with its other sizes.
 
@@ -796,8 +826,9 @@ def _json_text(result):
     """
     model = result.model
     source = (model.source or {}) | {"command": result.code}
-    if result.split is not None and len(result.test[1]):
-        source["rows"] = result.split | {"fingerprint": fingerprint(*result.train)}
+    rows = _rows_again(result)
+    if rows:
+        source["rows"] = rows
     kept = sizes_with_room(result.sizes)
     if 0 < len(kept) < len(result.sizes):
         print_to_stderr(
@@ -874,6 +905,8 @@ def _show(result, options):
     print_to_stdout("\n" + _outcome_text(result, terminal_width(110)))
     if getattr(options, "path", False) and result.sizes:
         print_to_stdout("\n" + _sizes_text(result))
+    for note in result.notes:
+        print_to_stderr(note)
     if options.out:
         with progress_message(f"writing {printable_name(options.out)} …"):
             ending = Path(options.out).suffix.lower()
@@ -1091,17 +1124,23 @@ def predict(options):
 def positions_again(model, X, y, then):
     """Positions of the rows (X, y) of the fit and of those held out from it; None of another table.
 
-    `then`: what a note says of them.
+    `explain` draws its rows without a look at y. `then`: what a note says of them.
     """
     rows = (getattr(model, "source", None) or {}).get("rows")
     if rows is None or len(y) < 2:
         return None
-    task = "regression" if model.classes is None else "classification"
-    try:
-        learnt, held_out = split_rows(len(y), y, task, rows["share"], rows["seed"])
-    except UsageError:  # too few rows for that share, so another table
-        return None
-    if fingerprint(take_rows(X, learnt), y[learnt]) != rows["fingerprint"]:
+    if rows.get("by") == "explain":
+        rng = np.random.default_rng(seed_entropy(rows["seed"]))
+        learnt, held_out = split_positions(len(y), rows["share"], rng)
+        found = fingerprint(take_rows(X, learnt))
+    else:
+        task = "regression" if model.classes is None else "classification"
+        try:
+            learnt, held_out = split_rows(len(y), y, task, rows["share"], rows["seed"])
+        except UsageError:  # too few rows for that share, so another table
+            return None
+        found = fingerprint(take_rows(X, learnt), y[learnt])
+    if found != rows["fingerprint"]:
         return None
     print_to_stderr(
         f"note: {len(held_out)} of the {len(y)} rows were held out from the fit; {then}"
@@ -1164,6 +1203,11 @@ def fitted_page(model, options):
     """The page about a model of this package, measured on the data of the options."""
     rules = as_ruleset(model)
     reference = _reference_of(options, rules.columns)
+    if options.max_seconds is not None and ensemble_beside(model, rules, reference) is None:
+        raise UsageError(
+            "--max-seconds is for rules beside an ensemble of trees, which --reference names; "
+            f"got {options.max_seconds:g} with {'no such' if reference is None else 'another'} model"
+        )
     name, X, y = _rows_and_target(rules, options)
     learnt, held_out = (X, y), None
     if options.held_out is not None:
@@ -1229,9 +1273,14 @@ def _columns_of_model(model):
     return list(found.columns.names) if found.named else None
 
 
-def _fit_explanation(model, X, y, options):
-    """The `Explanation` of a model on a table X (n, d), with y (n,) or None, and a line of progress."""
+def _fit_explanation(model, X, y, share, options):
+    """The `Explanation` of a model on a table X (n, d), with y (n,) or None, and a line of progress.
+
+    `share`: that of the rows that the rules do not see.
+    """
     message = f"asking the model and looking for rules on {len(X)} rows …"
+    names = ("max_conditions", "min_support")  # what was not given is for explain to choose
+    bounds = {name: getattr(options, name) for name in names if name in options}
     with progress_message(message), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return explain(
@@ -1239,9 +1288,11 @@ def _fit_explanation(model, X, y, options):
             X,
             y,
             options.max_rules,
+            held_out=share,
             random_state=options.random_state,
             n_jobs=-1,
             verbose=True,
+            **bounds,
         )
 
 
@@ -1257,7 +1308,8 @@ def explain_model(model, options):
     try:
         names = _columns_of_model(model)
         X = columns_for(table, list(table.columns) if names is None else names, "the model")
-        found = _fit_explanation(model, X, y, options)
+        share = getattr(options, "test_share", 0.2)  # report has no such option
+        found = _fit_explanation(model, X, y, share, options)
     except (ValueError, TypeError) as error:
         message = _one_line(error).removeprefix("estimator=")
         raise CommandError(re.sub("^y ", f"--target {options.target!r} ", message)) from None
@@ -1268,7 +1320,9 @@ def explain_model(model, options):
     train = (X, y)
     code = command_of(options)
     sizes = found.rules_of_sizes()
-    return Outcome(rules, task, train, (), table.name, code, sizes=sizes, explanation=found)
+    split = {"share": share, "seed": options.random_state}
+    more = {"sizes": sizes, "explanation": found, "split": split}
+    return Outcome(rules, task, train, (), table.name, code, **more)
 
 
 def explain_file(options):

@@ -211,10 +211,14 @@ def ensure_every_class(ensemble, X, prediction):
     return prediction
 
 # %% ../nbs/explanation.ipynb #expl-fit
+_OF_TREES = {"max_conditions": "max_depth", "min_support": "min_samples_leaf"}
+
+
 def fit_surrogate(subject, X, prediction, max_rules, seed, options):
     """The fitted estimator that explains a subject on the rows of X.
 
-    `prediction` (n,): what the subject predicts for these rows. ValueError for unknown options.
+    `prediction` (n,): what the subject predicts for these rows. ValueError for unknown options; two
+    have the same names for both kinds.
     """
     if subject.ensemble is not None:
         kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier
@@ -233,6 +237,7 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
         kind = ProxyTreeRegressor if subject.classes is None else ProxyTreeClassifier
         first = subject.reference
         y = None
+        options = {_OF_TREES.get(name, name): value for name, value in options.items()}
         settings = {"max_leaves": max_rules, "random_state": seed, **options}
     allowed = set(kind().get_params()) - {"estimator", "reference"}
     unknown = sorted(set(settings) - allowed)
@@ -596,7 +601,8 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
     `at` and `out`: positions of the rows of the fit and of those held out; `prediction` (n,): what
     the subject predicts for all rows; `call`: the arguments of `explain` that are not defaults.
     """
-    rules = replace(found.rules_, source={"explains": subject.name})
+    method = "proxy tree" if subject.ensemble is None else "rule mixture"
+    rules = replace(found.rules_, source={"explains": subject.name, "method": method})
     held = float("nan")
     if len(out):
         held = rules.measure(take_rows(X, out), reference=prediction[out]).fidelity
@@ -610,7 +616,6 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
             _prediction_score(truth, prediction[scored], subject.classes),
             _prediction_score(truth, by_rules, subject.classes),
         )
-    method = "proxy tree" if subject.ensemble is None else "rule mixture"
     lent = None  # a function may take a second a row, draws know no others
     if hasattr(subject.model, "predict"):
         lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
@@ -669,7 +674,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     some = take_rows(X, found.apart_)
     prediction = subject.predict(some)
     subject = replace(subject, reference=reference.model.original, fitted_here=fitted is not model)
-    rules = replace(found.rules_, source={"explains": subject.name})
+    rules = replace(found.rules_, source={"explains": subject.name, "method": "proxy tree"})
     scores = (float("nan"), float("nan"))
     if y is not None:
         rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
@@ -743,14 +748,15 @@ def explain(
     verbose : bool, False
         Whether to print what is done.
     **options : dict
-        Settings of the estimator behind, such as `max_conditions` (3 here) or `max_depth`.
+        Settings of the estimator behind. For a proxy tree `max_conditions` (of a rule mixture 3
+        here) and `min_support` are its `max_depth` and `min_samples_leaf`.
 
     Returns
     -------
     Explanation
-        Its `rules`, a `RuleSet`, predict. The number after a class is the share of rows that the
-        model answers so, of those that get this answer. `fidelity` and `fidelity_held_out` say how like the
-        model.
+        Its `rules`, a `RuleSet`, predict. The number after a class is, of a rule mixture, the share
+        of the rule's rows that the model answers so; of a proxy tree, what the model gives the class
+        in their mean. `fidelity` and `fidelity_held_out` say how like the model.
 
     Raises
     ------

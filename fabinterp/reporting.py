@@ -54,6 +54,7 @@ from .rules.html_format import (
 )
 from .rules.ruleset import RuleSet, Tree, as_ruleset
 from .rules.size_path import (
+    choose_by_error,
     loss_words,
     root_with_error,
     size_asked,
@@ -628,7 +629,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
             )
     if found and min(n, len(held_out[0]) if held_out else n) < 50:
         notes.append("These are few rows: the intervals are rough.")
-    own = is_made_for(model, reference)
+    own = is_made_for(model, reference) or explained_name(rules) == name
     answers = explained, explained_out
     return Evaluation(tuple(found), tuple(notes), by_class, *answers, name, own, seen)
 
@@ -1123,7 +1124,7 @@ def _use_html(shown):
             _code_html(
                 "In SQL",
                 lambda: shown.to_sql("rows"),
-                "For a table called rows. IS NULL says where a gap goes.",
+                "For a table called rows. Where it says IS NULL, a gap is meant.",
             ),
             _code_html(
                 "In Python, without any package",
@@ -1158,8 +1159,8 @@ def _reproduction_html(model, code, notes):
 
 # %% ../nbs/reporting.ipynb #rep-sections
 _SIZES = (
-    "<p>The search keeps the best answer of every size; an error on rows that were left out, the "
-    "least criterion, or a person has picked one. The criterion is what a size costs on the rows of "
+    "<p>The search keeps the best answer of every size that it came by; one that is asked for a size "
+    "may look longer there and find better. The criterion is what a size costs on the rows of "
     "the fit, with what its length costs: less is better. Numbers count what a reader has to keep "
     "in mind: bounds, coefficients, answers.</p>"
 )
@@ -1232,6 +1233,11 @@ class _SizeOnPage:
     tree: Tree | None
     shown: bool  # whether the page is about it
     errors: dict  # by the words for the rows that they are of: (error, its standard error)
+    against: dict  # by the same what rules are held against there; empty where that is y
+
+    def rows_words(self, rows):
+        """The words for rows, with what the rules are held against where that is not y alone."""
+        return f"{rows} (against {self.against[rows]})" if self.against else rows
 
 
 def sizes_on_page(sizes, target, held_out):
@@ -1241,12 +1247,17 @@ def sizes_on_page(sizes, target, held_out):
         rules = replace(as_ruleset(other), target=target)
         kind = loss_words(entry, rules.classes)
         errors = {}
+        explained = explained_name(rules)  # the search knew its answers, not y
+        against = {}
         if entry.error_name:
             errors[entry.error_rows] = _size_error(*entry.error, kind)
+            against[entry.error_rows] = explained
         if held_out is not None:
             out = f"the {rows_text(len(held_out[0]))} held out"
             errors[out] = held_out_error(rules, kind, *held_out)
-        found.append(_SizeOnPage(entry, rules, tree_or_none(other), shown, errors))
+            against[out] = printable_name(target)
+        tree = tree_or_none(other)
+        found.append(_SizeOnPage(entry, rules, tree, shown, errors, against if explained else {}))
     return found
 
 
@@ -1256,7 +1267,8 @@ def size_words(size, least):
     words = [size_text(rules, size.tree), count_text(entry.n_numbers, "number")]
     name = _error_name(loss_words(entry, rules.classes))
     for rows, pair in size.errors.items():
-        words.append(f"{name} on {rows} {' ± '.join(map(significant_text, pair))}")
+        errs = " ± ".join(map(significant_text, pair))
+        words.append(f"{name} on {size.rows_words(rows)} {errs}")
         name = "the same"
     words.append(f"criterion {significant_text(entry.criterion - least)} above the least")
     words += ["this page"] if size.shown else []
@@ -1286,9 +1298,19 @@ def path_figure_html(sizes):
             ax.plot([shown.entry.n_numbers], [error], "o", **ring, gid=f"chosen{k}")
         return ax
 
-    caption = f"What each size errs on {' and on '.join(curves)} ({kind}: less is better), "
+    rows = " and on ".join(map(shown.rows_words, curves))
+    caption = f"What each size errs on {rows} ({kind}: less is better), "
     caption += f"with one standard error; the {'ring' if len(curves) == 1 else 'rings'}: this page"
     return themed_figure_html(draw, caption, (5.2,))
+
+
+def size_choices_text(entries, shown):
+    """Which sizes the words for a size take by errors on rows left out, and whether a word took this."""
+    takes = {name: choose_by_error(entries, name) for name in ("small", "balanced", "accurate")}
+    told = ", ".join(f"{name} {entries[at].size}" for name, at in takes.items())
+    by = " or ".join(name for name, at in takes.items() if at == shown)
+    by = f"is what {by} takes" if by else "was asked for by its number"
+    return f"Of these sizes the words take: {told}; the {entries[shown].size} of this page {by}."
 
 
 _LONGEST_SIZES = 300_000  # letters that the rules of all other sizes may have
@@ -1337,8 +1359,11 @@ def sizes_html(model, target, held_out=None):
     told = _SIZES
     if not isnan(sizes[shown].entry.price):
         told += _FIC + (_FOLDS if "rows left out" in sizes[shown].errors else "")
-    if held_out is not None and "rows left out" in sizes[shown].errors:
-        told += _LEFT_OUT
+    if "rows left out" in sizes[shown].errors:
+        told += lines_html([size_choices_text([size.entry for size in sizes], shown)])
+        told += _LEFT_OUT if held_out is not None else ""
+    else:
+        told += "<p>The least criterion has picked one, or a person.</p>"
     return told + path_figure_html(sizes) + steps_html(f"{kind} (and numbers):", frames, shown)
 
 
@@ -1397,6 +1422,15 @@ def class_number_words(model, rules):
         return ""
     kind, settings = _made_by(model, rules)
     told = f"in brackets after a class: the probability that a {part_words(model)[0]} gives it"
+    explained = explained_name(rules)
+    if explained and rules.source.get("method") == "rule mixture":
+        return (
+            f"in brackets after a class: the share of the rule's rows that {explained} answers so"
+        )
+    if explained:
+        return (
+            f"in brackets after a class: what {explained} gives it in the mean over the rule's rows"
+        )
     if kind.startswith("RuleMixture"):
         told += ", its share of the rule's rows"
         is_of_y = answers_observed(kind, settings)
@@ -1510,11 +1544,11 @@ def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"
             ends = " to ".join(map(found.text, rule.interval))
             says += f' <span class="faint">({ends})</span>'
         marked += [where] if where else []
-        if is_share and shares_of_y and not found.low <= told <= found.high:
-            beside.append(
-                f"{noun} {r + 1} says {found.text(told)} and is right on {found.text(found.value)} "
-                f"({found.interval}) of its rows held out"
-            )
+        of_y = shares_of_y and (is_share or rule.interval is None)
+        if of_y and not found.low <= told <= found.high:
+            is_so = f"{found.text(found.value)} ({found.interval})"
+            is_so = f"is right on {is_so} of" if is_share else f"the mean is {is_so} on"
+            beside.append(f"{noun} {r + 1} says {found.text(told)} and {is_so} its rows held out")
         agrees = ()
         if explained is not None:
             agrees = (agreement_text(prediction[mine], explained[mine], spread, level),)
@@ -1532,7 +1566,8 @@ def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"
         names += ("interval of the fit",)
     lead = f"On the {rows_text(len(Z))} held out, with intervals at level {100 * level:g} %:"
     table = table_html(names, [row[: len(names)] for row in rows], "measured")
-    return lines_html([lead]) + table + _outside_html(marked, noun) + _beside_html(beside)
+    notes = _outside_html(marked, noun) + _beside_html(beside, level)
+    return lines_html([lead]) + table + notes
 
 
 def _outside_html(marked, noun):
@@ -1547,12 +1582,14 @@ def _outside_html(marked, noun):
     return f'<p class="warn"><b>Note.</b> {text}</p>'
 
 
-def _beside_html(beside):
-    """The parts whose share lies outside its interval on rows held out, below the table."""
+def _beside_html(beside, level):
+    """The parts whose share or mean lies outside its interval on rows held out, below the table."""
     if not beside:
         return ""
     text = html.escape("; ".join(beside))
-    text = keep_thousands(f"{text[0].upper()}{text[1:]}.")
+    text = keep_thousands(
+        f"{text[0].upper()}{text[1:]}. By chance {percent_text(1 - level)} would."
+    )
     return f'<p class="warn"><b>Note.</b> {text}</p>'
 
 
@@ -1720,14 +1757,28 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
     return lines_html([lead]) + table_html(head, rows)
 
 
-def parting_html(model, rules, X, max_seconds=None):
-    """Where the rules of a rule mixture and its ensemble part most, bounded; nothing for others.
+def ensemble_beside(model, rules, reference=None):
+    """The `Ensemble` that a report sets rules beside: a mixture's own, or one given; None for others."""
+    if isinstance(reference, Ensemble):
+        return reference
+    if reference is None and isinstance(model, BaseRuleMixture):
+        reference = model.estimator_
+    if reference is None:
+        return None
+    try:
+        return read_ensemble(reference, rules.columns)
+    except (TypeError, ValueError):  # no trees
+        return None
+
+
+def parting_html(model, rules, X, max_seconds=None, reference=None):
+    """Where rules and the ensemble beside them part most, bounded; nothing without one.
 
     `max_seconds`: how long is looked; None: at so many boxes as the ensemble's size allows.
     """
-    if not isinstance(model, BaseRuleMixture):
+    ensemble = ensemble_beside(model, rules, reference)
+    if ensemble is None:
         return ""
-    ensemble = read_ensemble(model.estimator_, rules.columns)
     n_leaves = ensemble.nodes.n_leaves
     is_large = n_leaves * len(rules.columns.names) > 5_000_000
     if ensemble.link == "median" or is_large and max_seconds is None:
@@ -1763,7 +1814,7 @@ def signs_html(model):
 def key_facts(rules, tree, X, evaluation):
     """The few numbers on top of a page, each (value, what)."""
     n, d = X.shape
-    yield f"{n} × {d}", "rows and columns of the table"
+    yield f"{n} × {d}", f"rows and columns of the {'fit' if evaluation.seen else 'table'}"
     yield str(len(rules.rules)), part_words(tree)[len(rules.rules) > 1]
     for name in ("wrong answers", "root mean squared error", "agreement"):
         for found in [f for f in evaluation.estimates if f.metric.startswith(name)][:1]:
@@ -1836,6 +1887,7 @@ class ReportCase:
     title: str
     code: str | None  # how to make the model again; None: written from its settings
     max_seconds: float | None  # how long is looked for where rules and ensemble part
+    reference: object  # what they are set beside, None: what the model itself names
 
 
 def lead_html(case):
@@ -1875,7 +1927,8 @@ def report_html(case, progress):
     if case.held_out is not None:
         measured = (*case.held_out, "the rows held out")
         answers = evaluation.explained_out
-        of_y = not evaluation.is_made_for or answers_observed(*_made_by(model, rules))
+        speaks_for = evaluation.is_made_for or explained_name(rules)
+        of_y = not speaks_for or answers_observed(*_made_by(model, rules))
         told_out = rules_held_out_html(
             rules, *case.held_out, level, answers, explains, noun, of_y or answers is None
         )
@@ -1896,7 +1949,7 @@ def report_html(case, progress):
             f"Where the {whole} and {explains} disagree most",
             gaps_html(rules, X, evaluation.explained, explains, noun=noun),
             gaps_out,
-            parting_html(model, rules, Z, case.max_seconds),
+            parting_html(model, rules, Z, case.max_seconds, case.reference),
         )
         yield section_html("Signs that were promised", signs_html(model))
         yield section_html(
@@ -2046,6 +2099,7 @@ def report(
         title=title,
         code=code,
         max_seconds=max_seconds,
+        reference=reference,
     )
     page = report_html(case, progress)
     if place is None:

@@ -41,6 +41,8 @@ from fabinterp import (
     terminal,
 )
 from fabinterp.bench.runner import TABLES
+from fabinterp.explanation import split_positions
+from fabinterp.rows.tables import seed_entropy
 from fabinterp.rules import size_path
 from fabinterp.rules.core import Columns, Leaf
 from fabinterp.rules.ruleset import RuleSet, Tree, as_ruleset
@@ -914,9 +916,53 @@ def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(capsys, tmp
     X.to_csv("bare.csv", index=False)
     told = refused(capsys, *"report rules.json old.csv --held-out bare.csv".split())
     assert "--target 'kind' is not a column of bare.csv" in told
+    told = refused(capsys, *"report rules.json old.csv --max-seconds 1".split())
+    assert "--max-seconds is for rules beside an ensemble of trees, which --reference" in told
+    page, _ = reported(capsys, *words, "--trust", "--max-seconds", 1)
+    assert "the rules and the ensemble part" in page
     for more in ("--held-out new.csv", "--reference forest.joblib"):
         told = refused(capsys, *f"report forest.joblib old.csv --trust {more}".split())
         assert "must be left out for a model that is explained first" in told
+
+
+def test_explain_is_bounded_and_its_rows_held_out_are_known_again(capsys, tmp_path, monkeypatch):
+    import joblib
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    monkeypatch.chdir(tmp_path)
+    X = flowers()[["depth", "length"]].fillna(0)
+    X.assign(colour=flowers().colour, kind=flowers().kind).to_csv("t.csv", index=False)
+    for name, model in (
+        ("trees", RandomForestClassifier(5, random_state=0)),
+        ("line", LogisticRegression()),
+    ):
+        joblib.dump(model.fit(X, flowers().kind), f"{name}.joblib")
+        words = (
+            f"explain {name}.joblib t.csv --trust --target kind --min-support 12 --path --force "
+        )
+        words += "--max-conditions 1 --test-share 0.3 --max-rules 3 --out rules.json"
+        assert cli.main(words.split()) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        n_out = int(0.3 * len(X))
+        assert f"on {n_out} held out from the rules" in told and "All sizes:" in told
+        rules = RuleSet.from_json(Path("rules.json").read_text())
+        assert min(rule.support for rule in rules.rules) >= 12
+        assert all(
+            len({split.features for split, _ in rule.conditions}) <= 1 for rule in rules.rules
+        )
+        assert "--max-conditions 1 --min-support 12 --test-share 0.3" in rules.source["command"]
+        page, told = reported(
+            capsys, "rules.json", "t.csv", "--reference", f"{name}.joblib", "--trust"
+        )
+        assert f"{n_out} of the {len(X)} rows were held out from the fit" in told
+        held = rules.source["rows"]
+        out = split_positions(len(X), held["share"], np.random.default_rng(seed_entropy(0)))[1]
+        wrong = 100 * np.mean(rules.predict(X.iloc[out]) != flowers().kind.to_numpy()[out])
+        assert f"<b>{wrong:.1f} %</b>" in page and f"{n_out} rows held out" in page
+        X[:-1].assign(kind=flowers().kind[:-1]).to_csv("other.csv", index=False)
+        _, told = reported(capsys, "rules.json", "other.csv")
+        assert "were held out" not in told
 
 
 def test_a_model_of_another_library(capsys, tmp_path, table):
@@ -1134,7 +1180,7 @@ def test_which_rows_the_model_was_fitted_to_is_said(capsys, table):
     assert "kept as it was tested" not in capsys.readouterr().out
 
 
-def test_small_is_told_of_where_it_is_smaller(capsys):
+def test_small_is_told_of_where_it_is_smaller():
     from types import SimpleNamespace
 
     from fabinterp.rules.size_path import SizeEntry
@@ -1142,16 +1188,14 @@ def test_small_is_told_of_where_it_is_smaller(capsys):
     errors = ((1, 2.0), (3, 1.05), (9, 1.0))
     entries = [SizeEntry(k, k, -k, {}, cv_error=error, cv_se=0.1) for k, error in errors]
     sizes = [(entry, SimpleNamespace(), entry.size == 9) for entry in entries]
-    commands._note_smaller(sizes, "balanced")
-    assert (
-        "note: 9 rules, the least expected error; --size small takes 3," in capsys.readouterr().err
-    )
+    (told,) = commands._smaller_notes(sizes, "balanced")
+    assert told.startswith("note: 9 rules, the least expected error; --size small takes 3,")
     tree = Tree([None], [-1], [-1], [Leaf(1.0)], Columns(["a"], [None], [False]))
-    commands._note_smaller([(entry, tree, shown) for entry, _, shown in sizes], "balanced")
-    assert "note: 9 leaves, the least" in capsys.readouterr().err
-    commands._note_smaller(sizes, "small")
-    commands._note_smaller(sizes[:1], "balanced")
-    assert not capsys.readouterr().err
+    of_trees = [(entry, tree, shown) for entry, _, shown in sizes]
+    (told,) = commands._smaller_notes(of_trees, "balanced")
+    assert told.startswith("note: 9 leaves, the least")
+    assert not list(commands._smaller_notes(sizes, "small"))
+    assert not list(commands._smaller_notes(sizes[:1], "balanced"))
 
 
 def test_the_same_again(capsys, tmp_path, table):

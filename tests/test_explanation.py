@@ -220,10 +220,15 @@ def test_options_reach_the_estimator():
     assert (
         explain(Ridge().fit(X, Y), X, max_rules=8, max_depth=1, random_state=0).tree.n_leaves == 2
     )
+    line = Ridge().fit(X, Y)
+    bounded = explain(line, X, max_conditions=2, min_support=30, max_rules=8, random_state=0)
+    same = explain(line, X, max_depth=2, min_samples_leaf=30, max_rules=8, random_state=0)
+    assert bounded.rules == same.rules and bounded.tree.depth == 2
+    assert min(rule.support for rule in bounded.rules.rules) >= 30
     with pytest.raises(
-        ValueError, match="options of ProxyTreeRegressor are alpha.*, got max_conditions"
+        ValueError, match="options of ProxyTreeRegressor are alpha.*, got max_components"
     ):
-        explain(Ridge().fit(X, Y), X, max_conditions=2)
+        explain(line, X, max_components=2)
     with pytest.raises(ValueError, match="got reference"):
         explain(Ridge().fit(X, Y), X, reference=FOREST)
     with pytest.raises(ValueError, match="got max_dept"):
@@ -734,6 +739,6 @@ def test_rules_in_a_file_know_the_model_that_they_speak_for(tmp_path):
     for found in (explain(FOREST, X, **QUICK), explain(BOOSTING, X, **QUICK).at(2)):
         found.save(tmp_path / "rules.json")
         again = fabinterp.load_rules(tmp_path / "rules.json")
-        assert again.source == {"explains": found.subject.name}
+        assert again.source == {"explains": found.subject.name, "method": "rule mixture"}
     counted = explain(lambda Z: np.asarray(Z)[:, 0], X, n_calls=100, random_state=0)
-    assert counted.rules.source == {"explains": counted.subject.name}
+    assert counted.rules.source == {"explains": counted.subject.name, "method": "proxy tree"}

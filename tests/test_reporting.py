@@ -6,6 +6,7 @@ import html
 import itertools
 import re
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -371,6 +372,21 @@ def test_a_share_outside_the_interval_of_rows_held_out_is_said():
     )
     assert "Rule 1 says" not in told  # its share is of another thing than what it is right about
     assert "the share that it says, of the answers of the forest" in told
+
+
+def test_a_mean_outside_the_interval_of_rows_held_out_is_said():
+    X = np.repeat([0.0, 1.0], 50)[:, None]
+    conditions = ((Split((0,), 0.5), False),)
+    rules = RuleSet((Rule(conditions, Leaf(3.0)), Rule((), Leaf(5.0))), read_columns(X))
+    y = np.repeat([4.0, 5.0], 50) + np.tile([-0.1, 0.1], 50)
+    told = words_of(reports.rules_held_out_html(rules, X, y, 0.95))
+    assert "Rule 1 says 3 and the mean is 4 (3.97 to 4.03) on its rows held out." in told
+    assert "rule 2 says" not in told and "By chance 5 % would." in told
+    rules = replace(
+        rules, rules=(replace(rules.rules[0], interval=(2.9, 3.1)), rules.rules[1])
+    )  # said by the marks
+    told = words_of(reports.rules_held_out_html(rules, X, y, 0.95))
+    assert "Rule 1 says" not in told and "outside, and apart" in told
 
 
 def test_shares_of_what_an_ensemble_answers_are_not_held_against_y():
@@ -1246,3 +1262,37 @@ def test_pages_in_a_browser(hostile_pages):
         )
     assert not complaints
     assert all(url.startswith(("file://", "data:image/svg+xml")) for url in asked)
+
+
+def test_rules_of_explain_are_held_against_their_model_by_name(tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
+    y = pd.Series(np.where(X.a + X.b > 0, "yes", "no"), name="kind")
+    forest = RandomForestClassifier(20, max_depth=3, random_state=0).fit(X, y)
+    fabinterp.explain(forest, X, y, max_rules=3, random_state=0).save(tmp_path / "rules.json")
+    rules = fabinterp.load_rules(tmp_path / "rules.json")
+    others = X[200:], y[200:]
+    told = words_of(report(rules, X[:200], y[:200], held_out=others, reference=forest))
+    assert "The rules were made to answer as RandomForestClassifier does." in told
+    assert "the share of the rule's rows that RandomForestClassifier answers so" in told
+    assert "the share that it says, of the answers of RandomForestClassifier" in told
+    assert "on the rows of the fit (against RandomForestClassifier)" in told
+    assert "on the 100 rows held out (against kind)" in told
+    assert "the rules and the ensemble part" in told  # where: the forest has trees to look into
+    line = LogisticRegression().fit(X, y)
+    told = words_of(report(rules, X[:200], y[:200], held_out=others, reference=line))
+    assert "it need not be what they come from" in told and "and the ensemble part" not in told
+    fabinterp.explain(line, X, y, max_rules=3, random_state=0).save(tmp_path / "rules.json")
+    told = words_of(report(fabinterp.load_rules(tmp_path / "rules.json"), X, y))
+    assert "what LogisticRegression gives it in the mean over the rule's rows" in told
+
+
+def test_who_chose_the_size_is_said(numbers):
+    X, y = numbers
+    model = fabinterp.PiecewiseLinearRegressor(random_state=0).fit(X, y)
+    sizes = [entry.size for entry, _, _ in sizes_of(model)]
+    told = words_of(report(model, X, y))
+    assert "Of these sizes the words take: small" in told
+    assert f"the {model.rules_.leaves and len(model.rules_.rules)} of this page is what" in told
+    asked = model.at(sizes[0] if sizes[0] != len(model.rules_.rules) else sizes[-1])
+    told = words_of(report(asked, X, y))
+    assert re.search(r"of this page (is what|was asked for by its number)", told)

@@ -832,6 +832,7 @@ def _opposed(model, x, parts, label, tolerance):
         return {}
     shown = {part.column: part.contribution for part in parts if abs(part.contribution) > tolerance}
     found = effects(x, list(shown), label)
+
     def tells(name, effect, error):
         least = max(tolerance, _OPPOSED * abs(shown[name]), _SURE * error)
         return effect * shown[name] < 0 and abs(effect) > least

@@ -245,12 +245,15 @@ h2 { font-size: 1.15rem; margin: 2.4rem 0 .6rem; border-bottom: 1px solid var(--
 .warn { border-left: 4px solid var(--warn); background: var(--soft); padding: .5rem .9rem; margin: .8rem 0; }
 .warn b { color: var(--warn); }
 table { border-collapse: collapse; width: 100%; } .said table { width: auto; min-width: 60%; }
+.said > table > tbody { counter-reset: part; }
+.said > table > tbody > tr > td:first-child:not(:empty)::before { counter-increment: part;
+  content: counter(part) ". "; opacity: .65; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; }
 th { font-weight: normal; white-space: nowrap; opacity: .72; font-size: .85rem; }
 tbody tr { border-top: 1px solid var(--line); }
 table.data { font-size: .9rem; } table.data td:first-child { width: 30%; } table.data td:nth-child(4) { width: 30%; }
 table.data td:nth-child(2), table.data td:nth-child(3), table.data td:nth-child(6) { white-space: nowrap; }
-.measured th { white-space: normal; }
+.measured th { white-space: normal; overflow-wrap: break-word; }
 .measured td:nth-child(2) { white-space: nowrap; } .measured td:nth-child(3) { min-width: 9rem; }
 .bars { fill: currentColor; opacity: .6; display: block; }
 .tree { overflow-x: auto; } .tree ul { max-width: 100%; }
