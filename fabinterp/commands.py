@@ -903,8 +903,11 @@ def write_out(path, text, force=False):
 def _show(result, options):
     """Print an `Outcome`, and write it where the options say."""
     print_to_stdout("\n" + _outcome_text(result, terminal_width(110)))
-    if getattr(options, "path", False) and result.sizes:
-        print_to_stdout("\n" + _sizes_text(result))
+    if getattr(options, "path", False):
+        if result.sizes:
+            print_to_stdout("\n" + _sizes_text(result))
+        else:
+            print_to_stderr("note: --path shows nothing, for the search kept this size alone")
     for note in result.notes:
         print_to_stderr(note)
     if options.out:
