@@ -171,15 +171,22 @@ def _text_output(text):
     return [fenced(text.strip("\n"), "output")] if text.strip() else []
 
 
+WIDE = 560  # pixels, from where on a picture is not readable in the width of a telephone
+
+
 def _rich_output(cell, data, source):
     if "text/html" in data:
         shown = "".join(data["text/html"])
         link = _page_alone(cell, shown, source)
         return fenced(f'<div class="output">{shown}{link}</div>', "{=html}")
     image = f"{Path(source.name).stem}_files/{cell['id']}-{len(source.images)}.png"
-    source.images[image] = base64.b64decode("".join(data["image/png"]))
-    classes = re.search(r"^#\| *classes: *(.+)", cell["source"], re.M)  # as Quarto reads them
-    named = f"{{{' '.join('.' + name for name in classes[1].split())}}}" if classes else ""
+    picture = base64.b64decode("".join(data["image/png"]))
+    source.images[image] = picture
+    said = re.search(r"^#\| *classes: *(.+)", cell["source"], re.M)  # as Quarto reads them
+    classes = said[1].split() if said else []
+    if int.from_bytes(picture[16:20], "big") > WIDE:
+        classes.append("wide")
+    named = f"{{{' '.join('.' + name for name in classes)}}}" if classes else ""
     return f"[![picture drawn by the code above]({image}){named}]({image})"
 
 
