@@ -950,10 +950,21 @@ def round_change(x, row, accepts, space):
 class _AskedModel:
     """A model that is asked about rows, in a limited number of batches; None: the rules alone.
 
-    With `n_calls` it is asked about at most so many rows, through an `AnswerBook`.
+    With `n_calls` it is asked about at most so many rows, through an `AnswerBook`; with
+    `min_probability` an answer counts that it gives with so much.
     """
 
-    def __init__(self, model, goal, columns, template, n_batches=120, n_calls=None, cache=None):
+    def __init__(
+        self,
+        model,
+        goal,
+        columns,
+        template,
+        n_batches=120,
+        n_calls=None,
+        cache=None,
+        min_probability=None,
+    ):
         self.predict = None if model is None else model_answers(model)
         self.shares = None if goal.ruleset.classes is None else model_shares(model)
         self.book = None
@@ -965,6 +976,12 @@ class _AskedModel:
         self.template = template
         if n_calls is not None:
             self.shares = None  # would be asked for one by one
+        self.min_probability = min_probability
+        if min_probability is not None and self.shares is None:
+            raise ValueError(
+                "min_probability needs a model of classes with predict_proba, and no n_calls, "
+                f"got {min_probability!r}"
+            )
         self.most_batches = n_batches - (self.shares is not None)
         self.left = self.most_batches
         self.n_batches = 0
@@ -1017,8 +1034,23 @@ class _AskedModel:
         if self.book is not None:
             pays = self.book.affordable(decode_like(Z, self.columns, self.template))
         if pays.any():
-            found[pays] = self.goal.accepts(self.answers(Z[pays]))
+            answers = self.answers(Z[pays])
+            found[pays] = self.goal.accepts(answers)
+            if self.min_probability is not None and found.any():  # no budget, so all rows pay
+                found[found] = self._are_sure(Z[found], answers[found])
         return found
+
+    def _are_sure(self, Z, answers):
+        """Which rows (n, d) get their answer (n,) with `min_probability`."""
+        self.left -= 1
+        shares = self.probabilities(Z)
+        pairs = zip(shares, map(label_of, answers), strict=True)
+        return [row[label] >= self.min_probability for row, label in pairs]
+
+    @property
+    def is_spent(self):
+        """Whether no batch is left but those that are asked about what was found."""
+        return self.left <= 1 + (self.min_probability is not None)
 
     def accepts(self, Z):
         """Which encoded rows (n, d) get another answer by the rules and by the model, (n,)."""
@@ -1026,7 +1058,7 @@ class _AskedModel:
         rows = np.flatnonzero(found)
         if self.predict is None:
             return found
-        if self.left <= 1:  # the last batch asks about what was found
+        if self.is_spent:
             found[:] = False
         elif len(rows):
             found[rows] = self._agrees(Z[rows])
@@ -1035,7 +1067,7 @@ class _AskedModel:
     def accepts_alone(self, Z):
         """Which encoded rows (n, d) that any rule answers get another answer by the model, (n,)."""
         found = rule_with_answer(self.goal.ruleset, Z) >= 0
-        if self.left <= 1:
+        if self.is_spent:
             found[:] = False
         elif found.any():
             found[found] = self._agrees(Z[found])
@@ -1656,6 +1688,8 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone):
     more = "; no other change of other columns was found" if 0 < len(found) < n_changes else ""
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
+        if asked.min_probability is not None:
+            batches += f", for a probability from {asked.min_probability:g} up"
         if found:
             said = "by itself it gives such an answer at no nearer row that was tried: not proven"
             if alone is not None:
@@ -1684,6 +1718,18 @@ def _check_calls(model, n_calls, cache):
     check_at_least("n_calls", n_calls, 2)
 
 
+def _check_probability(model, least):
+    """Refuse a least probability that is none, or has no model."""
+    if least is None:
+        return
+    if isinstance(least, bool) or not isinstance(least, Real) or not 0 <= least <= 1:
+        raise ValueError(f"min_probability must be None or a number from 0 to 1, got {least!r}")
+    if model is None:
+        raise ValueError(
+            f"min_probability must be None without model, whose probability it is, got {least!r}"
+        )
+
+
 def nearest_change(
     rules,
     x,
@@ -1695,6 +1741,7 @@ def nearest_change(
     to=None,
     by=None,
     model=None,
+    min_probability=None,
     n_calls=None,
     cache=None,
     fixed=(),
@@ -1735,6 +1782,9 @@ def nearest_change(
         answer as well; then what is nearer still is tried on the model alone, for it may turn before
         the rules do (`model_change`, the first line of the text). All that in at most 120 batches. It
         is given frames like X, or x. Nothing is proven of it.
+    min_probability : float from 0 to 1, or None
+        How probable the `model` has to hold the wanted class, for the change to count; it needs
+        `predict_proba`. None: the class that it answers with counts, however narrowly.
     n_calls : int or None, None
         The most rows that the `model` is asked about, nearest changes first; a third of them is kept
         for the model alone. None: what 120 batches hold.
@@ -1796,6 +1846,7 @@ def nearest_change(
     """
     check_at_least("n_changes", n_changes, 1)
     _check_calls(model, n_calls, cache)
+    _check_probability(model, min_probability)
     ruleset = as_ruleset(rules)
     given = x
     x = encode_row(given, ruleset.columns)
@@ -1807,7 +1858,8 @@ def nearest_change(
     template = template_of(X, given, x, ruleset.columns)
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
-    asked = _AskedModel(model, goal, ruleset.columns, template, n_calls=n_calls, cache=cache)
+    limits = dict(n_calls=n_calls, cache=cache, min_probability=min_probability)
+    asked = _AskedModel(model, goal, ruleset.columns, template, **limits)
     by_rules = goal.prediction
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"
     if goal.rule >= 0:

@@ -861,3 +861,42 @@ def test_steps_come_nearer_until_nothing_does():
     found = nearer_steps(np.zeros(3), row, accepts, space)
     assert accepts(found[None])[0]
     assert distance(np.zeros(3), found[None], space)[0] < 2.05
+
+
+def test_a_change_that_the_model_is_sure_of():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, y = X.iloc[:, [0, 1, 4, 6, 7, 20]], np.where(y, "benign", "malignant")
+    forest = RandomForestClassifier(60, min_samples_leaf=5, random_state=0).fit(X, y)
+    rules = explain(forest, X, y, max_rules=5, random_state=0)
+    further = []
+    for i in range(0, 300, 20):
+        close = nearest_change(rules, X.iloc[i], X, model=forest)
+        sure = nearest_change(rules, X.iloc[i], X, model=forest, min_probability=0.75)
+        for change in [*sure, sure.model_change]:
+            if change is not None:
+                after = pd.DataFrame(change.after[None], columns=X.columns)
+                assert forest.predict_proba(after).max() >= 0.75
+                assert forest.predict(after)[0] != forest.predict(X.iloc[[i]])[0]
+        batches = int(re.search(r"(\d+) batches", sure.verdict)[1])
+        assert batches <= 120
+        if close and sure:
+            assert "for a probability from 0.75 up" in sure.verdict
+            further.append(sure.distance - close.distance)
+    assert len(further) >= 10 and np.mean(np.array(further) > 0) > 0.5
+    assert np.min(further) > -0.1  # both are found by trying
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_probability": 1.2, "model": RandomForestClassifier()},
+        {"min_probability": True, "model": RandomForestClassifier()},
+        {"min_probability": 0.8},
+        {"min_probability": 0.8, "model": lambda Z: np.full(len(Z), "yes")},
+    ],
+)
+def test_a_least_probability_that_cannot_be_had_is_refused(options):
+    X = np.arange(40.0)[:, None]
+    rules = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
+    with pytest.raises(ValueError, match="min_probability"):
+        nearest_change(rules, [12.0], X, **options)
