@@ -45,7 +45,7 @@ from ..rules.core import (
     read_columns,
 )
 from ..rules.contributions import measure_on_rows
-from ..rules.digits import amount_text, round_within
+from ..rules.digits import amount_text, round_within, significant_text
 from ..rules.html_format import tree_html
 from ..rules.text import constant_text, count_text, label_text, printable_name, value_text
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
@@ -712,9 +712,9 @@ def _agreement_text(explanation):
     n = f"{len(explanation.neighbours)} neighbours"
     if explanation.classes is None:
         explained = f", of whose variance it explains {right}" if explanation.n_leaves > 1 else ""
+        off, near = map(significant_text, np.sqrt([explanation.loss, explanation.local_loss]))
         return (
-            f"The squared error is {explanation.loss:.3g} here, and {explanation.local_loss:.3g} on "
-            f"average over {n}{explained}."
+            f"The tree is off by {off} here, and by {near} (root mean square) over {n}{explained}."
         )
     if explanation.n_leaves == 1:
         label = label_text(explanation.classes[int(np.argmax(explanation.surrogate_prediction))])
