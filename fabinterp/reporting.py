@@ -1240,14 +1240,16 @@ class _SizeOnPage:
         return f"{rows} (against {self.against[rows]})" if self.against else rows
 
 
-def sizes_on_page(sizes, target, held_out):
-    """A `_SizeOnPage` for each of the triples of `sizes_of`; `held_out` as `report` takes it."""
+def sizes_on_page(sizes, target, held_out, explained=""):
+    """A `_SizeOnPage` for each of the triples of `sizes_of`; `held_out` as `report` takes it.
+
+    `explained`: the name of the model whose answers the search knew, in place of y.
+    """
     found = []
     for entry, other, shown in sizes:
         rules = replace(as_ruleset(other), target=target)
         kind = loss_words(entry, rules.classes)
         errors = {}
-        explained = explained_name(rules)  # the search knew its answers, not y
         against = {}
         if entry.error_name:
             errors[entry.error_rows] = _size_error(*entry.error, kind)
@@ -1333,13 +1335,13 @@ def rules_of_sizes(sizes):
     return said
 
 
-def sizes_html(model, target, held_out=None):
+def sizes_html(model, target, held_out=None, explained=""):
     """Every size that the search kept, to step through; nothing if there is one alone.
 
     Where these are long, the rules of some are left out. `held_out`: another table and its target,
-    on which each size is measured, too.
+    on which each size is measured, too; `explained`: as for `sizes_on_page`.
     """
-    sizes = sizes_on_page(sizes_of(model), target, held_out)
+    sizes = sizes_on_page(sizes_of(model), target, held_out, explained)
     if len(sizes) < 2:
         return ""
     least = min(size.entry.criterion for size in sizes)
@@ -1749,10 +1751,16 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
         lead = f"Over the {rows_text(len(Z))} {of} the two differ by {significant_text(np.median(gaps))} in the middle"
         lead += f" and by {significant_text(gaps.max())} at most. The rows where they differ most:"
     else:
-        rule = int(np.bincount(said[(gaps > 0) & (said >= 0)], minlength=len(rules.rules)).argmax())
+        known = said >= 0
+        answered = np.bincount(said[known], minlength=len(rules.rules))
+        apart = np.bincount(said[known & (gaps > 0)], minlength=len(rules.rules))
+        rule = int(np.argmax(apart / np.maximum(answered, 1)))
         share = _share_text(n_apart, len(Z))
-        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), "
-        lead += f"most often where {noun} {rule + 1} answers. The rows where {whole} surest:"
+        lead = (
+            f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), most often where {noun} "
+        )
+        lead += f"{rule + 1} answers (at {apart[rule]} of {answered[rule]}). "
+        lead += f"The rows where {whole} surest, the first of alike:"
     head = (row_head, "with", says, f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
 
@@ -1937,7 +1945,8 @@ def report_html(case, progress):
 
     def sections():
         yield section_html("What it says", model_html(model, rules, tree), told_out)
-        yield section_html("At other sizes", sizes_html(model, rules.target, case.held_out))
+        sizes = sizes_html(model, rules.target, case.held_out, explained_name(rules))
+        yield section_html("At other sizes", sizes)
         yield section_html("In pictures", *pictures)
         yield section_html(
             "How good is it?",

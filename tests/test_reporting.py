@@ -1268,7 +1268,11 @@ def test_rules_of_explain_are_held_against_their_model_by_name(tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
     y = pd.Series(np.where(X.a + X.b > 0, "yes", "no"), name="kind")
     forest = RandomForestClassifier(20, max_depth=3, random_state=0).fit(X, y)
-    fabinterp.explain(forest, X, y, max_rules=3, random_state=0).save(tmp_path / "rules.json")
+    found = fabinterp.explain(forest, X, y, max_rules=3, random_state=0)
+    told = words_of(report(found, X[:200], y[:200], held_out=(X[200:], y[200:])))
+    assert "on the rows of the fit (against RandomForestClassifier)" in told
+    assert "on the 100 rows held out (against kind)" in told
+    found.save(tmp_path / "rules.json")
     rules = fabinterp.load_rules(tmp_path / "rules.json")
     others = X[200:], y[200:]
     told = words_of(report(rules, X[:200], y[:200], held_out=others, reference=forest))
@@ -1296,3 +1300,16 @@ def test_who_chose_the_size_is_said(numbers):
     asked = model.at(sizes[0] if sizes[0] != len(model.rules_.rules) else sizes[-1])
     told = words_of(report(asked, X, y))
     assert re.search(r"of this page (is what|was asked for by its number)", told)
+
+
+def test_where_both_differ_most_often_is_a_rate():
+    """Of many rows few may differ; the rule that is named has the largest share."""
+    X = np.repeat([0.0, 1.0], [90, 10])[:, None]
+    conditions = ((Split((0,), 0.5), False),)
+    leaves = Leaf((0.9, 0.1)), Leaf((0.3, 0.7))
+    rules = RuleSet(
+        (Rule(conditions, leaves[0]), Rule((), leaves[1])), read_columns(X), ("no", "yes")
+    )
+    explained = np.concatenate([np.arange(90) < 9, np.arange(10) > 3]).astype(int)
+    told = words_of(reports.gaps_html(rules, X, explained, "the model"))
+    assert "the two differ (13 %), most often where rule 2 answers (at 4 of 10)." in told
