@@ -204,6 +204,7 @@ def wrapped(body):
     body = CELL.sub(_with_prose, body)
     body = re.sub(r"<colgroup>.*?</colgroup>", "", body, flags=re.S)
     body = re.sub(r'<table( style="width: *100%;?")?', _box, body)
+    body = re.sub(r"<code>(--[\w-]+)</code>", r'<code class="whole">\1</code>', body)
     return body.replace("</table>", "</table></div>")
 
 
@@ -219,9 +220,14 @@ def _with_sentences(match):
     return f'<pre class="output"{focus}><code>{"".join(shown).rstrip()}</code></pre>'
 
 
+BRANCHES = ("│", "├", "└")  # a tree keeps its lines
+
+
 def is_sentence(line):
     """Say whether a line of text that code wrote is prose: long, without columns, letters rather than numbers."""
     line = line.strip()
+    if line[:1] in BRANCHES:
+        return False
     marks = [character for character in line if not character.isspace()]
     n_letters = sum(character.isalpha() for character in marks)
     return len(line) > 45 and "  " not in line and n_letters > 0.45 * len(marks)
@@ -256,15 +262,17 @@ def _coloured(match):
 def equations(body):
     """Set long formulas in a box that scrolls, the numbers of those displayed to the right of it."""
     body = re.sub(r"<annotation .*?</annotation>", "", body, flags=re.S)
-    body = re.sub(
-        r'<math display="inline".*?</math>',
-        lambda match: (
-            f'<span class="long" tabindex="0">{match[0]}</span>' if is_long(match[0]) else match[0]
-        ),
-        body,
-        flags=re.S,
-    )
+    inline = r'(<math display="inline".*?</math>)([,.;:?!)]*)'
+    body = re.sub(inline, _with_its_mark, body, flags=re.S)
     return MATH.sub(_equation, body)
+
+
+def _with_its_mark(match):
+    """Return a formula in a line of text, a long one in a box; the mark behind a short one stays with it."""
+    formula, mark = match.groups()
+    if is_long(formula):
+        return f'<span class="long" tabindex="0">{formula}</span>{mark}'
+    return f'<span class="whole">{formula}{mark}</span>' if mark else formula
 
 
 def is_long(formula):
