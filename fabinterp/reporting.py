@@ -1766,9 +1766,12 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
 
 
 def ensemble_beside(model, rules, reference=None):
-    """The `Ensemble` that a report sets rules beside: a mixture's own, or one given; None for others."""
+    """The `Ensemble` that a report sets rules beside: a mixture's own, or one given; None for others.
+
+    None also where one was given that has other names for the columns.
+    """
     if isinstance(reference, Ensemble):
-        return reference
+        return reference if reference.columns.names == rules.columns.names else None
     if reference is None and isinstance(model, BaseRuleMixture):
         reference = model.estimator_
     if reference is None:
