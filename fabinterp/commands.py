@@ -810,13 +810,13 @@ def _rows_again(result):
     """By what `positions_again` finds the rows of an `Outcome` that were held out; None without any."""
     if result.split is None:
         return None
-    if result.explanation is not None:
-        fit, out = result.explanation.n_rows
-        learnt = take_rows(result.train[0], result.explanation.fit_rows)
-        return result.split | {"by": "explain", "fingerprint": fingerprint(learnt)} if out else None
-    if not len(result.test[1]):
-        return None
-    return result.split | {"fingerprint": fingerprint(*result.train)}
+    if result.explanation is None:
+        n_out, learnt, by = len(result.test[1]), result.train, {}
+    else:
+        n_out = result.explanation.n_rows[1]
+        learnt = (take_rows(result.train[0], result.explanation.fit_rows),)
+        by = {"by": "explain"}
+    return result.split | by | {"fingerprint": fingerprint(*learnt)} if n_out else None
 
 
 def _json_text(result):

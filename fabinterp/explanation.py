@@ -217,8 +217,8 @@ _OF_TREES = {"max_conditions": "max_depth", "min_support": "min_samples_leaf"}
 def fit_surrogate(subject, X, prediction, max_rules, seed, options):
     """The fitted estimator that explains a subject on the rows of X.
 
-    `prediction` (n,): what the subject predicts for these rows. ValueError for unknown options; two
-    have the same names for both kinds.
+    `prediction` (n,): what the subject predicts for these rows. `max_conditions` and
+    `min_support` are options of both kinds. ValueError for unknown ones.
     """
     if subject.ensemble is not None:
         kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier

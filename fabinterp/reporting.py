@@ -28,7 +28,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
-from .proxy.parting import disagreement
+from .proxy.parting import check_comparable, disagreement
 from .proxy.reference import FixedDraws, as_table
 from .rules.code import interval_ends
 from .rules.core import (
@@ -1307,12 +1307,16 @@ def path_figure_html(sizes):
 
 
 def size_choices_text(entries, shown):
-    """Which sizes the words for a size take by errors on rows left out, and whether a word took this."""
+    """Which sizes the words for a size take by errors on rows left out, and whether a word took this.
+
+    With the numbers of each in brackets, by which several of one size are told apart.
+    """
     takes = {name: choose_by_error(entries, name) for name in ("small", "balanced", "accurate")}
-    told = ", ".join(f"{name} {entries[at].size}" for name, at in takes.items())
+    sizes = [f"{entry.size} ({entry.n_numbers})" for entry in entries]
+    told = ", ".join(f"{name} {sizes[at]}" for name, at in takes.items())
     by = " or ".join(name for name, at in takes.items() if at == shown)
     by = f"is what {by} takes" if by else "was asked for by its number"
-    return f"Of these sizes the words take: {told}; the {entries[shown].size} of this page {by}."
+    return f"Of these sizes the words take: {told}; the {sizes[shown]} of this page {by}."
 
 
 _LONGEST_SIZES = 300_000  # letters that the rules of all other sizes may have
@@ -1756,30 +1760,29 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
         apart = np.bincount(said[known & (gaps > 0)], minlength=len(rules.rules))
         rule = int(np.argmax(apart / np.maximum(answered, 1)))
         share = _share_text(n_apart, len(Z))
-        lead = (
-            f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), most often where {noun} "
-        )
-        lead += f"{rule + 1} answers (at {apart[rule]} of {answered[rule]}). "
+        often = f"{noun} {rule + 1} answers (at {apart[rule]} of {answered[rule]})"
+        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), most often where {often}. "
         lead += f"The rows where {whole} surest, the first of alike:"
     head = (row_head, "with", says, f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
 
 
 def ensemble_beside(model, rules, reference=None):
-    """The `Ensemble` that a report sets rules beside: a mixture's own, or one given; None for others.
+    """The `Ensemble` that a report sets rules beside: a mixture's own, or that of `reference`.
 
-    None also where one was given that has other names for the columns.
+    None where there is none that rules can be laid over: without trees, with other columns or
+    classes, or where the rules are equations.
     """
-    if isinstance(reference, Ensemble):
-        return reference if reference.columns.names == rules.columns.names else None
     if reference is None and isinstance(model, BaseRuleMixture):
         reference = model.estimator_
     if reference is None:
         return None
     try:
-        return read_ensemble(reference, rules.columns)
-    except (TypeError, ValueError):  # no trees
+        found = read_ensemble(reference, rules.columns)
+        check_comparable(rules, found)
+    except (TypeError, ValueError):
         return None
+    return found
 
 
 def parting_html(model, rules, X, max_seconds=None, reference=None):
@@ -1792,7 +1795,7 @@ def parting_html(model, rules, X, max_seconds=None, reference=None):
         return ""
     n_leaves = ensemble.nodes.n_leaves
     is_large = n_leaves * len(rules.columns.names) > 5_000_000
-    if ensemble.link == "median" or is_large and max_seconds is None:
+    if is_large and max_seconds is None:
         return ""
     n_boxes = None
     if max_seconds is None:

@@ -34,7 +34,7 @@ from fabinterp.rows import chunks
 from fabinterp.rules import html_format
 from fabinterp.rules.core import Leaf, Rule, Split, read_columns
 from fabinterp.rules.ruleset import RuleSet, Tree
-from fabinterp.rules.size_path import sizes_of
+from fabinterp.rules.size_path import choose_by_error, sizes_of
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -700,7 +700,8 @@ def test_the_clock_ends_the_search_for_where_rules_and_ensemble_part(labels, mon
     assert 16 <= asked[0]["max_nodes"] <= 1000
     assert all(limits["max_nodes"] is None for limits in asked[1:])
     assert "was proven after 0 boxes" in pages[1] and "after 0 boxes" not in pages[0]
-    large = SimpleNamespace(nodes=SimpleNamespace(n_leaves=10_000_000), link=None)
+    nodes = SimpleNamespace(n_leaves=10_000_000)
+    large = SimpleNamespace(nodes=nodes, link=None, classes=tuple(model.classes_))
     monkeypatch.setattr(reports, "read_ensemble", lambda *args: large)
     monkeypatch.setattr(
         reports, "disagreement", lambda *args, **limits: SimpleNamespace(to_html=str)
@@ -1293,13 +1294,16 @@ def test_rules_of_explain_are_held_against_their_model_by_name(tmp_path):
 def test_who_chose_the_size_is_said(numbers):
     X, y = numbers
     model = fabinterp.PiecewiseLinearRegressor(random_state=0).fit(X, y)
-    sizes = [entry.size for entry, _, _ in sizes_of(model)]
+    entries = [entry for entry, _, _ in sizes_of(model)]
+    takes = {word: choose_by_error(entries, word) for word in ("small", "balanced", "accurate")}
+    words = [f"{word} {entries[at].size} ({entries[at].n_numbers})" for word, at in takes.items()]
     told = words_of(report(model, X, y))
-    assert "Of these sizes the words take: small" in told
-    assert f"the {model.rules_.leaves and len(model.rules_.rules)} of this page is what" in told
-    asked = model.at(sizes[0] if sizes[0] != len(model.rules_.rules) else sizes[-1])
-    told = words_of(report(asked, X, y))
-    assert re.search(r"of this page (is what|was asked for by its number)", told)
+    assert f"Of these sizes the words take: {', '.join(words)}; the " in told
+    assert re.search(r"of this page is what .*balanced.* takes\.", told)
+    for at in set(range(len(entries))) - set(takes.values()):
+        told = reports.size_choices_text(entries, at)
+        size = f"{entries[at].size} ({entries[at].n_numbers})"
+        assert told.endswith(f"; the {size} of this page was asked for by its number.")
 
 
 def test_where_both_differ_most_often_is_a_rate():
@@ -1313,3 +1317,24 @@ def test_where_both_differ_most_often_is_a_rate():
     explained = np.concatenate([np.arange(90) < 9, np.arange(10) > 3]).astype(int)
     told = words_of(reports.gaps_html(rules, X, explained, "the model"))
     assert "the two differ (13 %), most often where rule 2 answers (at 4 of 10)." in told
+
+
+def test_a_reference_that_rules_cannot_be_laid_over_is_reported_all_the_same():
+    """Equations, tilted questions, a class that it lacks: beside it, without where both part."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    y = 2 * X.a + X.b
+    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
+    kind = np.where(X.a > 0, "yes", "no")
+    more = np.where(X.b > 1, "maybe", kind)
+    of_two = RandomForestClassifier(5, random_state=0).fit(X, kind)
+    of_three = RandomForestClassifier(5, random_state=0).fit(X, more)
+    for model, reference, target in (
+        (fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y), forest, y),
+        (fabinterp.ObliqueAdditiveRegressor(max_depth=1, random_state=0).fit(X, y), forest, y),
+        (fabinterp.explain(of_three, X, more, random_state=0).rules, of_two, more),
+    ):
+        assert reports.ensemble_beside(model, reports.as_ruleset(model), reference) is None
+        told = words_of(report(model, X, target, reference=reference))
+        assert f"agreement with {type(reference).__name__}" in told
+        assert "and the ensemble part" not in told

@@ -833,11 +833,11 @@ def _opposed(model, x, parts, label, tolerance):
     shown = {part.column: part.contribution for part in parts if abs(part.contribution) > tolerance}
     found = effects(x, list(shown), label)
 
-    def tells(name, effect, error):
-        least = max(tolerance, _OPPOSED * abs(shown[name]), _SURE * error)
-        return effect * shown[name] < 0 and abs(effect) > least
+    def is_opposed(name, of_model):
+        least = max(tolerance, _OPPOSED * abs(shown[name]), _SURE * of_model.standard_error)
+        return of_model.effect * shown[name] < 0 and abs(of_model.effect) > least
 
-    return {name: of_model for name, of_model in found.items() if tells(name, *of_model[:2])}
+    return {name: of_model for name, of_model in found.items() if is_opposed(name, of_model)}
 
 
 def explain_row(model, x, background=None, *, label=None):

@@ -262,8 +262,8 @@ def _coloured(match):
 def equations(body):
     """Set long formulas in a box that scrolls, the numbers of those displayed to the right of it."""
     body = re.sub(r"<annotation .*?</annotation>", "", body, flags=re.S)
-    inline = r'(<math display="inline".*?</math>)([,.;:?!)]*)'
-    body = re.sub(inline, _with_its_mark, body, flags=re.S)
+    in_a_line = r'(<math display="inline".*?</math>)([,.;:?!)]*)'
+    body = re.sub(in_a_line, _with_its_mark, body, flags=re.S)
     return MATH.sub(_equation, body)
 
 
