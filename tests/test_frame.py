@@ -475,3 +475,15 @@ def test_no_machine_path_is_committed():
         assert not found, (
             f"{path.relative_to(ROOT)}: {text[max(0, found.start() - 40) : found.end() + 40]!r}"
         )
+
+
+def test_the_top_level_holds_what_is_meant_to_stand_there():
+    meant = "settings.ini nbs fabinterp tests _quarto.yml README.md LICENSE CHANGELOG.md "
+    meant += "CONTRIBUTING.md CITATION.cff MANIFEST.in Makefile pyproject.toml setup.py"
+    found = {path.relative_to(ROOT).parts[0] for path in committed_files()}
+    assert {name for name in found if not name.startswith(".")} == set(meant.split())
+
+
+def test_no_large_file_is_committed():
+    large = [path for path in committed_files() if path.stat().st_size > 2_000_000]
+    assert not large
