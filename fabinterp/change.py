@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from heapq import heappop, heappush
 from html import escape
-from itertools import count
+from itertools import count, product
 from math import floor, inf, isfinite, isnan
 from numbers import Real
 
@@ -797,10 +797,18 @@ class _BestFirstSearch:
                 self.push(part, rest)
 
 # %% ../nbs/change.ipynb #exp-curves
-def candidate_numbers(j, x, space, reach, known, cuts, n=24):
+def _near_and_spread(m, n):
+    """Which n of m in order are tried: the first half of them, and as many that span the rest."""
+    if m <= n:
+        return np.arange(m)
+    return np.union1d(np.arange(n // 2), np.linspace(n // 2, m - 1, n - n // 2).astype(int))
+
+
+def candidate_numbers(j, x, space, reach, known, cuts, n=24, below=inf):
     """At most n numbers that feature j may become, the nearest to x[j] and some that span the rest.
 
-    Values of the table, numbers just past cuts, and without a table steps of growing size.
+    Values of the table, numbers just past cuts, and without a table steps of growing size; none
+    that is `below` or further away.
     """
     if j in reach.choices:
         return reach.choices[j][1:]
@@ -811,16 +819,13 @@ def candidate_numbers(j, x, space, reach, known, cuts, n=24):
     if reach.whole[j]:
         numbers = np.concatenate([np.floor(numbers), np.ceil(numbers)])
     numbers = np.unique(numbers[(numbers >= reach.low[j]) & (numbers <= reach.high[j])])
-    numbers = numbers[numbers != x[j]]
+    numbers = numbers[(numbers != x[j]) & (np.abs(numbers - x[j]) < below * space.scales[j])]
     numbers = numbers[np.argsort(np.abs(numbers - x[j]), kind="stable")]
-    if len(numbers) <= n:
-        return numbers
-    near = np.arange(n // 2)
-    return numbers[np.union1d(near, np.linspace(n // 2, len(numbers) - 1, n - n // 2).astype(int))]
+    return numbers[_near_and_spread(len(numbers), n)]
 
 
-def candidate_steps(goal, x, space, reach, Z):
-    """All single steps that are tried: positions and values, (m,) each."""
+def candidate_steps(goal, x, space, reach, Z, n_values=24, below=inf):
+    """All single steps that are tried, at most so many a column: positions and values, (m,) each."""
     cuts = {j: set() for j in range(len(x))}
     for rule in goal.ruleset.rules:
         for split, _ in rule.conditions:
@@ -832,7 +837,8 @@ def candidate_steps(goal, x, space, reach, Z):
     places = [np.empty(0, dtype=int)]
     values = [np.empty(0)]
     for j in np.flatnonzero(space.free & ~np.isnan(x)):
-        found = candidate_numbers(j, x, space, reach, known_values(Z, j), sorted(cuts[j]))
+        known = known_values(Z, j)
+        found = candidate_numbers(j, x, space, reach, known, sorted(cuts[j]), n_values, below)
         places.append(np.full(len(found), j))
         values.append(found)
     return np.concatenate(places), np.concatenate(values)
@@ -841,14 +847,24 @@ def candidate_steps(goal, x, space, reach, Z):
 _MOST_STEPS = 2048  # whose pairs are looked at
 
 
-def candidate_rows(goal, x, space, Z=None, accepts=None, n_pairs=4096, n_rows=128, n_mixed=8):
+def single_rows(goal, x, space, Z=None, n_values=24, below=inf):
+    """Rows (m, d) that x becomes by one step, nearest first; at most so many values a column."""
+    places, values = candidate_steps(goal, x, space, reach_of(x, space), Z, n_values, below)
+    rows = np.tile(x, (len(places), 1))
+    rows[np.arange(len(places)), places] = values
+    return rows[np.argsort(distance(x, rows, space), kind="stable")]
+
+
+def candidate_rows(
+    goal, x, space, Z=None, accepts=None, below=inf, n_values=24, n_pairs=4096, n_rows=128, n_mixed=8
+):
     """Rows (m, d) that x may become, nearest first, to be tried where nothing is solved.
 
     One step, the cheapest pairs of steps, and x with the values of rows of Z that get another answer
     by the rules, or by what `accepts` rows: of all features, or of some.
     """
     reach = reach_of(x, space)
-    places, values = candidate_steps(goal, x, space, reach, Z)
+    places, values = candidate_steps(goal, x, space, reach, Z, n_values, below)
     rows = [np.tile(x, (len(places), 1))]
     rows[0][np.arange(len(places)), places] = values
     costs = distance(x, rows[0], space)
@@ -857,9 +873,10 @@ def candidate_rows(goal, x, space, Z=None, accepts=None, n_pairs=4096, n_rows=12
     apart = places[first] != places[second]
     first, second = first[apart], second[apart]
     both = costs[first] + costs[second]
-    if len(both) > n_pairs:
-        cheap = np.argpartition(both, n_pairs)[:n_pairs]
-        first, second = first[cheap], second[cheap]
+    near = np.flatnonzero(both < below)
+    near = near[np.argsort(both[near], kind="stable")]
+    near = near[np.linspace(0, len(near) - 1, min(len(near), n_pairs)).astype(int)]
+    first, second = first[near], second[near]
     pairs = rows[0][first]
     pairs[np.arange(len(first)), places[second]] = values[second]
     rows.append(pairs)
@@ -1051,6 +1068,11 @@ class _AskedModel:
     def is_spent(self):
         """Whether no batch is left but those that are asked about what was found."""
         return self.left <= 1 + (self.min_probability is not None)
+
+    @property
+    def is_nearly_spent(self):
+        """Whether too little is left to begin another search."""
+        return self.left <= 2
 
     def accepts(self, Z):
         """Which encoded rows (n, d) get another answer by the rules and by the model, (n,)."""
@@ -1608,32 +1630,42 @@ def _solved_changes(search, n_changes):
 
 def _searched_changes(solved, asked, x, space, Z, n_changes, size=64):
     """At most n rows that are found by trying, and how many there were to try."""
-    pool = np.vstack([*solved, candidate_rows(asked.goal, x, space, Z)])
+    n_values, n_pairs = (512, 16_384) if asked.book is None else (24, 4096)
+    singles = single_rows(asked.goal, x, space, Z, n_values)
+    pool = np.vstack([*solved, singles, candidate_rows(asked.goal, x, space, Z, n_pairs=n_pairs)])
     pool = pool[np.argsort(distance(x, pool, space), kind="stable")]
     return agreed_changes(pool, asked, x, space, n_changes, size), len(pool)
 
 
-def _nearer_without_a_column(rows, asked, x, space, Z):
+def _change_with_held(held, asked, x, space, Z):
+    """At most one row that is found by trying and leaves the held columns as they are, in a list."""
+    free = space.free.copy()
+    free[list(held)] = False
+    fixed = replace(space, free=free)
+    solved = _solved_changes(_BestFirstSearch(asked.goal, x, fixed), 4)
+    return _searched_changes(solved, asked, x, fixed, Z, 1, 512)[0] if solved else []
+
+
+def _moved(x, row):
+    """The features that a changed row moves."""
+    return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
+
+
+def _nearer_with_held(rows, asked, x, space, Z, n_changes):
     """Changed rows with which rules and model agree, and what is nearer than the first of them.
 
     Each column that the first moves is held in turn and the search repeated, as long as that brings
-    up a nearer change.
+    up a nearer change. Batches are left for others, if fewer than n were found.
     """
     rows = list(rows)
     held = set()
+    kept = 2 + 30 * max(0, n_changes - len(rows))
     while rows:
-        moved = np.flatnonzero((rows[0] != x) & ~np.isnan(x))
         nearer = []
-        for j in moved:
-            if j in held or asked.left <= 2:
-                continue
-            held.add(j)
-            free = space.free.copy()
-            free[j] = False
-            fixed = replace(space, free=free)
-            solved = _solved_changes(_BestFirstSearch(asked.goal, x, fixed), 4)
-            if solved:
-                nearer += _searched_changes(solved, asked, x, fixed, Z, 1, 512)[0]
+        for j in _moved(x, rows[0]):
+            if j not in held and asked.left > kept:
+                held.add(j)
+                nearer += _change_with_held([j], asked, x, space, Z)
         best = rows[0]
         rows = _different_rows([*rows, *nearer], x, space)[: len(rows)]
         if rows[0] is best:
@@ -1641,32 +1673,70 @@ def _nearer_without_a_column(rows, asked, x, space, Z):
     return rows
 
 
-def _model_change(asked, x, space, Z, below=inf, n_rows=4096, n_starts=8):
-    """The nearest change that was found by trying and that the model alone accepts; or None.
+def _others_with_held(rows, asked, x, space, Z, n_changes):
+    """Changed rows, and until there are n more that do not move all columns of an earlier one.
 
-    Rows up to half as far again as `below` are tried. Few that move different columns are brought
-    nearer, as far as the batches go, and only what then is nearer than `below` counts.
+    Such a row leaves a column of each of them: these are held, one of each, in all ways, as far as
+    the batches go.
     """
-    some = None if Z is None else Z[:: len(Z) // n_rows + 1]
+    tried = set()
+    while 0 < len(rows) < n_changes:
+        ways = {frozenset(held) for held in product(*(_moved(x, row) for row in rows))} - tried
+        if not ways or asked.is_nearly_spent:
+            break
+        held = min(ways, key=lambda held: (len(held), sorted(held)))
+        tried.add(held)
+        more = _different_rows([*rows, *_change_with_held(held, asked, x, space, Z)], x, space)
+        rows = more if len(more) > len(rows) else rows
+    return rows
+
+
+def _model_starts(asked, x, space, Z, below, n_starts):
+    """Rows that the model alone accepts, nearest first, of which none moves all that another moves.
+
+    Single steps at every value of the table, pairs of steps, and rows that mix x with others of the
+    table, up to half as far again as `below`.
+    """
     # a budget of rows is kept for those near x
     judge = asked.accepts_alone if asked.book is None else None
-    rows = candidate_rows(asked.goal, x, space, some, judge, n_pairs=16_384)
-    rows = rows[distance(x, rows, space) < 1.5 * below]
-    _, first = np.unique(np.where(np.isnan(rows), inf, rows), axis=0, return_index=True)
-    rows = rows[np.sort(first)][: asked.n_affordable]
+    n_values = 512 if asked.book is None else 24
+    rows = single_rows(asked.goal, x, space, Z, n_values, below)[: asked.n_affordable]
     rows = rows[asked.accepts_alone(rows)] if len(rows) else rows
+    below = 1.5 * below
+    others = candidate_rows(asked.goal, x, space, Z, judge, below, 64, n_pairs=16_384)
+    others = others[distance(x, others, space) < below]
+    _, first = np.unique(np.where(np.isnan(others), inf, others), axis=0, return_index=True)
+    others = others[np.sort(first)][: asked.n_affordable]
+    others = others[asked.accepts_alone(others)] if len(others) else others
+    rows = np.vstack([rows, others])
     starts = []
-    for row in rows[:256]:
+    for row in rows[np.argsort(distance(x, rows, space), kind="stable")][:256]:
         if len(starts) < n_starts and not moves_all_of(starts, row, x, space):
             starts.append(row)
-    found = []
-    for row in starts:
-        row = nearer_steps(x, row, asked.accepts_alone, space, asked.n_affordable)
-        found.append(round_change(x, row, asked.accepts_alone, space))
-    row = _nearest(found, x, space)
-    if row is None or not distance(x, row[None], space)[0] < below:
+    return starts
+
+
+def _model_change(asked, x, space, Z, below=inf, n_rows=4096, rounds=3):
+    """The nearest change that was found by trying and that the model alone accepts; or None.
+
+    A few rows that move different columns are brought nearer, as far as the batches go, and only what
+    then is nearer than `below` counts; then again with what is nearer than that.
+    """
+    some = None if Z is None else Z[:: len(Z) // n_rows + 1]
+    best = None
+    for k in range(rounds):
+        found = []
+        for row in _model_starts(asked, x, space, some, below, 8 if k == 0 else 3):
+            row = nearer_steps(x, row, asked.accepts_alone, space, asked.n_affordable)
+            found.append(round_change(x, row, asked.accepts_alone, space))
+        row = _nearest(found, x, space)
+        if row is None or not distance(x, row[None], space)[0] < below:
+            break
+        best = row
+        below = distance(x, row[None], space)[0]
+    if best is None:
         return None
-    return _build_change(x, row, asked.goal, space, False, label_of(asked.answers(row[None])[0]))
+    return _build_change(x, best, asked.goal, space, False, label_of(asked.answers(best[None])[0]))
 
 
 def _model_words(change, asked):
@@ -1679,13 +1749,17 @@ def _model_words(change, asked):
     return f"; the model alone answers {change.model_answer()} {after} ({found})"
 
 
-def _verdict_of(found, n_changes, search, asked, n_tried, alone):
+def _verdict_of(found, n_changes, search, asked, n_tried, alone, all_held):
     """Whether it is proven that the rules have no other changes, and what to say of it.
 
-    `alone`: a nearer change of the model alone, or None.
+    `alone`: a nearer change of the model alone, or None. `all_held`: whether the search for others
+    came to an end before the batches did.
     """
     complete = search.is_complete and not search.is_curved
-    more = "; no other change of other columns was found" if 0 < len(found) < n_changes else ""
+    more = ""
+    if 0 < len(found) < n_changes:
+        more = "; no further change was found that leaves a column of each of these as it is"
+        more += "" if all_held else ", as far as the batches went"
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if asked.min_probability is not None:
@@ -1780,14 +1854,14 @@ def nearest_change(
     model : fitted estimator, function of rows, or None
         What the rules speak for. Changes are tried on it, nearest first, until it gives the wanted
         answer as well; then what is nearer still is tried on the model alone, for it may turn before
-        the rules do (`model_change`, the first line of the text). All that in at most 120 batches. It
-        is given frames like X, or x. Nothing is proven of it.
+        the rules do (`model_change`, the first line of the text). All that in at most 120 batches, and 40
+        more for each further change. It is given frames like X, or x. Nothing is proven of it.
     min_probability : float from 0 to 1, or None
         How probable the `model` has to hold the wanted class, for the change to count; it needs
         `predict_proba`. None: the class that it answers with counts, however narrowly.
     n_calls : int or None, None
         The most rows that the `model` is asked about, nearest changes first; a third of them is kept
-        for the model alone. None: what 120 batches hold.
+        for the model alone. None: what the batches hold.
     cache : path or None, None
         With `n_calls`: a file that keeps each answer at once, for the same call again.
     fixed : sequence of names or positions
@@ -1859,6 +1933,7 @@ def nearest_change(
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
     limits = dict(n_calls=n_calls, cache=cache, min_probability=min_probability)
+    limits["n_batches"] = 80 + 40 * n_changes
     asked = _AskedModel(model, goal, ruleset.columns, template, **limits)
     by_rules = goal.prediction
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"
@@ -1879,10 +1954,12 @@ def nearest_change(
         asked.keep_for_model_alone()
     tried = 0
     if search.is_curved or asked.predict is not None and rows:
-        searched, tried = _searched_changes(rows, asked, x, space, Z, n_changes)
+        searched, tried = _searched_changes(rows, asked, x, space, Z, n_changes if model is None else 1)
         rows = _different_rows([*rows, *searched], x, space)
         if model is not None:
-            rows = _nearer_without_a_column(searched, asked, x, space, Z)
+            rows = _nearer_with_held(searched, asked, x, space, Z, n_changes)
+        rows = _others_with_held(rows, asked, x, space, Z, n_changes)
+    all_held = not asked.is_nearly_spent
     exact = search.is_complete and not search.is_curved and model is None
     rows = rows[:n_changes]
     answers = [None] * len(rows)
@@ -1900,7 +1977,7 @@ def nearest_change(
         every, by_model = _with_model_before(every, said, asked, x)
         found, alone = every[: len(found)], None if alone is None else every[-1]
         now += f", {_beside_rules(said, by_rules)} {by_model}"
-    proven, verdict = _verdict_of(found, n_changes, search, asked, tried, alone)
+    proven, verdict = _verdict_of(found, n_changes, search, asked, tried, alone, all_held)
     if model is not None and not found:
         verdict += _model_words(alone, asked)
     unit = "robust scales" if scales is None else "given scales"

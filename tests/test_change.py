@@ -16,6 +16,7 @@ from shared.random_rules import COLUMNS, random_rules
 from shared.tables import mixed_frame
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import (
+    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
@@ -526,7 +527,9 @@ def test_the_model_is_given_the_order_of_its_columns():
     judge = Judge(lambda F: np.where(F.u > 0.7, "yes", "no"), X)
     found = nearest_change(rules, {"u": 0.25, "v": 0.9}, X, model=judge, n_changes=3)
     assert [one.features for one in found] == [(0,)] and found.after[0] > 0.7
-    assert found.verdict.endswith("no other change of other columns was found")
+    assert found.verdict.endswith(
+        "no further change was found that leaves a column of each of these as it is"
+    )
 
 
 def test_what_the_model_says_now_is_what_has_to_change():
@@ -861,6 +864,42 @@ def test_steps_come_nearer_until_nothing_does():
     found = nearer_steps(np.zeros(3), row, accepts, space)
     assert accepts(found[None])[0]
     assert distance(np.zeros(3), found[None], space)[0] < 2.05
+
+
+def test_every_value_of_a_column_is_asked():
+    """The model turns at one value in four hundred, which no spread of steps would meet."""
+    X = np.random.default_rng(0).permuted(np.tile(np.arange(400.0), (2, 1)), axis=1).T
+    rules = RuleSet(
+        (Rule(((Split((0,), 329.5), False),), Leaf((1.0, 0.0))), Rule((), Leaf((0.0, 1.0)))),
+        Columns(("u", "v"), (None, None)),
+        classes=("no", "yes"),
+    )
+    model = Judge(lambda F: np.where((F.u >= 330) | (F.v == 237), "yes", "no"), None)
+    frame = pd.DataFrame(X, columns=["u", "v"])
+    assert (rules.predict(frame) == np.where(frame.u >= 330, "yes", "no")).all()
+    found = nearest_change(rules, {"u": 20.0, "v": 200.0}, frame, model=model)
+    assert found[0].after.tolist() == [330.0, 200.0]
+    assert found.model_change.after.tolist() == [20.0, 237.0]
+
+
+def test_other_changes_are_those_that_holding_columns_finds():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.iloc[:, [0, 1, 4, 6, 7, 20]]
+    forest = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, y)
+    rules = explain(forest, X, y, max_rules=6, random_state=0)
+    fewer = missed = 0
+    for i in range(0, 200, 10):
+        found = nearest_change(rules, X.iloc[[i]], X, model=forest, n_changes=3)
+        if not 0 < len(found) < 3:
+            continue
+        fewer += 1
+        assert "leaves a column of each of these as it is" in found.verdict
+        for held in product(*(one.features for one in found)):
+            if nearest_change(rules, X.iloc[[i]], X, model=forest, fixed=sorted(set(held))):
+                missed += 1
+                break
+    print(fewer, missed)
+    assert fewer >= 5 and missed <= 0.1 * fewer
 
 
 def test_a_change_that_the_model_is_sure_of():

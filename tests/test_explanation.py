@@ -683,7 +683,7 @@ def test_a_row_says_where_the_model_goes_the_other_way():
     crossed = np.where(X.a > 0, X.b, -X.b) + 0.01 * X.c
     model = HistGradientBoostingRegressor(max_iter=30, random_state=0).fit(X, crossed)
     found = explain(model, X, max_rules=3, random_state=0)
-    opposed = 0
+    opposed = unmoved = 0
     for i in range(40):
         x = X.iloc[i]
         row = fabinterp.explain_row(found, x)
@@ -696,18 +696,27 @@ def test_a_row_says_where_the_model_goes_the_other_way():
             is_shown = abs(part.contribution) > row.tolerance
             otherwise = effect * part.contribution < 0 and abs(effect) > least
             assert (part.column in row.opposed) == (is_shown and otherwise)
+            small = abs(effect) + 2 * error < abs(part.contribution) / 4
+            assert (part.column in row.unmoved) == (is_shown and small and not otherwise)
         lines = [line for line in str(row).splitlines() if "the other way" in line]
         assert len(lines) == len(row.opposed)
         assert all(name in line for name, line in zip(row.opposed, lines, strict=True))
         assert all(f"{len(found.sample)} other rows" in line for line in lines)
-        behind = row.words().partition("; the model itself goes the other way with ")[2]
-        assert len(behind.split(" and ")) == max(1, len(lines))
-        assert all(f"{name} = " in behind for name in row.opposed)
-        plain = {name: effect._asdict() for name, effect in row.opposed.items()}
-        assert json.loads(row.to_json())["opposed"] == plain
-        assert all(name in row.to_html().split("</table>")[1] for name in row.opposed)
+        small = [line for line in str(row).splitlines() if "hardly moves with" in line]
+        assert len(small) == len(row.unmoved)
+        assert all(name in line for name, line in zip(row.unmoved, small, strict=True))
+        for verb, effects in (("goes the other way", row.opposed), ("hardly moves", row.unmoved)):
+            behind = row.words().partition(f"; the model itself {verb} with ")[2].partition(";")[0]
+            assert len(behind.split(" and ")) == max(1, len(effects))
+            assert all(f"{name} = " in behind for name in effects)
+        for told in ("opposed", "unmoved"):
+            effects = getattr(row, told)
+            plain = {name: effect._asdict() for name, effect in effects.items()}
+            assert json.loads(row.to_json())[told] == plain
+            assert all(name in row.to_html().split("</table>")[1] for name in effects)
         opposed += len(row.opposed)
-    assert 0 < opposed < 120
+        unmoved += len(row.unmoved)
+    assert 0 < opposed < 120 and 0 < unmoved < 120
 
 
 def test_effects_of_classes_are_of_the_models_probability_or_answer():
@@ -732,7 +741,8 @@ def test_no_effects_where_each_call_is_counted_or_draws_know_their_rows():
     drawn = explain(np.tile(Y, (3, 1)), X, random_state=0)
     for found in (counted, drawn, explain(first, X, random_state=0)):
         assert found.model_effects(X.iloc[0], ["a"]) == {}
-        assert fabinterp.explain_row(found, X.iloc[0]).opposed == {}
+        row = fabinterp.explain_row(found, X.iloc[0])
+        assert row.opposed == row.unmoved == {}
 
 
 def test_rules_in_a_file_know_the_model_that_they_speak_for(tmp_path):

@@ -553,6 +553,8 @@ def _measured(model, background=None):
 _SHARE_TOLERANCE = 0.005  # of a probability
 _AVERAGE = "on average"
 _OTHERS = " others"
+_OPPOSED_WORDS = "goes the other way with"
+_UNMOVED_WORDS = "hardly moves with"
 
 
 class Contribution(NamedTuple):
@@ -603,6 +605,8 @@ class RowExplanation:
     opposed : dict of str to ModelEffect
         Of rules that speak for a model, the columns whose value moves the model itself the other
         way in this row, and how far in the mean over other rows' values.
+    unmoved : dict of str to ModelEffect
+        And those whose value surely moves it less than a quarter as far as the rules.
 
     Examples
     --------
@@ -626,6 +630,7 @@ class RowExplanation:
     answer: object = None
     model_probability: float | None = None
     opposed: dict = field(default_factory=dict)
+    unmoved: dict = field(default_factory=dict)
 
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
@@ -658,7 +663,7 @@ class RowExplanation:
         """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
         The largest first, in the digits of `lines`. A model that answers otherwise than the rules
-        which speak for it comes before, and where it goes the other way with a column, behind.
+        which speak for it comes before; with what it goes the other way, or hardly moves, behind.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -666,15 +671,21 @@ class RowExplanation:
             verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
             said.append(f"{words} {verb} {text.lstrip('+-')}")
         said = " and ".join(said) or "nothing moves it off the average"
-        return f"{self._dissent()}{self._told(max_rows)}: {said}{self._opposed_words()}"
+        return f"{self._dissent()}{self._told(max_rows)}: {said}{self._departing_words()}"
 
-    def _opposed_words(self):
-        """What stands behind the words of rules whose model goes the other way with some columns."""
-        if not self.opposed:
-            return ""
+    def _departing(self):
+        """Pairs (what the model does otherwise than the rules, `ModelEffect`s by column)."""
+        pairs = (_OPPOSED_WORDS, self.opposed), (_UNMOVED_WORDS, self.unmoved)
+        return [(words, effects) for words, effects in pairs if effects]
+
+    def _departing_words(self):
+        """What stands behind the words of rules whose model does otherwise with some columns."""
         values = {part.column: part.words for part in self.contributions}
-        named = [f"{printable_name(name)} = {values[name]}" for name in self.opposed]
-        return f"; the model itself goes the other way with {' and '.join(named)}"
+        said = ""
+        for words, effects in self._departing():
+            named = [f"{printable_name(name)} = {values[name]}" for name in effects]
+            said += f"; the model itself {words} {' and '.join(named)}"
+        return said
 
     def _told(self, max_rows=None):
         """What is predicted: its name and number."""
@@ -722,16 +733,18 @@ class RowExplanation:
             f"  {words}{' ' * (wide - display_width(words))}  {number:>{high}}"
             for words, _, number in rows
         ]
-        return "\n".join([self.headline(), *lines, *self._opposed_lines()])
+        return "\n".join([self.headline(), *lines, *self._departing_lines()])
 
-    def _opposed_lines(self):
-        """A line for each column by which the model itself goes the other way."""
-        for name, (effect, _, n_rows) in self.opposed.items():
-            amount = amount_text(round_within(effect, self.tolerance))
-            yield (
-                f"but the model itself goes the other way with {printable_name(name)} here: "
-                f"{'+' * (effect > 0)}{amount} in the mean over the values of {n_rows} other rows"
-            )
+    def _departing_lines(self):
+        """A line for each column by which the model itself goes the other way, or hardly moves."""
+        for words, effects in self._departing():
+            for name, (effect, _, n_rows) in effects.items():
+                amount = round_within(effect, self.tolerance)
+                yield (
+                    f"but the model itself {words} {printable_name(name)} here: "
+                    f"{'+' * (amount > 0)}{amount_text(amount)} in the mean over the values of "
+                    f"{n_rows} other rows"
+                )
 
     def to_frame(self):
         """A pandas frame of column, value and contribution, which sums to the prediction.
@@ -759,6 +772,7 @@ class RowExplanation:
             "model_prediction": self.model_prediction,
             "model_probability": self.model_probability,
             "opposed": {name: effect._asdict() for name, effect in self.opposed.items()},
+            "unmoved": {name: effect._asdict() for name, effect in self.unmoved.items()},
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -769,9 +783,8 @@ class RowExplanation:
     def _repr_html_(self):
         rows = [[escape(words), escape(number)] for words, _, number in self.lines()[:-1]]
         table = table_html(["", "contribution"], rows)
-        return (
-            lines_html([self.headline()], "div") + table + lines_html(self._opposed_lines(), "div")
-        )
+        behind = lines_html(self._departing_lines(), "div")
+        return lines_html([self.headline()], "div") + table + behind
 
     def __str__(self):
         return self.to_text()
@@ -822,22 +835,30 @@ def _scale_and_tolerance(measured, target, c):
 
 
 _OPPOSED = 0.1  # of the rules' part, from where on it is told that the model goes the other way
+_UNMOVED = 0.25  # of it, up to where it is told that the model hardly moves
 _SURE = 2  # and standard errors of what the model does
 
 
-def _opposed(model, x, parts, label, tolerance):
-    """What moves an Explanation's model away from where the rules' `Contribution`s go, by column."""
+def _departures(model, x, parts, label, tolerance):
+    """Where an Explanation's model does otherwise than the rules' `Contribution`s.
+
+    Two dicts of `ModelEffect`s by column: what moves the model the other way, and what hardly does.
+    """
     effects = getattr(model, "model_effects", None)
+    opposed = {}
+    unmoved = {}
     if effects is None:
-        return {}
+        return opposed, unmoved
     shown = {part.column: part.contribution for part in parts if abs(part.contribution) > tolerance}
-    found = effects(x, list(shown), label)
-
-    def is_opposed(name, of_model):
-        least = max(tolerance, _OPPOSED * abs(shown[name]), _SURE * of_model.standard_error)
-        return of_model.effect * shown[name] < 0 and abs(of_model.effect) > least
-
-    return {name: of_model for name, of_model in found.items() if is_opposed(name, of_model)}
+    for name, of_model in effects(x, list(shown), label).items():
+        by_rules = abs(shown[name])
+        along = of_model.effect * np.sign(shown[name])
+        unsure = _SURE * of_model.standard_error
+        if -along > max(tolerance, _OPPOSED * by_rules, unsure):
+            opposed[name] = of_model
+        elif abs(along) + unsure < _UNMOVED * by_rules:
+            unmoved[name] = of_model
+    return opposed, unmoved
 
 
 def explain_row(model, x, background=None, *, label=None):
@@ -866,7 +887,7 @@ def explain_row(model, x, background=None, *, label=None):
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
         `to_json`. Of an Explanation also what the model itself answers, how probable it holds
-        it, and the columns by whose value the model itself is moved the other way.
+        it, and the columns by whose value the model itself is moved the other way, or hardly.
 
     Raises
     ------
@@ -924,5 +945,5 @@ def explain_row(model, x, background=None, *, label=None):
         said,
         float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))],
         None if shares is None else shares.get(said),
-        _opposed(model, x, parts, label, tolerance),
+        *_departures(model, x, parts, label, tolerance),
     )
