@@ -57,6 +57,15 @@ def test_it_is_sorted_and_each_is_there_once():
     assert len({tuple(row) for row in table()}) == len(table()) == len(entries) + 2
 
 
+def test_a_line_of_letters_leads_to_the_first_word_of_each():
+    *_, text, words = nbformat.read(glossary.PAGE, 4).cells
+    links = re.findall(r"\[([A-Z])\]\(#words-([a-z])\)", text.source)
+    assert [letter.casefold() for letter, _ in links] == [place for _, place in links]
+    assert re.findall(r'\| <a id="words-(\w)"></a>', words.source) == [place for _, place in links]
+    letters = {entry.key[0][0] for entry in glossary.entries()}
+    assert {place for _, place in links} == letters & set("abcdefghijklmnopqrstuvwxyz")
+
+
 def test_a_letter_of_several_pages_has_a_line_each():
     found = [row[3] for row in table() if row[1] == "$w_n$"]
     assert len(found) > 3 and len(set(found)) >= len(found) - 1

@@ -166,16 +166,36 @@ def notation():
     return f"{NOTATION}\n\n" + "\n".join(lines) + "\n\n## Words"
 
 
+def first_of_letters(some):
+    """The first of the sorted entries with each letter of the alphabet, and that letter."""
+    found = {}
+    for entry in some:
+        letter = entry.key[0][:1].upper()
+        if letter.isascii() and letter.isalpha() and letter not in found.values():
+            found[entry] = letter
+    return found
+
+
+def anchor(letter):
+    """What a link to a letter leads to; nothing where there is no letter."""
+    return f'<a id="words-{letter.casefold()}"></a>' if letter else ""
+
+
 def glossary():
     """The text of the notebook's file, four cells of prose."""
-    lines = [f"| {e.word} | {e.symbol} | {e.shape} | [{e.page}]({e.file}) |" for e in entries()]
+    first = first_of_letters(entries())
+    lines = [
+        f"| {anchor(first.get(e))}{e.word} | {e.symbol} | {e.shape} | [{e.page}]({e.file}) |"
+        for e in entries()
+    ]
+    links = " ".join(f"[{letter}](#words-{letter.casefold()})" for letter in first.values())
     table = "\n".join(["| word | symbol | shape | page |", "|---|---|---|---|", *lines])
     return prose_notebook(
         (f"glossary-{name}", text)
         for name, text in (
             ("title", TITLE),
             ("notation", notation()),
-            ("text", TEXT),
+            ("text", f"{TEXT}\n\nTo the first word with {links}."),
             ("table", table),
         )
     )
