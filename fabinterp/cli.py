@@ -118,7 +118,11 @@ def _add_reading(command):
         help="how text is encoded, such as latin-1 (default: utf-8, or by its mark)",
     )
     command.add_argument(
-        "--decimal", choices=[".", ","], default=".", help="the decimal sign (default: .)"
+        "--decimal",
+        choices=[".", ","],
+        default=".",
+        metavar="SIGN",
+        help="the decimal sign, . or , (default: .)",
     )
 
 
