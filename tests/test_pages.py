@@ -214,6 +214,14 @@ def test_every_chapter_with_public_names_has_a_page_of_the_api():
     assert {api.chapter_of(name) for name in fabinterp.__all__} == set(api.CHAPTERS)
 
 
+def test_what_one_calls_stands_before_what_it_returns():
+    assert api.names_of("front")[0] == "explain" and api.names_of("front")[-1] == "Explanation"
+    assert api.names_of("rules")[:2] == ["load_rules", "explain_row"]
+    table = api.table_of(api.names_of("front"), "front").splitlines()
+    assert table[2].startswith("| [`explain`](front.md#explain) | A few rules")
+    assert len(table) == 2 + len(api.names_of("front"))
+
+
 def test_long_signatures_have_a_line_a_parameter():
     def long(first=(1, 2), *, second="a, b", third="-" * 60, **options):
         pass
@@ -234,8 +242,9 @@ def test_the_api_says_all_of_each_name(pages):
     for name in fabinterp.__all__:
         entry = re.split("<h2 ", texts[api.chapter_of(name)])
         entry = next(part for part in entry if part.startswith(f'id="{name.lower()}"'))
+        is_made = name in ("Explanation", "Reference")
         for said in (
-            ">Parameters</h3>",
+            "<summary>Its fields</summary>" if is_made else ">Parameters</h3>",
             ">Example</h3>",
             '<pre class="output">',
             "Derived, with its code",

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +42,7 @@ CHAPTERS = {
 }
 # What users call beside the public names: a report prints the one, `explain` speaks of the other
 ELSEWHERE = {"reporting": "fingerprint", "forests.reading": "read_ensemble"}
+MADE = re.compile(r"made by `\w+`")  # how the docstring of such a record begins
 HEADINGS = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
 
 
@@ -50,9 +52,9 @@ def write(root):
     folder.mkdir(parents=True, exist_ok=True)
     public = {name: f"api/{chapter_of(name)}.html" for name in fabinterp.__all__}
     for chapter, (title, claim) in CHAPTERS.items():
-        names = [name for name in fabinterp.__all__ if chapter_of(name) == chapter]
-        entries = [entry(name, folder) for name in sorted(names, key=place_of)]
-        text = front(title, claim) + "\n\n".join(entries)
+        names = names_of(chapter)
+        entries = [entry(name, folder) for name in names]
+        text = front(title, claim) + "\n\n".join([table_of(names, chapter), *entries])
         (folder / f"{chapter}.md").write_text(text + "\n", encoding="utf-8")
     (folder / "names.md").write_text(overview(), encoding="utf-8")
     return public
@@ -62,6 +64,14 @@ def chapter_of(name):
     """Return the chapter whose page holds a public name."""
     chapter, _, inner = fabinterp._MODULES[name].partition(".")
     return chapter if inner else "front"
+
+
+def names_of(chapter):
+    """Return the public names of a chapter: what one calls, then the records that calls return."""
+    return sorted(
+        (name for name in fabinterp.__all__ if chapter_of(name) == chapter),
+        key=lambda name: (is_dataclass(getattr(fabinterp, name)), *place_of(name)),
+    )
 
 
 def place_of(name):
@@ -91,15 +101,18 @@ def overview():
     text = front("All names", "Every public name of the package, in a line each.")
     text += "`from fabinterp import …` brings any of them; `help(…)` says what stands here.\n"
     for chapter, (title, _) in CHAPTERS.items():
-        names = [name for name in fabinterp.__all__ if chapter_of(name) == chapter]
-        text += f"\n## {title}\n\n| name | what it is |\n|---|---|\n"
-        for name in sorted(names, key=place_of):
-            text += name_line(name, getattr(fabinterp, name), f"{chapter}.md")
+        text += f"\n## {title}\n\n{table_of(names_of(chapter), chapter)}"
     text += "\n## Elsewhere\n\n| name | what it is |\n|---|---|\n"
     for module, name in ELSEWHERE.items():
         thing = getattr(import_module(f"fabinterp.{module}"), name)
         text += name_line(f"fabinterp.{module}.{name}", thing, way_to(module))
     return text + "\nAt the shell there is [the command `fabinterp`](../cli.ipynb).\n"
+
+
+def table_of(names, chapter):
+    """Return the table of a chapter's names."""
+    lines = [name_line(name, getattr(fabinterp, name), f"{chapter}.md") for name in names]
+    return "| name | what it is |\n|---|---|\n" + "".join(lines)
 
 
 def name_line(name, thing, page):
@@ -114,16 +127,27 @@ def way_to(module):
 
 
 def entry(name, folder):
-    """Return what the API says of a name: signature, docstring, methods, example, its page."""
+    """Return what the API says of a name: docstring, example, call and parameters, methods, its page.
+
+    A record that a function makes is not called: its fields come last, folded.
+    """
     thing = getattr(fabinterp, name)
     about, parts = sections(thing)
-    blocks = [f"## {name} {{#{name.lower()}}}", signature(name, thing), prose(about)]
-    for heading in ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References"):
+    fields = f"{signature(name, thing)}\n\n{section('Parameters', parts['Parameters'])}"
+    is_made = MADE.search(about.splitlines()[0])
+    blocks = [f"## {name} {{#{name.lower()}}}", prose(about)]
+    blocks += ["### Example", *example(name, parts["Examples"], folder)]
+    if not is_made:
+        blocks.append(f"### Parameters\n\n{fields}")
+    for heading in ("Attributes", "Returns", "Raises", "Notes", "References"):
         if heading in parts:
             blocks.append(f"### {heading}\n\n{section(heading, parts[heading])}")
     if inspect.isclass(thing):
         blocks += methods(name, thing)
-    blocks += ["### Example", *example(name, parts["Examples"], folder)]
+    if is_made:
+        blocks.append(
+            f'<details class="code"><summary>Its fields</summary>\n\n{fields}\n\n</details>'
+        )
     module = fabinterp._MODULES[name]
     title = page_title(pages_of_modules()[module])
     blocks.append(f"Derived, with its code: [{title}]({way_to(module)}#{name.lower()}).")
