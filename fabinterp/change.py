@@ -856,7 +856,16 @@ def single_rows(goal, x, space, Z=None, n_values=24, below=inf):
 
 
 def candidate_rows(
-    goal, x, space, Z=None, accepts=None, below=inf, n_values=24, n_pairs=4096, n_rows=128, n_mixed=8
+    goal,
+    x,
+    space,
+    Z=None,
+    accepts=None,
+    below=inf,
+    n_values=24,
+    n_pairs=4096,
+    n_rows=128,
+    n_mixed=8,
 ):
     """Rows (m, d) that x may become, nearest first, to be tried where nothing is solved.
 
@@ -1954,7 +1963,9 @@ def nearest_change(
         asked.keep_for_model_alone()
     tried = 0
     if search.is_curved or asked.predict is not None and rows:
-        searched, tried = _searched_changes(rows, asked, x, space, Z, n_changes if model is None else 1)
+        searched, tried = _searched_changes(
+            rows, asked, x, space, Z, n_changes if model is None else 1
+        )
         rows = _different_rows([*rows, *searched], x, space)
         if model is not None:
             rows = _nearer_with_held(searched, asked, x, space, Z, n_changes)

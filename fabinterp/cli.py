@@ -308,6 +308,7 @@ def _add_fit(add):
     for name, kind, what in (
         ("--max-depth", _NATURAL, "questions on a path: of all but rules"),
         ("--max-leaves", _POSITIVE, "leaves: of piecewise, oblique and tree"),
+        ("--max-rules", _POSITIVE, "rules, the last one included: of rules"),
     ):
         command.add_argument(
             name, type=kind, metavar="N", help=f"the most {what} (default: that of the method)"

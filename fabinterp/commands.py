@@ -37,6 +37,7 @@ from .reporting import (
     report,
     rounding_words,
 )
+from .proxy.proxy_trees import MOST_LEAVES
 from .rows.tables import seed_entropy, take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
@@ -311,13 +312,13 @@ def fit_model(model, X, y, message):
         raise CommandError(_one_line(error)) from None
 
 
-_LIMITS = ("max_depth", "max_leaves")  # of trees; those that were not given are the estimator's
+_LIMITS = ("max_depth", "max_leaves", "max_rules")  # not given, they are the estimator's
 
 
 def _estimator_for(kind, task, options):
     """The estimator `kind` of the package for a task, with those of the options that it has."""
     model = getattr(fabinterp, kind + ("Classifier" if task == "classification" else "Regressor"))()
-    names = "max_rules max_conditions min_support size random_state target_name"
+    names = "max_conditions min_support size random_state target_name"
     for name in (*_LIMITS, *names.split()):
         if getattr(options, name, None) is None and name in _LIMITS:
             continue  # the estimator has its own
@@ -459,10 +460,26 @@ def _note_shorter(sizes, size, most):
         )
 
 
-def _note_limits(tree, reached):
-    """Tell that a tree (`Tree`) is as large as the limits of these names allow."""
+def _limits_reached(fitted, sizes):
+    """Names of the limits that bind a fit; `sizes` are the triples of its path."""
+    known = getattr(fitted, "limits_reached_", None)
+    if known is not None:
+        return known
+    counts = [entry.size for entry, _, is_chosen in sizes if is_chosen]
+    name = "max_rules" if hasattr(fitted, "max_rules") else "max_leaves"
+    most = getattr(fitted, name, None) or MOST_LEAVES
+    return (name,) if counts and counts[0] == most else ()
+
+
+def _note_limits(found, reached):
+    """Tell that a `Tree` or `RuleSet` is as large as the limits of these names allow."""
     if not reached:
         return
+    if "max_rules" in reached:
+        told = count_text(len(found.rules), "rule")
+        print_to_stderr(f"note: {told}, the most allowed; a higher --max-rules may find more")
+        return
+    tree = found
     sizes = {
         "max_depth": f"asks {count_text(tree.depth, 'question')} on a path"
         if tree.depth
@@ -491,7 +508,7 @@ def fit(options):
     else:
         notes = tuple(_smaller_notes(sizes, options.size))
     _note_gap(sizes, options.size)
-    _note_limits(found, getattr(fitted, "limits_reached_", ()))
+    _note_limits(found, _limits_reached(fitted, sizes))
     code = command_of(options)
     rows = {"split": split_of(options), "can_take_all": True, "notes": notes}
     return Outcome(found, task, train, test, table.name, code, sizes=sizes, **rows)
@@ -1021,6 +1038,13 @@ def _kept_cells(column):
     return np.where(known, column.astype(object), "").tolist()
 
 
+def _free_name(name, taken):
+    """A name for a column of predictions that no other column has."""
+    while name in taken:
+        name += "_predicted"
+    return name
+
+
 def predictions_text(model, X, proba=False, level=None, held_out=None, kept=None):
     """Predictions for rows X (n, d) as CSV, a row each.
 
@@ -1028,8 +1052,7 @@ def predictions_text(model, X, proba=False, level=None, held_out=None, kept=None
     `held_out` (n,) which rows the fit has not seen; `kept`: columns that stand before it, by name.
     """
     kept = kept or {}
-    name = f"{model.target}_predicted" if model.target in kept else model.target
-    columns = {name: model.predict(X)}
+    columns = {model.target: model.predict(X)}
     if level is not None:
         rules = as_ruleset(model)
         low, high = interval_ends(rules, encode(X, rules.columns), level)
@@ -1041,7 +1064,7 @@ def predictions_text(model, X, proba=False, level=None, held_out=None, kept=None
         columns["held_out"] = held_out
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*kept, *columns])
+    writer.writerow([*kept, *(_free_name(name, kept) for name in columns)])
     cells = [_kept_cells(column) for column in kept.values()]
     cells += [values.tolist() for values in columns.values()]
     writer.writerows(zip(*cells, strict=True))

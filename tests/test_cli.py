@@ -630,6 +630,14 @@ def test_warnings_of_predictions_are_notes(capsys, tmp_path):
         assert cli.main(["predict", fitted, str(new), "--level", "0.8"]) == 0
     ends = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert list(ends) == ["height", "height_low", "height_high"]
+    seen = tmp_path / "seen.csv"
+    pd.read_csv(new).assign(height_low=[7, 8, 9]).to_csv(seen, index=False)
+    words = ["predict", fitted, str(seen), "--level", "0.8", "--keep", "height_low"]
+    assert cli.main(words) == 0
+    beside = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(beside) == ["height_low", "height", "height_low_predicted", "height_high"]
+    assert beside.height_low.tolist() == [7, 8, 9]
+    assert (beside.height_low_predicted == ends.height_low).all()
     with sqlite3.connect(":memory:") as base:
         pd.read_csv(new).to_sql("trees", base, index=False)
         said = base.execute(load_rules(Path(fitted)).to_sql("trees", level=0.8)).fetchall()
@@ -809,6 +817,7 @@ def test_two_rows_are_another_table_whatever_share_was_held_out(capsys, tmp_path
     "explain m.joblib t.csv --trust --sep tab --decimal ,", "explain m.txt t.csv --sample none",
     "fit t.csv --target y --method tree --size 3 --categories a,b --test-share 0",
     "fit t.csv --target y --method tree --max-depth 0 --max-leaves 4",
+    "fit t.csv --target y --max-rules 4",
     "simplify t.csv --target 'a b' --max-conditions none --encoding latin-1 --sep ;",
     "demo --max-rules 3 --size small",
     "report m.json t.csv --reference m.joblib --held-out new.csv --trust --target y",
@@ -1166,7 +1175,13 @@ def test_a_limit_of_the_search_is_told_and_can_be_moved(capsys, table):
     told = capsys.readouterr().err
     assert "note: the tree has 1 leaf, the most allowed; a higher --max-leaves may" in told
     assert cli.main([*map(str, words), "tree", "--max-leaves", "3"]) == 0
-    assert capsys.readouterr().out.count(":") == 3
+    told = capsys.readouterr()
+    assert told.out.count(":") == 3
+    assert "note: the tree has 3 leaves, the most allowed; a higher --max-leaves may" in told.err
+    assert cli.main([*map(str, words), "rules", "--max-rules", "2"]) == 0
+    told = capsys.readouterr()
+    assert "note: 2 rules, the most allowed; a higher --max-rules may find more" in told.err
+    assert "--max-rules must be left out" in refused(capsys, *words, "tree", "--max-rules", 2)
     refusal = refused(capsys, *words, "rules", "--max-depth", 2)
     assert refusal == "fabinterp: --max-depth must be left out with --method rules, got 2\n"
     assert "--max-leaves must be left out" in refused(capsys, *words, "metatree", "--max-leaves", 2)

@@ -891,3 +891,12 @@ def test_bad_input_to_a_choice():
     classes = RandomForestClassifier(5, random_state=0).fit(X, labels)
     with pytest.raises(ValueError, match="y must hold classes of the reference, 'high', 'low'"):
         ProxyTreeClassifier(classes).fit(X, np.where(y > 1, "up", "low"))
+
+
+@pytest.mark.parametrize("most", [None, 24])
+def test_a_size_beyond_sixteen_is_reached(most):
+    X = np.linspace(0, 1, 400)[:, None]
+    settings = {"max_leaves": most, "lookahead": False, "random_state": 0}
+    found = ProxyTreeRegressor(lambda Z: np.asarray(Z)[:, 0], size=20, **settings).fit(X)
+    assert found.tree_.n_leaves == 20
+    assert len(found.path_["size"]) == 20

@@ -1003,15 +1003,14 @@ def check_proxy(estimator):
         raise ValueError(f"reference_share must be None or lie in [0, 1], got {share!r}")
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-path
-_MOST_LEAVES = 16  # on the path, where nothing is asked for
+MOST_LEAVES = 16  # on the path, where nothing is asked for
 
 
 def _best_of_each_size(rows, settings, seed, lookahead):
     """The `ArrayTree`s of 1, 2, … leaves, each of less loss than those before."""
-    most = settings.max_leaves or _MOST_LEAVES
-    sizes = range(1, most + 1)
-    if isinstance(settings.size, int):
-        sizes = range(1, min(most, settings.size) + 1)
+    asked = settings.size if isinstance(settings.size, int) else None
+    most = settings.max_leaves or asked or MOST_LEAVES
+    sizes = range(1, min(most, asked or most) + 1)
     found = []
     for tree in _trees_of_sizes(rows, settings, seed, sizes, lookahead):
         if not found or _tree_loss(tree) < _tree_loss(found[-1]):
@@ -1340,11 +1339,11 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain fitted model
         only its parameters.
     size : "small", "balanced", "accurate", int or None, None
-        How many leaves, up to `max_leaves`, or 16. With y, by errors on rows left out: within one
+        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows left out: within one
         standard error of the least, the least, the most detail within it. Without y, "small" is the
         smallest that the reference's draws do not tell from the best (proxy.95), never more than
         "balanced" unless it is the reference itself; "balanced" is by the price, "accurate" the
-        largest. A number: at most so many. None: `alpha` and `max_leaves` decide, and `path_` has
+        largest. A number: at most so many, also beyond 16. None: `alpha` and `max_leaves` decide, and `path_` has
         one row.
     max_leaves : int or None, None
         The most leaves; without `alpha` and `size`, the best tree of that size.
@@ -1525,11 +1524,11 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
         fitted model only its parameters.
     size : "small", "balanced", "accurate", int or None, None
-        How many leaves, up to `max_leaves`, or 16. With y, by errors on rows left out: within one
+        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows left out: within one
         standard error of the least, the least, the most detail within it. Without y, "small" is the
         smallest that the reference's draws do not tell from the best (proxy.95), never more than
         "balanced" unless it is the reference itself; "balanced" is by the price, "accurate" the
-        largest. A number: at most so many. None: `alpha` and `max_leaves` decide, and `path_` has
+        largest. A number: at most so many, also beyond 16. None: `alpha` and `max_leaves` decide, and `path_` has
         one row.
     max_leaves : int or None, None
         The most leaves; without `alpha` and `size`, the best tree of that size.
