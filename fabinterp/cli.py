@@ -317,6 +317,13 @@ def _add_fit(add):
     _add_out(command, f"write the model to a file that ends in {_OUT}; predict reads .json")
 
 
+def _add_bounds_of_explain(command):
+    """The options that bound the rules of a model that is explained."""
+    _add_max_rules(command, 10)
+    _add_max_conditions(command, argparse.SUPPRESS, "3 for an ensemble of trees, else none")
+    _add_min_support(command)
+
+
 def _add_explain(add):
     command = add(
         "explain",
@@ -344,10 +351,7 @@ def _add_explain(add):
         help="share of the rows that the rules do not see, to measure on, 0 for none (default: 0.2)",
     )
     _add_trust(command)
-    _add_max_rules(command, 10)
-    of_its_own = "3 for an ensemble of trees, else none"
-    _add_max_conditions(command, argparse.SUPPRESS, of_its_own)
-    _add_min_support(command)
+    _add_bounds_of_explain(command)
     _add_path(command)
     _add_seed(command)
     _add_out(command, f"write the rules to a file that ends in {_OUT}")
@@ -406,8 +410,9 @@ def _add_report(add):
     command = add(
         "report",
         "write a page about a model, measured on a table",
-        "A model of this package is shown as it is, any other is explained first. Of the table of "
-        "a fit or simplify the rows that were held out are told apart.",
+        "A model of this package is shown as it is, with --size, --reference and --held-out if asked. "
+        "Any other is explained first, with --max-rules, --max-conditions and --min-support. Of the "
+        "table of a fit or simplify the rows that were held out are told apart.",
     )
     command.add_argument(
         "model", metavar="MODEL", help="what --out model.json wrote, or a model as explain takes it"
@@ -427,7 +432,7 @@ def _add_report(add):
     )
     _add_trust(command)
     _add_kept_size(command)
-    _add_max_rules(command, 10)
+    _add_bounds_of_explain(command)
     command.add_argument(
         "--max-seconds",
         type=_SECONDS,

@@ -1386,6 +1386,12 @@ def write_report(options):
                 ) from None
         page = _page_text(explain_model(model, options), options.max_seconds)
     else:
+        for option in ("max_conditions", "min_support"):
+            if option in options:
+                raise UsageError(
+                    f"--{option.replace('_', '-')} must be left out for a model of this package, "
+                    "which is shown as it is"
+                )
         model = _at_asked_size(model, options.size)
         try:
             page = fitted_page(model, options)

@@ -424,14 +424,48 @@ class Scorer:
         )
 
 # %% ../nbs/reporting.ipynb #rep-reference
+def _given_or_own(model, reference):
+    """A reference that was given, or the ensemble of a rule mixture; else None."""
+    if reference is None and isinstance(model, BaseRuleMixture):
+        return read_ensemble(model.estimator_, model.columns_)
+    return reference
+
+
+def reference_probabilities(model, classes, reference=None):
+    """The probabilities of what a model explains, as a function of (X, Z) to (n, C); None without any.
+
+    In the order of `classes`, those of the rules; X is a table and Z its encoded rows.
+    """
+    reference = _given_or_own(model, reference)
+    behind = getattr(model, "reference_", None) if reference is None else None
+    of_trees = isinstance(reference, Ensemble)
+    own = reference.classes if of_trees else getattr(behind, "classes", None)
+    own = getattr(reference, "classes_", own)
+    can_tell = of_trees or behind is not None or hasattr(reference, "predict_proba")
+    if classes is None or not can_tell or np.ndim(own) != 1:
+        return None
+    places = {label_of(label): c for c, label in enumerate(own)}
+    if any(label_of(label) not in places for label in classes):
+        return None
+    order = [places[label_of(label)] for label in classes]
+
+    def ask(X, Z):
+        if behind is not None:
+            told = behind.mean_var(X)[0]
+        else:
+            told = reference.predict_proba(Z if of_trees else X)
+        return np.asarray(told)[:, order]
+
+    return ask
+
+
 def reference_predictor(model, reference=None):
     """What a model explains, as a function of (X, Z) that predicts, and its name.
 
     X is a table and Z its encoded rows. A pipeline has the name of its last step. (None, "") if the
     model explains nothing but y; TypeError for a reference that cannot predict.
     """
-    if reference is None and isinstance(model, BaseRuleMixture):
-        reference = read_ensemble(model.estimator_, model.columns_)
+    reference = _given_or_own(model, reference)
     if isinstance(reference, Ensemble):
         name = f"the ensemble ({printable_name(reference.source or 'trees')})"
         return (lambda X, Z: reference.predict(Z)), name
@@ -1684,6 +1718,7 @@ def coverage_html(rules, X, y, level):
 
 # %% ../nbs/reporting.ipynb #rep-parting
 _GAPS = 5  # rows at which rules and model part most
+_MOST_TOLD = 5  # rules of which it is told how often they do
 
 
 def _gap_sizes(rules, prediction, explained, shares):
@@ -1720,11 +1755,42 @@ def row_names(X):
     return [label_text(name) for name in index], "row (by index)"
 
 
-def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
+def _apart_by_rule(said, gaps, n_rules, noun):
+    """At how many of the rows that each rule answers both part: in words, the most often first.
+
+    `said` (n,): the rule that answers; `gaps` (n,): more than 0 where they part.
+    """
+    known = said >= 0
+    answered = np.bincount(said[known], minlength=n_rules)
+    apart = np.bincount(said[known & (gaps > 0)], minlength=n_rules)
+    order = np.argsort(-apart / np.maximum(answered, 1), kind="stable")
+    told = [f"{apart[r]} of {answered[r]} rows of {noun} {r + 1}" for r in order if apart[r]]
+    more = " and fewer of each of the others" if len(told) > _MOST_TOLD else ""
+    return ", ".join(told[:_MOST_TOLD]) + more
+
+
+def _own_shares(probabilities, X, Z, prediction, explained):
+    """What a model gives its own answer where it answers otherwise than rules, and that less theirs.
+
+    (n,) each; nan and 0 at other rows, and where either answers with a class that the other lacks.
+    """
+    share = np.full(len(Z), np.nan)
+    margin = np.zeros(len(Z))
+    at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
+    if len(at):
+        told = probabilities(take_rows(X, at), Z[at])
+        each = np.arange(len(at))
+        share[at] = told[each, explained[at]]
+        margin[at] = share[at] - told[each, prediction[at]]
+    return share, margin
+
+
+def gaps_html(rules, X, explained, name, of="of the table", noun="rule", probabilities=None):
     """The rows of a table X (n, d) where rules and what they explain part most, in words.
 
     `explained` (n,): its answers, positions of classes or numbers; nothing where there are none.
-    `of`: in words, which rows they are; `noun`: what a rule is called.
+    `of`: in words, which rows they are; `noun`: what a rule is called; `probabilities`: a function
+    of (X, Z) to what it gives each class (n, C), by which rows of classes are then ordered.
     """
     if explained is None:
         return ""
@@ -1734,12 +1800,14 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
     shares = None if rules.classes is None else rules.predict_proba(Z)
     gaps = _gap_sizes(rules, prediction, explained, shares)
     n_apart = int(np.sum(gaps > 0))
-    is_tree = noun == "leaf"
-    whole = "the tree is" if is_tree else "the rules are"
-    says = "the tree says" if is_tree else "the rules say"
+    whole, verb = ("tree", "is") if noun == "leaf" else ("rules", "are")
     if not n_apart:
         return lines_html([f"At all {len(Z)} rows {of} both say the same."])
     said = rules.apply(Z)
+    by_rule = _apart_by_rule(said, gaps, len(rules.rules), noun)
+    share = np.full(len(Z), np.nan)
+    if probabilities is not None:
+        share, gaps = _own_shares(probabilities, X, Z, prediction, explained)
     order = np.argsort(-gaps, kind="stable")[: min(_GAPS, n_apart)]
     used = {j for rule in rules.rules for j in rule_features(rule)}
     features = sorted(used, key=lambda j: -sum(j in rule_features(r) for r in rules.rules))[:6]
@@ -1747,22 +1815,23 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule"):
     rows = []
     for i in order:
         told = f"{_answer_words(rules, prediction[i])} ({noun} {said[i] + 1})"
-        words = _row_words(rules, Z[i], features), told, _answer_words(rules, explained[i])
+        own = "" if np.isnan(share[i]) else f" ({share[i]:.2f})"
+        own = _answer_words(rules, explained[i]) + own
         name_of_row = html.escape(str(names[i]))
         place = f'<span style="white-space:nowrap">{name_of_row}</span>'
+        words = _row_words(rules, Z[i], features), told, own
         rows.append((place, *map(html.escape, words)))
     if rules.classes is None:
         lead = f"Over the {rows_text(len(Z))} {of} the two differ by {significant_text(np.median(gaps))} in the middle"
         lead += f" and by {significant_text(gaps.max())} at most. The rows where they differ most:"
     else:
-        known = said >= 0
-        answered = np.bincount(said[known], minlength=len(rules.rules))
-        apart = np.bincount(said[known & (gaps > 0)], minlength=len(rules.rules))
-        rule = int(np.argmax(apart / np.maximum(answered, 1)))
-        share = _share_text(n_apart, len(Z))
-        often = f"{noun} {rule + 1} answers (at {apart[rule]} of {answered[rule]})"
-        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({share}), most often where {often}. "
-        lead += f"The rows where {whole} surest, the first of alike:"
+        often = _share_text(n_apart, len(Z))
+        lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({often}): {by_rule}. The rows where "
+        if probabilities is None:
+            lead += f"the {whole} {verb} surest, the first of alike:"
+        else:
+            lead += f"{name} is surest against the {whole}, in brackets its probability:"
+    says = "the tree says" if noun == "leaf" else "the rules say"
     head = (row_head, "with", says, f"{name} says")
     return lines_html([lead]) + table_html(head, rows)
 
@@ -1938,6 +2007,8 @@ def report_html(case, progress):
     again = (case.code, ()) if case.code else _reproduction(model, case.explanation, X, y, seen)
     measured = X, y, rows_text(len(X), seen)
     told_out = gaps_out = coverage = ""
+    shares = reference_probabilities(model, rules.classes, case.reference)
+    apart = {"noun": noun, "probabilities": shares}
     if case.held_out is not None:
         measured = (*case.held_out, "the rows held out")
         answers = evaluation.explained_out
@@ -1947,7 +2018,9 @@ def report_html(case, progress):
             rules, *case.held_out, level, answers, explains, noun, of_y or answers is None
         )
         coverage = coverage_html(rules, *case.held_out, level)
-        gaps_out = gaps_html(rules, case.held_out[0], answers, explains, "that were held out", noun)
+        gaps_out = gaps_html(
+            rules, case.held_out[0], answers, explains, "that were held out", **apart
+        )
 
     def sections():
         yield section_html("What it says", model_html(model, rules, tree), told_out)
@@ -1962,7 +2035,7 @@ def report_html(case, progress):
         )
         yield section_html(
             f"Where the {whole} and {explains} disagree most",
-            gaps_html(rules, X, evaluation.explained, explains, noun=noun),
+            gaps_html(rules, X, evaluation.explained, explains, **apart),
             gaps_out,
             parting_html(model, rules, Z, case.max_seconds, case.reference),
         )

@@ -821,6 +821,7 @@ def test_two_rows_are_another_table_whatever_share_was_held_out(capsys, tmp_path
     "simplify t.csv --target 'a b' --max-conditions none --encoding latin-1 --sep ;",
     "demo --max-rules 3 --size small",
     "report m.json t.csv --reference m.joblib --held-out new.csv --trust --target y",
+    "report m.joblib t.csv --trust --max-rules 4 --max-conditions 2 --min-support 9",
 ])  # fmt: skip
 def test_the_command_on_a_page_asks_for_what_was_asked(line):
     """It is read as the options that it was made of, but where the answer goes."""
@@ -1162,6 +1163,16 @@ def test_figures_of_a_column_are_rounded_alike(values):
         commands.figure_style([0.0]) == ".3f"
         and f"{1e-9:{commands.figure_style([1e-9])}}" == "1.00e-09"
     )
+
+
+@pytest.mark.parametrize("option", ["--min-support", "--max-conditions"])
+def test_bounds_of_an_explanation_are_refused_for_what_was_written(
+    capsys, tmp_path, monkeypatch, option
+):
+    monkeypatch.chdir(tmp_path)
+    write_model("tree").to_csv("t.csv", index=False)
+    told = refused(capsys, "report", "model.json", "t.csv", option, "9")
+    assert f"{option} must be left out for a model of this package" in told
 
 
 def test_a_limit_of_the_search_is_told_and_can_be_moved(capsys, table):

@@ -1307,7 +1307,7 @@ def test_who_chose_the_size_is_said(numbers):
 
 
 def test_where_both_differ_most_often_is_a_rate():
-    """Of many rows few may differ; the rule that is named has the largest share."""
+    """Of many rows few may differ; the rule that is named first has the largest share."""
     X = np.repeat([0.0, 1.0], [90, 10])[:, None]
     conditions = ((Split((0,), 0.5), False),)
     leaves = Leaf((0.9, 0.1)), Leaf((0.3, 0.7))
@@ -1316,7 +1316,40 @@ def test_where_both_differ_most_often_is_a_rate():
     )
     explained = np.concatenate([np.arange(90) < 9, np.arange(10) > 3]).astype(int)
     told = words_of(reports.gaps_html(rules, X, explained, "the model"))
-    assert "the two differ (13 %), most often where rule 2 answers (at 4 of 10)." in told
+    apart = "the two differ (13 %): 4 of 10 rows of rule 2, 9 of 90 rows of rule 1."
+    assert apart in told and "surest, the first of alike" in told
+
+
+def test_rows_that_differ_are_those_where_the_model_is_surest():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    y = np.where(X.a + X.b * X.c > 0, "yes", "no")
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    explained = fabinterp.explain(forest, X, y, max_rules=3, random_state=0)
+    rules = explained.rules
+    shares = pd.DataFrame(forest.predict_proba(X), columns=forest.classes_)
+    apart = np.flatnonzero(rules.predict(X) != forest.predict(X))
+    surest = apart[np.argsort(-shares.to_numpy()[apart].max(axis=1), kind="stable")][:5]
+    for model, reference in ((explained, None), (rules, forest), (explained.model, None)):
+        page = report(model, X, y, reference=reference)
+        told = words_of(page).partition("is surest against the rules, in brackets its probability")[
+            2
+        ]
+        assert told
+        places = [told.index(f"({shares.to_numpy()[i].max():.2f})") for i in surest]
+        assert places[0] == min(places)
+    plain = fabinterp.report(rules, X, y, reference=lambda Z: forest.predict(Z))
+    assert "surest, the first of alike" in words_of(plain)
+
+
+def test_probabilities_come_in_the_order_of_the_rules():
+    X = np.linspace(0, 1, 60)[:, None]
+    y = np.repeat(["low", "mid", "top"], 20)
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    ask = reports.reference_probabilities(None, ("top", "low", "mid"), forest)
+    assert np.array_equal(ask(X, X), forest.predict_proba(X)[:, [2, 0, 1]])
+    assert reports.reference_probabilities(None, ("top", "other"), forest) is None
+    assert reports.reference_probabilities(None, None, forest) is None
 
 
 def test_a_reference_that_rules_cannot_be_laid_over_is_reported_all_the_same():
