@@ -134,6 +134,17 @@ def sum_lines(ruleset, r, x):
         for k, c in enumerate(ruleset.classes)
     ]
 
+
+def answer_line(ruleset, r, x):
+    """The prediction of rule r for a row, for reading; a number has the digits of its sum."""
+    leaf = ruleset.rules[r].leaf
+    is_sum = ruleset.classes is None and leaf.has_equation
+    if not is_sum or answered_by_mean(ruleset, x[None])[0]:
+        return prediction_text(ruleset, x)
+    n_parts = len(feature_contributions(leaf, 0, x, ruleset.columns))
+    value = float(leaf_values(leaf, x[None], ruleset.columns)[0, 0])
+    return rounded_text(value, text_tolerance(ruleset) / (2 + n_parts))
+
 # %% ../nbs/explorer.ipynb #exp-account
 def why_lines(rules, x, change=None):
     """The prediction for a row and why, as pairs of a heading and a line.
@@ -158,7 +169,7 @@ def why_lines(rules, x, change=None):
             "otherwise" if r else "always"
         )
         lines = [
-            (printable_name(ruleset.target), prediction_text(ruleset, x)),
+            (printable_name(ruleset.target), answer_line(ruleset, r, x)),
             (f"rule {r + 1} of {n}", why),
         ]
         before = failed_rules(ruleset, x, r) if ruleset.ordered else []

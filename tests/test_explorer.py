@@ -10,7 +10,7 @@ from shared.effort import examples
 from shared.random_rules import COLUMNS, random_rules
 from sklearn.datasets import load_iris
 
-from fabinterp.change import nearest_change
+from fabinterp.change import nearest_change, prediction_text
 from fabinterp.explorer import explore, why_lines
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split
 from fabinterp.rules.ruleset import RuleSet, Tree, as_ruleset
@@ -32,6 +32,15 @@ def test_the_account_adds_up():
     change = nearest_change(rules, [2.0, 0.5, 2])
     assert why_lines(rules, [2.0, 0.5, 2], change)[-1] == (
         "another answer if", "c from blue to red: rule 1 then says 7")  # fmt: skip
+
+
+def test_the_answer_has_the_digits_of_its_sum():
+    """The tolerance of a whole answer is wider than that of the numbers it is added up of."""
+    leaf = Leaf(57.4, (0,), (9.2,))
+    rules = RuleSet((Rule((), leaf),), Columns(("u",), (None,)), target_std=50.0)
+    said = dict(why_lines(rules, [1.896]))
+    assert said["sum"].endswith(f" = {said['y']}")
+    assert said["y"] == "74.8" != prediction_text(rules, np.array([1.896]))
 
 
 @examples(60)
