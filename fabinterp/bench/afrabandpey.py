@@ -573,7 +573,7 @@ def show_references(lines):
     frame.index = [f"{name}, {WORDS[label]}" for name, label in frame.index]
     note = (
         f"The best reference has the best proxy in {agree.sum(axis=None)} of {agree.size} cells from {LARGE_FROM} "
-        "leaves up. The paper draws curves and prints no figure."
+        "leaves up. The paper draws curves and prints no numbers."
     )
     return Grid(frame.rename_axis("data and reference"), (note,))
 
@@ -595,7 +595,7 @@ def show_errors_by_size(lines):
     note = (
         f"From {LARGE_FROM} leaves up the mean error is below CART's in {won['proxy']} of "
         f"{len(large)} rows for the proxy, in {won['as in the paper']} for the trees grown as in the paper. "
-        "The paper draws curves and prints no figure."
+        "The paper draws curves and prints no numbers."
     )
     return Grid(frame.rename_axis("data and size"), (note,))
 
@@ -650,7 +650,7 @@ def show_differences(lines):
     frame.index = [f"{name}, {b} leaves" for name, b in frame.index]
     note = (
         f"Credibly better from {LARGE_FROM} leaves up, {'; '.join(sure)}. "
-        "The paper draws the intervals and prints no figure."
+        "The paper draws the intervals and prints no numbers."
     )
     return Grid(frame.rename_axis("data and size"), (note,))
 
