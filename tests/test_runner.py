@@ -135,7 +135,7 @@ def test_killed_and_started_again_gives_the_same_table(tmp_path):
         assert len(read_lines(file)) < len(TABLE.keys())
     before = {bench.key_text(line["key"]) for line in read_lines(file) if "missing" not in line}
     partial = render(TABLE, file.parent)
-    assert "still to be made" in partial.to_text() and partial != whole
+    assert "measurements were not made" in partial.to_text() and partial != whole
     table, seen = counted()
     assert run_table(table, file.parent, verbose=0) == whole
     assert not before & {bench.key_text(key) for key in seen}  # nothing twice

@@ -680,6 +680,14 @@ def run_table(table, out="results", quick=False, verbose=1, again=False):
     return render(table, out, quick)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-render
+def _unmade_text(unmade, n_keys):
+    """How many jobs of a table have no line, and of which methods, as a sentence."""
+    text = f"{len(unmade)} of {n_keys} measurements were not made"
+    methods = Counter(key["method"] for key in unmade if "method" in key)
+    parts = [f"{n} of {method}" for method, n in methods.most_common()]
+    return f"{text}: {', '.join(parts)}." if parts else f"{text}."
+
+
 def render(table, out="results", quick=False):
     """The `Grid` of the figures that are kept; `UnavailableError` if there are none yet."""
     keys = table.keys(quick)
@@ -693,10 +701,8 @@ def render(table, out="results", quick=False):
     notes = [*grid.notes, table.quick if quick else ""]
     notes += [f"{why}: {n} of {len(keys)} measurements are blank." for why, n in blanks.items()]
     if len(lines) < len(keys):
-        notes.append(
-            f"{len(keys) - len(lines)} of {len(keys)} measurements are still to be made: "
-            f"`{table.command(quick)}` goes on."
-        )
+        unmade = [key for text, key in keys.items() if text not in found]
+        notes.append(f"{_unmade_text(unmade, len(keys))} `{table.command(quick)}` makes them.")
     return replace(
         grid,
         title=grid.title or table.title,
