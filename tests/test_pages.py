@@ -244,7 +244,7 @@ def test_the_api_says_all_of_each_name(pages):
         entry = next(part for part in entry if part.startswith(f'id="{name.lower()}"'))
         is_made = name in ("Explanation", "Reference")
         for said in (
-            "<summary>Its fields</summary>" if is_made else ">Parameters</h3>",
+            "Its fields\n</summary>" if is_made else ">Parameters</h3>",
             ">Example</h3>",
             '<pre class="output">',
             "Derived, with its code",
