@@ -1171,6 +1171,7 @@ def test_bounds_of_an_explanation_are_refused_for_what_was_written(
 ):
     monkeypatch.chdir(tmp_path)
     write_model("tree").to_csv("t.csv", index=False)
+    capsys.readouterr()
     told = refused(capsys, "report", "model.json", "t.csv", option, "9")
     assert f"{option} must be left out for a model of this package" in told
 
