@@ -1081,7 +1081,8 @@ class _AskedModel:
     @property
     def is_nearly_spent(self):
         """Whether too little is left to begin another search."""
-        return self.left <= 2
+        rows_are_spent = self.book is not None and len(self.book.used) >= self.book.n_calls
+        return self.left <= 2 or rows_are_spent
 
     def accepts(self, Z):
         """Which encoded rows (n, d) get another answer by the rules and by the model, (n,)."""
@@ -1682,22 +1683,27 @@ def _nearer_with_held(rows, asked, x, space, Z, n_changes):
     return rows
 
 
-def _others_with_held(rows, asked, x, space, Z, n_changes):
-    """Changed rows, and until there are n more that do not move all columns of an earlier one.
+_MOST_WAYS = 8  # to hold columns, for each change that is wanted
 
-    Such a row leaves a column of each of them: these are held, one of each, in all ways, as far as
-    the batches go.
+
+def _others_with_held(rows, asked, x, space, Z, n_changes):
+    """Changed rows, with others until there are n, and whether the search for these came to its end.
+
+    Another moves not all columns of an earlier one, so it leaves a column of each: these are held,
+    one of each, in all ways, as far as the batches go and in `_MOST_WAYS` for each change.
     """
     tried = set()
     while 0 < len(rows) < n_changes:
         ways = {frozenset(held) for held in product(*(_moved(x, row) for row in rows))} - tried
-        if not ways or asked.is_nearly_spent:
+        if not ways:
             break
+        if asked.is_nearly_spent or len(tried) == _MOST_WAYS * n_changes:
+            return rows, False
         held = min(ways, key=lambda held: (len(held), sorted(held)))
         tried.add(held)
         more = _different_rows([*rows, *_change_with_held(held, asked, x, space, Z)], x, space)
         rows = more if len(more) > len(rows) else rows
-    return rows
+    return rows, True
 
 
 def _model_starts(asked, x, space, Z, below, n_starts):
@@ -1762,13 +1768,13 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone, all_held):
     """Whether it is proven that the rules have no other changes, and what to say of it.
 
     `alone`: a nearer change of the model alone, or None. `all_held`: whether the search for others
-    came to an end before the batches did.
+    came to its end.
     """
     complete = search.is_complete and not search.is_curved
     more = ""
     if 0 < len(found) < n_changes:
         more = "; no further change was found that leaves a column of each of these as it is"
-        more += "" if all_held else ", as far as the batches went"
+        more += "" if all_held else ", as far as was looked"
     if asked.predict is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if asked.min_probability is not None:
@@ -1962,6 +1968,7 @@ def nearest_change(
     if search.is_curved or rows:
         asked.keep_for_model_alone()
     tried = 0
+    all_held = True
     if search.is_curved or asked.predict is not None and rows:
         searched, tried = _searched_changes(
             rows, asked, x, space, Z, n_changes if model is None else 1
@@ -1969,8 +1976,7 @@ def nearest_change(
         rows = _different_rows([*rows, *searched], x, space)
         if model is not None:
             rows = _nearer_with_held(searched, asked, x, space, Z, n_changes)
-        rows = _others_with_held(rows, asked, x, space, Z, n_changes)
-    all_held = not asked.is_nearly_spent
+        rows, all_held = _others_with_held(rows, asked, x, space, Z, n_changes)
     exact = search.is_complete and not search.is_curved and model is None
     rows = rows[:n_changes]
     answers = [None] * len(rows)

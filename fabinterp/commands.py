@@ -467,7 +467,8 @@ def _limits_reached(fitted, sizes):
         return known
     counts = [entry.size for entry, _, is_chosen in sizes if is_chosen]
     name = "max_rules" if hasattr(fitted, "max_rules") else "max_leaves"
-    most = getattr(fitted, name, None) or MOST_LEAVES
+    unless_asked = None if isinstance(getattr(fitted, "size", None), int) else MOST_LEAVES
+    most = getattr(fitted, name, None) or unless_asked
     return (name,) if counts and counts[0] == most else ()
 
 

@@ -438,6 +438,8 @@ def reference_probabilities(model, classes, reference=None):
     """
     reference = _given_or_own(model, reference)
     behind = getattr(model, "reference_", None) if reference is None else None
+    if isinstance(behind, FixedDraws):
+        return None  # draws made for a table know its rows in its order alone
     of_trees = isinstance(reference, Ensemble)
     own = reference.classes if of_trees else getattr(behind, "classes", None)
     own = getattr(reference, "classes_", own)
@@ -1772,13 +1774,14 @@ def _apart_by_rule(said, gaps, n_rules, noun):
 def _own_shares(probabilities, X, Z, prediction, explained):
     """What a model gives its own answer where it answers otherwise than rules, and that less theirs.
 
-    (n,) each; nan and 0 at other rows, and where either answers with a class that the other lacks.
+    (n,) each; nan at other rows, where either answers with a class that the other lacks, and where
+    all that it gives is 0 or 1.
     """
     share = np.full(len(Z), np.nan)
-    margin = np.zeros(len(Z))
+    margin = np.full(len(Z), np.nan)
     at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
-    if len(at):
-        told = probabilities(take_rows(X, at), Z[at])
+    told = probabilities(take_rows(X, at), Z[at]) if len(at) else np.empty((0, 2))
+    if not np.isin(told, (0, 1)).all():
         each = np.arange(len(at))
         share[at] = told[each, explained[at]]
         margin[at] = share[at] - told[each, prediction[at]]
@@ -1799,16 +1802,20 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule", probabi
     prediction = numbers_or_codes(rules.predict(Z), rules.classes, "model")
     shares = None if rules.classes is None else rules.predict_proba(Z)
     gaps = _gap_sizes(rules, prediction, explained, shares)
-    n_apart = int(np.sum(gaps > 0))
+    apart = np.flatnonzero(gaps > 0)
+    n_apart = len(apart)
     whole, verb = ("tree", "is") if noun == "leaf" else ("rules", "are")
     if not n_apart:
         return lines_html([f"At all {len(Z)} rows {of} both say the same."])
     said = rules.apply(Z)
     by_rule = _apart_by_rule(said, gaps, len(rules.rules), noun)
     share = np.full(len(Z), np.nan)
+    by_share = False
     if probabilities is not None:
-        share, gaps = _own_shares(probabilities, X, Z, prediction, explained)
-    order = np.argsort(-gaps, kind="stable")[: min(_GAPS, n_apart)]
+        share, margin = _own_shares(probabilities, X, Z, prediction, explained)
+        by_share = bool(np.isfinite(margin).any())
+        gaps = np.nan_to_num(margin, nan=-1.0) if by_share else gaps
+    order = apart[np.argsort(-gaps[apart], kind="stable")][:_GAPS]
     used = {j for rule in rules.rules for j in rule_features(rule)}
     features = sorted(used, key=lambda j: -sum(j in rule_features(r) for r in rules.rules))[:6]
 
@@ -1827,10 +1834,10 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule", probabi
     else:
         often = _share_text(n_apart, len(Z))
         lead = f"At {n_apart} of {len(Z)} rows {of} the two differ ({often}): {by_rule}. The rows where "
-        if probabilities is None:
-            lead += f"the {whole} {verb} surest, the first of alike:"
-        else:
+        if by_share:
             lead += f"{name} is surest against the {whole}, in brackets its probability:"
+        else:
+            lead += f"the {whole} {verb} surest, the first of alike:"
     says = "the tree says" if noun == "leaf" else "the rules say"
     head = (row_head, "with", says, f"{name} says")
     return lines_html([lead]) + table_html(head, rows)

@@ -1190,6 +1190,8 @@ def test_a_limit_of_the_search_is_told_and_can_be_moved(capsys, table):
     told = capsys.readouterr()
     assert told.out.count(":") == 3
     assert "note: the tree has 3 leaves, the most allowed; a higher --max-leaves may" in told.err
+    assert cli.main([*map(str, words), "tree", "--size", "2"]) == 0
+    assert "most allowed" not in capsys.readouterr().err
     assert cli.main([*map(str, words), "rules", "--max-rules", "2"]) == 0
     told = capsys.readouterr()
     assert "note: 2 rules, the most allowed; a higher --max-rules may find more" in told.err

@@ -1342,6 +1342,35 @@ def test_rows_that_differ_are_those_where_the_model_is_surest():
     assert "surest, the first of alike" in words_of(plain)
 
 
+def test_rows_that_differ_are_shown_alone_however_sure_the_model_is():
+    """A model may answer against its probabilities; one that is always sure gives none to order by."""
+    X = np.repeat([0.0, 1.0], 10)[:, None]
+    conditions = ((Split((0,), 0.5), False),)
+    leaves = Leaf((0.9, 0.1)), Leaf((0.3, 0.7))
+    rules = RuleSet(
+        (Rule(conditions, leaves[0]), Rule((), leaves[1])), read_columns(X), ("no", "yes")
+    )
+    explained = np.repeat([0, 1], 10)
+    explained[[3, 15]] = 1, 0
+
+    def page(given):
+        probabilities = lambda X, Z: np.tile(given, (len(Z), 1))  # noqa: E731
+        told = reports.gaps_html(rules, X, explained, "the model", probabilities=probabilities)
+        return words_of(told)
+
+    told = page([0.6, 0.4])
+    assert told.endswith("15 x0 1 yes (rule 2) no (0.60) 3 x0 0 no (rule 1) yes (0.40)")
+    assert page([1.0, 0.0]).endswith("3 x0 0 no (rule 1) yes 15 x0 1 yes (rule 2) no")
+
+
+def test_draws_of_classes_have_no_probabilities_for_some_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    shares = rng.dirichlet([2.0, 2.0], size=(6, 80))
+    found = fabinterp.explain(shares, X, classes=["no", "yes"], held_out=0, random_state=0)
+    assert "surest, the first of alike" in words_of(report(found, X))
+
+
 def test_probabilities_come_in_the_order_of_the_rules():
     X = np.linspace(0, 1, 60)[:, None]
     y = np.repeat(["low", "mid", "top"], 20)
