@@ -1892,7 +1892,8 @@ def nearest_change(
         What counts as a step of one. None: 1.4826 times the median distance from the median of the
         column of X, the root mean square distance if that is 0; 1 without X.
     n_changes : int, 1
-        How many different changes, at most: of none are all columns moved, the same way, in another.
+        How many different changes, at most: none moves all columns that an earlier one moves, the same
+        way.
 
     Returns
     -------
@@ -1990,6 +1991,10 @@ def nearest_change(
     if model is not None:
         asked.give_all()
         alone = _model_change(asked, x, space, Z, found[0].distance if found else inf)
+        if alone is not None and goal.is_met(alone.after[None])[0]:  # the rules agree after all
+            others = [one for one in found if not moves_all_of([alone.after], one.after, x, space)]
+            found = [alone, *others][:n_changes]
+            alone = None
         every = found if alone is None else [*found, alone]
         every, by_model = _with_model_before(every, said, asked, x)
         found, alone = every[: len(found)], None if alone is None else every[-1]

@@ -890,6 +890,9 @@ def test_other_changes_are_those_that_holding_columns_finds():
     fewer = missed = 0
     for i in range(0, 200, 10):
         found = nearest_change(rules, X.iloc[[i]], X, model=forest, n_changes=3)
+        alone = found.model_change
+        assert alone is None or alone.prediction == forest.predict(X.iloc[[i]])[0]
+        assert list(found) == sorted(found, key=lambda change: change.distance)
         if not 0 < len(found) < 3:
             continue
         fewer += 1
@@ -911,7 +914,9 @@ def test_a_change_that_the_model_is_sure_of():
     for i in range(0, 300, 20):
         close = nearest_change(rules, X.iloc[i], X, model=forest)
         sure = nearest_change(rules, X.iloc[i], X, model=forest, min_probability=0.75)
-        for change in [*sure, sure.model_change]:
+        alone = sure.model_change
+        assert alone is None or alone.prediction == forest.predict(X.iloc[[i]])[0]
+        for change in [*sure, alone]:
             if change is not None:
                 after = pd.DataFrame(change.after[None], columns=X.columns)
                 assert forest.predict_proba(after).max() >= 0.75

@@ -554,7 +554,7 @@ _SHARE_TOLERANCE = 0.005  # of a probability
 _AVERAGE = "on average"
 _OTHERS = " others"
 _OPPOSED_WORDS = "goes the other way with"
-_UNMOVED_WORDS = "hardly moves with"
+_UNMOVED_WORDS = "adds next to nothing for"
 
 
 class Contribution(NamedTuple):
@@ -663,7 +663,7 @@ class RowExplanation:
         """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
         The largest first, in the digits of `lines`. A model that answers otherwise than the rules
-        which speak for it comes before; with what it goes the other way, or hardly moves, behind.
+        which speak for it comes before; where it goes the other way, or adds next to nothing, behind.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -685,7 +685,7 @@ class RowExplanation:
         for words, effects in self._departing():
             named = [f"{printable_name(name)} = {values[name]}" for name in effects]
             said += f"; the model itself {words} {' and '.join(named)}"
-        return said
+        return f"{said}, in the mean over other rows' values" if said else ""
 
     def _told(self, max_rows=None):
         """What is predicted: its name and number."""
@@ -736,7 +736,7 @@ class RowExplanation:
         return "\n".join([self.headline(), *lines, *self._departing_lines()])
 
     def _departing_lines(self):
-        """A line for each column by which the model itself goes the other way, or hardly moves."""
+        """A line for each column with which the model itself does otherwise than the rules."""
         for words, effects in self._departing():
             for name, (effect, _, n_rows) in effects.items():
                 amount = round_within(effect, self.tolerance)
@@ -803,7 +803,8 @@ def _raw_value(z, j, columns):
 def _value_words(z, j, columns):
     """The value of column j in an encoded row, in the digits that tell it from others."""
     low, high = (nan, nan) if columns.ranges is None else columns.ranges[j]
-    within = 0.0 if z[j] % 1 == 0 else (high - low) / 2000
+    is_short = float(f"{z[j]:.6g}") == z[j]  # as it stands in the table
+    within = 0.0 if is_short or z[j] % 1 == 0 else (high - low) / 2000
     return value_text(z, j, columns, lambda number: amount_text(round_within(number, within)))
 
 
@@ -835,7 +836,7 @@ def _scale_and_tolerance(measured, target, c):
 
 
 _OPPOSED = 0.1  # of the rules' part, from where on it is told that the model goes the other way
-_UNMOVED = 0.25  # of it, up to where it is told that the model hardly moves
+_UNMOVED = 0.25  # of it, up to where it is told that the model adds next to nothing
 _SURE = 2  # and standard errors of what the model does
 
 
@@ -887,7 +888,7 @@ def explain_row(model, x, background=None, *, label=None):
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
         `to_json`. Of an Explanation also what the model itself answers, how probable it holds
-        it, and the columns by whose value the model itself is moved the other way, or hardly.
+        it, and the columns by whose value the model itself is moved the other way, or next to nothing.
 
     Raises
     ------
