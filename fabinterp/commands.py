@@ -1140,6 +1140,11 @@ def predict(options):
         raise CommandError(_one_line(error)) from None
     for said in dict.fromkeys(_one_line(warning.message) for warning in told):
         print_to_stderr(f"note: {said}")
+    if options.proba and explained_name(model):
+        print_to_stderr(
+            f"note: P(…) tell what {explained_name(model)} says of the rows of a rule in the mean; "
+            f"they are not shares of {printable_name(model.target)} as it was observed"
+        )
     note_unseen_labels(model.columns, table, X)
     note_outside(model.columns, X)
     if options.out:

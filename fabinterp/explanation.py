@@ -505,7 +505,8 @@ class Explanation:
         entries = [entry for entry, _, _ in self.rules_of_sizes()]
         most = getattr(self.model, "max_rules", 0)
         if "size" not in self.call:
-            why_fewer = short_list_text(entries, len(self.rules.rules), most)
+            least = getattr(self.model, "min_support", None)
+            why_fewer = short_list_text(entries, len(self.rules.rules), most, least)
             rules += f", {why_fewer}" if why_fewer else ""
         yield f"{self.subject.name}, explained by a {self.method} ({self.why}); {rules}"
         if self.subject.fitted_here:

@@ -972,6 +972,8 @@ def test_explain_is_bounded_and_its_rows_held_out_are_known_again(capsys, tmp_pa
         out = split_positions(len(X), held["share"], np.random.default_rng(seed_entropy(0)))[1]
         wrong = 100 * np.mean(rules.predict(X.iloc[out]) != flowers().kind.to_numpy()[out])
         assert f"<b>{wrong:.1f} %</b>" in page and f"{n_out} rows held out" in page
+        assert cli.main("predict rules.json t.csv --proba".split()) == 0
+        assert f"note: P(…) tell what {rules.source['explains']} says" in capsys.readouterr().err
         X[:-1].assign(kind=flowers().kind[:-1]).to_csv("other.csv", index=False)
         _, told = reported(capsys, "rules.json", "other.csv")
         assert "were held out" not in told

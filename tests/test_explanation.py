@@ -382,6 +382,8 @@ def test_fewer_rules_than_allowed_are_explained():
     assert found.path_["size"].max() == len(found.rules.rules) == 3
     assert "3 rules, as no longer list paid for its length" in str(found)
     assert "paid for" not in str(found.at(2))
+    large = explain(FOREST, X, LABELS, 8, min_support=70, random_state=0, **QUICK)
+    assert "as no longer list of rules for at least 70 rows paid for its length" in str(large)
     assert "paid for" not in str(explain(FOREST, X, LABELS, 3, random_state=0, **QUICK))
 
 

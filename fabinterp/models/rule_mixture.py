@@ -1194,7 +1194,9 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     ----------
     estimator : ensemble of classification trees, or None
         What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is,
-        never changed. Unfitted: cloned and fitted. None: a random forest of 100 trees.
+        never changed. Unfitted, as in a clone of this estimator: cloned and fitted, to rows in
+        an order that does not depend on theirs, so that a forest is not the one which the same seed
+        gives elsewhere. None: a random forest of 100 trees.
     max_rules : int, 10
         The most rules, the default rule included.
     max_conditions : int or None, None
@@ -1370,7 +1372,9 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
     ----------
     estimator : ensemble of regression trees, or None
         What is explained. Fitted (an estimator, a booster, a dump or its path): used as it is,
-        never changed. Unfitted: cloned and fitted. None: a random forest of 100 trees.
+        never changed. Unfitted, as in a clone of this estimator: cloned and fitted, to rows in
+        an order that does not depend on theirs, so that a forest is not the one which the same seed
+        gives elsewhere. None: a random forest of 100 trees.
     max_rules : int, 10
         The most rules, the default rule included.
     max_conditions : int or None, None

@@ -184,13 +184,14 @@ def sizes_of(model):
     return found
 
 
-def short_list_text(entries, size, most):
+def short_list_text(entries, size, most, min_support=None):
     """Why a list has `size` rules and not `most`; nothing where it has as many, or no path."""
     if not entries or size >= most:
         return ""
     largest = max(entry.size for entry in entries)
     if size == largest:
-        return "as no longer list paid for its length"
+        bound = "" if min_support is None else f" of rules for at least {min_support:g} rows"
+        return f"as no longer list{bound} paid for its length"
     return f"chosen by description length among lists of up to {largest}"
 
 
