@@ -62,6 +62,12 @@ def separator_of_text(text):
     return sep
 
 
+def table_of_text(text):
+    """The name of a table, or (schema, name)."""
+    schema, point, name = text.partition(".")
+    return (schema, name) if point and schema and name else text
+
+
 def names_of_text(text):
     """A reader of names between commas; a name with a comma stands in quotes, as in CSV."""
     names = next(csv.reader([text], skipinitialspace=True), [])
@@ -372,7 +378,11 @@ def _add_show(add):
     _add_kept_size(command)
     _add_path(command)
     command.add_argument(
-        "--table", default="data", metavar="NAME", help="the table that SQL reads (default: data)"
+        "--table",
+        type=table_of_text,
+        default="data",
+        metavar="NAME",
+        help="the table that SQL reads, or SCHEMA.NAME (default: data)",
     )
     _add_out(command, "write the model to a file that ends in .json, .sql, .py or .txt")
 

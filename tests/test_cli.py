@@ -514,7 +514,7 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method):
     assert load_rules(json.dumps(old)) == found[model._at][1] == kept
     if method == "rules":
         told = refused(capsys, *"predict model.json t.csv --size small".split())
-        assert "--size must be a number of those that are kept" in told
+        assert "--size must be one of the sizes that are kept" in told
     else:
         assert cli.main("predict model.json t.csv --size small".split()) == 0
     Path("model.json").write_text(json.dumps(old))
@@ -552,6 +552,8 @@ def test_a_file_is_shown_and_written_at_another_size(capsys, tmp_path, monkeypat
         assert cli.main(f"show model.json --size 2 --table homes --out m{ending}".split()) == 0
     query = small.to_sql("homes") + ";\n"
     assert Path("m.sql").read_text().endswith(query)
+    assert cli.main("show model.json --size 2 --table main.homes --out s.sql".split()) == 0
+    assert 'FROM "main"."homes"' in Path("s.sql").read_text()
     comment = Path("m.sql").read_text().removesuffix(query)
     assert comment.startswith("-- IS NULL says where a gap goes") == (" IS NULL" in query)
     assert Path("m.py").read_text() == small.to_python()
