@@ -1375,6 +1375,15 @@ def rules_of_sizes(sizes):
     return said
 
 
+def _picked_text(entries, shown):
+    """Who has picked the size at position `shown`, where its criterion may have: a sentence."""
+    best = min(entries, key=lambda entry: entry.criterion)
+    if entries[shown].criterion == best.criterion:
+        return "What this page shows has the least criterion."
+    least = f"{best.size} ({best.n_numbers})"
+    return f"What this page shows was asked for by its size; the least criterion has {least}."
+
+
 def sizes_html(model, target, held_out=None, explained=""):
     """Every size that the search kept, to step through; nothing if there is one alone.
 
@@ -1405,7 +1414,7 @@ def sizes_html(model, target, held_out=None, explained=""):
         told += lines_html([size_choices_text([size.entry for size in sizes], shown)])
         told += _LEFT_OUT if held_out is not None else ""
     else:
-        told += "<p>The least criterion has picked one, or a person.</p>"
+        told += lines_html([_picked_text([size.entry for size in sizes], shown)])
     return told + path_figure_html(sizes) + steps_html(f"{kind} (and numbers):", frames, shown)
 
 
@@ -1877,7 +1886,7 @@ def parting_html(model, rules, X, max_seconds=None, reference=None):
     if max_seconds is None:
         n_boxes = int(np.clip(2**22 // n_leaves, 16, 1000))
     found = disagreement(rules, ensemble, X, max_nodes=n_boxes, max_seconds=max_seconds)
-    lead = "At rows that are not in the table, but within its ranges:"
+    lead = "At rows that are not in the table, but within its ranges, whole where its numbers are whole:"
     return lines_html([lead]) + found.to_html()
 
 # %% ../nbs/reporting.ipynb #rep-signs

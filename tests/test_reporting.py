@@ -1371,6 +1371,17 @@ def test_draws_of_classes_have_no_probabilities_for_some_rows():
     assert "surest, the first of alike" in words_of(report(found, X))
 
 
+def test_who_picked_a_size_of_rules_is_said():
+    X, y = load_wine(return_X_y=True)
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    model = fabinterp.RuleMixtureClassifier(forest, n_init=2, random_state=0).fit(X, y)
+    assert "What this page shows has the least criterion." in words_of(report(model, X, y))
+    size = len(model.rules_.rules)
+    told = words_of(report(model.at(size - 1), X, y))
+    assert "was asked for by its size; the least criterion has" in told
+    assert f"the least criterion has {size} (" in told
+
+
 def test_probabilities_come_in_the_order_of_the_rules():
     X = np.linspace(0, 1, 60)[:, None]
     y = np.repeat(["low", "mid", "top"], 20)
