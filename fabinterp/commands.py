@@ -37,7 +37,6 @@ from .reporting import (
     report,
     rounding_words,
 )
-from .proxy.proxy_trees import MOST_LEAVES
 from .rows.tables import seed_entropy, take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
@@ -462,14 +461,10 @@ def _note_shorter(sizes, size, most):
 
 def _limits_reached(fitted, sizes):
     """Names of the limits that bind a fit; `sizes` are the triples of its path."""
-    known = getattr(fitted, "limits_reached_", None)
-    if known is not None:
-        return known
     counts = [entry.size for entry, _, is_chosen in sizes if is_chosen]
-    name = "max_rules" if hasattr(fitted, "max_rules") else "max_leaves"
-    unless_asked = None if isinstance(getattr(fitted, "size", None), int) else MOST_LEAVES
-    most = getattr(fitted, name, None) or unless_asked
-    return (name,) if counts and counts[0] == most else ()
+    if hasattr(fitted, "max_rules"):
+        return ("max_rules",) if counts == [fitted.max_rules] else ()
+    return getattr(fitted, "limits_reached_", ())
 
 
 def _note_limits(found, reached):

@@ -1293,6 +1293,13 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         doc="(d,) how far each column moves the predictions, of the sum 1: equation (rules.23).",
     )
 
+    @property
+    def limits_reached_(self):
+        """("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ()."""
+        by_default = None if isinstance(self.size, int) else MOST_LEAVES
+        most = self.max_leaves or by_default
+        return ("max_leaves",) if self.tree_.n_leaves == most else ()
+
     def _encoded(self, X):
         Z = check_predict_rows(self, X)
         gaps = self._has_gaps or get_tags(self).input_tags.allow_nan
@@ -1403,6 +1410,8 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         What predicts, as a tree and as rules with their support.
     fidelity_ : float
         The share of the rows' weight where tree and reference name the same class.
+    limits_reached_ : tuple of str
+        ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.19),
         cv_error and cv_se (share of wrong classes of y; nan where no rows were
@@ -1586,6 +1595,8 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         1 − mean squared distance from the reference's mean / its variance over the rows.
     var_ : float
         σ̂² (proxy.26): the reference's variance and what the tree leaves, averaged over the rows.
+    limits_reached_ : tuple of str
+        ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.19),
         cv_error and cv_se (squared error of y; nan where no rows were
