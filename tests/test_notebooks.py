@@ -23,6 +23,7 @@ LONG = set(
     00_engine 01_moves 03_gates 06_hme 09_tree_fic 05_additive 00_rule_mixture 01_piecewise 03_oblique
     03_prices 04_signs 02_proxy_trees 05_stability 03_chunks explanation explorer 00_atlas 00_runner
     02_hara 03_eto 05_afrabandpey 02_gallery 03_choose_method 08_budget 09_adequacy 13_big_tables
+    01_foba 04_experts 02_planes 06_regulator cli
     """.split()
 )
 
