@@ -76,6 +76,8 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeRegressor(max_leaves=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> ax = plot_row(model, [30.0])
+    >>> [text.get_text() for text in ax.texts]
+    ['y is 5', 'on average', '3', 'x0 = 30', '+2', 'prediction', '5']
     """
     check_at_least("max_rows", max_rows, 1)
     found = model if x is None else explain_row(model, x, background, label=label)
@@ -191,6 +193,8 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
     >>> ax = plot_change(nearest_change(model, [12.0], X, target="yes"))
+    >>> [text.get_text() for text in ax.texts if "12" in text.get_text()]
+    ['12 → at least 20']
     """
     check_at_least("max_changes", max_changes, 1)
     several = getattr(changes, "changes", (changes,))

@@ -653,8 +653,9 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     >>> from fabinterp import ProxyTreeClassifier, plot_rules
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, "low", "high")
-    >>> model = ProxyTreeClassifier(max_leaves=2).fit(X, y)
-    >>> ax = plot_rules(model, X)
+    >>> ax = plot_rules(ProxyTreeClassifier(max_leaves=2).fit(X, y), X)
+    >>> {"≤ 19", "> 19"} <= {text.get_text() for text in ax.texts}
+    True
     """
     ruleset = as_ruleset(rules)
     Z = None if X is None else encode(X, ruleset.columns)

@@ -712,6 +712,8 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeRegressor(max_leaves=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> ax = plot_tree(model, X)
+    >>> [text.get_text() for text in ax.texts if "x0" in text.get_text()]
+    ['x0 > 19?']
     """
     sketch = tree_drawing(tree, X, y)
     total = sketch.weight[0]
@@ -785,8 +787,9 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     >>> from fabinterp import MetaTreeRegressor, plot_meta_tree
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
-    >>> model = MetaTreeRegressor(max_depth=1, random_state=0).fit(X, y)
-    >>> ax = plot_meta_tree(model)
+    >>> ax = plot_meta_tree(MetaTreeRegressor(max_depth=1, random_state=0).fit(X, y))
+    >>> {"x0 > 19?", "100 %"} <= {text.get_text() for text in ax.texts}
+    True
     """
     from matplotlib.colors import to_rgba
 
@@ -1259,6 +1262,8 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
     >>> forest = RandomForestRegressor(10, random_state=0).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> proxy = ProxyTreeRegressor(forest, max_leaves=2, n_draws=5, random_state=0).fit(X)
     >>> ax = plot_uncertainty(proxy, X)
+    >>> any(text.get_text().startswith("5 trees of 2 leaves") for text in ax.texts)
+    True
     """
     trees = _trees_in(proxy)
     summary = summarize_trees(trees)
