@@ -178,6 +178,11 @@ def feature_space(
     )
 
 
+def _moved(x, row):
+    """The features that a changed row moves."""
+    return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
+
+
 def distance(x, rows, space):
     """How far rows (n, d) are from x (d,): (n,), equation (change.1).
 
@@ -697,7 +702,7 @@ def complement_regions(conditions):
 def moved_further(x, row, space):
     """The conditions under which a row moves all that `row` moves, in the same directions."""
     conditions = ()
-    for j in np.flatnonzero((row != x) & ~np.isnan(x)):
+    for j in _moved(x, row):
         if space.labels[j]:
             conditions += ((Split((j,), categories=(int(x[j]),)), False),)
         elif row[j] > x[j]:
@@ -797,13 +802,6 @@ class _BestFirstSearch:
                 self.push(part, rest)
 
 # %% ../nbs/change.ipynb #exp-curves
-def _near_and_spread(m, n):
-    """Which n of m in order are tried: the first half of them, and as many that span the rest."""
-    if m <= n:
-        return np.arange(m)
-    return np.union1d(np.arange(n // 2), np.linspace(n // 2, m - 1, n - n // 2).astype(int))
-
-
 def candidate_numbers(j, x, space, reach, known, cuts, n=24, below=inf):
     """At most n numbers that feature j may become, the nearest to x[j] and some that span the rest.
 
@@ -821,7 +819,10 @@ def candidate_numbers(j, x, space, reach, known, cuts, n=24, below=inf):
     numbers = np.unique(numbers[(numbers >= reach.low[j]) & (numbers <= reach.high[j])])
     numbers = numbers[(numbers != x[j]) & (np.abs(numbers - x[j]) < below * space.scales[j])]
     numbers = numbers[np.argsort(np.abs(numbers - x[j]), kind="stable")]
-    return numbers[_near_and_spread(len(numbers), n)]
+    if len(numbers) <= n:
+        return numbers
+    near = np.arange(n // 2)
+    return numbers[np.union1d(near, np.linspace(n // 2, len(numbers) - 1, n - n // 2).astype(int))]
 
 
 def candidate_steps(goal, x, space, reach, Z, n_values=24, below=inf):
@@ -847,12 +848,20 @@ def candidate_steps(goal, x, space, reach, Z, n_values=24, below=inf):
 _MOST_STEPS = 2048  # whose pairs are looked at
 
 
-def single_rows(goal, x, space, Z=None, n_values=24, below=inf):
-    """Rows (m, d) that x becomes by one step, nearest first; at most so many values a column."""
-    places, values = candidate_steps(goal, x, space, reach_of(x, space), Z, n_values, below)
+def _rows_of_steps(x, places, values):
+    """Rows (m, d): x with one value each."""
     rows = np.tile(x, (len(places), 1))
     rows[np.arange(len(places)), places] = values
-    return rows[np.argsort(distance(x, rows, space), kind="stable")]
+    return rows
+
+
+def single_rows(goal, x, space, Z=None, n_values=24, below=inf):
+    """Rows (m, d) that x becomes by one step, nearest first; at most so many values a column."""
+    steps = candidate_steps(goal, x, space, reach_of(x, space), Z, n_values, below)
+    rows = _rows_of_steps(x, *steps)
+    costs = distance(x, rows, space)
+    order = np.argsort(costs, kind="stable")
+    return rows[order[costs[order] < below]]
 
 
 def candidate_rows(
@@ -869,13 +878,13 @@ def candidate_rows(
 ):
     """Rows (m, d) that x may become, nearest first, to be tried where nothing is solved.
 
-    One step, the cheapest pairs of steps, and x with the values of rows of Z that get another answer
-    by the rules, or by what `accepts` rows: of all features, or of some.
+    One step; pairs of the cheapest steps that cost less than `below`, `n_pairs` of them spread evenly
+    over what they cost; and x with the values of rows of Z that get another answer by the rules, or
+    by what `accepts` rows: of all features, or of some.
     """
     reach = reach_of(x, space)
     places, values = candidate_steps(goal, x, space, reach, Z, n_values, below)
-    rows = [np.tile(x, (len(places), 1))]
-    rows[0][np.arange(len(places)), places] = values
+    rows = [_rows_of_steps(x, places, values)]
     costs = distance(x, rows[0], space)
     cheapest = np.argsort(costs, kind="stable")[:_MOST_STEPS]
     first, second = cheapest[np.array(np.triu_indices(len(cheapest), 1))]
@@ -930,7 +939,7 @@ def shrink_change(x, row, accepts, space, rounds=12, n=17):
     reach = reach_of(x, space)
     for _ in range(rounds):
         tried = []
-        for j in np.flatnonzero((row != x) & ~np.isnan(x)):
+        for j in _moved(x, row):
             for place in places_between(x, row, j, n, space, reach):
                 tried.append(row.copy())
                 tried[-1][j] = place
@@ -951,7 +960,7 @@ def round_change(x, row, accepts, space):
     `reach_of`, and the row is still accepted.
     """
     reach = reach_of(x, space)
-    for j in np.flatnonzero((row != x) & ~np.isnan(x)):
+    for j in _moved(x, row):
         if j in reach.choices:
             continue
         up = row[j] > x[j]
@@ -1184,7 +1193,7 @@ def _exchange_places(x, row, j, n, space, reach):
 
 def exchange_steps(x, row, accepts, space, most=2048):
     """The row (d,), or what is nearer and still accepted on a lattice of the two or three it moves."""
-    moved = np.flatnonzero((row != x) & ~np.isnan(x))
+    moved = _moved(x, row)
     if not 2 <= len(moved) <= 3:
         return row
     reach = reach_of(x, space)
@@ -1308,7 +1317,7 @@ def _going_on(row, x, goal, reach):
     ):
         return ()
     found = []
-    for j in np.flatnonzero((row != x) & ~np.isnan(x)):
+    for j in _moved(x, row):
         if j in reach.choices or any(s.features == (j,) and s.categories for s in conditions):
             continue
         cuts = np.array([s.threshold for s in conditions if s.features == (j,)])
@@ -1318,7 +1327,7 @@ def _going_on(row, x, goal, reach):
         rows = np.tile(row, (len(beyond), 1))
         rows[:, j] = beyond
         if goal.is_met(rows).all():
-            found.append(int(j))
+            found.append(j)
     return tuple(found)
 
 # %% ../nbs/change.ipynb #exp-change
@@ -1342,7 +1351,7 @@ class Change:
     @property
     def features(self):
         """The features that change."""
-        return tuple(np.flatnonzero((self.before != self.after) & ~np.isnan(self.before)).tolist())
+        return tuple(_moved(self.before, self.after))
 
     def steps(self):
         """What changes, for reading: (name, from, to) for each feature that does."""
@@ -1656,11 +1665,6 @@ def _change_with_held(held, asked, x, space, Z):
     return _searched_changes(solved, asked, x, fixed, Z, 1, 512)[0] if solved else []
 
 
-def _moved(x, row):
-    """The features that a changed row moves."""
-    return np.flatnonzero((row != x) & ~np.isnan(x)).tolist()
-
-
 def _nearer_with_held(rows, asked, x, space, Z, n_changes):
     """Changed rows with which rules and model agree, and what is nearer than the first of them.
 
@@ -1949,7 +1953,7 @@ def nearest_change(
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
     limits = dict(n_calls=n_calls, cache=cache, min_probability=min_probability)
-    limits["n_batches"] = 80 + 40 * n_changes
+    limits |= dict(n_batches=80 + 40 * n_changes)
     asked = _AskedModel(model, goal, ruleset.columns, template, **limits)
     by_rules = goal.prediction
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"

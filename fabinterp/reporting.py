@@ -436,6 +436,8 @@ def reference_probabilities(model, classes, reference=None):
 
     In the order of `classes`, those of the rules; X is a table and Z its encoded rows.
     """
+    if classes is None:
+        return None
     reference = _given_or_own(model, reference)
     behind = getattr(model, "reference_", None) if reference is None else None
     if isinstance(behind, FixedDraws):
@@ -444,7 +446,7 @@ def reference_probabilities(model, classes, reference=None):
     own = reference.classes if of_trees else getattr(behind, "classes", None)
     own = getattr(reference, "classes_", own)
     can_tell = of_trees or behind is not None or hasattr(reference, "predict_proba")
-    if classes is None or not can_tell or np.ndim(own) != 1:
+    if not can_tell or np.ndim(own) != 1:
         return None
     places = {label_of(label): c for c, label in enumerate(own)}
     if any(label_of(label) not in places for label in classes):

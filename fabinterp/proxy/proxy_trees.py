@@ -1346,12 +1346,12 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain fitted model
         only its parameters.
     size : "small", "balanced", "accurate", int or None, None
-        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows left out: within one
-        standard error of the least, the least, the most detail within it. Without y, "small" is the
-        smallest that the reference's draws do not tell from the best (proxy.95), never more than
-        "balanced" unless it is the reference itself; "balanced" is by the price, "accurate" the
-        largest. A number: at most so many, also beyond 16. None: `alpha` and `max_leaves` decide, and `path_` has
-        one row.
+        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows
+        left out: within one standard error of the least, the least, the most detail within it.
+        Without y, "small" is the smallest that the reference's draws do not tell from the best
+        (proxy.95), never more than "balanced" unless it is the reference itself; "balanced" is by
+        the price, "accurate" the largest. A number: at most so many, also beyond 16. None: `alpha`
+        and `max_leaves` decide, and `path_` has one row.
     max_leaves : int or None, None
         The most leaves; without `alpha` and `size`, the best tree of that size.
     max_depth : int or None, None
@@ -1533,12 +1533,12 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
         fitted model only its parameters.
     size : "small", "balanced", "accurate", int or None, None
-        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows left out: within one
-        standard error of the least, the least, the most detail within it. Without y, "small" is the
-        smallest that the reference's draws do not tell from the best (proxy.95), never more than
-        "balanced" unless it is the reference itself; "balanced" is by the price, "accurate" the
-        largest. A number: at most so many, also beyond 16. None: `alpha` and `max_leaves` decide, and `path_` has
-        one row.
+        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows
+        left out: within one standard error of the least, the least, the most detail within it.
+        Without y, "small" is the smallest that the reference's draws do not tell from the best
+        (proxy.95), never more than "balanced" unless it is the reference itself; "balanced" is by
+        the price, "accurate" the largest. A number: at most so many, also beyond 16. None: `alpha`
+        and `max_leaves` decide, and `path_` has one row.
     max_leaves : int or None, None
         The most leaves; without `alpha` and `size`, the best tree of that size.
     max_depth : int or None, None

@@ -663,7 +663,8 @@ class RowExplanation:
         """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
         The largest first, in the digits of `lines`. A model that answers otherwise than the rules
-        which speak for it comes before; where it goes the other way, or adds next to nothing, behind.
+        which speak for it comes before; where it goes the other way, or adds next to nothing, comes
+        behind.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -888,7 +889,7 @@ def explain_row(model, x, background=None, *, label=None):
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
         `to_json`. Of an Explanation also what the model itself answers, how probable it holds
-        it, and the columns by whose value the model itself is moved the other way, or next to nothing.
+        it, and the columns whose value moves the model itself the other way, or next to nothing.
 
     Raises
     ------
