@@ -7,15 +7,16 @@ import ast
 import re
 import shutil
 import sys
-import time
 
 import pytest
 from frame import NBS, notebooks, settings
-from shared.machine import slowness
-from shared.notebooks import FLAG, code_cells, run_notebook
+from shared.notebooks import FLAG, code_cells, run_notebook, yardstick_seconds
 
-# s of processor time for a notebook of the quick tier, on the machine the limits were set on
+# What a notebook of the quick tier may take, in seconds of processor time on the machine the
+# limits were set on; elsewhere as much more as a page in little takes: a machine that is slow at
+# imports and pictures may be fast at arithmetic
 BUDGET = 15
+YARDSTICK_SECONDS = 1.2
 
 # Measured: more than eight seconds of processor time that no flag on a few cells would save
 LONG = set(
@@ -47,12 +48,14 @@ def copied(tmp_path_factory):
 
 
 @of([path for path in notebooks() if path.stem not in LONG])
-def test_notebook_runs(path, copied):
-    error, seconds = run_notebook(copied / path.relative_to(NBS), slow=False, timeout=600)
+def test_notebook_runs(path, copied, tmp_path):
+    error, seconds = run_notebook(copied / path.relative_to(NBS), slow=False, timeout=900)
     assert not error, error
-    most = BUDGET * slowness(time.process_time)
-    said = f"{path.name} took {seconds:.0f} s of processor time"
-    assert seconds < most, f"{said}: flag long cells `#| slow`, or name it in LONG"
+    most = BUDGET
+    if seconds > most:
+        most *= max(1.0, yardstick_seconds(tmp_path) / YARDSTICK_SECONDS)
+    said = f"{path.name} took {seconds:.0f} of {most:.0f} s of processor time"
+    assert seconds <= most, f"{said}: flag long cells `#| slow`, or name it in LONG"
 
 
 @pytest.mark.slow

@@ -33,6 +33,32 @@ def code_cells(path):
     ]
 
 
+# A page in little, to measure pages by: it holds nothing of the package, whose own slowness must show
+YARDSTICK = [
+    """
+import io
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+""",
+    """
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+for column in X.columns[:5]:
+    grid = X.assign(**{column: np.linspace(X[column].min(), X[column].max(), len(X))})
+    plt.plot(grid[column], forest.predict_proba(grid)[:, 1], label=column)
+plt.legend()
+""",
+    """
+for _ in range(5):
+    plt.savefig(io.BytesIO())
+sum(k % 7 for k in range(5_000_000))
+""",
+]
+
+
 class Ran(NamedTuple):
     """What came of a notebook: the error as text, empty if there was none, and its seconds of processor time."""
 
@@ -63,6 +89,31 @@ def run_notebook(path, slow, timeout):
         child.kill()
         child.join()
         receive.close()
+
+
+def yardstick_seconds(folder):
+    """Return the processor time in seconds of the page in little, written into `folder`."""
+    path = folder / "yardstick.ipynb"
+    path.write_text(json.dumps(_notebook_of(YARDSTICK)), encoding="utf-8")
+    error, seconds = run_notebook(path, slow=False, timeout=600)
+    assert not error, error
+    return seconds
+
+
+def _notebook_of(sources):
+    """Return the notebook of these cells of code, as the parts of its JSON."""
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"cell-{k}",
+            "metadata": {},
+            "source": source.strip(),
+            "execution_count": None,
+            "outputs": [],
+        }
+        for k, source in enumerate(sources)
+    ]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _run(send, path, slow):
