@@ -274,6 +274,8 @@ _OF_THE_RULES = (
     "to_text",
 )  # what an explanation has of its rules
 
+_MOST_LENT = 2**24  # values in the rows that `model_effects` asks about
+
 _MAY_KNOW = "(the model may have been trained on them)"
 
 
@@ -471,6 +473,7 @@ class Explanation:
             return {}
         columns = self.rules.columns
         lent = encode(self.sample, columns)
+        lent = lent[:: 1 + lent.size * len(features) // _MOST_LENT]
         asked = np.tile(encode_row(x, columns), (1 + len(features) * len(lent), 1))
         for k, name in enumerate(features):
             j = columns.names.index(name)

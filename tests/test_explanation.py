@@ -739,6 +739,61 @@ def test_effects_of_classes_are_of_the_models_probability_or_answer():
     assert found.model_effects(row, ["b"], "no") == {"b": pytest.approx(by_hand)}
 
 
+@pytest.mark.parametrize("kind", ["probabilities", "answers alone"])
+def test_where_the_model_answers_another_class_its_own_reasons_are_told(kind):
+    sure = kind == "answers alone"
+    model = LinearSVC(random_state=0).fit(X, LABELS) if sure else FOREST
+    options = {} if sure else QUICK
+    found = explain(model, X, max_rules=2, random_state=0, **options)
+    differ = X[model.predict(X) != found.predict(X)]
+    assert 3 <= len(differ) < len(X)
+    told = 0
+    for _, x in differ.iterrows():
+        row = fabinterp.explain_row(found, x)
+        answer = row.model_prediction
+        assert answer != row.answer
+        effects = found.model_effects(x, list(X.columns), answer)
+        surely = {
+            name: effect
+            for name, effect in effects.items()
+            if effect.effect > max(0.005, 2 * effect.standard_error)
+        }
+        first = sorted(surely, key=lambda name: -surely[name].effect)[:3]
+        assert row.dissenting == {name: effects[name] for name in first}
+        assert list(row.dissenting) == first
+        plain = {name: effect._asdict() for name, effect in row.dissenting.items()}
+        assert json.loads(row.to_json())["dissenting"] == plain
+        lines = [line for line in str(row).splitlines() if f"goes to {answer} with" in line]
+        assert len(lines) == len(first)
+        assert all(f" {name} = " in line for name, line in zip(first, lines, strict=True))
+        assert all((" of its probability in the" in line) != sure for line in lines)
+        assert all(line in row.to_html() for line in lines)
+        words = row.words()
+        assert (f"; what moves the model itself to {answer} is " in words) == bool(first)
+        said_twice = [name for name in first if words.count(f"with {name} = ")]
+        assert not said_twice
+        told += bool(first)
+    assert told
+    agreeing = X[model.predict(X) == found.predict(X)].iloc[0]
+    assert fabinterp.explain_row(found, agreeing).dissenting == {}
+
+
+def test_of_very_wide_tables_the_rules_columns_alone_are_asked_about():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(120, 600))
+    labels = np.where(wide[:, 0] + 0.7 * wide[:, 1] > 0, "yes", "no")
+    model = LinearSVC(random_state=0).fit(wide, labels)
+    found = explain(model, wide, max_rules=2, random_state=0)
+    x = wide[model.predict(wide) != found.predict(wide)][0]
+    row = fabinterp.explain_row(found, x)
+    read = {part.column for part in row.contributions if part.contribution != 0}
+    assert len(read) == 1 and set(row.dissenting) <= read
+    (effect,) = found.model_effects(x, ["x0"], "yes").values()
+    assert effect.n_rows == len(found.sample)
+    (effect, *_) = found.model_effects(x, list(found.rules.columns.names), "yes").values()
+    assert 2 <= effect.n_rows < len(found.sample) and effect.n_rows * 600 * 600 <= 2**25
+
+
 def test_no_effects_where_each_call_is_counted_or_draws_know_their_rows():
     def first(Z):
         return np.asarray(Z)[:, 0]

@@ -555,6 +555,7 @@ _AVERAGE = "on average"
 _OTHERS = " others"
 _OPPOSED_WORDS = "goes the other way with"
 _UNMOVED_WORDS = "adds next to nothing for"
+_LENT = "in the mean over other rows' values"
 
 
 class Contribution(NamedTuple):
@@ -607,6 +608,9 @@ class RowExplanation:
         way in this row, and how far in the mean over other rows' values.
     unmoved : dict of str to ModelEffect
         And those whose value surely moves it less than a quarter as far as the rules.
+    dissenting : dict of str to ModelEffect
+        Where the model itself answers another class than the rules: the columns whose value moves it
+        most towards its answer, in its probability of that class; three at most.
 
     Examples
     --------
@@ -631,6 +635,7 @@ class RowExplanation:
     model_probability: float | None = None
     opposed: dict = field(default_factory=dict)
     unmoved: dict = field(default_factory=dict)
+    dissenting: dict = field(default_factory=dict)
 
     def lines(self, max_rows=None):
         """Triples (words, amount, its text): the mean, contributions, the largest first, prediction.
@@ -663,8 +668,8 @@ class RowExplanation:
         """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
         The largest first, in the digits of `lines`. A model that answers otherwise than the rules
-        which speak for it comes before; where it goes the other way, or adds next to nothing, comes
-        behind.
+        which speak for it comes before, and what moves it there behind; so does where it goes the
+        other way, or adds next to nothing.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -672,21 +677,31 @@ class RowExplanation:
             verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
             said.append(f"{words} {verb} {text.lstrip('+-')}")
         said = " and ".join(said) or "nothing moves it off the average"
-        return f"{self._dissent()}{self._told(max_rows)}: {said}{self._departing_words()}"
+        return f"{self._dissent()}{self._told(max_rows)}: {said}{self._words_of_model()}"
+
+    def _words_of_model(self):
+        """What stands behind the words of rules whose model does otherwise."""
+        said = [f"the model itself {words} {self._values_of(e)}" for words, e in self._departing()]
+        if self.dissenting:
+            answer = label_text(self.model_prediction)
+            names = self._values_of(self.dissenting)
+            said.insert(0, f"what moves the model itself to {answer} is {names}")
+        return "; ".join(["", *said]) + f", {_LENT}" if said else ""
+
+    def _values_of(self, names):
+        """Columns and their values in words, joined."""
+        values = {part.column: part.words for part in self.contributions}
+        return " and ".join(f"{printable_name(name)} = {values[name]}" for name in names)
 
     def _departing(self):
-        """Pairs (what the model does otherwise than the rules, `ModelEffect`s by column)."""
-        pairs = (_OPPOSED_WORDS, self.opposed), (_UNMOVED_WORDS, self.unmoved)
-        return [(words, effects) for words, effects in pairs if effects]
+        """Pairs (what the model does otherwise than the rules, `ModelEffect`s by column).
 
-    def _departing_words(self):
-        """What stands behind the words of rules whose model does otherwise with some columns."""
-        values = {part.column: part.words for part in self.contributions}
-        said = ""
-        for words, effects in self._departing():
-            named = [f"{printable_name(name)} = {values[name]}" for name in effects]
-            said += f"; the model itself {words} {' and '.join(named)}"
-        return f"{said}, in the mean over other rows' values" if said else ""
+        Less the columns that are told of as moving it to another answer.
+        """
+        for words, effects in (_OPPOSED_WORDS, self.opposed), (_UNMOVED_WORDS, self.unmoved):
+            others = {name: e for name, e in effects.items() if name not in self.dissenting}
+            if others:
+                yield words, others
 
     def _told(self, max_rows=None):
         """What is predicted: its name and number."""
@@ -737,7 +752,15 @@ class RowExplanation:
         return "\n".join([self.headline(), *lines, *self._departing_lines()])
 
     def _departing_lines(self):
-        """A line for each column with which the model itself does otherwise than the rules."""
+        """A line for each column that makes the model itself do otherwise than the rules."""
+        unit = "" if self.model_probability is None else " of its probability"
+        for name, (effect, _, n_rows) in self.dissenting.items():
+            amount = amount_text(round_within(effect, _SHARE_TOLERANCE))
+            yield (
+                f"the model itself goes to {label_text(self.model_prediction)} with "
+                f"{self._values_of([name])}: +{amount}{unit} in the mean over the values of "
+                f"{n_rows} other rows"
+            )
         for words, effects in self._departing():
             for name, (effect, _, n_rows) in effects.items():
                 amount = round_within(effect, self.tolerance)
@@ -774,6 +797,7 @@ class RowExplanation:
             "model_probability": self.model_probability,
             "opposed": {name: effect._asdict() for name, effect in self.opposed.items()},
             "unmoved": {name: effect._asdict() for name, effect in self.unmoved.items()},
+            "dissenting": {name: effect._asdict() for name, effect in self.dissenting.items()},
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
@@ -863,6 +887,26 @@ def _departures(model, x, parts, label, tolerance):
     return opposed, unmoved
 
 
+_MOST_DISSENTING = 3  # columns that are named where a model answers another class than its rules
+_MOST_ASKED = 512  # columns of a table, up to where each of them is asked about
+
+
+def _dissenting(model, x, parts, answer):
+    """The columns that move an Explanation's model most to its own answer, a class: `ModelEffect`s.
+
+    Of very wide tables those alone that the rules' `Contribution`s name.
+    """
+    if len(parts) > _MOST_ASKED:
+        parts = [part for part in parts if part.contribution != 0]
+    found = model.model_effects(x, [part.column for part in parts], answer)
+    surely = {
+        name: effect
+        for name, effect in found.items()
+        if effect.effect > max(_SHARE_TOLERANCE, _SURE * effect.standard_error)
+    }
+    return dict(sorted(surely.items(), key=lambda item: -item[1].effect)[:_MOST_DISSENTING])
+
+
 def explain_row(model, x, background=None, *, label=None):
     """What each column contributes to the prediction for one row; the parts add up.
 
@@ -889,7 +933,8 @@ def explain_row(model, x, background=None, *, label=None):
     RowExplanation
         With `base`, `prediction`, `contributions`; `words`, `to_frame`, `to_text`, `to_html`,
         `to_json`. Of an Explanation also what the model itself answers, how probable it holds
-        it, and the columns whose value moves the model itself the other way, or next to nothing.
+        it, the columns whose value moves the model itself the other way, or next to nothing, and,
+        where it answers another class than the rules, those that move it there.
 
     Raises
     ------
@@ -936,6 +981,8 @@ def explain_row(model, x, background=None, *, label=None):
         probability = float(stable_softmax(scores[None])[0, c])
     tolerance = float(np.maximum(tolerance, _ROUNDED * np.abs([base[c], outputs[c]]).max()))
     label = None if classes is None else classes[c]
+    answer = float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))]
+    differs = classes is not None and said is not None and said != answer
     return RowExplanation(
         float(base[c]),
         float(outputs[c]),
@@ -945,7 +992,8 @@ def explain_row(model, x, background=None, *, label=None):
         tolerance,
         label,
         said,
-        float(outputs[0]) if classes is None else classes[int(np.argmax(outputs))],
+        answer,
         None if shares is None else shares.get(said),
         *_departures(model, x, parts, label, tolerance),
+        _dissenting(model, x, parts, said) if differs else {},
     )
