@@ -687,17 +687,39 @@ def _left_out_note(entry):
     )
 
 
+_MOST_SIZES = 40  # that a table on the terminal holds
+
+
+def _shown_sizes(sizes):
+    """Which of many sizes a table shows, of each twice as large as the last as many: positions.
+
+    The chosen one and its neighbours are among them, and the ends.
+    """
+    if len(sizes) <= _MOST_SIZES:
+        return range(len(sizes))
+    chosen = [k + step for k, one in enumerate(sizes) if one[2] for step in (-1, 0, 1)]
+    spread = np.geomspace(1, len(sizes), _MOST_SIZES - 3).round().astype(int) - 1
+    return sorted({*spread.tolist(), *chosen} & set(range(len(sizes))))
+
+
 def _path_text(sizes, columns, notes):
-    """A table of all sizes, and notes below it.
+    """A table of sizes, of many not all, and notes below it.
 
     A column is two lines of its head and a cell per size.
     """
+    entries = [entry for entry, _, _ in sizes]
+    kept = _shown_sizes(sizes)
+    title = "All sizes:"
+    if len(kept) < len(sizes):
+        title = f"{len(kept)} of {len(sizes)} sizes:"
+    sizes = [sizes[k] for k in kept]
+    columns = [(*heads, [cells[k] for k in kept]) for *heads, cells in columns]
     widths = [max(map(len, map(str, (*heads, *cells)))) for *heads, cells in columns]
     above, below, *rows = (
         "  ".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
         for cells in zip(*((*heads, *cells) for *heads, cells in columns), strict=True)
     )
-    lines = ["All sizes:", "", f"  {above}", f"  {below}", "-" * (len(below) + 2)]
+    lines = [title, "", f"  {above}", f"  {below}", "-" * (len(below) + 2)]
     for (_, _, is_chosen), row in zip(sizes, rows, strict=True):
         lines.append(f"{'*' if is_chosen else ' '} {row}".rstrip())
     if isinstance(sizes[0][1], Tree):
@@ -713,7 +735,7 @@ def _path_text(sizes, columns, notes):
     )
     if what == "tree":
         first += "\nfit --size N looks for trees of that size alone, and may find a better one"
-    alike = _taken_of_alike([entry for entry, _, _ in sizes])
+    alike = _taken_of_alike(entries)
     return "\n".join([*lines, "", first, *notes, *alike])
 
 
@@ -1226,6 +1248,20 @@ def _reference_of(options, columns):
     return read_ensemble(model, columns) if isinstance(model, Path) else model
 
 
+def _learnt_and_held_out(model, rules, X, y, options):
+    """The rows (X, y) of the fit, and those that `--held-out` names or the fit held out; else None."""
+    others = None
+    then = "the page tells them apart"
+    if options.held_out is not None:
+        _, *others = _rows_and_target(rules, options, options.held_out)
+        then = "the page leaves them out, for --held-out names others"
+    parts = None if y is None else positions_again(model, X, y, then)
+    if parts is None:
+        return (X, y), others
+    learnt, own = ((take_rows(X, at), y[at]) for at in parts)
+    return learnt, own if others is None else others
+
+
 def fitted_page(model, options):
     """The page about a model of this package, measured on the data of the options."""
     rules = as_ruleset(model)
@@ -1236,13 +1272,7 @@ def fitted_page(model, options):
             f"got {options.max_seconds:g} with {'no such' if reference is None else 'another'} model"
         )
     name, X, y = _rows_and_target(rules, options)
-    learnt, held_out = (X, y), None
-    if options.held_out is not None:
-        _, *held_out = _rows_and_target(rules, options, options.held_out)
-    elif y is not None:
-        parts = positions_again(model, X, y, "the page tells them apart")
-        if parts is not None:
-            learnt, held_out = ((take_rows(X, at), y[at]) for at in parts)
+    learnt, held_out = _learnt_and_held_out(model, rules, X, y, options)
     title = f"{_model_title(model)}, on {printable_name(name)}"
     with progress_message(f"writing {printable_name(options.out)} …"):
         return report(
@@ -1344,6 +1374,7 @@ def explain_model(model, options):
     if options.target:
         found = replace(found, rules=replace(found.rules, target=options.target))
     rules = found.rules
+    _note_limits(rules, ("max_rules",) if len(rules.rules) >= options.max_rules else ())
     train = (X, y)
     code = command_of(options)
     sizes = found.rules_of_sizes()

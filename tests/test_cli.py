@@ -912,7 +912,13 @@ def test_a_report_beside_the_model_and_on_rows_that_neither_has_seen(capsys, tmp
     assert "error is the share of rows that get another answer than by RandomForestCl" in told
     words = ("rules.json", "old.csv", "--held-out", "new.csv", "--reference", "forest.joblib")
     assert "--trust reads it" in refused(capsys, "report", *words)
-    page, _ = reported(capsys, *words, "--trust")
+    page, told = reported(capsys, *words, "--trust")
+    n_apart = int(0.2 * len(old))  # which explain held out, so that they are no rows of the fit
+    assert (
+        f"note: {n_apart} of the {len(old)} rows were held out from the fit; the page lea" in told
+    )
+    assert f"{len(old) - n_apart} rows of the fit" in page
+    assert f"{len(old)} rows of the fit" not in page
     rules = RuleSet.from_json(Path("rules.json").read_text())
     answers = rules.predict(new[["depth", "length"]])
     wrong = 100 * np.mean(answers != new.kind.to_numpy())
@@ -958,6 +964,8 @@ def test_explain_is_bounded_and_its_rows_held_out_are_known_again(capsys, tmp_pa
         said = capsys.readouterr()
         n_out = int(0.3 * len(X))
         assert f"on {n_out} held out from the rules" in said.out
+        is_full = "; 3 rules\n" in said.out
+        assert ("note: 3 rules, the most allowed; a higher --max-rules" in said.err) == is_full
         assert ("All sizes:" in said.out) != ("--path shows nothing" in said.err)
         assert name == "line" or "All sizes:" in said.out
         rules = RuleSet.from_json(Path("rules.json").read_text())
@@ -1178,6 +1186,28 @@ def test_bounds_of_an_explanation_are_refused_for_what_was_written(
     capsys.readouterr()
     told = refused(capsys, "report", "model.json", "t.csv", option, "9")
     assert f"{option} must be left out for a model of this package" in told
+
+
+def test_of_many_sizes_a_table_shows_some_and_says_so(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, 600)
+    pd.DataFrame({"x": x, "y": np.sin(40 * x) + rng.normal(0, 0.05, 600)}).to_csv("t.csv", index=0)
+    asked = "fit t.csv --target y --method tree --max-leaves 60 --out m.json"
+    assert cli.main(asked.split()) == 0
+    capsys.readouterr()
+    assert cli.main("show m.json --path".split()) == 0
+    shown = capsys.readouterr().out
+    sizes = [entry.size for entry, _, _ in commands.sizes_of(load_rules("m.json"))]
+    assert len(sizes) > commands._MOST_SIZES
+    rows = re.findall(r"^(\*?) +(\d+) +\d+  ", shown, re.M)
+    counts = [int(count) for _, count in rows]
+    assert f"{len(counts)} of {len(sizes)} sizes:" in shown
+    assert len(counts) <= commands._MOST_SIZES and counts == sorted(set(counts))
+    assert counts[0] == sizes[0] and counts[-1] == sizes[-1] and set(counts) < set(sizes)
+    (chosen,) = [int(count) for star, count in rows if star]
+    at = sizes.index(chosen)
+    assert set(sizes[at - 1 : at + 2]) <= set(counts)
 
 
 def test_a_limit_of_the_search_is_told_and_can_be_moved(capsys, table):

@@ -447,15 +447,20 @@ def search_rows(Z, target, w, bins, counts, settings):
     """The `BinnedRows` of the search with the prices of (models.7), (models.8).
 
     Numbers are in units of their standard deviation. `counts` (n,) is what a row counts for the
-    support of a rule; `settings` has an estimator's parameters.
+    support of a rule; `settings` has an estimator's parameters. ValueError for a `min_support` that
+    all rows together do not reach.
     """
+    min_support = settings.min_support
+    if min_support is not None and min_support > counts.sum():
+        raise ValueError(
+            f"min_support must be at most {counts.sum():g}, the rows of the fit, got {min_support:g}"
+        )
     if target.ndim == 1:
         target, _, _ = standardise_numbers(target, w)
     cells = bin_codes(Z, bins).T.astype(np.int64)
     variance = residual_variance(cells, target, w)
     n_known = np.array([len(b) + 1 for b in bins.thresholds])
     nats = np.log(len(n_known)) + np.log(np.maximum(n_known - 1, 1))
-    min_support = settings.min_support
     return BinnedRows(
         np.ascontiguousarray(cells),
         n_known,
