@@ -25,6 +25,7 @@ LONG = set(
     03_prices 04_signs 02_proxy_trees 05_stability 03_chunks explanation explorer 00_atlas 00_runner
     02_hara 03_eto 05_afrabandpey 02_gallery 03_choose_method 08_budget 09_adequacy 13_big_tables
     01_foba 04_experts 02_planes 06_regulator cli
+    00_conjugate 01_prune 00_reference 04_choose_size 07_contributions
     """.split()
 )
 
