@@ -982,6 +982,16 @@ def round_change(x, row, accepts, space):
     return row
 
 # %% ../nbs/change.ipynb #exp-model
+def _distinct_rows(Z):
+    """The different rows of an array (n, d), bit by bit, and which of them each row is, (n,)."""
+    bits = np.ascontiguousarray(Z).view(np.dtype((np.void, Z.itemsize * Z.shape[1]))).ravel()
+    _, first, of_row = np.unique(bits, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as they came
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return Z[first[order]], place[of_row]
+
+
 class _AskedModel:
     """A model that is asked about rows, in a limited number of batches; None: the rules alone.
 
@@ -1064,6 +1074,7 @@ class _AskedModel:
 
     def _agrees(self, Z):
         """Which encoded rows (n, d) get another answer by the model, as far as the budget goes."""
+        Z, of_row = _distinct_rows(Z)
         found = np.zeros(len(Z), bool)
         pays = np.ones(len(Z), bool)
         if self.book is not None:
@@ -1073,7 +1084,7 @@ class _AskedModel:
             found[pays] = self.goal.accepts(answers)
             if self.min_probability is not None and found.any():  # no budget, so all rows pay
                 found[found] = self._are_sure(Z[found], answers[found])
-        return found
+        return found[of_row]
 
     def _are_sure(self, Z, answers):
         """Which rows (n, d) get their answer (n,) with `min_probability`."""
@@ -1490,6 +1501,9 @@ class Changes(Sequence):
         if self.model_change is None:
             return self.nearest.words() if self.changes else "no change was found"
         alone = self.model_change.words()
+        if not self.model_change.features:
+            alone = "the model itself gives such an answer already"
+            return f"{self.nearest.words() if self.changes else 'none by the rules'}; {alone}"
         if self.changes:
             return f"{self.nearest.words()}; the model alone would turn after {alone}"
         return f"none by the rules; by the model alone, {alone}"
@@ -1783,6 +1797,8 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone, all_held):
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if asked.min_probability is not None:
             batches += f", for a probability from {asked.min_probability:g} up"
+        if found and not found[0].features:
+            return False, f"the model agrees ({batches}){more}"
         if found:
             said = "by itself it gives such an answer at no nearer row that was tried: not proven"
             if alone is not None:

@@ -9,6 +9,7 @@ __all__ = ['run_arguments', 'main']
 import argparse
 import codecs
 import csv
+import difflib
 import os
 import sys
 
@@ -96,11 +97,25 @@ class OneLineErrorParser(argparse.ArgumentParser):
         raise UsageError(f"{' '.join(message.split())} ({self.prog} -h tells more)")
 
     def parse_known_args(self, args=None, namespace=None):
-        """As argparse does, but what a command does not know, it refuses itself."""
+        """As argparse does, but what a command does not know, it refuses itself, and first."""
+        if self._subparsers is None:
+            self._check_options(sys.argv[1:] if args is None else args)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
+
+    def _check_options(self, args):
+        """Refuse an option that none of this command's begins with, and name one that is alike."""
+        known = [name for action in self._actions for name in action.option_strings]
+        for word in args:
+            if word == "--":
+                return
+            name = word.partition("=")[0]
+            if name.startswith("--") and not any(each.startswith(name) for each in known):
+                close = difflib.get_close_matches(name[2:], [each[2:] for each in known], 1)
+                hint = f"; did you mean --{close[0]}?" if close else ""
+                self.error(f"unrecognized arguments: {name}{hint}")
 
 # %% ../nbs/cli.ipynb #cli-options
 _OUT = ".html, .json, .sql, .py or .txt"

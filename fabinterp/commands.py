@@ -84,7 +84,7 @@ def _read_data(options, path=None):
     commas = comma_columns(table)
     if commas:
         print_to_stderr(
-            f"note: column {format_names(commas)} holds numbers with a comma, "
+            f"note: numbers with a comma in {format_names(commas)}, "
             "taken for text; --decimal , reads them as numbers"
         )
     return table
@@ -130,7 +130,8 @@ _FEW_VALUES = 10  # whole numbers with at most so many different values are take
 def infer_task(y, requested="auto", name="target"):
     """'classification' or 'regression' for a target (n,) without gaps.
 
-    As requested; "auto": by what it holds. UsageError for a regression of text.
+    As requested; "auto": by what it holds; numbers of which most rows have one of their own are no
+    classes. UsageError for a regression of text.
     """
     numeric = y.dtype.kind in "iuf"
     if requested == "regression" and not numeric:
@@ -140,7 +141,8 @@ def infer_task(y, requested="auto", name="target"):
         )
     if requested != "auto":
         return requested
-    few = numeric and len(np.unique(y)) <= _FEW_VALUES and bool((y % 1 == 0).all())
+    n_values = len(np.unique(y))
+    few = numeric and n_values <= min(_FEW_VALUES, max(2, len(y) // 2)) and (y % 1 == 0).all()
     return "classification" if few or not numeric else "regression"
 
 # %% ../nbs/commands.ipynb #cmd-useless
@@ -292,6 +294,8 @@ def command_of(options):
         value = given.get(name)
         if value is not None or name in given and name in can_be_none:
             words += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
+    if options.command == "report":
+        words += ["--out", os.path.basename(options.out)]
     return shlex.join(filter(None, words))
 
 # %% ../nbs/commands.ipynb #cmd-learn

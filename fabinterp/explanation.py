@@ -746,7 +746,8 @@ def explain(
         With `n_calls`: a file that keeps each answer at once, for a run that ends early.
         `random_state` None is then 0, so that the same rows are asked again.
     random_state : int, RandomState or None
-        Seed of the rows held out and of the fit.
+        Seed of the rows held out and of the fit. A search for a list of rules has chance in it:
+        another seed may find another list, about as good.
     n_jobs : int or None
         Threads, on which the result does not depend.
     verbose : bool, False

@@ -327,6 +327,8 @@ def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_s
 def _why_not_read(error):
     """What prevented reading, in one line, with the option that would help."""
     why = " ".join(str(error).split())
+    if "No columns to parse" in why:
+        return "it is empty"
     ragged = "fields in line" in why or "values in line" in why
     return f"{why}; --sep names what separates columns" if ragged else why
 

@@ -638,7 +638,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
     scorer = Scorer(rows_text(n, seen), rules.classes, level, seed)
     found, by_class, explained = _evaluate_rules(rules, X, target, asked, scorer)
     notes = []
-    if found and cv is None and held_out is None:
+    if found and cv is None and (split or held_out is None):
         notes.append(split_note(split) if split else training_note(seen, n))
     if cv is not None:
         crossed = cross_fitted_predictions(model, X, y, cv, seed)
@@ -1650,7 +1650,7 @@ def agreement_words(found):
     """Why an `Evaluation` has more agreement on rows held out than on those of the fit; nothing if less."""
     ours = [each for each in found.estimates if each.metric.startswith("agreement with")]
     out, *rest = ours or [None]
-    is_higher = rest and out.value > rest[0].value
+    is_higher = rest and found.seen and out.value > rest[0].value
     if not is_higher or out.text(out.value) == rest[0].text(rest[0].value):
         return ""
     errors = [f for f in found.estimates if f.metric.endswith(f" of {found.explains}")]
@@ -1699,7 +1699,7 @@ def care_html(tree):
     if tree is not None:
         tells, does, answers = "The tree tells", "It does", "it answers"
     return f"""<p>{tells} what goes with what in the table. {does} not tell what would happen if somebody changed a
-value. For rows outside the ranges listed above {answers} all the same, without warning. And another model may be as
+value. For rows outside the ranges listed above {answers} all the same. And another model may be as
 good and read differently: fit to other rows, and compare.</p>"""
 
 

@@ -944,3 +944,42 @@ def test_a_least_probability_that_cannot_be_had_is_refused(options):
     rules = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
     with pytest.raises(ValueError, match="min_probability"):
         nearest_change(rules, [12.0], X, **options)
+
+
+def boosted_cross(n=300):
+    """A table, a boosting of it that turns at crossed signs, and rules that explain it."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+    y = np.where((X.a > 0) ^ (X.b > 0), "yes", "no")
+    model = HistGradientBoostingClassifier(random_state=0).fit(X, y)
+    return X, model, explain(model, X, y, max_rules=2, random_state=0)
+
+
+def test_of_columns_that_may_not_move_the_model_is_asked_about_the_row_alone():
+    X, model, rules = boosted_cross()
+    asked = []
+
+    def answers(Z):
+        asked.append(Z.drop_duplicates())
+        assert len(asked[-1]) == len(Z)
+        return model.predict(Z)
+
+    x = X.iloc[0]
+    assert len(nearest_change(rules, x, X, model=answers, fixed=["a", "b"])) == 0
+    assert all((Z == x).all(axis=None) for Z in asked)
+    asked.clear()
+    nearest_change(rules, x, X, model=answers)
+    assert max(len(Z) for Z in asked) > 20
+
+
+def test_a_model_that_gives_the_answer_already_is_told_so():
+    X, model, rules = boosted_cross()
+    said, by_rules = model.predict(X), rules.predict(X)
+    both = int(np.flatnonzero(said == by_rules)[0])
+    found = nearest_change(rules, X.iloc[both], X, model=model, target=said[both])
+    assert found.words() == "nothing has to change" and found.distance == 0
+    assert "nearer" not in str(found)
+    differ = int(np.flatnonzero(said != by_rules)[0])
+    found = nearest_change(rules, X.iloc[differ], X, model=model, target=said[differ])
+    assert found.words().endswith("the model itself gives such an answer already")
+    assert "would turn after" not in found.words()

@@ -117,6 +117,9 @@ def simplify(capsys, *words):
     (("demo", "--out", "rules.docx"), "--out must end in one of .html, .json, .sql, .py, .txt, got 'rules.docx'"),
     (("demo", "--out", "nowhere/rules.html"), "its folder does not exist"),
     (("demo", "extra"), "unrecognized arguments: extra (fabinterp demo -h tells more)"),
+    (("fit", "t.csv", "--traget", "y"), "unrecognized arguments: --traget; did you mean --target?"),
+    (("predict", "m.json", "t.csv", "--sise=3"), "unrecognized arguments: --sise; did you mean --si"),
+    (("demo", "--zebra"), "unrecognized arguments: --zebra (fabinterp demo -h tells more)"),
     (("simplify", "x.csv", "--target", "y", "--test-share", "1"), "got '1'"),
     (("simplify", "x.csv", "--target", "y", "--test-share", "nan"), "got 'nan'"),
     (("simplify", "x.csv", "--target", "y", "--sep", "ab"), "--sep: one character or the word tab"),
@@ -276,7 +279,7 @@ def test_a_decimal_comma_is_seen(capsys, tmp_path):
     path = tmp_path / "t.csv"
     flowers().to_csv(path, index=False, sep=";", decimal=",")
     _, notes = simplify(capsys, path, "--target", "kind", "--max-rules", 2)
-    assert "'length', 'depth', 'price' holds numbers with a comma" in notes
+    assert "numbers with a comma in 'length', 'depth', 'price', taken for text" in notes
     assert "--decimal , reads" in notes
     _, notes = simplify(capsys, path, "--target", "kind", "--max-rules", 2, "--decimal", ",")
     assert "comma" not in notes
@@ -298,7 +301,8 @@ def test_without_pandas(capsys, tmp_path, without_pandas):
 
 
 @pytest.mark.parametrize("values, task", [
-    ([0, 1, 1], "classification"), ([0.0, 1.0, 2.0], "classification"), (["a", "b"], "classification"),
+    ([0, 1, 1], "classification"), ([0.0, 1.0, 2.0] * 2, "classification"), ([0.0, 1.0, 2.0], "regression"),
+    ([3, 5, 5, 7, 9], "regression"), (["a", "b"], "classification"),
     ([True, False], "classification"), (list(range(11)), "regression"), ([0.5, 1.0], "regression"),
 ])  # fmt: skip
 def test_task(values, task):
@@ -625,7 +629,7 @@ def test_warnings_of_predictions_are_notes(capsys, tmp_path):
         assert cli.main(["predict", fitted, str(new)]) == 0
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2 and all(line.startswith("note: ") for line in told)
-    assert "1 row holds a gap in 'a', which had none in training" in told[0]
+    assert "the equation of 1 row meets a gap in 'a', which had none in training" in told[0]
     assert "'kind' holds labels that training did not know in 1 row" in told[1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

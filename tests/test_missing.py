@@ -181,12 +181,13 @@ def test_the_warning_counts_rows_and_names_columns():
     gaps = frame[:6].copy()
     gaps.loc[[0, 2, 3], "income"] = np.nan
     assert quietly(model.predict, gaps)[1] == [
-        "3 rows hold a gap in 'income', which had none in training: answered by the mean of their leaves"
+        "the equations of 3 rows meet a gap in 'income', which had none in training: answered by "
+        "the mean of their leaves"
     ]
     gaps.loc[2, "dose"] = np.nan
     gaps.loc[[0, 3], "income"] = 0.0
     assert quietly(model.predict, gaps)[1] == [
-        "1 row holds a gap in 'income', 'dose', which had none in training: "
+        "the equation of 1 row meets a gap in 'income', 'dose', which had none in training: "
         "answered by the mean of its leaf"
     ]
     gaps["age"] = np.nan  # of no concern to the equation
@@ -226,7 +227,7 @@ def test_a_curve_adds_nothing_for_a_new_gap():
     model = ObliqueAdditiveRegressor(random_state=0, max_depth=0).fit(x, y)
     said, told = quietly(model.predict, [[np.nan, 0.5]])
     assert told == [
-        "1 row holds a gap in 'x0', which had none in training: its curve adds nothing there"
+        "the equation of 1 row meets a gap in 'x0', which had none in training: its curve adds nothing there"
     ]
     assert abs(said[0] - y[abs(x[:, 1] - 0.5) < 0.1].mean()) < 0.2
     assert "NULL THEN 0.0" in model.rules_.to_sql("t")
@@ -307,7 +308,10 @@ def test_a_curve_may_have_no_value_for_gaps():
     assert RuleSet.from_json(rules.to_json()) == rules
     frame = pd.DataFrame({"a": [0.5, np.nan, 0.5, 0.5], "home": ["south", "north", None, "mars"]})
     said, told = quietly(rules.predict, frame)
-    assert said.tolist() == [3.5, 9.0, 9.0, 9.0] and "3 rows hold a gap in 'a', 'home'" in told[0]
+    assert (
+        said.tolist() == [3.5, 9.0, 9.0, 9.0]
+        and "the equations of 3 rows meet a gap in 'a', 'home'" in told[0]
+    )
     assert by_python(rules, frame) == by_sql(rules, frame)[0] == said.tolist()
 
 

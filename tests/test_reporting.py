@@ -443,7 +443,7 @@ def test_a_rule_that_does_not_hold_on_rows_held_out_is_marked():
 
 
 def test_more_agreement_on_rows_held_out_is_explained():
-    def found(agreed, wrong):
+    def found(agreed, wrong, seen=True):
         rows = ("held out", "of the fit")
         pairs = [("agreement with it", agreed), ("wrong answers of it", wrong)]
         each = [
@@ -451,11 +451,12 @@ def test_more_agreement_on_rows_held_out_is_explained():
             for what, values in pairs
             for where, value in zip(rows, values, strict=True)
         ]
-        return reports.Evaluation(tuple(each), (), explains="it")
+        return reports.Evaluation(tuple(each), (), explains="it", seen=seen)
 
     because = reports.agreement_words(found((0.9, 0.8), (0.2, 0.0)))
     assert "it errs less on rows that it was trained on" in because
     assert reports.agreement_words(found((0.9, 0.8), (0.2, 0.3))).endswith("rows were held out.")
+    assert not reports.agreement_words(found((0.9, 0.8), (0.2, 0.0), seen=False))
     assert not reports.agreement_words(found((0.8, 0.9), (0.2, 0.0)))
     assert not reports.agreement_words(found((0.8, 0.79999), (0.2, 0.0)))  # reads the same
     X, y = load_wine(return_X_y=True, as_frame=True)

@@ -588,7 +588,8 @@ class RowExplanation:
     prediction : float
         A number, the probability of a class, or its score: `scale` says which.
     contributions : tuple of Contribution
-        Name, value, contribution and the value in words of each column, in the order of the table.
+        Of each column `column` (its name), `value`, `contribution` and `words` (the value), in the
+        order of the table.
     scale : str
         What is added up: a name, “probability of y = yes”, “log-odds of y = yes”.
     probability : float
@@ -610,7 +611,8 @@ class RowExplanation:
         And those whose value surely moves it less than a quarter as far as the rules.
     dissenting : dict of str to ModelEffect
         Where the model itself answers another class than the rules: the columns whose value moves it
-        most towards its answer, in its probability of that class; three at most.
+        most towards its answer, in its probability of that class; three at most. The other rows are
+        up to 256 of the fit, spread evenly: the `sample` of the Explanation.
 
     Examples
     --------
@@ -974,7 +976,7 @@ def explain_row(model, x, background=None, *, label=None):
         for j, name in enumerate(columns.names)
     )
     says = getattr(model, "model_says", None)  # of an Explanation: the model behind the rules
-    said, shares = (None, None) if says is None else says(x)
+    said, shares = (None, None) if says is None else says(z)
     probability = nan
     if measured.scored:
         scores = outputs / 2 if len(outputs) == 2 else outputs
@@ -994,6 +996,6 @@ def explain_row(model, x, background=None, *, label=None):
         said,
         answer,
         None if shares is None else shares.get(said),
-        *_departures(model, x, parts, label, tolerance),
-        _dissenting(model, x, parts, said) if differs else {},
+        *_departures(model, z, parts, label, tolerance),
+        _dissenting(model, z, parts, said) if differs else {},
     )

@@ -1074,11 +1074,11 @@ def answered_by_mean(model, Z):
 
 
 def _gaps_text(met, columns):
-    """The rows and columns of gaps (n, d), for reading: 3 rows hold a gap in 'income', …."""
+    """Rows and columns of gaps met (n, d), for reading: equations of 3 rows meet a gap in 'income', …."""
     n = int(met.any(axis=1).sum())
     names = format_names(columns.names[f] for f in np.flatnonzero(met.any(axis=0)))
-    hold = "row holds" if n == 1 else "rows hold"
-    return f"{n} {hold} a gap in {names}, which had none in training"
+    meet = "the equation of 1 row meets" if n == 1 else f"the equations of {n} rows meet"
+    return f"{meet} a gap in {names}, which had none in training"
 
 
 def warn_of_gaps(model, Z, chosen=None):
