@@ -16,7 +16,7 @@ from shared.notebooks import FLAG, code_cells, run_notebook, yardstick_seconds
 # limits were set on; elsewhere as much more as a page in little takes: a machine that is slow at
 # imports and pictures may be fast at arithmetic
 BUDGET = 15
-YARDSTICK_SECONDS = 1.2
+YARDSTICK_SECONDS = 0.8
 
 # Measured: more than eight seconds of processor time that no flag on a few cells would save
 LONG = set(
