@@ -15,7 +15,12 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from fabinterp import ObliqueAdditiveRegressor, PiecewiseLinearRegressor, load_rules
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule
-from fabinterp.rules.digits import MAX_POINTS, SCORE_TOLERANCE, TEXT_TOLERANCE
+from fabinterp.rules.digits import (
+    MAX_POINTS,
+    SCORE_TOLERANCE,
+    TEXT_TOLERANCE,
+    round_equation,
+)
 from fabinterp.rules.ruleset import RuleSet
 from fabinterp.rules.text import curve_pairs, pairs_text
 
@@ -166,3 +171,25 @@ def test_every_label_of_a_curve_is_told_to_within_the_tolerance(numbers, values,
         assert listed == sorted(listed, key=int)
     if len(names) <= MAX_POINTS:
         assert sorted(listed) == sorted(names)
+
+
+@given(st.integers(0, 10_000))
+def test_terms_are_centred_where_the_equation_answers_with_the_mean(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 5))
+    low = rng.uniform(50, 100, d)
+    ranges = np.column_stack([low, low + rng.uniform(1, 30, d)])
+    coef = rng.normal(0, 30, d)
+    corners = [coef @ np.where(coef * side > 0, *ranges.T[::-1]) for side in (1, -1)]
+    value = float(rng.normal(0, 1000))
+    mean = value + float(rng.uniform(min(corners), max(corners)))
+    scale = float(rng.uniform(5, 50))
+    tolerance = 0.004 * scale
+    constant, terms = round_equation(value, range(d), coef, ranges, tolerance, scale, mean)
+    X = rng.uniform(*ranges.T, size=(50, d))
+    told = constant + sum(c * (X[:, f] - centre) for f, c, centre in terms)
+    assert np.abs(told - value - X @ coef).max() <= tolerance * (1 + 1e-9)
+    for f, _, centre in terms:
+        assert centre == 0.0 or ranges[f, 0] <= centre <= ranges[f, 1]
+    if len(terms) == d and all(centre != 0.0 for _, _, centre in terms):
+        assert abs(constant - mean) <= (d / 2 + 0.01) * scale

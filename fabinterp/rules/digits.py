@@ -8,7 +8,7 @@ __all__ = ['TEXT_TOLERANCE', 'SCORE_TOLERANCE', 'SCORE_SCALE', 'MAX_POINTS', 'fo
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-imports
 from decimal import Decimal
-from math import floor, isfinite, isinf, isnan, nan
+from math import floor, inf, isfinite, isinf, isnan, nan
 
 import numpy as np
 
@@ -90,16 +90,34 @@ def region_ranges(conditions, columns):
     return ranges
 
 
-def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan):
+def _typical_place(value, features, coef, ranges, mean):
+    """A point (p,) of a region at which an equation answers with the mean of its rows, or nearly.
+
+    From the middle of the region all features go the same share of their half widths; (p,) the
+    middles where `mean` is None or the region is not known.
+    """
+    low, high = np.array([ranges[feature] for feature in features]).reshape(-1, 2).T
+    middle = low / 2 + high / 2
+    coef = np.asarray(coef, dtype=float)
+    moves = coef * (high / 2 - low / 2)
+    if mean is None or not 0.0 < np.abs(moves).sum() < inf:
+        return middle
+    share = np.clip((mean - value - coef @ middle) / np.abs(moves).sum(), -1.0, 1.0)
+    return middle + share * np.sign(coef) * (high / 2 - low / 2)
+
+
+def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean=None):
     """The numbers of (rules.16) for a text: the constant, and (feature, coefficient, centre) triples.
 
     `ranges` (d, 2) says where the rows lie, `tolerance` how far the answers may be off, `scale` is
-    the standard deviation of y. Where one is nan, coefficients get four digits.
+    the standard deviation of y. Where one is nan, coefficients get four digits. Terms are centred
+    where the answer is `mean`, if one is given.
     """
     share = tolerance / (1 + len(features))
     constant = value
     terms = []
-    for feature, c in zip(features, coef, strict=True):
+    places = _typical_place(value, features, coef, ranges, mean)
+    for feature, c, place in zip(features, coef, places, strict=True):
         low, high = ranges[feature]
         middle = low / 2 + high / 2
         if c == 0.0 or abs(c) * (high / 2 - low / 2) <= share:
@@ -107,7 +125,8 @@ def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan):
             continue
         centre = 0.0
         if abs(c * middle) > 3.0 * scale and abs(middle) > high - low:
-            centre = shortest_number(middle - (high - low) / 8, middle + (high - low) / 8)
+            near = (high - low) / 8 if mean is None else min((high - low) / 8, scale / 2 / abs(c))
+            centre = shortest_number(max(low, place - near), min(high, place + near))
         constant += c * centre
         reach = max(abs(low - centre), abs(high - centre))
         terms.append((feature, round_within(c, share / reach), centre))

@@ -253,8 +253,9 @@ def _rounded_equations(model, k):
     ranges = region_ranges(model.regions[k], model.columns)
     scale = model.target_std if model.classes is None else SCORE_SCALE
     tolerance, _ = _tolerances(model, leaf)
+    mean = leaf.mean if model.classes is None and not leaf.curves else None
     return [
-        (*round_equation(value, leaf.features, coef, ranges, tolerance, scale), curves)
+        (*round_equation(value, leaf.features, coef, ranges, tolerance, scale, mean), curves)
         for value, coef, curves in leaf.equations
     ]
 
