@@ -568,10 +568,7 @@ def training_note(seen, n):
             "(held_out=) or cross-fitted (cv=)."
         )
     if seen is None:
-        return (
-            "The rules carry no supports, so it cannot be told whether they were made from these "
-            "rows."
-        )
+        return "No supports are known, so it cannot be told whether the model was made from these rows."
     verb = "is" if n == 1 else "are"
     return (
         f"The {rows_text(n)} {verb} not the table of the fit, or it was weighted. Whether some of "
@@ -824,7 +821,8 @@ def importance_figures(model):
     """What `themed_figure_html` takes, of importances; nothing where they are not known or one."""
     found = getattr(model, "feature_importances_", None)
     if found is not None and np.sum(np.asarray(found) > 0) > 1:
-        caption = "How far each column moves the predictions, as a share of the whole"
+        caption = "How far each column moves the predictions: the mean square of its steps, one by "
+        caption += "one, as a share of all columns'"
         yield lambda width: plot_importances(model, width=width), caption, (4.6,)
 
 
@@ -1640,9 +1638,8 @@ def _beside_html(beside, level):
     if not beside:
         return ""
     text = html.escape("; ".join(beside))
-    text = keep_thousands(
-        f"{text[0].upper()}{text[1:]}. By chance {percent_text(1 - level)} would."
-    )
+    chance = f"Of such intervals {percent_text(1 - level)} miss by chance."
+    text = keep_thousands(f"{text[0].upper()}{text[1:]}. {chance}")
     return f'<p class="warn"><b>Note.</b> {text}</p>'
 
 
@@ -1946,6 +1943,9 @@ def calibration_html(rules, X, y, rows):
     Z = encode(X, rules.columns)
     Z, known = rows_of_known_labels(rules, Z, encode_target(y, len(Z), rules.classes))
     caption = f"Predicted against observed, on {rows}: on the dotted line predictions are true"
+    name = explained_name(rules)
+    if name and rules.classes is not None:
+        caption += f". Predicted are shares of what {name} answers, observed those of what happened"
 
     def draw(width):
         return plot_calibration(rules, Z, known, axes_or_new(None, width, 0.85 * width))

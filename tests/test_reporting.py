@@ -381,7 +381,7 @@ def test_a_mean_outside_the_interval_of_rows_held_out_is_said():
     y = np.repeat([4.0, 5.0], 50) + np.tile([-0.1, 0.1], 50)
     told = words_of(reports.rules_held_out_html(rules, X, y, 0.95))
     assert "Rule 1 says 3 and the mean is 4 (3.97 to 4.03) on its rows held out." in told
-    assert "rule 2 says" not in told and "By chance 5 % would." in told
+    assert "rule 2 says" not in told and "Of such intervals 5 % miss by chance." in told
     rules = replace(
         rules, rules=(replace(rules.rules[0], interval=(2.9, 3.1)), rules.rules[1])
     )  # said by the marks
