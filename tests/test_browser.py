@@ -165,9 +165,8 @@ class Demo:
 
     def words_change(self, said):
         """Whether the text becomes another one, within the time that the slowest demo takes to answer."""
-        step = 250 * slowness()
-        for _ in range(ANSWER // 250):
-            self.page.wait_for_timeout(step)
+        for _ in range(int(ANSWER * slowness()) // 250):
+            self.page.wait_for_timeout(250)
             if self.words != said:
                 return True
         return False
@@ -176,7 +175,7 @@ class Demo:
         """Wait until a picture has loaded and stood for a second."""
         before = None
         while before != (before := self.picture) or not before:
-            self.page.wait_for_timeout(1000 * slowness())
+            self.page.wait_for_timeout(1000)
 
     def shoot(self, name):
         """Keep a screenshot where FABINTERP_SHOTS names a folder."""
