@@ -982,14 +982,16 @@ def round_change(x, row, accepts, space):
     return row
 
 # %% ../nbs/change.ipynb #exp-model
-def _distinct_rows(Z):
-    """The different rows of an array (n, d), bit by bit, and which of them each row is, (n,)."""
-    bits = np.ascontiguousarray(Z).view(np.dtype((np.void, Z.itemsize * Z.shape[1]))).ravel()
+def _each_once(Z):
+    """The different rows of encoded rows (n, d), as they come, and which of them each row is, (n,).
+
+    By their bits, in one sort: `distinct_rows` sorts by one column after the other, of which there
+    may be thousands.
+    """
+    bits = np.ascontiguousarray(Z + 0.0).view(np.dtype((np.void, Z.itemsize * Z.shape[1]))).ravel()
     _, first, of_row = np.unique(bits, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # as they came
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return Z[first[order]], place[of_row]
+    order = np.argsort(first)
+    return Z[first[order]], np.argsort(order)[of_row]
 
 
 class _AskedModel:
@@ -1074,7 +1076,7 @@ class _AskedModel:
 
     def _agrees(self, Z):
         """Which encoded rows (n, d) get another answer by the model, as far as the budget goes."""
-        Z, of_row = _distinct_rows(Z)
+        Z, of_row = _each_once(Z)
         found = np.zeros(len(Z), bool)
         pays = np.ones(len(Z), bool)
         if self.book is not None:
@@ -1500,13 +1502,12 @@ class Changes(Sequence):
         """What changes at least, in words; also where nothing does, or the model alone turns."""
         if self.model_change is None:
             return self.nearest.words() if self.changes else "no change was found"
+        by_rules = self.nearest.words() if self.changes else "none by the rules"
         alone = self.model_change.words()
         if not self.model_change.features:
-            alone = "the model itself gives such an answer already"
-            return f"{self.nearest.words() if self.changes else 'none by the rules'}; {alone}"
-        if self.changes:
-            return f"{self.nearest.words()}; the model alone would turn after {alone}"
-        return f"none by the rules; by the model alone, {alone}"
+            return f"{by_rules}; the model itself gives such an answer already"
+        turns = "the model alone would turn after" if self.changes else "by the model alone,"
+        return f"{by_rules}; {turns} {alone}"
 
     def _listed(self):
         """Pairs (name, change), nearest first: one of the model alone, then those of the sequence."""
@@ -1738,8 +1739,7 @@ def _model_starts(asked, x, space, Z, below, n_starts):
     below = 1.5 * below
     others = candidate_rows(asked.goal, x, space, Z, judge, below, 64, n_pairs=16_384)
     others = others[distance(x, others, space) < below]
-    _, first = np.unique(np.where(np.isnan(others), inf, others), axis=0, return_index=True)
-    others = others[np.sort(first)][: asked.n_affordable]
+    others = _each_once(others)[0][: asked.n_affordable]
     others = others[asked.accepts_alone(others)] if len(others) else others
     rows = np.vstack([rows, others])
     starts = []

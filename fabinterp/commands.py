@@ -124,14 +124,14 @@ def _check_target(name, table):
         )
 
 # %% ../nbs/commands.ipynb #cmd-task
-_FEW_VALUES = 10  # whole numbers with at most so many different values are taken for classes
+_FEW_VALUES = 10  # whole numbers of more different values are no classes
 
 
 def infer_task(y, requested="auto", name="target"):
     """'classification' or 'regression' for a target (n,) without gaps.
 
-    As requested; "auto": by what it holds; numbers of which most rows have one of their own are no
-    classes. UsageError for a regression of text.
+    As requested; "auto": by what it holds. More than two whole numbers are classes only if they are
+    at most half as many as the rows. UsageError for a regression of text.
     """
     numeric = y.dtype.kind in "iuf"
     if requested == "regression" and not numeric:
@@ -695,7 +695,7 @@ _MOST_SIZES = 40  # that a table on the terminal holds
 
 
 def _shown_sizes(sizes):
-    """Which of many sizes a table shows, of each twice as large as the last as many: positions.
+    """Positions of the sizes that a table shows: of many the fewer, the larger they are.
 
     The chosen one and its neighbours are among them, and the ends.
     """

@@ -458,8 +458,9 @@ class Explanation:
         """What the values of a row move the model itself, by name of the column: `ModelEffect`s.
 
         The model's answer to the row, less the mean of its answers where only that column has the
-        values of the rows of `sample`. Of classes its probability of `label`; of a model without
-        probabilities, whether it answers `label`. Empty without `sample`.
+        values of the rows of `sample`, of very wide tables of some of these. Of classes its
+        probability of `label`; of a model without probabilities, whether it answers `label`.
+        Empty without `sample`.
 
         Parameters
         ----------
