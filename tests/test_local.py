@@ -369,14 +369,31 @@ def test_units_do_not_matter(shift, factor):
 @given(st.integers(0, 10**6), st.floats(0.05, 3))
 def test_neighbours_are_where_they_should_be(seed, scale):
     columns = read_columns(X)
-    rng = np.random.default_rng(seed)
-    Z = fit_neighbourhood(X, columns, scale)(X[:4], 4000, rng)
+    draw = fit_neighbourhood(X, columns, scale)
+    Z = draw(X[:4], 4000, seed)
     numbers = np.arange(X.shape[1]) != 1  # sex is drawn anew
-    step = (Z - X[:4, None])[..., numbers] / (scale * X.std(axis=0)[numbers])
-    assert np.abs(step.mean(axis=1)).max() < 0.1 and np.abs(step.std(axis=1) - 1).max() < 0.1
-    assert np.array_equal(step[0], step[3]) or np.allclose(step[0], step[3])
+    free = scale * X.std(axis=0) * np.random.default_rng(seed).standard_normal((4000, X.shape[1]))
+    free = (X[:4, None] + free)[..., numbers]
+    low, high = X.min(axis=0)[numbers], X.max(axis=0)[numbers]
+    away = (free - low) % (2 * (high - low))  # a ball between two walls
+    folded = low + np.minimum(away, 2 * (high - low) - away)
+    once = (free >= low - (high - low)) & (free <= high + (high - low))
+    assert once.mean() > 0.8
+    assert np.allclose(Z[..., numbers][once], folded[once])
+    assert np.array_equal(Z[..., numbers].clip(low, high), Z[..., numbers])
     sex = Z[0, :, 1]
     assert set(sex) <= set(X[:, 1]) and (sex != X[0, 1]).mean() <= min(1, scale**2 / 2) + 0.05
+
+
+def test_no_neighbour_lies_beyond_the_table_but_towards_a_point_that_does():
+    Z = np.random.default_rng(0).gamma(0.5, 10, size=(300, 1))
+    draw = fit_neighbourhood(Z, read_columns(Z), 1.0)
+    at_end, outside = draw(np.array([[0.0], [300.0]]), 500, 0)[..., 0]
+    assert at_end.min() >= 0 and at_end.max() <= Z.max() and (at_end < 1).sum() < 100
+    assert (outside <= 300).all() and outside.min() > 200
+    e = explain_local(lambda A: np.abs(A[:, 0] + 5), [0.0], Z, alpha=0.0, random_state=0)
+    cuts = [float(cut) for cut in re.findall(r"x0 [≤>] (\S+?)[:\s]", str(e))]
+    assert e.n_leaves > 2 and cuts and all(0 < cut < Z.max() for cut in cuts)
 
 
 def test_labels_and_whole_numbers_and_gaps():
