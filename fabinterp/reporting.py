@@ -66,7 +66,7 @@ from .rules.text import (
     label_text,
     percent_text,
     printable_name,
-    text_tolerance,
+    text_error,
     value_text,
 )
 from .show.row_plots import plot_importances
@@ -1492,11 +1492,11 @@ def class_number_words(model, rules):
 
 
 def rounding_words(rules):
-    """How far an answer by hand may be off, of numbers from linear equations; else nothing."""
-    off = text_tolerance(rules)
-    having = [leaf for leaf in rules.leaves if leaf.has_equation]
-    is_linear = having and not any(leaf.curves for leaf in having)
-    if rules.classes is not None or not off > 0 or not is_linear:
+    """How far an answer by hand may be off, of numbers from equations; else nothing."""
+    if rules.classes is not None or not any(leaf.has_equation for leaf in rules.leaves):
+        return ""
+    off = text_error(rules)
+    if not off > 0:
         return ""
     return (
         "Equations are rounded for reading: within the ranges of the rows of the fit an answer by hand "

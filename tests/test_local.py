@@ -375,12 +375,7 @@ def test_neighbours_are_where_they_should_be(seed, scale):
     free = scale * X.std(axis=0) * np.random.default_rng(seed).standard_normal((4000, X.shape[1]))
     free = (X[:4, None] + free)[..., numbers]
     low, high = X.min(axis=0)[numbers], X.max(axis=0)[numbers]
-    away = (free - low) % (2 * (high - low))  # a ball between two walls
-    folded = low + np.minimum(away, 2 * (high - low) - away)
-    once = (free >= low - (high - low)) & (free <= high + (high - low))
-    assert once.mean() > 0.8
-    assert np.allclose(Z[..., numbers][once], folded[once])
-    assert np.array_equal(Z[..., numbers].clip(low, high), Z[..., numbers])
+    assert np.allclose(Z[..., numbers], free.clip(low, high))
     sex = Z[0, :, 1]
     assert set(sex) <= set(X[:, 1]) and (sex != X[0, 1]).mean() <= min(1, scale**2 / 2) + 0.05
 
@@ -389,7 +384,7 @@ def test_no_neighbour_lies_beyond_the_table_but_towards_a_point_that_does():
     Z = np.random.default_rng(0).gamma(0.5, 10, size=(300, 1))
     draw = fit_neighbourhood(Z, read_columns(Z), 1.0)
     at_end, outside = draw(np.array([[0.0], [300.0]]), 500, 0)[..., 0]
-    assert at_end.min() >= 0 and at_end.max() <= Z.max() and (at_end < 1).sum() < 100
+    assert at_end.min() >= 0 and at_end.max() <= Z.max() and 200 < (at_end == 0).sum() < 300
     assert (outside <= 300).all() and outside.min() > 200
     e = explain_local(lambda A: np.abs(A[:, 0] + 5), [0.0], Z, alpha=0.0, random_state=0)
     cuts = [float(cut) for cut in re.findall(r"x0 [≤>] (\S+?)[:\s]", str(e))]

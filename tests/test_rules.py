@@ -676,17 +676,17 @@ def test_text_of_curves():
     columns = Columns(COLUMNS.names, COLUMNS.categories, (True, True, False, False))
     rules = RuleSet(
         (
-            Rule(((Split((0,), 5), True),), Leaf(1.9, (1,), (-2,), 0, 9, curves=(bent, home))),
+            Rule(((Split((0,), 0.1), True),), Leaf(1.9, (1,), (-2,), 0, 9, curves=(bent, home))),
             Rule(((Split((1,), 5), True),), Leaf(0, curves=(steps, flat))),
             Rule((), Leaf(3.0, curves=(flat,))),
         ),
         columns,
     )
     assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
-        "if a > 5 then 1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
+        "if a > 0.1 then 1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
         "else if b > 5 then s2(a)",
         "otherwise then 3",
-        "s1(a): 0 → -1.25, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
+        "s1(a): 0.1 → -0.375, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
         "s1(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125",
         "s2(a): below 1 → 1, from 1 → -2, missing → 0",
     ]
@@ -697,7 +697,7 @@ def test_text_of_curves():
     ]
     assert answer_text(rules, 1) == "s(a)" and rules.n_conditions == 2
     tree = Tree(
-        (Split((0,), 5.0), None, None),
+        (Split((0,), 0.1), None, None),
         [2, -1, -1],
         [1, -1, -1],
         (None, rules.rules[1].leaf, rules.rules[0].leaf),
@@ -705,10 +705,10 @@ def test_text_of_curves():
     )
     assert str(tree).splitlines() == [
         "y",
-        "├─ a ≤ 5 or missing: s1(a)",
-        "└─ a > 5: 1.9 - 2·b + s2(a) + s2(colour), kept within [0, 9]",
-        "s1(a): below 1 → 1, from 1 → -2, missing → 0",
-        "s2(a): 0 → -1.25, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
+        "├─ a ≤ 0.1 or missing: s1(a)",
+        "└─ a > 0.1: 1.9 - 2·b + s2(a) + s2(colour), kept within [0, 9]",
+        "s1(a): everywhere → 1, missing → 0",
+        "s2(a): 0.1 → -0.375, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
         "s2(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125",
     ]
     assert [line for line in str(tree.rules()).splitlines() if line[0] == "s"] == str(
@@ -721,7 +721,7 @@ def test_text_of_curves():
         assert (
             page.tags <= TAGS | {"svg", "polyline"}
             and "svg" in page.tags
-            and "-1.25, 0.2 → 0.5" in page.text
+            and "-0.375, 0.2 → 0.5" in page.text
         )
 
 

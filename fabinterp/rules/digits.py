@@ -4,15 +4,17 @@
 
 # %% auto #0
 __all__ = ['TEXT_TOLERANCE', 'SCORE_TOLERANCE', 'SCORE_SCALE', 'MAX_POINTS', 'format_float', 'round_within', 'rounded_text',
-           'amount_text', 'significant_text', 'region_ranges', 'round_equation', 'curve_points']
+           'amount_text', 'significant_text', 'region_ranges', 'round_equation', 'curve_points', 'cut_curve']
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-imports
+from bisect import bisect_left
 from decimal import Decimal
 from math import floor, inf, isfinite, isinf, isnan, nan
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
-from .core import extents, shortest_number
+from .core import Curve, extents, shortest_number
 
 # %% ../../nbs/rules/06_digits.ipynb #dig-constants
 TEXT_TOLERANCE = 0.004  # of the standard deviation of y: equation (rules.15)
@@ -182,10 +184,38 @@ def curve_points(curve, tolerance=nan, max_points=MAX_POINTS):
         return np.array(curve.breaks[:1]), np.array([level]), np.abs(values - level).max()
     x = _candidates(curve, tolerance)
     y = curve(x)
-    allowed = tolerance / 2
-    chosen = _fewest_points(x, y, fine, values, allowed)
-    while len(chosen) > max_points:
-        allowed *= 1.05
-        chosen = _fewest_points(x, y, fine, values, allowed)
+
+    def points_within(k):
+        return _fewest_points(x, y, fine, values, tolerance / 2 * 1.05**k)
+
+    most = 0
+    while len(points_within(most)) > max_points:
+        most = 2 * most + 8
+    widened = bisect_left(range(most), -max_points, key=lambda k: -len(points_within(k)))
+    allowed = tolerance / 2 * 1.05**widened
+    chosen = points_within(widened)
     level = np.array([round_within(value, max(tolerance / 2, allowed / 8)) for value in y[chosen]])
     return x[chosen], level, np.abs(np.interp(fine, x[chosen], level) - values).max()
+
+# %% ../../nbs/rules/06_digits.ipynb #dig-cut
+def cut_curve(curve, low=-inf, high=inf):
+    """The `Curve` of one number that has the same values from `low` to `high`, in as few pieces.
+
+    Beyond these it is constant. A level where all of it lies beyond the breaks.
+    """
+    breaks = np.array(curve.breaks)
+    degree = len(curve.coef[0]) - 1
+    if degree == 0:
+        high = np.nextafter(high, inf)  # a step there begins at the end itself
+    low, high = max(low, breaks[0]), min(high, breaks[-1])
+    if not low < high:
+        level = float(curve([min(low, breaks[-1])])[0])
+        return Curve(curve.feature, curve.breaks[:2], [[level]], curve.missing)
+    ends = np.array([low, *breaks[(breaks > low) & (breaks < high)], high])
+    piece = np.searchsorted(breaks, ends[:-1], side="right") - 1
+    length = np.diff(breaks)[piece]
+    starts = (ends[:-1] - breaks[piece]) / length
+    inner = [Polynomial(u) for u in zip(starts, np.diff(ends) / length, strict=True)]
+    cut = [Polynomial(curve.coef[k])(u).coef for k, u in zip(piece, inner, strict=True)]
+    cut = [np.pad(c, (0, degree + 1))[: degree + 1] for c in cut]
+    return Curve(curve.feature, ends, cut, curve.missing)

@@ -6,8 +6,8 @@
 __all__ = ['printable_name', 'count_text', 'percent_text', 'label_text', 'sum_text', 'value_text', 'split_labels',
            'is_categorical', 'set_text', 'extent_text', 'condition_texts', 'branch_text', 'text_tolerance',
            'bounds_text', 'constant_text', 'answer_phrases', 'answer_text', 'model_notes', 'curve_pairs', 'pairs_text',
-           'named_curves', 'curve_lines', 'display_width', 'interval_text', 'rule_text', 'rule_head', 'escape_markdown',
-           'ruleset_text', 'tree_text']
+           'named_curves', 'text_error', 'curve_lines', 'display_width', 'interval_text', 'rule_text', 'rule_head',
+           'escape_markdown', 'ruleset_text', 'tree_text']
 
 # %% ../../nbs/rules/01_text.ipynb #text-imports
 import json
@@ -24,6 +24,7 @@ from .digits import (
     SCORE_TOLERANCE,
     TEXT_TOLERANCE,
     curve_points,
+    cut_curve,
     format_float,
     rounded_text,
     region_ranges,
@@ -349,7 +350,9 @@ def model_notes(model):
         more = ", …" if len(columns.categories[f]) > _MAX_LABELS else ""
         notes.append(f"{_factor_text(f, columns)}: {codes}{more}")
     links = {leaf.link for leaf in model.leaves if leaf is not None}
-    rounded = f"; sums are rounded to ±{SCORE_TOLERANCE}" if columns.ranges else ""
+    rounded = ""
+    if columns.ranges and {"logit", "softmax"} & links:
+        rounded = f"; sums are rounded to ±{significant_text(text_error(model), 2)}"
     if "logit" in links:
         label = label_text(model.classes[1])
         notes.append(f"where a sum decides, P({label}) = 1 / (1 + exp(-sum)){rounded}")
@@ -440,16 +443,32 @@ def _curve_text(curve, columns, tolerance=nan):
     return pairs_text(*curve_pairs(curve, columns, tolerance), tolerance)
 
 
+def _ends_met(model, k, feature):
+    """Between which numbers of a feature the rows of leaf k lie by its conditions."""
+    met = [
+        e for e in extents(model.regions[k]) or () if (e.features, e.coef) == ((feature,), (1.0,))
+    ]
+    return (met[0].low, met[0].high) if met else (-inf, inf)
+
+
+def _curve_parts(model, k, curve):
+    """A curve of leaf k as far as rows of the leaf meet it: that of each class, or the one."""
+    parts = [curve.part(c) for c in range(curve.n_classes)] or [curve]
+    if model.columns.categories[curve.feature] is not None:
+        return parts
+    return [cut_curve(part, *_ends_met(model, k, curve.feature)) for part in parts]
+
+
 def named_curves(model, k, number=""):
     """The curves of leaf k of a RuleSet or Tree: name, curve, and how true a text should be.
 
-    Those of each class in turn; curves that are zero are left out.
+    Those of each class in turn, as far as rows of the leaf meet them; curves that are zero are left
+    out.
     """
     leaf = model.leaves[k]
     found = []
     for curve in leaf.curves if leaf is not None else ():
-        parts = [curve.part(c) for c in range(curve.n_classes)] or [curve]
-        for c, part in enumerate(parts):
+        for c, part in enumerate(_curve_parts(model, k, curve)):
             name = _curve_name(curve, model.columns, number)
             if curve.n_classes:
                 name += f" of {label_text(model.classes[c])}"
@@ -457,6 +476,24 @@ def named_curves(model, k, number=""):
                 _, tolerance = _tolerances(model, leaf)
                 found.append((name, part, tolerance))
     return found
+
+
+def text_error(model):
+    """How far an answer, or a class's sum, that is computed from the text may be off at most.
+
+    Where rows of the fit lay; nan for rules made by hand. Equation (rules.15), and what the lines of
+    curves are further off.
+    """
+    found = [text_tolerance(model)]
+    for k, leaf in enumerate(model.leaves):
+        if leaf is None or not leaf.curves:
+            continue
+        rest, within = _tolerances(model, leaf)
+        for curve in leaf.curves:
+            parts = _curve_parts(model, k, curve)
+            rest += max(within, *(curve_pairs(part, model.columns, within)[2] for part in parts))
+        found.append(rest)
+    return max(found)
 
 
 def curve_lines(model, numbers):
