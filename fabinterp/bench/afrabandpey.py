@@ -45,6 +45,7 @@ from ..proxy.local import explain_local
 from ..proxy.proxy_trees import ProxyTreeRegressor, synthetic_table, synthetic_cells
 from ..proxy.reference import Reference, as_reference
 from ..rules.core import read_columns
+from ..rules.text import count_text
 from ..proxy.stability import as_tree, difference_of_means, instability
 
 # %% ../../nbs/bench/05_afrabandpey.ipynb #prb-data
@@ -692,9 +693,9 @@ def show_counterparts(lines):
     ahead = value[list(BOUND)].lt(least, axis=0).groupby("data").all().sum()
     told = ", ".join(f"{mine} on {n}" for mine, n in ahead.items())
     note = (
-        f"Smaller and more accurate than both others: {told} of {len(errors)} tables; the paper's tree on "
-        f"{PAPER_WON}. The paper's table is a picture, its figures are not in the text. After ±: the deviation "
-        "over the splits."
+        f"Smaller and more accurate than both others: {told} of {count_text(len(errors), 'table')}; "
+        f"the paper's tree on {PAPER_WON}. The paper's table is a picture, its figures are not in the "
+        "text. After ±: the deviation over the splits."
     )
     return Grid(pd.concat(parts, axis=1).loc[errors.index], (note,))
 

@@ -437,8 +437,8 @@ def show_fold_losses(lines):
     parts.append(name_columns(others, {"leaves a tree": ""}))
     levels = [f"{100 * level:g} %" for level in _LEVELS]
     found = figures["coverage"].dropna()
-    held = pd.DataFrame(found.tolist(), found.index, levels).groupby(level=0).mean()
-    parts.append(name_columns(held, dict.fromkeys(levels, ""), "rows held by intervals"))
+    held = 100 * pd.DataFrame(found.tolist(), found.index, levels).groupby(level=0).mean()
+    parts.append(name_columns(held, dict.fromkeys(levels, ""), "rows held by intervals, %"))
     parts.append(name_columns(others, {"folds": ""}))
     frame = pd.concat(parts, axis=1).loc[others.index]
     note = "Loss: log loss for classes, RMSE in deviations of y for numbers. After ±: the deviation over the folds."

@@ -788,8 +788,8 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
     >>> ax = plot_meta_tree(MetaTreeRegressor(max_depth=1, random_state=0).fit(X, y))
-    >>> {"x0 > 19?", "100 %"} <= {text.get_text() for text in ax.texts}
-    True
+    >>> [text.get_text() for text in ax.texts if "?" in text.get_text()]
+    ['x0 > 19?']
     """
     from matplotlib.colors import to_rgba
 
