@@ -174,6 +174,22 @@ def test_numbers_of_equations_stand_beside_them():
     assert found.index("</math>") < found.index("(Hara 7)") < found.index("(fab.1)")
 
 
+def test_formulas_are_in_words_that_browsers_take():
+    """Hats and tildes above their letters, names upright, brackets as tall as was asked."""
+    found = layout.equations(layout.pandoc(r"$\tilde f - \hat f = \Big( \mathrm{FIC} \Big)$")[1])
+    assert ">~</mo>" in found and ">^</mo>" in found and not re.search("[\u0302\u0303]", found)
+    assert '<mi mathvariant="normal">FIC</mi>' in found
+    assert found.count('minsize="1.8em" maxsize="1.8em" stretchy="true"') == 2
+
+
+def test_groups_of_a_number_stay_on_one_line():
+    """In prose and tables; where it is copied from, code, the number is as it was written."""
+    site = layout.Site({}, [], {}, "site")
+    body = "<td>66 300 of 2 columns</td><pre><code>66 300</code></pre>"
+    kept = "<td>66\u00a0300 of 2 columns</td><pre><code>66 300</code></pre>"
+    assert site.mentions(sources.Source("b.ipynb", "B", "", ""), body) == kept
+
+
 def test_sentences_break_and_columns_do_not():
     """A long line of an output may break if it is prose; tables, drawings and code keep their lines."""
     sentence = "the rules answer as the forest does on 97 of 100 rows, and with six conditions"

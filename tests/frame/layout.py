@@ -25,6 +25,9 @@ CELL = re.compile(r"<(t[dh])( style=\"[^\"]*\")?>(.*?)</\1>", re.S)
 PROSE = 30  # characters of a cell from which its column should not shrink to a word
 REFERENCE = re.compile(r"\([A-Z][\w&. -]* \d[\w.]*\)")  # (Hara 7)
 CODE = re.compile(r'<pre\s+class="(python|sh|sql|json|html|r)"><code>(.*?)</code></pre>', re.S)
+ACCENTS = {"\u0302": "^", "\u0303": "~"}  # combining ones stand beside the letter, or nowhere
+LETTERS = re.compile(r'<mstyle mathvariant="normal">((?:<mi>[^<]*</mi>)+)</mstyle>')
+TALL = re.compile(r'minsize="([\d.]+)" maxsize="[\d.]+" stretchy="false"')  # \big, \Big
 NUMBER = re.compile(r'<mtext mathvariant="normal">⟦(.*?)\|(.*?)⟧</mtext>')
 SILENT = ("a", "pre", "math", "script", "style", "h1", "h2", "h3", "h4", "summary")
 
@@ -88,7 +91,10 @@ class Site:
         )
 
     def mentions(self, source, body):
-        """Link names in code type to where they are documented, and cited equations to where they stand."""
+        """Link names in code type to where they are documented, and cited equations to where they stand.
+
+        Numbers in prose and tables keep their groups on one line.
+        """
         parts = []
         depth = 0  # how many elements are open in which nothing is linked
         for part in TOKEN.split(body):
@@ -111,7 +117,7 @@ class Site:
                 if match[1] in self.equations
                 else match[0]
             ),
-            text,
+            whole_numbers(text),
         )
 
     def _menu(self, contents, source):
@@ -212,12 +218,19 @@ def _with_sentences(match):
     """Return a text that code wrote with its sentences free to break; tables keep their lines."""
     lines = match[1].split("\n")
     shown = [
-        f'<span class="sentence">{line}</span>' if is_sentence(html.unescape(line)) else f"{line}\n"
+        f'<span class="sentence">{whole_numbers(line)}</span>'
+        if is_sentence(html.unescape(line))
+        else f"{line}\n"
         for line in lines
     ]
     scrolls = any(len(html.unescape(line)) > 100 and line.endswith("\n") for line in shown)
     focus = ' tabindex="0"' if scrolls else ""
     return f'<pre class="output"{focus}><code>{"".join(shown).rstrip()}</code></pre>'
+
+
+def whole_numbers(text):
+    """Return a text in which the groups of a number, 66 300, stay on one line."""
+    return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u00a0", text)
 
 
 BRANCHES = ("│", "├", "└")  # a tree keeps its lines
@@ -262,9 +275,20 @@ def _coloured(match):
 def equations(body):
     """Set long formulas in a box that scrolls, the numbers of those displayed to the right of it."""
     body = re.sub(r"<annotation .*?</annotation>", "", body, flags=re.S)
+    body = readable(body)
     in_a_line = r'(<math display="inline".*?</math>)([,.;:?!)]*)'
     body = re.sub(in_a_line, _with_its_mark, body, flags=re.S)
     return MATH.sub(_equation, body)
+
+
+def readable(body):
+    """Return formulas in words that browsers take: marks above letters, upright names, tall brackets."""
+    for combining, plain_mark in ACCENTS.items():
+        body = body.replace(f"{combining}</mo>", f"{plain_mark}</mo>")
+    body = LETTERS.sub(
+        lambda match: f'<mi mathvariant="normal">{re.sub("<[^>]*>", "", match[1])}</mi>', body
+    )
+    return TALL.sub(r'minsize="\1em" maxsize="\1em" stretchy="true"', body)
 
 
 def _with_its_mark(match):
