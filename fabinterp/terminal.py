@@ -75,7 +75,8 @@ def terminal_width(max_width):
 # %% ../nbs/terminal.ipynb #term-news
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _NEWS = re.compile(
-    r"(?P<what>[^,]+), (.*, )?about (?P<left>[\d.]+) (?P<unit>s|min|h) left( of this stage)?"
+    r"(?P<what>[^,]+), (.*, )?"
+    r"(about (?P<left>[\d.]+) (?P<unit>s|min|h) left( of this stage)?|(?P<after>then .*))"
 )
 
 
@@ -94,6 +95,7 @@ class _News(io.TextIOBase):
     """Takes what a stage prints, and keeps how far it is and when it will be done."""
 
     what = ""
+    after = ""  # what comes then, of a stage whose end nobody can guess
     end = 0.0  # on the clock of `time.perf_counter`
 
     def write(self, text):
@@ -101,11 +103,15 @@ class _News(io.TextIOBase):
             found = _NEWS.fullmatch(line)
             if found:
                 self.what = found["what"]
-                self.end = time.perf_counter() + float(found["left"]) * _UNITS[found["unit"]]
+                self.after = found["after"] or ""
+                left = 0.0 if self.after else float(found["left"]) * _UNITS[found["unit"]]
+                self.end = time.perf_counter() + left
         return len(text)
 
     def state(self):
-        """How far the stage is, and the time left now; nothing once that is over."""
+        """How far the stage is, and the time left now or what comes then; nothing once it is over."""
+        if self.after:
+            return f"{self.what}, {self.after}"
         left = self.end - time.perf_counter()
         return f"{self.what}, {_left_text(left)} of this stage" if left > 0 else ""
 

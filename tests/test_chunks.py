@@ -602,6 +602,24 @@ def test_progress_tells_the_time_left_in_readable_units(monkeypatch, capsys):
     assert told[1:] == ["tree 3 of 100, 2.1 h, about 67.4 h left of this stage"]
 
 
+def test_time_left_counts_rounds_of_threads_and_a_guess_that_would_be_none_is_left_out(
+    monkeypatch, capsys
+):
+    clock = iter([0.0, 10.0, 13.0, 20.0, 0.0, 3.0])
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
+    watched = Progress("fold", 5).watch(abs, 2)
+    for number in (-1, -2, -3):
+        assert watched(number) == -number
+    Progress("step", after="the choice of a size").step()
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "fold 1 of 5, 10 s, about 20 s left of this stage",  # of three rounds one is over
+        "fold 2 of 5, 13 s, about 26 s left of this stage",
+        "fold 3 of 5, 20 s, about 10 s left of this stage",
+        "step 1, 3 s, then the choice of a size",
+    ]
+
+
 def test_files_lie_in_the_folder_of_tempfile_by_default(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rows = OnDisk(range(2))

@@ -378,7 +378,7 @@ def _run_em(start, rows, seed, name, *, verbose=0, score=None, shift=0.0, **opti
 
 def best_restart(run, n_init, random_state, n_jobs=None, verbose=0):
     """The best of `n_init` runs, a `Restart` each: run(seed, name), in `n_jobs` threads."""
-    watched = Progress("restart", n_init, verbose).watch(run)
+    watched = Progress("restart", n_init, verbose).watch(run, n_jobs)
     entropy = check_random_state(random_state).randint(2**31, size=4).tolist()
     runs = Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(watched)(seed, f"restart {i + 1}/{n_init}")

@@ -948,11 +948,11 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
     seen = [constant]
     trace = [constant.value(1.0)]
     steps = price_steps(problem, n_perturbations if name else 0, np.random.default_rng(seed))
-    most = 6 * (n_perturbations + 1) + 8  # six low prices or so, some higher ones
     watched = name if settings.verbose else None
     if watched:
         print(f"{name}: 1 experts, FIC {trace[-1] - shift:.6g}")
-    for now, tree in report_progress(steps, f"{name}: step", most, watched is not None):
+    told = f"{name}: step", None, watched is not None, "the choice of a size"
+    for now, tree in report_progress(steps, *told):
         if len(trace) == settings.max_iter:
             break
         found = priced_tree(now, tree)
@@ -1028,9 +1028,8 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
 
     each = range(fold.max() + 1)
     progress = Progress("choice of a size: fold", len(each), settings.verbose)
-    by_fold = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
-        delayed(progress.watch(losses_of_fold))(f) for f in each
-    )
+    watched = progress.watch(losses_of_fold, settings.n_jobs)
+    by_fold = Parallel(n_jobs=settings.n_jobs, prefer="threads")(delayed(watched)(f) for f in each)
     losses = np.empty((len(path), len(fold)))
     for f in each:
         losses[:, fold == f] = by_fold[f]

@@ -439,7 +439,7 @@ def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0
     kept = [base]
     if draws != [problem]:
         kept = run(delayed(one.fit)(base.support, base) for one in draws)
-    exchange = Progress("terms of draw", len(draws), verbose).watch(_exchange_terms)
+    exchange = Progress("terms of draw", len(draws), verbose).watch(_exchange_terms, n_jobs)
     own = run(
         delayed(exchange)(one, start, price, max_terms)
         for one, start in zip(draws, kept, strict=True)

@@ -434,7 +434,8 @@ def fit_draw_trees(rows, tree, settings, seed, growth):
         own = shorten_tree(own, drawn)[1]
         return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
-    watched = Progress("tree of draw", len(rows.draws), settings.verbose).watch(one)
+    progress = Progress("tree of draw", len(rows.draws), settings.verbose)
+    watched = progress.watch(one, settings.n_jobs)
     found = Parallel(settings.n_jobs, prefer="threads")(
         delayed(watched)(target, noise)
         for target, noise in zip(rows.draws, rows.noise, strict=True)

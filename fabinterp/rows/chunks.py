@@ -18,8 +18,10 @@ import warnings
 import weakref
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from math import ceil
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -319,13 +321,15 @@ def duration_text(seconds):
 class Progress:
     """Says every two seconds how far some work is, and the time left of it; silent unless `verbose`.
 
-    total: how many steps it has at most; None: nobody knows.
+    total: how many steps it has at most; None: nobody knows. after: what comes after this work.
     """
 
-    def __init__(self, name, total=None, verbose=1):
+    def __init__(self, name, total=None, verbose=1, after=""):
         self.name = name
         self.total = total
         self.verbose = verbose
+        self.after = after
+        self.n_workers = 1
         self.done = 0
         self.start = self.last = time.monotonic()
 
@@ -340,12 +344,16 @@ class Progress:
         said = [f"{self.name} {self.done}", note, duration_text(past)]
         if self.total is not None:
             said[0] += f" of {self.total}"
-            left = past / self.done * (self.total - self.done)
+            rounds = ceil(self.total / self.n_workers) / ceil(self.done / self.n_workers)
+            left = past * (rounds - 1)
             said.append(f"about {duration_text(left)} left of this stage")
+        if self.after:
+            said.append(f"then {self.after}")
         print(", ".join(filter(None, said)), flush=True)
 
-    def watch(self, function):
-        """The function, each call of which is a step."""
+    def watch(self, function, n_jobs=None):
+        """The function, each call of which is a step, for `n_jobs` threads to call."""
+        self.n_workers = effective_n_jobs(n_jobs)
 
         def watched(*args):
             found = function(*args)
@@ -355,9 +363,9 @@ class Progress:
         return watched
 
 
-def report_progress(items, name, total=None, verbose=1):
+def report_progress(items, name, total=None, verbose=1, after=""):
     """The items; their `Progress` is told."""
-    progress = Progress(name, total, verbose)
+    progress = Progress(name, total, verbose, after)
     for item in items:
         yield item
         progress.step()
