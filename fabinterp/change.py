@@ -7,6 +7,7 @@ __all__ = ['feature_space', 'distance', 'rule_with_answer', 'make_goal', 'predic
 
 # %% ../nbs/change.ipynb #change-imports
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -37,7 +38,7 @@ from .rules.core import (
     leaf_probabilities,
     match_conditions,
 )
-from .rules.html_format import lines_html, table_html
+from .rules.html_format import keep_thousands, lines_html, table_html
 from .rules.ruleset import RuleSet, as_ruleset
 from .rules.digits import amount_text
 from .rules.text import constant_text, label_text, printable_name, text_tolerance
@@ -1589,7 +1590,8 @@ class Changes(Sequence):
         then = ["rules then", "model then"] if asked else ["then"]
         head = ["", "column", "from", "to", *then, f"distance: sum of steps in {self.unit}"]
         table = table_html(head, rows) if rows else ""
-        return lines_html([self.now], "div") + table + lines_html([self.verdict], "div")
+        said = lines_html([self.now], "div"), table, lines_html([self.verdict], "div")
+        return keep_thousands("".join(said))
 
     def to_html(self):
         """The HTML that a notebook shows: no scripts, every name escaped."""
@@ -1816,6 +1818,19 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone, all_held):
     return True, "no nearer one exists: proven"
 
 
+def _warn_beyond(x, Z, columns):
+    """Warn of numbers of an encoded row x (d,) beyond all of a table Z (n, d)."""
+    beyond = []
+    for j, (name, labels) in enumerate(zip(columns.names, columns.categories, strict=True)):
+        known = known_values(Z, j) if labels is None else []
+        if len(known) and (x[j] < known.min() or x[j] > known.max()):
+            ends = " to ".join(map(amount_text, (known.min(), known.max())))
+            beyond.append(f"{name!r} ({amount_text(x[j])}, there {ends})")
+    if beyond:
+        said = f"x lies beyond the rows of X in {', '.join(beyond)}"
+        warnings.warn(said, UserWarning, stacklevel=3)
+
+
 def _check_calls(model, n_calls, cache):
     """Refuse a budget of calls that cannot do, or has no model."""
     if n_calls is None:
@@ -1962,6 +1977,8 @@ def nearest_change(
     x = encode_row(given, ruleset.columns)
     ruleset = _constant_at_gaps(ruleset, x)
     Z = None if X is None else encode(X, ruleset.columns)
+    if Z is not None:
+        _warn_beyond(x, Z, ruleset.columns)
     told = given if is_frame(given) else getattr(rules, "template", None)  # of an Explanation
     whole = _whole_columns(told, ruleset.columns)
     space = feature_space(ruleset, Z, scales, fixed, directions, ranges, weights, whole)

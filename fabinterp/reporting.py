@@ -133,11 +133,11 @@ def regression_intervals(y, prediction, level=0.95, rng=None):
     """Values, lower and upper ends, (3,) each, of RMSE, MAE and R²: equation (reporting.3).
 
     Of the predictions (n,) for y (n,); a bootstrap of 1000 resamples, or 200 for more than 20 000
-    rows. A single row has no interval: both ends are the value.
+    rows. A single row has no interval: both ends are nan.
     """
     value = _regression_metrics(y, prediction)
     if len(y) < 2:
-        return value, value, value
+        return value, np.full(3, np.nan), np.full(3, np.nan)
     found = bootstrap(
         (y, prediction),
         _regression_metrics,
@@ -207,11 +207,14 @@ def calibration_bins(predicted, n_bins=10):
 
 
 def _observed_interval(observed, level, share):
-    """Mean and ends of what was observed (m,) in one part: shares by Wilson, numbers as normal."""
+    """Mean and ends of what was observed (m,) in one part: shares by Wilson, numbers as normal.
+
+    A single number has no interval: both ends are nan.
+    """
     mean = float(np.mean(observed))
     if share:
         return (mean, *wilson(np.sum(observed), len(observed), level))
-    spread = np.std(observed, ddof=1) / np.sqrt(len(observed)) if len(observed) > 1 else 0.0
+    spread = np.std(observed, ddof=1) / np.sqrt(len(observed)) if len(observed) > 1 else np.nan
     half = norm.ppf(0.5 + level / 2) * spread
     return mean, mean - half, mean + half
 
@@ -348,7 +351,9 @@ class Estimate:
 
     @property
     def interval(self):
-        """Both ends of the interval, for reading."""
+        """Both ends of the interval, for reading; of one row there is none."""
+        if np.isnan(self.low):
+            return "one row has no interval"
         return f"{self.text(self.low)} to {self.text(self.high)}"
 
     @property
@@ -383,7 +388,7 @@ class Scorer:
         return [
             Estimate(metric, *map(float, numbers), self.rows)
             for metric, *numbers in zip(metrics, *found, strict=True)
-            if metric and np.isfinite(numbers).all()
+            if metric and np.isfinite(numbers[0])
         ]
 
     def errors(self, y, prediction, of=""):
@@ -1596,7 +1601,7 @@ def rules_held_out_html(rules, X, y, level, explained=None, name="", noun="rule"
             says += f' <span class="faint">({ends})</span>'
         marked += [where] if where else []
         of_y = shares_of_y and (is_share or rule.interval is None)
-        if of_y and not found.low <= told <= found.high:
+        if of_y and (told < found.low or told > found.high):
             is_so = f"{found.text(found.value)} ({found.interval})"
             is_so = f"is right on {is_so} of" if is_share else f"the mean is {is_so} on"
             beside.append(f"{noun} {r + 1} says {found.text(told)} and {is_so} its rows held out")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -983,3 +984,16 @@ def test_a_model_that_gives_the_answer_already_is_told_so():
     found = nearest_change(rules, X.iloc[differ], X, model=model, target=said[differ])
     assert found.words().endswith("the model itself gives such an answer already")
     assert "would turn after" not in found.words()
+
+
+def test_numbers_beyond_the_table_are_told():
+    X = pd.DataFrame({"age": np.arange(20.0, 60.0), "dose": np.arange(40.0)})
+    model = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X["age"] < 40, "no", "yes"))
+    row = X.iloc[[0]].assign(age=150.0)
+    with pytest.warns(UserWarning, match=r"beyond the rows of X in 'age' \(150, there 20 to 59\)"):
+        changes = nearest_change(model, row, X)
+    assert str(changes.prediction) == "no"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nearest_change(model, X.iloc[[0]], X)
+        nearest_change(model, X.iloc[[0]].assign(dose=np.nan), X)
