@@ -1258,6 +1258,27 @@ def nearer_steps(x, row, accepts, space, most=None, rounds=3):
         row = partner_steps(x, row, accepts, space, most or 4096)
         if distance(x, row[None], space)[0] > 0.99 * before:
             break
+    return step_back(x, row, accepts, space)
+
+
+def step_back(x, row, accepts, space, rounds=6):
+    """The row (d,) with single numbers back by few steps of their last decimal, while it is accepted."""
+    reach = reach_of(x, space)
+    written = [j for j in _moved(x, row) if j not in reach.choices and reach.decimals[j] < inf]
+    for _ in range(rounds):
+        tried = []
+        for j in written:
+            back = np.sign(x[j] - row[j]) * 0.1 ** reach.decimals[j] * 2.0 ** np.arange(6)
+            places = reach.written(row[j] + back, j)
+            between = (places - x[j]) * (row[j] - x[j]) > 0
+            some = np.tile(row, (int(between.sum()), 1))
+            some[:, j] = places[between]
+            tried.append(some)
+        tried = np.vstack([np.empty((0, len(x))), *tried])
+        found = tried[accepts(tried)] if len(tried) else tried
+        if not len(found):
+            break
+        row = _nearest(found, x, space)
     return row
 
 
@@ -1992,6 +2013,9 @@ def nearest_change(
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"
     if goal.rule >= 0:
         now = f"{printable_name(ruleset.target)} is {prediction_text(ruleset, x)}"
+    explained = (ruleset.source or {}).get("explains")
+    if model is None and explained:
+        now += f" by the rules; {printable_name(explained)} itself was not asked (model=)"
     if model is not None:
         if ruleset.classes is None and goal.intervals is None:
             raise ValueError(

@@ -200,8 +200,8 @@ def _add_learning(command):
 def _add_size(command, of_trees=False):
     """The option that says how large the answer may be: of rules alone, or of trees as well."""
     trees = (
-        "; trees by the error on rows left out, the least, or the smallest (no larger than FIC at "
-        "λ = 2 takes) or largest within one standard error of it"
+        "; trees by the error on rows left out: the least, the largest within one standard error of "
+        "it (accurate), or the smallest, or fewer leaves if a doubled price of length takes fewer (small)"
     )
     command.add_argument(
         "--size",

@@ -6,6 +6,7 @@
 __all__ = ['WRITERS', 'infer_task', 'prepare', 'split_rows', 'table_text', 'figure_style', 'write_out', 'run_command']
 
 # %% ../nbs/commands.ipynb #cmd-imports
+import contextlib
 import csv
 import difflib
 import io
@@ -35,6 +36,7 @@ from .reporting import (
     fingerprint,
     part_words,
     report,
+    class_number_words,
     rounding_words,
 )
 from .rows.tables import seed_entropy, take_rows
@@ -302,6 +304,16 @@ def command_of(options):
 def _one_line(error):
     """What an error says, in one line."""
     return " ".join(str(error).split())
+
+
+@contextlib.contextmanager
+def warnings_as_notes():
+    """What is warned of inside is told afterwards as notes, each once, if all went well."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for said in dict.fromkeys(_one_line(warning.message) for warning in told):
+        print_to_stderr(f"note: {said}")
 
 
 def fit_model(model, X, y, message):
@@ -730,10 +742,9 @@ def _path_text(sizes, columns, notes):
         what = "tree"
     else:
         what = "list"
-        notes = [
-            *notes,
-            "balanced, small and accurate go by description length on the training rows, not by errors",
-        ]
+        if not explained_name(sizes[0][1]):  # of which one asks for a number of rules
+            words = "balanced, small and accurate go by description length on the training rows"
+            notes = [*notes, f"{words}, not by errors"]
     first = (
         f"* the {what} above; show --size N gives the one of at most N of a model that was written"
     )
@@ -1123,6 +1134,22 @@ def note_outside(columns, X):
         )
 
 
+def note_new_gaps(model, table):
+    """Tell of gaps of a table in columns that conditions ask for and that had none in training."""
+    columns = model.columns
+    asked = {f for part in as_ruleset(model).regions for split, _ in part for f in split.features}
+    whole = [columns.names[f] for f in sorted(asked) if not columns.missing[f]]
+    gaps = {name: is_missing(table.columns[name]) for name in whole}
+    n = int(np.any([*gaps.values(), np.zeros(len(table), dtype=bool)], axis=0).sum())
+    if n:
+        names = [name for name, where in gaps.items() if where.any()]
+        print_to_stderr(
+            f"note: {n} of {count_text(len(table), 'row')} {'lacks' if n == 1 else 'lack'} what no row "
+            f"of training lacked, {format_names(names)}: conditions send a gap one way all the same, "
+            "JSON and SQL say which"
+        )
+
+
 def predict(options):
     """Print what a fitted model predicts for the data of the options, or write it."""
     model = _at_asked_size(load_fitted(options.fitted), options.size)
@@ -1151,23 +1178,18 @@ def predict(options):
             "the fit held no rows out"
         )
     try:
-        with (
-            progress_message(f"predicting {len(table)} rows …"),
-            warnings.catch_warnings(record=True) as told,
-        ):
-            warnings.simplefilter("always", UserWarning)
+        with progress_message(f"predicting {len(table)} rows …"), warnings_as_notes():
             text = predictions_text(model, X, options.proba, options.level, held_out, kept)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
-    for said in dict.fromkeys(_one_line(warning.message) for warning in told):
-        print_to_stderr(f"note: {said}")
     if options.proba and explained_name(model):
         print_to_stderr(
-            f"note: P(…) tell what {explained_name(model)} says of the rows of a rule in the mean; "
+            f"note: {class_number_words(model, model).replace('in brackets after a class', 'P(…)')}; "
             f"they are not shares of {printable_name(model.target)} as it was observed"
         )
     note_unseen_labels(model.columns, table, X)
     note_outside(model.columns, X)
+    note_new_gaps(model, table)
     if options.out:
         write_out(options.out, text, options.force)
     else:
@@ -1258,7 +1280,7 @@ def _learnt_and_held_out(model, rules, X, y, options):
     then = "the page tells them apart"
     if options.held_out is not None:
         _, *others = _rows_and_target(rules, options, options.held_out)
-        then = "the page leaves them out, for --held-out names others"
+        then = "the page leaves these out, and measures the rows that --held-out names"
     parts = None if y is None else positions_again(model, X, y, then)
     if parts is None:
         return (X, y), others
@@ -1278,7 +1300,7 @@ def fitted_page(model, options):
     name, X, y = _rows_and_target(rules, options)
     learnt, held_out = _learnt_and_held_out(model, rules, X, y, options)
     title = f"{_model_title(model)}, on {printable_name(name)}"
-    with progress_message(f"writing {printable_name(options.out)} …"):
+    with progress_message(f"writing {printable_name(options.out)} …"), warnings_as_notes():
         return report(
             model,
             *learnt,

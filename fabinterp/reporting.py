@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['wilson', 'regression_intervals', 'is_training_table', 'calibration_bins', 'calibration', 'plot_calibration',
-           'evaluate_model', 'summarize_column', 'fingerprint', 'versions', 'report']
+           'count_shared_rows', 'evaluate_model', 'summarize_column', 'fingerprint', 'versions', 'report']
 
 # %% ../nbs/reporting.ipynb #rep-imports
 import hashlib
@@ -66,6 +66,7 @@ from .rules.text import (
     label_text,
     percent_text,
     printable_name,
+    constant_text,
     text_error,
     value_text,
 )
@@ -627,6 +628,19 @@ def _evaluate_rules(rules, X, y, reference, scorer):
     return found, by_class, explained
 
 
+def count_shared_rows(rules, learnt, held_out):
+    """How many rows of `held_out` (X, y) equal one of `learnt` (X, y), answer included."""
+    keys = []
+    for X, y in (learnt, held_out):
+        Z = encode(X, rules.columns)
+        if learnt[1] is not None:
+            Z = np.column_stack([Z, encode_target(y, len(Z), rules.classes)])
+        Z = np.where(np.isnan(Z), np.inf, Z) + 0.0  # gaps alike, and no negative zeros
+        keys.append([row.tobytes() for row in Z])
+    known = set(keys[0])
+    return sum(key in known for key in keys[1])
+
+
 def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
     """The `Evaluation` of a model: on the rows of X, cross-fitted (`cv`), and held out.
 
@@ -662,7 +676,14 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
         scorer = replace(scorer, rows=f"{rows_text(len(others))} held out")
         more, by_class, explained_out = _evaluate_rules(rules, others, target, asked, scorer)
         found = more + found
-        if is_training_table(rules, encode(others, rules.columns)):
+        n_shared = count_shared_rows(rules, (X, y), held_out)
+        if n_shared:
+            same = "" if y is None else ", with the same answer"
+            notes.append(
+                f"Of the {rows_text(len(others))} held out {n_shared} {'is' if n_shared == 1 else 'are'} "
+                f"among the rows of the fit, too{same}: of new rows they tell nothing."
+            )
+        elif is_training_table(rules, encode(others, rules.columns)):
             notes.append(
                 "The rows called held out give every rule the same support as the rows of the fit: "
                 "they look like the same table."
@@ -1497,14 +1518,20 @@ def class_number_words(model, rules):
 
 
 def rounding_words(rules):
-    """How far an answer by hand may be off, of numbers from equations; else nothing."""
-    if rules.classes is not None or not any(leaf.has_equation for leaf in rules.leaves):
+    """How far an answer by hand may be off, of numbers that the text rounds; else nothing."""
+    if rules.classes is not None:
         return ""
     off = text_error(rules)
-    if not off > 0:
+    leaves = [leaf for leaf in rules.leaves if leaf is not None]
+    of_equations = any(leaf.has_equation for leaf in leaves)
+    constants = [leaf.constant for leaf in leaves if not leaf.has_equation]
+    told = [float(constant_text(value, None, off)) for value in constants]
+    rounds = of_equations or not np.allclose(told, constants, rtol=1e-9, atol=0.0)
+    if not (off > 0 and rounds):
         return ""
+    within = "within the ranges of the rows of the fit " if of_equations else ""
     return (
-        "Equations are rounded for reading: within the ranges of the rows of the fit an answer by hand "
+        f"{'Equations' if of_equations else 'Answers'} are rounded for reading: {within}an answer by hand "
         f"is off by at most {significant_text(off)}. JSON, SQL and Python have all digits."
     )
 

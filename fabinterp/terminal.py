@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+from math import inf
 
 # %% ../nbs/terminal.ipynb #term-error
 class CommandError(Exception):
@@ -134,16 +135,19 @@ def progress_message(text, stream=None, share=None):
     def put(words):
         print(printable(words, stream), end="", file=stream, flush=True)
 
-    def state():
+    def state(width=inf):
         seconds = time.perf_counter() - start
         left = _time_left(seconds, share()) if share else news.state()
-        return ", ".join(filter(None, [f"{text} {seconds:.0f} s", left]))
+        said = ", ".join(filter(None, [f"{text} {seconds:.0f} s", left]))
+        # what is new, where the whole is too long for the line
+        return said if len(said) < width or not left else f"{seconds:.0f} s, {left}"
 
     def tick():
         wait = 1.0 if live else _SHORT
         while not done.wait(wait):
             if live:
-                put("\r" + state()[: terminal_width(200) - 1] + "\033[K")
+                width = terminal_width(200)
+                put("\r" + state(width)[: width - 1] + "\033[K")
             else:
                 put(state() + "\n")
                 wait = time.perf_counter() - start  # twice as late each time

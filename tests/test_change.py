@@ -987,7 +987,7 @@ def test_a_model_that_gives_the_answer_already_is_told_so():
 
 
 def test_numbers_beyond_the_table_are_told():
-    X = pd.DataFrame({"age": np.arange(20.0, 60.0), "dose": np.arange(40.0)})
+    X = pd.DataFrame({"age": np.arange(20.0, 60.0), "dose": np.arange(40.0) % 7})
     model = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X["age"] < 40, "no", "yes"))
     row = X.iloc[[0]].assign(age=150.0)
     with pytest.warns(UserWarning, match=r"beyond the rows of X in 'age' \(150, there 20 to 59\)"):
@@ -997,3 +997,34 @@ def test_numbers_beyond_the_table_are_told():
         warnings.simplefilter("error")
         nearest_change(model, X.iloc[[0]], X)
         nearest_change(model, X.iloc[[0]].assign(dose=np.nan), X)
+
+
+def test_single_numbers_come_back_by_the_decimals_of_their_column():
+    X = pd.DataFrame(
+        np.random.default_rng(0).normal(20, 5, size=(300, 2)).round(1), columns=["a", "b"]
+    )
+
+    y = np.where(X["a"] + X["b"] > 42.3, "yes", "no")
+    model = RandomForestClassifier(30, random_state=0).fit(X, y)
+    rules = explain(model, X, random_state=0, max_rules=4)
+    for i in np.flatnonzero(y == "no")[:12]:
+        x = X.iloc[[i]]
+        found = nearest_change(rules, x, X, model=model)
+        for one in [*found, *filter(None, [found.model_change])]:
+            for name, _, _ in one.steps():
+                j = list(X.columns).index(name)
+                back = pd.DataFrame([one.after], columns=X.columns)
+                back[name] -= np.sign(one.after[j] - one.before[j]) * 0.1
+                back = back.round(1)
+                agree = model.predict(back)[0] == "yes" and (
+                    one is found.model_change or rules.predict(back)[0] == "yes"
+                )
+                assert not agree or back[name][0] == x[name].iloc[0]
+
+
+def test_rules_of_an_explanation_say_that_the_model_was_not_asked():
+    X, y = load_breast_cancer(return_X_y=True)
+    rules = explain(RandomForestClassifier(20, random_state=0).fit(X, y), X, y, random_state=0)
+    said = nearest_change(rules, X[0], X).now
+    assert said.endswith(" by the rules; RandomForestClassifier itself was not asked (model=)")
+    assert "asked" not in nearest_change(rules.rules, X[0], X, model=rules.predict).now

@@ -626,7 +626,9 @@ def test_a_row_says_what_the_model_itself_answers():
         lead += f"by the rules, probability of y = {label} is "
         assert found.words().startswith(lead)
     agreed = np.flatnonzero(explanation.predict(X) == forest.predict(X))[0]
-    assert explain_row(explanation, X[agreed]).words().startswith("probability of y = ")
+    alike = explain_row(explanation, X[agreed])
+    lead = f"the model itself answers {alike.answer} (probability {alike.model_probability:.3g}); "
+    assert alike.words().startswith(f"{lead}by the rules, probability of y = ")
     assert "but" not in explain_row(explanation, X[agreed]).headline()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(frame, X[:, 0])

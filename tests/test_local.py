@@ -806,7 +806,7 @@ def test_a_leaf_claims_nothing_and_draws_speak_of_the_class_that_is_named():
         low, high = e.draw_explanations.interval()[label]
         assert (f"≤ P({label}) ≤" in text) == (high - low < 0.9)
         if e.n_leaves == 1:
-            assert f"Of 200 neighbours the model names {label} for {e.fidelity:.0%}." in text
+            assert f"Of 200 drawn neighbours the model names {label} for {e.fidelity:.0%}." in text
         else:
             counts = np.bincount(e.neighbour_predictions.argmax(axis=1))
             one = counts.max() / 200
@@ -840,7 +840,7 @@ def test_a_tree_that_names_no_more_than_one_class_would_is_told_of():
     assert sure.n_leaves > 1
     second = sure.words().split("; the model says")[1].split(". ", 1)[1]
     assert second == (
-        "Of 200 neighbours the tree names the model's class for 100%, "
+        "Of 200 drawn neighbours the tree names the model's class for 100%, "
         "no better than one class for all."
     )
     assert "divergence" not in str(sure)

@@ -195,7 +195,17 @@ def test_held_out_and_cross_fitted(numbers):
     same = reports.evaluate_model(
         model, model.rules_, X[:150], y[:150], (X[:150], y[:150]), None, None, 0.95, 0
     )
-    assert "look like the same table" in same.notes[0]
+    assert same.notes[0].startswith(
+        "Of the 150 rows held out 150 are among the rows of the fit, too"
+    )
+    some = reports.evaluate_model(
+        model, model.rules_, X[:150], y[:150], (X[149:], y[149:]), None, None, 0.95, 0
+    )
+    assert "Of the 51 rows held out 1 is among" in some.notes[0]
+    alike = reports.evaluate_model(
+        model, model.rules_, X[:150], y[:150], (X[:150], y[:150] + 1), None, None, 0.95, 0
+    )
+    assert "look like the same table" in alike.notes[0]
     crossed = reports.evaluate_model(model, model.rules_, X[:150], y[:150], None, 3, None, 0.95, 0)
     assert crossed.estimates[0].rows == "150 rows, cross-fitted in 3 parts"
     assert (
@@ -408,7 +418,9 @@ def test_how_far_equations_are_rounded_is_said(numbers):
     model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y)
     off = reports.significant_text(0.004 * model.rules_.target_std)
     assert f"is off by at most {off}." in words_of(report(model, X, y))
-    assert reports.rounding_words(ProxyTreeRegressor(max_leaves=3).fit(X, y).rules_) == ""
+    proxy = ProxyTreeRegressor(max_leaves=2)
+    assert reports.rounding_words(proxy.fit(X, y).rules_).startswith("Answers are rounded")
+    assert reports.rounding_words(proxy.fit(X, np.where(X["bmi"] > 0, 3.0, 1.5)).rules_) == ""
 
 
 def test_agreement_has_the_simplest_answer_beside_it():

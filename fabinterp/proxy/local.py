@@ -713,7 +713,7 @@ def price_that_splits(explanation):
 def _agreement_text(explanation):
     """How good the tree is: its errors, or the classes that it names right beside a constant."""
     right = f"{explanation.fidelity:.0%}"
-    n = f"{len(explanation.neighbours)} neighbours"
+    n = f"{len(explanation.neighbours)} drawn neighbours"
     if explanation.classes is None:
         explained = f", of whose variance it explains {right}" if explanation.n_leaves > 1 else ""
         off, near = map(significant_text, np.sqrt([explanation.loss, explanation.local_loss]))

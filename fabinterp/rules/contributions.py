@@ -669,9 +669,9 @@ class RowExplanation:
     def words(self, max_rows=None):
         """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
 
-        The largest first, in the digits of `lines`. A model that answers otherwise than the rules
-        which speak for it comes before, and what moves it there behind; so does where it goes the
-        other way, or adds next to nothing.
+        The largest first, in the digits of `lines`. A model for which the rules speak comes before,
+        with its own probability, or where it answers otherwise; what moves it there comes behind, and
+        where it goes the other way, or adds next to nothing.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
@@ -679,7 +679,7 @@ class RowExplanation:
             verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
             said.append(f"{words} {verb} {text.lstrip('+-')}")
         said = " and ".join(said) or "nothing moves it off the average"
-        return f"{self._dissent()}{self._told(max_rows)}: {said}{self._words_of_model()}"
+        return f"{self._model_first()}{self._told(max_rows)}: {said}{self._words_of_model()}"
 
     def _words_of_model(self):
         """What stands behind the words of rules whose model does otherwise."""
@@ -723,6 +723,12 @@ class RowExplanation:
             return ""
         if self.label is None and abs(model - self.answer) <= self.tolerance:
             return ""
+        return f"{self._both_answers()}; by the rules, "
+
+    def _model_first(self):
+        """What stands before the words of rules that speak for a model: how sure it is, or else."""
+        if self.model_probability is None:
+            return self._dissent()
         return f"{self._both_answers()}; by the rules, "
 
     def _both_answers(self):

@@ -13,7 +13,7 @@ __all__ = ['printable_name', 'count_text', 'percent_text', 'label_text', 'sum_te
 import json
 import re
 import unicodedata
-from math import inf, isnan, nan
+from math import inf, isnan, nan, nextafter
 
 import numpy as np
 
@@ -165,6 +165,8 @@ def extent_text(e, columns, possible=None, max_labels=_MAX_LABELS):
         return f"{name} is missing"
     if categorical:
         text = set_text(name, *split_labels(e, columns, possible), max_labels)
+    elif nextafter(e.low, inf) == e.high:
+        text = f"{name} = {format_float(e.high)}"  # no other number lies between
     elif e.low > -inf and e.high < inf:
         text = f"{format_float(e.low)} < {name} ≤ {format_float(e.high)}"
     elif e.low > -inf:
