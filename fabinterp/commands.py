@@ -1184,7 +1184,7 @@ def predict(options):
         raise CommandError(_one_line(error)) from None
     if options.proba and explained_name(model):
         print_to_stderr(
-            f"note: {class_number_words(model, model).replace('in brackets after a class', 'P(…)')}; "
+            f"note: {class_number_words(model, model, 'P(…)')}; "
             f"they are not shares of {printable_name(model.target)} as it was observed"
         )
     note_unseen_labels(model.columns, table, X)

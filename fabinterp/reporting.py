@@ -14,6 +14,7 @@ import io
 import platform
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from importlib import import_module
 from math import inf, isnan
@@ -628,17 +629,21 @@ def _evaluate_rules(rules, X, y, reference, scorer):
     return found, by_class, explained
 
 
+def _row_keys(rules, X, y):
+    """What tells rows (X, y) apart, in bytes, one after the other; y may be None."""
+    Z = encode(X, rules.columns)
+    if y is not None:
+        Z = np.column_stack([Z, encode_target(y, len(Z), rules.classes)])
+    Z = np.where(np.isnan(Z), np.inf, Z) + 0.0  # gaps alike, and no negative zeros
+    return (row.tobytes() for row in Z)
+
+
 def count_shared_rows(rules, learnt, held_out):
-    """How many rows of `held_out` (X, y) equal one of `learnt` (X, y), answer included."""
-    keys = []
-    for X, y in (learnt, held_out):
-        Z = encode(X, rules.columns)
-        if learnt[1] is not None:
-            Z = np.column_stack([Z, encode_target(y, len(Z), rules.classes)])
-        Z = np.where(np.isnan(Z), np.inf, Z) + 0.0  # gaps alike, and no negative zeros
-        keys.append([row.tobytes() for row in Z])
-    known = set(keys[0])
-    return sum(key in known for key in keys[1])
+    """How many rows of `held_out` (X, y) equal one of `learnt` (X, y), answer included if known."""
+    X, y = held_out
+    counts = Counter(_row_keys(rules, X, None if learnt[1] is None else y))
+    shared = {key for key in _row_keys(rules, *learnt) if key in counts}
+    return sum(counts[key] for key in shared)
 
 
 def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
@@ -1493,21 +1498,17 @@ def fidelity_words(model, rules):
     )
 
 
-def class_number_words(model, rules):
-    """What the number in brackets after a class is, in words; nothing where there is none."""
+def class_number_words(model, rules, number="in brackets after a class"):
+    """What the number of a class is, in words that begin with its place; nothing where there is none."""
     if rules.classes is None or all(leaf.has_equation for leaf in rules.leaves):
         return ""
     kind, settings = _made_by(model, rules)
-    told = f"in brackets after a class: the probability that a {part_words(model)[0]} gives it"
+    told = f"{number}: the probability that a {part_words(model)[0]} gives it"
     explained = explained_name(rules)
     if explained and rules.source.get("method") == "rule mixture":
-        return (
-            f"in brackets after a class: the share of the rule's rows that {explained} answers so"
-        )
+        return f"{number}: the share of the rule's rows that {explained} answers so"
     if explained:
-        return (
-            f"in brackets after a class: what {explained} gives it in the mean over the rule's rows"
-        )
+        return f"{number}: what {explained} gives it in the mean over the rule's rows"
     if kind.startswith("RuleMixture"):
         told += ", its share of the rule's rows"
         is_of_y = answers_observed(kind, settings)

@@ -11,6 +11,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
+from fabinterp.rules.html_format import keep_thousands
 from frame.equations import citation
 from frame.sources import new_target, way
 
@@ -117,7 +118,7 @@ class Site:
                 if match[1] in self.equations
                 else match[0]
             ),
-            whole_numbers(text),
+            keep_thousands(text),
         )
 
     def _menu(self, contents, source):
@@ -218,7 +219,7 @@ def _with_sentences(match):
     """Return a text that code wrote with its sentences free to break; tables keep their lines."""
     lines = match[1].split("\n")
     shown = [
-        f'<span class="sentence">{whole_numbers(line)}</span>'
+        f'<span class="sentence">{keep_thousands(line)}</span>'
         if is_sentence(html.unescape(line))
         else f"{line}\n"
         for line in lines
@@ -226,11 +227,6 @@ def _with_sentences(match):
     scrolls = any(len(html.unescape(line)) > 100 and line.endswith("\n") for line in shown)
     focus = ' tabindex="0"' if scrolls else ""
     return f'<pre class="output"{focus}><code>{"".join(shown).rstrip()}</code></pre>'
-
-
-def whole_numbers(text):
-    """Return a text in which the groups of a number, 66 300, stay on one line."""
-    return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\u00a0", text)
 
 
 BRANCHES = ("│", "├", "└")  # a tree keeps its lines
