@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['wilson', 'regression_intervals', 'is_training_table', 'calibration_bins', 'calibration', 'plot_calibration',
-           'count_shared_rows', 'evaluate_model', 'summarize_column', 'fingerprint', 'versions', 'report']
+           'evaluate_model', 'summarize_column', 'fingerprint', 'versions', 'report']
 
 # %% ../nbs/reporting.ipynb #rep-imports
 import hashlib
@@ -638,7 +638,7 @@ def _row_keys(rules, X, y):
     return (row.tobytes() for row in Z)
 
 
-def count_shared_rows(rules, learnt, held_out):
+def _count_shared_rows(rules, learnt, held_out):
     """How many rows of `held_out` (X, y) equal one of `learnt` (X, y), answer included if known."""
     X, y = held_out
     counts = Counter(_row_keys(rules, X, None if learnt[1] is None else y))
@@ -681,7 +681,7 @@ def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, spl
         scorer = replace(scorer, rows=f"{rows_text(len(others))} held out")
         more, by_class, explained_out = _evaluate_rules(rules, others, target, asked, scorer)
         found = more + found
-        n_shared = count_shared_rows(rules, (X, y), held_out)
+        n_shared = _count_shared_rows(rules, (X, y), held_out)
         if n_shared:
             same = "" if y is None else ", with the same answer"
             notes.append(

@@ -46,8 +46,8 @@ def test_the_weighted_loss_is_less_than_that_of_lime_as_the_paper_set_it_up(data
 
 
 @DATA
-def test_an_explanation_takes_less_than_a_tenth_of_lime_s_time(data):
-    assert np.median(numbers(data, PAPER, "ms") / numbers(data, "tree", "ms")) > 10
+def test_an_explanation_takes_about_a_tenth_of_lime_s_time(data):
+    assert 8 < np.median(numbers(data, PAPER, "ms") / numbers(data, "tree", "ms")) < 16
 
 
 @DATA
