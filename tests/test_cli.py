@@ -650,12 +650,11 @@ def test_warnings_of_predictions_are_notes(capsys, tmp_path):
     assert np.allclose(ends, said) and (ends.height_low < ends.height_high).all()
 
 
-def test_rows_outside_the_ranges_of_training_are_counted(capsys, tmp_path):
-    frame = pd.DataFrame({"a": np.arange(60.0), "b": np.tile([1.0, 2.0, 3.0], 20)})
-    frame["kind"] = np.tile(["oak", "fir"], 30)
-    frame.assign(y=2 * frame.a).to_csv(tmp_path / "t.csv", index=False)
-    fitted, new = str(tmp_path / "model.json"), tmp_path / "new.csv"
-    words = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--method", "piecewise"]
+def notes_on_new_rows(capsys, folder, frame, method):
+    """The function that says what is noted on new rows a,b,kind by a model of a frame's column y."""
+    fitted, new = str(folder / "model.json"), folder / "new.csv"
+    frame.to_csv(folder / "t.csv", index=False)
+    words = ["fit", str(folder / "t.csv"), "--target", "y", "--method", method]
     assert cli.main([*words, "--test-share", "0", "--out", fitted]) == 0
 
     def notes(rows):
@@ -664,6 +663,13 @@ def test_rows_outside_the_ranges_of_training_are_counted(capsys, tmp_path):
         assert cli.main(["predict", fitted, str(new)]) == 0
         return capsys.readouterr().err.splitlines()
 
+    return notes
+
+
+def test_rows_outside_the_ranges_of_training_are_counted(capsys, tmp_path):
+    frame = pd.DataFrame({"a": np.arange(60.0), "b": np.tile([1.0, 2.0, 3.0], 20)})
+    frame["kind"] = np.tile(["oak", "fir"], 30)
+    notes = notes_on_new_rows(capsys, tmp_path, frame.assign(y=2 * frame.a), "piecewise")
     assert notes("0,1,oak\n59,3,fir\n") == []
     said = "note: 2 of 3 rows have numbers outside what training had, in 'a', 'b'"
     assert notes("60,1,oak\n-1,0.5,fir\n5,2,oak\n") == [said]
@@ -675,17 +681,8 @@ def test_rows_outside_the_ranges_of_training_are_counted(capsys, tmp_path):
 def test_gaps_that_training_had_not_are_counted(capsys, tmp_path):
     frame = pd.DataFrame({"a": np.arange(60.0), "b": np.tile([1.0, np.nan, 3.0], 20)})
     frame["kind"] = np.tile(["oak", "fir"], 30)
-    frame.assign(y=np.where(frame.a < 30, "no", "yes")).to_csv(tmp_path / "t.csv", index=False)
-    fitted, new = str(tmp_path / "model.json"), tmp_path / "new.csv"
-    words = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--method", "tree"]
-    assert cli.main([*words, "--test-share", "0", "--out", fitted]) == 0
-
-    def notes(rows):
-        new.write_text(f"a,b,kind\n{rows}")
-        capsys.readouterr()
-        assert cli.main(["predict", fitted, str(new)]) == 0
-        return capsys.readouterr().err.splitlines()
-
+    frame["y"] = np.where(frame.a < 30, "no", "yes")
+    notes = notes_on_new_rows(capsys, tmp_path, frame, "tree")
     assert notes("5,,oak\n7,1,fir\n") == []  # b had gaps before
     [said] = notes(",1,oak\n7,1,\n,3,oak\n")  # of the kind nothing is asked
     assert said.startswith("note: 2 of 3 rows lack what no row of training lacked, 'a': ")

@@ -716,19 +716,17 @@ class RowExplanation:
             return label_text(answer)
         return amount_text(round_within(answer, self.tolerance))
 
-    def _dissent(self):
-        """What stands before the words of rules whose model answers otherwise."""
+    def _dissents(self):
+        """Whether the model, for which the rules speak, answers otherwise, as far as a text shows."""
         model = self.model_prediction
         if model is None or model == self.answer:
-            return ""
-        if self.label is None and abs(model - self.answer) <= self.tolerance:
-            return ""
-        return f"{self._both_answers()}; by the rules, "
+            return False
+        return self.label is not None or abs(model - self.answer) > self.tolerance
 
     def _model_first(self):
         """What stands before the words of rules that speak for a model: how sure it is, or else."""
-        if self.model_probability is None:
-            return self._dissent()
+        if self.model_probability is None and not self._dissents():
+            return ""
         return f"{self._both_answers()}; by the rules, "
 
     def _both_answers(self):
@@ -745,7 +743,7 @@ class RowExplanation:
         told = self._told(max_rows)
         if self.model_prediction is None:
             return told
-        but = "but " if self._dissent() else ""
+        but = "but " if self._dissents() else ""
         return f"by the rules, {told}; {but}{self._both_answers()}"
 
     def to_text(self):

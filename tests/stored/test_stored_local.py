@@ -45,9 +45,14 @@ def test_the_weighted_loss_is_less_than_that_of_lime_as_the_paper_set_it_up(data
         assert (numbers(data, method, "near") < numbers(data, PAPER, "near")).all()
 
 
-@DATA
-def test_an_explanation_takes_about_a_tenth_of_lime_s_time(data):
-    assert 8 < np.median(numbers(data, PAPER, "ms") / numbers(data, "tree", "ms")) < 16
+MISSED = pytest.mark.xfail(
+    strict=True, reason="missed: 9.9 times, where LIME runs faster than it did"
+)
+
+
+@pytest.mark.parametrize("data", ["boston", pytest.param("auto_risk", marks=MISSED)])
+def test_an_explanation_takes_less_than_a_tenth_of_lime_s_time(data):
+    assert np.median(numbers(data, PAPER, "ms") / numbers(data, "tree", "ms")) > 10
 
 
 @DATA
