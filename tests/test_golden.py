@@ -1,6 +1,7 @@
-"""The answers of the package at fixed fits are those of the golden file; other numbers and words would be noticed."""
+"""Fits at fixed seeds return what the golden file holds, with the pinned versions and with others."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -8,23 +9,51 @@ import pytest
 from frame import ROOT
 from golden import fits
 from golden.compare import first_difference
-from golden.record import FILE, N_SHOWN, golden, spread, versions
+from golden.record import FILE, N_SHOWN, golden, spread, unversioned, versions
 from golden.side_by_side import first_place
 
+from fabinterp.bench.runner import FIT_VERSION
+
 KEPT = json.loads(FILE.read_text(encoding="utf-8"))
+# Forests of these fits differ between versions of scikit-learn: missing values, and ties of splits
+OTHER_FORESTS = {
+    "rules_of_a_mixed_weighted_table_for_words",
+    "rules_of_a_mixed_weighted_table_for_numbers",
+    "proxy_tree_of_a_mixed_weighted_table",
+}
 
 
 @pytest.mark.parametrize("name", fits.FITS)
-def test_answers_are_those_of_the_golden_file(name):
-    if KEPT["made_with"] != versions():
-        pytest.skip(f"the golden file was made with {KEPT['made_with']}, here are {versions()}")
-    for module in fits.NEEDS.get(name, ()):
-        pytest.importorskip(module, reason=f"{module} is not installed")
-    assert name in KEPT["fits"], (
-        f"{name} is not in the golden file: write it anew with tests/golden/record.py"
-    )
-    found = first_difference(KEPT["fits"][name], golden(fits.run(name)[0]))
-    assert found is None, f"{name}: {found}"
+def test_a_fit_is_that_of_the_golden_file(name):
+    assert name in KEPT["fits"], f"record it: python tests/golden/record.py {name}"
+    difference = first_difference(KEPT["fits"][name], golden(fits.run(name)[0]))
+    if difference and name in OTHER_FORESTS and versions() != KEPT["made_with"]:
+        pytest.xfail(f"{versions()}: {difference}")
+    assert difference is None, f"{name}: {difference}"
+
+
+@pytest.mark.skipif("CI" not in os.environ, reason="developers may have other versions")
+def test_ci_has_the_versions_of_the_golden_file():
+    assert versions() == KEPT["made_with"], "tests/constraints.txt pins other versions"
+
+
+def test_fits_that_may_differ_with_other_versions_are_few():
+    assert OTHER_FORESTS <= set(fits.FITS) and len(OTHER_FORESTS) <= 6
+
+
+def test_a_fit_whose_number_was_raised_is_recorded_anew():
+    """`record.py` writes the file only if the number of each changed fit was raised."""
+    assert KEPT["fit_versions"] == FIT_VERSION, "run python tests/golden/record.py"
+    assert {record["fit"] for record in KEPT["fits"].values()} == set(FIT_VERSION)
+
+
+def test_a_changed_fit_needs_a_higher_number():
+    name = "linear_pieces_for_numbers"
+    changed = KEPT["fits"][name] | {"fic": KEPT["fits"][name]["fic"] + 1}
+    assert unversioned(KEPT, {"fits": {name: KEPT["fits"][name]}}) == []
+    assert unversioned(KEPT, {"fits": {name: changed}}) == [name]
+    lower = KEPT | {"fit_versions": dict.fromkeys(FIT_VERSION, 0)}
+    assert unversioned(lower, {"fits": {name: changed}}) == []
 
 
 @pytest.mark.slow

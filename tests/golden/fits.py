@@ -49,23 +49,12 @@ from fabinterp.rules.ruleset import RuleSet
 N_MANY = 70_000
 QUICK = {"max_rules": 4, "max_components": 5, "n_init": 3, "n_perturbations": 10, "random_state": 0}
 FITS = {}
-NEEDS = {}  # modules that a fit needs beyond the package's own requirements
 
 
 def fit(function):
     """Enter a function in `FITS` by its name."""
     FITS[function.__name__] = function
     return function
-
-
-def needs(*modules):
-    """Say what a fit needs."""
-
-    def told(function):
-        NEEDS[function.__name__] = modules
-        return function
-
-    return told
 
 
 # ------------------------------------------------------------------ the records
@@ -109,9 +98,15 @@ def prefixed(front, record):
     return {f"{front} {name}": value for name, value in record.items()}
 
 
+def fit_name(model):
+    """Return the name of `FIT_VERSION` that an estimator's fit has."""
+    name = type(model).__name__.removesuffix("Classifier").removesuffix("Regressor")
+    return f"{name}-em" if getattr(model, "search", None) == "em" else name
+
+
 def estimator_record(model, X):
     """All that a fitted estimator says, its answers for every row of X."""
-    record = {}
+    record = {"fit": fit_name(model)}
     for name in ("rules_", "tree_", "map_tree_"):
         said = getattr(model, name, None)
         if said is not None:
@@ -134,6 +129,7 @@ def answers_for(X):
 def explanation_record(found, X):
     """All that an `Explanation` says."""
     record = prefixed("rules", spoken(found.rules)) | {"text": str(found)}
+    record["fit"] = "RuleMixture" if found.method == "rule mixture" else "ProxyTree"
     record |= {
         name: getattr(found, name)
         for name in ("fidelity", "fidelity_held_out", "model_score", "rules_score")
@@ -143,7 +139,7 @@ def explanation_record(found, X):
 
 def local_record(found):
     """All that local explanations say."""
-    record = {}
+    record = {"fit": "explain_local"}
     for k, one in enumerate(found):
         numbers = {name: plain(getattr(one, name)) for name in ("prediction", "loss", "local_loss")}
         numbers["answer"] = plain(one.surrogate_prediction)
@@ -536,7 +532,6 @@ def explanation_of_a_support_vector_machine():
 
 
 @fit
-@needs("pyarrow")
 def linear_pieces_from_files():
     return parquet_fit(
         lambda: PiecewiseLinearRegressor(search="em", max_depth=2, max_iter=5, random_state=0), 0
@@ -544,7 +539,6 @@ def linear_pieces_from_files():
 
 
 @fit
-@needs("pyarrow")
 def meta_tree_from_files():
     return parquet_fit(
         lambda: MetaTreeClassifier(max_depth=3, random_state=0, **AS_IN_THE_PAPER), 1
@@ -552,7 +546,6 @@ def meta_tree_from_files():
 
 
 @fit
-@needs("pyarrow")
 def rules_from_files():
     forest = RandomForestClassifier(5, max_depth=3, random_state=0)
     settings = QUICK | {"n_init": 1, "n_perturbations": 1, "max_iter": 5}
@@ -560,13 +553,11 @@ def rules_from_files():
 
 
 @fit
-@needs("dask.dataframe", "pyarrow")
 def meta_tree_from_dask():
     return dask_fit(lambda: MetaTreeRegressor(max_depth=3, random_state=0, **AS_IN_THE_PAPER), 0)
 
 
 @fit
-@needs("dask.dataframe", "pyarrow")
 def linear_pieces_from_dask():
     return dask_fit(
         lambda: PiecewiseLinearClassifier(search="em", max_depth=1, max_iter=3, random_state=0), 1
