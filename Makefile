@@ -4,7 +4,7 @@ BIN := .venv/bin
 NB ?= $(shell find nbs -name '*.ipynb' -not -path '*/.*' -not -path '*/_*' | sort)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test slow measure oldest export run format lint docs dist clean
+.PHONY: demo test slow measure mutants oldest export run format lint docs dist clean
 
 demo: .venv/.run          ## train a forest, print its rules, write fabinterp-demo.html
 	@$(BIN)/fabinterp demo --force
@@ -15,11 +15,14 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 test: .venv/.dev          ## the quick tier, one summary; ARGS='-k rules' narrows it
 	@$(PYTEST) $(ARGS)
 
-slow: .venv/.dev          ## the slow tier: long notebooks, all examples of the properties, pages, browser
+slow: .venv/.dev          ## the slow tier: notebooks, site, browser, bench, all estimators, all examples of the properties
 	@$(PYTEST) --slow $(ARGS)
 
-measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peers, or hours
+measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peers, hours or a clock
 	@$(BIN)/python -m pytest --measure $(ARGS)
+
+mutants: .venv/.dev       ## one-line mutants of the core, and the tests that kill them
+	@$(BIN)/python tests/frame/mutants.py $(ARGS)
 
 oldest:                   ## the quick tests with the oldest versions that settings.ini allows, in .oldest
 	@test -x .oldest/bin/python || $(PYTHON) -m venv .oldest
@@ -52,6 +55,8 @@ clean:
 
 # The stamps: what is installed in .venv is as new as the files that say what belongs there.
 METADATA := settings.ini setup.py pyproject.toml
+# The versions that CI and developers have; without them: make test CONSTRAINTS=/dev/null
+CONSTRAINTS ?= tests/constraints.txt
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "fabinterp needs Python 3.11 or newer; $(PYTHON) is %d.%d (choose another with make PYTHON=...)" % v)'
@@ -62,8 +67,8 @@ METADATA := settings.ini setup.py pyproject.toml
 	@$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
-.venv/.dev: $(METADATA) | .venv/bin/python
-	@$(BIN)/python -m pip install --quiet -e '.[dev]'
+.venv/.dev: $(METADATA) $(CONSTRAINTS) | .venv/bin/python
+	@$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) -e '.[dev]'
 	@touch .venv/.run $@
 
 .venv/.bench: .venv/.dev
