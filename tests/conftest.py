@@ -1,25 +1,27 @@
-"""Three tiers of tests, each run by itself; every test runs on one thread per library, so that timings compare.
+"""Three tiers of tests, each run by its own command, on one thread per numerical library.
 
-- quick: neither marked `slow` nor `measure`; properties have few examples. `make test`.
-- `slow` (`--slow`): what is marked so, and every property again with all its examples. `make slow`.
-- `measure` (`--measure`): what needs the data folder, the peers of the `bench` extra, or hours.
-  `make measure`.
-
-With both options both tiers run. The last line says what did not run, and which command runs it.
+- quick: everything else, with few examples of each property. `make test`.
+- slow (`--slow`): `tests/slow`, what is marked `slow`, and every property with all its examples.
+  `make slow`.
+- measure (`--measure`): `tests/measured`, and what is marked `measure`: it needs the data folder,
+  the peers of the `bench` extra, hours or a clock. `make measure`.
 """
 
 import os
+from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import hypothesis  # noqa: E402
-import pytest  # noqa: E402
 from shared.effort import FULL, QUICK  # noqa: E402
+from shared.snapshots import snapshot  # noqa: E402, F401
 
-TIERS = {"quick": "make test", "slow": "make slow", "measure": "make measure"}
-LEFT_OUT = pytest.StashKey[dict]()
+COMMANDS = {"quick": "make test", "slow": "make slow", "measure": "make measure"}
+# Which tier the tests of a folder are of, and in which runs the folder is collected
+FOLDERS = {"slow": "slow", "measured": "measure"}
+COLLECTED = {"slow": {"slow", "measure"}, "measured": {"measure"}}
 
 
 def pytest_addoption(parser):
@@ -27,64 +29,54 @@ def pytest_addoption(parser):
                      help="run the slow tier: long tests, and all examples of the properties")  # fmt: skip
     parser.addoption("--measure", action="store_true",
                      help="run the measured tier: what needs the data folder, the peers, or hours")  # fmt: skip
+    parser.addoption("--update-snapshots", action="store_true",
+                     help="store the texts of this run in tests/snapshots")  # fmt: skip
 
 
 def pytest_configure(config):
-    # Before a test file is read: it asks for its number of examples then
-    hypothesis.settings.load_profile(FULL if asked_for(config) else QUICK)
-    config.stash[LEFT_OUT] = {}
+    # Test files read their number of examples from the profile when they are imported
+    hypothesis.settings.load_profile(QUICK if tiers_of(config) == ["quick"] else FULL)
 
 
-def asked_for(config):
-    """Return the tiers that options name."""
-    return [tier for tier in ("slow", "measure") if config.getoption(f"--{tier}")]
+def tiers_of(config):
+    """Return the tiers that this run consists of."""
+    chosen = [tier for tier in ("slow", "measure") if config.getoption(f"--{tier}")]
+    return chosen or ["quick"]
+
+
+def folder_of(path):
+    """Return the name of the folder within `tests` that a file is in, or that of the file itself."""
+    return path.relative_to(Path(__file__).parent).parts[0]
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out a folder in which no test of this run can be."""
+    tiers = COLLECTED.get(collection_path.parent.name)
+    return True if tiers and not tiers & set(tiers_of(config)) else None
 
 
 def tier_of(item):
-    """Return the tier of a test: its own mark wins over that of its file."""
-    marks = (marker.name for marker in item.iter_markers() if marker.name in TIERS)
-    return next(marks, "quick")
+    """Return the tier of a test: that of its own mark, else that of its folder."""
+    marks = [marker.name for marker in item.iter_markers() if marker.name in COMMANDS]
+    return marks[0] if marks else FOLDERS.get(folder_of(item.path), "quick")
 
 
-def belongs(item, tiers):
-    """Say whether a test runs when these tiers do; properties of the quick tier run in the slow one, too."""
+def is_chosen(item, tiers):
+    """Return whether a test runs: properties of the quick tier run in the slow one, too."""
     tier = tier_of(item)
     is_property = hypothesis.is_hypothesis_test(getattr(item, "obj", None))
     return tier in tiers or (tier == "quick" and is_property and "slow" in tiers)
 
 
 def pytest_collection_modifyitems(config, items):
-    tiers = asked_for(config) or ["quick"]
-    kept = [item for item in items if belongs(item, tiers)]
-    gone = [item for item in items if not belongs(item, tiers)]
-    for item in gone:
-        tier = tier_of(item)
-        config.stash[LEFT_OUT][tier] = config.stash[LEFT_OUT].get(tier, 0) + 1
-    if gone:
-        items[:] = kept
-        config.hook.pytest_deselected(items=gone)
-
-
-# What a worker of xdist leaves out it tells the controller, which writes the last line
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session):
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    told = getattr(node, "workeroutput", {}).get("left_out", {})  # each worker collects everything
-    node.config.stash[LEFT_OUT].update(told)
+    tiers = tiers_of(config)
+    chosen = [item for item in items if is_chosen(item, tiers)]
+    left_out = [item for item in items if not is_chosen(item, tiers)]
+    if left_out:
+        items[:] = chosen
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    left_out = config.stash[LEFT_OUT]
-    if left_out:
-        counts = [
-            f"{left_out[tier]} tests of the {tier} tier" for tier in TIERS if tier in left_out
-        ]
-        commands = [TIERS[tier] for tier in TIERS if tier in left_out]
-        terminalreporter.write_line(f"{' and '.join(counts)} did not run: {', '.join(commands)}")
+    others = [command for tier, command in COMMANDS.items() if tier not in tiers_of(config)]
+    terminalreporter.write_line(f"The other tiers: {', '.join(others)}")

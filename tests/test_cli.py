@@ -24,8 +24,7 @@ from browser.serve import chromium
 from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.machine import slowness
-from shared.needs import need
+from shared.needs import PATIENCE, need
 from sklearn.ensemble import RandomForestRegressor
 
 from fabinterp import (
@@ -1381,7 +1380,7 @@ def test_help_loads_nothing():
         "try:\n    runpy.run_module('fabinterp', run_name='__main__')\n"
         "except SystemExit as stop:\n    print(stop.code, {'numpy', 'sklearn'} & set(sys.modules))"
     )
-    out, err = process(code).communicate(timeout=60 * slowness())
+    out, err = process(code).communicate(timeout=PATIENCE)
     assert out.endswith("0 set()\n"), err
 
 
@@ -1410,7 +1409,7 @@ def test_interrupted_and_a_closed_pipe(capsys, monkeypatch):
     running = process(code)
     assert running.stdout.readline() == "ready\n"
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60 * slowness())
+    _, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130 and err == "fabinterp: interrupted\n"
 
 
@@ -1427,7 +1426,7 @@ from fabinterp.cli import main
 sys.exit(main(["demo", "--random-state", "1"]))
 """
     running = process(code, cwd=tmp_path)
-    out, err = running.communicate(timeout=120 * slowness())
+    out, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, err
     assert (
         "rules for diagnosis" in out
@@ -1451,7 +1450,7 @@ sys.exit(main(["demo", "--random-state", "1"]))
     # the steps on the page lead to the same rules
     steps = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", page, re.S)[1])
     running = process(steps + "\nprint((model.predict(X_test) != y_test).mean())")
-    out, err = running.communicate(timeout=120 * slowness())
+    out, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, err
     assert float(out.splitlines()[-1]) == pytest.approx(numbers["error of the rules"], abs=0.0005)
 

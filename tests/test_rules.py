@@ -6,7 +6,6 @@ import math
 import pickle
 import re
 import sys
-import time
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared.doors import by_python, by_sql
 from shared.effort import examples
-from shared.machine import slowness
 
 from fabinterp.rules.core import (
     Columns,
@@ -1613,58 +1611,6 @@ def test_equal_whoever_built_it():
     assert Split((0,), -0.0).threshold.hex() == (0.0).hex()
     assert Rule((), Leaf(1.0), np.float64(nan)) == Rule((), Leaf(1.0))
     assert Split((2,), categories=[3, 1, 1]) == Split((2,), categories=(1, 3))
-
-
-# --------------------------------------------------------------------------------------------------------------
-# speed
-def fastest(function, repeats=5):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_rows_are_answered_fast():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100_000, 50))
-    frame = pd.DataFrame(X).astype({0: "float32", 1: "int64"})
-    columns = read_columns(frame)
-    rules = RuleSet(
-        tuple(
-            Rule(
-                tuple(
-                    (Split((int(j),), float(t)), bool(s))
-                    for j, t, s in zip(
-                        rng.integers(50, size=3),
-                        rng.normal(size=3),
-                        rng.integers(2, size=3),
-                        strict=True,
-                    )
-                ),
-                Leaf(float(r)),
-            )
-            for r in range(9)
-        )
-        + (Rule((), Leaf(0.0)),),
-        columns,
-    )
-    assert fastest(lambda: rules.predict(X)) < 0.1 * slowness()
-    assert fastest(lambda: encode(frame, columns)) < 0.5 * slowness()
-
-
-@pytest.mark.slow
-def test_curves_of_a_hundred_thousand_rows_are_answered_fast():
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(100_000, 8))
-    leaf = Leaf(
-        0.0,
-        curves=tuple(Curve(j, np.linspace(-2, 2, 7), rng.normal(size=(6, 4))) for j in range(8)),
-    )
-    rules = RuleSet((Rule((), leaf),), read_columns(Z))
-    assert fastest(lambda: rules.predict(Z)) < 0.5 * slowness()
 
 
 # What a person does with rules

@@ -9,7 +9,7 @@ import sys
 import threading
 from contextlib import contextmanager
 
-from shared.machine import slowness
+from shared.needs import PATIENCE
 
 # Chromium without a sandbox, a graphics card or calls home
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -53,7 +53,7 @@ def server(module, folder, *options):
         yield f"http://localhost:{port}/"
     finally:
         process.terminate()
-        process.wait(60 * slowness())
+        process.wait(PATIENCE)
 
 
 @contextmanager

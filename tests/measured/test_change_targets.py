@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from shared.machine import slowness
 from shared.needs import need_data
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
@@ -87,7 +86,6 @@ def test_rules_flip_always_and_the_model_where_random_steps_do(name):
         if len(accepted) and agreed:
             lengths.append((told.distance, distance(x, accepted, space).min()))
     n = len(test)
-    slow = slowness(time.process_time)
     ours, by_chance = np.median(lengths, axis=0)
     print(
         f"\n{name}: rules flip in {n_flipped} of {n} rows; the model in {n_agreed}, "
@@ -96,10 +94,10 @@ def test_rules_flip_always_and_the_model_where_random_steps_do(name):
         f"batches: median {np.median(batches):g}, most {max(batches)}\n"
         f"  CPU ms without the model's calls: rules {1e3 * np.median(seconds):.1f}, "
         f"with a model {1e3 * np.median(seconds_asked):.1f} "
-        f"(90 %: {1e3 * np.quantile(seconds_asked, 0.9):.1f}); machine slower by {slow:.1f}"
+        f"(90 %: {1e3 * np.quantile(seconds_asked, 0.9):.1f})"
     )
     assert n_flipped == n
     assert n_both >= 0.9 * n_by_chance
     assert max(batches) <= 50
-    assert np.median(seconds) <= SECONDS * slow
-    assert np.median(seconds_asked) <= SECONDS * slow
+    assert np.median(seconds) <= SECONDS
+    assert np.median(seconds_asked) <= SECONDS

@@ -7,10 +7,10 @@ missed, with what the stored lines say; when it is kept the mark fails and has t
 """
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from frame import NBS
 from shared.needs import need_data
 
 from fabinterp.bench.datasets import catalogue_entry
@@ -55,7 +55,7 @@ BOUNDS = {
     "splice": 100 - 94.5,
 }
 HAIR = 1e-9  # 100 − 87.1 is not 12.9 in floating point
-STORED = Path(__file__).resolve().parents[2] / "nbs" / "results" / "planes.jsonl"
+STORED = NBS / "results" / "planes.jsonl"
 
 
 def missed(reason):

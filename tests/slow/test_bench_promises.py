@@ -1,8 +1,7 @@
 """The page that measures promised signs: jobs, signs that the data choose, pairs of rows, stored lines."""
 
-from pathlib import Path
-
 import numpy as np
+from frame import NBS
 
 from fabinterp.bench.promises import (
     MADE,
@@ -18,7 +17,7 @@ from fabinterp.bench.runner import key_text, read_lines
 from fabinterp.rules.core import Columns, Curve, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 AB = Columns(["a", "b"], [None] * 2, [False, True], [(0, 1), (2, 3)])
 TREE = Tree(
     [Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, Leaf(1.0), Leaf(0.0)], AB

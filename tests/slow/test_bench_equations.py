@@ -1,12 +1,12 @@
 """The page that measures equations and their peers: splits, jobs, sizes, stored lines."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+from frame import NBS
 from hypothesis import given
 from shared.effort import examples
 
@@ -27,7 +27,7 @@ from fabinterp.bench.equations import (
 from fabinterp.bench.rules import is_regression, n_splits, regrets, split_case
 from fabinterp.bench.runner import UnavailableError, key_text, read_lines, render
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 PEERS = set(METHODS) - set(OURS) - {"line", "CART (cv)", "HistGB"}
 CHOOSING = {
     "boston",

@@ -1,13 +1,12 @@
 """What the page on local explanations says of loss and time beside LIME is what stands in its file of results."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from frame import NBS
 
 from fabinterp.bench.runner import latest, read_lines
 
-RESULTS = Path(__file__).resolve().parents[2] / "nbs" / "results"
+RESULTS = NBS / "results"
 LINES = latest(read_lines(RESULTS / "local.jsonl")).values()
 PAPER = "LIME, highest weights"
 DATA = pytest.mark.parametrize("data", ["boston", "auto_risk"])

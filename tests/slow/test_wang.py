@@ -2,10 +2,10 @@
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from frame import NBS
 from shared.needs import need, need_data
 from sklearn.base import clone
 
@@ -42,7 +42,7 @@ from fabinterp.bench.wang import (
 from fabinterp.rules.core import Columns, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 
-STORED = Path(__file__).parents[1] / "nbs" / "results"
+STORED = NBS / "results"
 by_name = {table.name: table for table in TABLES}
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 OURS = ("em", "oblique", "oblique_balanced", "piecewise")
@@ -146,7 +146,7 @@ def test_ten_folds_part_the_rows_and_are_the_same_each_time(monkeypatch, name):
 @pytest.mark.parametrize(
     "method", ["em", "oblique", "piecewise", pytest.param("pygam", marks=pytest.mark.measure)]
 )
-@pytest.mark.parametrize("name", ["stock", pytest.param("titanic", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["stock", "titanic"])
 def test_a_fold_is_measured_alike_twice(monkeypatch, name, method):
     if method == "pygam":
         need("pygam")
@@ -278,7 +278,6 @@ def simulated():
     return measure_additive_methods(key), stored
 
 
-@pytest.mark.slow
 def test_the_simulation_is_measured():
     row, stored = simulated()
     assert set(row) <= set(stored)

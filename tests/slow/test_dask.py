@@ -286,7 +286,6 @@ def kept_and_sent(part, other):
     return part + other, (part, None, Maximum(part))
 
 
-@pytest.mark.slow
 @with_cluster
 def test_three_verbs_without_and_with_a_cluster(no_client, client):
     for scheduler in ("threads", "distributed"):
@@ -330,7 +329,6 @@ def first_column(part):
 
 
 @with_cluster
-@pytest.mark.slow
 def test_rows_of_a_cluster_are_the_rows_in_memory(client):
     for kind, target in ((Numbers, numbers_of), (Words, words_of)):
         whole = build_chunked_data(kind(), *in_memory(target))
@@ -416,7 +414,6 @@ def test_a_cluster_finds_the_model_of_few_rows_in_memory(client, monkeypatch):
 
 
 @with_cluster
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_cluster_finds_the_model_in_memory(client, name, monkeypatch):

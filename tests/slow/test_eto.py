@@ -3,10 +3,10 @@
 import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from frame import NBS
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.needs import need, need_data
@@ -40,7 +40,7 @@ from fabinterp.bench.runner import (
     run_table,
 )
 
-STORED = Path(__file__).parents[1] / "nbs" / "results"
+STORED = NBS / "results"
 by_name = {table.name: table for table in TABLES}
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
@@ -136,7 +136,6 @@ def test_stored_figures_of_ours_are_of_the_settings_of_today():
 # Measuring
 
 
-@pytest.mark.slow
 def test_a_simulation_is_measured_alike_twice():
     key = {"part": "simulation", "data": "simulation sd 0.1", "method": "structure", "fold": 0}
     first = measure_linear_methods(key)

@@ -1,10 +1,10 @@
 """The page that measures meta-trees: its jobs, what a job finds, and what stands in its tables."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from frame import NBS
 from shared.needs import need, need_data
 
 from fabinterp.bench import nakahara
@@ -19,7 +19,7 @@ from fabinterp.bench.runner import (
     to_strict_json,
 )
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 TABLES = {table.name: table for table in nakahara.TABLES}
 LINES = latest(read_lines(RESULTS / "metatree.jsonl"))
 

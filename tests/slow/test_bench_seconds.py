@@ -1,11 +1,11 @@
 """The page that measures the seconds of fits that find their size: its stored lines, and a small job."""
 
-from pathlib import Path
+from frame import NBS
 
 from fabinterp.bench.runner import key_text, read_lines
 from fabinterp.bench.seconds import MODELS, TABLES, measure_seconds
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 LINES = read_lines(RESULTS / "seconds.jsonl")
 
 

@@ -2,8 +2,10 @@
 
 import os
 import re
+import time
 from contextlib import ExitStack
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import nbformat
@@ -11,18 +13,14 @@ import pytest
 from browser.demos import cut_out, demos
 from browser.serve import chromium, server
 from frame import NBS, pages
-from shared.machine import slowness
-from shared.needs import need
+from shared.needs import PATIENCE, need
 from shared.notebooks import code_cells
 
 from fabinterp import Panel
 
 # One browser, and one server for all: the tests stay together
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.xdist_group("browser")
 
-# ms on the machine the limits were set on; conditions are met long before, where nothing else runs
-WAIT = 120_000
-ANSWER = 6_000
 WORDS = "panel => panel.querySelector('.fabinterp-text').innerText"
 PICTURE = """panel => {
     const image = panel.querySelector('img'), canvas = document.createElement('canvas')
@@ -69,7 +67,7 @@ class Stage:
         """A page that begins to load, and the list of its complaints."""
         page = self.browser.new_page(viewport={"width": 900, "height": 900})
         complaints = []
-        page.set_default_timeout(WAIT * slowness())
+        page.set_default_timeout(1000 * PATIENCE)
         page.on(
             "console", lambda said: complaints.append(said.text) if said.type == "error" else None
         )
@@ -124,8 +122,7 @@ class Demo:
         if words:
             self.page.wait_for_function(f"([panel, said]) => ({WORDS})(panel) !== said",
                                         arg=[self.panel.element_handle(), said])  # fmt: skip
-        self.page.wait_for_function(f"([panel, before]) => !['', before].includes(({PICTURE})(panel))",
-                                    arg=[self.panel.element_handle(), before])  # fmt: skip
+        self.wait_for_another_picture(before)
 
     def push(self, k=0, key="ArrowRight"):
         """Push the handle of slider number k by a key."""
@@ -148,28 +145,29 @@ class Demo:
             found[label_of(box)] = [partial(box.press, "Space")]
         return found
 
-    def one_changes(self, moves):
-        """Try moves until one changes the text, and say whether it changed the picture too.
-
-        A slider may stand at its end.
-        """
-        for move in moves:
+    def change_text(self, moves):
+        """Make moves, in turn, until one changes the text; a slider at its end changes nothing."""
+        until = time.monotonic() + PATIENCE
+        for move in cycle(moves):
             self.wait_until_still()
             words = self.words
-            picture = self.picture
             move()
-            if self.words_change(words):
-                self.wait_until_still()
-                return self.picture != picture
-        raise AssertionError(f"nothing changes the text {words!r}")
+            if self.text_changes(words):
+                return
+            assert time.monotonic() < until, f"nothing changes the text {words!r}"
 
-    def words_change(self, said):
-        """Whether the text becomes another one, within the time that the slowest demo takes to answer."""
-        for _ in range(int(ANSWER * slowness()) // 250):
+    def text_changes(self, words, seconds=6):
+        """Return whether the text becomes another one; if the kernel is slower, the move is made again."""
+        for _ in range(4 * seconds):
             self.page.wait_for_timeout(250)
-            if self.words != said:
+            if self.words != words:
                 return True
         return False
+
+    def wait_for_another_picture(self, picture):
+        """Wait until the picture is another one."""
+        self.page.wait_for_function(f"([panel, before]) => !['', before].includes(({PICTURE})(panel))",
+                                    arg=[self.panel.element_handle(), picture])  # fmt: skip
 
     def wait_until_still(self):
         """Wait until a picture has loaded and stood for a second."""
@@ -198,8 +196,14 @@ def test_each_control_of_a_demo_moves_text_and_picture(stage, demo):
     moves = shown.moves()
     labels = shown.panel.locator(".widget-label").all_inner_texts()
     assert {label for label in labels if label.strip()} == set(moves)
-    new_pictures = [shown.one_changes(tries) for tries in moves.values()]
-    assert all(new_pictures) if demo in DERIVATIONS else any(new_pictures)
+    shown.wait_until_still()
+    first = shown.picture
+    for tries in moves.values():
+        before = shown.picture
+        shown.change_text(tries)
+        if demo in DERIVATIONS:
+            shown.wait_for_another_picture(before)
+    shown.wait_for_another_picture(first)
     player = shown.panel.get_by_role("button", name="play or pause")
     if player.count():
         for k in range(shown.panel.get_by_role("slider").count()):
@@ -247,16 +251,10 @@ def median_answer(stage, demo):
     return median
 
 
-@pytest.mark.parametrize("demo", DERIVATIONS)
-def test_a_derivation_answers_within_a_second(stage, demo):
-    """On any machine, beside another worker with a browser and a kernel of its own."""
-    assert median_answer(stage, demo) < 1000 * slowness()
-
-
 @pytest.mark.measure
 @pytest.mark.parametrize("demo", DERIVATIONS)
 def test_a_derivation_answers_within_200_ms(stage, demo):
-    """On a machine that does nothing else: a figure, measured by hand."""
+    """On a machine that does nothing else."""
     assert median_answer(stage, demo) < 200
 
 

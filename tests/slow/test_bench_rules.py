@@ -1,11 +1,10 @@
 """The page that measures rule lists and their peers: sizes, jobs, words for judging, stored lines."""
 
-from pathlib import Path
-
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+from frame import NBS
 from hypothesis import given
 from shared.effort import examples
 from sklearn.tree import DecisionTreeClassifier
@@ -31,7 +30,7 @@ from fabinterp.bench.rules import (
 from fabinterp.bench.runner import UnavailableError, key_text, read_lines, render
 from fabinterp.forests.reading import read_ensemble
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 PEERS = {"FIGS(10)", "HSTree(20)", "RuleFit", "TE2Rules", "STreeD(3)"}
 every_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 

@@ -1,16 +1,15 @@
 """The page that measures meta-trees beside plain trees: jobs, figures, judging, stored lines."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from frame import NBS
 from shared.needs import need
 
 from fabinterp.bench import metatrees
 from fabinterp.bench.metatrees import TABLES
 from fabinterp.bench.runner import UnavailableError, key_text, latest, read_lines, render
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 LINES = latest(read_lines(RESULTS / "metatrees.jsonl"))
 
 
@@ -54,9 +53,7 @@ def test_tables_are_judged_over_their_splits():
     assert found["stock"]["ratio"] == 3 / 2 and found["stock"]["worse"]
 
 
-@pytest.mark.parametrize(
-    "data", ["breast_cancer", pytest.param("diabetes", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("data", ["breast_cancer", "diabetes"])
 def test_a_forest_is_weighed_twice(data):
     case = metatrees.split_case(data, 0)
     found = metatrees.measure_forest_weights(case, 5)

@@ -1,15 +1,14 @@
 """The page that measures proxies beside plain trees: jobs, figures, judging, stored lines."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from frame import NBS
 
 from fabinterp.bench import proxies
 from fabinterp.bench.proxies import TABLES
 from fabinterp.bench.runner import key_text, read_lines, render, values_of
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 NAMED = {table.name: table for table in TABLES}
 
 
@@ -44,9 +43,7 @@ def test_small_tables_have_a_thousand_rows_and_large_ones_two():
     assert {data for data, rows in learnt.items() if rows == 1500} == set(proxies.LARGE)
 
 
-@pytest.mark.parametrize(
-    "data", ["diabetes", pytest.param("breast_cancer", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("data", ["diabetes", "breast_cancer"])
 def test_a_line_of_every_way(data):
     key = {"split": 0, "data": data, "reference": "forest", "rows": 600}
     found = proxies.measure_beside_plain(key)

@@ -1,9 +1,9 @@
 """The page that measures where rules and ensembles part: its stored lines, and a small job."""
 
 from math import isfinite
-from pathlib import Path
 
 import pytest
+from frame import NBS
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -12,7 +12,7 @@ from fabinterp import disagreement, explain
 from fabinterp.bench.partings import TABLES, measure_parting, parting_figures
 from fabinterp.bench.runner import key_text, read_lines
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 LINES = read_lines(RESULTS / "partings.jsonl")
 
 

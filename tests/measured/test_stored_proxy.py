@@ -1,14 +1,13 @@
 """What the page on seven tables says of proxies is what stands in its file of results."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from frame import NBS
 
 from fabinterp.bench.afrabandpey import DATA
 from fabinterp.bench.runner import latest, read_lines
 
-RESULTS = Path(__file__).resolve().parents[2] / "nbs" / "results"
+RESULTS = NBS / "results"
 LINES = list(latest(read_lines(RESULTS / "proxy.jsonl")).values())
 SIZES = [line for line in LINES if line["key"]["part"] == "sizes"]
 

@@ -2,10 +2,10 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from frame import NBS
 from shared.needs import need, need_data
 from sklearn.metrics import root_mean_squared_error
 
@@ -21,7 +21,7 @@ from fabinterp.bench.runner import (
     to_strict_json,
 )
 
-RESULTS = Path(__file__).resolve().parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 TABLES = {table.name: table for table in afrabandpey.TABLES}
 LINES = latest(read_lines(RESULTS / "proxy.jsonl")) | latest(read_lines(RESULTS / "local.jsonl"))
 TIMES = {"reference_seconds", "seconds", "ms", "ms_alone"}
@@ -270,7 +270,6 @@ def test_proxies_chosen_by_y_stand_beside_cart_at_each_large_size():
             assert grid.frame.loc[f"{name}, {b} leaves"].tolist() == pytest.approx(means)
 
 
-@pytest.mark.slow
 def test_figure_5_asks_whether_the_means_differ():
     lines = [line for line in stored("afrabandpey-fig5") if line["key"]["data"] == "auto_mpg"]
     few = afrabandpey.show_differences(lines[:2])

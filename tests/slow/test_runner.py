@@ -20,7 +20,7 @@ from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
-from shared.machine import slowness
+from shared.needs import PATIENCE
 from threadpoolctl import threadpool_info
 
 from fabinterp.bench import runner as bench
@@ -105,16 +105,16 @@ def started(folder, sleep=0.0):
         "import sys, test_runner; from fabinterp.bench.runner import run_table; "
         "run_table(test_runner.TABLE, sys.argv[1])"
     )
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "slow")))
     env = {**os.environ, "PYTHONPATH": path, "TEST_BENCH_SLEEP": str(sleep)}
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder)], env=env, stderr=subprocess.PIPE, text=True
     )
 
 
-def lines_within(file, n, seconds=60):
+def wait_for_lines(file, n):
     """Wait until a file has n lines."""
-    until = time.monotonic() + seconds * slowness()
+    until = time.monotonic() + PATIENCE
     while not file.exists() or file.read_bytes().count(b"\n") < n:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -123,13 +123,12 @@ def lines_within(file, n, seconds=60):
 # The run
 
 
-@pytest.mark.slow
 def test_killed_and_started_again_gives_the_same_table(tmp_path):
     whole = run_table(TABLE, tmp_path / "whole", verbose=0)
     file = tmp_path / "killed" / "toy.jsonl"
     for n in (4, 9):  # killed twice
         running = started(file.parent, sleep=0.1)
-        lines_within(file, n)
+        wait_for_lines(file, n)
         running.kill()
         assert running.wait(30) == -signal.SIGKILL
         assert len(read_lines(file)) < len(TABLE.keys())
@@ -142,11 +141,10 @@ def test_killed_and_started_again_gives_the_same_table(tmp_path):
     assert run_table(TABLE, file.parent, verbose=0) == whole
 
 
-@pytest.mark.slow
 def test_two_processes_at_one_file_do_no_harm(tmp_path):
     running = [started(tmp_path, sleep=0.02) for _ in range(2)]
     for process in running:
-        _, err = process.communicate(timeout=60 * slowness())
+        _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
     rows = (tmp_path / "toy.jsonl").read_text().splitlines()
     assert all(json.loads(row)["key"] for row in rows) and len(rows) <= 2 * len(TABLE.keys())

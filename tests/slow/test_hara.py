@@ -3,10 +3,10 @@
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from frame import NBS
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import qr
@@ -62,7 +62,7 @@ from fabinterp.forests.reading import read_ensemble
 from fabinterp.rules.core import Columns, Leaf, Rule, Split, match_conditions, merge_conditions
 from fabinterp.rules.ruleset import RuleSet
 
-RESULTS = Path(__file__).parents[1] / "nbs" / "results"
+RESULTS = NBS / "results"
 SEEDS = st.integers(0, 10_000)
 
 
@@ -541,7 +541,6 @@ def test_a_table_that_is_not_there_is_a_blank(monkeypatch, tmp_path):
         )
 
 
-@pytest.mark.slow
 def test_what_is_told_is_what_was_measured(small):
     case = hara.ensemble_case("synthetic1", 0, "forest")
     for name in ("BATrees", "inTrees", "DTree2", "Node Harvest"):
