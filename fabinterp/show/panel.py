@@ -28,7 +28,7 @@ def render_frame(draw, values, figsize=(5.0, 3.0), dpi=96):
     canvas.draw()
     image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     buffer = io.BytesIO()
-    image.quantize(128, method=Image.Quantize.FASTOCTREE).save(buffer, "png")
+    image.quantize(64, method=Image.Quantize.FASTOCTREE).save(buffer, "png")
     return buffer.getvalue(), message or ""
 
 # %% ../../nbs/show/02_panel.ipynb #panel-html

@@ -1,4 +1,8 @@
-"""What every public estimator promises, asked of one quick setting of each, and of all others in the slow tier."""
+"""What every public estimator does: scikit-learn's checks, tables, repeatability, refusals.
+
+The quick tier has scikit-learn's checks of one setting of each family and the other tests of one
+setting of each class; the slow tier has all others.
+"""
 
 import pickle
 import warnings
@@ -7,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from shared.doors import by_python, by_sql
-from shared.estimators import SETTINGS, each
+from shared.estimators import FAMILIES, SETTINGS, each
 from shared.tables import mixed_frame
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -79,7 +83,7 @@ def own_checks():
             options = ",".join(f"{name}={value}" for name, value in check.keywords.items())
             name = check.func.__name__ + (f"({options})" if options else "")
             if check.func is not check_array_api_input:
-                marks = [] if setting.quick else pytest.mark.slow
+                marks = [] if setting.name in FAMILIES else pytest.mark.slow
                 yield pytest.param(estimator, check, marks=marks, id=f"{setting.name}-{name}")
 
 

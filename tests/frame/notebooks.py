@@ -1,5 +1,7 @@
 """Work on notebooks: `export` writes modules, glossary and README; `run FILE…` executes and keeps the outputs."""
 
+import base64
+import io
 import re
 import sys
 import time
@@ -7,8 +9,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from PIL import Image, ImageChops, ImageStat  # noqa: E402
+
 from frame import ROOT, glossary, notebooks, papers, readme, routes  # noqa: E402
 
+UNSEEN = 2.0  # of 255 levels, root mean square
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -18,6 +23,7 @@ def export():
     from nbdev.doclinks import nbdev_export
 
     strip_widgets(notebooks())
+    store_small_pictures(notebooks())
     glossary.main([])
     papers.main()
     routes.main()
@@ -65,6 +71,40 @@ def strip_widgets(paths):
             nbformat.write(notebook, path)
 
 
+def store_small_pictures(paths):
+    """Store pictures with the fewest colours that look the same."""
+    import nbformat
+
+    for path in paths:
+        notebook = nbformat.read(path, 4)
+        data = [
+            out.data for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out
+        ]
+        pictures = [each for each in data if "image/png" in each]
+        before = [each["image/png"] for each in pictures]
+        for each in pictures:
+            picture = base64.b64decode(each["image/png"])
+            each["image/png"] = base64.b64encode(small_picture(picture)).decode() + "\n"
+        if before != [each["image/png"] for each in pictures]:
+            nbformat.write(notebook, path)
+
+
+def small_picture(png):
+    """Return a PNG with a palette, as small as its difference from the picture stays unseen."""
+    picture = Image.open(io.BytesIO(png))
+    if picture.mode == "P":
+        return png
+    picture = picture.convert("RGB")
+    for n_colours in (16, 32, 64, 128, 256):
+        small = picture.quantize(n_colours, kmeans=1, dither=Image.Dither.NONE)
+        difference = ImageStat.Stat(ImageChops.difference(picture, small.convert("RGB")))
+        if max(difference.rms) <= UNSEEN:
+            break
+    buffer = io.BytesIO()
+    small.save(buffer, "png", optimize=True)
+    return buffer.getvalue()
+
+
 def run(path):
     """Execute one notebook and store its outputs, clean."""
     import nbformat
@@ -81,6 +121,7 @@ def run(path):
             out.pop("metadata", None) if out.output_type == "stream" else out.update(metadata={})
     nbformat.write(notebook, path)
     strip_widgets([path])
+    store_small_pictures([path])
     nbdev_clean(str(path))
     print(f"{path.name}: {time.perf_counter() - start:.1f} s")
 

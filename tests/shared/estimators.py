@@ -20,7 +20,7 @@ from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 
 
 class Setting(NamedTuple):
-    """An estimator that is not fitted, and what it is called in a test's name.
+    """An estimator that is not fitted, and its name in tests.
 
     One setting of each class is quick. The reference of some takes numbers only.
     """
@@ -77,6 +77,10 @@ SETTINGS = [
     Setting("meta-trees by evidence", MetaTreeRegressor(n_trees=4, tree_weights="evidence", random_state=0)),
     Setting("meta-tree of lines", MetaTreeRegressor(leaf="linear")),
 ]  # fmt: skip
+
+
+# One setting of each family, which runs all of scikit-learn's checks in the quick tier
+FAMILIES = {"rules of classes", "lines", "curves by EM", "tree of classes", "meta-tree"}
 
 
 def each(settings=SETTINGS):
