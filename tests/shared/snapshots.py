@@ -3,11 +3,40 @@
 `make test ARGS=--update-snapshots` writes the files; the diff shows what changed.
 """
 
+import html
+import re
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "snapshots"
+# What differs between machines and versions, and the word that is stored in its place
+VARIES = [
+    (r"(?:/[\w.&-]+)+/(?=[\w.&-]+)", "FOLDER/"),
+    (r"\b\d+(?:\.\d+)? s\b", "SECONDS s"),
+    (r"\b(fabinterp|numpy|scipy|scikit-learn|pandas|matplotlib|Python) \d+[\w.+]*", r"\1 VERSION"),
+]
+# An element that begins a line of a page, and one that begins a cell
+BLOCKS = (
+    r"<(?:p|h\d|tr|li|pre|div|section|details|summary|table|figure|label|title|ul|dl|dt)\b[^>]*>"
+)
+CELLS = r"<(?:td|th|dd)\b[^>]*>"
+
+
+def steady_text(text):
+    """Replace what varies between machines: folders, seconds, versions."""
+    for pattern, word in VARIES:
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def page_text(page):
+    """Return the words of a page, a line for each paragraph and row, without styles and pictures."""
+    page = re.sub(r"<(style|svg)\b.*?</\1>", "", page, flags=re.S)
+    page = re.sub(CELLS, " | ", re.sub(BLOCKS, "\n", page))
+    text = html.unescape(re.sub(r"<[^>]+>", "", page))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return steady_text("\n".join(filter(None, lines)))
 
 
 class Snapshot:
