@@ -28,7 +28,7 @@ from frame import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.needs import PATIENCE, need
-from shared.snapshots import page_text, steady_text
+from shared.snapshots import leave_out_pictures, page_text, steady_text
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     RandomForestClassifier,
@@ -120,6 +120,12 @@ def run(*words):
     return out.getvalue(), err.getvalue()
 
 
+@pytest.fixture(autouse=True)
+def pictures_where_needed(request, monkeypatch):
+    if "page" not in request.fixturenames:
+        leave_out_pictures(monkeypatch)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def width():
     """A terminal of 80 columns."""
@@ -137,7 +143,7 @@ def fit(tmp_path_factory):
 
     @cache
     def fit_once(words):
-        path = folder / f"{words.replace(' ', '_')}.json"
+        path = folder / f"{'_'.join(re.findall(r'[a-z0-9]+', words))}.json"
         shown, notes = run("fit", data, *words.split(), "--out", path)
         return SimpleNamespace(shown=shown, notes=notes, path=path)
 
@@ -257,37 +263,34 @@ def test_an_empty_column_is_left_out_and_alone_it_is_refused(capsys, tmp_path, s
     snapshot("refused_empty_column", capsys.readouterr().err)
 
 
-def test_a_place_that_cannot_be_written(capsys, tmp_path, table, monkeypatch, snapshot):
-    (tmp_path / "x.html").mkdir()
-    folder = refusals(capsys, f"demo --out {tmp_path}/x.html")
+def test_a_place_that_cannot_be_written(capsys, tmp_path, monkeypatch, snapshot):
+    monkeypatch.chdir(tmp_path)
+    Path("x.html").mkdir()
+    folder = refusals(capsys, "demo --out x.html")
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda place, mode: False)
-        closed = refusals(capsys, f"demo --out {tmp_path}/y.html")
+        closed = refusals(capsys, "demo --out y.html")
     snapshot("refused_places", transcript(folder, closed))
-    (tmp_path / "z.txt").mkdir()  # the place turns bad during the work
+    Path("z.txt").mkdir()  # the place turns bad during the work
     with pytest.raises(terminal.CommandError, match="Is a directory|Permission"):
-        commands.write_out(tmp_path / "z.txt", "", force=True)
+        commands.write_out("z.txt", "", force=True)
 
 
-def test_no_file_is_overwritten_unasked(capsys, tmp_path, table, snapshot):
-    out = tmp_path / "rules.txt"
+def test_no_file_is_overwritten_unasked(capsys, tmp_path, monkeypatch, snapshot):
+    monkeypatch.chdir(tmp_path)
+    write_model("tree")
+    out = Path("rules.txt")
     out.write_text("mine")
-    words = ["fit", table, "--target", "kind", "--method", "tree", "--out", out]
-    told = refusals(capsys, shlex.join(map(str, words)))
+    Path("page.html").write_text("mine")
+    words = "fit t.csv --target kind --method tree --out rules.txt"
+    snapshot(
+        "refused_overwriting", refusals(capsys, words, "report model.json t.csv --out page.html")
+    )
     with pytest.raises(terminal.CommandError, match="File exists"):  # come since it was checked
         commands.write_out(out, "ours")
     assert out.read_text() == "mine"
-    run(*words, "--force")
+    run(*words.split(), "--force")
     assert out.read_text() != "mine"
-    run("report", *fitted_tree(tmp_path, table), "--out", tmp_path / "page.html")
-    again = f"report {tmp_path}/model.json {table} --out {tmp_path}/page.html"
-    snapshot("refused_overwriting", transcript(told, refusals(capsys, again)))
-
-
-def fitted_tree(folder, table):
-    """Fit a tree to a table, return the paths of model and table."""
-    run("fit", table, "--target", "price", "--method", "tree", "--out", folder / "model.json")
-    return folder / "model.json", table
 
 
 # What is read
@@ -575,13 +578,12 @@ def test_a_file_keeps_all_sizes(capsys, tmp_path, monkeypatch, method, fit, esti
     assert load_rules(json.dumps(old)) == found[model._at][1] == kept
     if method != "rules":
         run(*"predict model.json t.csv --size small".split())
-        told = []
     else:
-        told = [refusals(capsys, "predict model.json t.csv --size small")]
+        told = refusals(capsys, "predict model.json t.csv --size small")
+        snapshot("refused_size_in_words", told)
     Path("model.json").write_text(json.dumps(old))
     lines = ["predict model.json t.csv --size 1", "show model.json --size 1"]
-    told += [refusals(capsys, *lines, "show model.json --path")]
-    snapshot(f"refused_sizes_of_{method}", transcript(*told))
+    snapshot("refused_sizes", refusals(capsys, *lines, "show model.json --path"))
 
 
 @pytest.mark.parametrize("method", KEPT)
@@ -1110,7 +1112,7 @@ def test_a_list_shorter_than_allowed_says_why(table, snapshot):
     snapshot("notes_on_a_short_list", transcript(*told))
 
 
-def test_several_trees_of_one_size_are_told_apart(capsys):
+def test_several_trees_of_one_size_are_told_apart(snapshot):
     from fabinterp.rules.size_path import SizeEntry, choose_size
 
     entries = [
@@ -1118,10 +1120,9 @@ def test_several_trees_of_one_size_are_told_apart(capsys):
         for k, (size, error) in enumerate(((1, 2.0), (1, 1.0), (1, 1.5), (3, 0.5)))
     ]
     (note,) = commands._taken_of_alike(entries)
-    assert note == "of several of one size --size N takes that of least error on rows left out"
     assert choose_size(entries, 1) == 1
     bare = [SizeEntry(entry.size, k, entry.criterion, {}) for k, entry in enumerate(entries)]
-    assert commands._taken_of_alike(bare)[0].endswith("takes that of least criterion")
+    snapshot("several_of_one_size", "\n".join([note, *commands._taken_of_alike(bare)]))
     assert choose_size(bare, 1) == 2
     assert commands._taken_of_alike(entries[2:]) == []
 
@@ -1184,20 +1185,17 @@ def test_without_rows_held_out_nothing_is_told_of_them(fit):
     assert "held out" not in shown and "test" not in shown
 
 
-def test_small_is_told_of_where_it_is_smaller():
-    from types import SimpleNamespace
-
+def test_small_is_told_of_where_it_is_smaller(snapshot):
     from fabinterp.rules.size_path import SizeEntry
 
     errors = ((1, 2.0), (3, 1.05), (9, 1.0))
     entries = [SizeEntry(k, k, -k, {}, cv_error=error, cv_se=0.1) for k, error in errors]
     sizes = [(entry, SimpleNamespace(), entry.size == 9) for entry in entries]
-    (told,) = commands._smaller_notes(sizes, "balanced")
-    assert told.startswith("note: 9 rules, the least expected error; --size small takes 3,")
+    (of_lists,) = commands._smaller_notes(sizes, "balanced")
     tree = Tree([None], [-1], [-1], [Leaf(1.0)], Columns(["a"], [None], [False]))
     of_trees = [(entry, tree, shown) for entry, _, shown in sizes]
-    (told,) = commands._smaller_notes(of_trees, "balanced")
-    assert told.startswith("note: 9 leaves, the least")
+    (of_trees,) = commands._smaller_notes(of_trees, "balanced")
+    snapshot("notes_on_smaller_sizes", f"{of_lists}\n{of_trees}")
     assert not list(commands._smaller_notes(sizes, "small"))
     assert not list(commands._smaller_notes(sizes[:1], "balanced"))
 
@@ -1390,9 +1388,10 @@ def test_tables_are_listed(snapshot):
     assert all(len(line) <= 110 for line in out.splitlines())
 
 
-def test_a_table_that_is_none(capsys, tmp_path, snapshot):
-    (tmp_path / "file").write_text("")
-    lines = ["nakahara-11", "qqqqqq", f"nakahara-1 --out {tmp_path / 'file'}"]
+def test_a_table_that_is_none(capsys, tmp_path, monkeypatch, snapshot):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    lines = ["nakahara-11", "qqqqqq", "nakahara-1 --out file"]
     snapshot("refused_tables_of_papers", refusals(capsys, *(f"reproduce {line}" for line in lines)))
 
 

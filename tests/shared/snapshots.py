@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "snapshots"
-# What differs between machines and versions, and the word that is stored in its place
+# What differs between machines and versions, and what is stored in its place
 VARIES = [
+    (r"^.* … \d+(?:\.\d+)? s.*\n", ""),  # how far a slow fit is
     (r"(?:/[\w.&-]+)+/(?=[\w.&-]+)", "FOLDER/"),
-    (r"\b\d+(?:\.\d+)? s\b", "SECONDS s"),
     (r"\b(fabinterp|numpy|scipy|scikit-learn|pandas|matplotlib|Python) \d+[\w.+]*", r"\1 VERSION"),
 ]
 # An element that begins a line of a page, and one that begins a cell
@@ -24,19 +24,35 @@ CELLS = r"<(?:td|th|dd)\b[^>]*>"
 
 
 def steady_text(text):
-    """Replace what varies between machines: folders, seconds, versions."""
+    """Replace what varies between machines: folders, versions, lines on progress."""
     for pattern, word in VARIES:
-        text = re.sub(pattern, word, text)
+        text = re.sub(pattern, word, text, flags=re.M)
     return text
 
 
 def page_text(page):
-    """Return the words of a page, a line for each paragraph and row, without styles and pictures."""
+    """Return the words of a page, a line for each paragraph and row.
+
+    Left out are styles, pictures, and folded code, which holds numbers with all digits.
+    """
     page = re.sub(r"<(style|svg)\b.*?</\1>", "", page, flags=re.S)
+    page = re.sub(
+        r"(<details>(?:(?!</details>).)*<pre>).*?</pre>", r"\1CODE</pre>", page, flags=re.S
+    )
     page = re.sub(CELLS, " | ", re.sub(BLOCKS, "\n", page))
     text = html.unescape(re.sub(r"<[^>]+>", "", page))
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return steady_text("\n".join(filter(None, lines)))
+
+
+def caption_alone(draw, caption, widths=()):
+    """Return a figure without its picture."""
+    return f"<figure><figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def leave_out_pictures(patch):
+    """Let reports hold captions alone: drawing takes most of their time."""
+    patch.setattr("fabinterp.reporting.themed_figure_html", caption_alone)
 
 
 class Snapshot:

@@ -1,0 +1,65 @@
+"""Stored texts: a difference fails, an update writes, and every stored text is compared by a test."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from shared.snapshots import FOLDER, Snapshot, page_text, steady_text
+
+STORED = sorted(FOLDER.glob("*/*.txt"))
+
+
+def test_a_text_is_stored_and_compared(tmp_path):
+    folder = tmp_path / "texts"
+    with pytest.raises(AssertionError, match="--update-snapshots"):
+        Snapshot(folder, update=False)("greeting", "hello")
+    Snapshot(folder, update=True)("greeting", "hello  \nworld")
+    Snapshot(folder, update=False)("greeting", "hello\nworld\n")
+    with pytest.raises(AssertionError, match="greeting.txt differs"):
+        Snapshot(folder, update=False)("greeting", "hello\nWorld")
+
+
+def test_what_varies_is_replaced():
+    text = "wrote /var/folder/x-1/model.json\nfitting to 9 rows … 2.5 s\nwith numpy 2.1.0, 3 rules"
+    assert steady_text(text) == "wrote FOLDER/model.json\nwith numpy VERSION, 3 rules"
+
+
+def test_a_page_is_reduced_to_its_words():
+    page = (
+        "<style>p {}</style><p>One &lt; <b>two</b></p><table><tr><td>3</td><td>4</td></tr></table>"
+    )
+    assert page_text(page) == "One < two\n| 3 | 4"
+    assert page_text("<details><summary>SQL</summary><pre>SELECT\n1</pre></details>") == "SQL\nCODE"
+
+
+def names_compared(path):
+    """Return patterns of the names that a test file gives to `snapshot`."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    names = [call.args[0] for call in calls if getattr(call.func, "id", "") == "snapshot"]
+    constants = [
+        node.value
+        for name in names
+        if not isinstance(name, ast.JoinedStr)
+        for node in ast.walk(name)
+        if isinstance(node, ast.Constant)
+    ]
+    formats = [
+        "".join(
+            re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+"
+            for part in name.values
+        )
+        for name in names
+        if isinstance(name, ast.JoinedStr)
+    ]
+    return formats + [re.escape(str(name)) for name in constants]
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in STORED}), ids=lambda path: path.name
+)
+def test_every_stored_text_is_compared(folder):
+    test_file = Path(__file__).with_name(f"test_{folder.name}.py")
+    pattern = "|".join(names_compared(test_file))
+    unused = [path.name for path in folder.iterdir() if not re.fullmatch(pattern, path.stem)]
+    assert not unused, f"no test compares {unused}: delete them"
