@@ -816,6 +816,7 @@ def test_a_report_tells_the_rows_held_out_apart(
     learnt, held_out = commands.positions_again(model, X, y, "")
     assert len(held_out) == n_out and len(learnt) == len(y) - n_out
     assert commands.positions_again(model, X.iloc[1:], y[1:], "") is None
+    capsys.readouterr()
     answers, notes = run("predict", "model.json", table, "--held-out")
     answers = pd.read_csv(io.StringIO(answers))
     assert f"note: {n_out} of the" in notes
@@ -1285,16 +1286,16 @@ def test_what_is_over_is_not_told_as_left():
 
 
 def test_version_and_help(capsys, snapshot):
-    commands_of = "demo simplify fit explain predict report show reproduce".split()
-    for words in (["--version"], ["-h"], *([name, "-h"] for name in commands_of)):
+    def shown(*words):
         with pytest.raises(SystemExit) as stop:
             cli.main(words)
         assert stop.value.code == 0
-        out = capsys.readouterr().out
-        if words == ["--version"]:
-            assert out == f"fabinterp {cli.__version__}\n"
-        else:
-            snapshot("help" if words == ["-h"] else f"help_{words[0]}", transcript(out))
+        return capsys.readouterr().out
+
+    assert shown("--version") == f"fabinterp {cli.__version__}\n"
+    snapshot("help", transcript(shown("-h")))
+    for name in "demo simplify fit explain predict report show reproduce".split():
+        snapshot(f"help_{name}", transcript(shown(name, "-h")))
 
 
 def test_help_loads_nothing():

@@ -35,24 +35,18 @@ def test_a_page_is_reduced_to_its_words():
 
 def names_compared(path):
     """Return patterns of the names that a test file gives to `snapshot`."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
     names = [call.args[0] for call in calls if getattr(call.func, "id", "") == "snapshot"]
-    constants = [
-        node.value
-        for name in names
-        if not isinstance(name, ast.JoinedStr)
-        for node in ast.walk(name)
-        if isinstance(node, ast.Constant)
-    ]
-    formats = [
-        "".join(
-            re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+"
-            for part in name.values
-        )
-        for name in names
-        if isinstance(name, ast.JoinedStr)
-    ]
-    return formats + [re.escape(str(name)) for name in constants]
+    return ["".join(map(pattern_of, getattr(name, "values", [name]))) for name in names]
+
+
+def pattern_of(part):
+    """Return the pattern of one part of a name: of a literal that text, of a value any word."""
+    return re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+"
 
 
 @pytest.mark.parametrize(
