@@ -374,9 +374,8 @@ def test_without_pandas(capsys, tmp_path, without_pandas):
     numbers = frame.drop(columns=["id", "colour"])
     numbers.to_csv(tmp_path / "numbers.csv", index=False)
     out = tmp_path / "rules.json"
-    text, _ = run(
-        "simplify", tmp_path / "numbers.csv", "--target", "kind", "--max-rules", 3, "--out", out
-    )
+    words = ["simplify", tmp_path / "numbers.csv", "--target", "kind", "--max-rules", 3]
+    text, _ = run(*words, "--out", out)
     assert "length" in text and RuleSet.from_json(out.read_text()).columns.names[0] == "length"
     predicted, _ = run("predict", out, tmp_path / "numbers.csv")
     assert set(predicted.split()) <= {"kind", "rose", "other"}
@@ -430,9 +429,8 @@ def test_rows_are_split_once(n, share, seed, labels):
 
 def test_classification_out_as_json_reproduces_the_printed_errors(tmp_path, table, snapshot):
     out = tmp_path / "rules.json"
-    text, notes = run(
-        "simplify", table, "--target", "kind", "--max-rules", 4, "--path", "--out", out
-    )
+    words = f"simplify {table} --target kind --max-rules 4 --size 99 --path --out {out}"
+    text, notes = run(*words.split())
     snapshot("simplify", transcript(text, notes))
     rules = RuleSet.from_json(out.read_text())
     assert json.loads(out.read_text())["target"] == "kind" and len(rules.rules) <= 4
@@ -1204,16 +1202,8 @@ def test_small_is_told_of_where_it_is_smaller(snapshot):
 def test_the_same_again(page):
     """The page holds nothing of the time, the folder or the name of its file."""
     again = page.with_name("again.html")
-    run(
-        "simplify",
-        page.with_name("a&b.csv"),
-        "--target",
-        'a"b<i>',
-        "--max-rules",
-        4,
-        "--out",
-        again,
-    )
+    words = ["simplify", page.with_name("a&b.csv"), "--target", 'a"b<i>', "--max-rules", 4]
+    run(*words, "--out", again)
     assert again.read_bytes() == page.read_bytes()
 
 
