@@ -111,10 +111,11 @@ def transcript(*texts):
 
 
 def run(*words):
-    """Run, expect success, return what was printed and the notes."""
+    """Run, expect success, return what was printed and the notes, without lines on progress."""
     out = io.StringIO()
     err = io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(terminal, "_SHORT", 1e6)
         code = cli.main(list(map(str, words)))
     assert code == 0, err.getvalue()
     return out.getvalue(), err.getvalue()
