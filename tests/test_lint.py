@@ -1,5 +1,7 @@
 """The checks of `make lint` find small faults, and accept what is right."""
 
+import ast
+
 import nbformat
 import pytest
 from frame import (
@@ -234,7 +236,7 @@ def test_new_imports_and_known_ones_that_are_gone():
     ],
 )
 def test_names_of_imported_modules(statement, names):
-    (node,) = imports.parse(statement).body
+    (node,) = ast.parse(statement).body
     assert imports.imported_names(node, ["fabinterp", "rows"]) == names
 
 

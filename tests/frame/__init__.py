@@ -108,6 +108,12 @@ def parse(source):
     return ast.parse(source)
 
 
+@cache
+def nodes(source):
+    """Return all nodes of the syntax tree of a source."""
+    return list(ast.walk(parse(source)))
+
+
 def exports_to(path):
     """Return the module that a notebook is the source of, None if there is none."""
     matches = [re.match(r"#\| *default_exp +([\w.]+)", cell.source) for cell in code(path)]

@@ -19,9 +19,9 @@ from frame import (
     ROOT,
     Problem,
     code,
+    nodes,
     notebooks,
     pages,
-    parse,
     prose,
     read_cells,
     wording,
@@ -33,7 +33,7 @@ from frame.imports import (
     cyclic_imports,
     floor_of,
     module_graph,
-    tree_of,
+    nodes_of,
     upward_imports,
 )
 
@@ -59,22 +59,22 @@ def limits():
     return tomllib.loads(LIMITS.read_text(encoding="utf-8"))
 
 
-def docstrings(tree):
-    """Return the nodes of the docstrings of a syntax tree."""
-    bodies = [node.body for node in ast.walk(tree) if isinstance(node, HAS_DOCSTRING)]
+def docstrings(source):
+    """Return the nodes of the docstrings of a source."""
+    bodies = [node.body for node in nodes(source) if isinstance(node, HAS_DOCSTRING)]
     firsts = [body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)]
     constants = [node for node in firsts if isinstance(node, ast.Constant)]
     return [node for node in constants if isinstance(node.value, str)]
 
 
-def docstring_lines(tree):
+def docstring_lines(source):
     """Return the numbers of the lines that docstrings take."""
-    return {line for node in docstrings(tree) for line in range(node.lineno, node.end_lineno + 1)}
+    return {line for node in docstrings(source) for line in range(node.lineno, node.end_lineno + 1)}
 
 
 def count_tokens(source):
     """Return the tokens of a module, without comments, docstrings and layout."""
-    lines = docstring_lines(parse(source))
+    lines = docstring_lines(source)
     return sum(
         token.type not in NO_TOKENS
         and not (token.type == tokenize.STRING and token.start[0] in lines)
@@ -112,10 +112,7 @@ def token_budgets():
 def code_budgets():
     """Return the numbers of classes and names, the longest exported cell, the most complex function."""
     classes = [
-        node
-        for path in MODULES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.ClassDef)
+        node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef)
     ]
     longest = max(
         code_lines(cell.source) for path in notebooks() for cell in code(path) if cell.is_exported
@@ -131,7 +128,7 @@ def code_budgets():
 
 def code_lines(source):
     """Return the lines of a cell that are neither blank nor part of a docstring or a directive."""
-    left_out = docstring_lines(parse(source))
+    left_out = docstring_lines(source)
     lines = enumerate(source.splitlines(), 1)
     return sum(
         bool(line.strip()) and not line.startswith("#|") and number not in left_out

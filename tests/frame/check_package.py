@@ -7,7 +7,7 @@ from collections import Counter
 
 import fabinterp
 from frame import PACKAGE, ROOT, Problem, code, exports_to, notebooks, problem
-from frame.imports import CHAPTERS, MODULES, dotted, tree_of
+from frame.imports import CHAPTERS, MODULES, dotted, nodes_of
 
 MOST_REPEATED_NAMES = 20
 MOST_PACKED_LINES = 6  # of 1000
@@ -41,7 +41,7 @@ def words_in(text):
 
 def exported_names(path):
     """Return `__all__` of a module."""
-    statements = [node for node in tree_of(path).body if isinstance(node, ast.Assign)]
+    statements = [node for node in nodes_of(path)[0].body if isinstance(node, ast.Assign)]
     lists = [node.value.elts for node in statements if ast.unparse(node.targets[0]) == "__all__"]
     return [element.value for elements in lists for element in elements]
 
@@ -68,7 +68,7 @@ def repeated_names():
     """Yield public functions and classes that two modules define, and too many private ones."""
     kinds = ast.FunctionDef | ast.ClassDef
     count = Counter(
-        node.name for path in MODULES for node in tree_of(path).body if isinstance(node, kinds)
+        node.name for path in MODULES for node in nodes_of(path)[0].body if isinstance(node, kinds)
     )
     repeated = [name for name, n in count.items() if n > 1]
     for name in sorted(name for name in repeated if not name.startswith("_")):
@@ -80,7 +80,7 @@ def repeated_names():
 
 def packed_lines():
     """Yield a problem if too many lines assign several values at once."""
-    n_packed = sum(is_packed(node) for path in MODULES for node in ast.walk(tree_of(path)))
+    n_packed = sum(is_packed(node) for path in MODULES for node in nodes_of(path))
     n_lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES)
     if n_packed > MOST_PACKED_LINES * n_lines / 1000:
         message = f"{n_packed} lines assign several values, {MOST_PACKED_LINES} of 1000 may"
@@ -98,9 +98,7 @@ def is_packed(node):
 
 def public_names():
     """Yield public names that the three lists of the package do not share."""
-    imports = [
-        node for node in ast.walk(tree_of(INIT)) if isinstance(node, ast.ImportFrom) and node.level
-    ]
+    imports = [node for node in nodes_of(INIT) if isinstance(node, ast.ImportFrom) and node.level]
     typed = {alias.name: node.module for node in imports for alias in node.names}
     lists = {"TYPE_CHECKING": typed, "_MODULES": fabinterp._MODULES}
     for name in sorted(set(fabinterp.__all__).union(*lists.values())):

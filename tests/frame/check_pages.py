@@ -13,6 +13,7 @@ from frame import (
     Problem,
     code,
     exports_to,
+    nodes,
     notebooks,
     page_stem,
     pages,
@@ -36,6 +37,7 @@ MODULES_OF = {
     "xgboost-cpu": {"xgboost"},
 }
 HEADING = re.compile(r"^#{1,6} +(.+?)(?: *\{#([\w.-]+)[^}]*\})?$", re.M)
+FORMULA_OR_CODE = re.compile(r"`[^`]*`|\$\$.*?\$\$|\$[^$]*\$", re.S)
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 
 
@@ -166,7 +168,7 @@ def slug(title):
 def dead_links(path):
     """Yield links of the prose to files or places that do not exist; those of the API are checked on the site."""
     for cell in prose(path):
-        for link in LINK.findall(re.sub(r"`[^`]*`|\$[^$]*\$", "", cell.source)):
+        for link in LINK.findall(re.sub(FORMULA_OR_CODE, "", cell.source)):
             file, _, place = link.partition("#")
             target = (path.parent / file).resolve() if file else path
             if target.is_relative_to(NBS / "api"):
@@ -240,7 +242,7 @@ def page_imports(path):
     for cell in code(path):
         if "#| export" in cell.source:
             continue
-        for node in ast.walk(parse(cell.source)):
+        for node in nodes(cell.source):
             for name in top_packages(node):
                 if name not in allowed:
                     remedy = "add it to pages_requirements of settings.ini"
@@ -259,7 +261,7 @@ def top_packages(node):
 def named_files(path):
     """Yield relative paths in code that do not lead to a file below nbs."""
     for cell in code(path):
-        for node in ast.walk(parse(cell.source)):
+        for node in nodes(cell.source):
             if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
                 continue
             if re.fullmatch(r"\.\.?/\S*", node.value):
@@ -300,7 +302,7 @@ def how_tos_in_the_readme():
 
 def called(source):
     """Return the names of the functions that a cell calls."""
-    calls = (node for node in ast.walk(parse(source)) if isinstance(node, ast.Call))
+    calls = (node for node in nodes(source) if isinstance(node, ast.Call))
     return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
 
 

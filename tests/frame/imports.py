@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 import fabinterp
-from frame import PACKAGE, ROOT, Problem, parse, problem
+from frame import PACKAGE, ROOT, Problem, nodes, problem
 
 # Chapters that the modules of a chapter may import from, beside their own. None: all of them.
 CHAPTERS = {
@@ -58,9 +58,9 @@ def dotted(path):
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
-def tree_of(path):
-    """Return the syntax tree of a module."""
-    return parse(path.read_text(encoding="utf-8"))
+def nodes_of(path):
+    """Return all nodes of the syntax tree of a module, the module first."""
+    return nodes(path.read_text(encoding="utf-8"))
 
 
 def chapter_of(module):
@@ -79,13 +79,12 @@ def floor_of(module):
 @cache
 def imports_of(path):
     """Return the imports of a module."""
-    tree = tree_of(path)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    inside = {id(node) for function in functions for node in ast.walk(function)}
+    functions = [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
+    inside = {line for node in functions for line in range(node.lineno, node.end_lineno + 1)}
     package = ["fabinterp", *path.relative_to(PACKAGE).parent.parts]
     return [
-        imported(name, id(node) not in inside)
-        for node in ast.walk(tree)
+        imported(name, node.lineno not in inside)
+        for node in nodes_of(path)
         for name in imported_names(node, package)
         if name != "fabinterp"
     ]

@@ -46,14 +46,13 @@ def all_problems():
 
 
 def main():
-    """Print the problems and the budgets; return how many problems there are."""
+    """Print the problems and the budgets; return the problems."""
     rows = budgets.budgets()
     problems = [*all_problems(), *budgets.exceeded(rows)]
     print(*problems, sep="\n", end="\n\n" if problems else "")
     print(budgets.table(rows))
-    print(f"\n{len(problems)} problems")
-    return len(problems)
+    return problems
 
 
 if __name__ == "__main__":
-    sys.exit(main() > 0)
+    sys.exit(bool(main()))

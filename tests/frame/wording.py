@@ -6,7 +6,7 @@ import re
 import tokenize
 from collections import Counter
 
-from frame import PACKAGE, ROOT, pages, parse, prose
+from frame import PACKAGE, ROOT, nodes, pages, prose
 
 # Matched in any case
 PATTERNS = [
@@ -68,7 +68,7 @@ def module_text(source):
     """Return the docstrings, texts of four words or more, and comments of a module."""
     strings = [
         node.value
-        for node in ast.walk(parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     comments = [
