@@ -34,8 +34,7 @@ FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.S)
 
 
 def tags():
-    """Yield tags that stand twice, that are not chapter and number, or that do not count up."""
-    numbers = equations.new_numbers()
+    """Yield tags of several equations, and those that are not chapter and number."""
     for tag, with_tag in equations.tags().items():
         path = with_tag[0]
         if len(with_tag) > 1:
@@ -43,9 +42,18 @@ def tags():
         if not re.fullmatch(rf"{equations.chapter_of(path)}\.\d+", tag):
             message = f"{tag} is not a number of the chapter {equations.chapter_of(path)}"
             yield problem(path, message, "correct the tag")
-        elif numbers[tag] != tag:
-            remedy = "run `python tests/frame/equations.py number`"
-            yield problem(path, f"equation {tag} is {numbers[tag]} in reading order", remedy)
+
+
+def order_of_tags():
+    """Yield, for each chapter, the first tag that does not count up in reading order."""
+    first = {}
+    for tag, number in equations.new_numbers().items():
+        if tag != number:
+            first.setdefault(number.split(".")[0], (tag, number))
+    for tag, number in first.values():
+        path = equations.tags()[tag][0]
+        remedy = "run `python tests/frame/equations.py number`"
+        yield problem(path, f"equation {tag} is {number} in reading order", remedy)
 
 
 def citations_of_pages():
@@ -98,12 +106,17 @@ def cells_of_tables(path):
                 yield problem(path, message, "escape bars or add cells", cell.id)
 
 
+def page_of(entry):
+    """Return the path of the page of an entry."""
+    return (glossary.PAGE.parent / entry.file).resolve()
+
+
 def empty_words():
     """Yield rows of the glossary without a word."""
     for entry in glossary.entries():
         if not entry.word:
             message = f"a word table has no word for {entry.symbol}"
-            yield Problem(f"nbs/guide/{entry.file}", message, "name it")
+            yield problem(page_of(entry), message, "name it")
 
 
 def letters_of_the_notation():
@@ -116,7 +129,7 @@ def letters_of_the_notation():
         for entry in uses:
             if not re.search(letter.word, entry.word):
                 message = f"{entry.symbol} is {entry.word!r}, in the notation {letter.stands_for!r}"
-                yield Problem(f"nbs/guide/{entry.file}", message, "choose another letter")
+                yield problem(page_of(entry), message, "choose another letter")
 
 
 def retired_letters(path):
@@ -227,6 +240,7 @@ def method_pages_on_routes():
 PAGE_CHECKS = [cells_of_tables, retired_letters, citations_of_papers]
 CHECKS = [
     tags,
+    order_of_tags,
     citations_of_pages,
     citations_of_tests,
     glossary_page,
