@@ -276,10 +276,10 @@ def test_lines_without_directives_docstrings_and_blanks():
 def test_a_budget_that_is_exceeded():
     rows = [budgets.Budget("a", 3, 2), budgets.Budget("b", 2, 2), budgets.Budget("c", 9)]
     (problem,) = budgets.exceeded(rows)
-    assert problem.message == "a: 3, limit 2"
+    assert problem.message.startswith("a: 3, limit 2")
 
 
 def test_wording_counts_words_and_hits():
     text = wording.plain("What is printed is a model. `told` and $x$, [told](told.ipynb).")
-    assert wording.count_hits(text) == 2
+    assert len(wording.hits_in(text)) == 2
     assert wording.count_words("one two x 3 four") == 3

@@ -47,11 +47,14 @@ HAS_DOCSTRING = ast.FunctionDef | ast.ClassDef | ast.Module
 
 
 class Budget(NamedTuple):
-    """A row of the table of budgets; limit: None if there is none."""
+    """A row of the table of budgets; limit: None if there is none; file, cell: the place to change."""
 
     name: str
     now: float
     limit: float | None = None
+    remedy: str = "remove code"
+    file: str = "fabinterp"
+    cell: str = ""
 
 
 def limits():
@@ -114,16 +117,22 @@ def code_budgets():
     classes = [
         node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef)
     ]
-    longest = max(
-        code_lines(cell.source) for path in notebooks() for cell in code(path) if cell.is_exported
-    )
     limit = limits()["code"]
     return [
         Budget("classes", len(classes)),
         Budget("names in __all__", sum(len(exported_names(path)) for path in MODULES)),
-        Budget("lines of an exported cell", longest, limit["lines_per_export_cell"]),
-        Budget("cyclomatic complexity", most_complex(), limit["complexity"]),
+        longest_cell(limit["lines_per_export_cell"]),
+        most_complex_function(limit["complexity"]),
     ]
+
+
+def longest_cell(limit):
+    """Return the budget of the longest exported cell."""
+    exported = [(path, cell) for path in notebooks() for cell in code(path) if cell.is_exported]
+    lines = [code_lines(cell.source) for _, cell in exported]
+    path, cell = exported[lines.index(max(lines))]
+    file = path.relative_to(ROOT).as_posix()
+    return Budget("lines of an exported cell", max(lines), limit, "split it", file, cell.id)
 
 
 def code_lines(source):
@@ -136,13 +145,15 @@ def code_lines(source):
     )
 
 
-def most_complex():
-    """Return the largest cyclomatic complexity of a function, as ruff computes it."""
+def most_complex_function(limit):
+    """Return the budget of the function of the largest cyclomatic complexity, as ruff computes it."""
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "C901"]
     command += ["--config", "lint.mccabe.max-complexity=0", "--output-format", "json", "fabinterp"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    messages = [found["message"] for found in json.loads(done.stdout)]
-    return max(int(re.search(r"\((\d+) > 0\)", message)[1]) for message in messages)
+    functions = json.loads(done.stdout)
+    values = [int(re.search(r"\((\d+) > 0\)", one["message"])[1]) for one in functions]
+    file = Path(functions[values.index(max(values))]["filename"]).relative_to(ROOT).as_posix()
+    return Budget("cyclomatic complexity", max(values), limit, "split the function", file)
 
 
 def is_visible(cell):
@@ -175,7 +186,10 @@ def wording_budgets():
     """Return the hits per 1000 words of each group of texts."""
     limit = limits()["wording"]
     hits = wording.hits_per_thousand()
-    return [Budget(f"hits per 1000 words, {name}", hits[name], limit[name]) for name in hits]
+    remedy = "see `python tests/frame/wording.py`"
+    return [
+        Budget(f"hits per 1000 words, {name}", hits[name], limit[name], remedy) for name in hits
+    ]
 
 
 def budgets():
@@ -187,14 +201,14 @@ def exceeded(rows):
     """Yield the budgets that are above their limit."""
     for row in rows:
         if row.limit is not None and row.now > row.limit:
-            message = f"{row.name}: {row.now}, limit {row.limit}"
-            yield Problem("tests/frame/budgets.toml", message, "reduce it, or see the file's head")
+            message = f"{row.name}: {row.now}, limit {row.limit} in tests/frame/budgets.toml"
+            yield Problem(row.file, message, row.remedy, row.cell)
 
 
 def table(rows):
     """Return the table of budgets as text."""
     width = max(len(row.name) for row in rows)
-    lines = [("budget", "now", "limit"), *rows]
+    lines = [("budget", "now", "limit"), *(row[:3] for row in rows)]
     return "\n".join(
         f"{name:{width}}  {now!s:>7}  {'' if limit is None else limit!s:>7}".rstrip()
         for name, now, limit in lines

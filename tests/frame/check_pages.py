@@ -168,7 +168,7 @@ def slug(title):
 def dead_links(path):
     """Yield links of the prose to files or places that do not exist; those of the API are checked on the site."""
     for cell in prose(path):
-        for link in LINK.findall(re.sub(FORMULA_OR_CODE, "", cell.source)):
+        for link in LINK.findall(FORMULA_OR_CODE.sub("", cell.source)):
             file, _, place = link.partition("#")
             target = (path.parent / file).resolve() if file else path
             if target.is_relative_to(NBS / "api"):

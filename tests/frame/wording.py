@@ -1,12 +1,19 @@
-"""Count words and turns of phrase to avoid in the README, the command line, docstrings and pages."""
+"""Count words and turns of phrase to avoid in the README, the command line, docstrings and pages.
+
+`python tests/frame/wording.py [PART…]` prints each hit in the files whose path contains one of the parts.
+"""
 
 import ast
 import io
 import re
+import sys
 import tokenize
 from collections import Counter
+from pathlib import Path
 
-from frame import PACKAGE, ROOT, nodes, pages, prose
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+
+from frame import PACKAGE, ROOT, nodes, pages, prose  # noqa: E402
 
 # Matched in any case
 PATTERNS = [
@@ -51,17 +58,17 @@ GROUPS = ("README", "command line", "docstrings and messages", "pages")
 
 
 def texts():
-    """Yield the group and the prose of the README, of each page and of each module."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = re.sub(r"```.*?```", " ", readme, flags=re.S)
-    yield "README", re.sub(r"^    .*$", " ", readme, flags=re.M)
+    """Yield group, path and prose of the README, of each page and of each module."""
+    path = ROOT / "README.md"
+    readme = re.sub(r"```.*?```", " ", path.read_text(encoding="utf-8"), flags=re.S)
+    yield "README", path, re.sub(r"^    .*$", " ", readme, flags=re.M)
     for path in pages():
-        yield "pages", "\n\n".join(cell.source for cell in prose(path))
+        yield "pages", path, "\n\n".join(cell.source for cell in prose(path))
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.name != "_modidx.py":
             is_command = path.stem in COMMAND_LINE or path.parent.name == "cli"
             group = "command line" if is_command else "docstrings and messages"
-            yield group, module_text(path.read_text(encoding="utf-8"))
+            yield group, path, module_text(path.read_text(encoding="utf-8"))
 
 
 def module_text(source):
@@ -92,17 +99,33 @@ def count_words(text):
     return len(re.findall(r"[A-Za-z]{2,}", text))
 
 
-def count_hits(text):
-    """Return how often a text uses what should be avoided."""
-    return sum(1 for pattern in COMPILED for _ in pattern.finditer(text))
+def hits_in(text):
+    """Return the matches of what should be avoided in a text."""
+    return [match for pattern in COMPILED for match in pattern.finditer(text)]
 
 
 def hits_per_thousand():
     """Return the hits per 1000 words of each group, to a tenth."""
     hits = Counter()
     words = Counter()
-    for group, text in texts():
+    for group, _, text in texts():
         text = plain(text)
-        hits[group] += count_hits(text)
+        hits[group] += len(hits_in(text))
         words[group] += count_words(text)
     return {group: round(1000 * hits[group] / max(words[group], 1), 1) for group in GROUPS}
+
+
+def print_hits(parts):
+    """Print each hit with its surroundings, in the files whose path contains one of the parts."""
+    for _, path, text in texts():
+        name = path.relative_to(ROOT).as_posix()
+        if not any(part in name for part in parts):
+            continue
+        text = plain(text)
+        for match in hits_in(text):
+            around = text[max(0, match.start() - 40) : match.end() + 40]
+            print(f"{name}: {' '.join(around.split())}")
+
+
+if __name__ == "__main__":
+    print_hits(sys.argv[1:] or [""])
