@@ -11,8 +11,6 @@ from sklearn.base import BaseEstimator
 from fabinterp.bench.eto import settings_digest, settings_of
 from fabinterp.bench.runner import UnavailableError
 
-pytestmark = pytest.mark.slow
-
 RENAMES = (
     Rename("Sieve", {"holes": "n_holes"}),
     Rename("Sieve", {"n_holes": "n_gaps", "mesh": "grid"}),
