@@ -135,7 +135,7 @@ def mentions_of_pages(path):
 def unlinked_subjects(text):
     """Return the subjects in *the page on* or *of* a subject that have no link, up to the next mark."""
     named = re.compile(r"\b[Tt]he pages?\s+(?:on|of)\s+([^.,;:()\[\]]*)([\[\]]?)")
-    general = re.compile(r"(this|all|a|an|the paper)\b")  # of this chapter, of a library
+    general = re.compile(r"(this|its|all|a|an|the paper)\b")  # of this chapter, of a library
     return [
         " ".join(subject.split())
         for subject, bracket in named.findall(text)
