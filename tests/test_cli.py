@@ -144,7 +144,7 @@ def test_arguments_are_refused_in_one_line(capsys, tmp_path, monkeypatch, words,
     (b"\xff\xfe\x00a,b\n1,2\n", "b", 1, "not UTF-16 text; --encoding names another"),
     (b"a,b\n1,\xe4\n", "b", 1, "not UTF-8 text; --encoding names another"),
     (b"PK\x03\x04", "b", 1, "a spreadsheet or an archive"),
-    (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "b", 1, "the gzip file ends too early"),
+    (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "b", 1, "the gzip file is damaged or incomplete"),
     (b"\x1f\x8bzzzzzzzz", "b", 1, "cannot read 't.csv'"),
     (b"PAR1zzzz", "b", 1, "cannot read 't.csv'"),
     (b'a,b\n"1,2\n', "b", 1, "cannot read 't.csv'"),
@@ -721,7 +721,9 @@ def test_shares_of_classes(capsys, tmp_path, table):
     refusal = refused(capsys, "predict", fitted, tmp_path / "less.csv", code=1)
     assert "less.csv has no column 'length', which the model asks for" in refusal
     (tmp_path / "other.json").write_text('{"learner": {}}')
-    assert "it holds none" in refused(capsys, "predict", tmp_path / "other.json", table, code=1)
+    assert "must have an entry 'format'" in refused(
+        capsys, "predict", tmp_path / "other.json", table, code=1
+    )
 
 
 def test_a_column_that_is_there_is_not_proposed_for_one_that_lacks(capsys, tmp_path, table):
