@@ -199,15 +199,11 @@ def _csv_frame(pandas, stream, layout):
 
 def _csv_texts(pandas, stream, layout, names):
     """The cells of some columns of a CSV file as they are written, by name."""
+    if not names:
+        return {}
     stream.seek(0)
-    frame = pandas.read_csv(
-        stream,
-        sep=layout.sep,
-        encoding=layout.encoding,
-        usecols=lambda name: name in names,
-        dtype=str,
-        na_filter=False,
-    )
+    how = dict(sep=layout.sep, encoding=layout.encoding, dtype=str, na_filter=False)
+    frame = pandas.read_csv(stream, usecols=lambda name: name in names, **how)
     return {name: frame[name].to_numpy(dtype=object) for name in frame}
 
 
@@ -249,8 +245,8 @@ def _column_of_texts(texts, decimal):
     return values.astype(int) if whole else values
 
 
-def _columns_of_csv(stream, layout, sample, rng, as_text):
-    """The columns of a CSV file by name, of a sample of its rows, how many rows it has, and texts."""
+def _columns_of_csv(stream, layout, sample, rng):
+    """The columns of a CSV file by name, of a sample of its rows, and how many rows it has."""
     text = io.TextIOWrapper(stream, encoding=layout.encoding, newline="")
     names, *lines = [line for line in csv.reader(text, delimiter=layout.sep) if line] or [[]]
     ragged = next((k for k, line in enumerate(lines, 2) if len(line) != len(names)), None)
@@ -258,12 +254,12 @@ def _columns_of_csv(stream, layout, sample, rng, as_text):
         raise ValueError(f"expected {len(names)} values in line {ragged}, as in the first")
     at = sampled_positions(len(lines), sample, rng)
     kept = lines if at is None else [lines[i] for i in at]
-    texts = list(zip(*kept, strict=True)) if kept else [()] * len(names)
+    texts = zip(*kept, strict=True) if kept else [()] * len(names)
     columns = {
         name: _column_of_texts(values, layout.decimal)
         for name, values in zip(names, texts, strict=True)
     }
-    return columns, len(lines), {name: texts[names.index(name)] for name in as_text & set(names)}
+    return columns, len(lines)
 
 # %% ../nbs/files.ipynb #files-sample
 def sampled_positions(n, sample, rng):
@@ -299,9 +295,9 @@ def _read_stream(raw, sep, encoding, decimal, sample, rng, as_text):
     layout = _layout_of(stream, sep, encoding, decimal)
     try:
         if pandas is None:
-            return _columns_of_csv(stream, layout, sample, rng, as_text)
+            return *_columns_of_csv(stream, layout, sample, rng), {}
         frame = _csv_frame(pandas, stream, layout)
-        texts = _csv_texts(pandas, stream, layout, as_text) if as_text else {}
+        texts = _csv_texts(pandas, stream, layout, as_text)
         return _columns_of_frame(frame, sample, rng), len(frame), texts
     except UnicodeError:
         raise ValueError(
@@ -333,8 +329,8 @@ def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_s
     try:
         with _open_bytes(path) as raw:
             with progress_message(f"reading {name} …", share=_share_read(raw)):
-                found = _read_stream(raw, sep, encoding, decimal, sample, rng, set(as_text))
-                columns, n, texts = found
+                how = sep, encoding, decimal, sample, rng, as_text
+                columns, n, texts = _read_stream(raw, *how)
     except (EOFError, zlib.error):
         raise CommandError(f"cannot read {name}: the gzip file is damaged or incomplete") from None
     except OSError as error:

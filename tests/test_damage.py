@@ -1,4 +1,4 @@
-"""A damaged file is an error of one line, whatever the damage; a file that is written replaces the old one completely."""
+"""A damaged file is an error of one line; a file that is written is the old one or the new one."""
 
 import json
 import os
@@ -104,7 +104,7 @@ def test_messages_name_the_place():
     files = damage.own_files()
     for name, words in {
         "missing text": r"model\.splits\[0\]\.missing must be true or false, got 'no'",
-        "newer version": "a newer version of fabinterp wrote it",
+        "newer version": "a newer version of fabinterp reads newer files",
         "side text": r"rules\[0\]\.conditions\[0\]\[1\] must be true or false",
         "chain of 5000": f"at most {MAX_DEPTH} steps",
         "nested 100 000 deep": f"at most {MAX_NESTING} deep",

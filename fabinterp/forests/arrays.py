@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['MAX_COLUMNS', 'DAMAGE', 'sum_of_trees', 'Ensemble', 'float64_threshold', 'qualified_class_names',
            'UnsupportedModelError', 'raise_unsupported', 'Library', 'set_bits', 'flatten_tree', 'named_columns',
-           'whole_numbers', 'check_tree', 'read_trees', 'damage_text', 'with_wrapper_classes', 'prediction_gap',
+           'whole_numbers', 'check_below', 'check_tree', 'read_trees', 'with_wrapper_classes', 'prediction_gap',
            'example_cars']
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-imports
@@ -214,6 +214,7 @@ def named_columns(names, labels, automatic=False):
 
 # %% ../../nbs/forests/00_arrays.ipynb #arr-damage
 MAX_COLUMNS = 2**20  # of a saved model, whose file need not name them
+DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 def whole_numbers(values):
@@ -224,22 +225,26 @@ def whole_numbers(values):
     return found.astype(np.intp)
 
 
+def check_below(name, numbers, n):
+    """Refuse numbers of a file that are not from 0 to n - 1."""
+    for number in (np.min(numbers, initial=0), np.max(numbers, initial=0)):
+        if not 0 <= number < max(n, 1):
+            raise ValueError(f"{name} must be from 0 to {n - 1}, got {number}")
+
+
 def check_tree(tree, n_columns):
     """Refuse an `ArrayTree` of a file whose arrays do not describe trees of `n_columns` columns."""
     inner = tree.feature >= 0
-    cuts = inner & (tree.group < 0)
-    sizes = {len(array) for array in node_arrays(tree).values()}
-    codes = [code for codes in tree.sets for code in codes]
-    if len(sizes) > 1 or not sizes.pop():
-        raise ValueError("nodes are missing")
-    if (inner != (tree.yes >= 0)).any() or tree.feature.max() >= n_columns:
-        raise ValueError(f"features must be from 0 to {n_columns - 1} at splits")
-    if tree.group[inner].max(initial=-1) >= len(tree.sets) or not all(
-        0 <= c < 2**31 for c in codes
-    ):
-        raise ValueError("sets of categories must exist, with codes from 0 to 2**31")
-    if np.isnan(tree.threshold[cuts]).any() or not np.isfinite(tree.value).all():
+    by_set = tree.group[inner] >= 0
+    if len({len(array) for array in node_arrays(tree).values()}) > 1 or not len(inner):
+        raise ValueError("every node must have all entries")
+    if (inner != (tree.yes >= 0)).any():
+        raise ValueError("every split must have a feature and two children")
+    if np.isnan(tree.threshold[inner][~by_set]).any() or not np.isfinite(tree.value).all():
         raise ValueError("thresholds and values must be numbers")
+    check_below("features", tree.feature[inner], n_columns)
+    check_below("numbers of sets", tree.group[inner][by_set] + 1, len(tree.sets) + 1)
+    check_below("codes", [code for codes in tree.sets for code in codes], 2**31)
     check_children(inner, tree.yes, tree.no, tree.roots)
 
 
@@ -252,16 +257,8 @@ def read_trees(read, trees, n_columns):
         except UnsupportedModelError:
             raise
         except DAMAGE as error:
-            raise ValueError(f"tree {t}: {damage_text(error)}") from None
+            raise ValueError(f"tree {t}: {error}") from None
         yield found
-
-
-DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-
-
-def damage_text(error):
-    """What an exception says about a damaged file."""
-    return f"no entry {error}" if isinstance(error, KeyError) else str(error)
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-wrapped-code
 def with_wrapper_classes(ensemble, model):

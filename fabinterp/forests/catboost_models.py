@@ -18,6 +18,7 @@ from .arrays import (
     MAX_COLUMNS,
     Ensemble,
     Library,
+    check_below,
     flatten_tree,
     float64_threshold,
     named_columns,
@@ -118,8 +119,7 @@ def _catboost_columns(info):
     features = [f for kind, known in info.items() if kind.endswith("features") for f in known]
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
     size = 1 + max(names)
-    if size > MAX_COLUMNS:
-        raise ValueError(f"flat_feature_index must be below {MAX_COLUMNS}, got {size - 1}")
+    check_below("flat_feature_index", list(names), MAX_COLUMNS)
     feature_names = [names.get(j) or "" for j in range(size)]
     return named_columns(
         feature_names,

@@ -13,6 +13,7 @@ import numpy as np
 from .arrays import (
     Ensemble,
     Library,
+    check_below,
     flatten_tree,
     named_columns,
     raise_unsupported,
@@ -159,10 +160,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     if not parts:
         raise_unsupported(model, "it has no trees")
     n_outputs = int(head["num_tree_per_iteration"])
-    if not 1 <= n_outputs <= len(parts):
-        raise ValueError(
-            f"num_tree_per_iteration must be from 1 to {len(parts)}, the trees, got {n_outputs}"
-        )
+    check_below("num_tree_per_iteration - 1", n_outputs - 1, len(parts))
     scale = next((float(o[8:]) for o in options if o.startswith("sigmoid:")), 1.0)
     classes = link in ("logit", "softmax") or objective == "multiclassova"
     names = head["feature_names"]

@@ -16,7 +16,6 @@ from .arrays import (
     DAMAGE,
     Ensemble,
     UnsupportedModelError,
-    damage_text,
     qualified_class_names,
     raise_unsupported,
 )
@@ -148,9 +147,7 @@ def _read_whole(read, saved, columns, name):
     except UnsupportedModelError:
         raise
     except DAMAGE as error:
-        raise_unsupported(
-            repr(name[:60]), f"parts of the model are missing or damaged: {damage_text(error)}"
-        )
+        raise_unsupported(repr(name[:60]), f"parts of the model are missing or damaged: {error}")
     return found
 
 

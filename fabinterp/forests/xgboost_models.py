@@ -15,6 +15,7 @@ from .arrays import (
     MAX_COLUMNS,
     Ensemble,
     Library,
+    check_below,
     float64_threshold,
     named_columns,
     raise_unsupported,
@@ -124,11 +125,8 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     inner = booster.get("gbtree", booster)["model"]
     n_outputs = max(1, int(param["num_class"]))
     n_columns = int(param["num_feature"])
-    if n_outputs > max(1, len(inner["trees"])) or n_columns > MAX_COLUMNS:
-        raise ValueError(
-            f"num_class must be at most the number of trees and num_feature {MAX_COLUMNS}, "
-            f"got {n_outputs} and {n_columns}"
-        )
+    check_below("num_class", n_outputs, len(inner["trees"]) + 2)
+    check_below("num_feature", n_columns, MAX_COLUMNS)
     sizes = {int(tree["tree_param"].get("size_leaf_vector") or 1) for tree in inner["trees"]}
     if int(param.get("num_target", 1)) > 1 or max(sizes, default=1) > 1:
         raise_unsupported(model, f"one output is supported, got {param.get('num_target')}")
@@ -145,8 +143,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     )
     link = _XGBOOST_LINKS[objective]
     output = whole_numbers(inner["tree_info"])
-    if output.min() < 0 or output.max() >= n_outputs:
-        raise ValueError(f"tree_info must be from 0 to {n_outputs - 1}, got {output.max()}")
+    check_below("tree_info", output, n_outputs)
     trees = read_trees(_xgboost_tree, inner["trees"][:keep], n_columns)
     return Ensemble(
         # without the nodes that XGBoost's own pruning left behind

@@ -987,12 +987,6 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     return with_requested_classes(found, classes, n_draws)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-estimator
-def _labelled_columns(X):
-    """The names of the columns of a frame that hold labels."""
-    kinds = read_columns(X).categories if is_frame(X) else ()
-    return [name for name, labels in zip(X.columns if kinds else (), kinds, strict=True) if labels]
-
-
 def _fit_if_needed(estimator, model, X, y, sample_weight):
     """A fitted model: itself, or a clone fitted here to (X, y), on behalf of an estimator."""
     model = model.estimator if isinstance(model, FrozenEstimator) else model
@@ -1013,7 +1007,8 @@ def _fit_if_needed(estimator, model, X, y, sample_weight):
     try:
         return fit_at_unit_scale(clone(model), X, y, sample_weight if weighted else None)
     except (ValueError, TypeError):
-        labelled = _labelled_columns(X)
+        kinds = read_columns(X).categories if is_frame(X) else ()
+        labelled = [X.columns[j] for j, labels in enumerate(kinds) if labels]
         if not labelled:
             raise
         name = type(model).__name__

@@ -412,16 +412,12 @@ class OnDisk(Blocks):
 # %% ../../nbs/rows/03_chunks.ipynb #chk-scratch
 def _lock(path):
     """A file that this process locks, or None if another one has locked it."""
-    with suppress(ImportError):
+    with suppress(ImportError, OSError):
         import fcntl  # not on Windows
 
         file = open(path, "ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        except OSError:
-            file.close()
-    return None
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return file
 
 
 @contextmanager
@@ -430,20 +426,13 @@ def scratch_folder(parent=None):
     name = "fabinterp-"
     with tempfile.TemporaryDirectory(prefix=name, dir=parent, ignore_cleanup_errors=True) as folder:
         new = Path(folder, "new")
-        lock = _lock(new)
+        lock = _lock(new)  # until the end of this block
         for other in Path(folder).parent.glob(f"{name}*/lock"):
-            with suppress(OSError):
-                left = _lock(other)
-                if left:
-                    shutil.rmtree(other.parent, ignore_errors=True)
-                    left.close()
+            if _lock(other):
+                shutil.rmtree(other.parent, ignore_errors=True)
         if lock:
             new.rename(Path(folder, "lock"))
-        try:
-            yield folder
-        finally:
-            if lock:
-                lock.close()
+        yield folder
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
 def merge_labels(a, b):

@@ -13,6 +13,7 @@ import shutil
 from contextlib import suppress
 from itertools import accumulate
 from math import isfinite, isnan, nan
+from pathlib import Path
 from reprlib import repr as short_repr
 from secrets import token_hex
 from sys import float_info
@@ -65,35 +66,29 @@ def _maybe(reader):
     return lambda value, place: None if value is None else reader(value, place)
 
 
-def _each(reader, least=0, most=None):
-    """A reader of a list of `least` to `most` entries, each read by `reader`."""
-    is_list = _value(
-        f"a list of at least {least} and at most {most or 'any number of'} entries",
-        lambda v: isinstance(v, list) and least <= len(v) <= (most or len(v)),
-    )
+_ANY = range(2**31)
+
+
+def _each(*readers, sizes=_ANY):
+    """A reader of a list with a number of entries among `sizes`, which the readers read by turns."""
+    what = "a list" if sizes is _ANY else f"a list of {sizes[0]} to {sizes[-1]} entries"
+    is_list = _value(what, lambda v: isinstance(v, list) and len(v) in sizes)
     return lambda value, place: tuple(
-        reader(one, f"{place}[{i}]") for i, one in enumerate(is_list(value, place))
+        readers[i % len(readers)](one, f"{place}[{i}]")
+        for i, one in enumerate(is_list(value, place))
     )
 
 
-def _row(*readers):
-    """A reader of a list with one entry per reader."""
-    is_list = _each(lambda value, place: value, len(readers), len(readers))
-    return lambda value, place: tuple(
-        reader(one, f"{place}[{i}]")
-        for i, (reader, one) in enumerate(zip(readers, is_list(value, place), strict=True))
-    )
+_is_object = _value("an object", lambda v: isinstance(v, dict))
 
 
 def _object(build, optional=_OPTIONAL, **readers):
     """A reader of an object: `build` of its entries, each read by its reader; others are ignored."""
 
     def read(value, place):
-        if not isinstance(value, dict):
-            raise ValueError(f"{place} must be an object, got {short_repr(value)}")
         entries = {}
         for name, reader in readers.items():
-            if name in value:
+            if name in _is_object(value, place):
                 entries[name] = reader(value[name], f"{place}.{name}")
             elif name not in optional:
                 raise ValueError(f"{place} must have an entry {name!r}, got none")
@@ -105,14 +100,10 @@ def _object(build, optional=_OPTIONAL, **readers):
     return read
 
 
-def _checked(reader):
-    """A reader that returns the value as it is after `reader` has accepted it."""
-
-    def read(value, place):
-        reader(value, place)
-        return value
-
-    return read
+def _information(needed=(), **readers):
+    """A reader of an object, returned as it is; its known entries are read, those `needed` must exist."""
+    check = _object(dict, set(readers) - set(needed), **readers)
+    return lambda value, place: check(value, place) is not None and value
 
 # %% ../../nbs/rules/04_json_format.ipynb #json-table
 def _is_number(value):
@@ -127,6 +118,8 @@ def _is_label(value):
     return isinstance(value, bool) or _is_text(value) or _is_number(value)
 
 
+_TWO = range(2, 3)
+_SOME = range(1, 2**31)
 _number = _value("a finite number", _is_number)
 _number_list = _each(_number)
 _flag = _value("true or false", lambda v: isinstance(v, bool))
@@ -158,7 +151,7 @@ _curve = _object(
     Curve,
     feature=_whole,
     breaks=_each(_number),
-    coef=_each(_each(_numbers, 1, 16)),
+    coef=_each(_each(_numbers, sizes=range(1, 17))),
     missing=_maybe(_numbers),
 )
 _leaf = _object(
@@ -176,64 +169,55 @@ _leaf = _object(
 )
 _rule = _object(
     Rule,
-    conditions=_each(_row(_split, _flag)),
+    conditions=_each(_each(_split, _flag, sizes=_TWO)),
     leaf=_leaf,
     support=_real,
     coverage=_real,
     fidelity=_real,
-    interval=_maybe(_row(_real, _real)),
+    interval=_maybe(_each(_real, sizes=_TWO)),
 )
 _columns = _object(
     Columns,
     names=_each(_text),
     categories=_each(_maybe(_each(_label))),
     missing=_each(_flag),
-    ranges=_maybe(_each(_row(_real, _real))),
+    ranges=_maybe(_each(_each(_real, sizes=_TWO))),
 )
 
 # %% ../../nbs/rules/04_json_format.ipynb #json-files
 MAX_NESTING = 500  # lists and objects inside each other
 
 
-def _open_new(folder, path):
+def _open_new(path):
     """A new file for writing: without a name if the system can give it one later, else at `path`."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         with suppress(OSError):
-            return open(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
+            return open(os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
     return open(path, "xb")
-
-
-def _replace_file(path, data):
-    """Write bytes to a new file in the same folder, and give it the name `path` when it is complete."""
-    folder = os.path.dirname(path)
-    new = os.path.join(folder, f".fabinterp-{token_hex(8)}")
-    try:
-        with _open_new(folder, new) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            if not os.path.exists(new):
-                os.link(f"/proc/self/fd/{file.fileno()}", new, src_dir_fd=file.fileno())
-        if os.path.exists(path):
-            shutil.copymode(path, new)
-        os.replace(new, path)
-    finally:
-        with suppress(OSError):
-            os.unlink(new)
 
 
 def write_file(path, text):
     """Write a text to a file, which at every moment is the old one or the complete new one."""
-    data = text.encode("utf-8")
     place = os.path.realpath(path)
+    new = os.path.join(os.path.dirname(place), f".fabinterp-{token_hex(8)}")
+    if os.path.exists(place) and not os.path.isfile(place):  # a pipe or a device
+        Path(place).write_text(text, encoding="utf-8")
+        return
     try:
-        if os.path.exists(place) and not os.path.isfile(place):  # a pipe or a device
-            with open(place, "wb") as file:
-                file.write(data)
-        else:
-            _replace_file(place, data)
+        with _open_new(new) as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+            if not os.path.exists(new):
+                os.link(f"/proc/self/fd/{file.fileno()}", new, src_dir_fd=file.fileno())
+        if os.path.exists(place):
+            shutil.copymode(place, new)
+        os.replace(new, place)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        with suppress(OSError):
+            os.unlink(new)
 
 
 _NOT_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^][{}"]+', re.DOTALL)
@@ -259,9 +243,10 @@ SIZE_ERRORS = (
 def _version(value, place):
     """Refuse a version that this one does not read."""
     if value != _VERSION:
-        is_newer = _is_number(value) and value > _VERSION
-        why = "; a newer version of fabinterp wrote it" if is_newer else ""
-        raise ValueError(f"{place} must be {_VERSION}, got {short_repr(value)}{why}")
+        raise ValueError(
+            f"{place} must be {_VERSION}, got {short_repr(value)}; a newer version of fabinterp "
+            "reads newer files"
+        )
 
 
 def _only(word):
@@ -269,11 +254,15 @@ def _only(word):
     return _value(repr(word), lambda v: v == word)
 
 
-_rows_of_fit = _object(dict, ("by",), by=_text, seed=_whole, share=_share, fingerprint=_text)
-_source = dict.fromkeys(("estimator", "explains", "method", "command", "fitted_to"), _text)
-_source |= {"parameters": _object(dict), "rows": _rows_of_fit}
-_errors = dict.fromkeys(SIZE_ERRORS, _real) | {"model": _object(dict)}
-_size = _object(dict, tuple(_errors), size=_whole, n_numbers=_whole, **_errors)
+_source = _information(
+    **dict.fromkeys(("estimator", "explains", "method", "command", "fitted_to"), _text),
+    parameters=_is_object,
+    rows=_object(dict, ("by",), by=_text, seed=_whole, share=_share, fingerprint=_text),
+)
+_errors = dict.fromkeys(SIZE_ERRORS, _real)
+_size = _information(
+    ("size", "n_numbers"), size=_whole, n_numbers=_whole, model=_is_object, **_errors
+)
 
 
 def _model(kind, **parts):
@@ -286,16 +275,16 @@ def _model(kind, **parts):
         kind=_only(kind),
         target=_text,
         target_std=_real,
-        classes=_maybe(_each(_label, 1)),
+        classes=_maybe(_each(_label, sizes=_SOME)),
         columns=_columns,
-        source=_checked(_maybe(_object(dict, tuple(_source), **_source))),
-        sizes=_each(_checked(_size)),
+        source=_maybe(_source),
+        sizes=_each(_size),
         **parts,
     )
 
 
 _MODELS = {
-    "ruleset": _model("ruleset", ordered=_flag, rules=_each(_rule, 1)),
+    "ruleset": _model("ruleset", ordered=_flag, rules=_each(_rule, sizes=_SOME)),
     "tree": _model(
         "tree",
         splits=_each(_maybe(_split)),
