@@ -1,5 +1,8 @@
 """A damaged file is an error of one line; a file that is written is the old one or the new one."""
 
+import csv
+import gzip
+import io
 import json
 import os
 import signal
@@ -9,15 +12,24 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared import damage
 from shared.effort import examples
+from sklearn.compose import make_column_transformer  # noqa: F401
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.pipeline import make_pipeline  # noqa: F401
+from sklearn.preprocessing import OneHotEncoder  # noqa: F401
 
 from fabinterp import (
+    ObliqueAdditiveRegressor,
+    PiecewiseLinearRegressor,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
+    RuleMixtureRegressor,
+    cli,
     load_rules,
 )
 from fabinterp.forests.reading import read_ensemble
@@ -234,3 +246,79 @@ def test_every_fitted_model_prints_and_is_read_back(seed):
         again = load_rules(model.to_json())
         assert np.array_equal(again.predict(X), model.predict(X))
         assert again == model.tree_
+
+
+@pytest.mark.parametrize(
+    "kind", [ProxyTreeRegressor, PiecewiseLinearRegressor, RuleMixtureRegressor]
+)
+def test_weights_that_overflow_are_rejected(kind):
+    X = np.arange(20.0)[:, None]
+    for weight in (1e300, 1e-300):
+        with pytest.raises(ValueError, match="sample_weight must sum to"):
+            kind().fit(X, X[:, 0], sample_weight=np.full(20, weight))
+
+
+@pytest.mark.parametrize(
+    "settings, name",
+    [
+        (dict(size=1, penalty=0.5), "size"),
+        (dict(size="small", search="em"), "size"),
+        (dict(max_leaves=2, search="em"), "max_leaves"),
+        (dict(max_terms=3, penalty=0.5), "max_terms"),
+    ],
+)
+def test_arguments_that_the_search_would_ignore_are_rejected(settings, name):
+    X = np.arange(40.0)[:, None]
+    with pytest.raises(ValueError, match=f"^{name} must be .* got"):
+        PiecewiseLinearRegressor(**settings).fit(X, X[:, 0])
+
+
+def test_oblique_em_keeps_the_most_leaves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    model = ObliqueAdditiveRegressor(search="em", max_leaves=2, max_iter=5, random_state=0)
+    assert model.fit(X, np.abs(X[:, 0])).tree_.n_leaves <= 2
+
+
+def test_an_unfitted_reference_names_the_labels_and_a_pipeline_that_works():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "c": rng.choice(["red", "blue"], 60)})
+    y = X.a + (X.c == "red")
+    with pytest.raises(ValueError, match=r"reference=RandomForestRegressor .* 'c'; take") as error:
+        ProxyTreeRegressor(RandomForestRegressor(3)).fit(X, y)
+    pipeline = eval(str(error.value).partition("; take ")[2])
+    fitted = ProxyTreeRegressor(pipeline, max_leaves=3, refit_seconds=0, random_state=0).fit(X, y)
+    assert fitted.tree_.n_leaves > 1
+
+
+def test_kept_columns_are_as_they_are_written_and_formulas_escape_if_asked(tmp_path, capsys):
+    fitted = tmp_path / "model.json"
+    X = np.arange(40.0)[:, None]
+    ProxyTreeRegressor(max_leaves=2, refit_seconds=0).fit(X, 1.0 * (X[:, 0] > 20)).save(fitted)
+    table = tmp_path / "table.csv"
+    rows = [("007", "1.50"), ("=1+1", "NA"), ("-3", "30"), ("+a", ""), ("@x", "-1e3"), ("-", "2")]
+    table.write_text("id,x0\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    words = ["predict", str(fitted), str(table), "--keep", "id,x0"]
+    assert cli.main(words) == 0
+    plain = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
+    assert [tuple(row[:2]) for row in plain] == rows
+    assert cli.main([*words, "--escape-formulas"]) == 0
+    escaped = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
+    assert [row[0] for row in escaped] == ["007", "'=1+1", "-3", "'+a", "'@x", "'-"]
+    assert [row[1:] for row in escaped] == [row[1:] for row in plain]
+
+
+def test_a_damaged_gzip_file_and_a_full_output_are_errors_of_one_line(tmp_path):
+    fitted = tmp_path / "model.json"
+    fitted.write_text(json.dumps(damage.tree_dict()))
+    table = tmp_path / "table.csv.gz"
+    data = bytearray(gzip.compress(b"u,v,c\n" + b"0.1,0.2,red\n" * 500, mtime=0))
+    data[20:40] = bytes(20)
+    table.write_bytes(data)
+    [[code, lines]] = results_of_commands([["predict", str(fitted), str(table)]])
+    assert code == 1 and len(lines) == 1 and "damaged" in lines[0]
+    if Path("/dev/full").exists():
+        command = [sys.executable, "-m", "fabinterp", "show", str(fitted)]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
