@@ -6,20 +6,26 @@
 __all__ = ['LIBRARIES', 'READERS', 'recode_ensemble', 'read_ensemble', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from .arrays import Ensemble, qualified_class_names, raise_unsupported
+from .arrays import (
+    DAMAGE,
+    Ensemble,
+    UnsupportedModelError,
+    qualified_class_names,
+    raise_unsupported,
+)
 from .catboost_models import CATBOOST
 from .lightgbm_models import LIGHTGBM
 from .pipelines import undo_steps, unwrap_model
 from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
 from ..rows.tables import is_fitted
+from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
 def code_values(labels, own, named, name):
@@ -119,8 +125,10 @@ def _load_model_text(model):
                 "no such file" if lost else "not a text file; save the model as JSON or text",
             )
     try:
-        return json.loads(text), name
-    except json.JSONDecodeError:
+        return parse_json(text), name
+    except ValueError as error:
+        if text.lstrip().startswith(("{", "[")):
+            raise_unsupported(repr(name[:60]), f"damaged JSON: {error}")
         return text, name
 
 
@@ -130,11 +138,17 @@ def _supported():
 
 
 def _read_whole(read, saved, columns, name):
-    """What a reader makes of a saved model; ValueError where parts of it are missing."""
+    """What a reader makes of a saved model; ValueError if parts of it are missing or damaged."""
     try:
-        return read(saved, columns)
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise_unsupported(repr(name[:60]), "parts of the model are missing")
+        with np.errstate(all="ignore"):
+            found = read(saved, columns)
+        if not all(np.isfinite(a).all() for a in (found.weights, found.base)):
+            raise ValueError("weights and base scores must be finite")
+    except UnsupportedModelError:
+        raise
+    except DAMAGE as error:
+        raise_unsupported(repr(name[:60]), f"parts of the model are missing or damaged: {error}")
+    return found
 
 
 def read_model_file(model, columns=None):

@@ -19,7 +19,6 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import _check_sample_weight
 
 from ..fab.distributions import normal_mixture
 from .adequacy import excess_losses, is_reference, smallest_as_good
@@ -83,6 +82,7 @@ from ..rules.size_path import (
 from ..rows.tables import (
     check_at_least,
     check_parameters,
+    check_weights,
     distinct_rows,
     label_codes,
     seed_entropy,
@@ -512,7 +512,7 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     X = as_pandas(X)
     Z, columns, framed = check_fit_rows(estimator, X)
     warn_of_labels(X, columns)
-    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    w = check_weights(sample_weight, Z)
     if getattr(estimator, "class_weight", None) is not None:
         sample_weight = w = _weigh_by_target(estimator, Z, y, w)
     if not w.any():

@@ -16,9 +16,11 @@ import tempfile
 import time
 import warnings
 import weakref
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -406,6 +408,31 @@ class OnDisk(Blocks):
     def _stream(self, function, args):
         passed = super()._stream(function, args)
         return report_progress(passed, "block", self.n_blocks, self.verbose)
+
+# %% ../../nbs/rows/03_chunks.ipynb #chk-scratch
+def _lock(path):
+    """A file that this process locks, or None if another one has locked it."""
+    with suppress(ImportError, OSError):
+        import fcntl  # not on Windows
+
+        file = open(path, "ab")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return file
+
+
+@contextmanager
+def scratch_folder(parent=None):
+    """A new folder inside `parent`, removed at the end; folders that killed runs left go first."""
+    name = "fabinterp-"
+    with tempfile.TemporaryDirectory(prefix=name, dir=parent, ignore_cleanup_errors=True) as folder:
+        new = Path(folder, "new")
+        lock = _lock(new)  # until the end of this block
+        for other in Path(folder).parent.glob(f"{name}*/lock"):
+            if _lock(other):
+                shutil.rmtree(other.parent, ignore_errors=True)
+        if lock:
+            new.rename(Path(folder, "lock"))
+        yield folder
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
 def merge_labels(a, b):
@@ -915,9 +942,7 @@ class ChunkedFitMixin:
             `tempfile`.
         """
         self._check_parameters()
-        with tempfile.TemporaryDirectory(
-            prefix="fabinterp-", dir=scratch, ignore_cleanup_errors=True
-        ) as folder:
+        with scratch_folder(scratch) as folder:
             chunked = read_chunks(
                 self, source, target=target, sample_weight=sample_weight, scratch=folder
             )
