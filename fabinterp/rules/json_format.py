@@ -104,6 +104,8 @@ def model_to_dict(model):
     if model.sizes:
         head["sizes"] = list(model.sizes)
     if model.kind == "ruleset":
+        if model.class_weights:
+            head["class_weights"] = list(model.class_weights)
         return head | {"ordered": model.ordered, "rules": parts_to_json(model.rules)}
     return head | {
         "splits": parts_to_json(model.splits),
@@ -131,7 +133,9 @@ def constructor_arguments(d, kind):
         sizes=tuple(d.get("sizes", ())),
     )
     if kind == "ruleset":
-        return parts | dict(rules=tuple(map(_rule_from_dict, d["rules"])), ordered=d["ordered"])
+        weights = d.get("class_weights") and tuple(d["class_weights"])
+        rules = tuple(map(_rule_from_dict, d["rules"]))
+        return parts | dict(rules=rules, ordered=d["ordered"], class_weights=weights)
     return parts | dict(
         splits=tuple(None if s is None else _split_from_dict(s) for s in d["splits"]),
         yes=d["yes"],
