@@ -8,6 +8,7 @@ __all__ = ['ensure_every_class', 'split_positions', 'Explanation', 'explain']
 # %% ../nbs/explanation.ipynb #expl-imports
 import inspect
 import os
+import warnings
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
@@ -740,7 +741,9 @@ def fit_class_lists(subject, X, share, truth, threshold, max_rules, seed, option
     weights = {rest: threshold, name: 1 - threshold}
     options = {"target": "observed", "n_init": 1, "class_weight": weights, **options}
     subject = replace(subject, model=forest, ensemble=read_ensemble(forest, columns))
-    return fit_surrogate(subject, X, truth, max_rules, seed, options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* for no row of the fit")
+        return fit_surrogate(subject, X, truth, max_rules, seed, options)
 
 
 _N_THRESHOLDS = 3  # tried from `min_precision` down to the frequency of the class
