@@ -67,6 +67,7 @@ from ..rows.tables import (
     check_predict_rows,
     check_fit_target,
     name_of_target,
+    warn_of_lost_classes,
     weigh_classes,
 )
 
@@ -504,6 +505,10 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def _fit(self, chunked):
         seed = int(seed_entropy(self.random_state)[0])
         vars(self).update(fit_meta_tree(self, chunked, seed))
+        sample = chunked.sample
+        if sample.classes is not None:
+            shares = predict_average(self.state_, self.tree_weights_, sample.Z)
+            warn_of_lost_classes(self, sample.classes, sample.y, shares.argmax(axis=1))
         return self
 
     def _update(self, X, y, sample_weight):

@@ -69,7 +69,14 @@ from ..rows.fitted import (
     save_estimator,
 )
 from ..rules.contributions import feature_importances
-from ..rules.core import Columns, as_pandas, encode, format_names, is_frame
+from ..rules.core import (
+    Columns,
+    as_pandas,
+    encode,
+    format_names,
+    is_frame,
+    predict_codes,
+)
 from ..rules.size_path import (
     SizeEntry,
     SizePathMixin,
@@ -95,6 +102,7 @@ from ..rows.tables import (
     take_rows,
     target_summary,
     warn_of_labels,
+    warn_of_lost_classes,
     weigh_classes,
     with_ranges,
     with_target,
@@ -1287,6 +1295,9 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         blocks = rows.Z[: rows.n], None, rows.w[: rows.n]
         self._path = measure_entries(self._path, lambda function, *args: function(blocks, *args))
         self._show_entry(self._at)
+        if rows.classes is not None:
+            asked = rows.target[: rows.n].argmax(axis=1)
+            warn_of_lost_classes(self, rows.classes, asked, predict_codes(self.tree_, blocks[0]))
         return self
 
     feature_importances_ = property(

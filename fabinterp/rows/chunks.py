@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SKETCH_SIZE', 'N_SAMPLE', 'FAN_IN', 'splitmix64', 'row_hashes', 'sketch_hashes', 'estimate_distinct',
            'make_hash_sample', 'draw_sample', 'code_mappings', 'recode_rows', 'recode_block', 'ChunkedData',
-           'block_rows', 'split_training_data', 'duration_text', 'Progress', 'report_progress', 'OnDisk', 'rechunk',
-           'read_chunks', 'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
+           'block_rows', 'split_training_data', 'weigh_rows', 'duration_text', 'Progress', 'report_progress', 'OnDisk',
+           'rechunk', 'read_chunks', 'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-imports
 import os
@@ -46,11 +46,20 @@ from .fitted import (
 )
 from ..rules.contributions import measure_model
 from ..rules.size_path import measure_entries
-from ..rules.core import Columns, check_names, format_names, is_frame, read_columns
+from ..rules.core import (
+    Columns,
+    check_names,
+    format_names,
+    is_frame,
+    predict_codes,
+    read_columns,
+)
 from .tables import (
     TrainingData,
     check_span,
     class_factors,
+    row_class_weight,
+    warn_of_lost_classes,
     distinct_rows,
     check_rows,
     order_categories,
@@ -202,7 +211,7 @@ def _class_totals(part, classes):
 
 def _factors_of_classes(estimator, rows, classes):
     """(C,) the factors of `class_weight`, by one more pass over `rows`; None without it."""
-    class_weight = getattr(estimator, "class_weight", None)
+    class_weight = row_class_weight(estimator)
     if class_weight is None:
         return None
     return class_factors(class_weight, classes, rows.sum(_class_totals, classes))
@@ -269,6 +278,24 @@ def split_training_data(training):
         places=None,
     )
     return ChunkedData(sample, slice_into_blocks((Z, y, w), block_rows(Z.shape[1])), n, total)
+
+# %% ../../nbs/rows/03_chunks.ipynb #chk-weigh
+def weigh_rows(chunked, class_weight, keeps_total=False):
+    """The `ChunkedData` with weights times those of the classes, and these, a tuple (C,), or None.
+
+    `keeps_total`: whether they are scaled so that the total weight stays.
+    """
+    if class_weight is None:
+        return chunked, None
+    sample = chunked.sample
+    totals = chunked.rows.sum(_class_totals, np.arange(len(sample.classes)))
+    factors = class_factors(class_weight, sample.classes, totals)
+    factors = np.maximum(factors, 1e-9 * factors.max())  # a class of weight 0 has rows, too
+    if keeps_total:
+        factors = factors * totals.sum() / (factors @ totals)
+    rows = chunked.rows.map(recode_block, (), None, factors)
+    sample = replace(sample, w=sample.w * factors[sample.y])
+    return replace(chunked, sample=sample, rows=rows), tuple(factors.tolist())
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
 def block_totals(part):
@@ -960,10 +987,13 @@ class ChunkedFitMixin:
         self._fit(chunked)
         fitted = with_target(vars(self), self._target)
         vars(self).update(fitted)
+        predicting = fitted.get("tree_", fitted.get("rules_"))
+        if predicting is not None and sample.classes is not None:
+            predicted = predict_codes(predicting, sample.Z)
+            warn_of_lost_classes(self, sample.classes, sample.y, predicted)
         if hasattr(self, "_path"):
             self._path = measure_entries(self._path, chunked.rows.sum)
             self._show_entry(self._at)
         elif fitted:  # a meta-tree measures itself
-            predicting = fitted.get("tree_", fitted["rules_"])
             self.measured_ = measure_model(predicting, chunked.rows.sum)
         return self

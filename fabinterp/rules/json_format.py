@@ -265,11 +265,11 @@ _size = _information(
 )
 
 
-def _model(kind, **parts):
+def _model(kind, optional=(), **parts):
     """A reader of a model: its head and the arguments of its constructor."""
     return _object(
         dict,
-        ("target_std", "source", "sizes"),
+        ("target_std", "source", "sizes", *optional),
         format=_only("fabinterp"),
         version=_version,
         kind=_only(kind),
@@ -284,7 +284,13 @@ def _model(kind, **parts):
 
 
 _MODELS = {
-    "ruleset": _model("ruleset", ordered=_flag, rules=_each(_rule, sizes=_SOME)),
+    "ruleset": _model(
+        "ruleset",
+        ("class_weights",),
+        ordered=_flag,
+        rules=_each(_rule, sizes=_SOME),
+        class_weights=_maybe(_each(_number)),
+    ),
     "tree": _model(
         "tree",
         splits=_each(_maybe(_split)),
@@ -312,6 +318,8 @@ def model_to_dict(model):
     if model.sizes:
         head["sizes"] = list(model.sizes)
     if model.kind == "ruleset":
+        if model.class_weights:
+            head["class_weights"] = list(model.class_weights)
         return head | {"ordered": model.ordered, "rules": parts_to_json(model.rules)}
     return head | {
         "splits": parts_to_json(model.splits),

@@ -316,6 +316,8 @@ class RuleSet(BaseRuleModel):
         an estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
         The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
+    class_weights : sequence of C numbers, or None
+        Weights of the rows of each class in the class shares of the leaves; None: all equal.
 
     Raises
     ------
@@ -347,6 +349,7 @@ class RuleSet(BaseRuleModel):
     target_std: float = field(default=nan, compare=False)
     source: dict | None = field(default=None, compare=False)
     sizes: tuple[dict, ...] = field(default=(), compare=False)
+    class_weights: tuple[float, ...] | None = None
     kind = "ruleset"
 
     def __post_init__(self):
