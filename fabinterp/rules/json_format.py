@@ -265,11 +265,11 @@ _size = _information(
 )
 
 
-def _model(kind, optional=(), **parts):
+def _model(kind, **parts):
     """A reader of a model: its head and the arguments of its constructor."""
     return _object(
         dict,
-        ("target_std", "source", "sizes", *optional),
+        ("target_std", "source", "sizes", "class_weights"),
         format=_only("fabinterp"),
         version=_version,
         kind=_only(kind),
@@ -286,10 +286,9 @@ def _model(kind, optional=(), **parts):
 _MODELS = {
     "ruleset": _model(
         "ruleset",
-        ("class_weights",),
         ordered=_flag,
         rules=_each(_rule, sizes=_SOME),
-        class_weights=_maybe(_each(_number)),
+        class_weights=_each(_real, sizes=_SOME),
     ),
     "tree": _model(
         "tree",

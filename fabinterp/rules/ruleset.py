@@ -356,6 +356,10 @@ class RuleSet(BaseRuleModel):
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "classes", class_labels(self.classes))
         check_rules(self.rules, self.columns, self.classes)
+        if self.class_weights and len(self.class_weights) != len(self.classes or ()):
+            raise ValueError(
+                f"class_weights must have one weight per class, got {self.class_weights}"
+            )
 
     leaves = property(
         lambda self: tuple(rule.leaf for rule in self.rules), doc="The leaf of each rule."
