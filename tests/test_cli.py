@@ -287,7 +287,7 @@ def test_no_file_is_overwritten_unasked(capsys, tmp_path, monkeypatch, snapshot)
     snapshot(
         "refused_overwriting", refusals(capsys, words, "report model.json t.csv --out page.html")
     )
-    with pytest.raises(terminal.CommandError, match="File exists"):  # come since it was checked
+    with pytest.raises(terminal.CommandError, match="it exists"):  # come since it was checked
         commands.write_out(out, "ours")
     assert out.read_text() == "mine"
     run(*words.split(), "--force")

@@ -43,6 +43,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from ..rules.core import format_names
+from ..rules.json_format import write_file
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-table
 class UnavailableError(Exception):
@@ -524,13 +525,11 @@ def read_lines(file):
 
 
 def add_line(file, line):
-    """Write one line in one piece at the end of a file, on a line of its own even behind half a line."""
-    data = json.dumps(to_strict_json(line), allow_nan=False).encode() + b"\n"
-    with Path(file).open("ab+", buffering=0) as out:
-        if out.seek(0, os.SEEK_END):
-            out.seek(-1, os.SEEK_END)
-            data = data if out.read(1) == b"\n" else b"\n" + data
-        out.write(data)
+    """Add a line to a file, which is replaced as a whole; on a line of its own even behind half a line."""
+    file = Path(file)
+    old = file.read_text(encoding="utf-8") if file.exists() else ""
+    end = "\n" if old and not old.endswith("\n") else ""
+    write_file(file, f"{old}{end}{json.dumps(to_strict_json(line), allow_nan=False)}\n")
 
 
 def latest(lines):
