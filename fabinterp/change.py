@@ -471,7 +471,7 @@ def goal_regions(rule, r, goal):
 
 
 def _interval_conditions(leaf, low, high):
-    """The conditions under which the sum of a leaf lies in [low, high], once it is kept within."""
+    """The conditions under which the sum of a leaf lies in [low, high], once it is clipped."""
     if low > leaf.lower:
         # the end itself counts: greater than the number before it
         yield Split(leaf.features, np.nextafter(low - leaf.value, -inf), leaf.coef), True
@@ -1896,7 +1896,7 @@ def nearest_change(
     scales=None,
     n_changes=1,
 ):
-    """The smallest changes of a row that get another answer, found or proven absent: `Changes`.
+    """Find the smallest changes of a row that alter its prediction; a list, `Changes`.
 
     Equations (change.1) to (change.6). Boxes, cuts and linear equations are solved, curves are
     searched.

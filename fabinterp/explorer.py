@@ -341,7 +341,7 @@ class TableExplorer:
 
 # %% ../nbs/explorer.ipynb #exp-explore
 def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features=8, frames=()):
-    """A panel: pick a row or move a point, and see its rule, its answer and what would change it.
+    """Show a panel to select or edit a row, with its rule, its prediction and the nearest changes.
 
     Parameters
     ----------

@@ -259,7 +259,7 @@ def test_rules_that_agree_everywhere():
     rules = read_ensemble(forest, held_columns(wine.data)).trees[0].rules()
     found = disagreement(rules, forest, wine.data)
     assert found.upper <= 0 and found.share == 0
-    assert "come nearest to parting" in found.to_text() and "says, too," in found.to_text()
+    assert "come nearest to disagreeing" in found.to_text() and "says, too," in found.to_text()
 
 
 def held_columns(X):
@@ -308,7 +308,7 @@ def test_a_margin_is_told_as_what_it_is():
     np.testing.assert_allclose(found.lower, margin)
     text = found.to_text()
     assert (
-        f"part most, by a margin of {found.lower:.4g}, where" in text
+        f"differ most, by a margin of {found.lower:.4g}, where" in text
         and "(probability)" not in text
     )
     of = f"its probability of {found.ensemble_answer} less that of {found.rule_answer}"
@@ -317,12 +317,12 @@ def test_a_margin_is_told_as_what_it_is():
     # the largest value that there can be is no bound to speak of
     np.testing.assert_allclose(found.upper, 1.0)
     assert "no bound below 1, the largest margin" in text
-    assert "part by no more than" not in text
+    assert "differ by no more than" not in text
     closer = replace(found, upper=0.99)
-    assert "they part by no more than 0.99 anywhere" in closer.to_text()
+    assert "they differ by no more than 0.99 anywhere" in closer.to_text()
     odds = replace(found, unit="log-odds", upper=1.5).to_text()
     assert (
-        "part by no more than 1.5" in odds
+        "differ by no more than 1.5" in odds
         and f"log-odds of {found.ensemble_answer} against" in odds
     )
 

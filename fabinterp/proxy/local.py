@@ -1174,7 +1174,7 @@ def explain_local(
     random_state=None,
     n_jobs=None,
 ):
-    """What a model predicts near a point, as a small tree (proxy.52)–(proxy.60).
+    """Approximate a model near a point by a small tree (proxy.52)–(proxy.60).
 
     The paper's (Afrabandpey 1) to (Afrabandpey 11), in the neighbourhood of a point.
 

@@ -621,11 +621,11 @@ class Disagreement:
         inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows lie there"
         rule = f"rule {self.rule + 1} says {said} there, the ensemble"
         if not self.is_class:
-            yield f"the rules and the ensemble part most, by {gap} ({self.unit}), {where}"
+            yield f"the rules and the ensemble differ most, by {gap} ({self.unit}), {where}"
             yield f"{rule} says {meant}; {inside}"
             return
         is_apart = self.lower > 0
-        part = "part most, by" if is_apart else "come nearest to parting, at"
+        part = "differ most, by" if is_apart else "come nearest to disagreeing, at"
         other = meant if is_apart else "another class"
         margin = _MARGINS[self.unit].format(other=other, said=said)
         yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
@@ -636,13 +636,13 @@ class Disagreement:
     def _bound_line(self):
         """What was proven from above, and after how many boxes."""
         if self.proven:
-            return "they part by no more anywhere within the ranges of the rows: proven"
+            return "they differ by no more anywhere within the ranges of the rows: proven"
         upper = float(f"{self.upper:.4g}")
         after = f"after {self.n_boxes} boxes; more time (max_seconds) brings it down"
         if self.is_class and self.unit != "log-odds" and upper >= 1.0:
             return f"no bound below 1, the largest margin that there can be, was proven {after}"
         return (
-            f"they part by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
+            f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
             f"a bound, {after}"
         )
 
@@ -829,7 +829,7 @@ def disagreement(
     max_seconds=10.0,
     max_nodes=None,
 ):
-    """Where within the ranges of a table rules part most from a tree ensemble: `Disagreement`.
+    """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
 
     Best-first branch and bound, equations (proxy.76) to (proxy.81). Of numbers the gap is the
     distance of the answers, of classes the margin by which the ensemble prefers another class than

@@ -40,7 +40,7 @@ def floats(item):
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the d columns of a table, and which of them hold categories; equation (rules.1).
+    """Name the d columns of a table, and list the categories of those with labels; (rules.1).
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 
 @dataclass(frozen=True)
 class Split:
-    """A question about a row: equation (rules.2).
+    """Test a row by a threshold, a weighted sum or a set of labels; equation (rules.2).
 
     Is coef·x[features] > threshold? Or: is x[feature] one of `categories`?
 
@@ -431,7 +431,7 @@ def stable_softmax(scores):
 # %% ../../nbs/rules/00_core.ipynb #curve
 @dataclass(frozen=True)
 class Curve:
-    """A function of one feature, polynomial on each piece: equation (rules.7).
+    """Represent a function of one feature, polynomial on each piece: equation (rules.7).
 
     Outside the breaks it is constant.
 
@@ -507,7 +507,7 @@ class Curve:
         return total
 
     def part(self, k):
-        """The curve of class number k alone."""
+        """Return the curve of class number k alone."""
         coef = tuple(tuple(c[k] for c in piece) for piece in self.coef)
         missing = None if self.missing is None else self.missing[k]
         return Curve(self.feature, self.breaks, coef, missing)
@@ -541,9 +541,9 @@ def check_curve(curve):
 # %% ../../nbs/rules/00_core.ipynb #leaf
 @dataclass(frozen=True)
 class Leaf:
-    """What a region predicts: equations (rules.4)–(rules.7).
+    """Hold what a region predicts: equations (rules.4)–(rules.7).
 
-    For numbers: value + coef·x[features] + the curves, kept within [lower, upper].
+    For numbers: value + coef·x[features] + the curves, clipped to [lower, upper].
 
     Parameters
     ----------
@@ -554,7 +554,7 @@ class Leaf:
     coef : sequence of float, or of tuples of C float
         One number per feature; with link "softmax", one per feature and class.
     lower, upper : float, -inf and inf
-        What the sum is kept within, in its own units.
+        The bounds that the sum is clipped to, in its own units.
     link : None, "logit" or "softmax"
         For classes, what the equation scores: the second class against the first (rules.5), or each
         class (rules.6), with one number per class in `value`, in each entry of `coef`, and in place
@@ -618,7 +618,7 @@ class Leaf:
 
     @property
     def constant(self):
-        """The number that a leaf without an equation predicts."""
+        """Return the number that a leaf without an equation predicts."""
         return min(max(self.value, self.lower), self.upper)
 
     used_features = property(
@@ -642,7 +642,7 @@ class Leaf:
 
     @property
     def equations(self):
-        """The (value, coef, curves) of each equation: one, or with softmax one per class."""
+        """Return the (value, coef, curves) of each equation: one, or with softmax one per class."""
         if self.link != "softmax":
             return ((self.value, self.coef, self.curves),)
         return tuple(
@@ -689,7 +689,7 @@ def check_equation(leaf):
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
-    """If all conditions hold, the leaf predicts; equation (rules.3).
+    """Predict by a leaf where all conditions hold; equation (rules.3).
 
     Parameters
     ----------
@@ -1219,7 +1219,7 @@ def add_measures(ruleset, sums):
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
-    """The rule set with the measures of each rule on X (n, d); equation (rules.14).
+    """Return the rule set with the measures of each rule on X (n, d); equation (rules.14).
 
     Support, coverage and, with a `reference` (n,) of predictions, fidelity. ValueError for a
     `reference` or `sample_weight` of another length than X.

@@ -236,7 +236,7 @@ class SizePathMixin:
 
     @property
     def path_(self):
-        """A frame, a row for each entry: size, n_numbers, criterion, errors, price, chosen.
+        """Return all sizes as a frame: size, n_numbers, criterion, errors, price, chosen.
 
         Several trees of equations may have one size: their equations hold more or fewer terms, which
         n_numbers counts, and `at(n, n_numbers=...)` names one of them.
@@ -267,7 +267,7 @@ class SizePathMixin:
         return frame
 
     def at(self, n, n_numbers=None):
-        """A fitted copy with the largest size on the path up to n, or the smallest there is.
+        """Return a fitted copy with the largest size on the path up to n, or the smallest there is.
 
         A path may have gaps: where it has no entry of n, a UserWarning says which size is taken, and
         which are around n. Of several entries of that size the one of least error on rows left out

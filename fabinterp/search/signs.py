@@ -318,10 +318,10 @@ class SignCertificate:
         parts = [", ".join(self.promises()), self.trivial()]
         found = f"{count_text(self.n_leaves, 'leaf')}, {count_text(self.n_pairs, 'pair')} at a face"
         if len(self.unused) < len(self.signs):
-            found += f", least slope {self.least_slope:.4g}"
+            found += f", minimum slope {self.least_slope:.4g}"
         if self.column is not None:
             where = f"{printable_name(self.column)} = {self.threshold:.6g}"
-            found += f", least step {self.least_step:.4g} at {where}"
+            found += f", minimum step {self.least_step:.4g} at {where}"
         return f"{verdict}: " + "; ".join(filter(None, [*parts, found]))
 
 
