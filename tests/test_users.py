@@ -387,7 +387,7 @@ def test_a_label_that_training_did_not_know_is_said_of_one_row_too():
     model = ProxyTreeClassifier(max_leaves=4).fit(frame, y)
     row = {"trade": "q", "debt": 70.0}
     for ask in (explain_row, partial(nearest_change, X=frame)):
-        with pytest.warns(UserWarning, match="labels that training did not know, in 'trade'"):
+        with pytest.warns(UserWarning, match="labels that were not in the training rows, in 'trade'"):
             ask(model, row)
 
 

@@ -249,8 +249,8 @@ def warn_of_unseen_labels(X, Z, columns):
     ]
     if unseen:
         warnings.warn(
-            f"X holds labels that training did not know, in {format_names(unseen)}; "
-            "they are taken as missing",
+            f"X has labels that were not in the training rows, in {format_names(unseen)}; "
+            "they are treated as missing",
             UserWarning,
             stacklevel=4,
         )

@@ -154,7 +154,7 @@ def test_a_label_that_was_never_seen_is_warned_of(setting):
     frame.loc[::7, "home"] = None
     y = frame["size"] + (frame["home"] == "a")
     model = setting.fresh().fit(frame, y > 0 if setting.is_classifier else y)
-    with pytest.warns(UserWarning, match="labels that training did not know, in 'home'"):
+    with pytest.warns(UserWarning, match="labels that were not in the training rows, in 'home'"):
         model.predict(frame.assign(home="mars"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
