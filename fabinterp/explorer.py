@@ -356,7 +356,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
     to : a label, or None
         The answer that a change is to get, see `nearest_change`; None: any other.
     by : float or None
-        For rules that answer with numbers, how far the answer has to move.
+        For rules that predict numbers, how far the answer has to move.
     fixed : sequence of names or positions
         Columns that a change leaves as they are.
     max_features : int, 8

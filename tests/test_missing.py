@@ -136,7 +136,7 @@ def test_an_error_names_column_and_rows(setting):
     whole = setting.fresh().fit(frame, y)
     assert np.array_equal(model.predict(frame), whole.predict(frame))
     gaps = with_gaps(frame)
-    said = "X must hold numbers in .*'income'.* where an equation answers, got a gap in .* rows"
+    said = "X must hold numbers in .*'income'.* for an equation, got a missing value in .* rows"
     with pytest.raises(ValueError, match=said):
         model.predict(gaps)
     rules = type(model.rules_).from_json(model.rules_.to_json())
@@ -279,7 +279,7 @@ def test_means_come_from_all_chunks(make):
     said, told = quietly(model.predict, gaps)
     assert len(told) == 1 and np.isfinite(said).all()
     strict = make(missing="error", **settings).fit_chunks(lambda: iter(parts))
-    with pytest.raises(ValueError, match="where an equation answers"):
+    with pytest.raises(ValueError, match="for an equation, got a missing value"):
         strict.predict(gaps)
 
 
@@ -295,7 +295,7 @@ def test_json_from_before_there_were_means_is_read_and_refuses():
     del d["rules"][0]["leaf"]["mean"]
     before = RuleSet.from_dict(d)
     assert before.rules[0].leaf.mean is None and before.predict([[1.0]]) == [3.0]
-    with pytest.raises(ValueError, match="in 'a' where an equation answers, got a gap in 1 of 2"):
+    with pytest.raises(ValueError, match="in 'a' for an equation, got a missing value in 1 of 2"):
         before.predict([[1.0], [np.nan]])
     assert quietly(rules.predict, [[1.0], [np.nan]])[0].tolist() == [3.0, 0.0]
 

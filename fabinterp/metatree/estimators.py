@@ -620,7 +620,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         if state.trees.topology.n_trees > 1:
             raise AttributeError(
                 f"a forest of {state.trees.topology.n_trees} meta-trees has no rules_, "
-                "its answer is an average over trees; "
+                "because it predicts an average over trees; "
                 "see map_tree_, to_tree(t), or a RuleMixture of it"
             )
         return replace(averaged_rules(state, self._classes()), **self._target)

@@ -737,27 +737,27 @@ def check_comparable(ruleset, ensemble):
     for r, rule in enumerate(ruleset.rules):
         if rule.leaf.has_equation:
             raise ValueError(
-                f"rules must answer with constants, got an equation in rule {r + 1}; take those of "
-                "explain(model, X); report(…, reference=…) shows where equations part from a model"
+                f"rules must predict constants, got an equation in rule {r + 1}; take those of "
+                "explain(model, X); report(…, reference=…) shows where equations differ from a model"
             )
         if any(len(split.features) > 1 for split, _ in rule.conditions):
             raise ValueError(
-                f"rules must ask about one column at a time, got a sum in rule {r + 1}; "
+                f"rules must split on one column at a time, got a sum in rule {r + 1}; "
                 "take those of explain(model, X)"
             )
     if (ruleset.classes is None) != (ensemble.classes is None):
         kinds = ["numbers" if c is None else "classes" for c in (ruleset.classes, ensemble.classes)]
         raise ValueError(
-            f"ensemble must answer with {kinds[0]} as the rules do, got one of {kinds[1]}"
+            f"ensemble must predict {kinds[0]} as the rules do, got one of {kinds[1]}"
         )
     labels = set(map(label_of, ensemble.classes or ()))
     if not set(ruleset.classes or ()) <= labels:
         raise ValueError(
-            f"ensemble must know the classes of the rules, {format_names(ruleset.classes)}, "
+            f"ensemble must have the classes of the rules, {format_names(ruleset.classes)}, "
             f"got {format_names(map(label_of, ensemble.classes))}"
         )
     if ensemble.classes is not None and len(ensemble.classes) < 2:
-        raise ValueError("ensemble must know two classes or more to prefer one, got one")
+        raise ValueError("ensemble must have two classes or more, got one")
     if ensemble.link == "median":
         raise ValueError(
             f"ensemble must add or average its trees, got the median of {ensemble.source}"
@@ -779,7 +779,7 @@ def comparable_ensemble(rules, ruleset, ensemble, Z):
             differs = ~np.isclose(own.predict(Z), found.predict(Z), rtol=1e-5)
         if differs.any():
             raise ValueError(
-                "ensemble must be the one that the rules were found for, got one with other answers "
+                "ensemble must be the one that the rules were found for, got one with other predictions "
                 f"for {differs.sum()} of {len(Z)} rows; pass None for their own"
             )
     return found
@@ -893,7 +893,7 @@ def disagreement(
     found = comparable_ensemble(rules, ruleset, ensemble, Z)
     gaps = row_gaps(ruleset, found, Z)
     if np.isnan(gaps).all():
-        raise ValueError("X must hold a row that a rule answers, got none")
+        raise ValueError("X must hold a row that a rule covers, got none")
     steps = find_steps(found, ruleset, Z)
     objectives = make_objectives(ruleset, found, steps)
     order = np.argsort(-np.nan_to_num(gaps, nan=-inf), kind="stable")[:_N_STARTS]

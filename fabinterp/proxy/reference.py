@@ -1032,7 +1032,7 @@ def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     reference = as_reference(model, X=X, classes=classes, n_draws=n_draws, random_state=seed)
     if (reference.classes is not None) != wants_classes:
         wanted, found = ("classes", "numbers") if wants_classes else ("numbers", "classes")
-        raise ValueError(f"reference must answer with {wanted}, got one that answers with {found}")
+        raise ValueError(f"reference must predict {wanted}, got one that predicts {found}")
     return reference
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-again

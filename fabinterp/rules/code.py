@@ -217,8 +217,8 @@ def spreads_within(ruleset, level):
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if any(rule.leaf.std is None for rule in ruleset.rules):
         raise ValueError(
-            f"level must be None for rules that do not know how far y lies from their answers, "
-            f"got {level!r}; trees of equations for numbers know it"
+            f"level must be None for rules without error variances, "
+            f"got {level!r}; trees of equations for numbers have them"
         )
     return float(norm.ppf(0.5 + level / 2))
 

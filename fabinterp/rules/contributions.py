@@ -475,8 +475,8 @@ def _measure_background(model, Z):
     told = ~answered_by_mean(model, Z)
     if not told.any():
         raise ValueError(
-            f"background must hold rows without gaps where equations answer, "
-            f"got none among {len(Z)}; give rows as those for training"
+            f"background must hold rows without missing values for equations, "
+            f"got none among {len(Z)}; give training rows"
         )
     return measure_on_rows(model, Z[told], np.ones(told.sum()))
 

@@ -1007,7 +1007,7 @@ def leaf_values(leaf, Z, columns):
         found = np.flatnonzero(lacking.any(axis=0))
         names = format_names(columns.names[leaf.needed_features[k]] for k in found)
         raise ValueError(
-            f"X must hold numbers in {names} where an equation answers, got a gap in "
+            f"X must hold numbers in {names} for an equation, got a missing value in "
             f"{lacking.any(axis=1).sum()} of {len(Z)} rows; fill it, or fit with missing='answer'"
         )
     sums = [

@@ -212,7 +212,7 @@ class BaseRuleModel:
     def predict_proba(self, X):
         """Predict class probabilities (n, C), as in `classes`; ValueError for a regression."""
         if self.classes is None:
-            raise ValueError("predict_proba needs classes, got rules that answer with numbers")
+            raise ValueError("predict_proba needs classes, got rules that predict numbers")
         Z = encode(X, self.columns)
         shares = leaf_predictions(
             self.leaves, self.apply(Z), Z, self.columns, leaf_probabilities, len(self.classes)
@@ -265,7 +265,7 @@ class BaseRuleModel:
     def classes_(self):
         """Return the class labels (C,), as scikit-learn's classifiers do; none for numbers."""
         if self.classes is None:
-            raise AttributeError("classes_ is for classes, got rules that answer with numbers")
+            raise AttributeError("classes_ is for classes, got rules that predict numbers")
         return class_array(self.classes)
 
     @property

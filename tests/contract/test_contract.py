@@ -165,7 +165,7 @@ def test_a_label_that_was_never_seen_is_warned_of(setting):
 def test_a_column_of_names_is_warned_of(setting):
     X, y = table(setting)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(id=[f"no {k}" for k in range(len(X))])
-    with pytest.warns(UserWarning, match="another label in each row in 'id'"):
+    with pytest.warns(UserWarning, match="a distinct label in each row in 'id'"):
         setting.fresh().fit(frame, y)
 
 
