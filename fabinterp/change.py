@@ -1856,7 +1856,9 @@ def _check_calls(model, n_calls, cache):
     """Refuse a budget of calls that cannot do, or has no model."""
     if n_calls is None:
         if cache is not None:
-            raise ValueError("cache must be None without n_calls, the maximum number of queried rows")
+            raise ValueError(
+                "cache must be None without n_calls, the maximum number of queried rows"
+            )
         return
     if model is None:
         raise ValueError(f"n_calls must be None without model, got {n_calls!r}")

@@ -1486,16 +1486,16 @@ def fidelity_words(model, rules):
         if settings.get("estimator", "") is None:
             whom = "the forest that was trained for these rules"
         if answers_observed(kind, settings):
-            also = f", though the answers themselves were fitted to {name} as it was observed"
+            also = f"; its predictions were fitted to the observed {name}"
     elif kind.startswith("Proxy") and settings.get("reference") is not None:
         whom = f"the reference that the {parts} explain"
     elif kind.startswith((*_OF_Y, "Proxy")):
-        whom = f"{name} as it was observed"
+        whom = f"the observed {name}"
     if rules.classes is not None:
-        return f"fidelity: the share of its rows on which a {part} agrees with {whom}{also}"
+        return f"fidelity: the fraction of its rows on which a {part} agrees with {whom}{also}"
     return (
-        f"fidelity: how far a {part} agrees with {whom}, as 1 less the mean squared difference as a share "
-        f"of the variance over all rows, so 1 at best{also}"
+        f"fidelity: how far a {part} agrees with {whom}, as 1 less the mean squared difference divided by "
+        f"the variance over all rows; 1 is best{also}"
     )
 
 
@@ -1507,9 +1507,9 @@ def class_number_words(model, rules, number="in brackets after a class"):
     told = f"{number}: the probability that a {part_words(model)[0]} gives it"
     explained = explained_name(rules)
     if explained and rules.source.get("method") == "rule mixture":
-        return f"{number}: the share of the rule's rows that {explained} answers so"
+        return f"{number}: the fraction of the rule's rows that {explained} predicts as this class"
     if explained:
-        return f"{number}: what {explained} gives it in the mean over the rule's rows"
+        return f"{number}: the mean probability by {explained} over the rule's rows"
     if kind.startswith("RuleMixture"):
         told += ", its share of the rule's rows"
         is_of_y = answers_observed(kind, settings)

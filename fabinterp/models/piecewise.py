@@ -433,7 +433,7 @@ def _warn_of_depth(fitted):
     """Say that the tree meets a depth that nobody asked for: a deeper one may be better."""
     if fitted.max_depth is None and "max_depth" in fitted.limits_reached_:
         warnings.warn(
-            f"the tree asks {fitted.tree_.depth} questions, as many as max_depth=None allows here: "
+            f"the tree has depth {fitted.tree_.depth}, the maximum for max_depth=None here: "
             "a larger max_depth may find a better one",
             UserWarning,
             stacklevel=5,

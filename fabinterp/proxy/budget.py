@@ -601,7 +601,9 @@ def check_budget(estimator):
     if n_calls is None:
         for name in ("cache", "min_fidelity"):
             if getattr(estimator, name) is not None:
-                raise ValueError(f"{name} must be None without n_calls, the maximum number of queried rows")
+                raise ValueError(
+                    f"{name} must be None without n_calls, the maximum number of queried rows"
+                )
         return
     if estimator.reference is None:
         raise ValueError(f"n_calls must be None where y is the reference, got {n_calls!r}")

@@ -747,9 +747,7 @@ def check_comparable(ruleset, ensemble):
             )
     if (ruleset.classes is None) != (ensemble.classes is None):
         kinds = ["numbers" if c is None else "classes" for c in (ruleset.classes, ensemble.classes)]
-        raise ValueError(
-            f"ensemble must predict {kinds[0]} as the rules do, got one of {kinds[1]}"
-        )
+        raise ValueError(f"ensemble must predict {kinds[0]} as the rules do, got one of {kinds[1]}")
     labels = set(map(label_of, ensemble.classes or ()))
     if not set(ruleset.classes or ()) <= labels:
         raise ValueError(

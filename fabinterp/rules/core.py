@@ -673,7 +673,7 @@ def check_equation(leaf):
     if len(curved) < len(leaf.curves) or any(curve.n_classes != n_classes for curve in leaf.curves):
         wanted = f"{n_classes} numbers, one per class" if many else "one number"
         raise ValueError(
-            f"curves must be of different features and say {wanted} at a time, got {leaf.curves}"
+            f"curves must be of different features and return {wanted}, got {leaf.curves}"
         )
     if not leaf.lower <= leaf.upper:
         raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
@@ -1106,8 +1106,12 @@ def _gaps_text(met, columns):
     """Rows and columns of gaps met (n, d), for reading: equations of 3 rows meet a gap in 'income', …."""
     n = int(met.any(axis=1).sum())
     names = format_names(columns.names[f] for f in np.flatnonzero(met.any(axis=0)))
-    meet = "the equation of 1 row meets" if n == 1 else f"the equations of {n} rows meet"
-    return f"{meet} a gap in {names}, which had none in training"
+    meet = (
+        "the equation of 1 row has a missing value"
+        if n == 1
+        else f"the equations of {n} rows have missing values"
+    )
+    return f"{meet} in {names}, which had none in training"
 
 
 def warn_of_gaps(model, Z, chosen=None):
@@ -1130,9 +1134,9 @@ def warn_of_gaps(model, Z, chosen=None):
     if in_lines.any():
         what = "mean" if model.classes is None else "class shares"
         whose = "its leaf" if in_lines.any(axis=1).sum() == 1 else "their leaves"
-        phrases.append(f"{_gaps_text(in_lines, columns)}: answered by the {what} of {whose}")
+        phrases.append(f"{_gaps_text(in_lines, columns)}: predicted by the {what} of {whose}")
     if in_curves.any():
-        phrases.append(f"{_gaps_text(in_curves, columns)}: its curve adds nothing there")
+        phrases.append(f"{_gaps_text(in_curves, columns)}: its curve adds 0 there")
     if phrases:
         warnings.warn("; ".join(phrases), UserWarning, stacklevel=4)
 

@@ -365,8 +365,8 @@ def model_at_size(model, size):
     if isinstance(size, str) and np.isnan([entry.cv_error for entry in entries]).any():
         sizes = format_names([entry.size for entry in entries])
         raise ValueError(
-            f"size must be one of the sizes that are kept, {sizes}: words choose by errors on rows "
-            f"left out, and these have none (lists of rules never have), got {size!r}"
+            f"size must be one of the kept sizes, {sizes}, because they have no cross-validated "
+            f"errors (lists of rules never have), got {size!r}"
         )
     at = choose_by_error(entries, size)
     other = sizes[at][1]
