@@ -415,8 +415,8 @@ def _add_predict(add):
         "--keep",
         type=names_of_text,
         metavar="NAMES",
-        help="columns of the data that stand before the prediction, such as an id, as they are "
-        "written; beside the target itself the prediction is called NAME_predicted",
+        help="columns of the data to write unchanged before the prediction, such as an id; if the "
+        "target is among them, the prediction is named NAME_predicted",
     )
     command.add_argument(
         "--level",
@@ -560,7 +560,7 @@ def main(arguments=None):
     except KeyboardInterrupt:
         print_to_stderr("fabinterp: interrupted")
         return 130
-    except OSError as error:  # the reader of a pipe has left, or the disk is full
+    except OSError as error:  # the pipe was closed, or the disk is full
         if not isinstance(error, BrokenPipeError):
             print_to_stderr(f"fabinterp: cannot write: {error.strerror or error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -307,7 +307,7 @@ def _read_stream(raw, sep, encoding, decimal, sample, rng, as_text):
 
 
 def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_state=0, as_text=()):
-    """The `NamedTable` in a file; `CommandError` for whatever prevents it.
+    """Read a file as a `NamedTable`; raises `CommandError` if this fails.
 
     Parameters
     ----------
@@ -320,9 +320,9 @@ def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_s
     sample : int or None
         Use at most this many rows, a random sample. None: all.
     random_state : int, 0
-        The seed of the draw.
+        Random seed of the sample.
     as_text : sequence of str, ()
-        Columns of a CSV file whose cells are kept in `texts`, too, as they are written.
+        Columns of a CSV file whose cells are also stored unchanged in `texts`.
     """
     name = _file_name(path)
     rng = np.random.default_rng(random_state)
