@@ -399,7 +399,7 @@ def _target_interval(target, at_least, at_most):
         low, high = inf, -inf
     if not low <= high or target is not None and (at_least, at_most) != (None, None):
         raise ValueError(
-            "target must be a pair (low, high) for rules that answer with numbers, "
+            "target must be a pair (low, high) for rules that predict numbers, "
             f"or at_least and at_most ends of one, "
             f"got target={target!r}, at_least={at_least!r}, at_most={at_most!r}"
         )
@@ -419,7 +419,7 @@ def make_goal(ruleset, x, to=None, by=None, *, target=None, at_least=None, at_mo
         interval = _target_interval(target, at_least, at_most)
     elif (at_least, at_most) != (None, None):
         raise ValueError(
-            f"at_least and at_most need rules that answer with numbers, "
+            f"at_least and at_most need rules that predict numbers, "
             f"got classes {list(classes)}; give target=, one of them"
         )
     elif target is not None:
@@ -430,7 +430,7 @@ def make_goal(ruleset, x, to=None, by=None, *, target=None, at_least=None, at_mo
         raise ValueError(f"{name} must be one of the classes {list(classes or ())}, got {to!r}")
     if by is not None and (classes is not None or interval is not None or not by > 0):
         raise ValueError(
-            "by must be a positive number, for rules that answer with numbers and without a target, "
+            "by must be a positive number, for rules that predict numbers and without a target, "
             f"got {by!r}"
         )
     rule = int(rule_with_answer(ruleset, x[None])[0])
@@ -438,7 +438,7 @@ def make_goal(ruleset, x, to=None, by=None, *, target=None, at_least=None, at_mo
     if now is None and rule >= 0:
         prediction = label_of(_answers_by(ruleset, [rule], x[None])[0])
     if by is not None and prediction is None:
-        raise ValueError("by needs a row that gets an answer, got one that no rule answers")
+        raise ValueError("by needs a row with a prediction, got one that no rule covers")
     intervals = None if interval is None else (interval,)
     if by is not None:
         by *= 1 - 1e-12
@@ -471,7 +471,7 @@ def goal_regions(rule, r, goal):
 
 
 def _interval_conditions(leaf, low, high):
-    """The conditions under which the sum of a leaf lies in [low, high], once it is kept within."""
+    """The conditions under which the sum of a leaf lies in [low, high], once it is clipped."""
     if low > leaf.lower:
         # the end itself counts: greater than the number before it
         yield Split(leaf.features, np.nextafter(low - leaf.value, -inf), leaf.coef), True
@@ -1140,7 +1140,7 @@ def _answer_book(predict, ruleset, n_calls, cache):
         codes = label_codes(said, classes)
         if np.any(codes < 0):
             raise ValueError(
-                f"model must answer with labels of the rules, {format_names(classes.tolist())}, "
+                f"model must predict labels of the rules, {format_names(classes.tolist())}, "
                 f"got {format_names(np.unique(said[codes < 0]).tolist())}"
             )
         return np.eye(len(classes))[codes]
@@ -1162,7 +1162,7 @@ def model_answers(model):
         given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
         if given.shape != (len(X),):
             raise ValueError(
-                f"model must answer each row with one label or number, shape ({len(X)},), "
+                f"model must predict one label or number per row, shape ({len(X)},), "
                 f"got shape {given.shape}"
             )
         return given
@@ -1856,10 +1856,12 @@ def _check_calls(model, n_calls, cache):
     """Refuse a budget of calls that cannot do, or has no model."""
     if n_calls is None:
         if cache is not None:
-            raise ValueError("cache must be None without n_calls, the most rows to ask")
+            raise ValueError(
+                "cache must be None without n_calls, the maximum number of queried rows"
+            )
         return
     if model is None:
-        raise ValueError(f"n_calls must be None without model, which is asked, got {n_calls!r}")
+        raise ValueError(f"n_calls must be None without model, got {n_calls!r}")
     check_at_least("n_calls", n_calls, 2)
 
 
@@ -1896,7 +1898,7 @@ def nearest_change(
     scales=None,
     n_changes=1,
 ):
-    """The smallest changes of a row that get another answer, found or proven absent: `Changes`.
+    """Find the smallest changes of a row that alter its prediction; a list, `Changes`.
 
     Equations (change.1) to (change.6). Boxes, cuts and linear equations are solved, curves are
     searched.
@@ -1921,7 +1923,7 @@ def nearest_change(
     to : a label, or None
         The same as `target`, for classes.
     by : float or None
-        For rules that answer with numbers: how far the answer has to move, up or down.
+        For rules that predict numbers: how far the answer has to move, up or down.
     model : fitted estimator, function of rows, or None
         What the rules speak for. Changes are tried on it, nearest first, until it gives the wanted
         answer as well; then what is nearer still is tried on the model alone, for it may turn before
@@ -2019,7 +2021,7 @@ def nearest_change(
     if model is not None:
         if ruleset.classes is None and goal.intervals is None:
             raise ValueError(
-                "target must be given with model for rules that answer with numbers, got None; "
+                "target must be given with model for rules that predict numbers, got None; "
                 "give target=(low, high), at_least, at_most or by"
             )
         said = label_of(asked.answers(x[None])[0])

@@ -286,7 +286,7 @@ _MAY_KNOW = "(the model may have been trained on them)"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Rules that behave like a model, and how well they do; made by `explain`.
+    """Hold rules that approximate a model, and how well they do; made by `explain`.
 
     It has `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_sql` and `to_text` of its
     rules.
@@ -385,7 +385,7 @@ class Explanation:
         return [*super().__dir__(), *_OF_THE_RULES]
 
     def at(self, n):
-        """The same model explained by at most n rules, of those on `path_`; nothing is fitted again.
+        """Return the explanation with at most n rules from `path_`, without a new fit.
 
         A path may have gaps: where it has no list of n, a UserWarning says which is taken. Its
         fidelity on the rows held out and its scores are nan, for the table is not kept:
@@ -416,7 +416,7 @@ class Explanation:
         )
 
     def rules_of_sizes(self):
-        """Per size of `path_` its `SizeEntry`, the `RuleSet` and whether it is this one; a list.
+        """Return per size of `path_` its `SizeEntry`, its `RuleSet`, and whether it is this one.
 
         Empty where the model is explained by one size.
         """
@@ -429,15 +429,15 @@ class Explanation:
         ]
 
     def save(self, path):
-        """Write the rules, and those of other sizes, to a file that `fabinterp.load_rules` reads."""
+        """Write the rules, with all sizes, to a file that `fabinterp.load_rules` reads."""
         with_sizes(self.rules, sizes_with_room(self.rules_of_sizes())).save(path)
 
     def predict(self, X):
-        """(n,) what the rules predict for the rows of X (n, d)."""
+        """Predict the rows of X (n, d) by the rules; returns (n,)."""
         return self.rules.predict(X)
 
     def predict_proba(self, X):
-        """(n, C) class shares of the rule that answers each row of X (n, d).
+        """Predict class probabilities (n, C) by the rule that applies to each row of X (n, d).
 
         The shares of the model's answers among the rows of the fit that the rule answers; neither
         the model's probabilities nor the shares of what was observed.
@@ -445,14 +445,14 @@ class Explanation:
         return self.rules.predict_proba(X)
 
     def model_answer(self, x):
-        """What the model itself answers to one row, given as to `explain_row`: a label or a number.
+        """Predict one row, given as to `explain_row`, by the model itself: a label or a number.
 
         None where it was given as draws, which know their own table only.
         """
         return self.model_says(x)[0]
 
     def model_says(self, x):
-        """What `model_answer` returns, and the model's probability of each label, a dict.
+        """Return `model_answer` and the model's probability of each label, as a dict.
 
         No dict but None for numbers, and for a model that gives no probabilities. Those of the rules
         are what `predict_proba` returns.
@@ -467,7 +467,7 @@ class Explanation:
         return label_of(answer[0]), shares
 
     def model_effects(self, x, features, label=None):
-        """What the values of a row move the model itself, by name of the column: `ModelEffect`s.
+        """Compute how each value of a row changes the model's prediction: `ModelEffect`s by column.
 
         The model's answer to the row, less the mean of its answers where only that column has the
         values of the rows of `sample`, of very wide tables of some of these. Of classes its
@@ -506,7 +506,7 @@ class Explanation:
         }
 
     def fidelity_on(self, X):
-        """Agreement of rules and model on other rows X (n, d).
+        """Measure how often rules and model agree on other rows X (n, d).
 
         The share of equal classes, or 1 − mean squared difference / variance.
         """
@@ -514,7 +514,7 @@ class Explanation:
         return self.rules.measure(X, reference=self.subject.predict(X)).fidelity
 
     def facts(self):
-        """What is to be known about the rules, in lines."""
+        """Return facts about the rules, as lines of text."""
         fit, out = self.n_rows
         interval = getattr(self.model, "fidelity_interval_", None)
         rules = count_text(len(self.rules.rules), "rule")
@@ -586,7 +586,7 @@ class Explanation:
         return f"<Explanation: {'; '.join(self.facts())}>"
 
     def to_html(self):
-        """The HTML that a notebook shows: the facts, and the rules."""
+        """Return the HTML that a notebook shows: the facts and the rules."""
         return self._repr_html_()
 
     def _repr_html_(self):
@@ -805,7 +805,7 @@ def explain(
     verbose=False,
     **options,
 ):
-    """A few rules that behave like a fitted model, with their fidelity to it: an `Explanation`.
+    """Approximate a fitted model by a few rules, and measure their fidelity: an `Explanation`.
 
     Parameters
     ----------

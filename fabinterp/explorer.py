@@ -341,7 +341,7 @@ class TableExplorer:
 
 # %% ../nbs/explorer.ipynb #exp-explore
 def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features=8, frames=()):
-    """A panel: pick a row or move a point, and see its rule, its answer and what would change it.
+    """Show a panel to select or edit a row, with its rule, its prediction and the nearest changes.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
     to : a label, or None
         The answer that a change is to get, see `nearest_change`; None: any other.
     by : float or None
-        For rules that answer with numbers, how far the answer has to move.
+        For rules that predict numbers, how far the answer has to move.
     fixed : sequence of names or positions
         Columns that a change leaves as they are.
     max_features : int, 8

@@ -261,7 +261,7 @@ _LINES = ("-", "--", "-.", (0, (1, 1)))
 
 @any_script
 def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95):
-    """Draw what was predicted against what happened: on the diagonal predictions are true.
+    """Plot predicted against observed values; on the diagonal, predictions are calibrated.
 
     Shares of classes, or numbers; equation (reporting.5).
 
@@ -1340,7 +1340,7 @@ def size_words(size, least):
         errs = " ± ".join(map(significant_text, pair))
         words.append(f"{name} on {size.rows_words(rows)} {errs}")
         name = "the same"
-    words.append(f"criterion {significant_text(entry.criterion - least)} above the least")
+    words.append(f"criterion {significant_text(entry.criterion - least)} above the minimum")
     words += ["this page"] if size.shown else []
     return keep_thousands(html.escape(", ".join(words)))
 
@@ -1411,9 +1411,9 @@ def _picked_text(entries, shown):
     """Who has picked the size at position `shown`, where its criterion may have: a sentence."""
     best = min(entries, key=lambda entry: entry.criterion)
     if entries[shown].criterion == best.criterion:
-        return "What this page shows has the least criterion."
+        return "What this page shows has the minimum criterion."
     least = f"{best.size} ({best.n_numbers})"
-    return f"What this page shows was asked for by its size; the least criterion has {least}."
+    return f"What this page shows was asked for by its size; the minimum criterion has {least}."
 
 
 def sizes_html(model, target, held_out=None, explained=""):
@@ -1486,16 +1486,16 @@ def fidelity_words(model, rules):
         if settings.get("estimator", "") is None:
             whom = "the forest that was trained for these rules"
         if answers_observed(kind, settings):
-            also = f", though the answers themselves were fitted to {name} as it was observed"
+            also = f"; its predictions were fitted to the observed {name}"
     elif kind.startswith("Proxy") and settings.get("reference") is not None:
         whom = f"the reference that the {parts} explain"
     elif kind.startswith((*_OF_Y, "Proxy")):
-        whom = f"{name} as it was observed"
+        whom = f"the observed {name}"
     if rules.classes is not None:
-        return f"fidelity: the share of its rows on which a {part} agrees with {whom}{also}"
+        return f"fidelity: the fraction of its rows on which a {part} agrees with {whom}{also}"
     return (
-        f"fidelity: how far a {part} agrees with {whom}, as 1 less the mean squared difference as a share "
-        f"of the variance over all rows, so 1 at best{also}"
+        f"fidelity: how far a {part} agrees with {whom}, as 1 less the mean squared difference divided by "
+        f"the variance over all rows; 1 is best{also}"
     )
 
 
@@ -1507,9 +1507,9 @@ def class_number_words(model, rules, number="in brackets after a class"):
     told = f"{number}: the probability that a {part_words(model)[0]} gives it"
     explained = explained_name(rules)
     if explained and rules.source.get("method") == "rule mixture":
-        return f"{number}: the share of the rule's rows that {explained} answers so"
+        return f"{number}: the fraction of the rule's rows that {explained} predicts as this class"
     if explained:
-        return f"{number}: what {explained} gives it in the mean over the rule's rows"
+        return f"{number}: the mean probability by {explained} over the rule's rows"
     if kind.startswith("RuleMixture"):
         told += ", its share of the rule's rows"
         is_of_y = answers_observed(kind, settings)
@@ -1939,7 +1939,7 @@ def signs_html(model):
             f"{printable_name(name)} {'missing' if isnan(x) else significant_text(x, 6)}"
             for name, x in certificate.row.items()
         )
-        parts.append(f'<p class="faint">The least step is that of the row {html.escape(row)}.</p>')
+        parts.append(f'<p class="faint">The minimum step is at the row {html.escape(row)}.</p>')
     return "".join(parts)
 
 # %% ../nbs/reporting.ipynb #rep-page
@@ -2155,7 +2155,7 @@ def report(
     random_state=0,
     verbose=0,
 ):
-    """Write one HTML file that needs nothing else: a model, how good it is, how to make it again.
+    """Write one HTML page about a model: rules, plots, errors, and how to fit it again.
 
     Parameters
     ----------

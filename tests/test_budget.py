@@ -220,7 +220,7 @@ def test_another_file_is_not_taken_for_answers(X, tmp_path, held):
     path = tmp_path / "table.csv"
     path.write_bytes(held)
     service = Service()
-    with pytest.raises(ValueError, match="cache must be a file of answers") as caught:
+    with pytest.raises(ValueError, match="cache must be a file of predictions") as caught:
         ProxyTreeRegressor(service, cache=path, **SMALL).fit(X)
     assert path.read_bytes() == held and service.n_rows == 0
     assert "\n" not in str(caught.value)

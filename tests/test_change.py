@@ -288,7 +288,7 @@ def test_a_wanted_label_and_what_is_refused():
         ({"to": "rose"}, "to must be one of the classes"),
         ({"target": "rose"}, "target must be one of the classes"),
         ({"target": (1, 2)}, "target must be one of the classes"),
-        ({"at_least": 2}, "at_least and at_most need rules that answer with numbers, got classes"),
+        ({"at_least": 2}, "at_least and at_most need rules that predict numbers, got classes"),
         ({"by": 2}, "by must"),
         ({"fixed": ["x"]}, "fixed must"),
         ({"scales": [0, 1, 1, 1]}, "scales must"),
@@ -439,7 +439,7 @@ def test_a_model_is_asked_nearest_first_until_it_agrees():
     )
     by_function = nearest_change(rules, [0.2], X, by=0.5, model=lambda Z: (Z[:, 0] > 0.7) * 1.0)
     assert by_function.after[0] == 0.71
-    with pytest.raises(ValueError, match=r"model must answer each row with one label or number"):
+    with pytest.raises(ValueError, match=r"model must predict one label or number per row"):
         nearest_change(rules, [0.2], X, at_least=1, model=lambda Z: Z.sum())
 
 
@@ -680,7 +680,7 @@ def test_a_budget_of_calls_is_never_exceeded_and_answers_come_out_of_the_file(tm
         ({"cache": "answers", "model": _counting_model([])}, "cache must be None without n_calls"),
         (
             {"n_calls": 9, "model": lambda rows: np.full(len(rows), "odd")},
-            "model must answer with labels",
+            "model must predict labels",
         ),
     ],
 )

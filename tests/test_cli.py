@@ -1176,8 +1176,8 @@ def test_a_limit_of_the_search_is_told_and_can_be_moved(fit, snapshot):
         )
         told.append(f"# {words}\n{fitted.notes}")
     snapshot("notes_on_limits", transcript(*told))
-    assert "most allowed" in told[0]
-    assert "most allowed" not in fit("--target price --method tree --size 2").notes
+    assert "the maximum" in told[0]
+    assert "the maximum" not in fit("--target price --method tree --size 2").notes
 
 
 def test_without_rows_held_out_nothing_is_told_of_them(fit):

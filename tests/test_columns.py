@@ -203,7 +203,7 @@ def test_five_terms_of_five_hundred_columns_in_forty_rows(seed):
     (rule,) = model.rules_.rules
     assert set(rule.leaf.features) >= {0, 1, 2, 3, 4}
     X, y = five_terms(1000, 500, seed + 100)
-    inside = (y > rule.leaf.lower) & (y < rule.leaf.upper)  # answers are kept within those seen
+    inside = (y > rule.leaf.lower) & (y < rule.leaf.upper)  # answers are clipped to those seen
     assert model.score(X[inside], y[inside]) > 0.99
 
 

@@ -588,10 +588,10 @@ def test_a_row_in_words():
     assert len(said) == len(rows)
     for (words, amount, number), part in zip(rows, said):
         assert part.startswith(words) and part.endswith(f" {number[1:]}")
-        assert ("add" in part) == (amount > 0) and ("take" in part) == (amount < 0)
-    assert found.words(2) == "y is 19: rooms = 10 adds 20 and 2 others take off 2"
+        assert ("raise" in part) == (amount > 0) and ("lower" in part) == (amount < 0)
+    assert found.words(2) == "y is 19: rooms = 10 raises it by 20 and 2 others lower it by 2"
     nothing = explain_row(rules, [0.0, 0.0, 0.0], background=at_zero)
-    assert nothing.words() == "y is 1: nothing moves it off the average"
+    assert nothing.words() == "y is 1: no column changes it from the mean"
 
 
 def test_a_row_with_an_infinite_number_is_refused_in_one_line():

@@ -250,7 +250,7 @@ def test_numbers_as_text_are_warned_of_with_the_code_that_helps(setting):
         setting.fresh().fit(frame, y)
     said = next(str(one.message) for one in w if "as text" in str(one.message))
     assert "X['c'] = pd.to_numeric(X['c']) makes" in said and not any(
-        "another label in each row" in str(one.message) for one in w
+        "a distinct label in each row" in str(one.message) for one in w
     )
 
 

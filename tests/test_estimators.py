@@ -420,7 +420,7 @@ def test_trees_that_know_their_labels_meet_another_table():
     other["colour"] = other["colour"].cat.remove_unused_categories()
     second = MetaTreeClassifier(tree).fit(other, y[other.index])
     assert np.array_equal(second.rules_.predict(frame), second.predict(frame))
-    with pytest.raises(ValueError, match="estimator must ask about the columns of X"):
+    with pytest.raises(ValueError, match="estimator must split on the columns of X"):
         MetaTreeClassifier(tree).fit(frame.rename(columns={"size": "length"}), y)
 
 

@@ -706,12 +706,12 @@ def test_a_row_says_where_the_model_goes_the_other_way():
         assert len(lines) == len(row.opposed)
         assert all(name in line for name, line in zip(row.opposed, lines, strict=True))
         assert all(f"{len(found.sample)} other rows" in line for line in lines)
-        small = [line for line in str(row).splitlines() if "adds next to nothing for" in line]
+        small = [line for line in str(row).splitlines() if "changes little with" in line]
         assert len(small) == len(row.unmoved)
         assert all(name in line for name, line in zip(row.unmoved, small, strict=True))
         at_end = ", in the mean over other rows' values"
         assert row.words().endswith(at_end) == bool(row.opposed or row.unmoved)
-        verbs = {"goes the other way with": row.opposed, "adds next to nothing for": row.unmoved}
+        verbs = {"goes the other way with": row.opposed, "changes little with": row.unmoved}
         for verb, effects in verbs.items():
             words = row.words().removesuffix(at_end)
             behind = words.partition(f"; the model itself {verb} ")[2].partition(";")[0]

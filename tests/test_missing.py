@@ -136,7 +136,7 @@ def test_an_error_names_column_and_rows(setting):
     whole = setting.fresh().fit(frame, y)
     assert np.array_equal(model.predict(frame), whole.predict(frame))
     gaps = with_gaps(frame)
-    said = "X must hold numbers in .*'income'.* where an equation answers, got a gap in .* rows"
+    said = "X must hold numbers in .*'income'.* for an equation, got a missing value in .* rows"
     with pytest.raises(ValueError, match=said):
         model.predict(gaps)
     rules = type(model.rules_).from_json(model.rules_.to_json())
@@ -181,14 +181,14 @@ def test_the_warning_counts_rows_and_names_columns():
     gaps = frame[:6].copy()
     gaps.loc[[0, 2, 3], "income"] = np.nan
     assert quietly(model.predict, gaps)[1] == [
-        "the equations of 3 rows meet a gap in 'income', which had none in training: answered by "
+        "the equations of 3 rows have missing values in 'income', which had none in training: answered by "
         "the mean of their leaves"
     ]
     gaps.loc[2, "dose"] = np.nan
     gaps.loc[[0, 3], "income"] = 0.0
     assert quietly(model.predict, gaps)[1] == [
-        "the equation of 1 row meets a gap in 'income', 'dose', which had none in training: "
-        "answered by the mean of its leaf"
+        "the equation of 1 row has a missing value in 'income', 'dose', which had none in training: "
+        "predicted by the mean of its leaf"
     ]
     gaps["age"] = np.nan  # of no concern to the equation
     assert quietly(model.predict, gaps[:2])[1] == []
@@ -227,7 +227,7 @@ def test_a_curve_adds_nothing_for_a_new_gap():
     model = ObliqueAdditiveRegressor(random_state=0, max_depth=0).fit(x, y)
     said, told = quietly(model.predict, [[np.nan, 0.5]])
     assert told == [
-        "the equation of 1 row meets a gap in 'x0', which had none in training: its curve adds nothing there"
+        "the equation of 1 row has a missing value in 'x0', which had none in training: its curve adds 0 there"
     ]
     assert abs(said[0] - y[abs(x[:, 1] - 0.5) < 0.1].mean()) < 0.2
     assert "NULL THEN 0.0" in model.rules_.to_sql("t")
@@ -279,7 +279,7 @@ def test_means_come_from_all_chunks(make):
     said, told = quietly(model.predict, gaps)
     assert len(told) == 1 and np.isfinite(said).all()
     strict = make(missing="error", **settings).fit_chunks(lambda: iter(parts))
-    with pytest.raises(ValueError, match="where an equation answers"):
+    with pytest.raises(ValueError, match="for an equation, got a missing value"):
         strict.predict(gaps)
 
 
@@ -295,7 +295,7 @@ def test_json_from_before_there_were_means_is_read_and_refuses():
     del d["rules"][0]["leaf"]["mean"]
     before = RuleSet.from_dict(d)
     assert before.rules[0].leaf.mean is None and before.predict([[1.0]]) == [3.0]
-    with pytest.raises(ValueError, match="in 'a' where an equation answers, got a gap in 1 of 2"):
+    with pytest.raises(ValueError, match="in 'a' for an equation, got a missing value in 1 of 2"):
         before.predict([[1.0], [np.nan]])
     assert quietly(rules.predict, [[1.0], [np.nan]])[0].tolist() == [3.0, 0.0]
 
@@ -310,7 +310,7 @@ def test_a_curve_may_have_no_value_for_gaps():
     said, told = quietly(rules.predict, frame)
     assert (
         said.tolist() == [3.5, 9.0, 9.0, 9.0]
-        and "the equations of 3 rows meet a gap in 'a', 'home'" in told[0]
+        and "the equations of 3 rows have missing values in 'a', 'home'" in told[0]
     )
     assert by_python(rules, frame) == by_sql(rules, frame)[0] == said.tolist()
 

@@ -963,7 +963,7 @@ def test_the_default_depth_grows_with_the_rows_and_never_binds_silently():
     assert found == [5, 5, 6, 6, 7, 8, 10, 10]
     x = np.linspace(0, 1, 2000)[:, None]
     steps = np.floor(64 * x[:, 0]) ** 2 % 17  # sixty-four pieces
-    with pytest.warns(UserWarning, match="asks 5 questions, as many as max_depth=None allows"):
+    with pytest.warns(UserWarning, match="depth 5, the maximum for max_depth=None"):
         model = PiecewiseLinearRegressor(min_weight_fraction=0.01).fit(x, steps)
     assert model.limits_reached_ == ("max_depth",)
     with warnings.catch_warnings():

@@ -259,7 +259,7 @@ def test_rules_that_agree_everywhere():
     rules = read_ensemble(forest, held_columns(wine.data)).trees[0].rules()
     found = disagreement(rules, forest, wine.data)
     assert found.upper <= 0 and found.share == 0
-    assert "come nearest to parting" in found.to_text() and "says, too," in found.to_text()
+    assert "come nearest to disagreeing" in found.to_text() and "says, too," in found.to_text()
 
 
 def held_columns(X):
@@ -308,7 +308,7 @@ def test_a_margin_is_told_as_what_it_is():
     np.testing.assert_allclose(found.lower, margin)
     text = found.to_text()
     assert (
-        f"part most, by a margin of {found.lower:.4g}, where" in text
+        f"differ most, by a margin of {found.lower:.4g}, where" in text
         and "(probability)" not in text
     )
     of = f"its probability of {found.ensemble_answer} less that of {found.rule_answer}"
@@ -317,12 +317,12 @@ def test_a_margin_is_told_as_what_it_is():
     # the largest value that there can be is no bound to speak of
     np.testing.assert_allclose(found.upper, 1.0)
     assert "no bound below 1, the largest margin" in text
-    assert "part by no more than" not in text
+    assert "differ by no more than" not in text
     closer = replace(found, upper=0.99)
-    assert "they part by no more than 0.99 anywhere" in closer.to_text()
+    assert "they differ by no more than 0.99 anywhere" in closer.to_text()
     odds = replace(found, unit="log-odds", upper=1.5).to_text()
     assert (
-        "part by no more than 1.5" in odds
+        "differ by no more than 1.5" in odds
         and f"log-odds of {found.ensemble_answer} against" in odds
     )
 
@@ -357,14 +357,14 @@ def test_bad_input():
     for told, arguments in {
         "ensemble must be the one that the rules were found for": (explained, other, X),
         "ensemble must be given for rules that know none": (plain, None, X),
-        "ensemble must answer with numbers as the rules do": (plain, labels, X),
-        "ensemble must answer with classes as the rules do": (of_labels.rules, model, X),
-        "ensemble must know the classes of the rules": (of_labels.rules, strange, X),
+        "ensemble must predict numbers as the rules do": (plain, labels, X),
+        "ensemble must predict classes as the rules do": (of_labels.rules, model, X),
+        "ensemble must have the classes of the rules": (of_labels.rules, strange, X),
         "ensemble must know two classes or more": (sure, single, X),
         "ensemble must add or average its trees": (plain, ada, X),
         "columns: the model was fitted on 4 columns, got 2": (plain, wider, X),
-        "rules must answer with constants, got an equation in rule 1": (lines, model, X),
-        "rules must ask about one column at a time, got a sum in rule 1": (sums, model, X),
+        "rules must predict constants, got an equation in rule 1": (lines, model, X),
+        "rules must split on one column at a time, got a sum in rule 1": (sums, model, X),
         "X must be a table": (explained, model, None),
         "X must have shape": (explained, model, X[:, :1]),
         "X has unknown columns": (explained, model, pd.DataFrame(X, columns=["a", "b"])),

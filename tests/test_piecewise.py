@@ -597,7 +597,7 @@ def test_a_gap_where_there_was_none_is_refused_by_an_equation_and_answered_by_a_
     gap = X[:3].copy()
     gap[1, 1] = np.nan
     with pytest.raises(
-        ValueError, match="numbers in 'x1' where an equation answers, got a gap in 1 of [12] rows"
+        ValueError, match="numbers in 'x1' for an equation, got a missing value in 1 of [12] rows"
     ):
         model.predict(gap)
 

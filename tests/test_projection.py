@@ -554,9 +554,9 @@ BAD = [
     (
         ProxyLinearRegressor,
         {"reference": np.full((3, 60, 2), 0.5)},
-        "reference must answer with numbers",
+        "reference must predict numbers",
     ),
-    (ProxyLinearClassifier, {"reference": np.zeros((3, 60))}, "reference must answer with classes"),
+    (ProxyLinearClassifier, {"reference": np.zeros((3, 60))}, "reference must predict classes"),
     (
         ProxyLinearClassifier,
         {"reference": np.full((3, 60, 2), 0.7)},
@@ -565,12 +565,12 @@ BAD = [
     (
         ProxyLinearClassifier,
         {"reference": BayesianRidge().fit(np.eye(4), np.arange(4))},
-        "must answer with classes",
+        "must predict classes",
     ),
     (
         ProxyLinearRegressor,
         {"reference": LogisticRegression().fit(np.eye(4), [0, 0, 1, 1])},
-        "answer with numbers",
+        "predict numbers",
     ),
     (
         ProxyLinearRegressor,

@@ -573,10 +573,10 @@ def test_given_draws_for_the_rows():
         (np.zeros((3, 7)), "draws must have shape"),
         (np.full((3, 442), np.nan), "draws must be finite, got nan"),
         (np.zeros((0, 442)), "draws must have shape"),
-        (np.full((2, 442, 2), 0.5), "reference must answer with numbers"),
+        (np.full((2, 442, 2), 0.5), "reference must predict numbers"),
         (
             RandomForestClassifier(2).fit([[0.0] * 10, [1.0] * 10], [0, 1]),
-            "reference must answer with numbers",
+            "reference must predict numbers",
         ),
         (object(), "^reference must be a fitted estimator, a function of X or draws, got object"),
     ],

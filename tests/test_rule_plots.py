@@ -237,7 +237,7 @@ def test_names_in_any_script_are_drawn_as_they_are(inches):
 
 def test_no_text_is_longer_than_measured():
     texts = (
-        "kept within [22, 8714]",
+        "clipped to [22, 8714]",
         "67.9 %, from 207 rows",
         "i" * 20,
         "WAVE. TO",
@@ -253,7 +253,7 @@ def test_no_text_is_longer_than_measured():
 
 
 def test_lines_break_before_a_sign_and_never_within_a_product():
-    text = "44 + age + 8.244·(bmi - 30) - 0.24·s1 + 55.47·(s5 - 5), kept within [42, 341]"
+    text = "44 + age + 8.244·(bmi - 30) - 0.24·s1 + 55.47·(s5 - 5), clipped to [42, 341]"
     for width in (0.9, 1.2, 1.6):
         lines = show.wrap_to_width(text, width, 24)
         assert " ".join(lines) == text

@@ -355,7 +355,7 @@ def test_text_of_classes_by_equations():
     ]
     first, last, note = (re.sub(" +", " ", line) for line in str(three).splitlines())
     assert first == (
-        "if a > 5 then the largest of (each kept within [-3, 3]) "
+        "if a > 5 then the largest of (each clipped to [-3, 3]) "
         'no: 0.5 - a; it\'s: 0; "a \\"third\\"": -1 + 2·a'
     )
     assert last == "otherwise then no (0.5)" and note.startswith(
@@ -392,7 +392,7 @@ def test_an_equation_read_aloud_is_the_one_that_predicts(data, classes, seed):
     rules = RuleSet((Rule((), leaf),), COLUMNS, classes)
     text = re.sub(r"\((\S+) if smoker\)", r"\1*smoker", answer_text(rules, 0)).replace("·", "*")
     kept = re.compile(
-        r"(?:, |; the sum | \(each )(?:kept within \[(\S+), (\S+)\]|at least (\S+?)|at most (\S+?))"
+        r"(?:, |; the sum | \(each )(?:clipped to \[(\S+), (\S+)\]|at least (\S+?)|at most (\S+?))"
         r"(?:\)|$)"
     )
     low, high, least, most = kept.search(text).groups() if kept.search(text) else [None] * 4
@@ -681,7 +681,7 @@ def test_text_of_curves():
         columns,
     )
     assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
-        "if a > 0.1 then 1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
+        "if a > 0.1 then 1.9 - 2·b + s1(a) + s1(colour), clipped to [0, 9]",
         "else if b > 5 then s2(a)",
         "otherwise then 3",
         "s1(a): 0.1 → -0.375, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
@@ -689,7 +689,7 @@ def test_text_of_curves():
         "s2(a): below 1 → 1, from 1 → -2, missing → 0",
     ]
     assert rules.to_frame()["prediction"].tolist() == [
-        "1.9 - 2·b + s1(a) + s1(colour), kept within [0, 9]",
+        "1.9 - 2·b + s1(a) + s1(colour), clipped to [0, 9]",
         "s2(a)",
         "3",
     ]
@@ -704,7 +704,7 @@ def test_text_of_curves():
     assert str(tree).splitlines() == [
         "y",
         "├─ a ≤ 0.1 or missing: s1(a)",
-        "└─ a > 0.1: 1.9 - 2·b + s2(a) + s2(colour), kept within [0, 9]",
+        "└─ a > 0.1: 1.9 - 2·b + s2(a) + s2(colour), clipped to [0, 9]",
         "s1(a): everywhere → 1, missing → 0",
         "s2(a): 0.1 → -0.375, 0.2 → 0.5, 1 → 0, missing → 0.25 (straight between, constant outside)",
         "s2(colour): red → 0.5, green → -1, blue → 0, grey → 2, pink → 0.125",
@@ -910,7 +910,7 @@ def test_text_reads_as_it_should():
     )
     assert [re.sub(" +", " ", line) for line in str(rules).splitlines()] == [
         "if a > 30 and colour ∈ {red, blue} then 0.83",
-        "else if 0.2 < a ≤ 0.7 then 1.5 - 0.25·a, kept within [0, 50]",
+        "else if 0.2 < a ≤ 0.7 then 1.5 - 0.25·a, clipped to [0, 50]",
         "else if (colour is not pink or missing) and b is missing then 2",
         "else if never then 3",
         "otherwise then 0.4",
@@ -1742,4 +1742,4 @@ def test_a_bound_of_a_few_digits_is_printed_as_it_predicts(bound, text):
     columns = Columns(("a",), (None,), (False,), ranges=((0.0, 1e6),))
     leaf = Leaf(0.0, (0,), (10.0,), lower=-1e7, upper=bound)
     rules = RuleSet((Rule((), leaf),), columns, target_std=1e6)
-    assert f"kept within [-10000000, {text}]" in str(rules)
+    assert f"clipped to [-10000000, {text}]" in str(rules)

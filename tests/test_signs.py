@@ -189,7 +189,7 @@ def test_certificate_of_a_tree_that_breaks_its_promise():
     assert isinstance(found, SignCertificate) and not found.holds
     assert found.least_step == pytest.approx(-1.8) and found.row == {"a": 0.5, "b": 1.0}
     assert (found.n_leaves, found.n_pairs, found.leaves) == (2, 1, (1, 2))
-    assert "not certified" in str(found) and "least step -1.8 at a = 0.5" in str(found)
+    assert "not certified" in str(found) and "minimum step -1.8 at a = 0.5" in str(found)
     assert certify_signs(tree, {"a": -1}).least_step == pytest.approx(-0.2)
     assert certify_signs(tree, [0, 1]).least_slope == -1
     assert certify_signs(tree, [0, 0]).holds
@@ -316,7 +316,7 @@ def test_certificate_says_which_column_a_tree_does_not_use():
     leaves = [Leaf(1.0, [1], [1.0]), Leaf(1.2, [1], [2.0])]
     tree = Tree([Split([1], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
     found = certify_signs(tree, {"a": -1, "b": 1})
-    assert found.unused == ("a",) and "least slope 1," in str(found)  # of b in both leaves
+    assert found.unused == ("a",) and "minimum slope 1," in str(found)  # of b in both leaves
     assert "; a is not used, so it holds trivially; " in str(found)
     line = Tree([None], [-1], [-1], [Leaf(1.0, [1], [2.5])], AB)
     for certified in (certify_signs, certify_curves):  # the least slope is of what is used

@@ -189,7 +189,9 @@ def test_a_row_that_a_mean_answers_is_explained(estimator, lacking):
 
 def test_rows_that_say_nothing_of_an_equation_are_no_background():
     X, model = fitted_equation(ProxyLinearRegressor())
-    with pytest.raises(ValueError, match="background must hold rows without gaps where equations"):
+    with pytest.raises(
+        ValueError, match="background must hold rows without missing values for equations"
+    ):
         explain_row(model, X.iloc[0], background=X.assign(size=np.nan))
 
 
@@ -387,7 +389,9 @@ def test_a_label_that_training_did_not_know_is_said_of_one_row_too():
     model = ProxyTreeClassifier(max_leaves=4).fit(frame, y)
     row = {"trade": "q", "debt": 70.0}
     for ask in (explain_row, partial(nearest_change, X=frame)):
-        with pytest.warns(UserWarning, match="labels that training did not know, in 'trade'"):
+        with pytest.warns(
+            UserWarning, match="labels that were not in the training rows, in 'trade'"
+        ):
             ask(model, row)
 
 

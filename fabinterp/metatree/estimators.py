@@ -532,33 +532,33 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     @property
     def tree_weights_(self):
-        """(T,) weights of the meta-trees: equal, or by evidence."""
+        """Return the weights (T,) of the meta-trees: equal, or by evidence."""
         return weights_of_trees(self._state(), self.tree_weights)
 
     @property
     def n_effective_(self):
-        """How many trees the weights amount to, 1 / Σ weight²."""
+        """Return the effective number of trees, 1 / Σ weight²."""
         return float(1 / np.sum(self.tree_weights_**2))
 
     @property
     def tree_log_evidence_(self):
-        """(T,) log evidence by each meta-tree of the rows that weigh its prunings."""
+        """Return the log evidence (T,) of each meta-tree for the rows that weight its prunings."""
         return self._state().log_evidence
 
     @property
     def log_evidence_(self):
-        """Log evidence of these rows, the meta-trees being equally probable before."""
+        """Return the log evidence of these rows, with equal prior weights of the meta-trees."""
         log_q = self._state().log_evidence
         return float(logsumexp(log_q) - np.log(len(log_q)))
 
     @property
     def posterior_(self):
-        """The `prunings.Posterior` of all trees."""
+        """Return the `prunings.Posterior` of all trees."""
         return self._state().posterior
 
     @property
     def measured_(self):
-        """The `MeasuredForest` of the rows so far."""
+        """Return the `MeasuredForest` of the rows so far."""
         return measure_forest(self._state(), self.tree_weights_, self._classes(), self._target)
 
     feature_importances_ = property(
@@ -571,7 +571,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return predict_average(self.state_, self.tree_weights_, Z)
 
     def predict_dist(self, X):
-        """The `Mixture` predicted for rows X (n, d).
+        """Predict the distribution of y for rows X (n, d), a `Mixture`.
 
         It has mean, variance, cdf, log_density and quantiles of y.
         """
@@ -582,12 +582,12 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return [self.to_tree(t) for t in range(self._state().trees.topology.n_trees)]
 
     def apply(self, X):
-        """(n, T) the leaf that rows X (n, d) reach in each meta-tree, a node of `to_tree(t)`."""
+        """Return the leaf (n, T) of each row in each meta-tree, a node of `to_tree(t)`."""
         Z = check_predict_rows(self, X)
         return np.stack([tree.apply(Z) for tree in self._trees()], axis=1)
 
     def decision_path(self, X):
-        """The nodes that rows X (n, d) pass, as scikit-learn's forests say it.
+        """Return the nodes that rows X (n, d) pass, in the format of scikit-learn's forests.
 
         A sparse matrix (n, m) of ones, and where in its columns the nodes of each `to_tree(t)`
         begin and end, (T + 1,).
@@ -598,7 +598,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return hstack(paths, format="csr"), ends
 
     def to_tree(self, t=None):
-        """The `rules.Tree` that predicts what meta-tree t does.
+        """Convert meta-tree t to a `rules.Tree` with the same predictions.
 
         It has all splits, and in each leaf the average over all prunings.
         """
@@ -612,7 +612,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     @property
     def rules_(self):
-        """The rules of `to_tree()`; they predict exactly what `predict` does.
+        """Return the rules of `to_tree()`; they predict exactly what `predict` does.
 
         Each with its support and coverage in training.
         """
@@ -620,7 +620,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         if state.trees.topology.n_trees > 1:
             raise AttributeError(
                 f"a forest of {state.trees.topology.n_trees} meta-trees has no rules_, "
-                "its answer is an average over trees; "
+                "because it predicts an average over trees; "
                 "see map_tree_, to_tree(t), or a RuleMixture of it"
             )
         return replace(averaged_rules(state, self._classes()), **self._target)
@@ -632,7 +632,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
     @property
     def map_tree_(self):
-        """The most probable pruning, of the most probable tree, as a `rules.Tree`.
+        """Return the most probable pruning of the most probable tree, as a `rules.Tree`.
 
         It is not what predicts.
         """
@@ -641,7 +641,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
         return self._pruned(int(np.argmax(state.log_evidence + log_prob)), split)
 
     def sample_trees(self, n_samples=1, random_state=None):
-        """Prunings drawn from the posterior, a list of `rules.Tree`.
+        """Sample prunings from the posterior; returns a list of `rules.Tree`.
 
         Of a forest, trees are drawn by `tree_weights_` first.
         """
@@ -653,7 +653,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-classifier
 class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
-    """A decision tree, or a forest, averaged exactly over all of its prunings.
+    """Average a classification tree, or a forest, exactly over all of its prunings.
 
     Parameters
     ----------
@@ -782,7 +782,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         self.class_weight = class_weight
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Add rows; the first call settles trees and prior, and `classes` what labels there may be.
+        """Add rows; the first call fixes trees and prior, and `classes` the possible labels.
 
         From then on, any split of rows into calls, in any order, gives the same posterior.
         """
@@ -803,20 +803,20 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
         return known_codes(labels, self.classes_)[codes]
 
     def predict_proba(self, X):
-        """(n, C) class probabilities of rows X (n, d), averaged over all prunings.
+        """Predict class probabilities (n, C) of rows X (n, d), averaged over all prunings.
 
         In the order of `classes_`.
         """
         return self._average_prediction(X)
 
     def predict(self, X):
-        """(n,) the likeliest class of each row of X (n, d)."""
+        """Predict the most probable class (n,) of each row of X (n, d)."""
         shares = self._average_prediction(X)
         return class_array(self._classes())[shares.argmax(axis=1)]
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-regressor
 class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
-    """A regression tree, or a forest, averaged exactly over all of its prunings; with intervals.
+    """Average a regression tree, or a forest, exactly over all of its prunings; with intervals.
 
     Parameters
     ----------
@@ -940,7 +940,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         )
 
     def partial_fit(self, X, y, sample_weight=None):
-        """Add rows; the first call settles trees and prior.
+        """Add rows; the first call fixes trees and prior.
 
         From then on, any split of rows into calls, in any order, gives the same posterior.
         """
@@ -955,11 +955,11 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         return y
 
     def predict(self, X):
-        """(n,) mean of the prediction, averaged over all prunings, for rows X (n, d)."""
+        """Predict the mean (n,) of y for rows X (n, d), averaged over all prunings."""
         return self._average_prediction(X)
 
     def predict_quantile(self, X, q):
-        """(n,) the exact q-quantile of the predicted mixture."""
+        """Predict the exact q-quantile (n,) of the predicted mixture."""
         Z = check_predict_rows(self, X)
         weights = self.tree_weights_
 
@@ -969,7 +969,7 @@ class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
         return apply_in_chunks(quantile_of, Z, 1024)
 
     def predict_interval(self, X, level=0.9, calibrated=True):
-        """(n, 2) bounds between which y lies with probability `level`.
+        """Predict bounds (n, 2) between which y lies with probability `level`.
 
         They are quantiles of the predicted mixture; if `calibrated`, and trees were grown here,
         those between which the share `level` of rows lay that the trees had not seen: out of bag,

@@ -477,7 +477,7 @@ def recode_to_columns(chunked, columns):
     own = chunked.sample.columns
     if len(own.names) != len(columns.names) or (training.framed and own.names != columns.names):
         raise ValueError(
-            f"estimator must ask about the columns of X, {format_names(own.names)}, "
+            f"estimator must split on the columns of X, {format_names(own.names)}, "
             f"got {format_names(columns.names)}"
         )
     for name, ours, theirs in zip(columns.names, own.categories, columns.categories, strict=True):

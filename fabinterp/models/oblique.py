@@ -669,7 +669,7 @@ class BaseOblique(EquationTreeEstimator):
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def terms(self, expert, n_points=101):
-        """The curves of rule number `expert`, counted from 1, each with its band (models.29).
+        """Return the curves of rule `expert`, counted from 1, each with its band (models.29).
 
         A dict of feature name to (4, m) array: places x, the curve there, and two standard
         deviations below and above it; in units of y, or log-odds of the second class. More than two
@@ -693,7 +693,7 @@ class BaseOblique(EquationTreeEstimator):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-regressor
 class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
-    """A tree of tilted cuts with a sparse sum of smooth curves in every leaf; both sized by FIC.
+    """Fit a tree of oblique splits with a sparse sum of curves in each leaf, sized by FIC.
 
     Parameters
     ----------
@@ -822,7 +822,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-classifier
 class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
-    """A tree of tilted cuts with a sparse sum of smooth curves in every leaf; both sized by FIC.
+    """Fit a tree of oblique splits with a sparse sum of curves in each leaf, sized by FIC.
 
     The sums are log-odds, or a score for each of more than two classes.
 

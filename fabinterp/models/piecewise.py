@@ -433,7 +433,7 @@ def _warn_of_depth(fitted):
     """Say that the tree meets a depth that nobody asked for: a deeper one may be better."""
     if fitted.max_depth is None and "max_depth" in fitted.limits_reached_:
         warnings.warn(
-            f"the tree asks {fitted.tree_.depth} questions, as many as max_depth=None allows here: "
+            f"the tree has depth {fitted.tree_.depth}, the maximum for max_depth=None here: "
             "a larger max_depth may find a better one",
             UserWarning,
             stacklevel=5,
@@ -529,7 +529,7 @@ def hme_from_tree(problem, tree):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-leaf
 def gaussian_leaf(design, coef, y_location_scale, low, high):
-    """The `Leaf` of a Gaussian expert, kept within the y of training rows (models.18)."""
+    """The `Leaf` of a Gaussian expert, clipped to the y of training rows (models.18)."""
     value, parts = design.equation(coef, *y_location_scale)
     return Leaf(value, lower=low, upper=high, **parts)
 
@@ -1336,13 +1336,13 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     )
 
     def predict(self, X):
-        """(n,) predictions of `tree_` for rows X (n, d), frame or array."""
+        """Predict y (n,) by `tree_` for rows X (n, d), frame or array."""
         Z = check_predict_rows(self, X)
         return self.tree_.predict(Z)
 
     @available_if(is_regressor)
     def predict_interval(self, X, level=0.9):
-        """(n, 2) bounds between which y lies with probability `level` (models.21).
+        """Predict bounds (n, 2) between which y lies with probability `level` (models.21).
 
         From the noise around each equation, taken as normal with one spread a leaf: unlike answers,
         bounds may lie beyond all y of training. Where y spreads more the larger it is, as prices do,
@@ -1354,7 +1354,7 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
 
     @available_if(is_classifier)
     def predict_proba(self, X):
-        """(n, C) class probabilities at the leaves of rows X (n, d), as in `classes_`."""
+        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
         Z = check_predict_rows(self, X)
         return self.tree_.predict_proba(Z)
 
@@ -1433,14 +1433,14 @@ class BasePiecewise(EquationTreeEstimator):
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing
 
     def coef_frame(self):
-        """A pandas frame of the equations, a row an expert as in `rules_`; 0 if a feature is unused.
+        """Return the coefficients as a pandas frame, a row per expert of `rules_`; 0 if unused.
 
         Of a column of labels it says how far these are apart.
         """
         return equation_frame(self.rules_)
 
     def predict_path(self, X):
-        """(n,) the paper's prediction (Eto 9), by the equation of the likeliest path.
+        """Predict (n,) by the equation of the most probable path, as the paper does (Eto 9).
 
         It differs from `predict` for soft gates.
         """
@@ -1571,7 +1571,7 @@ def equation_frame(rules):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-regressor
 class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
-    """A tree of yes/no questions with a sparse linear equation in every leaf; both sized by FIC.
+    """Fit a tree of splits with a sparse linear equation in each leaf, sized by FIC.
 
     Parameters
     ----------
@@ -1683,15 +1683,15 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     >>> y = np.where(x < 30, 1 + 2 * x, 100 - x)
     >>> model = PiecewiseLinearRegressor(random_state=0).fit(x[:, None], y)
     >>> print(model.rules_)
-    if x0 ≤ 29  then 1 + 2·x0, kept within [1, 59]   (support 30, fidelity 1)
-    if x0 > 29  then 100 - x0, kept within [41, 70]  (support 30, fidelity 1)
+    if x0 ≤ 29  then 1 + 2·x0, clipped to [1, 59]   (support 30, fidelity 1)
+    if x0 > 29  then 100 - x0, clipped to [41, 70]  (support 30, fidelity 1)
     >>> model.predict([[10.0], [50.0]]).round(3)
     array([21., 50.])
     """
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-classifier
 class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
-    """A tree of yes/no questions with a sparse logistic (or softmax) equation in every leaf.
+    """Fit a tree of splits with a sparse logistic (or softmax) equation in each leaf, sized by FIC.
 
     Both are sized by FIC.
 

@@ -1195,12 +1195,12 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
     )
 
     def predict(self, X):
-        """(n,) predictions for rows X (n, d), frame or array, by the first rule that covers each."""
+        """Predict (n,) by the first rule that applies to each row of X (n, d), frame or array."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict(Z)
 
     def predict_posterior(self, X):
-        """(n,) the paper's prediction: that of the likeliest soft region, a mean or a class.
+        """Predict (n,) by the most probable soft region, a mean or a class, as the paper does.
 
         Equations (models.4; Hara 10), (models.5; Hara 11).
         """
@@ -1210,7 +1210,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-classes
 class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
-    """A trained ensemble of classification trees in at most `max_rules` ordered rules.
+    """Summarize an ensemble of classification trees as at most `max_rules` ordered rules.
 
     Parameters
     ----------
@@ -1385,13 +1385,13 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         self.class_weight = class_weight
 
     def predict_proba(self, X):
-        """(n, C) class shares of the rule that predicts each row of X (n, d), as in `classes_`."""
+        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict_proba(Z)
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-regressor
 class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
-    """A trained ensemble of regression trees in at most `max_rules` ordered rules.
+    """Summarize an ensemble of regression trees as at most `max_rules` ordered rules.
 
     Parameters
     ----------

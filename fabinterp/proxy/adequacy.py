@@ -143,7 +143,7 @@ def _observed_codes(model, y):
 
 
 def predictive_check(model, X, y=None, *, statistic=None, n_replicates=400, random_state=None):
-    """Whether data made by a proxy look like those of its reference: a posterior predictive check.
+    """Check whether data simulated by a proxy resemble those of its reference (posterior check).
 
     Parameters
     ----------

@@ -302,7 +302,7 @@ class AnswerBook:
         used = self.used | wanted.keys()
         if len(used) > self.n_calls:
             raise ValueError(
-                f"n_calls must be at least {len(used)} to ask about these rows, got {self.n_calls}"
+                f"n_calls must be at least {len(used)} to query these rows, got {self.n_calls}"
             )
         self.used = used
         again = [i for key, i in wanted.items() if key in self.unchecked][: self.n_to_check]
@@ -343,7 +343,7 @@ class AnswerBook:
             parts = [np.asarray(part, float) for part in (found if pair else (found,))]
         except (TypeError, ValueError):
             raise ValueError(
-                f"reference must answer with numbers, got others; {self._kept()}"
+                f"reference must predict numbers, got other values; {self._kept()}"
             ) from None
         good = np.flatnonzero(_good_rows(parts, n))
         if len(good):
@@ -358,7 +358,7 @@ class AnswerBook:
             row = encode(take_rows(X, bad[:1]), self.columns)[0]
             said = ", ".join(f"{value:.4g}" for value in row[:6])
             raise ValueError(
-                f"reference must answer with finite numbers, got nan or infinity for "
+                f"reference must predict finite numbers, got nan or infinity for "
                 f"{count_text(len(bad), 'row')} of {n}, the first of them ({said}); {self._kept()}"
             )
 
@@ -368,7 +368,7 @@ class AnswerBook:
             draws, noise = parse_draws(found, len(keys), self.n_classes)
         except ValueError as error:
             raise ValueError(
-                f"reference must answer with a prediction for each of {count_text(len(keys), 'row')}, "
+                f"reference must return a prediction for each of {count_text(len(keys), 'row')}, "
                 f"or draws: {error}; {self._kept()}"
             ) from None
         size = np.abs(draws).max() + (0.0 if noise is None else np.sqrt(noise.max()))
@@ -378,7 +378,7 @@ class AnswerBook:
         some = next(iter(self.answers.values()), None)
         if some is not None and some[0].shape != draws[:, 0].shape:
             raise ValueError(
-                f"reference must answer alike for all rows, got shape {draws[:, 0].shape} a row "
+                f"reference must return equal shapes for all rows, got shape {draws[:, 0].shape} a row "
                 f"after {some[0].shape}; {self._kept()}"
             )
         new = {}
@@ -402,9 +402,9 @@ class AnswerBook:
         largest = max(np.abs(draws).max() for draws, _ in self.answers.values())
         if old.shape != new.shape or np.abs(old - new).max() > _SAME * largest:
             raise ValueError(
-                "cache must be a file of answers of this reference, got one whose answer about a "
-                "row differs from that given now; give another path, or fix the seed of a "
-                "reference that answers by chance"
+                "cache must be a file of predictions of this reference, got one whose prediction for a "
+                "row differs from the current one; give another path, or fix the seed of a "
+                "reference with random predictions"
             )
         self.unchecked.discard(key)
         self.n_to_check -= 1
@@ -449,7 +449,7 @@ class AnswerBook:
                 self.answers[line["row"]] = (np.array(line["draws"]), noise)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ValueError(
-                f"cache must be a file of answers or a new one, got {self.path.name}, another file"
+                f"cache must be a file of predictions or a new one, got {self.path.name}, another file"
             ) from None
         self._check_head(head)
         if names != list(self.columns.names):
@@ -601,7 +601,9 @@ def check_budget(estimator):
     if n_calls is None:
         for name in ("cache", "min_fidelity"):
             if getattr(estimator, name) is not None:
-                raise ValueError(f"{name} must be None without n_calls, the most rows to ask")
+                raise ValueError(
+                    f"{name} must be None without n_calls, the maximum number of queried rows"
+                )
         return
     if estimator.reference is None:
         raise ValueError(f"n_calls must be None where y is the reference, got {n_calls!r}")

@@ -1174,7 +1174,7 @@ def explain_local(
     random_state=None,
     n_jobs=None,
 ):
-    """What a model predicts near a point, as a small tree (proxy.52)–(proxy.60).
+    """Approximate a model near a point by a small tree (proxy.52)–(proxy.60).
 
     The paper's (Afrabandpey 1) to (Afrabandpey 11), in the neighbourhood of a point.
 
@@ -1263,7 +1263,7 @@ def explain_local(
     if max_leaves is not None:
         check_at_least("max_leaves", max_leaves, 1)
     if cache is not None and n_calls is None:
-        raise ValueError("cache must be None without n_calls, the most rows to ask")
+        raise ValueError("cache must be None without n_calls, the maximum number of queried rows")
     if max_depth > 8:
         raise ValueError(f"max_depth must be at most 8, got {max_depth}")
     tree_options = dict(

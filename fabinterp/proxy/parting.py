@@ -621,11 +621,11 @@ class Disagreement:
         inside = f"{self.n_rows_inside or 'none'} of the {self.n_rows} rows lie there"
         rule = f"rule {self.rule + 1} says {said} there, the ensemble"
         if not self.is_class:
-            yield f"the rules and the ensemble part most, by {gap} ({self.unit}), {where}"
+            yield f"the rules and the ensemble differ most, by {gap} ({self.unit}), {where}"
             yield f"{rule} says {meant}; {inside}"
             return
         is_apart = self.lower > 0
-        part = "part most, by" if is_apart else "come nearest to parting, at"
+        part = "differ most, by" if is_apart else "come nearest to disagreeing, at"
         other = meant if is_apart else "another class"
         margin = _MARGINS[self.unit].format(other=other, said=said)
         yield f"the rules and the ensemble {part} a margin of {gap}, {where}"
@@ -636,13 +636,13 @@ class Disagreement:
     def _bound_line(self):
         """What was proven from above, and after how many boxes."""
         if self.proven:
-            return "they part by no more anywhere within the ranges of the rows: proven"
+            return "they differ by no more anywhere within the ranges of the rows: proven"
         upper = float(f"{self.upper:.4g}")
         after = f"after {self.n_boxes} boxes; more time (max_seconds) brings it down"
         if self.is_class and self.unit != "log-odds" and upper >= 1.0:
             return f"no bound below 1, the largest margin that there can be, was proven {after}"
         return (
-            f"they part by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
+            f"they differ by no more than {amount_text(upper)} anywhere within the ranges of the rows: "
             f"a bound, {after}"
         )
 
@@ -737,27 +737,25 @@ def check_comparable(ruleset, ensemble):
     for r, rule in enumerate(ruleset.rules):
         if rule.leaf.has_equation:
             raise ValueError(
-                f"rules must answer with constants, got an equation in rule {r + 1}; take those of "
-                "explain(model, X); report(…, reference=…) shows where equations part from a model"
+                f"rules must predict constants, got an equation in rule {r + 1}; take those of "
+                "explain(model, X); report(…, reference=…) shows where equations differ from a model"
             )
         if any(len(split.features) > 1 for split, _ in rule.conditions):
             raise ValueError(
-                f"rules must ask about one column at a time, got a sum in rule {r + 1}; "
+                f"rules must split on one column at a time, got a sum in rule {r + 1}; "
                 "take those of explain(model, X)"
             )
     if (ruleset.classes is None) != (ensemble.classes is None):
         kinds = ["numbers" if c is None else "classes" for c in (ruleset.classes, ensemble.classes)]
-        raise ValueError(
-            f"ensemble must answer with {kinds[0]} as the rules do, got one of {kinds[1]}"
-        )
+        raise ValueError(f"ensemble must predict {kinds[0]} as the rules do, got one of {kinds[1]}")
     labels = set(map(label_of, ensemble.classes or ()))
     if not set(ruleset.classes or ()) <= labels:
         raise ValueError(
-            f"ensemble must know the classes of the rules, {format_names(ruleset.classes)}, "
+            f"ensemble must have the classes of the rules, {format_names(ruleset.classes)}, "
             f"got {format_names(map(label_of, ensemble.classes))}"
         )
     if ensemble.classes is not None and len(ensemble.classes) < 2:
-        raise ValueError("ensemble must know two classes or more to prefer one, got one")
+        raise ValueError("ensemble must have two classes or more, got one")
     if ensemble.link == "median":
         raise ValueError(
             f"ensemble must add or average its trees, got the median of {ensemble.source}"
@@ -779,7 +777,7 @@ def comparable_ensemble(rules, ruleset, ensemble, Z):
             differs = ~np.isclose(own.predict(Z), found.predict(Z), rtol=1e-5)
         if differs.any():
             raise ValueError(
-                "ensemble must be the one that the rules were found for, got one with other answers "
+                "ensemble must be the one that the rules were found for, got one with other predictions "
                 f"for {differs.sum()} of {len(Z)} rows; pass None for their own"
             )
     return found
@@ -829,7 +827,7 @@ def disagreement(
     max_seconds=10.0,
     max_nodes=None,
 ):
-    """Where within the ranges of a table rules part most from a tree ensemble: `Disagreement`.
+    """Find the largest disagreement of rules and a tree ensemble: `Disagreement`.
 
     Best-first branch and bound, equations (proxy.76) to (proxy.81). Of numbers the gap is the
     distance of the answers, of classes the margin by which the ensemble prefers another class than
@@ -893,7 +891,7 @@ def disagreement(
     found = comparable_ensemble(rules, ruleset, ensemble, Z)
     gaps = row_gaps(ruleset, found, Z)
     if np.isnan(gaps).all():
-        raise ValueError("X must hold a row that a rule answers, got none")
+        raise ValueError("X must hold a row that a rule covers, got none")
     steps = find_steps(found, ruleset, Z)
     objectives = make_objectives(ruleset, found, steps)
     order = np.argsort(-np.nan_to_num(gaps, nan=-inf), kind="stable")[:_N_STARTS]

@@ -663,12 +663,12 @@ class BaseProxyLinear(BaseEstimator):
     )
 
     def predict(self, X):
-        """(n,) what `rules_` predicts for rows X (n, d), frame or array."""
+        """Predict (n,) by `rules_` for rows X (n, d), frame or array."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict(Z)
 
     def path_frame(self):
-        """A pandas frame of `path_`, a row a size.
+        """Return `path_` as a pandas frame, a row per size.
 
         Size, terms in and out, nats gained a row, FIC in nats, and which was chosen.
         """
@@ -693,7 +693,7 @@ class BaseProxyLinear(BaseEstimator):
         return pd.DataFrame(rows)
 
     def coef_frame(self, level=0.9):
-        """A pandas frame of the equation: a row a term, its coefficient, and its draws.
+        """Return the equation as a pandas frame: a row per term, with its coefficient and draws.
 
         Of the draws' coefficients mean and sd, bounds that hold the share `level` of them, and
         `inclusion_`.
@@ -721,7 +721,7 @@ class BaseProxyLinear(BaseEstimator):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-regressor
 class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
-    """A sparse linear equation that predicts as nearly as possible what a reference predicts.
+    """Approximate a reference's predictions by a sparse linear equation.
 
     Parameters
     ----------
@@ -800,7 +800,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
     """
 
     def predict_draws(self, X):
-        """(L, n) predictions by the equation of each draw."""
+        """Predict (L, n) by the equation of each draw."""
         return self._draws(check_predict_rows(self, X))
 
     def _draws(self, Z):
@@ -808,7 +808,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return self._answer_gaps(Z, draws)
 
     def predict_dist(self, X):
-        """The `Mixture` predicted for rows X (n, d), normal around each equation (proxy.51).
+        """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.51).
 
         Where an equation lacks a value, it is around the mean, as wide as the reference is.
         """
@@ -820,7 +820,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-classifier
 class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
-    """A sparse logistic or softmax equation, its probabilities nearest to those of a reference's.
+    """Approximate a reference's probabilities by a sparse logistic or softmax equation.
 
     Parameters
     ----------
@@ -925,12 +925,12 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         self.class_weight = class_weight
 
     def predict_proba(self, X):
-        """(n, C) class probabilities of rows X (n, d), in the order of `classes_`."""
+        """Predict class probabilities (n, C) of rows X (n, d), in the order of `classes_`."""
         Z = check_predict_rows(self, X)
         return self.rules_.predict_proba(Z)
 
     def predict_draws(self, X):
-        """(L, n, C) class probabilities by the equation of each draw."""
+        """Predict class probabilities (L, n, C) by the equation of each draw."""
         Z = check_predict_rows(self, X)
         values = self.terms_.values(Z)
         scores = np.moveaxis(self.intercept_draws_[..., None] + self.coef_draws_ @ values.T, 1, 2)

@@ -1307,7 +1307,7 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
 
     @property
     def limits_reached_(self):
-        """("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ()."""
+        """Return ("max_leaves",) if the tree has that many leaves (16 by default); else ()."""
         by_default = None if isinstance(self.size, int) else MOST_LEAVES
         most = self.max_leaves or by_default
         return ("max_leaves",) if self.tree_.n_leaves == most else ()
@@ -1318,12 +1318,12 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         return Z if gaps else check_array(Z, input_name="X", estimator=self)
 
     def predict(self, X):
-        """(n,) the value of the leaf of each row of X (n, d), frame or array, as in `rules_`."""
+        """Predict the leaf's value (n,) for rows X (n, d), frame or array, as in `rules_`."""
         Z = self._encoded(X)
         return self.tree_.predict(Z)
 
     def split_frame(self):
-        """A pandas frame of the splits of the draws' trees.
+        """Return the splits of the draws' trees as a pandas frame.
 
         Place, column, share of draws, mean threshold and its sd.
         """
@@ -1346,7 +1346,7 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-classifier
 class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
-    """The classification tree that is closest to a reference.
+    """Approximate a reference by a classification tree.
 
     Closest in the sense of the expected log-likelihood (proxy.23).
 
@@ -1524,7 +1524,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         self.class_weight = class_weight
 
     def predict_proba(self, X):
-        """(n, C) class probabilities of the leaf of each row of X (n, d).
+        """Predict class probabilities (n, C) of the leaf of each row of X (n, d).
 
         In the order of `classes_`.
         """
@@ -1533,7 +1533,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-regressor
 class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
-    """The regression tree that is closest to a reference.
+    """Approximate a reference by a regression tree.
 
     Closest in the sense of the expected log-likelihood (proxy.23).
 
@@ -1662,7 +1662,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     """
 
     def predict_dist(self, X):
-        """The `Mixture` predicted for rows X (n, d).
+        """Predict the distribution of y for rows X (n, d), a `Mixture`.
 
         It has mean, variance, cdf, log_density and quantiles of y.
 

@@ -229,7 +229,7 @@ class Adapter:
 # %% ../../nbs/proxy/00_reference.ipynb #ref-class
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
-    """A model that predicts in draws, made by `as_reference`; it never changes.
+    """Wrap a model that predicts in draws; made by `as_reference`, immutable.
 
     Use `as_reference` to make one; these are the fields that it fills.
 
@@ -283,7 +283,7 @@ class Reference:
     rowwise = True  # whether rows may be predicted a few at a time
 
     def draws(self, X, n_draws=None, rng=None):
-        """(S, n) expected values or (S, n, C) class probabilities of the rows of X (proxy.2).
+        """Return expected values (S, n) or class probabilities (S, n, C) of the rows of X (proxy.2).
 
         One layer per parameter.
 
@@ -297,7 +297,7 @@ class Reference:
         return _check_draws(_as_numbers(found, "draws"), len(X), n_classes)
 
     def noise(self, X=None, n_draws=None, rng=None):
-        """(S,) variance of y given the parameter (proxy.2), in the order of `draws`.
+        """Return the noise variance (S,) of y for each draw (proxy.2), in the order of `draws`.
 
         0 where the model knows of none.
 
@@ -311,7 +311,7 @@ class Reference:
         return found if found.ndim == 2 else np.repeat(found[:, None], len(X), axis=1)
 
     def mean_var(self, X):
-        """Mean (n,) and variance (n,) of y, noise included (proxy.3).
+        """Return the mean (n,) and the variance (n,) of y, noise included (proxy.3).
 
         For classes mean probabilities (n, C) and None.
         """
@@ -924,7 +924,7 @@ def _check_predicts(model, argument):
 
 
 def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None):
-    """Anything that predicts as a `Reference`; a `Reference` stays what it is.
+    """Convert a model, draws or a function that predicts to a `Reference`.
 
     Parameters
     ----------
@@ -1032,7 +1032,7 @@ def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     reference = as_reference(model, X=X, classes=classes, n_draws=n_draws, random_state=seed)
     if (reference.classes is not None) != wants_classes:
         wanted, found = ("classes", "numbers") if wants_classes else ("numbers", "classes")
-        raise ValueError(f"reference must answer with {wanted}, got one that answers with {found}")
+        raise ValueError(f"reference must predict {wanted}, got one that predicts {found}")
     return reference
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-again

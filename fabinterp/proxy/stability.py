@@ -151,7 +151,7 @@ def _n_labels_of(split, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """How differently two trees split, from 0 (the same) to 1 (nothing in common): (proxy.63).
+    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.63).
 
     The paper's (Afrabandpey 12), mended.
 
@@ -343,7 +343,7 @@ def _tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """How much a tree's splits change when its sample does (proxy.68).
+    """Measure how much a tree's splits change when its sample changes (proxy.68).
 
     Dissimilarities of the trees of bootstrap samples.
 
@@ -598,7 +598,7 @@ def summarize_difference(means, nu, log_weight, level, n_points=401):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-test
 def difference_of_means(a, b, *, level=0.95, paired=False):
-    """Kruschke's Bayesian t-test, without sampling (proxy.70)–(proxy.75).
+    """Compare two means by Kruschke's Bayesian t-test, without sampling (proxy.70)–(proxy.75).
 
     The posterior of the difference of two groups' means.
 

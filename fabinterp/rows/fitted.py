@@ -25,7 +25,7 @@ def _answering_model(estimator):
 
 
 def apply_rows(estimator, X):
-    """(n,) where rows X (n, d) end: the leaf's node in `tree_`, else the rule in `rules_`.
+    """Return where rows X (n, d) end, (n,): the leaf's node in `tree_`, or the rule in `rules_`.
 
     Both are counted from 0. Texts and pictures show `rules_.apply(X) + 1`, the number of the rule.
     """
@@ -34,7 +34,7 @@ def apply_rows(estimator, X):
 
 
 def path_of_rows(estimator, X):
-    """Where rows X (n, d) pass on the way to their end: a sparse matrix (n, m) of ones.
+    """Return the nodes or rules that rows X (n, d) pass: a sparse matrix (n, m) of ones.
 
     The places are the nodes of `tree_`; else the rules of `rules_` that are tried.
     """
@@ -69,7 +69,7 @@ def _with_source(estimator):
 
 
 def estimator_to_json(estimator, indent=None):
-    """The tree or the rules that predict, as JSON that `fabinterp.load_rules` reads; no code in it.
+    """Return the fitted tree or rules as JSON that `fabinterp.load_rules` reads, without code.
 
     The name of the estimator, its parameters and the certificate of promised signs stand beside
     them, as information.
@@ -78,7 +78,7 @@ def estimator_to_json(estimator, indent=None):
 
 
 def save_estimator(estimator, path):
-    """Write `to_json` and the other sizes of `path_` to a file that `fabinterp.load_rules` reads.
+    """Write `to_json`, and the other sizes of `path_`, to a file that `fabinterp.load_rules` reads.
 
     `at(n)` of what was read is another size. Of a path of more than 4 MB the largest sizes are left
     out.

@@ -557,8 +557,8 @@ def warn_of_labels(X, columns):
             named.append(name)
     if named:
         warnings.warn(
-            f"X has another label in each row in {format_names(named)}: "
-            "leave such columns out, or make numbers of them",
+            f"X has a distinct label in each row in {format_names(named)}: "
+            "leave such columns out, or convert them to numbers",
             UserWarning,
             stacklevel=4,
         )

@@ -75,7 +75,7 @@ def sql_condition(e, columns):
 
 # %% ../../nbs/rules/03_code.ipynb #sql-answers
 def sql_clip(expression, lower, upper):
-    """A number in SQL kept within bounds."""
+    """A number in SQL clipped to bounds."""
     cases = [f"WHEN {expression} < {lower!r} THEN {lower!r}"] if lower > -inf else []
     cases += [f"WHEN {expression} > {upper!r} THEN {upper!r}"] if upper < inf else []
     return f"CASE {' '.join(cases)} ELSE {expression} END" if cases else expression
@@ -217,8 +217,8 @@ def spreads_within(ruleset, level):
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if any(rule.leaf.std is None for rule in ruleset.rules):
         raise ValueError(
-            f"level must be None for rules that do not know how far y lies from their answers, "
-            f"got {level!r}; trees of equations for numbers know it"
+            f"level must be None for rules without error variances, "
+            f"got {level!r}; trees of equations for numbers have them"
         )
     return float(norm.ppf(0.5 + level / 2))
 
@@ -233,7 +233,7 @@ def interval_ends(ruleset, Z, level):
 
 
 def ruleset_sql(ruleset, table, keep=(), proba=False, level=None):
-    """A SELECT of the prediction for each row of `table`, in standard SQL.
+    """Return a SELECT of the prediction for each row of `table`, in standard SQL.
 
     `table` is one name, dots and all; with a schema it is ("schema", "table"). The columns `keep`
     stand before the prediction. Classification gives the label, and with `proba` one column
@@ -404,7 +404,7 @@ def python_answer(leaf, ruleset, proba):
 
 
 def ruleset_python(ruleset, name="predict", proba=False):
-    """Source of a Python function `name(row)` without dependencies that answers as the rules do.
+    """Return Python source of a function `name(row)` that predicts what the rules predict.
 
     Classification returns the label, or with `proba` a dict of label to probability.
     """

@@ -475,8 +475,8 @@ def _measure_background(model, Z):
     told = ~answered_by_mean(model, Z)
     if not told.any():
         raise ValueError(
-            f"background must hold rows without gaps where equations answer, "
-            f"got none among {len(Z)}; give rows as those for training"
+            f"background must hold rows without missing values for equations, "
+            f"got none among {len(Z)}; give training rows"
         )
     return measure_on_rows(model, Z[told], np.ones(told.sum()))
 
@@ -501,7 +501,7 @@ def measure_by_supports(rules):
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-find
 def feature_importances(model):
-    """(d,) how far each column moves a fitted estimator's predictions, of the sum 1 (rules.23).
+    """Compute importances (d,): how far each column moves the predictions; sum 1 (rules.23).
 
     The weighted mean of its squared steps over the rows for training; 0 for all if it is constant.
     """
@@ -554,7 +554,7 @@ _SHARE_TOLERANCE = 0.005  # of a probability
 _AVERAGE = "on average"
 _OTHERS = " others"
 _OPPOSED_WORDS = "goes the other way with"
-_UNMOVED_WORDS = "adds next to nothing for"
+_UNMOVED_WORDS = "changes little with"
 _LENT = "in the mean over other rows' values"
 
 
@@ -667,18 +667,18 @@ class RowExplanation:
         ]
 
     def words(self, max_rows=None):
-        """What is predicted and what moves it off the mean: price is 200: rooms = 4 adds 75.
+        """What is predicted and what moves it off the mean: price is 200: rooms = 4 raises it by 75.
 
         The largest first, in the digits of `lines`. A model for which the rules speak comes before,
         with its own probability, or where it answers otherwise; what moves it there comes behind, and
-        where it goes the other way, or adds next to nothing.
+        where it goes the other way, or changes little.
         """
         said = []
         for words, amount, text in self.lines(max_rows)[1:-1]:
             several = words.removesuffix(_OTHERS).isdecimal()
-            verb = ("adds", "takes off", "add", "take off")[2 * several + (amount < 0)]
-            said.append(f"{words} {verb} {text.lstrip('+-')}")
-        said = " and ".join(said) or "nothing moves it off the average"
+            verb = ("raises", "lowers", "raise", "lower")[2 * several + (amount < 0)]
+            said.append(f"{words} {verb} it by {text.lstrip('+-')}")
+        said = " and ".join(said) or "no column changes it from the mean"
         return f"{self._model_first()}{self._told(max_rows)}: {said}{self._words_of_model()}"
 
     def _words_of_model(self):
@@ -867,7 +867,7 @@ def _scale_and_tolerance(measured, target, c):
 
 
 _OPPOSED = 0.1  # of the rules' part, from where on it is told that the model goes the other way
-_UNMOVED = 0.25  # of it, up to where it is told that the model adds next to nothing
+_UNMOVED = 0.25  # of it, up to where it is told that the model changes little
 _SURE = 2  # and standard errors of what the model does
 
 
@@ -914,7 +914,7 @@ def _dissenting(model, x, parts, answer):
 
 
 def explain_row(model, x, background=None, *, label=None):
-    """What each column contributes to the prediction for one row; the parts add up.
+    """Compute the contribution of each column to the prediction for one row; they add up.
 
     From the mean over the rows for training, step by step down the path or along the list, and then
     by the terms of the equation: (rules.21). What a rule of several conditions moves is shared alike

@@ -40,7 +40,7 @@ def floats(item):
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the d columns of a table, and which of them hold categories; equation (rules.1).
+    """Name the d columns of a table, and list the categories of those with labels; (rules.1).
 
     Parameters
     ----------
@@ -249,8 +249,8 @@ def warn_of_unseen_labels(X, Z, columns):
     ]
     if unseen:
         warnings.warn(
-            f"X holds labels that training did not know, in {format_names(unseen)}; "
-            "they are taken as missing",
+            f"X has labels that were not in the training rows, in {format_names(unseen)}; "
+            "they are treated as missing",
             UserWarning,
             stacklevel=4,
         )
@@ -338,7 +338,7 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 
 @dataclass(frozen=True)
 class Split:
-    """A question about a row: equation (rules.2).
+    """Test a row by a threshold, a weighted sum or a set of labels; equation (rules.2).
 
     Is coef·x[features] > threshold? Or: is x[feature] one of `categories`?
 
@@ -431,7 +431,7 @@ def stable_softmax(scores):
 # %% ../../nbs/rules/00_core.ipynb #curve
 @dataclass(frozen=True)
 class Curve:
-    """A function of one feature, polynomial on each piece: equation (rules.7).
+    """Represent a function of one feature, polynomial on each piece: equation (rules.7).
 
     Outside the breaks it is constant.
 
@@ -507,7 +507,7 @@ class Curve:
         return total
 
     def part(self, k):
-        """The curve of class number k alone."""
+        """Return the curve of class number k alone."""
         coef = tuple(tuple(c[k] for c in piece) for piece in self.coef)
         missing = None if self.missing is None else self.missing[k]
         return Curve(self.feature, self.breaks, coef, missing)
@@ -541,9 +541,9 @@ def check_curve(curve):
 # %% ../../nbs/rules/00_core.ipynb #leaf
 @dataclass(frozen=True)
 class Leaf:
-    """What a region predicts: equations (rules.4)–(rules.7).
+    """Hold what a region predicts: equations (rules.4)–(rules.7).
 
-    For numbers: value + coef·x[features] + the curves, kept within [lower, upper].
+    For numbers: value + coef·x[features] + the curves, clipped to [lower, upper].
 
     Parameters
     ----------
@@ -554,7 +554,7 @@ class Leaf:
     coef : sequence of float, or of tuples of C float
         One number per feature; with link "softmax", one per feature and class.
     lower, upper : float, -inf and inf
-        What the sum is kept within, in its own units.
+        The bounds that the sum is clipped to, in its own units.
     link : None, "logit" or "softmax"
         For classes, what the equation scores: the second class against the first (rules.5), or each
         class (rules.6), with one number per class in `value`, in each entry of `coef`, and in place
@@ -618,7 +618,7 @@ class Leaf:
 
     @property
     def constant(self):
-        """The number that a leaf without an equation predicts."""
+        """Return the number that a leaf without an equation predicts."""
         return min(max(self.value, self.lower), self.upper)
 
     used_features = property(
@@ -642,7 +642,7 @@ class Leaf:
 
     @property
     def equations(self):
-        """The (value, coef, curves) of each equation: one, or with softmax one per class."""
+        """Return the (value, coef, curves) of each equation: one, or with softmax one per class."""
         if self.link != "softmax":
             return ((self.value, self.coef, self.curves),)
         return tuple(
@@ -673,7 +673,7 @@ def check_equation(leaf):
     if len(curved) < len(leaf.curves) or any(curve.n_classes != n_classes for curve in leaf.curves):
         wanted = f"{n_classes} numbers, one per class" if many else "one number"
         raise ValueError(
-            f"curves must be of different features and say {wanted} at a time, got {leaf.curves}"
+            f"curves must be of different features and return {wanted}, got {leaf.curves}"
         )
     if not leaf.lower <= leaf.upper:
         raise ValueError(f"lower must not exceed upper, got {leaf.lower} and {leaf.upper}")
@@ -689,7 +689,7 @@ def check_equation(leaf):
 # %% ../../nbs/rules/00_core.ipynb #leaf-rule
 @dataclass(frozen=True)
 class Rule:
-    """If all conditions hold, the leaf predicts; equation (rules.3).
+    """Predict by a leaf where all conditions hold; equation (rules.3).
 
     Parameters
     ----------
@@ -1007,7 +1007,7 @@ def leaf_values(leaf, Z, columns):
         found = np.flatnonzero(lacking.any(axis=0))
         names = format_names(columns.names[leaf.needed_features[k]] for k in found)
         raise ValueError(
-            f"X must hold numbers in {names} where an equation answers, got a gap in "
+            f"X must hold numbers in {names} for an equation, got a missing value in "
             f"{lacking.any(axis=1).sum()} of {len(Z)} rows; fill it, or fit with missing='answer'"
         )
     sums = [
@@ -1106,8 +1106,12 @@ def _gaps_text(met, columns):
     """Rows and columns of gaps met (n, d), for reading: equations of 3 rows meet a gap in 'income', …."""
     n = int(met.any(axis=1).sum())
     names = format_names(columns.names[f] for f in np.flatnonzero(met.any(axis=0)))
-    meet = "the equation of 1 row meets" if n == 1 else f"the equations of {n} rows meet"
-    return f"{meet} a gap in {names}, which had none in training"
+    meet = (
+        "the equation of 1 row has a missing value"
+        if n == 1
+        else f"the equations of {n} rows have missing values"
+    )
+    return f"{meet} in {names}, which had none in training"
 
 
 def warn_of_gaps(model, Z, chosen=None):
@@ -1130,9 +1134,9 @@ def warn_of_gaps(model, Z, chosen=None):
     if in_lines.any():
         what = "mean" if model.classes is None else "class shares"
         whose = "its leaf" if in_lines.any(axis=1).sum() == 1 else "their leaves"
-        phrases.append(f"{_gaps_text(in_lines, columns)}: answered by the {what} of {whose}")
+        phrases.append(f"{_gaps_text(in_lines, columns)}: predicted by the {what} of {whose}")
     if in_curves.any():
-        phrases.append(f"{_gaps_text(in_curves, columns)}: its curve adds nothing there")
+        phrases.append(f"{_gaps_text(in_curves, columns)}: its curve adds 0 there")
     if phrases:
         warnings.warn("; ".join(phrases), UserWarning, stacklevel=4)
 
@@ -1219,7 +1223,7 @@ def add_measures(ruleset, sums):
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
-    """The rule set with the measures of each rule on X (n, d); equation (rules.14).
+    """Return the rule set with the measures of each rule on X (n, d); equation (rules.14).
 
     Support, coverage and, with a `reference` (n,) of predictions, fidelity. ValueError for a
     `reference` or `sample_weight` of another length than X.

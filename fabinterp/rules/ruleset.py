@@ -57,7 +57,7 @@ from .text import (
 
 # %% ../../nbs/rules/05_ruleset.ipynb #frame-of
 def ruleset_frame(ruleset):
-    """The rules as a pandas frame: rule, prediction, support, coverage, fidelity.
+    """Return the rules as a pandas frame: rule, prediction, support, coverage, fidelity.
 
     And where intervals are known, `low` and `high`, their ends.
     """
@@ -83,7 +83,7 @@ def ruleset_frame(ruleset):
 
 
 def ruleset_markdown(ruleset):
-    """The rules as a table in Markdown, one row each, and the lines below it."""
+    """Return the rules as a Markdown table, one row each, and the notes below it."""
     known = known_measures(ruleset)
     target = printable_name(ruleset.target)
     rows = [["", "a row where", f"gets {target}", *known], ["---"] * (3 + len(known))]
@@ -199,7 +199,7 @@ class BaseRuleModel:
     """What RuleSet and Tree share: leaves that predict, and a JSON form."""
 
     def predict(self, X):
-        """Predictions for X (n, d), a frame or encoded: (n,) numbers or class labels.
+        """Predict X (n, d), a frame or encoded: (n,) numbers or class labels.
 
         Equations (rules.4), (rules.5), (rules.6). One warning tells of rows in which an equation met
         a gap where training had none.
@@ -210,9 +210,9 @@ class BaseRuleModel:
         return codes if self.classes is None else class_array(self.classes)[codes]
 
     def predict_proba(self, X):
-        """Class probabilities (n, C) in the order of `classes`; ValueError for a regression."""
+        """Predict class probabilities (n, C), as in `classes`; ValueError for a regression."""
         if self.classes is None:
-            raise ValueError("predict_proba needs classes, got rules that answer with numbers")
+            raise ValueError("predict_proba needs classes, got rules that predict numbers")
         Z = encode(X, self.columns)
         shares = leaf_predictions(
             self.leaves, self.apply(Z), Z, self.columns, leaf_probabilities, len(self.classes)
@@ -221,17 +221,17 @@ class BaseRuleModel:
         return shares
 
     def predict_log_proba(self, X):
-        """(n, C) natural logarithms of `predict_proba`; -inf for a probability of 0."""
+        """Predict natural logarithms (n, C) of `predict_proba`; -inf for a probability of 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def to_dict(self):
-        """Plain values that `from_dict` reads back to an equal object."""
+        """Convert to plain values that `from_dict` reads back to an equal object."""
         return model_to_dict(self)
 
     @classmethod
     def from_dict(cls, d):
-        """The object that `to_dict` wrote; ValueError, with a place, for anything else."""
+        """Read the object that `to_dict` wrote; ValueError, with a place, for anything else."""
         model = cls(**constructor_arguments(d, cls.kind))
         for k, kept in enumerate(model.sizes):
             whole = d | kept.get("model", {}) | {"sizes": []}
@@ -239,12 +239,12 @@ class BaseRuleModel:
         return model
 
     def to_json(self, indent=None):
-        """Strict, versioned JSON that `from_json` reads back to an equal object."""
+        """Return strict, versioned JSON that `from_json` reads back to an equal object."""
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
 
     @classmethod
     def from_json(cls, text):
-        """The object that `to_json` wrote."""
+        """Read the object that `to_json` wrote."""
         return cls.from_dict(parse_json(text))
 
     def save(self, path):
@@ -252,7 +252,7 @@ class BaseRuleModel:
         write_file(path, self.to_json(indent=1))
 
     def at(self, n):
-        """The same model with at most n rules or leaves, of the sizes that were saved with it.
+        """Return the saved model with at most n rules or leaves.
 
         The smallest there is if n is below all; where the path has no n, a UserWarning says which
         is taken. ValueError of a model that was saved at one size.
@@ -263,23 +263,23 @@ class BaseRuleModel:
 
     @property
     def classes_(self):
-        """The class labels (C,), as scikit-learn's classifiers have them; none for numbers."""
+        """Return the class labels (C,), as scikit-learn's classifiers do; none for numbers."""
         if self.classes is None:
-            raise AttributeError("classes_ is for classes, got rules that answer with numbers")
+            raise AttributeError("classes_ is for classes, got rules that predict numbers")
         return class_array(self.classes)
 
     @property
     def feature_names_in_(self):
-        """The names of the columns (d,), as scikit-learn's estimators have them."""
+        """Return the names of the columns (d,), as scikit-learn's estimators do."""
         return np.array(self.columns.names, dtype=object)
 
     @property
     def n_features_in_(self):
-        """How many columns a table must have."""
+        """Return the number of columns that a table must have."""
         return len(self.columns.names)
 
     def to_html(self):
-        """The HTML that a notebook shows: no scripts, every name escaped."""
+        """Return the HTML that a notebook shows: no scripts, every name escaped."""
         return self._repr_html_()
 
     def __str__(self):
@@ -290,7 +290,7 @@ class BaseRuleModel:
 # %% ../../nbs/rules/05_ruleset.ipynb #class-ruleset
 @dataclass(frozen=True, repr=False)
 class RuleSet(BaseRuleModel):
-    """Rules that predict together: equations (rules.11), (rules.13).
+    """Predict by a list of rules: equations (rules.11), (rules.13).
 
     The first match of an ordered list, or the one match among disjoint regions. It is a
     sequence of its rules. Printed, it is text; in a notebook, a table; `to_frame`, `to_html`,
@@ -390,18 +390,18 @@ class RuleSet(BaseRuleModel):
         return list(self.rules[at]) if isinstance(at, slice) else self.rules[at]
 
     def matches(self, X):
-        """Which rules' conditions each row satisfies, (n, R)."""
+        """Return which rules' conditions each row satisfies, (n, R)."""
         return match_rules(self.rules, encode(X, self.columns))
 
     def apply(self, X):
-        """The rule that predicts each row, (n,); -1 where none does.
+        """Return the rule (n,) that predicts each row; -1 if none does.
 
         Rule r is `rules[r]`, counted from 0; texts and pictures count rules from 1.
         """
         return first_match(self.rules, encode(X, self.columns))
 
     def decision_path(self, X):
-        """Which rules are tried for each row: a sparse matrix (n, R) of ones.
+        """Return the rules that are tried for each row: a sparse matrix (n, R) of ones.
 
         In an ordered list all up to the one that predicts, else that one alone.
         """
@@ -411,7 +411,7 @@ class RuleSet(BaseRuleModel):
         return path_indicator([*paths, unanswered], n_rules, self.apply(X))
 
     def overlap(self, X):
-        """The mean number of rules that cover a row.
+        """Return the mean number of rules that apply to a row.
 
         The default covers it only where no other rule does.
         """
@@ -428,7 +428,7 @@ class RuleSet(BaseRuleModel):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #tree-to-rules
 def tree_to_rules(tree):
-    """A tree as disjoint rules: equation (rules.11).
+    """Convert a tree to disjoint rules: equation (rules.11).
 
     One rule per leaf that a row can reach, smaller values first.
     """
@@ -453,7 +453,7 @@ def tree_to_rules(tree):
 # %% ../../nbs/rules/05_ruleset.ipynb #class-tree
 @dataclass(frozen=True, repr=False, eq=False)
 class Tree(BaseRuleModel):
-    """A tree of questions as arrays over its m nodes, the root first; equation (rules.11).
+    """Predict by a tree of splits, stored as arrays over m nodes, root first; equation (rules.11).
 
     Parameters
     ----------
@@ -545,12 +545,12 @@ class Tree(BaseRuleModel):
 
     @cached_property
     def split_arrays(self):
-        """The splits as arrays, for `apply_tree`."""
+        """Return the splits as arrays, for `apply_tree`."""
         return splits_to_arrays(self.splits)
 
     @cached_property
     def regions(self):
-        """The conditions on the way to each node."""
+        """Return the conditions on the path to each node."""
         return path_conditions(self)
 
     n_leaves = property(lambda self: int(np.sum(self.yes < 0)), doc="How many leaves there are.")
@@ -560,39 +560,39 @@ class Tree(BaseRuleModel):
     )
 
     def apply(self, X):
-        """The leaf that each row reaches, (n,) node numbers, the root's is 0.
+        """Return the leaf (n,) that each row reaches, as a node number; the root is 0.
 
         In texts and pictures a leaf has the number of its rule: `rules().apply(X) + 1`.
         """
         return apply_tree(self, encode(X, self.columns))
 
     def decision_path(self, X):
-        """Which nodes each row passes, the root and the leaf included: a sparse matrix (n, m) of ones."""
+        """Return the nodes that each row passes, root to leaf: a sparse matrix (n, m) of ones."""
         return path_indicator(node_paths(self), len(self.splits), self.apply(X))
 
     @property
     def n_conditions(self):
-        """Conditions over the rules of all leaves; an interval counts once."""
+        """Count the conditions over the rules of all leaves; an interval counts once."""
         return self.rules().n_conditions
 
     def measure(self, X, reference=None, sample_weight=None):
-        """Its rules with their measures on X (n, d): `RuleSet.measure`."""
+        """Return its rules with their measures on X (n, d): `RuleSet.measure`."""
         return self.rules().measure(X, reference, sample_weight)
 
     def to_frame(self):
-        """Its leaves as a pandas frame: `RuleSet.to_frame`."""
+        """Return its leaves as a pandas frame: `RuleSet.to_frame`."""
         return self.rules().to_frame()
 
     def to_markdown(self):
-        """Its leaves as a table in Markdown: `RuleSet.to_markdown`."""
+        """Return its leaves as a Markdown table: `RuleSet.to_markdown`."""
         return self.rules().to_markdown()
 
     def to_sql(self, table, keep=(), proba=False, level=None):
-        """A SELECT of the prediction for each row of `table` (or (schema, table)): `RuleSet.to_sql`."""
+        """Return a SELECT of the prediction for each row of `table`: `RuleSet.to_sql`."""
         return self.rules().to_sql(table, keep, proba, level)
 
     def to_python(self, name="predict", proba=False):
-        """The source of a Python function: `RuleSet.to_python`."""
+        """Return Python source of a function that predicts the same: `RuleSet.to_python`."""
         return self.rules().to_python(name, proba)
 
     get_rules = to_frame
@@ -625,7 +625,7 @@ def as_ruleset(model, argument="rules"):
 
 # %% ../../nbs/rules/05_ruleset.ipynb #load-model
 def load_rules(path):
-    """The `RuleSet` or `Tree` that `save` of an estimator, rules or a tree wrote; no code is read.
+    """Load the `RuleSet` or `Tree` that `save` wrote, without running code.
 
     The whole file is checked first. Lists and objects nest at most 500 deep, a path of a tree has
     at most 1000 splits, and a piece of a curve has at most 16 coefficients.

@@ -236,7 +236,7 @@ class SizePathMixin:
 
     @property
     def path_(self):
-        """A frame, a row for each entry: size, n_numbers, criterion, errors, price, chosen.
+        """Return all sizes as a frame: size, n_numbers, criterion, errors, price, chosen.
 
         Several trees of equations may have one size: their equations hold more or fewer terms, which
         n_numbers counts, and `at(n, n_numbers=...)` names one of them.
@@ -267,7 +267,7 @@ class SizePathMixin:
         return frame
 
     def at(self, n, n_numbers=None):
-        """A fitted copy with the largest size on the path up to n, or the smallest there is.
+        """Return a fitted copy with the largest size on the path up to n, or the smallest there is.
 
         A path may have gaps: where it has no entry of n, a UserWarning says which size is taken, and
         which are around n. Of several entries of that size the one of least error on rows left out
@@ -365,8 +365,8 @@ def model_at_size(model, size):
     if isinstance(size, str) and np.isnan([entry.cv_error for entry in entries]).any():
         sizes = format_names([entry.size for entry in entries])
         raise ValueError(
-            f"size must be one of the sizes that are kept, {sizes}: words choose by errors on rows "
-            f"left out, and these have none (lists of rules never have), got {size!r}"
+            f"size must be one of the kept sizes, {sizes}, because they have no cross-validated "
+            f"errors (lists of rules never have), got {size!r}"
         )
     at = choose_by_error(entries, size)
     other = sizes[at][1]

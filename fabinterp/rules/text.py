@@ -228,7 +228,7 @@ def bounds_text(leaf, tolerance=nan):
     lower = _bound_text(leaf.lower, tolerance)
     upper = _bound_text(leaf.upper, tolerance)
     if leaf.lower > -inf and leaf.upper < inf:
-        return f"kept within [{lower}, {upper}]"
+        return f"clipped to [{lower}, {upper}]"
     if leaf.lower > -inf:
         return f"at least {lower}"
     return f"at most {upper}" if leaf.upper < inf else ""
@@ -566,7 +566,7 @@ def _spread_notes(model):
 
 
 def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
-    """A rule set for reading, one line per rule, columns aligned up to a width of `max_width`.
+    """Return the rules as text, one line per rule, columns aligned up to a width of `max_width`.
 
     `intervals`: whether to say where the share or the mean of each answer lies with 95 %
     probability, where that is known. `spread`: whether to say how far single values of y lie from
@@ -598,7 +598,7 @@ def ruleset_text(ruleset, max_width=72, intervals=False, spread=False):
 
 
 def tree_text(tree, spread=False):
-    """A tree for reading, one line per node with the condition that leads to it.
+    """Return the tree as text, one line per node with the condition that leads to it.
 
     `spread`: whether to say how far y lies from each answer, as of rules.
     """

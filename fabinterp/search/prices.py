@@ -214,7 +214,7 @@ def deal_folds(Z, y, rng, groups=None):
 
 
 def _row_squares(found, leaf, table, rows):
-    """(m,) squared errors of a leaf's equation, kept within the y that the leaf has seen."""
+    """(m,) squared errors of a leaf's equation, clipped to the y that the leaf has seen."""
     own = found.problem.experts.A[leaf.rows, -1]
     answers = table.scores(leaf.coef, rows)[:, 0].clip(own.min(), own.max())
     return (table.A[rows, -1] - answers) ** 2

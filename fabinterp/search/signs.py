@@ -35,7 +35,7 @@ def _check_classes(tree):
     """Refuse several classes, in one line."""
     if len(tree.classes or ()) > 2:
         raise ValueError(
-            f"tree must answer with numbers or two classes, got {len(tree.classes)} classes"
+            f"tree must predict numbers or two classes, got {len(tree.classes)} classes"
         )
 
 
@@ -52,7 +52,7 @@ def _check_straight(tree):
     """Refuse trees with tilted cuts, bent curves, or several classes, one line each."""
     _check_classes(tree)
     if _has_tilted_cut(tree):
-        raise ValueError("tree must ask about one column at a time, got a tilted cut")
+        raise ValueError("tree must split on one column at a time, got an oblique split")
     if _has_bent_curve(tree):
         raise ValueError("tree must have straight lines in its leaves, got a curve")
 
@@ -318,10 +318,10 @@ class SignCertificate:
         parts = [", ".join(self.promises()), self.trivial()]
         found = f"{count_text(self.n_leaves, 'leaf')}, {count_text(self.n_pairs, 'pair')} at a face"
         if len(self.unused) < len(self.signs):
-            found += f", least slope {self.least_slope:.4g}"
+            found += f", minimum slope {self.least_slope:.4g}"
         if self.column is not None:
             where = f"{printable_name(self.column)} = {self.threshold:.6g}"
-            found += f", least step {self.least_step:.4g} at {where}"
+            found += f", minimum step {self.least_step:.4g} at {where}"
         return f"{verdict}: " + "; ".join(filter(None, [*parts, found]))
 
 

@@ -186,7 +186,7 @@ _NAME_CONTROLS = (
 
 
 class Panel:
-    """Controls, a text and a picture, which `draw(figure, **values)` makes anew at every move.
+    """Show controls, a text and a picture, which `draw(figure, **values)` redraws on each change.
 
     Shown in a notebook it is live; stored in one, it is the `_StaticSlider` of its `frames`.
 
@@ -274,16 +274,16 @@ class Panel:
 
     @property
     def values(self):
-        """What the controls stand at, a dict of name to value."""
+        """Return the current values of the controls, as a dict by name."""
         return {name: control.value for name, control in self.controls.items()}
 
     def choice_text(self, name, value):
-        """A value of a control as the control itself says it, else the value."""
+        """Return the text of a control's value if it has one, else the value."""
         pairs = [c for c in getattr(self.controls[name], "options", ()) if isinstance(c, tuple)]
         return next((text for text, choice in pairs if choice == value), value)
 
     def frame_names(self):
-        """What the stored pictures show: values that differ, without those that follow others."""
+        """Return the names of the controls that the stored pictures vary."""
         following = {
             other
             for name, follow in self.links.items()
@@ -301,7 +301,7 @@ class Panel:
         )
 
     def on_change(self, name):
-        """Let others follow a control that moved, by `links[name](value)`, and draw once."""
+        """Update the controls linked to one that moved by `links[name](value)`, and draw once."""
         if self.paused:
             return
         follow = self.links.get(name, lambda value: {})
@@ -316,7 +316,7 @@ class Panel:
         self.update()
 
     def update(self):
-        """Draw what the controls stand at; the message of a ValueError becomes the text."""
+        """Draw the current values; the message of a ValueError becomes the text."""
         try:
             png, self.message = render_frame(self.draw, self.values, self.figsize)
             self.picture.value = image_html(png, self.message, _NAME_CONTROLS)

@@ -38,7 +38,7 @@ _BARS = 2.6
 
 @any_script
 def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None, width=None):
-    """Draw what each column contributes to the prediction for one row, as a waterfall.
+    """Plot the contribution of each column to the prediction for one row, as a waterfall.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _draw_step(ax, change, feature, left, y, name):
 
 @any_script
 def plot_change(changes, ax=None, *, max_changes=5, width=None):
-    """Draw what has to change for another answer: an arrow for each column that moves.
+    """Plot a change that alters the prediction: an arrow for each changed column.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _named_importances(model):
 
 @any_script
 def plot_importances(model, ax=None, *, max_features=12, width=None):
-    """Draw how far each column moves a model's predictions, a bar per column, the largest first.
+    """Plot how far each column moves a model's predictions, a bar per column, largest first.
 
     Parameters
     ----------

@@ -619,7 +619,7 @@ def draw_row(ax, r, ruleset, layout, ends, colour):
 # %% ../../nbs/show/00_rule_plots.ipynb #show-plot-rules
 @any_script
 def plot_rules(rules, X=None, ax=None, *, width=6.4):
-    """Draw rules as a table: a row per rule, in order; a bar for the values it admits of a feature.
+    """Plot rules as a table: a row per rule, a column per feature, a bar for allowed values.
 
     Equation (show.1).
 
@@ -980,7 +980,7 @@ def draw_plane(ax, ruleset, Z, y, features, rest, fixed=0, steps=400, max_rows=5
 
 @any_script
 def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_rows=500):
-    """Draw two features: the rows, the rules' regions and their outlines.
+    """Plot rows in two features, with the rules' regions and outlines.
 
     A region has the colour of the first rule that matches, equation (show.3).
 
@@ -1392,7 +1392,7 @@ def plot_terms(
     max_terms=8,
     width=None,
 ):
-    """Draw what each feature adds to the equation of a rule, equation (show.6).
+    """Plot the contribution of each feature to the equation of a rule, equation (show.6).
 
     Each term by itself, as lines in one picture, or as stacked areas (show.7).
 

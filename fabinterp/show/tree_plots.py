@@ -671,7 +671,7 @@ def _draw_tree_figure(sketch, stop, ax, width, layout, share, opacity, fill, mor
 
 @any_script
 def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layout=None):
-    """Draw a tree: its splits, and what each leaf predicts, for how many rows.
+    """Plot a tree: its splits, and each leaf's prediction and number of rows.
 
     Parameters
     ----------
@@ -748,7 +748,7 @@ def node_probabilities(model, t, tree):
 
 @any_script
 def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=None, layout=None):
-    """Draw all splits of a meta-tree, each as dark as it is probable; what is pruned away is faint.
+    """Plot all splits of a meta-tree, shaded by probability; pruned parts are faint.
 
     Parameters
     ----------
@@ -837,7 +837,7 @@ def _trace_floor(values):
 
 @any_script
 def plot_trace(model, ax=None):
-    """Draw FIC, what a search raises, over its steps and, below it, the number of parts.
+    """Plot FIC, which a search increases, over its steps, and the number of parts below.
 
     A part is a rule or a leaf; steps that drop some are marked.
 
@@ -1005,7 +1005,7 @@ def _draw_result(ax, c, result, right):
 
 @any_script
 def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error", log=None):
-    """Draw the number of rules or leaves against the error, a named line per model.
+    """Plot error against the number of rules or leaves, a named line per model.
 
     Parameters
     ----------
@@ -1225,7 +1225,7 @@ _SHARE = 0.9
 
 @any_script
 def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
-    """Draw what trees drawn from a posterior agree on: their features, their cuts, their answers.
+    """Plot how far trees drawn from a posterior agree: features, thresholds and predictions.
 
     Parameters
     ----------
@@ -1359,7 +1359,7 @@ _BARS = 30
 
 
 def plot_predictive_check(check, ax=None):
-    """Draw what a posterior predictive check found: discrepancies of replicates, and of y.
+    """Plot a posterior predictive check: discrepancies of replicates and of y.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ def test_a_label_that_was_never_seen_is_warned_of(setting):
     frame.loc[::7, "home"] = None
     y = frame["size"] + (frame["home"] == "a")
     model = setting.fresh().fit(frame, y > 0 if setting.is_classifier else y)
-    with pytest.warns(UserWarning, match="labels that training did not know, in 'home'"):
+    with pytest.warns(UserWarning, match="labels that were not in the training rows, in 'home'"):
         model.predict(frame.assign(home="mars"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -165,7 +165,7 @@ def test_a_label_that_was_never_seen_is_warned_of(setting):
 def test_a_column_of_names_is_warned_of(setting):
     X, y = table(setting)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(id=[f"no {k}" for k in range(len(X))])
-    with pytest.warns(UserWarning, match="another label in each row in 'id'"):
+    with pytest.warns(UserWarning, match="a distinct label in each row in 'id'"):
         setting.fresh().fit(frame, y)
 
 

@@ -12,7 +12,7 @@ NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|∞)"
 CURVE_LINE = re.compile(r"^(s\d*\([^)]*\)(?: of \S+)?): (.*)$")
 CODE_LINE = re.compile(r"^code of (\w+): (.*)$")
 BOUNDS = re.compile(
-    rf"kept within \[({NUMBER}), ({NUMBER})\]|at least ({NUMBER})|at most ({NUMBER})"
+    rf"clipped to \[({NUMBER}), ({NUMBER})\]|at least ({NUMBER})|at most ({NUMBER})"
 )
 
 
