@@ -355,20 +355,20 @@ def test_a_bracket_that_is_too_low_is_noticed(tmp_path):
 def test_search_finds_names_pages_and_words(pages):
     need("chromium", "playwright")
     out, _ = pages
-    wanted = {name: f"{api.chapter_of(name)}.html#{name.lower()}" for name in fabinterp.__all__}
+    wanted = [(name, f"{api.chapter_of(name)}.html#{name.lower()}") for name in fabinterp.__all__]
     for path in frame_pages():
         source = sources.from_notebook(path, NBS)
-        wanted[layout.plain(source.title)] = source.page
+        wanted.append((layout.plain(source.title), source.page))
     with chromium() as browser:
         page = browser.new_page()
         page.goto((out / "guide" / "glossary.html").as_uri())
         words = page.locator("tr[id^=word-]").evaluate_all(WORDS)
         assert len(words) == len(glossary.entries())
-        wanted |= {text[:60].strip(): f"guide/glossary.html#{place}" for place, text in words}
-        found = page.evaluate(LINKS, list(wanted))
+        wanted += [(text[:60].strip(), f"guide/glossary.html#{place}") for place, text in words]
+        found = page.evaluate(LINKS, [text for text, _ in wanted])
     lost = [
         text
-        for (text, link), links in zip(wanted.items(), found, strict=True)
+        for (text, link), links in zip(wanted, found, strict=True)
         if not any(hit.endswith(f"/{link}") for hit in links)
     ]
     assert not lost, lost

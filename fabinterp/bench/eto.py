@@ -8,8 +8,8 @@ __all__ = ['TABLE_1', 'REGRESSION', 'BINARY', 'TABLE_2', 'TABLE_3', 'TABLE_4', '
            'standardised_fold', 'linear_tree', 'equation_sizes', 'ComparedMethod', 'measure_fit', 'settings_of',
            'settings_digest', 'round_figures', 'regression_row', 'calibration_error', 'scores_of_classes',
            'classification_row', 'piecewise_recovery_row', 'demand', 'demand_parts', 'fold_jobs', 'joined_jobs',
-           'measure_linear_methods', 'folds_note', 'side_by_side', 'summary_columns', 'same_folds', 'beside_printed',
-           'no_worse_note', 'roles_beside', 'within_note', 'mean_sizes']
+           'measure_linear_methods', 'folds_note', 'side_by_side', 'converged_shares', 'summary_columns', 'same_folds',
+           'beside_printed', 'no_worse_note', 'roles_beside', 'within_note', 'mean_sizes']
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-imports
 import time
@@ -492,8 +492,8 @@ def fit_equations(case, method, fold):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-jobs
 QUICK = ("abalone", "comp_activ")
-OWN = ("fab+", "fab+ grown", "fab", "em")  # the paper's algorithms as they are
-_DESCRIBED = (*OWN, "structure")  # and the default beside them
+OWN = ("fab+", "fab+ grown", "fab", "em")  # the paper's algorithms
+_DESCRIBED = (*OWN, "structure")  # and our search at one price
 _BESIDE = ("structure", *(name for name in REGRESSORS if name not in ("structure", *OWN)))
 
 
@@ -554,6 +554,13 @@ def folds_note(figures, methods, word="folds"):
 def side_by_side(parts, names):
     """Parts of a grid, in the order of `names` those rows that are there."""
     return pd.concat(parts, axis=1).reindex(names).dropna(how="all")
+
+
+def converged_shares(figures, methods):
+    """Parts of a grid: the percentage of the runs of each EM method that converged, by table."""
+    shares = figures.assign(converged=100.0 * figures["converged"].astype(float))
+    roles = dict.fromkeys(methods, "")
+    return summary_columns(shares, ("converged", roles, "converged, %", "", 0, np.mean))
 
 
 def summary_columns(figures, *summaries):
@@ -622,7 +629,7 @@ _DESCRIBED_AS = {"fab+": "FAB/HMEs+", "fab": "FAB/HMEs", "em": "EM/HMEs"}
 
 
 def _show_test_rmse(lines):
-    """Table 1: the printed figures, our default, and peers."""
+    """Table 1: the printed figures, our search at one price, and peers."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _GROUPS, "lower", 3)
     notes = [folds_note(figures, _BESIDE), no_worse_note(figures, "rmse", "structure", PEERS)]
@@ -634,9 +641,10 @@ def _show_test_rmse(lines):
 
 
 def _show_algorithms(lines):
-    """Table 1, the paper's three algorithms as they are, and beside them a grown start and our default."""
+    """Table 1: the paper's algorithms, a grown start and our search at one price; who converged."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _OWN_GROUPS, "lower", 3)
+    frame = pd.concat([frame, *converged_shares(figures, OWN)], axis=1).reindex(frame.index)
     within = within_note(figures, "rmse", TABLE_1, _DESCRIBED_AS)
     return Grid(frame, (folds_note(figures, _DESCRIBED), within))
 
@@ -682,9 +690,14 @@ _SIZE_ROLES = dict.fromkeys(REGRESSORS, "peer") | dict.fromkeys(OWN, "") | {"str
 def _show_mean_sizes(lines):
     """Table 2: the average model over the tables."""
     sizes = mean_sizes(figures_of(lines)).dropna(axis=1).map(partial(Cell, digits=1))
-    roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes}
     cells = sizes.join(TABLE_2).rename_axis("mean over the tables")
-    return Grid(name_columns(cells, AS_PRINTED | roles, "", "lower"))
+    head, own = _OWN_GROUPS[0]
+    roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes and name not in own}
+    parts = [
+        name_columns(cells, AS_PRINTED | roles, "", "lower"),
+        name_columns(cells, own, head, "lower"),
+    ]
+    return Grid(pd.concat(parts, axis=1))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-more
 def show_piecewise_recovery(lines):

@@ -113,7 +113,7 @@ def _code(cell, label, source):
         return []
     block = fenced(code, "python")
     if label:
-        kind = "code answer" if "code-fold" in marks else "code"
+        kind = "code answer" if label.startswith("Answer") else "code"
         block = f'<details class="{kind}"><summary>{label}</summary>\n\n{block}\n\n</details>'
     names = [node.name for node in statements(code) if isinstance(node, DEFINITIONS)]
     if "export" not in marks or not names:
