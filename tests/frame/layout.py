@@ -34,6 +34,7 @@ ACCENTS = {"\u0302": "^", "\u0303": "~"}  # combining ones stand beside the lett
 LETTERS = re.compile(r'<mstyle mathvariant="normal">((?:<mi>[^<]*</mi>)+)</mstyle>')
 TALL = re.compile(r'minsize="([\d.]+)" maxsize="[\d.]+" stretchy="false"')  # \big, \Big
 RAISED = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo [^>]*minsize[^>]*>[^<]*</mo>)")  # \big)^u
+TOC_NAME = re.compile(r">(\w+)</a>")
 NUMBER = re.compile(r'<mtext mathvariant="normal">⟦(.*?)\|(.*?)⟧</mtext>')
 SILENT = ("a", "pre", "math", "script", "style", "h1", "h2", "h3", "h4", "summary")
 
@@ -85,7 +86,7 @@ class Site:
             tools=self._tools(source),
             sidebar=self._menu(self.contents, source),
             crumbs=" › ".join(self._crumbs(chapters(self.contents), source.name) or []),
-            toc=toc,
+            toc=TOC_NAME.sub(_breakable, toc),
             body=with_places(source.page, wrapped(self.mentions(source, equations(body)))),
             steps=self._steps(source),
         )
@@ -185,6 +186,11 @@ class Site:
             for word, i in around.items()
             if 0 <= i < len(self.order)
         )
+
+
+def _breakable(match):
+    """Return the name of a class at the end of a link, free to break between its words."""
+    return f">{re.sub('(?<=[a-z])(?=[A-Z])', '<wbr>', match[1])}</a>"
 
 
 def mentioned(code):

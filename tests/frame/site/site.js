@@ -20,7 +20,7 @@ function rank(entry, text, words) {
 const entries = SEARCH.entries.map(([kind, page, place, title]) => {
   const [file, where] = SEARCH.pages[page];
   const link = root + file + (place ? "#" + place : "");
-  const shown = kind === 1 ? "" : where;
+  const shown = ["page", "glossary"].includes(KINDS[kind]) ? "" : where;
   return { kind: KINDS[kind], link, title, where: shown, words: `${title} ${where}`.toLowerCase() };
 });
 
