@@ -557,10 +557,10 @@ def side_by_side(parts, names):
 
 
 def converged_shares(figures, methods):
-    """Parts of a grid: the percentage of the runs of each EM method that converged, by table."""
-    shares = figures.assign(converged=100.0 * figures["converged"].astype(float))
-    roles = dict.fromkeys(methods, "")
-    return summary_columns(shares, ("converged", roles, "converged, %", "", 0, np.mean))
+    """Parts of a grid: the percentage of the runs that converged."""
+    shares = figures.assign(converged=100.0 * figures["converged"])
+    how = "converged, %", "", 0, np.mean
+    return summary_columns(shares, ("converged", dict.fromkeys(methods, ""), *how))
 
 
 def summary_columns(figures, *summaries):
@@ -618,14 +618,12 @@ _GROUPS = (
     ("RMSE on the same folds", {"structure": "ours", **dict.fromkeys(PEERS[:3], "peer")}),
     ("RMSE on one or two folds", {"structure": "ours", PEERS[3]: "peer"}),
 )
+_DESCRIBED_AS = {"fab+": "FAB/HMEs+", "fab": "FAB/HMEs", "em": "EM/HMEs"}
 _OWN_GROUPS = (
-    ("FAB/HMEs+", {"FAB/HMEs+": "paper", "fab+": "ours"}),
+    *((name, {name: "paper", method: "ours"}) for method, name in _DESCRIBED_AS.items()),
     ("FAB/HMEs+", {"fab+ grown": "ours"}),
-    ("FAB/HMEs", {"FAB/HMEs": "paper", "fab": "ours"}),
-    ("EM/HMEs", {"EM/HMEs": "paper", "em": "ours"}),
     ("FAB/HMEs+", {"structure": "ours"}),
 )
-_DESCRIBED_AS = {"fab+": "FAB/HMEs+", "fab": "FAB/HMEs", "em": "EM/HMEs"}
 
 
 def _show_test_rmse(lines):
@@ -644,7 +642,7 @@ def _show_algorithms(lines):
     """Table 1: the paper's algorithms, a grown start and our search at one price; who converged."""
     figures = figures_of(lines)
     frame = beside_printed(figures, "rmse", TABLE_1, _OWN_GROUPS, "lower", 3)
-    frame = pd.concat([frame, *converged_shares(figures, OWN)], axis=1).reindex(frame.index)
+    frame = pd.concat([frame, *converged_shares(figures, OWN)], axis=1)
     within = within_note(figures, "rmse", TABLE_1, _DESCRIBED_AS)
     return Grid(frame, (folds_note(figures, _DESCRIBED), within))
 
@@ -684,20 +682,16 @@ def mean_sizes(figures):
     return sizes.T
 
 
-_SIZE_ROLES = dict.fromkeys(REGRESSORS, "peer") | dict.fromkeys(OWN, "") | {"structure": "ours"}
+_SIZE_ROLES = dict.fromkeys(REGRESSORS, "peer") | dict.fromkeys(OWN, "")
+_SIZE_ROLES |= {"structure": "ours", "fab+": "ours"}
 
 
 def _show_mean_sizes(lines):
     """Table 2: the average model over the tables."""
     sizes = mean_sizes(figures_of(lines)).dropna(axis=1).map(partial(Cell, digits=1))
+    roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes}
     cells = sizes.join(TABLE_2).rename_axis("mean over the tables")
-    head, own = _OWN_GROUPS[0]
-    roles = {name: role for name, role in _SIZE_ROLES.items() if name in sizes and name not in own}
-    parts = [
-        name_columns(cells, AS_PRINTED | roles, "", "lower"),
-        name_columns(cells, own, head, "lower"),
-    ]
-    return Grid(pd.concat(parts, axis=1))
+    return Grid(name_columns(cells, AS_PRINTED | roles, "", "lower"))
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-show-more
 def show_piecewise_recovery(lines):
