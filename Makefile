@@ -45,7 +45,7 @@ lint: .venv/.dev          ## layout, ruff, and all that is read and not run: pag
 	@$(BIN)/ruff format --check fabinterp tests setup.py nbs
 	@$(BIN)/python tests/frame/lint.py
 
-docs: .venv/.dev          ## the pages as plain HTML in _docs, checked (needs pandoc)
+docs: .venv/.dev          ## the pages as plain HTML in _docs, checked (needs pandoc and chromium)
 	@$(BIN)/python tests/frame/docs.py --out _docs
 
 dist: .venv/.dev

@@ -12,7 +12,7 @@ import nbformat
 import numpy as np
 import pytest
 from browser.serve import chromium
-from frame import NBS, api, copy_tree, docs, layout, sources
+from frame import NBS, api, copy_tree, docs, glossary, layout, sources
 from frame import pages as frame_pages
 from shared.needs import need
 
@@ -23,6 +23,15 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 BEYOND_PAPER = """[...document.querySelectorAll("main :is(table, pre, math, img)")]
 .map(element => [element.tagName, element.getBoundingClientRect().right])
 .filter(([tag, right]) => right > document.documentElement.clientWidth + 1)"""
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 16).decode()
+LINKS = """queries => queries.map(text => {
+    query.value = text;
+    query.dispatchEvent(new Event("input"));
+    return [...hits.querySelectorAll("a")].map(link => link.href);
+})"""
+WORDS = """rows => rows.map(row => [
+    row.id, [...row.cells].map(cell => cell.textContent.trim().replace(/\\s+/g, " ")).find(text => text)
+])"""
 FILTERS = "from nbdev.serve import proc_nbs; print(proc_nbs(force=True, n_workers=0))"
 
 
@@ -91,7 +100,7 @@ def test_a_broken_formula_is_noticed():
 
 
 def test_a_notebook_begins_with_its_question(tmp_path):
-    """Imports that stand first go last; they and helpers are folded, what a page exports is open."""
+    """Imports that stand first go last; what stands below a numbered equation is open."""
     code = nbformat.v4.new_code_cell
     write_page(
         tmp_path / "00_page.ipynb",
@@ -100,21 +109,32 @@ def test_a_notebook_begins_with_its_question(tmp_path):
         nbformat.v4.new_markdown_cell(
             r"## Question" + "\n\n" + r"$$ x \quad\text{(Hara 7)} \tag{page.1} $$"
         ),
-        code("#| exporti\ndef _helper():\n    return 1"),
         code("#| export\ndef shown():\n    return 2"),
+        nbformat.v4.new_markdown_cell("## Plumbing"),
+        code("#| export\ndef helper():\n    return 1"),
         code('#| code-fold: true\n#| code-summary: "Answer 1"\nassert shown() == 2'),
     )
     source = sources.from_notebook(tmp_path / "00_page.ipynb", tmp_path)
     text = source.text
     assert (source.page, source.title, source.claim) == ("page.html", "Title", "claim")
-    assert text.index("## Question") < text.index("def _helper") < text.index("import numpy")
-    assert re.findall("<summary>(.*?)</summary>", text) == [
-        "<code>_helper</code>",
-        "Answer 1",
-        "What the module imports",
+    assert text.index("## Question") < text.index("def helper") < text.index("import numpy")
+    assert re.findall('<details class="(.*?)"><summary>(.*?)</summary>', text) == [
+        ("code", "<code>helper</code>"),
+        ("code answer", "Answer 1"),
+        ("code", "Imports"),
     ]
-    assert source.definitions == ["shown"]
+    assert source.definitions == ["shown", "helper"]
     assert r"$$ x\text{⟦(Hara 7)|page.1⟧} $$".replace(" ", "") in text.replace(" ", "")
+
+
+def test_code_without_echo_is_left_out(tmp_path):
+    drawn = nbformat.v4.new_output("display_data", {"image/png": PIXEL})
+    cell = nbformat.v4.new_code_cell(
+        "#| echo: false\n#| fig-alt: A dot\nplt.plot()", id="dot", outputs=[drawn]
+    )
+    write_page(tmp_path / "page.ipynb", nbformat.v4.new_markdown_cell("## Dot"), cell)
+    text = sources.from_notebook(tmp_path / "page.ipynb", tmp_path).text
+    assert "plt.plot" not in text and "![A dot](page_files/dot-0.png)" in text
 
 
 def test_signs_of_a_claim_stay(tmp_path):
@@ -312,6 +332,109 @@ def test_one_moves_about_by_menu_and_steps(pages):
         assert page.evaluate(BACKGROUND) == light
         assert not page.get_by_role("navigation", name="All pages").is_visible()
         assert page.locator("math").first.bounding_box()["height"] > 0
+
+
+@the_pages
+def test_brackets_are_as_high_as_they_were_set(pages):
+    need("chromium", "playwright")
+    assert not (problems := docs.bracket_problems(pages[0])), "\n".join(problems)
+
+
+@pytest.mark.slow
+def test_a_bracket_that_is_too_low_is_noticed(tmp_path):
+    need("pandoc", "chromium", "playwright")
+    _, formula, _ = layout.pandoc(r"$$ \prod_k \Big( x_k \Big)^{u_k} $$")
+    (tmp_path / "fixed.html").write_text(layout.equations(formula), encoding="utf-8")
+    raw = layout.TALL.sub(r'minsize="\1em" maxsize="\1em" stretchy="true"', formula)
+    (tmp_path / "raw.html").write_text(raw, encoding="utf-8")
+    (problem,) = docs.bracket_problems(tmp_path)
+    assert problem.startswith("raw.html: a bracket is ")
+
+
+@the_pages
+def test_search_finds_names_pages_and_words(pages):
+    need("chromium", "playwright")
+    out, _ = pages
+    wanted = [(name, f"{api.chapter_of(name)}.html#{name.lower()}") for name in fabinterp.__all__]
+    for path in frame_pages():
+        source = sources.from_notebook(path, NBS)
+        wanted.append((layout.plain(source.title), source.page))
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto((out / "guide" / "glossary.html").as_uri())
+        words = page.locator("tr[id^=word-]").evaluate_all(WORDS)
+        assert len(words) == len(glossary.entries())
+        wanted += [(text[:60].strip(), f"guide/glossary.html#{place}") for place, text in words]
+        found = page.evaluate(LINKS, [text for text, _ in wanted])
+    lost = [
+        text
+        for (text, link), links in zip(wanted, found, strict=True)
+        if not any(hit.endswith(f"/{link}") for hit in links)
+    ]
+    assert not lost, lost
+
+
+@the_pages
+def test_search_works_from_the_keyboard(pages):
+    need("chromium", "playwright")
+    out, _ = pages
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto((out / "fab" / "engine.html").as_uri())
+        page.keyboard.press("/")
+        page.keyboard.type("rulemixture")
+        options = page.get_by_role("option")
+        assert options.first.get_attribute("aria-selected") == "true"
+        page.keyboard.press("ArrowDown")
+        second = options.nth(1)
+        assert second.get_attribute("aria-selected") == "true"
+        link = second.locator("a").get_attribute("href").removeprefix("../")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{link}")
+        page.keyboard.press("/")
+        page.keyboard.type("nothing has this name")
+        assert page.get_by_text("No results").is_visible()
+        page.keyboard.press("Escape")
+        assert not page.locator("#hits").is_visible()
+
+
+@the_pages
+def test_one_switch_shows_all_code_but_answers(pages):
+    need("chromium", "playwright")
+    out, _ = pages
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto((out / "fab" / "engine.html").as_uri())
+        shown = "parts => parts.filter(part => part.open).length"
+        code = page.locator("details.code:not(.answer)")
+        assert code.evaluate_all(shown) == 0
+        page.get_by_role("button", name="Show all code").click()
+        assert code.evaluate_all(shown) == code.count() > 0
+        answers = page.locator("details.answer")
+        assert answers.count() == 3 and answers.evaluate_all(shown) == 0
+        page.get_by_role("button", name="Fold the code").click()
+        assert code.evaluate_all(shown) == 0
+
+
+@the_pages
+def test_a_link_to_a_name_opens_its_code(pages):
+    need("chromium", "playwright")
+    out, _ = pages
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto((out / "models" / "piecewise.html").as_uri() + "#piecewiselinearregressor")
+        assert page.get_by_text("class PiecewiseLinearRegressor").is_visible()
+
+
+@the_pages
+def test_pages_link_to_their_notebook_and_source(pages):
+    out, _ = pages
+    for path in frame_pages():
+        source = sources.from_notebook(path, NBS)
+        text = (out / source.page).read_text(encoding="utf-8")
+        assert f'<a href="{path.name}" download>' in text
+        assert f'<a href="{docs.repository()}/nbs/{source.name}">' in text
+        assert (out / source.page).with_name(path.name).read_bytes() == path.read_bytes()
 
 
 @the_pages

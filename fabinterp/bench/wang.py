@@ -38,6 +38,7 @@ from .eto import (
     LIMITS,
     ComparedMethod,
     beside_printed,
+    converged_shares,
     fold_jobs,
     folds_note,
     joined_jobs,
@@ -255,7 +256,7 @@ _ONE_START = (
 
 
 def _make_em(name, random_state):
-    """Algorithm 1 as the paper describes it."""
+    """EM of this package, after the paper's Algorithm 1."""
     n_starts = 1 if name in _ONE_START else _N_STARTS
     kinds = ObliqueAdditiveRegressor, ObliqueAdditiveClassifier
     return _of_task(name, *kinds, **_PAPER, n_init=n_starts, random_state=random_state)
@@ -298,7 +299,7 @@ METHODS = {  # made from the name of the table and a seed
 }
 
 
-DESCRIBED = ("em", "oblique")  # the paper's algorithm as it is, and our search beside it
+DESCRIBED = ("em", "oblique")  # EM after the paper, and our search
 DIAL = ("oblique_balanced", "oblique")  # the default, whose size folds choose, and one price
 _PEERS = tuple(name for name in METHODS if name not in (*DESCRIBED, *DIAL))
 _COMPARED = ("oblique", *_PEERS)
@@ -386,26 +387,17 @@ def _n_seeds_of_method(name, method):
 
 
 # ten folds for ours, three for a peer, one where a fit takes minutes
-_TABLE_3_JOBS = fold_jobs(
-    "regression", REGRESSION, _COMPARED, _n_folds_of_method, ("auto_mpg", "boston")
-)
-_TABLE_4_JOBS = fold_jobs(
-    "classification", BINARY, _COMPARED, _n_folds_of_method, ("australian", "titanic")
-)
+def _jobs_of_numbers(methods):
+    return fold_jobs("regression", REGRESSION, methods, _n_folds_of_method, ("auto_mpg", "boston"))
+
+
+def _jobs_of_classes(methods):
+    return fold_jobs(
+        "classification", BINARY, methods, _n_folds_of_method, ("australian", "titanic")
+    )
+
+
 _SIMULATION_JOBS = fold_jobs("simulation", ROWS, _COMPARED, _n_seeds_of_method)
-_TABLE_3_EM_JOBS = fold_jobs(
-    "regression", REGRESSION, DESCRIBED, _n_folds_of_method, ("auto_mpg", "boston")
-)
-_TABLE_4_EM_JOBS = fold_jobs(
-    "classification", BINARY, DESCRIBED, _n_folds_of_method, ("australian", "titanic")
-)
-_TABLE_3_DIAL_JOBS = fold_jobs(
-    "regression", REGRESSION, DIAL, _n_folds_of_method, ("auto_mpg", "boston")
-)
-_TABLE_4_DIAL_JOBS = fold_jobs(
-    "classification", BINARY, DIAL, _n_folds_of_method, ("australian", "titanic")
-)
-_SIMULATION_EM_JOBS = fold_jobs("simulation", ("5000 rows",), DESCRIBED, _n_seeds_of_method)
 
 
 def measure_additive_methods(key):
@@ -454,16 +446,17 @@ def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OU
     On the folds that both of ours have.
     """
     figures = _figures_in_units(lines)
-    roles = {"OT-SpAM": "paper", **ours}
-    frame = beside_printed(figures, value, table, ((head, roles),), better, digits)
+    groups = ((head, {"OT-SpAM": "paper", **ours}),)
+    frame = beside_printed(figures, value, table, groups, better, digits)
     both = same_folds(figures, ours)
+    frame = pd.concat([frame, *converged_shares(both, {"em"} & set(ours))], axis=1)
     within = within_note(both, value, table, dict.fromkeys(ours, "OT-SpAM"), better)
     return Grid(_label_units(frame), (folds_note(both, ours), within))
 
 
-def show_dial(lines, value, table, head, better, digits=None):
+def show_dial(lines, *shown):
     """The default, whose size folds choose, and one price: beside the paper, and their sizes."""
-    grid = show_described(lines, value, table, head, better, digits, _CHOSEN_OURS)
+    grid = show_described(lines, *shown, ours=_CHOSEN_OURS)
     both = same_folds(figures_of(lines), DIAL)
     roles = dict.fromkeys(DIAL, "")
     sizes = summary_columns(
@@ -514,6 +507,7 @@ def show_oblique_recovery(lines, methods, roles):
         ("error", roles, "RMSE", "lower", None, None),
         ("cpu", roles, "processor seconds", "lower", None, None),
     )
+    parts += converged_shares(figures, {"em"} & set(methods))
     frame = side_by_side(parts, ROWS).rename_axis("simulation")
     return Grid(frame, (folds_note(figures, roles, "seeds"),))
 
@@ -539,44 +533,36 @@ def show_gates(lines):
     return Grid(frame, (f"Ours: mean ± deviation over {len(own)} seeds; the paper has one.",))
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-tables
+# What is shown: the figure, the printed table, its head, which is better, digits
+_OF_NUMBERS = ("error", TABLE_3, "RMSE", "lower")
+_OF_CLASSES = ("right", TABLE_4, "right labels, %", "higher", 1)
+
+
+def _tables_3_and_4(end, methods, show):
+    return {
+        f"wang-3{end}": (_jobs_of_numbers(methods), lambda lines: show(lines, *_OF_NUMBERS)),
+        f"wang-4{end}": (_jobs_of_classes(methods), lambda lines: show(lines, *_OF_CLASSES)),
+    }
+
+
 TABLES = tables_of(
     measure_additive_methods,
     {
-        "wang-3": (
-            _TABLE_3_JOBS,
-            lambda lines: show_beside_paper(lines, "error", TABLE_3, "RMSE", "lower"),
+        **_tables_3_and_4("", _COMPARED, show_beside_paper),
+        "wang-sizes": (
+            joined_jobs(_jobs_of_numbers(_COMPARED), _jobs_of_classes(_COMPARED)),
+            show_model_sizes,
         ),
-        "wang-4": (
-            _TABLE_4_JOBS,
-            lambda lines: show_beside_paper(
-                lines, "right", TABLE_4, "right labels, %", "higher", 1
-            ),
-        ),
-        "wang-sizes": (joined_jobs(_TABLE_3_JOBS, _TABLE_4_JOBS), show_model_sizes),
         "wang-sim": (
             _SIMULATION_JOBS,
             lambda lines: show_oblique_recovery(lines, ("oblique",), _BESIDE),
         ),
         "wang-gates": (_SIMULATION_JOBS, show_gates),
-        "wang-3-em": (
-            _TABLE_3_EM_JOBS,
-            lambda lines: show_described(lines, "error", TABLE_3, "RMSE", "lower"),
-        ),
-        "wang-4-em": (
-            _TABLE_4_EM_JOBS,
-            lambda lines: show_described(lines, "right", TABLE_4, "right labels, %", "higher", 1),
-        ),
-        "wang-3-dial": (
-            _TABLE_3_DIAL_JOBS,
-            lambda lines: show_dial(lines, "error", TABLE_3, "RMSE", "lower"),
-        ),
-        "wang-4-dial": (
-            _TABLE_4_DIAL_JOBS,
-            lambda lines: show_dial(lines, "right", TABLE_4, "right labels, %", "higher", 1),
-        ),
+        **_tables_3_and_4("-em", DESCRIBED, show_described),
+        **_tables_3_and_4("-dial", DIAL, show_dial),
         "wang-sim-em": (
-            _SIMULATION_EM_JOBS,
-            lambda lines: show_oblique_recovery(lines, DESCRIBED, dict.fromkeys(DESCRIBED, "ours")),
+            fold_jobs("simulation", ("5000 rows",), DESCRIBED, _n_seeds_of_method),
+            lambda lines: show_oblique_recovery(lines, DESCRIBED, _BOTH_OURS),
         ),
     },
 )

@@ -136,26 +136,48 @@ def pages(nbs=NBS):
     )
 
 
+PATHS = "Reading paths"
+
+
+def contents(nbs=NBS):
+    """Return the sidebar as _quarto.yml has it."""
+    return yaml.safe_load((nbs / "_quarto.yml").read_text())["website"]["sidebar"]["contents"]
+
+
 def sidebar(nbs=NBS):
     """Return the parts of the sidebar, in its order: pairs of a title and the pages listed under it."""
-    contents = yaml.safe_load((nbs / "_quarto.yml").read_text())["website"]["sidebar"]["contents"]
     return [
-        ("", [part]) if isinstance(part, str) else (part["section"], _listed(part))
-        for part in contents
+        ("", [part]) if isinstance(part, str) else (part["section"], listed(part["contents"]))
+        for part in chapters(contents(nbs))
     ]
 
 
-def _listed(part):
-    """Return the pages below an entry of the sidebar."""
-    if isinstance(part, str):
-        return [part]
-    return [page for inner in part["contents"] for page in _listed(inner)]
+def chapters(parts):
+    """Return the parts of the sidebar that list each page once: all but the reading paths."""
+    return [part for part in parts if isinstance(part, str) or part["section"] != PATHS]
+
+
+def reading_paths(nbs=NBS):
+    """Return the reading paths of the sidebar: the pages of each by its title."""
+    (part,) = (part for part in contents(nbs) if part not in chapters([part]))
+    return {path["section"]: path["contents"] for path in part["contents"]}
+
+
+def listed(parts):
+    """Return the pages below entries of the sidebar, in its order."""
+    return [
+        page
+        for part in parts
+        for page in ([part] if isinstance(part, str) else listed(part["contents"]))
+    ]
 
 
 def notebooks():
     """Return the notebooks in reading order, which is the sidebar's; those it leaves out come last."""
-    listed = [NBS / page for _, section in sidebar() for page in section if page.endswith(".ipynb")]
-    return [path for path in listed if path.exists()] + sorted(set(pages()) - set(listed))
+    ordered = [
+        NBS / page for _, section in sidebar() for page in section if page.endswith(".ipynb")
+    ]
+    return [path for path in ordered if path.exists()] + sorted(set(pages()) - set(ordered))
 
 
 def page_stem(path):

@@ -21,7 +21,9 @@ from frame import (
     problem,
     prose,
     read_cells,
+    reading_paths,
     routes,
+    sidebar,
 )
 
 EXPORT = "run `make export`"
@@ -229,12 +231,22 @@ def page_of_routes():
 
 def method_pages_on_routes():
     """Yield method pages with four equations or more that no reading path has."""
-    listed = {stem for *_, stems in routes.ROUTES.values() for stem in stems.split()}
+    listed = routes.on_routes()
     count = Counter(path for with_tag in equations.tags().values() for path in with_tag)
     for path in pages():
-        name = path.relative_to(NBS).with_suffix("").as_posix()
+        name = path.relative_to(NBS).as_posix()
         if path.parent.name in METHOD_CHAPTERS and count[path] >= 4 and name not in listed:
             yield problem(path, "no reading path has it", "add it in tests/frame/routes.py")
+
+
+def reading_paths_of_the_sidebar():
+    """Yield reading paths that are too short, too long, or hold a page that no chapter lists."""
+    chapters = {name for _, section in sidebar() for name in section}
+    for title, names in reading_paths().items():
+        if not 8 <= len(names) <= 12:
+            yield Problem("_quarto.yml", f"{title} has {len(names)} pages", "list eight to twelve")
+        for name in sorted(set(names) - chapters):
+            yield Problem("_quarto.yml", f"no chapter lists {name}", "list it in the sidebar")
 
 
 PAGE_CHECKS = [cells_of_tables, retired_letters, citations_of_papers]
@@ -253,4 +265,5 @@ CHECKS = [
     places_of_the_map,
     page_of_routes,
     method_pages_on_routes,
+    reading_paths_of_the_sidebar,
 ]

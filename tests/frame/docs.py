@@ -1,8 +1,9 @@
 """Build the site as plain HTML and fail on what a reader would stumble over.
 
 Notebooks and the API go through pandoc (MathML) into the frame of `site/`, so the check needs no
-quarto. It reports what only the built site shows: formulas that do not parse, dead links, places that a
-page names twice, pages and public names without a link. `--out FOLDER` keeps the pages.
+quarto. It reports what only the built site shows: formulas that do not parse, brackets that a browser draws
+too low, dead links, places that a page names twice, pages and public names without a link. `--out FOLDER`
+keeps the pages.
 """
 
 import posixpath
@@ -16,10 +17,10 @@ from urllib.parse import unquote, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import yaml  # noqa: E402
+from browser.serve import chromium  # noqa: E402
 
-from frame import NBS, ROOT, api, pages, settings  # noqa: E402
-from frame.layout import STYLE, Site  # noqa: E402
+from frame import NBS, ROOT, api, contents, pages, search, settings  # noqa: E402
+from frame.layout import SCRIPT, STYLE, Site, plain  # noqa: E402
 from frame.sources import from_markdown, from_notebook  # noqa: E402
 
 
@@ -54,17 +55,27 @@ def build(out):
         ]
     notebooks = [from_notebook(path, NBS) for path in pages()]
     sources = {source.name: source for source in [*notebooks, *generated]}
-    contents = yaml.safe_load((NBS / "_quarto.yml").read_text())["website"]["sidebar"]["contents"]
-    site = Site(sources, contents, public, settings()["title"])
-    shutil.copy(STYLE, out / STYLE.name)
+    site = Site(sources, contents(), public, settings()["title"], repository())
+    for file in (STYLE, SCRIPT):
+        shutil.copy(file, out)
     built = {}
+    texts = {}
     problems = []
     for source in sources.values():
         text, complaints = site.write(source, out)
         built[source.page] = Page(text)
+        texts[source.page] = text
         problems += [f"{source.name}: {line}" for line in complaints]
+    titles = {source.page: plain(source.title) for source in sources.values()}
+    (out / "search.js").write_text(search.index(titles, texts, public), encoding="utf-8")
     problems += link_problems(built, out) + outside_problems(built) + double_places(built)
     return problems + lost_pages(built) + lost_names(built, public)
+
+
+def repository():
+    """Return where links to files of the repository begin."""
+    cfg = settings()
+    return f"{cfg['git_url']}/blob/{cfg['branch']}"
 
 
 def lost_pages(built):
@@ -127,7 +138,7 @@ def link_problems(built, out):
     cfg = settings()
     problems = []
     site = cfg["doc_host"] + cfg["doc_baseurl"] + "/"
-    source = f"{cfg['git_url']}/blob/{cfg['branch']}/"
+    source = f"{repository()}/"
     for name, page in built.items():
         for link in page.links:
             local = link.removeprefix(site)
@@ -148,13 +159,41 @@ def link_problems(built, out):
     return problems
 
 
+# Brackets of \\big and \\Big: those that pandoc makes as high as each other, as they are drawn
+HEIGHTS = """[...document.querySelectorAll("mo[minsize]")].map(bracket => [
+    bracket.closest("math").textContent.trim(),
+    bracket.getAttribute("minsize"),
+    bracket.getBoundingClientRect().height / parseFloat(getComputedStyle(bracket).fontSize),
+])"""
+
+
+def bracket_problems(out):
+    """Name the formulas in which a browser draws a bracket lower than it was set."""
+    problems = []
+    with chromium() as browser:
+        page = browser.new_page()
+        for path in sorted(out.rglob("*.html")):
+            if "minsize=" not in path.read_text(encoding="utf-8"):
+                continue
+            page.goto(path.as_uri())
+            name = path.relative_to(out).as_posix()
+            problems += [
+                f"{name}: a bracket is {height:.2f} em high, not {least}: {formula}"
+                for formula, least, height in page.evaluate(HEIGHTS)
+                if height < 0.95 * float(least.removesuffix("em"))
+            ]
+    return problems
+
+
 def main(arguments):
     """Check; keep the pages if asked."""
     if not shutil.which("pandoc"):
         sys.exit("the docs check needs pandoc (apt-get install pandoc)")
+    if not shutil.which("chromium"):
+        sys.exit("the docs check needs chromium (apt-get install chromium)")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(arguments[1]).resolve() if arguments[:1] == ["--out"] else Path(folder)
-        problems = build(out)
+        problems = build(out) + bracket_problems(out)
         n_pages = sum(not path.parent.name.endswith("_files") for path in out.rglob("*.html"))
         print(*(problems or [f"{n_pages} pages, no problems"]), sep="\n")
     sys.exit(bool(problems))

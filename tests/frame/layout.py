@@ -2,6 +2,7 @@
 
 import html
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,11 +13,14 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from fabinterp.rules.html_format import keep_thousands
+from frame import ROOT, chapters, listed
 from frame.equations import citation
+from frame.search import with_places
 from frame.sources import new_target, way
 
 HERE = Path(__file__).parent / "site"
 STYLE = HERE / "style.css"
+SCRIPT = HERE / "site.js"
 PAGE = Template((HERE / "page.html").read_text(encoding="utf-8"))
 BODY = "<!-- body -->"
 TOKEN = re.compile(r"(<[^>]*>)")
@@ -29,6 +33,8 @@ CODE = re.compile(r'<pre\s+class="(python|sh|sql|json|html|r)"><code>(.*?)</code
 ACCENTS = {"\u0302": "^", "\u0303": "~"}  # combining ones stand beside the letter, or nowhere
 LETTERS = re.compile(r'<mstyle mathvariant="normal">((?:<mi>[^<]*</mi>)+)</mstyle>')
 TALL = re.compile(r'minsize="([\d.]+)" maxsize="[\d.]+" stretchy="false"')  # \big, \Big
+RAISED = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo [^>]*minsize[^>]*>[^<]*</mo>)")  # \big)^u
+TOC_NAME = re.compile(r">(\w+)</a>")
 NUMBER = re.compile(r'<mtext mathvariant="normal">⟦(.*?)\|(.*?)⟧</mtext>')
 SILENT = ("a", "pre", "math", "script", "style", "h1", "h2", "h3", "h4", "summary")
 
@@ -37,15 +43,17 @@ class Site:
     """All pages: their order and titles, and where words, names and equations are explained.
 
     sources: the pages by name, as the sidebar lists them; contents: the sidebar of _quarto.yml;
-    public: names whose mention leads to the API, and the page that holds each.
+    public: names whose mention leads to the API, and the page that holds each; repository: where links to
+    files of the repository begin.
     """
 
-    def __init__(self, sources, contents, public, title):
+    def __init__(self, sources, contents, public, title, repository=""):
+        self.repository = repository
         self.sources = sources
         self.contents = contents
         self.title = title
         self.pages = {name: source.page for name, source in sources.items()}
-        self.order = [name for name in _listed(contents) if name in sources]
+        self.order = [name for name in listed(chapters(contents)) if name in sources]
         defined = {name: source for source in sources.values() for name in source.definitions}
         self.places = {
             name: f"{source.page}#{source.anchor(name)}" for name, source in defined.items()
@@ -56,13 +64,14 @@ class Site:
             for source in sources.values()
             for number in re.findall(r"⟦[^|]*\|([^⟧]*)⟧", source.text)
         }
-        chapters = {number.partition(".")[0] for number in self.equations}
-        self.cited = citation(chapters)
+        self.cited = citation({number.partition(".")[0] for number in self.equations})
 
     def write(self, source, out):
         """Write a page and its images; return its text and what pandoc complained about."""
         page = out / source.page
         page.parent.mkdir(parents=True, exist_ok=True)
+        if source.notebook:
+            shutil.copy(source.notebook, page.parent)
         for image, data in source.images.items():
             (page.parent / image).parent.mkdir(parents=True, exist_ok=True)
             (page.parent / image).write_bytes(data)
@@ -74,14 +83,26 @@ class Site:
             root=way(source.page, ".") + "/",
             site=self.title,
             title=inline(source.title),
+            tools=self._tools(source),
             sidebar=self._menu(self.contents, source),
-            crumbs=" › ".join(self._crumbs(self.contents, source.name) or []),
-            toc=toc,
-            body=wrapped(self.mentions(source, equations(body))),
+            crumbs=" › ".join(self._crumbs(chapters(self.contents), source.name) or []),
+            toc=TOC_NAME.sub(_breakable, toc),
+            body=with_places(source.page, wrapped(self.mentions(source, equations(body)))),
             steps=self._steps(source),
         )
         page.write_text(text, encoding="utf-8")
         return text, complaints
+
+    def _tools(self, source):
+        """Return the links to a copy of the notebook beside the page, and to its source in the repository."""
+        if source.notebook:
+            download = f'<a href="{source.notebook.name}" download>Download the notebook</a>'
+            return download + self._source_link(f"nbs/{source.name}")
+        folder = f"fabinterp/{Path(source.name).stem}"
+        return self._source_link(folder if (ROOT / folder).exists() else "fabinterp/__init__.py")
+
+    def _source_link(self, path):
+        return f'<a href="{self.repository}/{path}">View its source</a>'
 
     def _with_links(self, source, text):
         """Point links to notebooks and to pages of Markdown at the pages of the site."""
@@ -126,7 +147,7 @@ class Site:
         items = []
         for entry in contents:
             if isinstance(entry, dict):
-                is_open = " open" if source.name in _listed([entry]) else ""
+                is_open = " open" if source.name in listed([entry]) else ""
                 inner = self._menu(entry["contents"], source)
                 summary = f"<summary>{entry['section']}</summary>"
                 items.append(f"<li><details{is_open}>{summary}{inner}</details></li>")
@@ -167,6 +188,11 @@ class Site:
         )
 
 
+def _breakable(match):
+    """Return the name of a class at the end of a link, free to break between its words."""
+    return f">{re.sub('(?<=[a-z])(?=[A-Z])', '<wbr>', match[1])}</a>"
+
+
 def mentioned(code):
     """Return the name that words in code type mention; a plain word is one only if it is called."""
     found = re.fullmatch(r"(fabinterp\.)?(\w+)(\(.*\))?", code)
@@ -174,15 +200,6 @@ def mentioned(code):
         return None
     is_name = found[1] or found[3] or not re.fullmatch("[a-z]+", found[2])
     return found[2] if is_name else None
-
-
-def _listed(contents):
-    """Return the pages of the sidebar in its order."""
-    return [
-        page
-        for entry in contents
-        for page in ([entry] if isinstance(entry, str) else _listed(entry["contents"]))
-    ]
 
 
 def pandoc(text):
@@ -284,6 +301,7 @@ def readable(body):
     body = LETTERS.sub(
         lambda match: f'<mi mathvariant="normal">{re.sub("<[^>]*>", "", match[1])}</mi>', body
     )
+    body = RAISED.sub(r"\1<mrow>\2</mrow>", body)  # alone in its row a bracket keeps its height
     return TALL.sub(r'minsize="\1em" maxsize="\1em" stretchy="true"', body)
 
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from PIL import Image, ImageChops, ImageStat  # noqa: E402
 
 from frame import ROOT, glossary, notebooks, papers, readme, routes  # noqa: E402
+from frame.folding import hide_folded  # noqa: E402
 from frame.modules import write_modules  # noqa: E402
 
 UNSEEN = 2.0  # of 255 levels, root mean square
@@ -19,7 +20,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 def export():
     """Clean the notebooks; write the pages made from others, the modules and the README."""
-    strip_widgets(notebooks())
+    tidy(notebooks())
     store_small_pictures(notebooks())
     glossary.main()
     papers.main()
@@ -28,8 +29,8 @@ def export():
     readme.main()
 
 
-def strip_widgets(paths):
-    """Remove what a live widget leaves behind: random ids and its state, useless without its kernel."""
+def tidy(paths):
+    """Fold code in JupyterLab as on the site; remove the state of live widgets, useless without its kernel."""
     import nbformat
 
     for path in paths:
@@ -39,7 +40,8 @@ def strip_widgets(paths):
             out for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out
         ]
         views = [out.data.pop(WIDGET, None) for out in outputs]
-        if states or any(views):
+        folded = hide_folded(notebook)
+        if folded or states or any(views):
             nbformat.write(notebook, path)
 
 
@@ -88,11 +90,10 @@ def run(path):
     place = {"metadata": {"path": str(path.parent)}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
     for cell in notebook.cells:
-        cell.metadata = {}
         for out in cell.get("outputs", []):
             out.pop("metadata", None) if out.output_type == "stream" else out.update(metadata={})
     nbformat.write(notebook, path)
-    strip_widgets([path])
+    tidy([path])
     store_small_pictures([path])
     nbdev_clean(str(path))
     print(f"{path.name}: {time.perf_counter() - start:.1f} s")

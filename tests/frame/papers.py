@@ -52,10 +52,10 @@ MAP_TEXT = """\
 Each paper's numbers are on the left. *Here* is our own number, on the page that derives the equation; *checked in*
 is the cell whose `assert` fails if it does not hold: a brute-force sum, an integral, differences, or another body
 that computes the same. Of {n} equations {derived} are derived and {checked} checked in view; {slips} slip somewhere,
-in a sign, an index or a claim, and hold once that is mended: [where the papers slip](21_slips.ipynb) has them
+in a sign, an index or a claim, and hold once that is mended: the [errata](21_slips.ipynb) list them
 together. Stated only, being a wish and no formula: {stated}."""
 SLIPS_TITLE = """\
-# Where the papers slip
+# Errata in the papers
 
 > Signs, indices, and claims that a check on a toy does not bear out; each with the cell that checks what is right."""
 SLIPS_TEXT = """\

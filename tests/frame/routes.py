@@ -1,4 +1,4 @@
-"""Write nbs/guide/22_routes.ipynb: three ways through the pages, and the minutes that each takes."""
+"""Write nbs/guide/22_routes.ipynb: reading paths through the pages, with the minutes that each takes."""
 
 import os
 import re
@@ -7,60 +7,53 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from frame import NBS, code, prose, prose_notebook, short_title  # noqa: E402
+from frame import NBS, PATHS, code, prose, prose_notebook, reading_paths, short_title  # noqa: E402
 
 PAGE = NBS / "guide" / "22_routes.ipynb"
 WORDS_A_MINUTE = 180
 MINUTES_AN_EQUATION = 0.75
 MINUTES_A_CODE_CELL = 0.5
-TITLE = """\
-# Three ways through
+TITLE = f"""\
+# {PATHS}
 
-> For a person with a table, for a student of the methods, and for whoever wants to build on them."""
+> Ordered lists of pages for users, students and developers, with reading times."""
 TEXT = f"""\
-Minutes are counted, not felt: {WORDS_A_MINUTE} words a minute, {MINUTES_AN_EQUATION * 60:.0f} seconds for a numbered
-equation and {MINUTES_A_CODE_CELL * 60:.0f} for a cell of code. Exercises and widgets take what they take."""
-ROUTES = {
-    "user": (
-        "With a table",
-        "From a table to a model that can be handed on; no derivation.",
-        """index guide/03_choose_method guide/04_choose_size guide/05_one_customer guide/06_regulator
-        explanation reporting change guide/00_atlas models/04_bikes""",
-    ),
+Reading times are computed: {WORDS_A_MINUTE} words a minute, {MINUTES_AN_EQUATION * 60:.0f} seconds for each numbered
+equation and {MINUTES_A_CODE_CELL * 60:.0f} for each cell of code. They do not include exercises and demos."""
+READERS = {
+    "For users": "From a table to a model in use, without derivations.",
+    "For students": "One derivation of each method, and the pages that it needs.",
+    "For developers": "The representation of models, the input of rows, and the foundations of the searches.",
+}
+# All pages that derive a method, by method: what it is called, what is derived, and the pages
+METHODS = {
     "fab": (
-        "The method: equations behind few questions",
-        "One criterion, derived from EM; then gates, experts and the search that use it.",
+        "Trees of linear equations",
+        "One criterion, derived from EM; gates, experts and the search that use it.",
         """fab/00_engine fab/01_foba fab/03_gates fab/04_experts fab/06_hme fab/09_tree_fic search/01_moves
         search/03_prices models/01_piecewise search/04_signs""",
     ),
     "curves": (
-        "The method: curves and tilted cuts",
-        "What changes when a leaf holds a sum of curves and a split weighs several columns.",
+        "Curves and oblique splits",
+        "Leaves with sums of curves, and splits that combine several columns.",
         "fab/02_spline fab/05_additive search/02_planes models/03_oblique",
     ),
     "rules": (
-        "The method: a forest as a few rules",
-        "A trained ensemble as bits, as a mixture, and as a list that is searched for.",
+        "Rules from a forest",
+        "A trained ensemble as bits, as a mixture, and as an ordered list of rules.",
         "rows/01_bins search/00_boxes models/00_rule_mixture",
     ),
     "prunings": (
-        "The method: all prunings of a tree",
-        "An exact average over more trees than could be listed.",
+        "All prunings of a tree",
+        "An exact average over more trees than can be enumerated.",
         """metatree/00_conjugate metatree/01_prunings metatree/02_representative metatree/03_posterior
         metatree/04_estimators""",
     ),
     "proxies": (
-        "The method: proxies of a model that cannot be read",
-        "A small tree or equation that says what another model says, and how far it can be trusted.",
+        "Proxies of a black-box model",
+        "A small tree or equation that approximates another model, and its accuracy.",
         """proxy/00_reference proxy/01_prune proxy/02_proxy_trees proxy/03_projection proxy/04_local
         proxy/05_stability proxy/07_parting proxy/08_budget proxy/09_adequacy""",
-    ),
-    "engine": (
-        "To build on it",
-        "What is said of a model, how rows come in, how ensembles are read, and what the searches stand on.",
-        """rules/00_core rules/05_ruleset rules/06_digits rules/08_size_path rows/00_tables rows/02_blocks
-        rows/03_chunks rows/04_array_tree forests/00_arrays forests/05_reading fab/08_columns
-        guide/20_equation_map""",
     ),
 }  # fmt: skip
 
@@ -76,9 +69,9 @@ def minutes(path):
     )
 
 
-def route_text(title, about, stems):
+def route_text(title, about, names):
     """The section of a route: its pages in order, with their minutes, and all of them together."""
-    paths = [NBS / f"{stem}.ipynb" for stem in stems.split()]
+    paths = [NBS / name for name in names]
     each = [5 * max(1, round(minutes(path) / 5)) for path in paths]
     titles = [short_title(prose(path)[0].source) for path in paths]
     lines = [
@@ -87,14 +80,31 @@ def route_text(title, about, stems):
     ]
     whole = sum(each)
     long = f"{whole} minutes" if whole < 120 else f"{whole / 60:.1f} hours"
-    return f"## {title}\n\n{about} About {long}.\n\n" + "\n".join(lines)
+    return f"{title}\n\n{about} About {long}.\n\n" + "\n".join(lines)
+
+
+def on_routes():
+    """Return the pages that a reading path or the list of a method has."""
+    of_methods = (f"{stem}.ipynb" for *_, stems in METHODS.values() for stem in stems.split())
+    return {*of_methods, *(name for names in reading_paths().values() for name in names)}
+
+
+def cells():
+    """The cells of the page, as (id, source)."""
+    found = [("routes-title", TITLE), ("routes-text", TEXT)]
+    for title, names in reading_paths().items():
+        name = title.split()[-1]
+        found.append((f"routes-{name}", route_text(f"## {title}", READERS[title], names)))
+    found.append(("routes-methods", "## By method"))
+    for name, (title, about, stems) in METHODS.items():
+        names = [f"{stem}.ipynb" for stem in stems.split()]
+        found.append((f"routes-{name}", route_text(f"### {title}", about, names)))
+    return found
 
 
 def text():
     """The text of the notebook's file."""
-    cells = [("routes-title", TITLE), ("routes-text", TEXT)]
-    cells += [(f"routes-{name}", route_text(*route)) for name, route in ROUTES.items()]
-    return prose_notebook(cells)
+    return prose_notebook(cells())
 
 
 def main():

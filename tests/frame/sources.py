@@ -1,6 +1,5 @@
 """What the pages of the site are made from: notebooks, and the API in Markdown, each as a `Source`."""
 
-import ast
 import base64
 import html
 import json
@@ -12,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from frame import page_stem
+from frame.folding import DEFINITIONS, code_of, flags, folds, statements
 
 TITLE = re.compile(r"\A# (.+)\n*((?:^>.*\n?)*)", re.M)
 FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.S)
@@ -26,7 +26,7 @@ class Source:
 
     name: its file below `nbs`; title, claim: one line of Markdown each; text: the Markdown below;
     images: pictures and other files beside the page, bytes by the name that the text has for them;
-    definitions: names that it exports.
+    definitions: names that it exports; notebook: the file that it is read from, None for the API.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Source:
     text: str
     images: dict = field(default_factory=dict)
     definitions: list = field(default_factory=list)
+    notebook: Path | None = None
 
     @property
     def page(self):
@@ -73,12 +74,13 @@ def from_notebook(path, root):
     title, claim = TITLE.match(cells[0]["source"]).groups()
     rest = TITLE.sub("", cells[0]["source"])
     claim = re.sub("^> ?", "", claim, flags=re.M).strip()
-    source = Source(path.relative_to(root).as_posix(), title, claim, rest)
-    shown = [cell for cell in cells[1:] if not _is_left_out(cell)]
-    n_first = _leading_code(shown) if not rest.strip() else 0
-    parts = [_part(cell, source, is_set_up=i < n_first) for i, cell in enumerate(shown)]
+    source = Source(path.relative_to(root).as_posix(), title, claim, rest, notebook=path)
+    labelled = list(zip(cells, folds(cells), strict=True))[1:]
+    shown = [(cell, label) for cell, label in labelled if not _is_left_out(cell)]
+    n_first = _leading_code([cell for cell, _ in shown]) if not rest.strip() else 0
+    parts = [_part(cell, label, source) for cell, label in shown]
     source.text = "\n\n".join([rest, *parts[n_first:], *parts[:n_first]])
-    prose = [cell["source"] for cell in shown if cell["cell_type"] == "markdown"]
+    prose = [cell["source"] for cell, _ in shown if cell["cell_type"] == "markdown"]
     source.images |= images_beside(path, "\n".join([rest, *prose]))
     return source
 
@@ -90,59 +92,35 @@ def _leading_code(cells):
 
 
 def _is_left_out(cell):
-    return re.match(r"#\| *(default_exp|hide)\b", cell["source"]) or not cell["source"].strip()
+    return flags(cell).keys() & {"default_exp", "hide"} or not cell["source"].strip()
 
 
-def _part(cell, source, is_set_up):
+def _part(cell, label, source):
     """Return a cell as Markdown; its images and definitions go to the source.
 
-    is_set_up: whether its code is folded whatever it holds.
+    label: what is written over its folded code, None if it stays open.
     """
     if cell["cell_type"] == "markdown":
         return TAG.sub(lambda match: rf"\text{{⟦{match[1] or ''}|{match[2]}⟧}}", cell["source"])
-    code = re.sub(r"^#\|.*\n", "", cell["source"], flags=re.M).strip("\n")
-    summary, anchors = _fold(cell["source"], code, source)
-    if is_set_up and not anchors:
-        summary = summary or "What the examples stand on"
-    shown = [_code(code, summary, anchors)] if code.strip() else []
-    return "\n\n".join(shown + _outputs(cell, source))
+    return "\n\n".join(_code(cell, label, source) + _outputs(cell, source))
 
 
-def _fold(cell_source, code, source):
-    """Return what is written over folded code, None if it stays open; and the anchors of its names."""
-    if re.search(r"^#\| *code-fold: *true", cell_source, re.M):  # the answer to an exercise
-        summary = re.search(r'^#\| *code-summary: *"?([^"\n]+)', cell_source, re.M)
-        return summary[1] if summary else "Code", []
-    flag = re.search(r"^#\| *(exporti?)s?\b", cell_source, re.M)
-    tree = _parsed(code)
-    if tree and all(isinstance(node, ast.Import | ast.ImportFrom) for node in tree):
-        return ("What the module imports" if flag else "What the examples import"), []
-    names = [node.name for node in tree if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    if not flag:
-        return None, []
-    if flag[1] == "export":
-        source.definitions += names
-        return None, [source.anchor(name) for name in names]
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(f"<code>{name}</code>" for name in names[:4]) + more or "Constants", []
-
-
-def _parsed(code):
-    """Return the statements of code; of code with what only a notebook knows (`%time`), none."""
-    try:
-        return ast.parse(code).body
-    except SyntaxError:
+def _code(cell, label, source):
+    """Return the code of a cell as Markdown, with places for the names that it exports."""
+    code = code_of(cell)
+    marks = flags(cell)
+    if not code.strip() or marks.get("echo") == "false":
         return []
-
-
-def _code(code, summary, anchors):
     block = fenced(code, "python")
-    if summary:
-        return f'<details class="code"><summary>{summary}</summary>\n\n{block}\n\n</details>'
-    if anchors:
-        first = "".join(f'<a id="{anchor}"></a>' for anchor in anchors)
-        return f'<div class="exported">{first}\n\n{block}\n\n</div>'
-    return block
+    if label:
+        kind = "code answer" if label.startswith("Answer") else "code"
+        block = f'<details class="{kind}"><summary>{label}</summary>\n\n{block}\n\n</details>'
+    names = [node.name for node in statements(code) if isinstance(node, DEFINITIONS)]
+    if "export" not in marks or not names:
+        return [block]
+    source.definitions += names
+    anchors = "".join(f'<a id="{source.anchor(name)}"></a>' for name in names)
+    return [f'<div class="exported">{anchors}\n\n{block}\n\n</div>']
 
 
 def fenced(text, kind):
@@ -182,12 +160,13 @@ def _rich_output(cell, data, source):
     image = f"{Path(source.name).stem}_files/{cell['id']}-{len(source.images)}.png"
     picture = base64.b64decode("".join(data["image/png"]))
     source.images[image] = picture
-    said = re.search(r"^#\| *classes: *(.+)", cell["source"], re.M)  # as Quarto reads them
-    classes = said[1].split() if said else []
+    marks = flags(cell)
+    classes = marks.get("classes", "").split()  # as Quarto reads them
     if int.from_bytes(picture[16:20], "big") > WIDE:
         classes.append("wide")
     named = f"{{{' '.join('.' + name for name in classes)}}}" if classes else ""
-    return f"[![picture drawn by the code above]({image}){named}]({image})"
+    words = marks.get("fig-alt", "picture drawn by the code above")
+    return f"[![{words}]({image}){named}]({image})"
 
 
 def _page_alone(cell, shown, source):

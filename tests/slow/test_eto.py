@@ -267,7 +267,11 @@ def test_a_load_and_its_equations_are_measured():
 
 def line(data, method, fold, **more):
     """A line as the runner keeps it."""
-    return {"key": {"part": "regression", "data": data, "method": method, "fold": fold}, **more}
+    return {
+        "key": {"part": "regression", "data": data, "method": method, "fold": fold},
+        "converged": True,
+        **more,
+    }
 
 
 def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
@@ -300,6 +304,19 @@ def test_a_constant_in_a_leaf_counts_one_as_in_the_paper():
     equations = line("pol", "structure", 0, cpu=1.0, **equation_sizes([2, 0, 4]))
     found = mean_sizes(figures_of([leaves, equations])).loc[TABLE_2.index]
     assert found["tree"].tolist() == [7, 1, 7] and found["structure"].tolist() == [3, 2, 6]
+
+
+def test_the_share_of_runs_that_converged_stands_beside_em():
+    runs = [line("pol", "fab", k, rmse=0.2, converged=k == 0) for k in range(4)]
+    frame = by_name["eto-1-em"].show(runs).frame.droplevel(["role", "better"], axis=1)
+    assert frame.loc["pol", ("converged, %", "fab")].value == 25
+
+
+def test_our_run_of_the_papers_algorithm_is_marked_where_it_is_larger_than_printed():
+    sizes = equation_sizes([8] * 12)
+    grid = by_name["eto-2"].show([line("pol", "fab+", 0, rmse=0.2, cpu=1.0, **sizes)])
+    lost = grid.shortfalls().query("name == 'fab+' and role_other == 'paper'")
+    assert set(lost["row"]) == {"experts", "cardinality", "total"}
 
 
 def test_a_table_with_one_line_is_a_table():

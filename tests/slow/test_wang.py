@@ -298,7 +298,7 @@ def test_the_simulation_has_the_stored_error():
 def line(method, fold, error, name):
     """A line with an error and nothing else."""
     key = {"part": "regression", "data": name, "method": method, "fold": fold}
-    return {"key": key, "error": error}
+    return {"key": key, "error": error, "converged": fold == 0}
 
 
 def test_ours_stands_beside_the_paper_on_all_folds_and_beside_peers_on_theirs():
@@ -325,6 +325,8 @@ def test_the_papers_algorithm_stands_beside_the_default_on_the_folds_that_both_h
     grid = by_name["wang-3-em"].show([*lines, line("oblique", 0, 0.5, "stock")])
     cells = grid.frame.droplevel(["role", "better"], axis=1)["RMSE"]
     assert [cells.loc["boston", name].value for name in ("OT-SpAM", *DESCRIBED)] == [3.41, 3, 2]
+    frame = grid.frame.droplevel(["role", "better"], axis=1)
+    assert [cell.value for cell in frame["converged, %", "em"]] == [100, 100]
     assert "em on 1 of 2, oblique on 2 of 2 tables" in grid.notes[1]
     right = [line("em", 0, 10.0, "banana"), line("oblique", 0, 20.0, "banana")]
     assert "em on 1 of 1, oblique on 0 of 1" in by_name["wang-4-em"].show(right).notes[1]
@@ -354,9 +356,11 @@ def test_the_papers_algorithm_starts_once_where_rows_are_many():
 def test_the_simulations_trees_are_counted_method_by_method():
     def found(method, seed, exact):
         key = {"part": "simulation", "data": "5000 rows", "method": method, "fold": seed}
-        return {"key": key, "exact": exact, "experts": 4 + seed, "error": 0.2, "cpu": 1.0}
+        return {"key": key, "exact": exact, "experts": 4 + seed, "error": 0.2, "cpu": 1.0,
+                "converged": exact}  # fmt: skip
 
     lines = [found("em", 0, True), found("em", 1, False), found("oblique", 0, True)]
     cells = by_name["wang-sim-em"].show(lines).frame.iloc[0].droplevel(["role", "better"])
     assert [cells["em", name] for name in ("tree found", "of seeds")] == [1, 2]
+    assert cells["converged, %", "em"].value == 50
     assert cells["em", "experts"].value == 4.5 and cells["oblique", "tree found"] == 1
