@@ -27,7 +27,7 @@ from .forests.reading import (
     read_ensemble,
     reader_of,
 )
-from .proxy.budget import budgeted_reference, resumable_seed
+from .proxy.budget import budgeted_reference, reference_asked, resumable_seed
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from .proxy.reference import (
     FixedDraws,
@@ -59,6 +59,7 @@ from .rows.tables import (
     check_span,
     fit_at_unit_scale,
     is_fitted,
+    plain_target,
     seed_entropy,
     some_known_codes,
     take_rows,
@@ -154,8 +155,6 @@ def subject_of(model, X, method, classes, seed):
             "method must be 'auto' or 'tree' for a model without readable trees, "
             f"got 'mixture' for {type(model).__name__}{reason and '; ' + reason.removesuffix('; ')}"
         )
-    if ensemble is None and hasattr(model, "get_params"):
-        model_predictions(model, take_rows(X, [0]))  # refused with several outputs
     several = ensemble is not None and len(ensemble.weights) > 1
     if method == "mixture" or method == "auto" and several:
         labels = as_labels(ensemble.classes)
@@ -708,7 +707,13 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
     some = take_rows(X, found.apart_)
     prediction = subject.predict(some)
-    subject = replace(subject, reference=reference.model.original, fitted_here=fitted is not model)
+    asked = reference_asked(reference)
+    subject = replace(
+        subject,
+        reference=asked,
+        fitted_here=fitted is not model,
+        note=asked.difference or "",
+    )
     rules = replace(found.rules_, source={"explains": subject.name, "method": "proxy tree"})
     scores = (float("nan"), float("nan"))
     if y is not None:
@@ -838,6 +843,7 @@ def explain(
     )
     entropy = seed_entropy(resumable_seed(random_state, cache))
     X = as_table(X)
+    y = plain_target(y)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
     if n_calls is not None:

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows',
-           'model_predictions', 'predictions_or_none', 'TablePredictor', 'rows_that_differ', 'difference_text',
-           'predicted_classes', 'compare_ensemble', 'ensemble_thresholds', 'category_sets']
+           'refuse_outputs', 'model_predictions', 'predictions_or_none', 'TablePredictor', 'rows_that_differ',
+           'difference_text', 'predicted_classes', 'compare_ensemble', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
 import json
@@ -195,19 +195,24 @@ N_COMPARED = 2000  # rows
 _FLOAT32 = np.finfo(np.float32).eps
 
 
-def compared_rows(n):
-    """Positions of at most `N_COMPARED` of n rows, spread evenly."""
-    return np.linspace(0, n - 1, min(n, N_COMPARED)).astype(int)
+def compared_rows(n, n_most=N_COMPARED):
+    """Positions of at most `n_most` of n rows, spread evenly."""
+    return np.linspace(0, n - 1, min(n, n_most)).astype(int)
+
+
+def refuse_outputs(model, n):
+    """ValueError for a model that predicts n numbers or labels a row."""
+    raise ValueError(
+        f"model must have one output, got {type(model).__name__} with {n} outputs; "
+        "explain one output at a time: explain(lambda X: model.predict(X)[:, 0], X)"
+    )
 
 
 def model_predictions(model, X):
     """(n,) what a model predicts for a table; ValueError for several outputs."""
     found = np.asarray(model.predict(X))
     if found.size != len(found):
-        raise ValueError(
-            f"model must have one output, got {type(model).__name__} with {found.shape[1]} outputs; "
-            "explain one output at a time: explain(lambda X: model.predict(X)[:, 0], X)"
-        )
+        refuse_outputs(model, found.shape[1])
     return found.ravel()
 
 

@@ -8,6 +8,7 @@ __all__ = ['RuleMixture', 'random_mixture', 'equal_shares', 'fab_of_mixture', 'm
            'RuleMixtureRegressor']
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-imports
+import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,7 +56,15 @@ from ..rows.chunks import (
 from ..forests.sklearn_trees import out_of_bag_predictions
 from ..forests.arrays import Ensemble
 from ..forests.pipelines import transform_table, unwrap_model
-from ..forests.reading import ensemble_thresholds, read_ensemble, recode_ensemble
+from ..forests.reading import (
+    TablePredictor,
+    compare_ensemble,
+    compared_rows,
+    ensemble_thresholds,
+    predictions_or_none,
+    read_ensemble,
+    recode_ensemble,
+)
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
 from ..fab.engine import MIN_WEIGHT_FRACTION, best_em_restart, fab, warn_unless_settled
@@ -67,6 +76,7 @@ from ..rules.core import (
     stable_softmax,
     conditions_of,
     decode,
+    decode_like,
     format_names,
     measure_rulesets_in_blocks,
     merge_conditions,
@@ -900,6 +910,27 @@ def resolve_ensemble(model, default, rows):
     return model, ensemble, honest
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-make
+def compare_with_model(ensemble, model, rows):
+    """The ensemble, compared with the `predict` of its model; a UserWarning if the two differ."""
+    template = None
+    if rows.framed and table_for_model(model, rows)[1] is rows.original_columns:
+        template = decode(rows.Z[:0], rows.original_columns)
+    Z = rows.Z[compared_rows(len(rows.Z))]
+    theirs = predictions_or_none(model, decode_like(Z, rows.columns, template))
+    if theirs is None:
+        return ensemble
+    found = compare_ensemble(
+        ensemble,
+        theirs,
+        apply_in_chunks(ensemble.predict, Z),
+        lambda at: ensemble.predict_proba(Z[at]),
+        TablePredictor(model, template),
+    )
+    if found.difference:
+        warnings.warn(f"{ensemble.source}: {found.difference}", UserWarning, stacklevel=6)
+    return found
+
+
 def explained_ensemble(settings, sample, seed):
     """The fitted ensemble that is explained, the `Ensemble` that it is, and what it says of unseen rows.
 
@@ -911,6 +942,10 @@ def explained_ensemble(settings, sample, seed):
     default = forest(random_state=seed, n_jobs=settings.n_jobs, verbose=settings.verbose)
     model, ensemble, honest = resolve_ensemble(settings.estimator, default, sample)
     check_estimator_type(ensemble, classes)
+    if settings.estimator is not None and ensemble.difference is None:
+        ensemble = compare_with_model(ensemble, model, sample)
+    if ensemble.difference:
+        return model, ensemble, None
     if settings.refit and honest is None and settings.target == "observed":
         honest = out_of_fold_predictions(model, ensemble, sample, np.random.default_rng(seed))
     return model, ensemble, honest
@@ -1096,6 +1131,7 @@ def fit_rule_mixture(settings, chunked):
     rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
     return {
         "estimator_": model,
+        "_ensemble": ensemble if ensemble.difference else None,
         "bins_": bins,
         "model_": mixture.step.model,
         "fic_": mixture.step.fic,
@@ -1171,6 +1207,10 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         vars(self).update(fit_rule_mixture(self, chunked))
         self._show_entry(choose_size(self._path, self.size))
         return self
+
+    def read_trees(self):
+        """The explained `Ensemble`, with the predictions that the rules follow."""
+        return self._ensemble or read_ensemble(self.estimator_, self.columns_)
 
     feature_importances_ = property(
         feature_importances,

@@ -17,8 +17,14 @@ from math import inf, isfinite, isnan
 import numpy as np
 
 from ..forests.arrays import INVERSE_LINKS
-from ..forests.reading import ensemble_thresholds, read_ensemble
-from ..rows.tables import check_at_least, check_rows
+from ..forests.reading import (
+    compare_ensemble,
+    compared_rows,
+    ensemble_thresholds,
+    predictions_or_none,
+    read_ensemble,
+)
+from ..rows.tables import check_at_least, check_rows, take_rows
 from ..rules.core import (
     Columns,
     Split,
@@ -728,7 +734,7 @@ class Disagreement:
 def own_ensemble(rules, columns):
     """The `Ensemble` that rules were found for; None where they do not know it."""
     estimator = getattr(rules, "model", rules)  # of an `Explanation` the estimator behind
-    model = getattr(estimator, "estimator_", None)
+    model = getattr(estimator, "_ensemble", None) or getattr(estimator, "estimator_", None)
     return None if model is None else read_ensemble(model, columns)
 
 
@@ -764,14 +770,35 @@ def check_comparable(ruleset, ensemble):
         )
 
 
-def comparable_ensemble(rules, ruleset, ensemble, Z):
+def compared_with_model(ensemble, model, X, Z):
+    """The `Ensemble` read from a model, compared with its `predict` for X, encoded Z (n, d)."""
+    at = compared_rows(len(Z))
+    theirs = predictions_or_none(model, take_rows(X, at))
+    if theirs is None:
+        return ensemble
+    Z = Z[at]
+    return compare_ensemble(
+        ensemble, theirs, ensemble.predict(Z), lambda k: ensemble.predict_proba(Z[k]), None
+    )
+
+
+def comparable_ensemble(rules, ruleset, ensemble, X, Z):
     """The `Ensemble` to hold rules against: the one given, or their own. ValueError for another."""
     own = own_ensemble(rules, ruleset.columns)
     if ensemble is None and own is None:
         raise ValueError(
             f"ensemble must be given for rules that know none ({type(rules).__name__}), got None"
         )
-    found = own if ensemble is None else read_ensemble(ensemble, ruleset.columns)
+    found = own
+    if ensemble is not None:
+        found = read_ensemble(ensemble, ruleset.columns)
+        found = compared_with_model(found, ensemble, X, Z)
+    if found.difference:
+        raise ValueError(
+            "ensemble must predict what its trees predict, got one whose "
+            f"{found.difference.partition(';')[0]}; report(…, reference=…) shows where rules and "
+            "predict differ"
+        )
     check_comparable(ruleset, found)
     if ensemble is not None and own is not None:
         differs = own.predict(Z) != found.predict(Z)
@@ -889,8 +916,9 @@ def disagreement(
     ruleset = as_ruleset(rules)
     if X is None:
         raise ValueError("X must be a table, got None; give the training rows")
-    Z = check_rows(as_pandas(X), ruleset.columns, "disagreement")
-    found = comparable_ensemble(rules, ruleset, ensemble, Z)
+    X = as_pandas(X)
+    Z = check_rows(X, ruleset.columns, "disagreement")
+    found = comparable_ensemble(rules, ruleset, ensemble, X, Z)
     gaps = row_gaps(ruleset, found, Z)
     if np.isnan(gaps).all():
         raise ValueError("X must hold a row that a rule answers, got none")

@@ -28,6 +28,7 @@ from .budget import (
     ask_in_batches,
     budgeted_draws,
     check_budget,
+    reference_asked,
     resumable_seed,
     impute_answers,
     resolve_budgeted_reference,
@@ -51,6 +52,7 @@ from .reference import (
     out_of_bag_target,
     refit_reference,
     resolve_reference,
+    warn_of_difference,
 )
 from ..rows.array_tree import (
     array_to_rules_tree,
@@ -87,6 +89,7 @@ from ..rows.tables import (
     label_codes,
     seed_entropy,
     order_categories,
+    plain_target,
     check_fit_rows,
     check_predict_rows,
     power_of_two_scale,
@@ -510,6 +513,7 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     are the weights of its rows.
     """
     X = as_pandas(X)
+    y = plain_target(y)
     Z, columns, framed = check_fit_rows(estimator, X)
     warn_of_labels(X, columns)
     w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
@@ -562,6 +566,7 @@ def budgeted_data(reference, X, Z, w, columns, settings, rng):
     left = settings.n_calls - len(reference.model.used)
     size = settings.max_leaves or 8
     found = ask_in_batches(ask, Z, w, left, size, rng, settings.min_fidelity)
+    warn_of_difference(reference, reference_asked(reference))
     draws = noise = None
     if settings.n_draws is not None:
         some, some_noise = budgeted_draws(reference, take_rows(X, found.asked), settings.n_draws)

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'parse_draws', 'as_table', 'Reference', 'FixedDraws',
            'detects_outliers', 'as_reference', 'prediction_draws', 'predict_reference', 'mean_or_none',
-           'is_made_of_predict', 'differing_rows', 'compare_reference', 'warn_of_difference', 'resolve_reference',
-           'can_be_refitted', 'refit_reference', 'out_of_bag_target']
+           'is_made_of_predict', 'differing_rows', 'with_difference', 'compare_reference', 'warn_of_difference',
+           'resolve_reference', 'can_be_refitted', 'refit_reference', 'out_of_bag_target']
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-imports
 import warnings
@@ -42,6 +42,7 @@ from ..forests.reading import (
     difference_text,
     model_predictions,
     predicted_classes,
+    refuse_outputs,
     rows_that_differ,
 )
 from ..forests.sklearn_trees import out_of_bag_predictions
@@ -519,7 +520,7 @@ def model_classes(model, classes=None):
     if own is not None and len(own) == 0:  # CatBoost's regressors
         own = None
     if isinstance(own, list):
-        raise ValueError(f"model must have one target, got {type(model).__name__} with {len(own)}")
+        refuse_outputs(model, len(own))
     if own is None and hasattr(model, "predict_proba"):
         if classes is None:
             raise ValueError(
@@ -536,13 +537,13 @@ def model_prediction(model, X):
     """
     if hasattr(model, "predict_proba") and getattr(model, "multi_class", None) != "one_vs_one":
         return np.asarray(model.predict_proba(X), dtype=float)
-    found = np.asarray(model.predict(X))
+    found = model_predictions(model, X)
     if detects_outliers(model):
         return np.stack([found > 0, found < 0], axis=1).astype(float)
     own = model_classes(model)
     if own is not None:
         return (found.reshape(-1, 1) == own).astype(float)
-    return found.ravel() if found.size == len(X) else found
+    return found
 
 
 def point_draws(model, X, which, seed):
@@ -1053,6 +1054,15 @@ def differing_rows(reference, theirs, mean):
     return rows_that_differ(theirs, ours, classes, lambda at: mean[at])
 
 
+def with_difference(reference, differs, classes):
+    """The reference with the result of a comparison (n,): one to `predict` if they differ."""
+    what = "the mean of its draws" if reference.classes is None else "its probabilities"
+    text = difference_text(differs, what)
+    if text:
+        return predict_reference(reference.origin, classes, text)
+    return replace(reference, difference="")
+
+
 def compare_reference(reference, X, mean=None):
     """The reference, compared with its model's `predict` on rows of X; it follows it if they differ.
 
@@ -1064,12 +1074,8 @@ def compare_reference(reference, X, mean=None):
     some = take_rows(X, at)
     theirs = model_predictions(reference.origin, some)
     mean = mean_or_none(reference, some) if mean is None else mean[at]
-    what = "the mean of its draws" if reference.classes is None else "its probabilities"
-    text = difference_text(differing_rows(reference, theirs, mean), what)
-    if not text:
-        return replace(reference, difference="")
     classes = predicted_classes(theirs, reference.classes)
-    return predict_reference(reference.origin, classes, text)
+    return with_difference(reference, differing_rows(reference, theirs, mean), classes)
 
 
 def warn_of_difference(before, after):
