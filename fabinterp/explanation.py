@@ -90,9 +90,12 @@ def read_ensemble_or_none(model, columns):
             raise ValueError(f"model does not go with X: {error}") from None
         if saved:
             raise
-        if reader_of(unwrap_model(model)[1]) is None:
+        last = unwrap_model(model)[1]
+        if reader_of(last) is None:
             return None, ""
-        return None, f"its trees were not read: {str(error).removeprefix('estimator=')}; "
+        own = f"estimator={type(last).__name__}: "
+        reason = str(error).removeprefix(own).removeprefix("estimator=").partition(";")[0]
+        return None, f"its trees were not read: {reason}; "
 
 # %% ../nbs/explanation.ipynb #expl-subject
 @dataclass(frozen=True, eq=False)
@@ -686,6 +689,46 @@ def fitted_model(model, X, y, at):
         )
     return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
+# %% ../nbs/explanation.ipynb #expl-infinite
+_BEYOND = 1e30
+
+
+def with_numbers(X, old, new):
+    """A table with ±new in place of ±old."""
+    if is_frame(X):
+        return X.replace({old: new, -old: -new})
+    return np.where(np.abs(X) == old, np.copysign(new, X), X)
+
+
+@dataclass(frozen=True)
+class InfinityStep:
+    """A step before a model that puts infinity back."""
+
+    def transform(self, X):
+        """The table with ±inf in place of ±1e30."""
+        return with_numbers(X, _BEYOND, np.inf)
+
+
+def with_finite_numbers(subject, X):
+    """A compared subject and its table, where ±1e30 stands for infinite numbers.
+
+    The table as it is if it has none, or if the model does not predict for them.
+    """
+    is_infinite = np.isinf(encode(X, read_columns(X))).any()
+    if not is_infinite or predictions_or_none(subject.model, X) is None:
+        return subject, X
+    if subject.ensemble is None:
+        reference = subject.reference
+        steps = (InfinityStep(), *reference.steps)
+        found = replace(subject, reference=replace(reference, steps=steps))
+    else:
+        nodes = subject.ensemble.nodes
+        cut = nodes.threshold
+        near = np.where(np.isfinite(cut), cut.clip(-_BEYOND / 10, _BEYOND / 10), cut)
+        nodes = replace(nodes, threshold=near)
+        found = replace(subject, ensemble=replace(subject.ensemble, nodes=nodes))
+    return found, with_numbers(X, np.inf, _BEYOND)
+
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     """The `Explanation` of a model that is asked about at most `n_calls` rows of X."""
@@ -857,6 +900,7 @@ def explain(
     fitted = fitted_model(model, X, y, at)
     subject, prediction = subject_and_prediction(fitted, X, method, classes, int(entropy[0]))
     subject = replace(subject, fitted_here=fitted is not model)
+    subject, X = with_finite_numbers(subject, X)
     if y is not None:
         observed_answers(y, subject)  # refused before the search, not after it
     if subject.classes is None:

@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows',
-           'refuse_outputs', 'model_predictions', 'predictions_or_none', 'TablePredictor', 'rows_that_differ',
-           'difference_text', 'predicted_classes', 'compare_ensemble', 'ensemble_thresholds', 'category_sets']
+           'refuse_outputs', 'one_output', 'model_predictions', 'predictions_or_none', 'TablePredictor',
+           'rows_that_differ', 'difference_text', 'predicted_classes', 'compare_ensemble', 'ensemble_thresholds',
+           'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
 import json
@@ -22,7 +23,7 @@ from .lightgbm_models import LIGHTGBM
 from .pipelines import undo_steps, unwrap_model
 from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
-from ..rows.tables import is_fitted, label_codes, take_rows
+from ..rows.tables import is_fitted, label_codes
 from ..rules.core import decode_like
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
@@ -201,19 +202,24 @@ def compared_rows(n, n_most=N_COMPARED):
 
 
 def refuse_outputs(model, n):
-    """ValueError for a model that predicts n numbers or labels a row."""
+    """Raise the ValueError for a model that predicts n numbers or labels a row."""
     raise ValueError(
         f"model must have one output, got {type(model).__name__} with {n} outputs; "
         "explain one output at a time: explain(lambda X: model.predict(X)[:, 0], X)"
     )
 
 
-def model_predictions(model, X):
-    """(n,) what a model predicts for a table; ValueError for several outputs."""
-    found = np.asarray(model.predict(X))
+def one_output(model, found):
+    """Predictions of a model as an array (n,); ValueError for several outputs."""
+    found = np.asarray(found)
     if found.size != len(found):
         refuse_outputs(model, found.shape[1])
     return found.ravel()
+
+
+def model_predictions(model, X):
+    """(n,) what a model predicts for a table; ValueError for several outputs."""
+    return one_output(model, model.predict(X))
 
 
 def predictions_or_none(model, X):
@@ -221,10 +227,10 @@ def predictions_or_none(model, X):
     if not hasattr(model, "get_params"):
         return None
     try:
-        model.predict(take_rows(X, [0]))
+        found = model.predict(X)
     except Exception:  # whatever the library raises
         return None
-    return model_predictions(model, X)
+    return one_output(model, found)
 
 
 @dataclass(frozen=True, eq=False)

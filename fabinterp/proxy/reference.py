@@ -1073,7 +1073,11 @@ def compare_reference(reference, X, mean=None):
     at = compared_rows(len(X))
     some = take_rows(X, at)
     theirs = model_predictions(reference.origin, some)
-    mean = mean_or_none(reference, some) if mean is None else mean[at]
+    if mean is None:  # of all draws, whatever their number in use
+        whole = replace(reference, n_draws=reference.available or reference.n_draws)
+        mean = mean_or_none(whole, some)
+    else:
+        mean = mean[at]
     classes = predicted_classes(theirs, reference.classes)
     return with_difference(reference, differing_rows(reference, theirs, mean), classes)
 

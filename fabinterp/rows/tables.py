@@ -390,6 +390,9 @@ def plain_target(y):
     kind = getattr(dtype, "kind", None)
     if isinstance(dtype, np.dtype) or kind not in ("i", "u", "b"):
         return y
+    if y.isna().any():
+        row = int(np.flatnonzero(y.isna())[0])
+        raise ValueError(f"y must have no missing values, got NA in row {row}")
     return y.astype(bool if kind == "b" else np.int64)
 
 
