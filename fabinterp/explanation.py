@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import FunctionTransformer
 
 from .forests.arrays import Ensemble
 from .forests.pipelines import unwrap_model
 from .forests.reading import (
-    TablePredictor,
     compare_ensemble,
-    compared_rows,
     model_predictions,
     predictions_or_none,
     read_ensemble,
@@ -90,11 +89,9 @@ def read_ensemble_or_none(model, columns):
             raise ValueError(f"model does not go with X: {error}") from None
         if saved:
             raise
-        last = unwrap_model(model)[1]
-        if reader_of(last) is None:
+        if reader_of(unwrap_model(model)[1]) is None:
             return None, ""
-        own = f"estimator={type(last).__name__}: "
-        reason = str(error).removeprefix(own).removeprefix("estimator=").partition(";")[0]
+        reason = str(error).removeprefix("estimator=").partition(";")[0]
         return None, f"its trees were not read: {reason}; "
 
 # %% ../nbs/explanation.ipynb #expl-subject
@@ -181,18 +178,7 @@ def subject_of(model, X, method, classes, seed):
 def compare_trees(subject, X):
     """A subject with trees and what it predicts for X, both by the model's `predict` if it differs."""
     prediction = subject.predict(X)
-    at = compared_rows(len(X))
-    some = take_rows(X, at)
-    theirs = predictions_or_none(subject.model, some)
-    if theirs is None:
-        return replace(subject, ensemble=replace(subject.ensemble, difference="")), prediction
-    ensemble = compare_ensemble(
-        subject.ensemble,
-        theirs,
-        prediction[at],
-        lambda k: subject.ensemble.predict_proba(take_rows(some, k)),
-        TablePredictor(subject.model, X.iloc[:0] if is_frame(X) else None),
-    )
+    ensemble = compare_ensemble(subject.ensemble, subject.model, X, prediction)
     found = replace(subject, ensemble=ensemble, classes=as_labels(ensemble.classes))
     if not ensemble.difference:
         return found, prediction
@@ -700,15 +686,6 @@ def with_numbers(X, old, new):
     return np.where(np.abs(X) == old, np.copysign(new, X), X)
 
 
-@dataclass(frozen=True)
-class InfinityStep:
-    """A step before a model that puts infinity back."""
-
-    def transform(self, X):
-        """The table with ±inf in place of ±1e30."""
-        return with_numbers(X, _BEYOND, np.inf)
-
-
 def with_finite_numbers(subject, X):
     """A compared subject and its table, where ±1e30 stands for infinite numbers.
 
@@ -719,7 +696,8 @@ def with_finite_numbers(subject, X):
         return subject, X
     if subject.ensemble is None:
         reference = subject.reference
-        steps = (InfinityStep(), *reference.steps)
+        step = FunctionTransformer(with_numbers, kw_args={"old": _BEYOND, "new": np.inf})
+        steps = (step, *reference.steps)
         found = replace(subject, reference=replace(reference, steps=steps))
     else:
         nodes = subject.ensemble.nodes

@@ -8,7 +8,6 @@ __all__ = ['RuleMixture', 'random_mixture', 'equal_shares', 'fab_of_mixture', 'm
            'RuleMixtureRegressor']
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-imports
-import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,13 +56,12 @@ from ..forests.sklearn_trees import out_of_bag_predictions
 from ..forests.arrays import Ensemble
 from ..forests.pipelines import transform_table, unwrap_model
 from ..forests.reading import (
-    TablePredictor,
     compare_ensemble,
     compared_rows,
     ensemble_thresholds,
-    predictions_or_none,
     read_ensemble,
     recode_ensemble,
+    warn_of_difference,
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
@@ -76,7 +74,6 @@ from ..rules.core import (
     stable_softmax,
     conditions_of,
     decode,
-    decode_like,
     format_names,
     measure_rulesets_in_blocks,
     merge_conditions,
@@ -910,27 +907,6 @@ def resolve_ensemble(model, default, rows):
     return model, ensemble, honest
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-make
-def compare_with_model(ensemble, model, rows):
-    """The ensemble, compared with the `predict` of its model; a UserWarning if the two differ."""
-    template = None
-    if rows.framed and table_for_model(model, rows)[1] is rows.original_columns:
-        template = decode(rows.Z[:0], rows.original_columns)
-    Z = rows.Z[compared_rows(len(rows.Z))]
-    theirs = predictions_or_none(model, decode_like(Z, rows.columns, template))
-    if theirs is None:
-        return ensemble
-    found = compare_ensemble(
-        ensemble,
-        theirs,
-        apply_in_chunks(ensemble.predict, Z),
-        lambda at: ensemble.predict_proba(Z[at]),
-        TablePredictor(model, template),
-    )
-    if found.difference:
-        warnings.warn(f"{ensemble.source}: {found.difference}", UserWarning, stacklevel=6)
-    return found
-
-
 def explained_ensemble(settings, sample, seed):
     """The fitted ensemble that is explained, the `Ensemble` that it is, and what it says of unseen rows.
 
@@ -942,8 +918,10 @@ def explained_ensemble(settings, sample, seed):
     default = forest(random_state=seed, n_jobs=settings.n_jobs, verbose=settings.verbose)
     model, ensemble, honest = resolve_ensemble(settings.estimator, default, sample)
     check_estimator_type(ensemble, classes)
-    if settings.estimator is not None and ensemble.difference is None:
-        ensemble = compare_with_model(ensemble, model, sample)
+    if settings.estimator is not None:
+        some = replace(sample, Z=sample.Z[compared_rows(len(sample.Z))])
+        found = compare_ensemble(ensemble, model, table_for_model(model, some)[0])
+        ensemble = warn_of_difference(ensemble, found)
     if ensemble.difference:
         return model, ensemble, None
     if settings.refit and honest is None and settings.target == "observed":

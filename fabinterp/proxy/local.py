@@ -20,12 +20,11 @@ from scipy.special import xlogy
 
 from .budget import budgeted_reference, resumable_seed
 from .prune import log_variance
-from ..forests.reading import compared_rows
+from ..forests.reading import compared_rows, warn_of_difference
 from .reference import (
     as_reference,
     check_prediction_range,
     compare_reference,
-    warn_of_difference,
 )
 from ..rows.array_tree import (
     ArrayTree,

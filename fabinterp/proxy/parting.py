@@ -19,12 +19,10 @@ import numpy as np
 from ..forests.arrays import INVERSE_LINKS
 from ..forests.reading import (
     compare_ensemble,
-    compared_rows,
     ensemble_thresholds,
-    predictions_or_none,
     read_ensemble,
 )
-from ..rows.tables import check_at_least, check_rows, take_rows
+from ..rows.tables import check_at_least, check_rows
 from ..rules.core import (
     Columns,
     Split,
@@ -770,18 +768,6 @@ def check_comparable(ruleset, ensemble):
         )
 
 
-def compared_with_model(ensemble, model, X, Z):
-    """The `Ensemble` read from a model, compared with its `predict` for X, encoded Z (n, d)."""
-    at = compared_rows(len(Z))
-    theirs = predictions_or_none(model, take_rows(X, at))
-    if theirs is None:
-        return ensemble
-    Z = Z[at]
-    return compare_ensemble(
-        ensemble, theirs, ensemble.predict(Z), lambda k: ensemble.predict_proba(Z[k]), None
-    )
-
-
 def comparable_ensemble(rules, ruleset, ensemble, X, Z):
     """The `Ensemble` to hold rules against: the one given, or their own. ValueError for another."""
     own = own_ensemble(rules, ruleset.columns)
@@ -791,8 +777,7 @@ def comparable_ensemble(rules, ruleset, ensemble, X, Z):
         )
     found = own
     if ensemble is not None:
-        found = read_ensemble(ensemble, ruleset.columns)
-        found = compared_with_model(found, ensemble, X, Z)
+        found = compare_ensemble(read_ensemble(ensemble, ruleset.columns), ensemble, X)
     if found.difference:
         raise ValueError(
             "ensemble must predict what its trees predict, got one whose "

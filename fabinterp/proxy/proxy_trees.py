@@ -28,7 +28,6 @@ from .budget import (
     ask_in_batches,
     budgeted_draws,
     check_budget,
-    reference_asked,
     resumable_seed,
     impute_answers,
     resolve_budgeted_reference,
@@ -52,7 +51,6 @@ from .reference import (
     out_of_bag_target,
     refit_reference,
     resolve_reference,
-    warn_of_difference,
 )
 from ..rows.array_tree import (
     array_to_rules_tree,
@@ -566,7 +564,6 @@ def budgeted_data(reference, X, Z, w, columns, settings, rng):
     left = settings.n_calls - len(reference.model.used)
     size = settings.max_leaves or 8
     found = ask_in_batches(ask, Z, w, left, size, rng, settings.min_fidelity)
-    warn_of_difference(reference, reference_asked(reference))
     draws = noise = None
     if settings.n_draws is not None:
         some, some_noise = budgeted_draws(reference, take_rows(X, found.asked), settings.n_draws)

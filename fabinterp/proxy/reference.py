@@ -4,12 +4,11 @@
 
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'parse_draws', 'as_table', 'Reference', 'FixedDraws',
-           'detects_outliers', 'as_reference', 'prediction_draws', 'predict_reference', 'mean_or_none',
-           'is_made_of_predict', 'differing_rows', 'with_difference', 'compare_reference', 'warn_of_difference',
-           'resolve_reference', 'can_be_refitted', 'refit_reference', 'out_of_bag_target']
+           'detects_outliers', 'as_reference', 'prediction_draws', 'predict_reference', 'compared_estimator',
+           'mean_or_none', 'compare_reference', 'resolve_reference', 'can_be_refitted', 'refit_reference',
+           'out_of_bag_target']
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-imports
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,12 +37,13 @@ from sklearn.utils.validation import has_fit_parameter, validate_data
 from ..forests.arrays import one_hot
 from ..forests.pipelines import transform_table, unwrap_model
 from ..forests.reading import (
+    OutputsError,
     compared_rows,
     difference_text,
     model_predictions,
     predicted_classes,
-    refuse_outputs,
     rows_that_differ,
+    warn_of_difference,
 )
 from ..forests.sklearn_trees import out_of_bag_predictions
 from ..rules.core import as_pandas, encode, format_names, read_columns
@@ -520,7 +520,7 @@ def model_classes(model, classes=None):
     if own is not None and len(own) == 0:  # CatBoost's regressors
         own = None
     if isinstance(own, list):
-        refuse_outputs(model, len(own))
+        raise OutputsError(model, len(own))
     if own is None and hasattr(model, "predict_proba"):
         if classes is None:
             raise ValueError(
@@ -1002,7 +1002,8 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
     elif isinstance(model, (tuple, list, np.ndarray)):
         found = _fixed_draws_reference(model, X, classes)
     elif hasattr(model, "predict"):
-        found = replace(estimator_reference(model, classes, seed), origin=model)
+        found = estimator_reference(model, classes, seed)
+        found = replace(found, origin=compared_estimator(model, found))
     else:
         found = function_reference(model, X, classes)
     return with_requested_classes(found, classes, n_draws)
@@ -1028,6 +1029,13 @@ def predict_reference(model, classes, difference):
     )
 
 
+def compared_estimator(model, reference):
+    """The model whose `predict` a reference has to agree with; None if it is made of `predict`."""
+    of_predict = reference.classes is None and reference.adapter.draws is point_draws
+    can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
+    return None if of_predict or detects_outliers(model) or not can_differ else model
+
+
 def mean_or_none(reference, X):
     """(n,) or (n, C) the mean of a reference; None if the model has no draws or probabilities."""
     try:
@@ -1036,39 +1044,12 @@ def mean_or_none(reference, X):
         return None
 
 
-def is_made_of_predict(reference):
-    """Whether a reference returns what `predict` does, or is to no estimator."""
-    model = reference.origin
-    known = hasattr(model, "get_params") or hasattr(model, "predict_proba")
-    if not known or detects_outliers(model):
-        return True
-    return reference.classes is None and reference.adapter.draws is point_draws
-
-
-def differing_rows(reference, theirs, mean):
-    """(n,) bool, which predictions of the model are not those of the mean (n,) or (n, C)."""
-    classes = reference.classes
-    if mean is None:
-        return np.ones(len(theirs), bool)
-    ours = mean if classes is None else classes[mean.argmax(axis=1)]
-    return rows_that_differ(theirs, ours, classes, lambda at: mean[at])
-
-
-def with_difference(reference, differs, classes):
-    """The reference with the result of a comparison (n,): one to `predict` if they differ."""
-    what = "the mean of its draws" if reference.classes is None else "its probabilities"
-    text = difference_text(differs, what)
-    if text:
-        return predict_reference(reference.origin, classes, text)
-    return replace(reference, difference="")
-
-
 def compare_reference(reference, X, mean=None):
     """The reference, compared with its model's `predict` on rows of X; it follows it if they differ.
 
     `mean`: that of the reference for all rows, if it is known.
     """
-    if reference.difference is not None or is_made_of_predict(reference):
+    if reference.difference is not None or reference.origin is None:
         return reference
     at = compared_rows(len(X))
     some = take_rows(X, at)
@@ -1078,15 +1059,16 @@ def compare_reference(reference, X, mean=None):
         mean = mean_or_none(whole, some)
     else:
         mean = mean[at]
-    classes = predicted_classes(theirs, reference.classes)
-    return with_difference(reference, differing_rows(reference, theirs, mean), classes)
-
-
-def warn_of_difference(before, after):
-    """The compared reference; a UserWarning if it differs and was not compared before."""
-    if after is not before and after.difference:
-        warnings.warn(f"{after.source}: {after.difference}", UserWarning, stacklevel=4)
-    return after
+    classes = reference.classes
+    what = "the mean of its draws" if classes is None else "its probabilities"
+    differs = np.ones(len(at), bool)
+    if mean is not None:
+        ours = mean if classes is None else classes[mean.argmax(axis=1)]
+        differs = rows_that_differ(theirs, ours, classes, lambda k: mean[k])
+    text = difference_text(differs, what)
+    if not text:
+        return replace(reference, difference="")
+    return predict_reference(reference.origin, predicted_classes(theirs, classes), text)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-estimator
 def _fit_if_needed(estimator, model, X, y, sample_weight):
