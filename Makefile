@@ -40,9 +40,10 @@ format: .venv/.dev        ## notebooks and tests laid out by ruff
 	@$(BIN)/ruff check --select I --fix --quiet tests nbs setup.py
 	@$(BIN)/ruff format fabinterp tests setup.py nbs
 
-lint: .venv/.dev          ## the layout, and what ruff finds
+lint: .venv/.dev          ## layout, ruff, and all that is read and not run: pages, imports, export, budgets
 	@$(BIN)/ruff check fabinterp tests setup.py nbs
 	@$(BIN)/ruff format --check fabinterp tests setup.py nbs
+	@$(BIN)/python tests/frame/lint.py
 
 docs: .venv/.dev          ## the pages as plain HTML in _docs, checked (needs pandoc)
 	@$(BIN)/python tests/frame/docs.py --out _docs

@@ -8,9 +8,8 @@ __version__ = "0.1.0"
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if (
-    TYPE_CHECKING
-):  # for editors and type checkers; tests/test_frame.py holds this list and _MODULES together
+# For editors and type checkers; `make lint` compares this list with _MODULES
+if TYPE_CHECKING:
     from .change import nearest_change
     from .explanation import Explanation, explain
     from .explorer import explore

@@ -411,8 +411,8 @@ def _add_predict(add):
         "--keep",
         type=names_of_text,
         metavar="NAMES",
-        help="columns of the data that stand before the prediction, such as an id; beside the "
-        "target itself the prediction is called NAME_predicted",
+        help="columns of the data that stand before the prediction, such as an id, as they are "
+        "written; beside the target itself the prediction is called NAME_predicted",
     )
     command.add_argument("--proba", action="store_true", help="the share of every class, too")
     command.add_argument(
@@ -427,6 +427,12 @@ def _add_predict(add):
         "--held-out",
         action="store_true",
         help="a column that marks the rows that were held out, of the table of the fit",
+    )
+    command.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="write ' before texts that a spreadsheet would run, which begin with =, @, + or - and "
+        "are no numbers",
     )
     _add_out(command, "write to a file that ends in .csv")
 
@@ -546,7 +552,9 @@ def main(arguments=None):
     except KeyboardInterrupt:
         print_to_stderr("fabinterp: interrupted")
         return 130
-    except BrokenPipeError:  # the reader of a pipe has left
+    except OSError as error:  # the reader of a pipe has left, or the disk is full
+        if not isinstance(error, BrokenPipeError):
+            print_to_stderr(f"fabinterp: cannot write: {error.strerror or error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except MemoryError:

@@ -9,6 +9,7 @@ __all__ = ['WRITERS', 'infer_task', 'prepare', 'split_rows', 'table_text', 'figu
 import contextlib
 import csv
 import difflib
+import errno
 import io
 import os
 import re
@@ -42,6 +43,7 @@ from .reporting import (
 from .rows.tables import seed_entropy, take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
+from .rules.json_format import write_file
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from .rules.size_path import (
     choose_by_error,
@@ -77,6 +79,7 @@ def _read_data(options, path=None):
         options.decimal,
         sample,
         random_state=seed,
+        as_text=getattr(options, "keep", None) or (),
     )
     if len(table) < table.n_read:
         print_to_stderr(
@@ -933,7 +936,7 @@ def _check_out(path, endings, force):
         why = "its folder does not exist"
     elif place.exists() and not force:
         why = "it exists; --force overwrites it"
-    elif not os.access(place if place.exists() else place.parent, os.W_OK):
+    elif not all(os.access(p, os.W_OK) for p in (place.parent, place) if p.exists()):
         why = "it cannot be written"
     if why:
         raise UsageError(f"--out {format_names([str(path)])}: {why}")
@@ -942,8 +945,9 @@ def _check_out(path, endings, force):
 def write_out(path, text, force=False):
     """Write a text to a file, which must not exist unless `force`; CommandError if it cannot be."""
     try:
-        with open(path, "wb" if force else "xb") as file:
-            file.write(text.encode("utf-8"))
+        if not force and os.path.exists(path):
+            raise FileExistsError(errno.EEXIST, "it exists; --force overwrites it")
+        write_file(path, text)
     except OSError as error:
         raise CommandError(
             f"--out {format_names([str(path)])}: {error.strerror or error}"
@@ -973,10 +977,10 @@ def load_fitted(path):
     except OSError as error:
         why = error.strerror or _one_line(error)
         raise CommandError(f"cannot read {format_names([os.path.basename(path)])}: {why}") from None
-    except (ValueError, KeyError, TypeError):
+    except ValueError as error:
         raise CommandError(
             f"{format_names([os.path.basename(path)])} must be a model that --out model.json of "
-            "fit, simplify or explain wrote; it holds none"
+            f"fit, simplify or explain wrote: {_one_line(error).partition(': ')[2]}"
         ) from None
 
 
@@ -1078,11 +1082,25 @@ def _free_name(name, taken):
     return name
 
 
-def predictions_text(model, X, proba=False, level=None, held_out=None, kept=None):
+def _without_formula(cell):
+    """A cell with ' before a text that a spreadsheet would run: one that begins with =, @, + or -."""
+    if not isinstance(cell, str) or not re.match("[=@+\\-\t\r]", cell):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def predictions_text(
+    model, X, proba=False, level=None, held_out=None, kept=None, escape_formulas=False
+):
     """Predictions for rows X (n, d) as CSV, a row each.
 
     With `proba` the share of every class, too; with `level` the ends of an interval of y; with
     `held_out` (n,) which rows the fit has not seen; `kept`: columns that stand before it, by name.
+    `escape_formulas`: texts that a spreadsheet would run begin with '.
     """
     kept = kept or {}
     columns = {model.target: model.predict(X)}
@@ -1097,10 +1115,11 @@ def predictions_text(model, X, proba=False, level=None, held_out=None, kept=None
         columns["held_out"] = held_out
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*kept, *(_free_name(name, kept) for name in columns)])
+    names = [*kept, *(_free_name(name, kept) for name in columns)]
     cells = [_kept_cells(column) for column in kept.values()]
     cells += [values.tolist() for values in columns.values()]
-    writer.writerows(zip(*cells, strict=True))
+    for row in (names, *zip(*cells, strict=True)):
+        writer.writerow(map(_without_formula, row) if escape_formulas else row)
     return text.getvalue()
 
 
@@ -1170,7 +1189,7 @@ def predict(options):
             f"--keep {format_names(lacking[:1])} is not a column of {printable_name(table.name)}: "
             f"{_suggest_columns(lacking[0], list(table.columns))}"
         )
-    kept = {name: table.columns[name] for name in options.keep or ()}
+    kept = {name: table.texts.get(name, table.columns[name]) for name in options.keep or ()}
     held_out = held_out_rows(model, table, X) if options.held_out else None
     if options.held_out and held_out is None:
         raise UsageError(
@@ -1179,7 +1198,8 @@ def predict(options):
         )
     try:
         with progress_message(f"predicting {len(table)} rows …"), warnings_as_notes():
-            text = predictions_text(model, X, options.proba, options.level, held_out, kept)
+            shown = (options.proba, options.level, held_out, kept, options.escape_formulas)
+            text = predictions_text(model, X, *shown)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     if options.proba and explained_name(model):
@@ -1419,10 +1439,9 @@ def load_reported(path, trust=False):
     model = load_model(path, trust)
     if not isinstance(model, Path):
         return model
-    try:
-        return load_rules(model)
-    except (ValueError, KeyError, TypeError):
-        return model
+    with open(path, encoding="utf-8") as file:
+        is_rules = '"format": "fabinterp"' in file.read(200)
+    return load_fitted(path) if is_rules else model
 
 
 def write_report(options):

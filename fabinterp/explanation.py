@@ -8,13 +8,17 @@ __all__ = ['ensure_every_class', 'split_positions', 'Explanation', 'explain']
 # %% ../nbs/explanation.ipynb #expl-imports
 import inspect
 import os
+import warnings
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
 from sklearn.preprocessing import FunctionTransformer
 
 from .forests.arrays import Ensemble
@@ -42,6 +46,7 @@ from .rules.core import (
     decode_like,
     encode,
     encode_row,
+    format_names,
     is_frame,
     label_of,
     read_columns,
@@ -328,6 +333,9 @@ class Explanation:
         that `explain` fitted has not seen those held out. Without y, nan.
     constant_fidelity : float, nan
         The agreement of one answer for all rows: the share of the model's commonest class, or 0.
+    precision, precision_bound, recall : float, nan
+        With `of`, on the rows held out: the share of the class among the rows predicted as it, its
+        lower 95 % bound, and the share of the class that is predicted as it.
     fit_rows : array of int, or None
         Positions of the rows fitted, in the table given to `explain`.
     call : dict
@@ -363,6 +371,9 @@ class Explanation:
     model_score: float = float("nan")
     rules_score: float = float("nan")
     constant_fidelity: float = float("nan")
+    precision: float = float("nan")
+    precision_bound: float = float("nan")
+    recall: float = float("nan")
     fit_rows: np.ndarray | None = None
     call: dict = field(default_factory=dict)
     template: Any = None
@@ -418,6 +429,7 @@ class Explanation:
             model=model,
             model_score=nan,
             rules_score=nan,
+            precision=nan,
             call=self.call | {"size": n},
         )
 
@@ -526,7 +538,7 @@ class Explanation:
         rules = count_text(len(self.rules.rules), "rule")
         entries = [entry for entry, _, _ in self.rules_of_sizes()]
         most = getattr(self.model, "max_rules", 0)
-        if "size" not in self.call:
+        if not {"size", "of"} & set(self.call):
             least = getattr(self.model, "min_support", None)
             why_fewer = short_list_text(entries, len(self.rules.rules), most, least)
             rules += f", {why_fewer}" if why_fewer else ""
@@ -552,6 +564,11 @@ class Explanation:
             what = "R²" if self.subject.classes is None else "right answers"
             scores = f"model {self.model_score:.3f}, rules {self.rules_score:.3f}"
             yield f"{what} {self._scored_rows()}: {scores}"
+        if not np.isnan(self.precision):
+            yield (
+                f"precision {self.precision:.3f} on the rows held out, with 95 % confidence at least "
+                f"{self.precision_bound:.3f}; recall {self.recall:.3f}"
+            )
         if self.subject.note:
             yield f"note: {self.subject.note}"
 
@@ -624,7 +641,7 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
     `at` and `out`: positions of the rows of the fit and of those held out; `prediction` (n,): what
     the subject predicts for all rows; `call`: the arguments of `explain` that are not defaults.
     """
-    method = "proxy tree" if subject.ensemble is None else "rule mixture"
+    method = "rule mixture" if hasattr(found, "estimator") else "proxy tree"
     rules = replace(found.rules_, source={"explains": subject.name, "method": method})
     held = float("nan")
     if len(out):
@@ -759,6 +776,72 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         template=X.iloc[:0] if is_frame(X) else None,
     )
 
+# %% ../nbs/explanation.ipynb #expl-class
+def precision_bound(n_hits, n):
+    """The lower 95 % bound of a precision, after `n_hits` of `n` rows (explanation.1)."""
+    return float(betaincinv(n_hits, n - n_hits + 1, 0.05)) if n_hits else 0.0
+
+
+def fit_class_lists(subject, X, share, truth, threshold, max_rules, seed, options):
+    """The fitted `RuleMixtureClassifier` whose rules predict a class beyond a threshold (explanation.2).
+
+    `share` (n,): what a forest learns as the share of the second class of `subject`; `truth` (n,):
+    the labels that are observed.
+    """
+    rest, name = subject.classes
+    columns = read_columns(X)
+    Z = encode(X, columns)
+    by_class = np.append((1 - share) * threshold, share * (1 - threshold))
+    forest = RandomForestClassifier(min_samples_leaf=10, random_state=seed)
+    forest.fit(np.vstack([Z, Z]), np.repeat(subject.classes, len(Z)), by_class)
+    weights = {rest: threshold, name: 1 - threshold}
+    options = {"target": "observed", "n_init": 1, "class_weight": weights, **options}
+    subject = replace(subject, model=forest, ensemble=read_ensemble(forest, columns))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* for no row of the fit")
+        return fit_surrogate(subject, X, truth, max_rules, seed, options)
+
+
+_N_THRESHOLDS = 3  # tried from `min_precision` down to the frequency of the class
+
+
+def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, options, call):
+    """The `Explanation` by the shortest list for class `of` whose precision has a bound that high."""
+    labels = [] if subject.classes is None else subject.classes.tolist()
+    if of not in labels:
+        raise ValueError(f"of must be a class of the model, {format_names(labels)}, got {of!r}")
+    names = np.array([f"not {of}", str(of)])
+    prediction, shares = subject.predict_with_shares(X)
+    is_class = prediction == of
+    belongs = is_class if y is None else observed_answers(y, subject) == of
+    truth = names[belongs.astype(int)]
+    score = (is_class if shares is None else shares[:, labels.index(of)])[at]
+    share = IsotonicRegression().fit(score, belongs[at]).predict(score)
+    asked = as_reference(lambda X: np.eye(2)[(subject.predict(X) == of).astype(int)], classes=names)
+    one = replace(subject, classes=names, ensemble=None, reference=asked)
+    best = 0.0
+    for threshold in np.linspace(min_precision, share.mean(), _N_THRESHOLDS + 1)[:-1]:
+        fitted = fit_class_lists(
+            one, take_rows(X, at), share, truth[at], threshold, max_rules, seed, options
+        )
+        for _, model, _ in sizes_of(fitted):
+            covered = model.predict(take_rows(X, out)) == names[1]
+            n_hits = int((covered & belongs[out]).sum())
+            bound = precision_bound(n_hits, int(covered.sum()))
+            best = max(best, bound)
+            if bound >= min_precision:
+                prediction = names[is_class.astype(int)]
+                scored = None if y is None else truth
+                explanation = build_explanation(model, one, X, scored, prediction, at, out, call)
+                return replace(
+                    explanation,
+                    precision=n_hits / covered.sum(),
+                    precision_bound=bound,
+                    recall=n_hits / belongs[out].sum(),
+                )
+    best = f"{np.floor(100 * best) / 100:g}".lstrip("0") or "0"
+    raise ValueError(f"no list reaches {f'{min_precision:g}'.lstrip('0')}; the best has {best}")
+
 # %% ../nbs/explanation.ipynb #expl-door
 def explain(
     model,
@@ -768,6 +851,8 @@ def explain(
     *,
     method="auto",
     held_out=0.2,
+    of=None,
+    min_precision=None,
     classes=None,
     n_calls=None,
     cache=None,
@@ -794,6 +879,12 @@ def explain(
         "auto" is a rule mixture for an ensemble whose trees can be read, else a proxy tree.
     held_out : float, 0.2
         The share of rows that the rules do not see.
+    of : class label, or None
+        The rules predict this class or the rest, as the texts `of` and "not `of`".
+    min_precision : float or None
+        Needed with `of`: the least lower 95 % bound of the precision of the rules on the rows held
+        out (Clopper and Pearson), against y or, without y, against the model. The shortest list
+        that reaches it is returned.
     classes : labels (C,), or None
         For functions that return probabilities: their order.
     n_calls : int or None
@@ -826,8 +917,8 @@ def explain(
         If the model is not fitted, and there is no y.
     ValueError
         If X does not go with the model or y with X, the model has several outputs, an option is
-        none of the estimator's, `max_rules` or `held_out` are out of range, or method="mixture" is
-        asked for without trees.
+        none of the estimator's, `max_rules` or `held_out` are out of range, method="mixture" is
+        asked for without trees, or no list reaches `min_precision`.
 
     Examples
     --------
@@ -853,10 +944,22 @@ def explain(
             f"held_out must be a share from 0 to below 1, got {got}; "
             "other rows are measured by fidelity_on(X)"
         )
+    if (of is None) != (min_precision is None) or (of is not None and not 0 < min_precision < 1):
+        raise ValueError(
+            "min_precision must be between 0 and 1 with of, and None without, "
+            f"got {min_precision!r} with of={of!r}"
+        )
+    if of is not None and (method != "auto" or held_out == 0 or n_calls is not None):
+        raise ValueError(
+            "of needs method='auto', held_out above 0 and n_calls=None, "
+            f"got {method!r}, {held_out} and {n_calls}"
+        )
     call = arguments_set(
         max_rules=max_rules,
         method=method,
         held_out=held_out,
+        of=of,
+        min_precision=min_precision,
         classes=classes,
         n_calls=n_calls,
         random_state=random_state,
@@ -881,11 +984,17 @@ def explain(
     subject, X = with_finite_numbers(subject, X)
     if y is not None:
         observed_answers(y, subject)  # refused before the search, not after it
-    if subject.classes is None:
-        check_span("model", prediction.min(), prediction.max())
     if verbose:
         print(f"{subject.name}: {subject.why}")
     options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
+    if of is not None:
+        seed = int(entropy[1])
+        return explain_class(
+            subject, X, y, at, out, of, min_precision, max_rules, seed, options, call
+        )
+    prediction = subject.predict(X)
+    if subject.classes is None:
+        check_span("model", prediction.min(), prediction.max())
     found = fit_surrogate(
         subject.subset(at), take_rows(X, at), prediction[at], max_rules, int(entropy[1]), options
     )

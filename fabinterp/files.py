@@ -12,6 +12,7 @@ import gzip
 import io
 import os
 import sys
+import zlib
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -69,6 +70,9 @@ class NamedTable:
     name: str
     n_read: int
     labels: dict = field(default_factory=dict)  # by name, of columns whose numbers are labels
+    texts: dict = field(
+        default_factory=dict
+    )  # by name, the cells of CSV columns as they are written
 
     def __len__(self):
         return len(next(iter(self.columns.values())))
@@ -193,6 +197,16 @@ def _csv_frame(pandas, stream, layout):
     )
 
 
+def _csv_texts(pandas, stream, layout, names):
+    """The cells of some columns of a CSV file as they are written, by name."""
+    if not names:
+        return {}
+    stream.seek(0)
+    how = dict(sep=layout.sep, encoding=layout.encoding, dtype=str, na_filter=False)
+    frame = pandas.read_csv(stream, usecols=lambda name: name in names, **how)
+    return {name: frame[name].to_numpy(dtype=object) for name in frame}
+
+
 def _parquet_frame(pandas, stream):
     """A Parquet file as a frame; ValueError where a library is missing."""
     try:
@@ -267,8 +281,8 @@ def _share_read(raw):
     return lambda: 0.0 if raw.closed else raw.tell() / size
 
 
-def _read_stream(raw, sep, encoding, decimal, sample, rng):
-    """The columns by name of a stream of bytes, of a sample of its rows, and how many rows it has."""
+def _read_stream(raw, sep, encoding, decimal, sample, rng, as_text):
+    """The columns by name of a stream of bytes, of a sample of its rows, how many rows it has, and texts."""
     start = raw.read(4)
     raw.seek(0)
     pandas = import_pandas()
@@ -276,14 +290,15 @@ def _read_stream(raw, sep, encoding, decimal, sample, rng):
         raise ValueError("it is a spreadsheet or an archive; save the table as CSV")
     if start == b"PAR1":
         frame = _parquet_frame(pandas, raw)
-        return _columns_of_frame(frame, sample, rng), len(frame)
+        return _columns_of_frame(frame, sample, rng), len(frame), {}
     stream = gzip.GzipFile(fileobj=raw) if start[:2] == b"\x1f\x8b" else raw
     layout = _layout_of(stream, sep, encoding, decimal)
     try:
         if pandas is None:
-            return _columns_of_csv(stream, layout, sample, rng)
+            return *_columns_of_csv(stream, layout, sample, rng), {}
         frame = _csv_frame(pandas, stream, layout)
-        return _columns_of_frame(frame, sample, rng), len(frame)
+        texts = _csv_texts(pandas, stream, layout, as_text)
+        return _columns_of_frame(frame, sample, rng), len(frame), texts
     except UnicodeError:
         raise ValueError(
             f"it is not {layout.encoding.removesuffix('-sig').upper()} text; --encoding names "
@@ -291,7 +306,7 @@ def _read_stream(raw, sep, encoding, decimal, sample, rng):
         ) from None
 
 
-def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_state=0):
+def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_state=0, as_text=()):
     """The `NamedTable` in a file; `CommandError` for whatever prevents it.
 
     Parameters
@@ -306,22 +321,25 @@ def read_table(path, sep=None, encoding=None, decimal=".", sample=None, random_s
         The most rows; of a file with more, so many are drawn. None: all.
     random_state : int, 0
         The seed of the draw.
+    as_text : sequence of str, ()
+        Columns of a CSV file whose cells are kept in `texts`, too, as they are written.
     """
     name = _file_name(path)
     rng = np.random.default_rng(random_state)
     try:
         with _open_bytes(path) as raw:
             with progress_message(f"reading {name} …", share=_share_read(raw)):
-                columns, n = _read_stream(raw, sep, encoding, decimal, sample, rng)
-    except EOFError:
-        raise CommandError(f"cannot read {name}: the gzip file ends too early") from None
+                how = sep, encoding, decimal, sample, rng, as_text
+                columns, n, texts = _read_stream(raw, *how)
+    except (EOFError, zlib.error):
+        raise CommandError(f"cannot read {name}: the gzip file is damaged or incomplete") from None
     except OSError as error:
         raise CommandError(f"cannot read {name}: {error.strerror or error}") from None
     except ValueError as error:
         raise CommandError(f"cannot read {name}: {_why_not_read(error)}") from None
     if not n:
         raise CommandError(f"{name} has no rows")
-    return NamedTable(columns, name.strip("'"), n)
+    return NamedTable(columns, name.strip("'"), n, texts=texts)
 
 
 def _why_not_read(error):

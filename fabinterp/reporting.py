@@ -53,6 +53,7 @@ from .rules.html_format import (
     table_html,
     tree_html,
 )
+from .rules.json_format import write_file
 from .rules.ruleset import RuleSet, Tree, as_ruleset
 from .rules.size_path import (
     choose_by_error,
@@ -2243,5 +2244,5 @@ def report(
     page = report_html(case, progress)
     if place is None:
         return page
-    place.write_bytes(page.encode("utf-8"))
+    write_file(place, page)
     return path

@@ -321,6 +321,7 @@ def test_rows_told_rightly_are_no_certainty():
     assert wide[1] < low < fidelity_interval(*[np.tile(target, 40)] * 2)[1] < 1
 
 
+@pytest.mark.slow
 def test_the_interval_holds_where_errors_are_rare_and_large():
     held = 0
     for seed in range(8):

@@ -602,6 +602,7 @@ def test_an_explanation_and_its_forest():
     assert found and all(forest.predict(low * 0 + change.after)[0] >= 8 for change in found)
 
 
+@pytest.mark.slow
 def test_rules_always_flip_and_the_model_mostly():
     """As the measured tier does on australian and pima, on a table that is always there."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
@@ -623,6 +624,7 @@ def test_rules_always_flip_and_the_model_mostly():
     assert flipped == len(rows) and agreed >= 0.9 * len(rows)
 
 
+@pytest.mark.slow
 def test_a_change_that_the_model_joins_is_not_beaten_by_holding_one_of_its_columns():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(400, 4))
@@ -838,6 +840,7 @@ def test_a_column_left_alone_may_take_over_from_one_that_moves(seed, d):
     assert (found[found != x] >= 0.4 * row[j]).all() and found @ slope >= 1
 
 
+@pytest.mark.slow
 def test_changes_that_the_model_joins_are_written_as_the_table_is():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"mass": rng.uniform(20, 50, 500).round(1), "age": rng.integers(20, 80, 500)})
@@ -883,6 +886,7 @@ def test_every_value_of_a_column_is_asked():
     assert found.model_change.after.tolist() == [20.0, 237.0]
 
 
+@pytest.mark.slow
 def test_other_changes_are_those_that_holding_columns_finds():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X = X.iloc[:, [0, 1, 4, 6, 7, 20]]
@@ -906,6 +910,7 @@ def test_other_changes_are_those_that_holding_columns_finds():
     assert fewer >= 5 and missed <= 0.1 * fewer
 
 
+@pytest.mark.slow
 def test_a_change_that_the_model_is_sure_of():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X, y = X.iloc[:, [0, 1, 4, 6, 7, 20]], np.where(y, "benign", "malignant")

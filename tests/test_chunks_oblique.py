@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import examples
+from shared.effort import case, examples
 
 from fabinterp import ObliqueAdditiveClassifier, ObliqueAdditiveRegressor
 from fabinterp.rows import chunks
@@ -94,7 +94,7 @@ def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, factors, 
         np.testing.assert_allclose(two.terms(1)[name], band, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("task", ["numbers", "three"])
+@pytest.mark.parametrize("task", ["numbers", case("three", quick=False)])
 def test_small_tables_in_chunks_are_tables(task):
     X, y, w = table_of(3, task)
     one = estimator_of(task).fit(X, y, w)
@@ -162,7 +162,7 @@ def test_gaps_outside_the_sample_keep_a_column_out_of_gates():
 
 
 @pytest.mark.parametrize("task", ["numbers", "two"])
-@pytest.mark.parametrize("smoothing", [0.5, "reml"])
+@pytest.mark.parametrize("smoothing", [0.5, case("reml", quick=False)])
 def test_structure_search_finds_planes_on_the_sample_and_numbers_on_all_rows(task, smoothing):
     X, y = large(1500)
     kind = ObliqueAdditiveRegressor if task == "numbers" else ObliqueAdditiveClassifier

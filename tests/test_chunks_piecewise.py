@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import examples
+from shared.effort import case, examples
 
 from fabinterp import PiecewiseLinearClassifier, PiecewiseLinearRegressor
 from fabinterp.fab.engine import MIN_WEIGHT_FRACTION
@@ -347,7 +347,7 @@ def test_blocks_of_any_sizes_give_the_same_model(seed, n_blocks, task, hard):
 
 
 @pytest.mark.filterwarnings("ignore:FIC still rises")
-@pytest.mark.parametrize("task", ["numbers", "three"])
+@pytest.mark.parametrize("task", ["numbers", case("three", quick=False)])
 def test_small_tables_in_chunks_are_tables(task):
     X, y, w = table_of(3, task)
     one = estimator_of(task, max_iter=10).fit(X, y, w)
@@ -392,6 +392,7 @@ def test_streamed_is_in_memory(task):
         assert {split.features for split in one.tree_.splits if split is not None} == {(0,), (1,)}
 
 
+@pytest.mark.slow
 def test_a_tree_stands_once_on_the_path_where_all_rows_make_trees_of_the_sample_equal():
     X, y = large(20_000, 6, seed=1)  # the sample has two trees of the three lines
     with mock.patch.object(chunks, "N_SAMPLE", 2000):
@@ -421,8 +422,8 @@ def test_gaps_outside_the_sample_have_a_term_in_equations():
     assert sum(rule.support for rule in model.rules_.rules) == 6000
 
 
-@pytest.mark.parametrize("task", ["numbers", "two", "three"])
-@pytest.mark.parametrize("penalty", [None, 2.0])
+@pytest.mark.parametrize("task", ["numbers", "two", case("three", quick=False)])
+@pytest.mark.parametrize("penalty", [case(None, quick=False), 2.0])
 def test_structure_search_finds_questions_on_the_sample_and_numbers_on_all_rows(task, penalty):
     X, y = large(3000, 5)
     y = target_of(task, y)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared.effort import case
 
 from fabinterp import (
     ObliqueAdditiveClassifier,
@@ -124,7 +125,11 @@ def test_few_labels_stay_steps():
 
 # Tables with many labels
 
-LABELS = [ObliqueAdditiveRegressor, PiecewiseLinearRegressor, ProxyLinearRegressor]
+LABELS = [
+    case(ObliqueAdditiveRegressor, quick=False),
+    case(PiecewiseLinearRegressor),
+    case(ProxyLinearRegressor),
+]
 
 
 def many_labels(n_labels, n=3000, seed=0, noise=0.3, classes=False):
@@ -189,7 +194,7 @@ def five_terms(n, p, seed, noise=0.1):
     return X, X[:, :5] @ [3.0, -2.0, 2.0, 1.5, -1.0] + noise * rng.normal(size=n)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, case(1, quick=False), case(2, quick=False)])
 def test_five_terms_of_five_hundred_columns_in_forty_rows(seed):
     """At "small" these and no other; at the default, which is to predict, these among others."""
     small = PiecewiseLinearRegressor(size="small", random_state=0).fit(*five_terms(40, 500, seed))
@@ -203,7 +208,12 @@ def test_five_terms_of_five_hundred_columns_in_forty_rows(seed):
 
 
 @pytest.mark.parametrize(
-    "kind", [PiecewiseLinearRegressor, PiecewiseLinearClassifier, ObliqueAdditiveRegressor]
+    "kind",
+    [
+        PiecewiseLinearRegressor,
+        case(PiecewiseLinearClassifier, quick=False),
+        case(ObliqueAdditiveRegressor, quick=False),
+    ],
 )
 def test_noise_with_more_columns_than_rows_is_a_constant(kind):
     for seed in range(2):
@@ -248,6 +258,7 @@ def with_gaps(seed, off, classes=False):
     return X, (y > 5).astype(int).to_numpy() if classes else y.to_numpy(), ~gone
 
 
+@pytest.mark.slow
 def test_a_tenth_of_gaps_costs_only_what_they_hide():
     model = PiecewiseLinearRegressor(random_state=0).fit(*with_gaps(0, None)[:2])
     X, y, known = with_gaps(1, None)
@@ -270,7 +281,9 @@ def test_rows_with_gaps_get_a_term_where_they_differ():
 
 
 @pytest.mark.parametrize("search", ["structure", "em"])
-@pytest.mark.parametrize("kind", [PiecewiseLinearRegressor, PiecewiseLinearClassifier])
+@pytest.mark.parametrize(
+    "kind", [PiecewiseLinearRegressor, case(PiecewiseLinearClassifier, quick=False)]
+)
 def test_what_is_shown_of_gaps_is_what_predicts(kind, search):
     X, y, _ = with_gaps(0, 9.0, kind.__name__.endswith("Classifier"))
     model = kind(search=search, random_state=0).fit(X, y)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
+from shared.effort import case
 from shared.estimators import SETTINGS
 from shared.reader import read_classes, read_numbers
 from sklearn.datasets import load_diabetes, load_iris
@@ -68,7 +69,9 @@ def assert_classes_are_read(model, frame):
         assert (margins[differs] <= 2 * (SCORE_TOLERANCE + stated)).all(), text
 
 
-@pytest.mark.parametrize("scale", ["1e-9", "1", "1e6 ± 1", "1e12"])
+@pytest.mark.parametrize(
+    "scale", [case("1e-9", quick=False), "1", "1e6 ± 1", case("1e12", quick=False)]
+)
 @pytest.mark.parametrize("setting", NUMBERS, **named)
 def test_a_reader_finds_the_numbers(setting, scale):
     frame, t = table(setting.numbers_only)
@@ -90,6 +93,7 @@ def test_a_reader_finds_the_numbers_of_a_real_table(setting):
     assert_numbers_are_read(setting.fresh().fit(frame, y), frame, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", CLASSES, **named)
 def test_a_reader_finds_the_classes_of_a_real_table(setting):
     frame, y = load_iris(return_X_y=True, as_frame=True)

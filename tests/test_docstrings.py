@@ -1,11 +1,10 @@
-"""`help()` of every public name tells the parameters there are; its examples print what they say."""
+"""The examples in the docstrings of public names print what they show."""
 
 import doctest
-import inspect
-import re
 import sys
 
 import pytest
+from frame.check_package import sections
 from shared.needs import need
 
 import fabinterp
@@ -29,32 +28,12 @@ def closed_figures():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-def sections(thing):
-    """Return the numpydoc sections of a docstring: dict of heading to lines."""
-    parts = re.split(r"^(\w+)\n-{3,}\n", inspect.getdoc(thing), flags=re.M)
-    return dict(zip(parts[1::2], map(str.splitlines, parts[2::2]), strict=True))
-
-
-def described(lines):
-    """Return the names that begin the lines of a section; each line says a type after a colon."""
-    heads = [line.split(" : ") for line in lines if line and not line.startswith(" ")]
-    return [name.strip(" *") for names, _ in heads for name in names.split(",")]
-
-
 @each_name
-def test_every_parameter_is_described_in_the_order_of_the_signature(name):
-    thing = getattr(fabinterp, name)
-    found = sections(thing)
-    assert described(found["Parameters"]) == list(inspect.signature(thing).parameters)
-    assert inspect.isclass(thing) or found["Returns"]
-
-
-@each_name
-def test_examples_print_what_they_say(name, closed_figures):
+def test_examples_print_what_they_show(name, closed_figures):
     need(*NEEDS.get(name, ()))
     thing = getattr(fabinterp, name)
     examples = "\n".join(sections(thing)["Examples"])
-    # Nothing is imported for an example: what it uses, it says
+    # Nothing is imported for an example: it imports what it uses
     test = doctest.DocTestParser().get_doctest(examples, {}, name, None, 0)
     assert test.examples
     report = []

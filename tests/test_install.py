@@ -2,7 +2,6 @@
 
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-import setuptools
 from frame import NBS, ROOT, copy_tree, oldest, settings
 
 LIMIT = 1200  # seconds after which a command is stopped
@@ -121,39 +119,6 @@ def test_copied_pages_with_the_wheel(environment, tmp_path):
         code = [cell.source for cell in cells if cell.cell_type == "code"]
         path.with_suffix(".ipy").write_text("\n".join(code), encoding="utf-8")
         run(env / "bin" / "python", "-m", "IPython", f"{path.stem}.ipy", folder=path.parent)
-
-
-def test_links_of_the_long_description_leave_the_repository(monkeypatch):
-    """Who reads it at the package index has no files beside it; each link stands for one that exists."""
-    told = {}
-    monkeypatch.setattr(setuptools, "setup", told.update)
-    monkeypatch.chdir(ROOT)
-    runpy.run_path("setup.py")
-    links = re.findall(r"\]\(([^)]+)\)", told["long_description"])
-    source = settings()["git_url"] + "/"
-    ours = [link.removeprefix(source).split("/", 2) for link in links if link.startswith(source)]
-    assert ours and all(re.match(r"https?://|#", link) for link in links)
-    assert {kind for kind, _, _ in ours} == {"raw", "blob"}
-    assert all(branch == settings()["branch"] for _, branch, _ in ours)
-    assert all((ROOT / path).exists() for *_, path in ours)
-    assert all((kind == "raw") == path.endswith(".png") for kind, _, path in ours)
-
-
-def test_readme_names_every_extra():
-    text = (ROOT / "README.md").read_text()
-    extras = {
-        key.removesuffix("_requirements") for key in settings() if key.endswith("_requirements")
-    }
-    told = set(re.findall(r"^\| `\[(\w+)\]` \| .+ \|$", text, re.M))
-    assert told == extras - {"dev"}
-
-
-def test_blocks_of_the_readme_are_cells_of_its_page():
-    """So that what the page has run is what the README shows."""
-    cells = [cell.source.strip() for cell in nbformat.read(NBS / "index.ipynb", 4).cells]
-    assert all(
-        block.strip() in cells for block in blocks((ROOT / "README.md").read_text(), "python")
-    )
 
 
 def test_oldest_versions_are_those_of_settings(tmp_path):

@@ -956,6 +956,7 @@ def test_a_tree_says_which_limit_it_meets(settings, capsys):
     assert free.fit(X, y).limits_reached_ == ()
 
 
+@pytest.mark.slow
 def test_the_default_depth_grows_with_the_rows_and_never_binds_silently():
     rows = (500, 4095, 4096, 8191, 8192, 20_000, 65_536, 1e6)
     found = [with_tree_limits(PiecewiseLinearRegressor(), n).max_depth for n in rows]
@@ -1004,6 +1005,7 @@ def test_the_path_has_every_size_of_the_search_over_all_prices(path_model):
         assert other.fic_ == other.trace_[-1] and isinstance(other.terms(1), dict)
 
 
+@pytest.mark.slow
 @dial
 def test_small_balanced_and_accurate_stand_in_that_order(kind):
     X, y = table(kind)
@@ -1028,6 +1030,7 @@ def test_budgets_hold_along_the_path(budget):
         assert n_curves <= budget.get("max_terms", np.inf)
 
 
+@pytest.mark.slow
 def test_the_path_is_the_same_for_any_threads_and_units(path_model):
     kind, model = path_model
     X, y = table(kind)

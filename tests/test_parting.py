@@ -118,6 +118,7 @@ def test_classes_equal_the_list_of_all_cells(model, n_classes):
     assert found.is_class and found.delta == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_other_libraries_equal_the_list_of_all_cells(library):
     need(library)
@@ -326,6 +327,7 @@ def test_a_margin_is_told_as_what_it_is():
     )
 
 
+@pytest.mark.slow
 def test_it_is_in_the_report():
     X, y = numbers(200, 3)
     explained = explain(RandomForestRegressor(8, max_depth=4, random_state=0), X, y, random_state=0)

@@ -867,7 +867,7 @@ def refused():
             ),
         ),
         "'nowhere.json': no such file": lambda: read_ensemble("nowhere.json"),
-        "neither JSON": lambda: read_ensemble("{ not json"),
+        "damaged JSON": lambda: read_ensemble("{ not json"),
         "save_model": lambda: read_ensemble("booster[0]:\n0:leaf=1\n"),
         "it holds no model that can be read": lambda: read_ensemble({"a": 1}),
         "'list': it holds no model": lambda: read_ensemble(

@@ -1061,8 +1061,9 @@ def test_shortest_examples_and_errors():
         for ends in [(0.13, 0.78), (-3, 8), (0, 5), (99, 101), (1, 2), (-2, -1)]
     ]
     assert found == [0.5, 0.0, 0.0, 100.0, 1.0, -2.0]
-    for low, high in [(1.0, 1.0), (2.0, 1.0), (-inf, 1.0), (nan, 1.0)]:
-        with pytest.raises(ValueError, match="low must be less than high"):
+    assert shortest_number(1.0, 1.0) == 1.0
+    for low, high in [(2.0, 1.0), (-inf, 1.0), (nan, 1.0)]:
+        with pytest.raises(ValueError, match="low must be at most high"):
             shortest_number(low, high)
 
 
@@ -1500,7 +1501,7 @@ def test_json_is_strict_and_versioned():
             RuleSet.from_dict(d | change)
     with pytest.raises(ValueError, match="must have an entry 'rules'"):
         RuleSet.from_dict({k: v for k, v in d.items() if k != "rules"})
-    with pytest.raises(ValueError, match="got list"):
+    with pytest.raises(ValueError, match=r"must be an object, got \[\]"):
         RuleSet.from_json("[]")
 
 
@@ -1690,7 +1691,7 @@ def test_what_is_saved_is_loaded_and_predicts(tmp_path, classes):
 def test_a_file_that_holds_no_rules_is_refused(tmp_path):
     path = tmp_path / "other.json"
     path.write_text('{"kind": "forest"}')
-    with pytest.raises(ValueError, match="holds one of .*got 'forest'"):
+    with pytest.raises(ValueError, match=r"other\.json: model must have an entry 'format'"):
         load_rules(path)
     path.write_text("import os")
     with pytest.raises(ValueError, match=r"path must name JSON that `save` wrote, got other\.json"):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['AS_IN_THE_PAPER', 'NUMBERS', 'DEPTHS', 'FOLDS', 'N_TESTS', 'TABLES', 'sequential_update', 'batch_update',
            'bayesml_rows', 'is_installed', 'coin_levels', 'measure_speed', 'effective_number_of_trees',
-           'measure_metatrees', 'depth_fold_jobs', 'timings', 'show_table', 'show_grid', 'show_fold_losses']
+           'measure_metatrees', 'depth_fold_jobs', 'show_table', 'show_grid', 'show_fold_losses']
 
 # %% ../../nbs/bench/06_nakahara.ipynb #mtb-imports
 import time
@@ -305,7 +305,7 @@ def _without_peer(lines):
     ]
 
 
-def timings(line):
+def _timings(line):
     """What a line holds of times: means, deviations and medians by what was timed."""
     return {
         name: found for name, found in line.items() if isinstance(found, dict) and "sd" in found
@@ -316,7 +316,7 @@ def show_table(lines):
     """Table 1: milliseconds of one update of the posterior, row by row and as a batch."""
     cells = pd.DataFrame(
         [
-            {name: Cell(found["mean"], found["sd"], 2) for name, found in timings(line).items()}
+            {name: Cell(found["mean"], found["sd"], 2) for name, found in _timings(line).items()}
             | {"largest difference": f"{line['max_difference']:.1g}"}
             for line in lines
         ],
@@ -378,7 +378,7 @@ def show_grid(lines):
     index = pd.Index(names, name="table of codes")
     n = pd.Series([line["key"]["n"] for line in lines], index)
     ms = pd.DataFrame(
-        [{name: found["median"] for name, found in timings(line).items()} for line in lines], index
+        [{name: found["median"] for name, found in _timings(line).items()} for line in lines], index
     )
     ms = ms.reindex(
         columns=["update", "bayesml_update", "predict", "bayesml_predict", "partial_fit", "routing"]

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TABLE_3', 'UNITS', 'TABLE_4', 'REGRESSION', 'FOLDS', 'GATES', 'TRUE_GATES', 'METHODS', 'DESCRIBED', 'DIAL', 'FEW',
-           'LONG', 'ROWS', 'SEEDS', 'TABLES', 'gate_numbers', 'stratified_fold', 'PyGAMRegressor', 'PyGAMClassifier',
+           'ROWS', 'SEEDS', 'TABLES', 'gate_numbers', 'stratified_fold', 'PyGAMRegressor', 'PyGAMClassifier',
            'explainable_boosting', 'size_of_additive', 'size_of_ebm', 'size_of_pygam', 'additive_method', 'fold_row',
            'nested_features', 'gate_errors', 'oblique_recovery_row', 'measure_additive_methods']
 
@@ -368,7 +368,7 @@ def oblique_recovery_row(n, method, seed):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-jobs
 FEW = 3  # folds of a peer
-LONG = (("parkinsons", "ebm"), ("cod_rna", "ebm"))  # minutes a fit: one fold
+_LONG = (("parkinsons", "ebm"), ("cod_rna", "ebm"))  # minutes a fit: one fold
 ROWS = {"5000 rows": 5000, "1500 rows": 1500}
 SEEDS = 20
 
@@ -377,7 +377,7 @@ def _n_folds_of_method(name, method):
     """How many of the ten folds a method is run on."""
     if method in (*DESCRIBED, *DIAL):
         return FOLDS
-    return 1 if (name, method) in LONG else FEW
+    return 1 if (name, method) in _LONG else FEW
 
 
 def _n_seeds_of_method(name, method):

@@ -15,13 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from .arrays import (
+    MAX_COLUMNS,
     Ensemble,
     Library,
+    check_below,
     flatten_tree,
     float64_threshold,
     named_columns,
     qualified_class_names,
     raise_unsupported,
+    read_trees,
 )
 from ..rows.array_tree import ArrayTree, concatenate_trees
 
@@ -61,6 +64,8 @@ def _oblivious_tree(tree, features, n_outputs, model):
     Node i's children are 2i + 1 (no) and 2i + 2 (yes).
     """
     splits = tree.get("splits") or []
+    if len(tree["leaf_values"]) != n_outputs * 2 ** len(splits):
+        raise ValueError(f"leaf_values must be {n_outputs} for each of 2**{len(splits)} leaves")
     *level_splits, sets = _catboost_splits(splits[::-1], features, model)
     level = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
     feature, threshold, missing, swapped = (a[level] for a in level_splits)
@@ -121,6 +126,7 @@ def _catboost_columns(info, labels):
     features = [f for kind, known in info.items() if kind.endswith("features") for f in known]
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
     size = 1 + max(names)
+    check_below("flat_feature_index", list(names), MAX_COLUMNS)
     feature_names = [names.get(j) or "" for j in range(size)]
     return named_columns(
         feature_names,
@@ -152,9 +158,13 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
     if not trees:
         raise_unsupported(model, "it has no trees")
     n_outputs = len(base)
-    whole = [read(tree, features, n_outputs, model) for tree in trees]
     with_sets = [f["flat_feature_index"] for f in features.values() if "sets" in f]
     own, named = _catboost_columns(info, {j: columns.categories[j] for j in with_sets})
+
+    def read_tree(tree):
+        return read(tree, features, n_outputs, model)
+
+    whole = list(read_trees(read_tree, trees, len(own.names)))
     labels = about.get("class_params", {}).get("class_names") or range(max(2, n_outputs))
     is_classifier = loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
     by_class = [

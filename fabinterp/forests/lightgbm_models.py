@@ -6,7 +6,6 @@
 __all__ = ['LIGHTGBM']
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #lgb-imports
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -14,13 +13,16 @@ import numpy as np
 from .arrays import (
     Ensemble,
     Library,
+    check_below,
     flatten_tree,
     named_columns,
     raise_unsupported,
+    read_trees,
     set_bits,
     with_wrapper_classes,
 )
 from ..rows.array_tree import ArrayTree, concatenate_trees
+from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-tree
 def _lightgbm_missing(feature_kind, default_left, threshold, model):
@@ -159,6 +161,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     if not parts:
         raise_unsupported(model, "it has no trees")
     n_outputs = int(head["num_tree_per_iteration"])
+    check_below("num_tree_per_iteration - 1", n_outputs - 1, len(parts))
     scale = next((float(o[8:]) for o in options if o.startswith("sigmoid:")), 1.0)
     classes = link in ("logit", "softmax") or objective == "multiclassova"
     names = head["feature_names"]
@@ -187,15 +190,14 @@ def read_lightgbm_text(text, columns=None, model="LightGBM text"):
     stored = (
         text.rpartition("pandas_categorical:")[2].strip() if "pandas_categorical:" in text else ""
     )
-    head["pandas_categorical"] = json.loads(stored) if stored else None
+    head["pandas_categorical"] = parse_json(stored) if stored else None
     ranges = head["feature_infos"].split(" ")
     seen = [
         None if r[0] == "[" or r == "none" else [int(code) for code in r.split(":")] for r in ranges
     ]
-    parts = [
-        _lightgbm_text_tree(dict(line.partition("=")[::2] for line in b.splitlines()), model)
-        for b in blocks
-    ]
+    parsed = [dict(line.partition("=")[::2] for line in b.splitlines()) for b in blocks]
+    n_columns = len(head["feature_names"])
+    parts = list(read_trees(lambda b: _lightgbm_text_tree(b, model), parsed, n_columns))
     return _lightgbm_ensemble(parts, head, seen, columns, model)
 
 
@@ -203,7 +205,9 @@ def read_lightgbm_json(dumped, columns=None, model="LightGBM JSON dump"):
     """A LightGBM model from the dictionary (or parsed JSON) of `dump_model()`."""
     infos = dumped["feature_infos"]
     seen = [infos.get(name, {}).get("values") or None for name in dumped["feature_names"]]
-    parts = [_lightgbm_json_tree(tree["tree_structure"], model) for tree in dumped["tree_info"]]
+    roots = [tree["tree_structure"] for tree in dumped["tree_info"]]
+    n_columns = len(dumped["feature_names"])
+    parts = list(read_trees(lambda root: _lightgbm_json_tree(root, model), roots, n_columns))
     return _lightgbm_ensemble(parts, dumped, seen, columns, model)
 
 

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows', 'OutputsError',
            'model_predictions', 'predictions_or_none', 'TablePredictor', 'rows_that_differ', 'difference_text',
-           'predicted_classes', 'compare_ensemble', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
+           'predicted_classes', 'compare_ensemble', 'warn_of_difference', 'trained_class_weight', 'ensemble_thresholds',
+           'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
 import json
@@ -17,7 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Ensemble, qualified_class_names, raise_unsupported
+from .arrays import (
+    DAMAGE,
+    Ensemble,
+    UnsupportedModelError,
+    qualified_class_names,
+    raise_unsupported,
+)
 from .catboost_models import CATBOOST
 from .lightgbm_models import LIGHTGBM
 from .pipelines import undo_steps, unwrap_model
@@ -25,6 +32,7 @@ from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
 from ..rows.tables import is_fitted, label_codes, take_rows
 from ..rules.core import decode_like, is_frame
+from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
 def code_values(labels, own, named, name):
@@ -125,8 +133,10 @@ def _load_model_text(model):
                 "no such file" if lost else "not a text file; save the model as JSON or text",
             )
     try:
-        return json.loads(text), name
-    except json.JSONDecodeError:
+        return parse_json(text), name
+    except ValueError as error:
+        if text.lstrip().startswith(("{", "[")):
+            raise_unsupported(repr(name[:60]), f"damaged JSON: {error}")
         return text, name
 
 
@@ -136,11 +146,17 @@ def _supported():
 
 
 def _read_whole(read, saved, columns, name):
-    """What a reader makes of a saved model; ValueError where parts of it are missing."""
+    """What a reader makes of a saved model; ValueError if parts of it are missing or damaged."""
     try:
-        return read(saved, columns)
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise_unsupported(repr(name[:60]), "parts of the model are missing")
+        with np.errstate(all="ignore"):
+            found = read(saved, columns)
+        if not all(np.isfinite(a).all() for a in (found.weights, found.base)):
+            raise ValueError("weights and base scores must be finite")
+    except UnsupportedModelError:
+        raise
+    except DAMAGE as error:
+        raise_unsupported(repr(name[:60]), f"parts of the model are missing or damaged: {error}")
+    return found
 
 
 def read_model_file(model, columns=None):
@@ -307,6 +323,26 @@ def warn_of_difference(before, after):
     if after is not before and after.difference:
         warnings.warn(f"{after.source}: {after.difference}", UserWarning, stacklevel=4)
     return after
+
+# %% ../../nbs/forests/05_reading.ipynb #rdg-weights
+def trained_class_weight(model, classes):
+    """The `class_weight` of a fitted model: a dict, "balanced", or None for equal or unknown weights.
+
+    `classes` (C,): the labels that it predicts, in its order.
+    """
+    _, model = unwrap_model(model)
+    read = getattr(model, "get_all_params", getattr(model, "get_params", dict))  # CatBoost, others
+    params = getattr(model, "params", None) or read()  # a booster of LightGBM has `params`
+    if hasattr(model, "save_config"):  # a booster of XGBoost
+        params = json.loads(model.save_config())["learner"]["objective"].get("reg_loss_param", {})
+    names = ("class_weights", "class_weight", "estimator__class_weight")
+    weights = next((params[name] for name in names if params.get(name)), None)
+    positive = float(params.get("scale_pos_weight") or 1.0)
+    if weights == "balanced_subsample" or params.get("is_unbalance"):
+        return "balanced"
+    if positive != 1.0:
+        weights = [1.0, positive]
+    return dict(zip(classes, weights, strict=True)) if isinstance(weights, list) else weights
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code
 def _asked_numbers(ensemble):

@@ -12,37 +12,43 @@ from itertools import pairwise
 import numpy as np
 
 from .arrays import (
+    MAX_COLUMNS,
     Ensemble,
     Library,
+    check_below,
     float64_threshold,
     named_columns,
     raise_unsupported,
+    read_trees,
+    whole_numbers,
     with_wrapper_classes,
 )
 from ..rows.array_tree import ArrayTree, concatenate_trees, prune_at
+from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-tree
 def _xgboost_tree(tree):
     """`ArrayTree` of one tree of an XGBoost JSON model."""
-    left = np.array(tree["left_children"], np.intp)
+    left = whole_numbers(tree["left_children"])
     number = np.array(tree["split_conditions"], np.float32)
     group = np.full(len(left), -1)
     sets = []
     where = (tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"])
     for node, start, size in zip(*where, strict=True):
+        if not 0 <= start <= start + size <= len(tree["categories"]):
+            raise ValueError(f"categories of node {node} are missing")
         group[node] = len(sets)
         sets.append(tuple(sorted(tree["categories"][start : start + size])))
-    whole = ArrayTree(
-        feature=np.where(left < 0, -1, np.array(tree["split_indices"], np.intp)),
+    return ArrayTree(
+        feature=np.where(left < 0, -1, whole_numbers(tree["split_indices"])),
         threshold=float64_threshold(number, strict=True),
-        yes=np.array(tree["right_children"], np.intp),
+        yes=whole_numbers(tree["right_children"]),
         no=left,
         value=np.where(left < 0, number, 0.0),
-        missing=~np.array(tree["default_left"], bool),
+        missing=whole_numbers(tree["default_left"]) == 0,
         group=group,
         sets=sets,
     )
-    return prune_at(whole)  # without the nodes that XGBoost's own pruning left behind
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #ens-xgb-objectives-code
 _XGBOOST_LINKS = {
@@ -66,7 +72,7 @@ def _xgboost_base(written, objective, n_outputs):
     One number, or a list since version 3.1.
     """
     score = np.array(
-        json.loads(written) if written.startswith("[") else [float(written)], np.float32
+        parse_json(written) if written.startswith("[") else [float(written)], np.float32
     )
     if _XGBOOST_LINKS[objective] == "log":
         score = np.log(score)
@@ -118,6 +124,9 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
         )
     inner = booster.get("gbtree", booster)["model"]
     n_outputs = max(1, int(param["num_class"]))
+    n_columns = int(param["num_feature"])
+    check_below("num_class", n_outputs, len(inner["trees"]) + 2)
+    check_below("num_feature", n_columns, MAX_COLUMNS)
     sizes = {int(tree["tree_param"].get("size_leaf_vector") or 1) for tree in inner["trees"]}
     if int(param.get("num_target", 1)) > 1 or max(sizes, default=1) > 1:
         raise_unsupported(model, f"one output is supported, got {param.get('num_target')}")
@@ -133,9 +142,13 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
         learner.get("feature_names"), _xgboost_labels(learner, saved["version"], model)
     )
     link = _XGBOOST_LINKS[objective]
+    output = whole_numbers(inner["tree_info"])
+    check_below("tree_info", output, n_outputs)
+    trees = read_trees(_xgboost_tree, inner["trees"][:keep], n_columns)
     return Ensemble(
-        nodes=concatenate_trees([_xgboost_tree(tree) for tree in inner["trees"][:keep]]),
-        output=np.array(inner["tree_info"][:keep]),
+        # without the nodes that XGBoost's own pruning left behind
+        nodes=concatenate_trees([prune_at(tree) for tree in trees]),
+        output=output[:keep],
         weights=weights[:keep],
         base=_xgboost_base(param["base_score"], objective, n_outputs),
         link=link,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .posterior import (
     MetaTreeState,
@@ -60,12 +60,14 @@ from ..rows.tables import (
     apply_in_chunks,
     check_parameters,
     check_span,
+    check_weights,
     known_codes,
     seed_entropy,
     build_training_data,
     check_predict_rows,
     check_fit_target,
     name_of_target,
+    warn_of_lost_classes,
     weigh_classes,
 )
 
@@ -503,13 +505,17 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
     def _fit(self, chunked):
         seed = int(seed_entropy(self.random_state)[0])
         vars(self).update(fit_meta_tree(self, chunked, seed))
+        sample = chunked.sample
+        if sample.classes is not None:
+            shares = predict_average(self.state_, self.tree_weights_, sample.Z)
+            warn_of_lost_classes(self, sample.classes, sample.y, shares.argmax(axis=1))
         return self
 
     def _update(self, X, y, sample_weight):
         Z = check_predict_rows(self, X)
         y = self._encode_target(Z, y)
         check_target(self.state_.family, y, getattr(self, "classes_", None))
-        w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+        w = check_weights(sample_weight, Z)
         w = weigh_classes(self, y, getattr(self, "classes_", None), w)
         heavy = w > 0
         if heavy.any():

@@ -32,6 +32,7 @@ from .piecewise import (
     leaves_allowed,
     begin_at_sparse_line,
     check_columns_offered,
+    check_search_uses,
     check_search_of_signs,
     column_mask,
     effects_bases,
@@ -662,6 +663,7 @@ class BaseOblique(EquationTreeEstimator):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         check_smoothing(self.smoothing)
         check_size(self.size)
+        check_search_uses(self, ())
         check_search_of_signs(self)
         check_columns_offered(self)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing

@@ -6,8 +6,8 @@
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_bases', 'promised_signs', 'make_line_design',
            'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits', 'hme_from_tree',
            'run_tree_search', 'hard_shares', 'refit_in_blocks', 'fic_penalty', 'default_tree_perturbations',
-           'check_search_of_signs', 'check_columns_offered', 'EquationTreeEstimator', 'n_coefficients',
-           'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
+           'check_search_of_signs', 'check_search_uses', 'check_columns_offered', 'EquationTreeEstimator',
+           'n_coefficients', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 import warnings
@@ -988,6 +988,11 @@ def _with_labels_of_rows(chunked, which):
     return replace(chunked, sample=replace(sample, Z=Z, columns=columns))
 
 
+def _lowest_price(settings, w):
+    """The λ at which the search begins; at a millionth of the weight w (n,) a parameter changes nothing."""
+    return max(settings._least_price, 1e-6 * w.sum())
+
+
 def _cross_validate(settings, chunked, design, units, n_classes, path):
     """(error, its standard error) of each tree of the path, for standardised y (search.35).
 
@@ -1005,6 +1010,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
     shared = design, _block_inputs(rows, design, units)
     has_labels = not numeric_columns(sample.columns).all()
     is_wide = sample.Z.shape[1] > len(sample.y)  # at low prices very many terms would be tried
+    lowest = _lowest_price(settings, sample.w)
 
     def losses_of_fold(f):
         """(P, m) losses on the rows of fold f, by the search for all others, for each tree of the path."""
@@ -1017,7 +1023,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
             own = settings._make_design(_sample_of_rows(seen, fold != f), penalty)
             part = _block_inputs((seen.sample.Z, *rows[1:]), own, units)
         share = sample.w[fold != f].sum() / sample.w.sum()
-        least = settings._least_price if is_wide else share * settings._least_price
+        least = lowest if is_wide else share * lowest
         problem = settings._make_problem(own, _take_part(part, fold != f), n_classes, least)
         trees = _trees_of_all_prices(settings, own, problem, columns, f).step
         table, y, w = part
@@ -1043,15 +1049,16 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     seen = _take_part(whole, some)
 
     shift = _shift_of_units(chunked, units)
+    least = _lowest_price(settings, seen[2])
 
     def run(seed, name):
-        problem = settings._make_problem(design, seen, n_classes, settings._least_price)
+        problem = settings._make_problem(design, seen, n_classes, least)
         columns = chunked.sample.columns
         return _trees_of_all_prices(settings, design, problem, columns, seed, name, shift)
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
-    path = price_path(best.step, settings._least_price)
+    path = price_path(best.step, least)
     searched = _sample_of_rows(chunked, some)
     errors = _cross_validate(settings, searched, design, units, n_classes, path)
     trace = best.trace - shift
@@ -1240,6 +1247,18 @@ def check_search_of_signs(settings):
         raise ValueError("search must be 'structure' where monotonic_cst promises signs, got 'em'")
 
 
+def check_search_uses(settings, budgets):
+    """ValueError for a size, or a limit among `budgets`, that the search would ignore."""
+    if asks_all_prices(settings):
+        return
+    by = "search='em'" if settings.search == "em" else f"penalty={settings.penalty}"
+    if settings.size != "balanced":
+        raise ValueError(f"size must be 'balanced' with {by}, got {settings.size!r}")
+    for name in budgets:
+        if getattr(settings, name) is not None:
+            raise ValueError(f"{name} must be None with {by}, got {getattr(settings, name)!r}")
+
+
 def check_columns_offered(settings):
     """ValueError where splits and equations are both told to use no column."""
     if np.size(settings.split_features) == np.size(settings.leaf_features) == 0:
@@ -1407,6 +1426,8 @@ class BasePiecewise(EquationTreeEstimator):
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         check_size(self.size)
+        by_em = self.search == "em"  # which drops no leaves
+        check_search_uses(self, ("max_leaves", "max_terms") if by_em else ("max_terms",))
         check_search_of_signs(self)
         check_columns_offered(self)
         seed_entropy(deepcopy(self.random_state))  # an error if it is no seed; draws nothing

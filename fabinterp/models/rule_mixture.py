@@ -51,6 +51,7 @@ from ..rows.chunks import (
     code_mappings,
     recode_rows,
     report_progress,
+    weigh_rows,
 )
 from ..forests.sklearn_trees import out_of_bag_predictions
 from ..forests.arrays import Ensemble
@@ -61,6 +62,7 @@ from ..forests.reading import (
     ensemble_thresholds,
     read_ensemble,
     recode_ensemble,
+    trained_class_weight,
     warn_of_difference,
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
@@ -596,7 +598,7 @@ def _answer_sums(part, lists, n_classes):
     return tuple(found), _weighted(target, w)
 
 
-def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0):
+def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0, class_weights=None):
     """The ordered `RuleSet` of each list of conditions: a rule predicts the mean of its rows.
 
     `rows`: `Blocks` of (Z, target, w > 0), seen once. Rules that no row reaches are left out; the
@@ -616,7 +618,7 @@ def fit_rule_sets(lists, rows, classes, columns, prior_rows=0.0):
                 shares = total + prior_rows * everywhere[0] / everywhere[0].sum()
                 leaf = Leaf(tuple((shares / shares.sum()).tolist()))
             rules.append(Rule(rule_conditions, leaf))
-        rule_sets.append(RuleSet(tuple(rules), columns, classes))
+        rule_sets.append(RuleSet(tuple(rules), columns, classes, class_weights=class_weights))
     return rule_sets
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-sure
@@ -648,8 +650,12 @@ def mean_interval(mean, n, squares):
 def add_intervals(rules, sums):
     """The `RuleSet` with the interval of each answer.
 
-    `sums`: class weights (rules, C), or of each rule its weight and squared losses (rules, 2).
+    `sums`: class weights (rules, C), or of each rule its weight and squared losses (rules, 2). Class
+    weights are taken out of the number of rows, by Kish's effective sample size.
     """
+    if rules.class_weights:
+        squares = np.maximum(sums @ rules.class_weights, np.finfo(float).tiny)
+        sums = sums * (sums.sum(axis=1) / squares)[:, None]
     found = []
     for rule, of_rule in zip(rules, sums, strict=True):
         if rules.classes is None:
@@ -727,27 +733,28 @@ def draw_by_weight(w, n_rows, rng):
     return at, np.full(n_rows, w.sum() / n_rows)
 
 
-def search_sample(sample, ensemble, predicted, rng):
+def search_sample(sample, counts, ensemble, predicted, rng):
     """The rows of the search `(Z, predictions, w, counts)` and where they stood (models.6).
 
     At most `N_SAMPLE_ROWS` training rows, drawn by weight, at the positions that are returned, come
     first; for classes jittered rows follow, and share the weight with them. `counts` (n,) is the
-    weight that a row had, 0 for a jittered one.
+    weight that a row had before class weights, 0 for a jittered one.
     """
     w = sample.w
     at = np.arange(len(w))
     if len(w) > N_SAMPLE_ROWS:
         at, w = draw_by_weight(w, N_SAMPLE_ROWS, rng)
         at.sort()
+        counts = w * (counts / sample.w)[at]
     Z = sample.Z[at]
     classes = sample.classes
     if classes is None or len(classes) < 2 or len(at) < 2:
-        return (Z, predicted[at], w, w), at
+        return (Z, predicted[at], w, counts), at
     categorical = np.array([labels is not None for labels in sample.columns.categories])
     new = jitter(Z, w, categorical, N_JITTER, rng)
     predictions = np.vstack([predicted[at], ensemble_predictions(ensemble, new, classes)])
     weight = np.append(w / 2, np.full(N_JITTER, w.sum() / 2 / N_JITTER))
-    return (np.vstack([Z, new]), predictions, weight, np.append(w, np.zeros(N_JITTER))), at
+    return (np.vstack([Z, new]), predictions, weight, np.append(counts, np.zeros(N_JITTER))), at
 
 
 def default_list_perturbations(rows):
@@ -1073,8 +1080,15 @@ def fit_rule_mixture(settings, chunked):
     """The attributes of a fit to `ChunkedData` rows, by name; `settings` is an estimator."""
     entropy = seed_entropy(settings.random_state)
     rng = np.random.default_rng(entropy)
-    sample = chunked.sample
-    model, ensemble, honest = explained_ensemble(settings, sample, int(entropy[0]))
+    by_ensemble = settings.target == "ensemble"
+    class_weight = getattr(settings, "class_weight", None)
+    inherits = isinstance(class_weight, str) and class_weight == "inherit"
+    weighted, factors = weigh_rows(chunked, None if inherits else class_weight)
+    model, ensemble, honest = explained_ensemble(settings, weighted.sample, int(entropy[0]))
+    if inherits and not by_ensemble:
+        trained = trained_class_weight(model, ensemble.classes)
+        weighted, factors = weigh_rows(chunked, trained, keeps_total=True)
+    sample = weighted.sample
     predicted = ensemble_predictions(ensemble, sample.Z, sample.classes)
     if sample.classes is None:
         check_span("estimator", predicted.min(), predicted.max())
@@ -1083,26 +1097,25 @@ def fit_rule_mixture(settings, chunked):
         if chunked.sample_is_complete
         else chunked.rows.map(_block_predictions, ensemble, sample.classes)
     )
-    by_ensemble = settings.target == "ensemble"
     cuts = thresholds_and_counts(ensemble)[0]
     target = predicted if by_ensemble else sample.y
     classes = None if sample.classes is None else tuple(sample.classes.tolist())
     in_place_of_y = predictions if by_ensemble else None
-    mixture, bins = fit_mixture(settings, chunked, cuts, in_place_of_y, target, rng)
+    mixture, bins = fit_mixture(settings, weighted, cuts, in_place_of_y, target, rng)
     regions = mixture.step.model.log_path(cell_incidence(sample.Z, bins)).argmax(axis=1)
     out_of_bag = honest is not None and not by_ensemble
     if out_of_bag and classes is not None:
         honest = in_order_of(classes, ensemble.classes, honest)
     answers = honest if out_of_bag else predicted
-    searched, at = search_sample(sample, ensemble, answers, rng)
+    searched, at = search_sample(sample, chunked.sample.w, ensemble, answers, rng)
     found = search_lists(chunked, ensemble, searched, regions[at], rng, settings)
     lists = [one.conditions for one in found]
     if classes is not None:
         predictions = predictions.map(_likeliest_class)
-    targets = chunked.rows.map(_in_place_of_y, predictions) if by_ensemble else chunked.rows
+    targets = weighted.rows.map(_in_place_of_y, predictions) if by_ensemble else weighted.rows
     prior_rows = 0.0 if by_ensemble else PRIOR_ROWS
-    rule_sets = fit_rule_sets(lists, targets, classes, ensemble.columns, prior_rows)
-    sums = chunked.rows.sum(_list_sums, rule_sets, len(classes or ()))
+    rule_sets = fit_rule_sets(lists, targets, classes, ensemble.columns, prior_rows, factors)
+    sums = weighted.rows.sum(_list_sums, rule_sets, len(classes or ()))
     if not by_ensemble:
         pairs = zip(rule_sets, sums, strict=True)
         rule_sets = [add_intervals(rules, of_list[-1]) for rules, of_list in pairs]
@@ -1266,9 +1279,10 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         What texts, SQL and pictures call y; None: the name of a Series, else y.
     monotonic_cst : None, None
         Signs, which a list of rules cannot promise: anything else is refused.
-    class_weight : dict, "balanced" or None, None
-        What multiplies the weight of each row, by its class in y; "balanced": such that all classes
-        weigh the same.
+    class_weight : "inherit", dict, "balanced" or None, "inherit"
+        What multiplies the weight of each row, by its class in y. "inherit": the weights that the
+        ensemble was trained with, if target="observed"; "balanced": such that all classes weigh the
+        same; None: all rows weigh the same. Supports count rows without these weights.
 
     Attributes
     ----------
@@ -1331,6 +1345,8 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
     otherwise   then no (0.984)   (support 30, fidelity 1)
     """
 
+    weighs_classes_in_fit = True
+
     def __init__(
         self,
         estimator=None,
@@ -1355,7 +1371,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         random_state=None,
         target_name=None,
         monotonic_cst=None,
-        class_weight=None,
+        class_weight="inherit",
     ):
         super().__init__(
             estimator,

@@ -44,6 +44,7 @@ from ..rules.core import (
     as_pandas,
     is_frame,
     leaf_for_gaps,
+    predict_codes,
     stable_softmax,
 )
 from ..rules.contributions import feature_importances, measure_on_rows
@@ -56,6 +57,7 @@ from ..rows.tables import (
     location_scale,
     name_of_target,
     target_summary,
+    warn_of_lost_classes,
     with_target,
 )
 
@@ -644,6 +646,9 @@ class BaseProxyLinear(BaseEstimator):
         known = target_summary(name_of_target(self, y), data.target, data.w, data.classes)
         vars(self).update(fitted | with_target(fitted, known))
         self.measured_ = measure_on_rows(self.rules_, data.Z, data.w)
+        if data.classes is not None:
+            asked = data.target.argmax(axis=1)
+            warn_of_lost_classes(self, data.classes, asked, predict_codes(self.rules_, data.Z))
         return self
 
     def _answer_gaps(self, Z, draws):

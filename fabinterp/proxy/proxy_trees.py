@@ -19,7 +19,6 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import _check_sample_weight
 
 from ..fab.distributions import normal_mixture
 from .adequacy import excess_losses, is_reference, smallest_as_good
@@ -70,7 +69,14 @@ from ..rows.fitted import (
     save_estimator,
 )
 from ..rules.contributions import feature_importances
-from ..rules.core import Columns, as_pandas, encode, format_names, is_frame
+from ..rules.core import (
+    Columns,
+    as_pandas,
+    encode,
+    format_names,
+    is_frame,
+    predict_codes,
+)
 from ..rules.size_path import (
     SizeEntry,
     SizePathMixin,
@@ -83,6 +89,7 @@ from ..rules.size_path import (
 from ..rows.tables import (
     check_at_least,
     check_parameters,
+    check_weights,
     distinct_rows,
     label_codes,
     seed_entropy,
@@ -96,6 +103,7 @@ from ..rows.tables import (
     take_rows,
     target_summary,
     warn_of_labels,
+    warn_of_lost_classes,
     weigh_classes,
     with_ranges,
     with_target,
@@ -514,7 +522,7 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     y = plain_target(y)
     Z, columns, framed = check_fit_rows(estimator, X)
     warn_of_labels(X, columns)
-    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    w = check_weights(sample_weight, Z)
     if getattr(estimator, "class_weight", None) is not None:
         sample_weight = w = _weigh_by_target(estimator, Z, y, w)
     if not w.any():
@@ -1289,6 +1297,9 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         blocks = rows.Z[: rows.n], None, rows.w[: rows.n]
         self._path = measure_entries(self._path, lambda function, *args: function(blocks, *args))
         self._show_entry(self._at)
+        if rows.classes is not None:
+            asked = rows.target[: rows.n].argmax(axis=1)
+            warn_of_lost_classes(self, rows.classes, asked, predict_codes(self.tree_, blocks[0]))
         return self
 
     feature_importances_ = property(

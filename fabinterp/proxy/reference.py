@@ -46,7 +46,7 @@ from ..forests.reading import (
     warn_of_difference,
 )
 from ..forests.sklearn_trees import out_of_bag_predictions
-from ..rules.core import as_pandas, encode, format_names, read_columns
+from ..rules.core import as_pandas, encode, format_names, is_frame, read_columns
 from ..rows.tables import (
     apply_in_chunks,
     check_at_least,
@@ -1088,7 +1088,19 @@ def _fit_if_needed(estimator, model, X, y, sample_weight):
         heavy = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
         check_prediction_range("y", np.asarray(y, float)[heavy], 0.0)
     weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
-    return fit_at_unit_scale(clone(model), X, y, sample_weight if weighted else None)
+    try:
+        return fit_at_unit_scale(clone(model), X, y, sample_weight if weighted else None)
+    except (ValueError, TypeError):
+        kinds = read_columns(X).categories if is_frame(X) else ()
+        labelled = [X.columns[j] for j, labels in enumerate(kinds) if labels]
+        if not labelled:
+            raise
+        name = type(model).__name__
+        raise ValueError(
+            f"reference={name} must fit labels, which it cannot in {format_names(labelled)}; take "
+            "make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), "
+            f"{labelled}), remainder='passthrough'), {name}())"
+        ) from None
 
 
 def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SKETCH_SIZE', 'N_SAMPLE', 'FAN_IN', 'splitmix64', 'row_hashes', 'sketch_hashes', 'estimate_distinct',
            'make_hash_sample', 'draw_sample', 'code_mappings', 'recode_rows', 'recode_block', 'ChunkedData',
-           'block_rows', 'split_training_data', 'duration_text', 'Progress', 'report_progress', 'OnDisk', 'rechunk',
-           'read_chunks', 'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
+           'block_rows', 'split_training_data', 'weigh_rows', 'duration_text', 'Progress', 'report_progress', 'OnDisk',
+           'rechunk', 'read_chunks', 'is_dask', 'OnDask', 'read_dask', 'build_chunked_data', 'ChunkedFitMixin']
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-imports
 import os
@@ -16,9 +16,11 @@ import tempfile
 import time
 import warnings
 import weakref
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -44,11 +46,20 @@ from .fitted import (
 )
 from ..rules.contributions import measure_model
 from ..rules.size_path import measure_entries
-from ..rules.core import Columns, check_names, format_names, is_frame, read_columns
+from ..rules.core import (
+    Columns,
+    check_names,
+    format_names,
+    is_frame,
+    predict_codes,
+    read_columns,
+)
 from .tables import (
     TrainingData,
     check_span,
     class_factors,
+    row_class_weight,
+    warn_of_lost_classes,
     distinct_rows,
     check_rows,
     order_categories,
@@ -200,7 +211,7 @@ def _class_totals(part, classes):
 
 def _factors_of_classes(estimator, rows, classes):
     """(C,) the factors of `class_weight`, by one more pass over `rows`; None without it."""
-    class_weight = getattr(estimator, "class_weight", None)
+    class_weight = row_class_weight(estimator)
     if class_weight is None:
         return None
     return class_factors(class_weight, classes, rows.sum(_class_totals, classes))
@@ -267,6 +278,24 @@ def split_training_data(training):
         places=None,
     )
     return ChunkedData(sample, slice_into_blocks((Z, y, w), block_rows(Z.shape[1])), n, total)
+
+# %% ../../nbs/rows/03_chunks.ipynb #chk-weigh
+def weigh_rows(chunked, class_weight, keeps_total=False):
+    """The `ChunkedData` with weights times those of the classes, and these, a tuple (C,), or None.
+
+    `keeps_total`: whether they are scaled so that the total weight stays.
+    """
+    if class_weight is None:
+        return chunked, None
+    sample = chunked.sample
+    totals = chunked.rows.sum(_class_totals, np.arange(len(sample.classes)))
+    factors = class_factors(class_weight, sample.classes, totals)
+    factors = np.maximum(factors, 1e-9 * factors.max())  # a class of weight 0 has rows, too
+    if keeps_total:
+        factors = factors * totals.sum() / (factors @ totals)
+    rows = chunked.rows.map(recode_block, (), None, factors)
+    sample = replace(sample, w=sample.w * factors[sample.y])
+    return replace(chunked, sample=sample, rows=rows), tuple(factors.tolist())
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-with-sample
 def block_totals(part):
@@ -406,6 +435,31 @@ class OnDisk(Blocks):
     def _stream(self, function, args):
         passed = super()._stream(function, args)
         return report_progress(passed, "block", self.n_blocks, self.verbose)
+
+# %% ../../nbs/rows/03_chunks.ipynb #chk-scratch
+def _lock(path):
+    """A file that this process locks, or None if another one has locked it."""
+    with suppress(ImportError, OSError):
+        import fcntl  # not on Windows
+
+        file = open(path, "ab")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return file
+
+
+@contextmanager
+def scratch_folder(parent=None):
+    """A new folder inside `parent`, removed at the end; folders that killed runs left go first."""
+    name = "fabinterp-"
+    with tempfile.TemporaryDirectory(prefix=name, dir=parent, ignore_cleanup_errors=True) as folder:
+        new = Path(folder, "new")
+        lock = _lock(new)  # until the end of this block
+        for other in Path(folder).parent.glob(f"{name}*/lock"):
+            if _lock(other):
+                shutil.rmtree(other.parent, ignore_errors=True)
+        if lock:
+            new.rename(Path(folder, "lock"))
+        yield folder
 
 # %% ../../nbs/rows/03_chunks.ipynb #chk-union
 def merge_labels(a, b):
@@ -915,9 +969,7 @@ class ChunkedFitMixin:
             `tempfile`.
         """
         self._check_parameters()
-        with tempfile.TemporaryDirectory(
-            prefix="fabinterp-", dir=scratch, ignore_cleanup_errors=True
-        ) as folder:
+        with scratch_folder(scratch) as folder:
             chunked = read_chunks(
                 self, source, target=target, sample_weight=sample_weight, scratch=folder
             )
@@ -935,10 +987,13 @@ class ChunkedFitMixin:
         self._fit(chunked)
         fitted = with_target(vars(self), self._target)
         vars(self).update(fitted)
+        predicting = fitted.get("tree_", fitted.get("rules_"))
+        if predicting is not None and sample.classes is not None:
+            predicted = predict_codes(predicting, sample.Z)
+            warn_of_lost_classes(self, sample.classes, sample.y, predicted)
         if hasattr(self, "_path"):
             self._path = measure_entries(self._path, chunked.rows.sum)
             self._show_entry(self._at)
         elif fitted:  # a meta-tree measures itself
-            predicting = fitted.get("tree_", fitted["rules_"])
             self.measured_ = measure_model(predicting, chunked.rows.sum)
         return self

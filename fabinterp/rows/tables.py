@@ -5,11 +5,11 @@
 # %% auto #0
 __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_parameters', 'seed_entropy', 'column_positions',
            'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows', 'sort_labels',
-           'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'power_of_two_scale',
-           'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target', 'target_summary',
-           'with_target', 'plain_target', 'check_fit_target', 'check_predict_rows', 'class_factors', 'weigh_classes',
-           'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data',
-           'joined_groups', 'with_groups']
+           'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'check_weights',
+           'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
+           'target_summary', 'with_target', 'plain_target', 'check_fit_target', 'check_predict_rows', 'class_factors',
+           'row_class_weight', 'weigh_classes', 'warn_of_lost_classes', 'warn_of_labels', 'is_fitted',
+           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'joined_groups', 'with_groups']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -262,6 +262,16 @@ def check_span(name, low, high):
             f"got {high - low:g}; take a smaller unit"
         )
 
+
+def check_weights(sample_weight, Z):
+    """The weights (n,) of rows Z (n, d), with a sum whose products float64 can hold."""
+    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if total and not LEAST <= total <= LARGEST:
+        raise ValueError(f"sample_weight must sum to {LEAST:g} to {LARGEST:g}, got {total:g}")
+    return w
+
 # %% ../../nbs/rows/00_tables.ipynb #tab-scale
 def power_of_two_scale(values, w, var=0.0):
     """The power of two (rows.7) for the numbers (n,) of positive weight.
@@ -491,15 +501,32 @@ def class_factors(class_weight, classes, totals):
     return factors
 
 
+def row_class_weight(estimator):
+    """The `class_weight` by which rows are weighted as they are read; None: they are not."""
+    is_later = getattr(estimator, "weighs_classes_in_fit", False)
+    return None if is_later else getattr(estimator, "class_weight", None)
+
+
 def weigh_classes(estimator, y, classes, w):
     """The weights w (n,) of rows with class codes y (n,), times the estimator's `class_weight`.
 
     As they are where it has none.
     """
-    class_weight = getattr(estimator, "class_weight", None)
+    class_weight = row_class_weight(estimator)
     if class_weight is None:
         return w
     return w * class_factors(class_weight, classes, np.bincount(y, w, len(classes)))[y]
+
+# %% ../../nbs/rows/00_tables.ipynb #tab-lost-classes
+def warn_of_lost_classes(estimator, classes, y, predicted):
+    """Warn of `classes` (C,) that are in y but never predicted; both (n,) codes of the rows of a fit."""
+    lost = np.take(classes, np.setdiff1d(y, predicted)).tolist()
+    if lost:
+        warnings.warn(
+            f"{type(estimator).__name__} predicts {format_names(lost)} for no row of the fit",
+            UserWarning,
+            stacklevel=4,
+        )
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-labels
 _MANY = 20  # labels beyond which it is worth a warning
@@ -609,7 +636,7 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     if classes is not None:
         y = known_codes(found, classes)[y]
     classes = found if classes is None else classes
-    w = _check_sample_weight(sample_weight, Z, dtype=float, ensure_non_negative=True)
+    w = check_weights(sample_weight, Z)
     if not w.any():  # scikit-learn before 1.7 lets this pass
         raise ValueError("sample_weight must be above 0 in some row, got 0 in all")
     w = weigh_classes(estimator, y, classes, w)

@@ -6,9 +6,10 @@
 __all__ = ['label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas', 'read_columns', 'check_names',
            'ordered_columns', 'encode', 'warn_of_unseen_labels', 'encode_row', 'decode', 'decode_like', 'weighted_sum',
            'Split', 'stable_softmax', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents', 'conditions_of',
-           'merge_conditions', 'shortest_number', 'splits_to_arrays', 'apply_tree', 'path_conditions', 'class_array',
-           'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps', 'answered_by_mean',
-           'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks', 'measure_ruleset_in_blocks']
+           'merge_conditions', 'shortest_number', 'splits_to_arrays', 'check_children', 'apply_tree', 'path_conditions',
+           'class_array', 'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps',
+           'answered_by_mean', 'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks',
+           'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
 import re
@@ -731,7 +732,9 @@ class Rule:
 
     def __post_init__(self):
         if self.interval is not None:
-            object.__setattr__(self, "interval", floats(self.interval))
+            interval = floats(self.interval)
+            known = all(map(isfinite, interval))
+            object.__setattr__(self, "interval", interval if known else None)
         object.__setattr__(
             self, "conditions", tuple((split, bool(side)) for split, side in self.conditions)
         )
@@ -863,10 +866,11 @@ def shortest_number(low, high):
     """The number with the fewest significant digits in [low, high); equation (rules.10).
 
     Among equals the one nearest to the middle. As a threshold it sends every row with x ≤ low one
-    way and every row with x ≥ high the other. ValueError unless low < high, both finite.
+    way and every row with x ≥ high the other. `low` if the two are equal. ValueError unless
+    low ≤ high, both finite.
     """
-    if not (isfinite(low) and isfinite(high) and low < high):
-        raise ValueError(f"low must be less than high, both finite, got {low} and {high}")
+    if not (isfinite(low) and isfinite(high) and low <= high):
+        raise ValueError(f"low must be at most high, both finite, got {low} and {high}")
     if low <= 0.0 < high:
         return 0.0
     middle = low / 2 + high / 2
@@ -888,6 +892,31 @@ def splits_to_arrays(splits):
     feature = np.array([s.features[0] if s else -1 for s in plain])
     threshold = np.array([s.threshold if s else nan for s in plain])
     return feature, threshold, np.array([bool(s and s.missing) for s in plain])
+
+
+def check_children(inner, yes, no, roots):
+    """The most splits on a path of trees, and the number of their nodes.
+
+    ValueError if the arrays (m,) do not describe trees. inner: which nodes have children.
+    """
+    m = len(inner)
+    depth = -1
+    reached = np.zeros(m, dtype=bool)
+    at = np.asarray(roots)
+    while len(at):
+        if at.min() < 0 or at.max() >= m:
+            raise ValueError(
+                f"children must be nodes from 0 to {m - 1}, got {at.min()} to {at.max()}"
+            )
+        if reached[at].any() or len(np.unique(at)) < len(at):
+            raise ValueError(
+                f"children must have one parent each, which {at.tolist()[:5]} have not"
+            )
+        reached[at] = True
+        at = at[inner[at]]
+        at = np.concatenate([yes[at], no[at]])
+        depth += 1
+    return depth, reached.sum()
 
 
 def apply_tree(tree, Z):

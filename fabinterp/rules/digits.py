@@ -105,7 +105,7 @@ def _typical_place(value, features, coef, ranges, mean):
     if mean is None or not 0.0 < np.abs(moves).sum() < inf:
         return middle
     share = np.clip((mean - value - coef @ middle) / np.abs(moves).sum(), -1.0, 1.0)
-    return middle + share * np.sign(coef) * (high / 2 - low / 2)
+    return np.clip(middle + share * np.sign(coef) * (high / 2 - low / 2), low, high)
 
 
 def round_equation(value, features, coef, ranges, tolerance=nan, scale=nan, mean=None):
@@ -139,9 +139,8 @@ def _candidates(curve, tolerance):
     """Places for points of a curve, ascending: its breaks, and some between bent ones, each a short number."""
     breaks = np.array(curve.breaks)
     between = 1 if len(curve.coef[0]) == 2 else 16
-    places = np.interp(
-        np.arange(between * (len(breaks) - 1) + 1) / between, np.arange(len(breaks)), breaks
-    )
+    steps = np.arange(between * (len(breaks) - 1) + 1) / between
+    places = np.unique(np.interp(steps, np.arange(len(breaks)), breaks))
     slopes = np.abs(np.diff(curve(places)) / np.diff(places))
     width = np.diff(places).min() / 4
     steep = slopes.max()

@@ -22,6 +22,7 @@ from .core import (
     Rule,
     Split,
     apply_tree,
+    check_children,
     class_array,
     count_conditions,
     covering_rules,
@@ -41,7 +42,7 @@ from .core import (
     warn_of_gaps,
 )
 from .html_format import known_measures, measure_text, ruleset_html, tree_html
-from .json_format import constructor_arguments, model_to_dict
+from .json_format import constructor_arguments, model_to_dict, parse_json, write_file
 from .text import (
     answer_text,
     curve_lines,
@@ -104,10 +105,23 @@ def class_labels(classes):
     return None if classes is None else tuple(map(label_of, classes))
 
 
+MAX_DEPTH = 1000  # splits on a path of a `Tree`
+
+
 def check_features(features, columns):
     """Refuse feature numbers that are no column."""
     if any(not 0 <= f < len(columns.names) for f in features):
         raise ValueError(f"features must lie in 0..{len(columns.names) - 1}, got {features}")
+
+
+def check_split(split, columns):
+    """Refuse a split that does not fit the columns."""
+    check_features(split.features, columns)
+    labels = columns.categories[split.features[0]]
+    if split.categories and labels is not None and split.categories[-1] >= len(labels):
+        raise ValueError(
+            f"categories must be codes of {len(labels)} labels, got {split.categories[-1]}"
+        )
 
 
 def check_leaf(leaf, columns, classes):
@@ -134,7 +148,7 @@ def check_rules(rules, columns, classes):
     for rule in rules:
         check_leaf(rule.leaf, columns, classes)
         for split, _ in rule.conditions:
-            check_features(split.features, columns)
+            check_split(split, columns)
 
 
 def check_nodes(splits, yes, no, leaves):
@@ -145,9 +159,14 @@ def check_nodes(splits, yes, no, leaves):
         raise ValueError(
             "splits, yes, no and leaves must have one entry per node, and at least the root"
         )
-    for child in (yes, no):
-        if np.any((child >= 0) != inner) or np.any(child >= m):
-            raise ValueError("yes and no must name a node for every split, and be -1 elsewhere")
+    if any(np.any((child >= 0) != inner) for child in (yes, no)):
+        raise ValueError("yes and no must name a node for every split, and be -1 elsewhere")
+    depth, n_reached = check_children(inner, yes, no, [0])
+    if n_reached < m or depth > MAX_DEPTH:
+        raise ValueError(
+            f"yes and no must lead to all {m} nodes in at most {MAX_DEPTH} steps, "
+            f"got {n_reached} nodes and {depth} steps"
+        )
     if any((leaf is None) != has_split for leaf, has_split in zip(leaves, inner, strict=True)):
         raise ValueError("leaves must hold a Leaf exactly where there is no split")
 
@@ -212,11 +231,12 @@ class BaseRuleModel:
 
     @classmethod
     def from_dict(cls, d):
-        """The object that `to_dict` wrote; ValueError for another format, version or kind."""
-        try:
-            return cls(**constructor_arguments(d, cls.kind))
-        except KeyError as entry:
-            raise ValueError(f"d must have an entry {entry}, got none") from None
+        """The object that `to_dict` wrote; ValueError, with a place, for anything else."""
+        model = cls(**constructor_arguments(d, cls.kind))
+        for k, kept in enumerate(model.sizes):
+            whole = d | kept.get("model", {}) | {"sizes": []}
+            cls(**constructor_arguments(whole, cls.kind, f"model.sizes[{k}].model"))
+        return model
 
     def to_json(self, indent=None):
         """Strict, versioned JSON that `from_json` reads back to an equal object."""
@@ -225,11 +245,11 @@ class BaseRuleModel:
     @classmethod
     def from_json(cls, text):
         """The object that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(parse_json(text))
 
     def save(self, path):
         """Write `to_json` to a file, which `fabinterp.load_rules` reads."""
-        Path(path).write_text(self.to_json(indent=1), encoding="utf-8")
+        write_file(path, self.to_json(indent=1))
 
     def at(self, n):
         """The same model with at most n rules or leaves, of the sizes that were saved with it.
@@ -296,6 +316,8 @@ class RuleSet(BaseRuleModel):
         an estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
         The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
+    class_weights : sequence of C numbers, or None
+        Weights of the rows of each class in the class shares of the leaves; None: all equal.
 
     Raises
     ------
@@ -327,12 +349,17 @@ class RuleSet(BaseRuleModel):
     target_std: float = field(default=nan, compare=False)
     source: dict | None = field(default=None, compare=False)
     sizes: tuple[dict, ...] = field(default=(), compare=False)
+    class_weights: tuple[float, ...] | None = None
     kind = "ruleset"
 
     def __post_init__(self):
         object.__setattr__(self, "rules", tuple(self.rules))
         object.__setattr__(self, "classes", class_labels(self.classes))
         check_rules(self.rules, self.columns, self.classes)
+        if self.class_weights and len(self.class_weights) != len(self.classes or ()):
+            raise ValueError(
+                f"class_weights must have one weight per class, got {self.class_weights}"
+            )
 
     leaves = property(
         lambda self: tuple(rule.leaf for rule in self.rules), doc="The leaf of each rule."
@@ -503,7 +530,7 @@ class Tree(BaseRuleModel):
             if split is None:
                 check_leaf(leaf, self.columns, self.classes)
             else:
-                check_features(split.features, self.columns)
+                check_split(split, self.columns)
 
     def __eq__(self, other):
         if not isinstance(other, Tree):
@@ -600,6 +627,9 @@ def as_ruleset(model, argument="rules"):
 def load_rules(path):
     """The `RuleSet` or `Tree` that `save` of an estimator, rules or a tree wrote; no code is read.
 
+    The whole file is checked first. Lists and objects nest at most 500 deep, a path of a tree has
+    at most 1000 splits, and a piece of a curve has at most 16 coefficients.
+
     Parameters
     ----------
     path : str or path
@@ -615,7 +645,7 @@ def load_rules(path):
     Raises
     ------
     ValueError
-        If the file holds neither.
+        If the file holds neither, is damaged or has a newer version; the message names the place.
 
     Examples
     --------
@@ -634,12 +664,9 @@ def load_rules(path):
     """
     is_text = isinstance(path, str) and path.lstrip().startswith("{")
     try:
-        d = json.loads(path if is_text else Path(path).read_text(encoding="utf-8"))
+        d = parse_json(path if is_text else Path(path).read_text(encoding="utf-8"))
+        is_tree = isinstance(d, dict) and d.get("kind") == Tree.kind
+        return (Tree if is_tree else RuleSet).from_dict(d)
     except ValueError as error:
         got = "text" if is_text else Path(path).name
         raise ValueError(f"path must name JSON that `save` wrote, got {got}: {error}") from None
-    kinds = {kind.kind: kind for kind in (RuleSet, Tree)}
-    kind = d.get("kind") if isinstance(d, dict) else None
-    if kind not in kinds:
-        raise ValueError(f"path must name a file that holds one of {list(kinds)}, got {kind!r}")
-    return kinds[kind].from_dict(d)

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from .contributions import measure_models
 from .core import format_names
-from .json_format import float_from_json, parts_to_json
+from .json_format import SIZE_ERRORS, float_from_json, parts_to_json
 from .ruleset import RuleSet, Tree
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-check
@@ -298,19 +298,13 @@ class SizePathMixin:
         return other
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-kept
-_KEPT = (
-    *("criterion", "cv_error", "cv_se", "price"),
-    *("difference", "difference_se", "train_error", "train_se"),
-)
-
-
 def _size_to_dict(entry, model, own):
     """A `SizeEntry` as plain values, with what of its model is not as in the dict `own`.
 
     Without a model for the size that `own` is itself, `model` None.
     """
     kept = {"size": int(entry.size), "n_numbers": int(entry.n_numbers)}
-    numbers = {name: parts_to_json(float(getattr(entry, name))) for name in _KEPT}
+    numbers = {name: parts_to_json(float(getattr(entry, name))) for name in SIZE_ERRORS}
     kept |= {name: number for name, number in numbers.items() if number is not None}
     if model is None:
         return kept
@@ -335,7 +329,7 @@ def _kept_sizes(model):
     own = alone.to_dict()
     found = []
     for kept in model.sizes:
-        numbers = {name: float_from_json(kept.get(name)) for name in _KEPT}
+        numbers = {name: float_from_json(kept.get(name)) for name in SIZE_ERRORS}
         entry = SizeEntry(kept["size"], kept["n_numbers"], fitted={}, **numbers)
         shown = "model" not in kept
         other = alone if shown else type(model).from_dict(own | kept["model"])

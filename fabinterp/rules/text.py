@@ -351,6 +351,11 @@ def model_notes(model):
         )
         more = ", …" if len(columns.categories[f]) > _MAX_LABELS else ""
         notes.append(f"{_factor_text(f, columns)}: {codes}{more}")
+    weights = getattr(model, "class_weights", None) or ()
+    if len(set(weights)) > 1:
+        pairs = zip(model.classes, weights, strict=True)
+        listed = ", ".join(f"{label_text(label)} {weight:.3g}" for label, weight in pairs)
+        notes.append(f"shares of rows weighted by class: {listed}")
     links = {leaf.link for leaf in model.leaves if leaf is not None}
     rounded = ""
     if columns.ranges and {"logit", "softmax"} & links:

@@ -1,20 +1,123 @@
-"""What the frame's own scripts and tests share: where things are, and how to copy the tree."""
+"""Paths, notebooks and problems: what the scripts of this folder and the tests share."""
 
+import ast
 import json
 import re
 import shutil
 import subprocess
 from configparser import ConfigParser
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
 ROOT = Path(__file__).parents[2]
 NBS = ROOT / "nbs"
+PACKAGE = ROOT / "fabinterp"
+METHOD_CHAPTERS = ("fab", "search", "models", "metatree", "proxy")
 UNTRACKED = shutil.ignore_patterns(
     ".git", ".venv", ".oldest", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".hypothesis",
     "*.egg-info", "_docs", "_proc", "build", "dist",
 )  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """A line of output of the lint script; file: below the root."""
+
+    file: str
+    message: str
+    remedy: str = ""
+    cell: str = ""
+
+    def __str__(self):
+        place = f"{self.file}, cell {self.cell}" if self.cell else self.file
+        return f"{place}: {self.message}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def problem(path, message, remedy="", cell=""):
+    """Return the problem of a file, named by its path below the root."""
+    file = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+    return Problem(file, message, remedy, cell)
+
+
+class Cell(NamedTuple):
+    """A cell of a notebook, its source in one piece."""
+
+    id: str
+    cell_type: str
+    source: str
+    outputs: list
+    metadata: dict
+
+    @property
+    def is_code(self):
+        """Whether it is a cell of code."""
+        return self.cell_type == "code"
+
+    @property
+    def is_prose(self):
+        """Whether it is a cell of Markdown."""
+        return self.cell_type == "markdown"
+
+    @property
+    def is_exported(self):
+        """Whether it goes into a module."""
+        return self.is_code and bool(re.search(r"^#\| *exporti?s?\b", self.source, re.M))
+
+
+def read_cells(path):
+    """Return the cells of a notebook; a file that has not changed is parsed once."""
+    return _read_notebook(path, path.stat().st_mtime_ns)[0]
+
+
+def read_metadata(path):
+    """Return the metadata of a notebook."""
+    return _read_notebook(path, path.stat().st_mtime_ns)[1]
+
+
+@cache
+def _read_notebook(path, _modified):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = [
+        Cell(
+            cell.get("id", ""),
+            cell["cell_type"],
+            "".join(cell["source"]),
+            cell.get("outputs", []),
+            cell.get("metadata", {}),
+        )
+        for cell in notebook["cells"]
+    ]
+    return cells, notebook["metadata"]
+
+
+def prose(path):
+    """Return the cells of Markdown of a notebook."""
+    return [cell for cell in read_cells(path) if cell.is_prose]
+
+
+def code(path):
+    """Return the cells of code of a notebook."""
+    return [cell for cell in read_cells(path) if cell.is_code]
+
+
+@cache
+def parse(source):
+    """Return the syntax tree of a source, parsed once."""
+    return ast.parse(source)
+
+
+@cache
+def nodes(source):
+    """Return all nodes of the syntax tree of a source."""
+    return list(ast.walk(parse(source)))
+
+
+def exports_to(path):
+    """Return the module that a notebook is the source of, None if there is none."""
+    matches = [re.match(r"#\| *default_exp +([\w.]+)", cell.source) for cell in code(path)]
+    return next((match[1] for match in matches if match), None)
 
 
 def settings():
@@ -78,19 +181,19 @@ def committed_files():
         return [
             ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()
         ]
-    found = []
+    files = []
     folders = [ROOT]
     while folders:
         names = list(folders.pop().iterdir())
         names = [path for path in names if path.name not in UNTRACKED("", [path.name])]
-        found += [path for path in names if path.is_file()]
+        files += [path for path in names if path.is_file()]
         folders += [path for path in names if path.is_dir() and not path.is_symlink()]
-    return found
+    return files
 
 
 def prose_notebook(cells):
     """Return the text of a notebook of pairs (id, prose), as `nbdev_clean` leaves it."""
-    found = {
+    notebook = {
         "cells": [
             {
                 "cell_type": "markdown",
@@ -106,4 +209,4 @@ def prose_notebook(cells):
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

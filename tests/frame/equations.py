@@ -12,9 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import nbformat  # noqa: E402
-
-from frame import NBS, ROOT, notebooks  # noqa: E402
+from frame import NBS, ROOT, notebooks, prose  # noqa: E402
 
 TAG = re.compile(r"\\tag\{([^}]*)\}")
 OLD_STYLE = re.compile(r"(?<![\w`$])\(([A-Z]\d{1,2}[a-z]?)\)(?![\w`$])")
@@ -26,22 +24,14 @@ def chapter_of(path):
     return folder or path.stem
 
 
-def sources(path):
-    """Return the prose of a page, and its code, cell by cell."""
-    cells = nbformat.read(path, 4).cells
-    prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    return prose, code
-
-
 def tags():
     """Return the pages on which each tag stands, in reading order: a tag that stands once has one."""
-    found = defaultdict(list)
+    pages = defaultdict(list)
     for path in notebooks():
-        for text in sources(path)[0]:
-            for tag in TAG.findall(text):
-                found[tag].append(path)
-    return dict(found)
+        for cell in prose(path):
+            for tag in TAG.findall(cell.source):
+                pages[tag].append(path)
+    return dict(pages)
 
 
 def citation(chapters):
@@ -51,10 +41,10 @@ def citation(chapters):
 
 
 def dead_citations(texts, known, chapters):
-    """Return what texts cite that is no equation: numbers of ours that nobody bears, and letters of old."""
+    """Return the citations in texts that lead to no equation: unknown numbers, and letters such as (S3)."""
     cited = citation(chapters)
-    found = [number for text in texts for number in cited.findall(text) if number not in known]
-    return found + [f"({old})" for text in texts for old in OLD_STYLE.findall(text)]
+    dead = [number for text in texts for number in cited.findall(text) if number not in known]
+    return dead + [f"({old})" for text in texts for old in OLD_STYLE.findall(text)]
 
 
 def new_numbers():
@@ -73,6 +63,8 @@ def number():
 
     Export afterwards: modules cite what their notebooks cite.
     """
+    import nbformat
+
     numbers = {old: new for old, new in new_numbers().items() if old != new}
     if not numbers:
         return 0

@@ -1,4 +1,4 @@
-"""Write nbs/guide/01_glossary.ipynb from the word tables of all notebooks; with --check only say whether it is in step.
+"""Write nbs/guide/01_glossary.ipynb from the word tables of all notebooks.
 
 A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or
 `meaning`. Letters that mean one thing wherever factorized Bayes is told are in notation.csv, with the words that a word
@@ -14,9 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import nbformat  # noqa: E402
-
-from frame import NBS, notebooks, prose_notebook, short_title  # noqa: E402
+from frame import NBS, notebooks, prose, prose_notebook, short_title  # noqa: E402
 
 PAGE = NBS / "guide" / "01_glossary.ipynb"
 LETTERS = Path(__file__).with_name("notation.csv")
@@ -110,7 +108,7 @@ def from_glossary(text, path):
 
 def entries_of(path):
     """The entries of a notebook, in its order."""
-    sources = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
+    sources = [cell.source for cell in prose(path)]
     title = short_title(sources[0])
     for source in sources:
         for head, body in TABLE.findall(source):
@@ -135,8 +133,8 @@ def entries_of(path):
 
 def entries():
     """The entries of all notebooks but the glossary itself, each once, sorted."""
-    found = {entry for path in notebooks() if path != PAGE for entry in entries_of(path)}
-    return sorted(found, key=lambda entry: entry.key)
+    unique = {entry for path in notebooks() if path != PAGE for entry in entries_of(path)}
+    return sorted(unique, key=lambda entry: entry.key)
 
 
 def symbols_of(entry):
@@ -146,21 +144,21 @@ def symbols_of(entry):
     return {f"${part.split(' = ')[0].strip()}$" for part in parts}
 
 
-def uses(letter):
-    """The entries, of the chapters of one notation, that have a symbol of this line."""
+def uses(letter, listed):
+    """Of the listed entries those, in the chapters of one notation, that have a symbol of this line."""
     folders = tuple(f"../{chapter}/" for chapter in ONE_NOTATION)
     return [
         entry
-        for entry in entries()
+        for entry in listed
         if entry.file.startswith(folders) and symbols_of(entry) & set(letter.each)
     ]
 
 
-def notation():
+def notation(listed):
     """The table of letters that mean one thing, with the pages whose tables have them."""
     lines = ["| symbol | stands for | in code | in the tables of |", "|---|---|---|---|"]
     for letter in letters():
-        pages = sorted({(entry.file, entry.page) for entry in uses(letter)})
+        pages = sorted({(entry.file, entry.page) for entry in uses(letter, listed)})
         links = ", ".join(f"[{page}]({file})" for file, page in pages)
         lines.append(f"| {letter.symbols} | {letter.stands_for} | {letter.code} | {links} |")
     return f"{NOTATION}\n\n" + "\n".join(lines) + "\n\n## Words"
@@ -183,10 +181,11 @@ def anchor(letter):
 
 def glossary():
     """The text of the notebook's file, four cells of prose."""
-    first = first_of_letters(entries())
+    listed = entries()
+    first = first_of_letters(listed)
     lines = [
         f"| {anchor(first.get(e))}{e.word} | {e.symbol} | {e.shape} | [{e.page}]({e.file}) |"
-        for e in entries()
+        for e in listed
     ]
     links = " ".join(f"[{letter}](#words-{letter.casefold()})" for letter in first.values())
     table = "\n".join(["| word | symbol | shape | page |", "|---|---|---|---|", *lines])
@@ -194,23 +193,17 @@ def glossary():
         (f"glossary-{name}", text)
         for name, text in (
             ("title", TITLE),
-            ("notation", notation()),
+            ("notation", notation(listed)),
             ("text", f"{TEXT}\n\nTo the first word with {links}."),
             ("table", table),
         )
     )
 
 
-def main(arguments):
-    """Write the file, or compare."""
-    text = glossary()
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8", newline="\n")
-    elif not PAGE.exists() or PAGE.read_bytes() != text.encode():
-        sys.exit(
-            "guide/01_glossary.ipynb is not what the notebooks' tables yield: run `make export`"
-        )
+def main():
+    """Write the page."""
+    PAGE.write_text(glossary(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import re
 import sys
 import time
 from pathlib import Path
@@ -12,48 +11,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from PIL import Image, ImageChops, ImageStat  # noqa: E402
 
 from frame import ROOT, glossary, notebooks, papers, readme, routes  # noqa: E402
+from frame.modules import write_modules  # noqa: E402
 
 UNSEEN = 2.0  # of 255 levels, root mean square
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def export():
-    """Write the modules, the glossary, the map of equations and the routes, clean the notebooks, write the README."""
-    from nbdev.clean import nbdev_clean
-    from nbdev.doclinks import nbdev_export
-
+    """Clean the notebooks; write the pages made from others, the modules and the README."""
     strip_widgets(notebooks())
     store_small_pictures(notebooks())
-    glossary.main([])
+    glossary.main()
     papers.main()
     routes.main()
-    nbdev_export()
-    make_imports_relative()
-    nbdev_clean()
-    readme.main([])
-
-
-def make_imports_relative():
-    """Write `from ..fab.foba import (` where nbdev left `from fabinterp.fab.foba import (`.
-
-    nbdev makes imports of the package relative, but not those that go over several lines.
-    """
-    absolute = re.compile(r"^( *)from fabinterp\.([\w.]+) import \($", re.M)
-    for path in (ROOT / "fabinterp").rglob("*.py"):
-        chapter = path.parent.relative_to(ROOT / "fabinterp").parts
-
-        def relative(match, chapter=chapter):
-            parts = match[2].split(".")
-            if chapter and parts[0] == chapter[0]:
-                name = "." + ".".join(parts[1:])
-            else:
-                name = "." * (1 + len(chapter)) + match[2]
-            return f"{match[1]}from {name} import ("
-
-        text = path.read_text(encoding="utf-8")
-        found = absolute.sub(relative, text)
-        if found != text:
-            path.write_text(found, encoding="utf-8", newline="\n")
+    write_modules(ROOT)
+    readme.main()
 
 
 def strip_widgets(paths):

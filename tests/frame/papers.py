@@ -7,14 +7,11 @@ it is, the function, the cell that checks it, and the verdict. Tags and headings
 import csv
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import nbformat  # noqa: E402
-
-from frame import NBS, prose_notebook  # noqa: E402
+from frame import NBS, prose_notebook, read_cells  # noqa: E402
 from frame.equations import TAG  # noqa: E402
 
 TABLE = Path(__file__).with_suffix(".csv")
@@ -98,16 +95,11 @@ class Equation:
         return TAG.findall(source_of(self.where))[self.nth - 1]
 
 
-@cache
-def cells_of(page):
-    """The cells of a page below nbs, by id."""
-    return {cell.id: cell for cell in nbformat.read(NBS / f"{page}.ipynb", 4).cells}
-
-
 def source_of(place):
     """The source of a cell, of page#cell."""
-    page, cell = place.split("#")
-    return cells_of(page)[cell].source
+    page, name = place.split("#")
+    sources = {cell.id: cell.source for cell in read_cells(NBS / f"{page}.ipynb")}
+    return sources[name]
 
 
 def equations():
@@ -180,7 +172,6 @@ def slip_cells():
 
 def texts():
     """The text of each page's file, by path."""
-    cells_of.cache_clear()
     return {PAGES["map"]: prose_notebook(map_cells()), PAGES["slips"]: prose_notebook(slip_cells())}
 
 

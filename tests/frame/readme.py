@@ -1,4 +1,4 @@
-"""Write README.md from nbs/index.ipynb; with --check only say whether it is in step.
+"""Write README.md from nbs/index.ipynb.
 
 A README shows words: HTML and pictures of the notebook are left to the pages, each output appears
 as plain text. Only a cell whose code is not shown (`#| echo: false`) leaves its picture, as a file in
@@ -77,17 +77,18 @@ def readme(path=INDEX):
     return NOTE + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def main(arguments):
-    """Write the files, or compare."""
-    files = {ROOT / "README.md": readme().encode()}
-    files |= {IMAGES / name: content for name, content in pictures().items()}
-    for path, content in files.items():
-        if "--check" not in arguments:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
-        elif not path.exists() or path.read_bytes() != content:
-            sys.exit(f"{path.name} is not what nbs/index.ipynb yields: run `make export`")
+def main():
+    """Write the files."""
+    IMAGES.mkdir(exist_ok=True)
+    for path, content in files().items():
+        path.write_bytes(content)
+
+
+def files():
+    """Return the bytes of README.md and of its pictures by path."""
+    images = {IMAGES / name: content for name, content in pictures().items()}
+    return {ROOT / "README.md": readme().encode(), **images}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

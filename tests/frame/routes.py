@@ -7,9 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import nbformat  # noqa: E402
-
-from frame import NBS, prose_notebook, short_title  # noqa: E402
+from frame import NBS, code, prose, prose_notebook, short_title  # noqa: E402
 
 PAGE = NBS / "guide" / "22_routes.ipynb"
 WORDS_A_MINUTE = 180
@@ -69,11 +67,10 @@ ROUTES = {
 
 def minutes(path):
     """How long a page takes: its words, numbered equations and cells of code."""
-    cells = nbformat.read(path, 4).cells
-    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    n_code = sum(cell.cell_type == "code" and len(cell.source) > 0 for cell in cells)
-    n_words = len(re.findall(r"[^\W\d_]+", re.sub(r"\$\$.*?\$\$", "", prose, flags=re.S)))
-    n_equations = len(re.findall(r"\\tag\{", prose))
+    text = "\n".join(cell.source for cell in prose(path))
+    n_code = sum(bool(cell.source) for cell in code(path))
+    n_words = len(re.findall(r"[^\W\d_]+", re.sub(r"\$\$.*?\$\$", "", text, flags=re.S)))
+    n_equations = len(re.findall(r"\\tag\{", text))
     return (
         n_words / WORDS_A_MINUTE + MINUTES_AN_EQUATION * n_equations + MINUTES_A_CODE_CELL * n_code
     )
@@ -83,7 +80,7 @@ def route_text(title, about, stems):
     """The section of a route: its pages in order, with their minutes, and all of them together."""
     paths = [NBS / f"{stem}.ipynb" for stem in stems.split()]
     each = [5 * max(1, round(minutes(path) / 5)) for path in paths]
-    titles = [short_title(nbformat.read(path, 4).cells[0].source) for path in paths]
+    titles = [short_title(prose(path)[0].source) for path in paths]
     lines = [
         f"{k}. [{title}]({os.path.relpath(path, PAGE.parent)}), {taken} minutes"
         for k, (title, path, taken) in enumerate(zip(titles, paths, each, strict=True), 1)

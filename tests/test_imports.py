@@ -1,0 +1,63 @@
+"""`import fabinterp` loads little, and public names load their module when they are first used."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from frame import ROOT
+from frame.imports import LAZY, MODULES, dotted
+
+import fabinterp
+
+# Imports modules, each in a fork of a process that holds what every one of them may load
+IMPORTS = """
+import importlib, os, sys
+import numpy, scipy, sklearn.base
+for name in sys.argv[1:]:
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        importlib.import_module(name)
+        print(name, *sys.modules)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, name
+"""
+
+
+def python(code, *arguments):
+    """Run Python code in a process of its own; return what it printed."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-6000:]
+    return done.stdout
+
+
+def test_import_is_light():
+    before = "import sys, sklearn.base; before = set(sys.modules); import fabinterp"
+    assert not LAZY & set(python(f"{before}; print(*set(sys.modules) - before)").split())
+
+
+def test_no_module_loads_what_only_plots_and_frames_need():
+    names = [f"fabinterp.{dotted(path)}" for path in MODULES]
+    lines = [line.split() for line in python(IMPORTS, *names).splitlines()]
+    loaded = {name: set(modules) for name, *modules in lines}
+    heavy = LAZY - {"pandas", "pyarrow", "narwhals"}  # scikit-learn loads these if installed
+    for name in names:
+        assert name in loaded[name]
+        assert not heavy & loaded[name], f"{name} loads {heavy & loaded[name]}"
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = fabinterp.nonsense
+
+
+def test_public_names_come_from_their_modules():
+    assert set(fabinterp.__all__) <= set(dir(fabinterp))
+    for name in fabinterp.__all__:
+        thing = getattr(fabinterp, name)
+        assert thing.__module__ == f"fabinterp.{fabinterp._MODULES[name]}"
+        assert thing.__doc__, name
