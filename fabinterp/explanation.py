@@ -19,18 +19,27 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
+from sklearn.preprocessing import FunctionTransformer
 
 from .forests.arrays import Ensemble
-from .forests.pipelines import StepError, unwrap_model
-from .forests.reading import read_ensemble
-from .proxy.budget import budgeted_reference, resumable_seed
+from .forests.pipelines import unwrap_model
+from .forests.reading import (
+    compare_ensemble,
+    model_predictions,
+    predictions_or_none,
+    read_ensemble,
+    reader_of,
+)
+from .proxy.budget import budgeted_reference, reference_asked, resumable_seed
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from .proxy.reference import (
     FixedDraws,
     Reference,
     as_reference,
     as_table,
+    compare_reference,
     detects_outliers,
+    mean_or_none,
 )
 from .rules.contributions import ModelEffect
 from .rules.core import (
@@ -54,6 +63,7 @@ from .rows.tables import (
     check_span,
     fit_at_unit_scale,
     is_fitted,
+    plain_target,
     seed_entropy,
     some_known_codes,
     take_rows,
@@ -71,39 +81,23 @@ def is_saved(model):
 def read_ensemble_or_none(model, columns):
     """The `Ensemble` that a model is, in the columns of the table, or None, and why not.
 
-    The reason is "" where there are no trees, else it names the step that stands before them.
-    ValueError if a saved model cannot be read, or if its columns are not those of the table.
+    The reason is "" for what is no ensemble of trees. ValueError if a saved model cannot be read, or
+    if its columns are not those of the table.
     """
     saved = is_saved(model)
     if not saved and isinstance(model, (Reference, list, tuple, np.ndarray)):
         return None, ""
     try:
         return read_ensemble(model, columns), ""
-    except StepError as error:
-        return None, f"its trees were not read; {str(error).removeprefix('estimator=')}"
     except ValueError as error:
         if str(error).startswith("columns:"):
             raise ValueError(f"model does not go with X: {error}") from None
         if saved:
             raise
-        return None, ""
-
-
-def predicts_as_read(model, ensemble, X):
-    """Whether a model predicts for X what its trees say, up to the rounding of 32-bit floats."""
-    ask = "predict" if ensemble.classes is None else "predict_proba"
-    theirs = np.asarray(getattr(model, ask)(X), float)
-    ours = apply_in_chunks(getattr(ensemble, ask), encode(X, ensemble.columns))
-    return np.allclose(ours, theirs, rtol=0, atol=1e-5 * np.abs(theirs).max())
-
-
-def read_and_compared(model, X):
-    """What `read_ensemble_or_none` returns; trees behind other steps must predict X as the model."""
-    ensemble, note = read_ensemble_or_none(model, read_columns(X))
-    steps, _ = unwrap_model(model)
-    if ensemble is None or not steps or predicts_as_read(model, ensemble, X):
-        return ensemble, note
-    return None, "its trees were read through the steps before them, but predict otherwise than it"
+        if reader_of(unwrap_model(model)[1]) is None:
+            return None, ""
+        reason = str(error).removeprefix("estimator=").partition(";")[0]
+        return None, f"its trees were not read: {reason}; "
 
 # %% ../nbs/explanation.ipynb #expl-subject
 @dataclass(frozen=True, eq=False)
@@ -116,7 +110,7 @@ class Subject:
     classes: np.ndarray | None
     ensemble: Ensemble | None = None
     reference: Reference | None = None
-    note: str = ""  # why its trees were not read
+    note: str = ""  # how `predict` differs from what was read
     fitted_here: bool = False
 
     def predict(self, X):
@@ -128,7 +122,7 @@ class Subject:
     def predict_with_shares(self, X):
         """What `predict` returns, and the model's probabilities (n, C); None where it gives none."""
         if self.ensemble is not None:
-            of_classes = self.classes is not None
+            of_classes = self.classes is not None and self.ensemble.predictor is None
             shares = (
                 self.ensemble.predict_proba(encode(X, self.ensemble.columns))
                 if of_classes
@@ -137,6 +131,7 @@ class Subject:
             return self.predict(X), shares
         mean, _ = self.reference.mean_var(X)
         is_sure = hasattr(self.model, "predict") and not hasattr(self.model, "predict_proba")
+        is_sure = is_sure or self.reference.difference
         return self._labelled(mean), None if self.classes is None or is_sure else mean
 
     def _labelled(self, mean):
@@ -149,18 +144,6 @@ class Subject:
         return replace(self, reference=self.reference.subset(at)) if given else self
 
 
-def check_one_output(model, X):
-    """Refuse an estimator that predicts several numbers or labels a row."""
-    if isinstance(model, type) or not (hasattr(model, "predict") and hasattr(model, "get_params")):
-        return
-    shape = np.shape(model.predict(take_rows(X, [0])))
-    if len(shape) == 2 and shape[1] > 1:
-        raise ValueError(
-            f"model must have one output, got {type(model).__name__} with {shape[1]} outputs; "
-            "explain one output at a time: explain(lambda X: model.predict(X)[:, 0], X)"
-        )
-
-
 _ASKED_FOR = {
     "point": "asked for its predictions",
     "posterior": "asked for posterior draws",
@@ -171,18 +154,15 @@ _ASKED_FOR = {
 
 def subject_of(model, X, method, classes, seed):
     """The `Subject` of a model, read or queried as `method` says: "auto", "mixture" or "tree"."""
-    model = getattr(model, "best_estimator_", model)
-    ensemble, note = read_and_compared(model, X)
+    ensemble, reason = read_ensemble_or_none(model, read_columns(X))
     if method == "mixture" and ensemble is None:
         raise ValueError(
             "method must be 'auto' or 'tree' for a model without readable trees, "
-            f"got 'mixture' for {type(model).__name__}{note and '; ' + note}"
+            f"got 'mixture' for {type(model).__name__}{reason and '; ' + reason.removesuffix('; ')}"
         )
-    if ensemble is None:
-        check_one_output(model, X)
     several = ensemble is not None and len(ensemble.weights) > 1
     if method == "mixture" or method == "auto" and several:
-        labels = None if ensemble.classes is None else np.asarray(ensemble.classes)
+        labels = as_labels(ensemble.classes)
         why = f"its {len(ensemble.weights)} trees were read"
         undone = ", ".join(type(step).__name__ for step in unwrap_model(model)[0])
         if undone:
@@ -195,10 +175,47 @@ def subject_of(model, X, method, classes, seed):
         reference = as_reference(answer, classes=ensemble.classes)
     name = reference.source if ensemble is None else ensemble.source
     why = _ASKED_FOR[reference.kind]
-    if method == "auto" and ensemble is not None:
-        why = f"a single tree, {why}"
-    note = note if method == "auto" else ""
-    return Subject(model, name, why, reference.classes, reference=reference, note=note)
+    if method == "auto":
+        why = reason + why if ensemble is None else f"a single tree, {why}"
+    return Subject(model, name, why, reference.classes, reference=reference)
+
+
+def compare_trees(subject, X):
+    """A subject with trees and what it predicts for X, both by the model's `predict` if it differs."""
+    prediction = subject.predict(X)
+    ensemble = compare_ensemble(subject.ensemble, subject.model, X, prediction)
+    found = replace(subject, ensemble=ensemble, classes=as_labels(ensemble.classes))
+    if not ensemble.difference:
+        return found, prediction
+    return replace(found, note=ensemble.difference), model_predictions(subject.model, X)
+
+
+def as_labels(classes):
+    """Classes as an array; None for numbers."""
+    return None if classes is None else np.asarray(classes)
+
+
+def compare_subject(subject, X):
+    """A subject and what it predicts for X (n, d), both by the model's `predict` if it differs."""
+    if subject.ensemble is not None:
+        return compare_trees(subject, X)
+    mean = None if subject.reference.origin is None else mean_or_none(subject.reference, X)
+    reference = compare_reference(subject.reference, X, mean)
+    note = reference.difference or ""
+    found = replace(subject, reference=reference, classes=reference.classes, note=note)
+    return found, found.predict(X) if note or mean is None else found._labelled(mean)
+
+
+def subject_and_prediction(model, X, method, classes, seed):
+    """The compared `Subject` of a model, and what it predicts for X (n, d).
+
+    A model that differs from its trees is queried, unless `method` is "mixture".
+    """
+    subject, prediction = compare_subject(subject_of(model, X, method, classes, seed), X)
+    if method != "auto" or subject.ensemble is None or not subject.note:
+        return subject, prediction
+    queried, prediction = compare_subject(subject_of(model, X, "tree", classes, seed), X)
+    return replace(queried, note=subject.note), prediction
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
@@ -227,7 +244,7 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
     """
     if subject.ensemble is not None:
         kind = RuleMixtureRegressor if subject.classes is None else RuleMixtureClassifier
-        first = subject.model
+        first = subject.ensemble
         y = prediction
         if subject.classes is not None:
             y = ensure_every_class(subject.ensemble, X, prediction)
@@ -250,7 +267,8 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
         raise ValueError(
             f"options of {kind.__name__} are {', '.join(sorted(allowed))}, got {', '.join(unknown)}"
         )
-    return kind(first, **settings).fit(X, y)
+    fitted = kind(first, **settings).fit(X, y)
+    return fitted.set_params(estimator=subject.model) if subject.ensemble is not None else fitted
 
 # %% ../nbs/explanation.ipynb #expl-score
 def _prediction_score(y, prediction, classes):
@@ -674,6 +692,38 @@ def fitted_model(model, X, y, at):
         )
     return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
+# %% ../nbs/explanation.ipynb #expl-infinite
+_BEYOND = 1e30
+
+
+def with_numbers(X, old, new):
+    """A table with ±new in place of ±old."""
+    if is_frame(X):
+        return X.replace({old: new, -old: -new})
+    return np.where(np.abs(X) == old, np.copysign(new, X), X)
+
+
+def with_finite_numbers(subject, X):
+    """A compared subject and its table, where ±1e30 stands for infinite numbers.
+
+    The table as it is if it has none, or if the model does not predict for them.
+    """
+    is_infinite = np.isinf(encode(X, read_columns(X))).any()
+    if not is_infinite or predictions_or_none(subject.model, X) is None:
+        return subject, X
+    if subject.ensemble is None:
+        reference = subject.reference
+        step = FunctionTransformer(with_numbers, kw_args={"old": _BEYOND, "new": np.inf})
+        steps = (step, *reference.steps)
+        found = replace(subject, reference=replace(reference, steps=steps))
+    else:
+        nodes = subject.ensemble.nodes
+        cut = nodes.threshold
+        near = np.where(np.isfinite(cut), cut.clip(-_BEYOND / 10, _BEYOND / 10), cut)
+        nodes = replace(nodes, threshold=near)
+        found = replace(subject, ensemble=replace(subject.ensemble, nodes=nodes))
+    return found, with_numbers(X, np.inf, _BEYOND)
+
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     """The `Explanation` of a model that is asked about at most `n_calls` rows of X."""
@@ -695,7 +745,13 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
     some = take_rows(X, found.apart_)
     prediction = subject.predict(some)
-    subject = replace(subject, reference=reference.model.original, fitted_here=fitted is not model)
+    asked = reference_asked(reference)
+    subject = replace(
+        subject,
+        reference=asked,
+        fitted_here=fitted is not model,
+        note=asked.difference or "",
+    )
     rules = replace(found.rules_, source={"explains": subject.name, "method": "proxy tree"})
     scores = (float("nan"), float("nan"))
     if y is not None:
@@ -911,6 +967,7 @@ def explain(
     )
     entropy = seed_entropy(resumable_seed(random_state, cache))
     X = as_table(X)
+    y = plain_target(y)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
     if n_calls is not None:
@@ -922,8 +979,9 @@ def explain(
         )
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
-    subject = subject_of(fitted, X, method, classes, int(entropy[0]))
+    subject, prediction = subject_and_prediction(fitted, X, method, classes, int(entropy[0]))
     subject = replace(subject, fitted_here=fitted is not model)
+    subject, X = with_finite_numbers(subject, X)
     if y is not None:
         observed_answers(y, subject)  # refused before the search, not after it
     if verbose:

@@ -435,7 +435,7 @@ class Scorer:
 def _given_or_own(model, reference):
     """A reference that was given, or the ensemble of a rule mixture; else None."""
     if reference is None and isinstance(model, BaseRuleMixture):
-        return read_ensemble(model.estimator_, model.columns_)
+        return model.read_trees()
     return reference
 
 
@@ -1817,14 +1817,14 @@ def _own_shares(probabilities, X, Z, prediction, explained):
     """What a model gives its own answer where it answers otherwise than rules, and that less theirs.
 
     (n,) each; nan at other rows, where either answers with a class that the other lacks, and where
-    all that it gives is 0 or 1.
+    all that it gives is 0 or 1, or not largest for its own answer.
     """
     share = np.full(len(Z), np.nan)
     margin = np.full(len(Z), np.nan)
     at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
     told = probabilities(take_rows(X, at), Z[at]) if len(at) else np.empty((0, 2))
-    if not np.isin(told, (0, 1)).all():
-        each = np.arange(len(at))
+    each = np.arange(len(at))
+    if not np.isin(told, (0, 1)).all() and (told[each, explained[at]] >= told.max(axis=1)).all():
         share[at] = told[each, explained[at]]
         margin[at] = share[at] - told[each, prediction[at]]
     return share, margin

@@ -430,7 +430,7 @@ def test_a_step_that_stands_in_the_way_is_named():
     model = make_pipeline(StandardScaler(), PCA(2), clone(FOREST)).fit(X, LABELS)
     found = explain(model, X, max_rules=4, random_state=0)
     assert found.method == "proxy tree"
-    assert "note: its trees were not read; PCA: this step cannot be undone" in str(found)
+    assert "its trees were not read: PCA: this step cannot be undone" in str(found)
     assert "PCA" in found._repr_html_() and "PCA" in repr(found)
     asked = explain(model, X, max_rules=4, method="tree", random_state=0)
     assert asked.rules == found.rules and "note" not in str(asked)
@@ -446,7 +446,7 @@ def test_trees_that_predict_otherwise_than_their_pipeline_are_not_used():
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = explain(model, X, max_rules=4, random_state=0)
-    assert found.method == "proxy tree" and "predict otherwise" in str(found)
+    assert found.method == "proxy tree" and "predict differs from the trees" in str(found)
     inside = explain(model, X.abs() + 0.1, max_rules=4, random_state=0, **QUICK)
     assert inside.method == "rule mixture"
 

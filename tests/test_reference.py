@@ -467,7 +467,7 @@ REFUSED = {
     "none": (None, "model must be a fitted estimator"),
     "text": ("model.pkl", "model must be a fitted estimator"),
     "several targets": (GaussianProcessRegressor().fit(X, np.stack([Y, Y], 1)), "one target"),
-    "several outputs": (RandomForestClassifier(2).fit(X, np.stack([TWO, TWO], 1)), "one target"),
+    "several outputs": (RandomForestClassifier(2).fit(X, np.stack([TWO, TWO], 1)), "one output"),
     "mixed": ([Ridge().fit(X, Y), LogisticRegression().fit(X, TWO)], "both in one"),
     "no classes": (_Bare(), "classes must be given for _Bare"),
 }

@@ -29,30 +29,36 @@ from .arrays import (
 from ..rows.array_tree import ArrayTree, concatenate_trees
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-tree
-def _catboost_splits(splits, float_features, model):
-    """Arrays (feature, threshold, missing, swapped) of CatBoost's splits.
+def _split_feature(split):
+    """The kind of a split and the number of its feature among those of this kind."""
+    place = split.get("float_feature_index", split.get("cat_feature_index"))
+    return split["split_type"], place
 
-    The `swapped` ones have yes and no exchanged.
+
+def _catboost_splits(splits, features, model):
+    """Arrays (feature, threshold, missing, swapped) of CatBoost's splits, and sets of codes.
+
+    The `swapped` ones have yes and no exchanged; a set is None where there is a threshold.
     """
     for split in splits:
-        if split["split_type"] != "FloatFeature":
-            kind = split["split_type"]
+        if _split_feature(split) not in features:
             raise_unsupported(
                 model,
-                f"categorical, text and embedding features are not supported, "
-                f"got a split of type {kind}",
+                "splits by numbers are supported and, of a fitted model, by one label (one-hot), "
+                f"got a split of type {split['split_type']}",
             )
-    about = [float_features[s["float_feature_index"]] for s in splits]
+    about = [features[_split_feature(split)] for split in splits]
     feature = np.array([a["flat_feature_index"] for a in about], int)
-    above = np.array([a["nan_value_treatment"] == "AsTrue" for a in about], bool)
-    border = np.array([s["border"] for s in splits], float)
+    above = np.array([a.get("nan_value_treatment") == "AsTrue" for a in about], bool)
+    border = np.array([s.get("border", np.nan) for s in splits], float)
     edge = np.abs(border) >= np.finfo(np.float32).max
     swapped = edge & (border < 0)  # "known" becomes "missing"
     threshold = np.where(edge, np.inf, float64_threshold(border))
-    return feature, threshold, above ^ swapped, swapped
+    sets = [a.get("sets", {}).get(s.get("value")) for a, s in zip(about, splits, strict=True)]
+    return feature, threshold, above ^ swapped, swapped, sets
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-trees-code
-def _oblivious_tree(tree, float_features, n_outputs, model):
+def _oblivious_tree(tree, features, n_outputs, model):
     """`ArrayTree` of one oblivious tree, unfolded.
 
     Node i's children are 2i + 1 (no) and 2i + 2 (yes).
@@ -60,12 +66,13 @@ def _oblivious_tree(tree, float_features, n_outputs, model):
     splits = tree.get("splits") or []
     if len(tree["leaf_values"]) != n_outputs * 2 ** len(splits):
         raise ValueError(f"leaf_values must be {n_outputs} for each of 2**{len(splits)} leaves")
-    level_splits = _catboost_splits(splits[::-1], float_features, model)
+    *level_splits, sets = _catboost_splits(splits[::-1], features, model)
     level = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
     feature, threshold, missing, swapped = (a[level] for a in level_splits)
     leaves = np.array(tree["leaf_values"], float).reshape(-1, n_outputs)
     tail = np.full(len(leaves), -1)
     child = 2 * np.arange(len(level))
+    by_set = np.array([codes is not None for codes in sets], bool)
     return ArrayTree(
         feature=np.append(feature, tail),
         threshold=np.append(threshold, tail),
@@ -73,10 +80,12 @@ def _oblivious_tree(tree, float_features, n_outputs, model):
         no=np.append(child + np.where(swapped, 2, 1), tail),
         value=np.vstack([np.zeros((len(level), n_outputs)), leaves]),
         missing=np.append(missing, tail > 0),
+        group=np.append(np.where(by_set, np.cumsum(by_set) - 1, -1)[level], tail),
+        sets=[codes for codes in sets if codes is not None],
     )
 
 
-def _nested_tree(root, float_features, n_outputs, model):
+def _nested_tree(root, features, n_outputs, model):
     """`ArrayTree` of one CatBoost tree of another growing policy; yes is to the right."""
     found, no, yes = flatten_tree(
         root, lambda node: (node["left"], node["right"]) if "split" in node else None
@@ -85,9 +94,7 @@ def _nested_tree(root, float_features, n_outputs, model):
     feature = np.full(len(found), -1)
     threshold = np.full(len(found), np.nan)
     missing = np.zeros(len(found), bool)
-    node_splits = _catboost_splits(
-        [n["split"] for n in found if "split" in n], float_features, model
-    )
+    *node_splits, _ = _catboost_splits([n["split"] for n in found if "split" in n], features, model)
     feature[has_split], threshold[has_split], missing[has_split], swapped = node_splits
     exchanged = np.flatnonzero(has_split)[swapped]
     yes[exchanged], no[exchanged] = no[exchanged], yes[exchanged]
@@ -111,10 +118,10 @@ _CATBOOST_LINKS = {
 }
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-columns
-def _catboost_columns(info):
+def _catboost_columns(info, labels):
     """`Columns` of a CatBoost model, and whether it knows their names.
 
-    They are ordered by the place of each feature in the table.
+    They are ordered by the place of each feature in the table; `labels`: of those with sets.
     """
     features = [f for kind, known in info.items() if kind.endswith("features") for f in known]
     names = {f["flat_feature_index"]: f.get("feature_id", "") for f in features}
@@ -123,13 +130,16 @@ def _catboost_columns(info):
     feature_names = [names.get(j) or "" for j in range(size)]
     return named_columns(
         feature_names,
-        [None] * size,
+        [labels.get(j) for j in range(size)],
         automatic=any(n in ("", str(j)) for j, n in enumerate(feature_names)),
     )
 
 
-def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
-    """A CatBoost model from the parsed text of `save_model(path, format="json")`."""
+def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()):
+    """A CatBoost model from the parsed text of `save_model(path, format="json")`.
+
+    `sets`: what `one_hot_sets` returns.
+    """
     info = saved["features_info"]
     about = saved.get("model_info", {})
     loss = about.get("params", {}).get("loss_function", {}).get("type", "RMSE")
@@ -140,16 +150,19 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
         )
     scale, bias = saved["scale_and_bias"]
     base = np.atleast_1d(np.array(bias, float))
-    float_features = {f["feature_index"]: f for f in info.get("float_features", ())}
+    features = {("FloatFeature", f["feature_index"]): f for f in info.get("float_features", ())}
+    for f in info.get("categorical_features", ()) if sets else ():
+        features["OneHotFeature", f["feature_index"]] = f | {"sets": sets[f["feature_index"]]}
     read = _oblivious_tree if "oblivious_trees" in saved else _nested_tree
     trees = saved.get("oblivious_trees") or saved.get("trees") or []
     if not trees:
         raise_unsupported(model, "it has no trees")
     n_outputs = len(base)
-    own, named = _catboost_columns(info)
+    with_sets = [f["flat_feature_index"] for f in features.values() if "sets" in f]
+    own, named = _catboost_columns(info, {j: columns.categories[j] for j in with_sets})
 
     def read_tree(tree):
-        return read(tree, float_features, n_outputs, model)
+        return read(tree, features, n_outputs, model)
 
     whole = list(read_trees(read_tree, trees, len(own.names)))
     labels = about.get("class_params", {}).get("class_names") or range(max(2, n_outputs))
@@ -169,22 +182,43 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model"):
     )
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-model
+def one_hot_sets(model, saved, columns):
+    """Per categorical feature the codes behind each hash of its one-hot splits, as {hash: codes}.
+
+    Empty if a label is not known: without columns, for numbers and for other than oblivious trees.
+    """
+    features = saved["features_info"].get("categorical_features", ())
+    places = [f["flat_feature_index"] for f in features]
+    labels = [None if columns is None else columns.categories[j] for j in places]
+    if not places or "oblivious_trees" not in saved or not all(labels):
+        return {}
+    table = np.zeros((max(map(len, labels)), len(columns.names)), object)
+    for j, known in zip(places, labels, strict=True):
+        table[:, j] = known[-1]
+        table[: len(known), j] = known
+    found = {f["feature_index"]: {} for f in features}
+    for tree, leaf in zip(saved["oblivious_trees"], model.calc_leaf_indexes(table).T, strict=True):
+        for bit, split in enumerate(tree.get("splits") or ()):
+            if split["split_type"] == "OneHotFeature":
+                codes = np.flatnonzero(leaf >> bit & 1)[:1]
+                found[split["cat_feature_index"]][split["value"]] = tuple(codes.tolist())
+    return found
+
+
 def read_catboost(model, columns=None):
     """A fitted CatBoost model, through its JSON export."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.json")
         model.save_model(path, format="json")
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
-    found = read_catboost_json(saved, columns, type(model).__name__)
-    if "catboost.CatBoostClassifier" in qualified_class_names(model):
-        if found.link == "logit" and model.get_probability_threshold() != 0.5:
-            raise_unsupported(
-                model,
-                f"a probability threshold of 0.5 is supported, "
-                f"got {model.get_probability_threshold()}",
-            )
+    sets = one_hot_sets(model, saved, columns)
+    found = read_catboost_json(saved, columns, type(model).__name__, sets)
+    names = qualified_class_names(model)
+    if "catboost.CatBoostClassifier" in names:
         return replace(found, classes=tuple(np.asarray(model.classes_).tolist()))
-    return replace(found, link="sigmoid", classes=None) if found.link == "logit" else found
+    if "catboost.CatBoostRegressor" in names:
+        return replace(found, link="sigmoid", classes=None) if found.link == "logit" else found
+    return found if len(found.base) > 1 else replace(found, link="identity", classes=None)
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-library
 def _holds_catboost(saved):

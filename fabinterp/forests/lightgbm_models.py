@@ -150,7 +150,8 @@ _LIGHTGBM_LINKS = {
 
 def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     """An `Ensemble` from the trees and the head (a mapping) that LightGBM's two formats share."""
-    objective, *options = (head.get("objective") or "").split()
+    # A model of a function as objective has none in its text
+    objective, *options = (head.get("objective") or "").split() or [""]
     link = _LIGHTGBM_LINKS.get(objective)
     if link is None or "sqrt" in options:
         known = ", ".join(filter(None, _LIGHTGBM_LINKS))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.pipeline import Pipeline
 
 from .arrays import qualified_class_names
@@ -437,7 +438,7 @@ def with_questions(nodes, asked, which, labels):
 
 # %% ../../nbs/forests/06_pipelines.ipynb #pip-door
 def unwrap_model(model):
-    """The steps before a model, and the model: of pipelines, searches, frozen estimators.
+    """The steps before a model, and the model: of pipelines, searches, thresholds, frozen estimators.
 
     Steps that pass everything through are left out.
     """
@@ -445,6 +446,8 @@ def unwrap_model(model):
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
+        elif isinstance(model, (FixedThresholdClassifier, TunedThresholdClassifierCV)):
+            model = getattr(model, "estimator_", model.estimator)
         elif hasattr(model, "refit") and hasattr(model, "cv"):  # a search
             model = getattr(model, "best_estimator_", model.estimator)
         elif isinstance(model, Pipeline):

@@ -57,10 +57,13 @@ from ..forests.sklearn_trees import out_of_bag_predictions
 from ..forests.arrays import Ensemble
 from ..forests.pipelines import transform_table, unwrap_model
 from ..forests.reading import (
+    compare_ensemble,
+    compared_rows,
     ensemble_thresholds,
     read_ensemble,
     recode_ensemble,
     trained_class_weight,
+    warn_of_difference,
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
@@ -922,6 +925,12 @@ def explained_ensemble(settings, sample, seed):
     default = forest(random_state=seed, n_jobs=settings.n_jobs, verbose=settings.verbose)
     model, ensemble, honest = resolve_ensemble(settings.estimator, default, sample)
     check_estimator_type(ensemble, classes)
+    if settings.estimator is not None:
+        some = replace(sample, Z=sample.Z[compared_rows(len(sample.Z))])
+        found = compare_ensemble(ensemble, model, table_for_model(model, some)[0])
+        ensemble = warn_of_difference(ensemble, found)
+    if ensemble.difference:
+        return model, ensemble, None
     if settings.refit and honest is None and settings.target == "observed":
         honest = out_of_fold_predictions(model, ensemble, sample, np.random.default_rng(seed))
     return model, ensemble, honest
@@ -1113,6 +1122,7 @@ def fit_rule_mixture(settings, chunked):
     rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
     return {
         "estimator_": model,
+        "_ensemble": ensemble if ensemble.difference else None,
         "bins_": bins,
         "model_": mixture.step.model,
         "fic_": mixture.step.fic,
@@ -1188,6 +1198,10 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         vars(self).update(fit_rule_mixture(self, chunked))
         self._show_entry(choose_size(self._path, self.size))
         return self
+
+    def read_trees(self):
+        """The explained `Ensemble`, with the predictions that the rules follow."""
+        return self._ensemble or read_ensemble(self.estimator_, self.columns_)
 
     feature_importances_ = property(
         feature_importances,

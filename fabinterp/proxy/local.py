@@ -20,7 +20,12 @@ from scipy.special import xlogy
 
 from .budget import budgeted_reference, resumable_seed
 from .prune import log_variance
-from .reference import as_reference, check_prediction_range
+from ..forests.reading import compared_rows, warn_of_difference
+from .reference import (
+    as_reference,
+    check_prediction_range,
+    compare_reference,
+)
 from ..rows.array_tree import (
     ArrayTree,
     array_to_rules_tree,
@@ -1275,6 +1280,9 @@ def explain_local(
     random_state = resumable_seed(random_state, cache)
     if n_calls is None:
         reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
+        some = np.vstack([points, Z[compared_rows(len(Z), n_samples)]])
+        some = _as_reference_takes(some, columns, frame)
+        reference = warn_of_difference(reference, compare_reference(reference, some))
     else:
         n_samples = _affordable_samples(n_calls, len(points), n_samples, min_samples_leaf)
         first = _as_reference_takes(points[:1], columns, frame)

@@ -17,7 +17,11 @@ from math import inf, isfinite, isnan
 import numpy as np
 
 from ..forests.arrays import INVERSE_LINKS
-from ..forests.reading import ensemble_thresholds, read_ensemble
+from ..forests.reading import (
+    compare_ensemble,
+    ensemble_thresholds,
+    read_ensemble,
+)
 from ..rows.tables import check_at_least, check_rows
 from ..rules.core import (
     Columns,
@@ -728,7 +732,7 @@ class Disagreement:
 def own_ensemble(rules, columns):
     """The `Ensemble` that rules were found for; None where they do not know it."""
     estimator = getattr(rules, "model", rules)  # of an `Explanation` the estimator behind
-    model = getattr(estimator, "estimator_", None)
+    model = getattr(estimator, "_ensemble", None) or getattr(estimator, "estimator_", None)
     return None if model is None else read_ensemble(model, columns)
 
 
@@ -762,14 +766,22 @@ def check_comparable(ruleset, ensemble):
         )
 
 
-def comparable_ensemble(rules, ruleset, ensemble, Z):
+def comparable_ensemble(rules, ruleset, ensemble, X, Z):
     """The `Ensemble` to hold rules against: the one given, or their own. ValueError for another."""
     own = own_ensemble(rules, ruleset.columns)
     if ensemble is None and own is None:
         raise ValueError(
             f"ensemble must be given for rules that know none ({type(rules).__name__}), got None"
         )
-    found = own if ensemble is None else read_ensemble(ensemble, ruleset.columns)
+    found = own
+    if ensemble is not None:
+        found = compare_ensemble(read_ensemble(ensemble, ruleset.columns), ensemble, X)
+    if found.difference:
+        raise ValueError(
+            "ensemble must predict what its trees predict, got one whose "
+            f"{found.difference.partition(';')[0]}; report(…, reference=…) shows where rules and "
+            "predict differ"
+        )
     check_comparable(ruleset, found)
     if ensemble is not None and own is not None:
         differs = own.predict(Z) != found.predict(Z)
@@ -887,8 +899,9 @@ def disagreement(
     ruleset = as_ruleset(rules)
     if X is None:
         raise ValueError("X must be a table, got None; give the training rows")
-    Z = check_rows(as_pandas(X), ruleset.columns, "disagreement")
-    found = comparable_ensemble(rules, ruleset, ensemble, Z)
+    X = as_pandas(X)
+    Z = check_rows(X, ruleset.columns, "disagreement")
+    found = comparable_ensemble(rules, ruleset, ensemble, X, Z)
     gaps = row_gaps(ruleset, found, Z)
     if np.isnan(gaps).all():
         raise ValueError("X must hold a row that a rule covers, got none")

@@ -94,6 +94,7 @@ from ..rows.tables import (
     label_codes,
     seed_entropy,
     order_categories,
+    plain_target,
     check_fit_rows,
     check_predict_rows,
     power_of_two_scale,
@@ -518,6 +519,7 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     are the weights of its rows.
     """
     X = as_pandas(X)
+    y = plain_target(y)
     Z, columns, framed = check_fit_rows(estimator, X)
     warn_of_labels(X, columns)
     w = check_weights(sample_weight, Z)

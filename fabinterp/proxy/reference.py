@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'parse_draws', 'as_table', 'Reference', 'FixedDraws',
-           'detects_outliers', 'as_reference', 'resolve_reference', 'can_be_refitted', 'refit_reference',
+           'detects_outliers', 'as_reference', 'prediction_draws', 'predict_reference', 'compared_estimator',
+           'mean_or_none', 'compare_reference', 'resolve_reference', 'can_be_refitted', 'refit_reference',
            'out_of_bag_target']
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-imports
@@ -33,7 +34,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter, validate_data
 
+from ..forests.arrays import one_hot
 from ..forests.pipelines import transform_table, unwrap_model
+from ..forests.reading import (
+    OutputsError,
+    compared_rows,
+    difference_text,
+    model_predictions,
+    predicted_classes,
+    rows_that_differ,
+    warn_of_difference,
+)
 from ..forests.sklearn_trees import out_of_bag_predictions
 from ..rules.core import as_pandas, encode, format_names, is_frame, read_columns
 from ..rows.tables import (
@@ -44,6 +55,7 @@ from ..rows.tables import (
     is_fitted,
     seed_entropy,
     fit_at_unit_scale,
+    take_rows,
 )
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-variance
@@ -255,6 +267,10 @@ class Reference:
         How many draws there are; None: they are made on demand.
     seed : int, 0
         Seed of what is drawn on demand.
+    origin : fitted estimator or None
+        The one whose `predict` is to be followed.
+    difference : str or None
+        How its `predict` differs from the draws, "" if it does not; None: not compared yet.
 
     Examples
     --------
@@ -280,6 +296,8 @@ class Reference:
     n_draws: int | None = 1
     available: int | None = 1  # None: draws are made on demand
     seed: int = 0
+    origin: Any = None
+    difference: str | None = None
     rowwise = True  # whether rows may be predicted a few at a time
 
     def draws(self, X, n_draws=None, rng=None):
@@ -499,8 +517,10 @@ def model_classes(model, classes=None):
     if detects_outliers(model):
         return np.array(["inlier", "outlier"])
     own = getattr(model, "classes_", None)
+    if own is not None and len(own) == 0:  # CatBoost's regressors
+        own = None
     if isinstance(own, list):
-        raise ValueError(f"model must have one target, got {type(model).__name__} with {len(own)}")
+        raise OutputsError(model, len(own))
     if own is None and hasattr(model, "predict_proba"):
         if classes is None:
             raise ValueError(
@@ -517,12 +537,13 @@ def model_prediction(model, X):
     """
     if hasattr(model, "predict_proba") and getattr(model, "multi_class", None) != "one_vs_one":
         return np.asarray(model.predict_proba(X), dtype=float)
-    found = np.asarray(model.predict(X))
+    found = model_predictions(model, X)
     if detects_outliers(model):
         return np.stack([found > 0, found < 0], axis=1).astype(float)
-    if getattr(model, "classes_", None) is not None:
-        return (found.reshape(-1, 1) == np.asarray(model.classes_)).astype(float)
-    return found.ravel() if found.size == len(X) else found
+    own = model_classes(model)
+    if own is not None:
+        return (found.reshape(-1, 1) == own).astype(float)
+    return found
 
 
 def point_draws(model, X, which, seed):
@@ -982,9 +1003,72 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
         found = _fixed_draws_reference(model, X, classes)
     elif hasattr(model, "predict"):
         found = estimator_reference(model, classes, seed)
+        found = replace(found, origin=compared_estimator(model, found))
     else:
         found = function_reference(model, X, classes)
     return with_requested_classes(found, classes, n_draws)
+
+# %% ../../nbs/proxy/00_reference.ipynb #ref-follow
+def prediction_draws(model, X, which, seed):
+    """(1, n) or (1, n, C) what `predict` returns; `model` holds the estimator and its classes."""
+    estimator, classes = model
+    found = model_predictions(estimator, X)
+    return (found.astype(float) if classes is None else one_hot(found, classes))[None]
+
+
+def predict_reference(model, classes, difference):
+    """The reference to what the `predict` of a fitted model returns."""
+    return make_reference(
+        (model, classes),
+        "point",
+        Adapter(prediction_draws),
+        classes,
+        source=type(model).__name__,
+        origin=model,
+        difference=difference,
+    )
+
+
+def compared_estimator(model, reference):
+    """The model whose `predict` a reference has to agree with; None if it is made of `predict`."""
+    of_predict = reference.classes is None and reference.adapter.draws is point_draws
+    can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
+    return None if of_predict or detects_outliers(model) or not can_differ else model
+
+
+def mean_or_none(reference, X):
+    """(n,) or (n, C) the mean of a reference; None if the model has no draws or probabilities."""
+    try:
+        return reference.mean_var(X)[0]
+    except ValueError:
+        return None
+
+
+def compare_reference(reference, X, mean=None):
+    """The reference, compared with its model's `predict` on rows of X; it follows it if they differ.
+
+    `mean`: that of the reference for all rows, if it is known.
+    """
+    if reference.difference is not None or reference.origin is None:
+        return reference
+    at = compared_rows(len(X))
+    some = take_rows(X, at)
+    theirs = model_predictions(reference.origin, some)
+    if mean is None:  # of all draws, whatever their number in use
+        whole = replace(reference, n_draws=reference.available or reference.n_draws)
+        mean = mean_or_none(whole, some)
+    else:
+        mean = mean[at]
+    classes = reference.classes
+    what = "the mean of its draws" if classes is None else "its probabilities"
+    differs = np.ones(len(at), bool)
+    if mean is not None:
+        ours = mean if classes is None else classes[mean.argmax(axis=1)]
+        differs = rows_that_differ(theirs, ours, classes, lambda k: mean[k])
+    text = difference_text(differs, what)
+    if not text:
+        return replace(reference, difference="")
+    return predict_reference(reference.origin, predicted_classes(theirs, classes), text)
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-estimator
 def _fit_if_needed(estimator, model, X, y, sample_weight):
@@ -1030,6 +1114,8 @@ def resolve_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     nameless = callable(model) or isinstance(model, np.ndarray | list | tuple)
     classes = np.unique(y) if nameless and wants_classes and y is not None else None
     reference = as_reference(model, X=X, classes=classes, n_draws=n_draws, random_state=seed)
+    if getattr(estimator, "n_calls", None) is None:
+        reference = warn_of_difference(reference, compare_reference(reference, X))
     if (reference.classes is not None) != wants_classes:
         wanted, found = ("classes", "numbers") if wants_classes else ("numbers", "classes")
         raise ValueError(f"reference must predict {wanted}, got one that predicts {found}")
@@ -1055,6 +1141,8 @@ def refit_reference(model, reference, X, y, sample_weight, seed):
     weighted = sample_weight is not None and has_fit_parameter(model, "sample_weight")
     fitted = clone(model).set_params(**loose)
     fitted = fit_at_unit_scale(fitted, X, y, sample_weight if weighted else None)
+    if reference.difference:
+        return predict_reference(fitted, reference.classes, reference.difference)
     return as_reference(fitted, classes=reference.classes, random_state=seed)
 
 

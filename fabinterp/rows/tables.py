@@ -7,7 +7,7 @@ __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_paramete
            'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows', 'sort_labels',
            'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'check_weights',
            'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
-           'target_summary', 'with_target', 'check_fit_target', 'check_predict_rows', 'class_factors',
+           'target_summary', 'with_target', 'plain_target', 'check_fit_target', 'check_predict_rows', 'class_factors',
            'row_class_weight', 'weigh_classes', 'warn_of_lost_classes', 'warn_of_labels', 'is_fitted',
            'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'joined_groups', 'with_groups']
 
@@ -19,7 +19,7 @@ from math import nan
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
@@ -313,11 +313,6 @@ def fit_at_unit_scale(model, table, y, sample_weight=None):
 # %% ../../nbs/rows/00_tables.ipynb #tab-door
 def _check_is_table(X):
     """Refuse what is nearly a table, with the code that makes one of it."""
-    if issparse(X):
-        raise TypeError(
-            "X must be dense, got a sparse matrix; take X.toarray(), or in a Pipeline "
-            "OneHotEncoder(sparse_output=False)"
-        )
     if hasattr(X, "index") and hasattr(X, "to_frame") and np.ndim(X) == 1:
         raise ValueError(
             f"X must be a table, got a {type(X).__name__}: one row is X.iloc[[0]], "
@@ -331,6 +326,7 @@ def _check_is_table(X):
 
 def check_rows(X, columns, estimator, n_least=1):
     """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else as it is."""
+    X = as_pandas(X)
     _check_is_table(X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("U", "S"):
         raise ValueError(
@@ -398,6 +394,18 @@ def with_target(fitted, known):
     return found
 
 
+def plain_target(y):
+    """A Series of nullable or Arrow integers or truth values as one of numpy's; all else as it is."""
+    dtype = getattr(y, "dtype", None)
+    kind = getattr(dtype, "kind", None)
+    if isinstance(dtype, np.dtype) or kind not in ("i", "u", "b"):
+        return y
+    if y.isna().any():
+        row = int(np.flatnonzero(y.isna())[0])
+        raise ValueError(f"y must have no missing values, got NA in row {row}")
+    return y.astype(bool if kind == "b" else np.int64)
+
+
 def _check_target_values(estimator, y):
     """Refuse a target of objects that holds None, or text where numbers are learnt."""
     values = np.asarray(y)
@@ -427,6 +435,7 @@ def _is_number(text):
 
 def check_fit_target(estimator, Z, y):
     """The target (n,) as numbers and None, or as codes and the sorted classes."""
+    y = plain_target(y)
     _check_target_values(estimator, y)
     _, y = check_X_y(
         Z,

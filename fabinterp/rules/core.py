@@ -112,7 +112,15 @@ def is_frame(X):
 
 
 def as_pandas(X):
-    """A frame of another library (polars, pyarrow) as one of pandas, by narwhals; all else as it is."""
+    """A frame of another library (polars, pyarrow) as one of pandas, by narwhals; all else as it is.
+
+    TypeError for a sparse matrix.
+    """
+    if hasattr(X, "toarray"):
+        raise TypeError(
+            "X must be dense, got a sparse matrix; take X.toarray(), or in a Pipeline "
+            "OneHotEncoder(sparse_output=False)"
+        )
     if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__"):
         return X
     try:
