@@ -419,6 +419,9 @@ def _add_predict(add):
         "target is among them, the prediction is named NAME_predicted",
     )
     command.add_argument(
+        "--proba", action="store_true", help="also write the probability of each class"
+    )
+    command.add_argument(
         "--level",
         type=_SHARE,
         metavar="P",
