@@ -5,8 +5,7 @@
 # %% auto #0
 __all__ = ['MAX_COLUMNS', 'DAMAGE', 'sum_of_trees', 'one_hot', 'Ensemble', 'float64_threshold', 'qualified_class_names',
            'UnsupportedModelError', 'raise_unsupported', 'Library', 'set_bits', 'flatten_tree', 'named_columns',
-           'whole_numbers', 'check_below', 'check_tree', 'read_trees', 'with_wrapper_classes', 'prediction_gap',
-           'example_cars']
+           'whole_numbers', 'check_below', 'read_trees', 'with_wrapper_classes', 'prediction_gap', 'example_cars']
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-imports
 from collections.abc import Callable
@@ -231,6 +230,22 @@ def named_columns(names, labels, automatic=False):
     names = names if named else [f"x{j}" for j in range(len(labels))]
     return Columns(tuple(map(str, names)), tuple(labels)), named
 
+# %% ../../nbs/forests/00_arrays.ipynb #arr-check-tree
+def check_tree(tree, n_columns):
+    """Refuse an `ArrayTree` of a file whose arrays do not describe trees of `n_columns` columns."""
+    inner = tree.feature >= 0
+    by_set = tree.group[inner] >= 0
+    if len({len(array) for array in node_arrays(tree).values()}) > 1 or not len(inner):
+        raise ValueError("every node must have all entries")
+    if (inner != (tree.yes >= 0)).any():
+        raise ValueError("every split must have a feature and two children")
+    if np.isnan(tree.threshold[inner][~by_set]).any() or not np.isfinite(tree.value).all():
+        raise ValueError("thresholds and values must be numbers")
+    check_below("features", tree.feature[inner], n_columns)
+    check_below("numbers of sets", tree.group[inner][by_set] + 1, len(tree.sets) + 1)
+    check_below("codes", [code for codes in tree.sets for code in codes], 2**31)
+    check_children(inner, tree.yes, tree.no, tree.roots)
+
 # %% ../../nbs/forests/00_arrays.ipynb #arr-damage
 MAX_COLUMNS = 2**20  # of a saved model, whose file need not name them
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -249,22 +264,6 @@ def check_below(name, numbers, n):
     for number in (np.min(numbers, initial=0), np.max(numbers, initial=0)):
         if not 0 <= number < max(n, 1):
             raise ValueError(f"{name} must be from 0 to {n - 1}, got {number}")
-
-
-def check_tree(tree, n_columns):
-    """Refuse an `ArrayTree` of a file whose arrays do not describe trees of `n_columns` columns."""
-    inner = tree.feature >= 0
-    by_set = tree.group[inner] >= 0
-    if len({len(array) for array in node_arrays(tree).values()}) > 1 or not len(inner):
-        raise ValueError("every node must have all entries")
-    if (inner != (tree.yes >= 0)).any():
-        raise ValueError("every split must have a feature and two children")
-    if np.isnan(tree.threshold[inner][~by_set]).any() or not np.isfinite(tree.value).all():
-        raise ValueError("thresholds and values must be numbers")
-    check_below("features", tree.feature[inner], n_columns)
-    check_below("numbers of sets", tree.group[inner][by_set] + 1, len(tree.sets) + 1)
-    check_below("codes", [code for codes in tree.sets for code in codes], 2**31)
-    check_children(inner, tree.yes, tree.no, tree.roots)
 
 
 def read_trees(read, trees, n_columns):

@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows', 'OutputsError',
-           'model_predictions', 'predictions_or_none', 'TablePredictor', 'rows_that_differ', 'difference_text',
-           'predicted_classes', 'compare_ensemble', 'warn_of_difference', 'trained_class_weight', 'ensemble_thresholds',
-           'category_sets']
+           'model_predictions', 'predictions_or_none', 'rows_that_differ', 'difference_text', 'predicted_classes',
+           'compare_ensemble', 'warn_of_difference', 'trained_class_weight', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
 import json
@@ -247,18 +246,6 @@ def predictions_or_none(model, X):
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class TablePredictor:
-    """What a model predicts for encoded rows: they are decoded like the frame `template`."""
-
-    model: Any
-    template: Any  # None: the model takes arrays
-
-    def __call__(self, Z, columns):
-        """(n,) predictions for rows Z (n, d), encoded by `columns`."""
-        return model_predictions(self.model, decode_like(Z, columns, self.template))
-
-
 def rows_that_differ(theirs, ours, classes, probabilities):
     """(n,) bool, which predictions of a model are not those that were read from it.
 
@@ -323,6 +310,18 @@ def warn_of_difference(before, after):
     if after is not before and after.difference:
         warnings.warn(f"{after.source}: {after.difference}", UserWarning, stacklevel=4)
     return after
+
+# %% ../../nbs/forests/05_reading.ipynb #rdg-table-predictor
+@dataclass(frozen=True, eq=False)
+class TablePredictor:
+    """What a model predicts for encoded rows: they are decoded like the frame `template`."""
+
+    model: Any
+    template: Any  # None: the model takes arrays
+
+    def __call__(self, Z, columns):
+        """(n,) predictions for rows Z (n, d), encoded by `columns`."""
+        return model_predictions(self.model, decode_like(Z, columns, self.template))
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-weights
 def trained_class_weight(model, classes):

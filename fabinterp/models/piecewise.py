@@ -992,7 +992,7 @@ def _lowest_price(settings, w):
     """The λ at which the search begins; at a millionth of the weight w (n,) a parameter changes nothing."""
     return max(settings._least_price, 1e-6 * w.sum())
 
-
+# %% ../../nbs/models/01_piecewise.ipynb #pw-path
 def _cross_validate(settings, chunked, design, units, n_classes, path):
     """(error, its standard error) of each tree of the path, for standardised y (search.35).
 

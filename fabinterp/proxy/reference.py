@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'parse_draws', 'as_table', 'Reference', 'FixedDraws',
-           'detects_outliers', 'as_reference', 'prediction_draws', 'predict_reference', 'compared_estimator',
-           'mean_or_none', 'compare_reference', 'resolve_reference', 'can_be_refitted', 'refit_reference',
-           'out_of_bag_target']
+           'detects_outliers', 'as_reference', 'mean_or_none', 'compare_reference', 'resolve_reference',
+           'can_be_refitted', 'refit_reference', 'out_of_bag_target']
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-imports
 from collections.abc import Callable
@@ -1008,7 +1007,7 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
         found = function_reference(model, X, classes)
     return with_requested_classes(found, classes, n_draws)
 
-# %% ../../nbs/proxy/00_reference.ipynb #ref-follow
+# %% ../../nbs/proxy/00_reference.ipynb #ref-predict
 def prediction_draws(model, X, which, seed):
     """(1, n) or (1, n, C) what `predict` returns; `model` holds the estimator and its classes."""
     estimator, classes = model
@@ -1035,7 +1034,7 @@ def compared_estimator(model, reference):
     can_differ = hasattr(model, "get_params") or hasattr(model, "predict_proba")
     return None if of_predict or detects_outliers(model) or not can_differ else model
 
-
+# %% ../../nbs/proxy/00_reference.ipynb #ref-follow
 def mean_or_none(reference, X):
     """(n,) or (n, C) the mean of a reference; None if the model has no draws or probabilities."""
     try:
