@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
-from shared.estimators import SETTINGS, each
+from shared.estimators import ONE_OF_EACH, SETTINGS, each
 from shared.random_rules import random_rules
 from shared.tables import mixed_frame
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -49,7 +49,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:FIC still rises"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
-QUICK = [setting for setting in SETTINGS if setting.quick]
 named = {"ids": lambda setting: setting.name}
 
 
@@ -126,7 +125,7 @@ def test_parts_add_up_on_a_table_of_everything(setting):
     assert np.isclose(model.feature_importances_.sum(), 1.0)
 
 
-@each(QUICK)
+@each(ONE_OF_EACH)
 def test_importances_are_shares(setting):
     X, y = table(setting)
     X[:, 2] = 1.0  # says nothing
@@ -142,7 +141,7 @@ def test_importances_are_shares(setting):
     assert np.allclose(scaled.feature_importances_, share, atol=1e-6)
 
 
-@each([setting for setting in QUICK if not setting.is_classifier])
+@each([setting for setting in ONE_OF_EACH if not setting.is_classifier])
 def test_a_constant_has_no_importances(setting):
     X, _ = table(setting)
     model = setting.fresh(random_state=0).fit(X, np.full(len(X), 0.1))
@@ -160,7 +159,7 @@ def test_importances_follow_their_columns():
 
 
 def test_nothing_is_known_before_fit():
-    for setting in QUICK:
+    for setting in ONE_OF_EACH:
         assert not hasattr(setting.fresh(), "feature_importances_")
         with pytest.raises(NotFittedError):
             explain_row(setting.fresh(), [1.0])
@@ -172,7 +171,7 @@ def test_scikit_learn_selects_by_them():
     assert set(chosen.get_feature_names_out()) <= {"petal length (cm)", "petal width (cm)"}
     ranked = RFE(ProxyLinearRegressor(), n_features_to_select=2).fit(X, y)
     assert ranked.support_.sum() == 2 and ranked.support_[2:].any()
-    for setting in QUICK:
+    for setting in ONE_OF_EACH:
         X, y = table(setting)
         estimator = setting.fresh(random_state=0)
         if not setting.numbers_only:
@@ -364,7 +363,7 @@ def test_meta_trees_in_arrays_are_their_trees_one_by_one(leaf):
 
 
 @pytest.mark.parametrize(
-    "setting", [s for s in QUICK if hasattr(s.estimator, "fit_chunks")], **named
+    "setting", [s for s in ONE_OF_EACH if hasattr(s.estimator, "fit_chunks")], **named
 )
 def test_rows_in_chunks_give_the_same(setting):
     X, y = table(setting)
@@ -480,7 +479,7 @@ def read_amounts(text):
     return [float(line.rsplit("  ", 1)[1].replace(" ", "")) for line in lines]
 
 
-@each(QUICK)
+@each(ONE_OF_EACH)
 def test_what_is_printed_adds_up(setting):
     X, y = table(setting)
     factor = 1.0 if setting.is_classifier else 1e5

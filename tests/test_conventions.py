@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from shared.estimators import SETTINGS, each
+from shared.estimators import ONE_OF_EACH, SETTINGS, each
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -28,7 +28,6 @@ from fabinterp.rows.tables import build_training_data
 from fabinterp.rules.ruleset import RuleSet, Tree
 
 CLASSIFIERS = [setting for setting in SETTINGS if setting.is_classifier]
-QUICK = [setting for setting in SETTINGS if setting.quick]
 
 
 def table(setting, n=90, labels=("many", "no", "some")):
@@ -61,7 +60,7 @@ def test_class_weight_is_a_factor_of_the_weights(setting, class_weight):
     assert np.allclose(both, by_weight.fit(X, y, w * factor).predict_proba(X), rtol=1e-9)
 
 
-@each([setting for setting in CLASSIFIERS if setting.quick])
+@each([setting for setting in ONE_OF_EACH if setting.is_classifier])
 def test_a_class_weight_that_cannot_be_is_refused(setting):
     X, y = table(setting)
     for wrong, said in (
@@ -240,7 +239,7 @@ def test_json_needs_a_fit_and_strange_parameters_are_put_in_words():
 # ------------------------------------------------------------------ numbers that came as text
 
 
-@each([setting for setting in QUICK if not setting.numbers_only])
+@each([setting for setting in ONE_OF_EACH if not setting.numbers_only])
 def test_numbers_as_text_are_warned_of_with_the_code_that_helps(setting):
     X, y = table(setting)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(c=[f"{c:.2f}" for c in X[:, 2]])
@@ -275,7 +274,7 @@ def test_decimal_commas_and_what_is_meant_as_labels():
 # ------------------------------------------------------------------ progress
 
 
-@each(QUICK)
+@each(ONE_OF_EACH)
 def test_long_fits_tell_the_time_left_and_are_silent_unless_asked(setting, monkeypatch, capsys):
     X, y = table(setting)
     clock = SimpleNamespace(monotonic=count(0, 5).__next__)  # each step takes five seconds

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from shared.effort import case
-from shared.estimators import SETTINGS
+from shared.estimators import SETTINGS, each
 from shared.reader import read_classes, read_numbers
 from sklearn.datasets import load_diabetes, load_iris
 
@@ -27,7 +27,6 @@ from fabinterp.rules.text import curve_pairs, pairs_text
 
 NUMBERS = [setting for setting in SETTINGS if not setting.is_classifier]
 CLASSES = [setting for setting in SETTINGS if setting.is_classifier]
-named = {"ids": lambda setting: setting.name}
 
 
 def table(numbers_only, n=300, seed=0):
@@ -72,7 +71,7 @@ def assert_classes_are_read(model, frame):
 @pytest.mark.parametrize(
     "scale", [case("1e-9", quick=False), "1", "1e6 ± 1", case("1e12", quick=False)]
 )
-@pytest.mark.parametrize("setting", NUMBERS, **named)
+@each(NUMBERS)
 def test_a_reader_finds_the_numbers(setting, scale):
     frame, t = table(setting.numbers_only)
     y = 1e6 + t / t.abs().max() if "±" in scale else float(scale) * t
@@ -80,21 +79,21 @@ def test_a_reader_finds_the_numbers(setting, scale):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("setting", CLASSES, **named)
+@each(CLASSES)
 def test_a_reader_finds_the_classes(setting, n_classes):
     frame, t = table(setting.numbers_only)
     y = np.array(["low", "mid", "high"])[pd.qcut(t, n_classes, labels=False)]
     assert_classes_are_read(setting.fresh().fit(frame, y), frame)
 
 
-@pytest.mark.parametrize("setting", NUMBERS, **named)
+@each(NUMBERS)
 def test_a_reader_finds_the_numbers_of_a_real_table(setting):
     frame, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     assert_numbers_are_read(setting.fresh().fit(frame, y), frame, y)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", CLASSES, **named)
+@each(CLASSES)
 def test_a_reader_finds_the_classes_of_a_real_table(setting):
     frame, y = load_iris(return_X_y=True, as_frame=True)
     frame.columns = ["sepal_length", "sepal_width", "petal_length", "petal_width"]

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from shared.estimators import SETTINGS, each
+from shared.estimators import ONE_OF_EACH, each
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -119,7 +119,7 @@ def test_the_code_that_makes_numbers_of_dates_is_said_and_works(column, code):
     assert ProxyTreeRegressor().fit(X, X["size"]).score(X, X["size"]) > 0.9
 
 
-@each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
+@each([setting for setting in ONE_OF_EACH if not setting.numbers_only])
 def test_labels_of_another_librarys_frame(setting):
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("narwhals")
@@ -155,7 +155,7 @@ def test_a_table_of_two_distinct_rows():
         assert ProxyTreeRegressor().fit(flags, flags["flag"]).score(flags, flags["flag"]) == 1
 
 
-@each([setting for setting in SETTINGS if setting.quick])
+@each(ONE_OF_EACH)
 def test_no_rows_are_refused_as_scikit_learn_does(setting):
     X, y = homes(60)
     X = X[["size", "age"]]

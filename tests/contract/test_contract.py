@@ -1,7 +1,6 @@
 """What every public estimator does: scikit-learn's checks, tables, repeatability, refusals.
 
-The quick tier has scikit-learn's checks of one setting of each family and the other tests of one
-setting of each class; the slow tier has all others.
+The quick tier has one setting of each family, the slow tier has all others.
 """
 
 import pickle
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from shared.doors import by_python, by_sql
-from shared.estimators import FAMILIES, SETTINGS, each
+from shared.estimators import ONE_OF_EACH, SETTINGS, each
 from shared.tables import mixed_frame
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -69,8 +68,6 @@ def test_every_public_estimator_is_asked():
     }
     estimators = {cls for cls in public if issubclass(cls, BaseEstimator)}
     assert {type(setting.estimator) for setting in SETTINGS} == estimators
-    quick = [type(setting.estimator) for setting in SETTINGS if setting.quick]
-    assert sorted(quick, key=str) == sorted(estimators, key=str), "one quick setting each"
 
 
 # ------------------------------------------------------------------ scikit-learn
@@ -83,7 +80,7 @@ def own_checks():
             options = ",".join(f"{name}={value}" for name, value in check.keywords.items())
             name = check.func.__name__ + (f"({options})" if options else "")
             if check.func is not check_array_api_input:
-                marks = [] if setting.name in FAMILIES else pytest.mark.slow
+                marks = [] if setting.quick else pytest.mark.slow
                 yield pytest.param(estimator, check, marks=marks, id=f"{setting.name}-{name}")
 
 
@@ -135,7 +132,7 @@ def test_columns_are_known_by_name(setting):
 # ------------------------------------------------------------------ any table
 
 
-@each([setting for setting in SETTINGS if setting.quick])
+@each(ONE_OF_EACH)
 def test_a_frame_of_another_library(setting):
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("narwhals")
@@ -147,7 +144,7 @@ def test_a_frame_of_another_library(setting):
     assert np.array_equal(model.predict(other), model.predict(frame))
 
 
-@each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
+@each([setting for setting in ONE_OF_EACH if not setting.numbers_only])
 def test_a_label_that_was_never_seen_is_warned_of(setting):
     rng = np.random.default_rng(5)
     frame = pd.DataFrame({"size": rng.normal(size=60), "home": rng.choice(["a", "b"], 60)})
@@ -161,7 +158,7 @@ def test_a_label_that_was_never_seen_is_warned_of(setting):
         model.predict(frame)
 
 
-@each([setting for setting in SETTINGS if setting.quick and not setting.numbers_only])
+@each([setting for setting in ONE_OF_EACH if not setting.numbers_only])
 def test_a_column_of_names_is_warned_of(setting):
     X, y = table(setting)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(id=[f"no {k}" for k in range(len(X))])
@@ -169,7 +166,7 @@ def test_a_column_of_names_is_warned_of(setting):
         setting.fresh().fit(frame, y)
 
 
-@each([setting for setting in SETTINGS if setting.quick])
+@each(ONE_OF_EACH)
 def test_what_y_is_called(setting):
     X, y = table(setting)
     model = setting.fresh().fit(X, pd.Series(y, name="churn"))
@@ -179,7 +176,7 @@ def test_what_y_is_called(setting):
     assert named.rules_.target == "left"
 
 
-@each([setting for setting in SETTINGS if setting.quick])
+@each(ONE_OF_EACH)
 def test_a_target_with_none_or_text_is_refused_in_words(setting):
     X, y = table(setting)
     gap = y.astype(object)

@@ -22,7 +22,8 @@ from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 class Setting(NamedTuple):
     """An estimator that is not fitted, and its name in tests.
 
-    One setting of each class is quick. The reference of some takes numbers only.
+    One setting of each family is quick: rule mixtures, equation trees, oblique trees, proxies and
+    meta-trees. The reference of some takes numbers only.
     """
 
     name: str
@@ -50,37 +51,44 @@ _SMALL = {"max_leaves": 5, "min_samples_leaf": 1, "n_synthetic": 50, "random_sta
 
 SETTINGS = [
     Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **_RULES), True),
-    Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES), True),
+    Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES)),
     Setting("lines", PiecewiseLinearRegressor(search="structure", **_LINES), True),
     Setting("lines by EM", PiecewiseLinearRegressor(search="em", **_LINES)),
     Setting("log-odds", PiecewiseLinearClassifier(search="structure", **_LINES)),
-    Setting("log-odds by EM", PiecewiseLinearClassifier(search="em", **_LINES), True),
+    Setting("log-odds by EM", PiecewiseLinearClassifier(search="em", **_LINES)),
     Setting("curves", ObliqueAdditiveRegressor(search="structure", **_CURVES)),
     Setting("curves by EM", ObliqueAdditiveRegressor(search="em", **_CURVES), True),
-    Setting("curves of classes", ObliqueAdditiveClassifier(search="structure", **_CURVES), True),
+    Setting("curves of classes", ObliqueAdditiveClassifier(search="structure", **_CURVES)),
     Setting("curves of classes by EM", ObliqueAdditiveClassifier(search="em", **_CURVES)),
-    Setting("tree", ProxyTreeRegressor(), True),
+    Setting("tree", ProxyTreeRegressor()),
     Setting("tree of classes", ProxyTreeClassifier(), True),
     Setting("tree that looks ahead", ProxyTreeRegressor(max_leaves=4, min_samples_leaf=1, lookahead=True)),
     Setting("proxy tree", ProxyTreeRegressor(BayesianRidge(), n_draws=3, **_SMALL), numbers_only=True),
     Setting("proxy tree of classes", ProxyTreeClassifier(LogisticRegression(), **_SMALL), numbers_only=True),
-    Setting("equation", ProxyLinearRegressor(), True),
-    Setting("equation of classes", ProxyLinearClassifier(), True),
+    Setting("equation", ProxyLinearRegressor()),
+    Setting("equation of classes", ProxyLinearClassifier()),
     Setting("proxy equation", ProxyLinearRegressor(DecisionTreeRegressor(max_depth=3, random_state=0)),
             numbers_only=True),
     Setting("proxy equation of classes",
             ProxyLinearClassifier(DecisionTreeClassifier(max_depth=2, random_state=0), max_features=2),
             numbers_only=True),
     Setting("meta-tree", MetaTreeRegressor(), True),
-    Setting("meta-tree of classes", MetaTreeClassifier(), True),
+    Setting("meta-tree of classes", MetaTreeClassifier()),
     Setting("meta-trees of classes", MetaTreeClassifier(n_trees=4, random_state=0)),
     Setting("meta-trees by evidence", MetaTreeRegressor(n_trees=4, tree_weights="evidence", random_state=0)),
     Setting("meta-tree of lines", MetaTreeRegressor(leaf="linear")),
 ]  # fmt: skip
 
 
-# One setting of each family, which runs all of scikit-learn's checks in the quick tier
-FAMILIES = {"rules of classes", "lines", "curves by EM", "tree of classes", "meta-tree"}
+def one_of_each_class():
+    """Return a setting of each class, a quick one where there is one."""
+    chosen = {}
+    for setting in sorted(SETTINGS, key=lambda setting: not setting.quick):
+        chosen.setdefault(type(setting.estimator), setting)
+    return list(chosen.values())
+
+
+ONE_OF_EACH = one_of_each_class()
 
 
 def each(settings=SETTINGS):
