@@ -177,7 +177,7 @@ def test_draws_of_different_lengths_are_one_line(X):
     def draws(rows):
         return np.zeros((next(lengths), len(rows)))
 
-    with pytest.raises(ValueError, match="alike for all rows"):
+    with pytest.raises(ValueError, match="equal shapes for all rows"):
         ProxyTreeRegressor(draws, **SMALL).fit(X)
 
 
@@ -260,7 +260,7 @@ def test_a_changed_model_gets_no_old_answers(X, tmp_path):
     ProxyTreeClassifier(one, cache=path, **SMALL).fit(X)
     held = path.read_bytes()
     for other, message in [
-        (LogisticRegression().fit(X, ~y), "answer about a row differs"),
+        (LogisticRegression().fit(X, ~y), "prediction for a row differs"),
         (LogisticRegression().fit(X, np.where(y, "a", "b")), "cache must be of the classes"),
         (GaussianNB().fit(X, y), "cache must be of a reference of the kind"),
         (one.predict_proba, "cache must be of a reference of the kind"),

@@ -148,7 +148,7 @@ def test_gaps_have_the_interval_of_the_mean_in_sql():
 
 def test_levels_that_are_refused():
     rules = RuleSet((Rule((), Leaf(1.0)),), Columns(("a",), (None,)))
-    with pytest.raises(ValueError, match="level must be None for rules that do not know how far y"):
+    with pytest.raises(ValueError, match="level must be None for rules without error variances"):
         rules.to_sql("t", level=0.9)
     with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
         rules.to_sql("t", level=1)

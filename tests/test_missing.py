@@ -181,7 +181,7 @@ def test_the_warning_counts_rows_and_names_columns():
     gaps = frame[:6].copy()
     gaps.loc[[0, 2, 3], "income"] = np.nan
     assert quietly(model.predict, gaps)[1] == [
-        "the equations of 3 rows have missing values in 'income', which had none in training: answered by "
+        "the equations of 3 rows have missing values in 'income', which had none in training: predicted by "
         "the mean of their leaves"
     ]
     gaps.loc[2, "dose"] = np.nan

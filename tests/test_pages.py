@@ -242,7 +242,7 @@ def test_what_one_calls_stands_before_what_it_returns():
     assert api.names_of("front")[0] == "explain" and api.names_of("front")[-1] == "Explanation"
     assert api.names_of("rules")[:2] == ["load_rules", "explain_row"]
     table = api.table_of(api.names_of("front"), "front").splitlines()
-    assert table[2].startswith("| [`explain`](front.md#explain) | A few rules")
+    assert table[2].startswith("| [`explain`](front.md#explain) | Approximate a fitted model")
     assert len(table) == 2 + len(api.names_of("front"))
 
 

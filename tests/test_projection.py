@@ -389,7 +389,7 @@ def test_a_gap_where_the_equation_needs_a_number_is_refused():
     model = ProxyLinearRegressor(draws, penalty=0, missing="error").fit(X)
     X[0, 0] = np.nan
     for ask in (model.predict, model.predict_draws, model.predict_dist):
-        with pytest.raises(ValueError, match="X must hold numbers in 'x0' where an equation"):
+        with pytest.raises(ValueError, match="X must hold numbers in 'x0' for an equation"):
             ask(X)
 
 

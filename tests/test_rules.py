@@ -802,8 +802,8 @@ def test_curves_that_cannot_be_right_are_refused():
         (lambda: Curve(0, (0, 1), ((1.0, (1.0, 2.0)),)), "numbers, or one per class"),
         (lambda: Curve(0, (0, 1), ((1.0,),), (1.0, 2.0)), "numbers, or one per class"),
         (lambda: Leaf(1.0, curves=(fine, fine)), "curves must be of different features"),
-        (lambda: Leaf(1.0, curves=(many,)), "say one number at a time"),
-        (lambda: Leaf(1.0, link="logit", curves=(many,)), "say one number at a time"),
+        (lambda: Leaf(1.0, curves=(many,)), "return one number"),
+        (lambda: Leaf(1.0, link="logit", curves=(many,)), "return one number"),
         (
             lambda: Leaf((1.0, 2.0, 3.0), link="softmax", curves=(many,)),
             "say 3 numbers, one per class",
@@ -1544,7 +1544,7 @@ def test_what_cannot_be_right_is_refused():
         (lambda: RuleSet((positive,), columns).predict(np.zeros((3, 2))), "none for 3 rows"),
         (
             lambda: RuleSet((sloped,), columns).predict(np.array([[0, nan]])),
-            "numbers in 'x1' where an equation",
+            "numbers in 'x1' for an equation",
         ),
         (lambda: Split((0, 1), 1.0), "one number per feature"),
         (lambda: Split((), 1.0, ()), "one number per feature"),

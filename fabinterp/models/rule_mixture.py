@@ -872,16 +872,19 @@ def check_estimator_type(model, classes):
         raise ValueError(f"estimator must be a {kind} ensemble, got {got}")
 
 
-def table_for_model(model, rows):
+def table_for_model(model, rows, fitted=False):
     """The training rows as the model needs them, and the `Columns` of that table.
 
-    A frame is a frame again; but a model that cannot read labels gets their codes.
+    A frame is a frame again; but a model that cannot read labels gets their codes, one that was
+    `fitted` elsewhere in the order of the frame.
     """
     own = rows.original_columns
     labelled = any(labels is not None for labels in own.categories)
-    if not rows.framed or (labelled and needs_label_codes(model)):
+    needs_codes = labelled and needs_label_codes(model)
+    if not rows.framed or (needs_codes and not fitted):
         return rows.Z, rows.columns
-    return decode(recode_rows(rows.Z, code_mappings(rows.columns, own)), own), own
+    Z = recode_rows(rows.Z, code_mappings(rows.columns, own))
+    return (Z if needs_codes else decode(Z, own)), own
 
 
 def resolve_ensemble(model, default, rows):
@@ -895,12 +898,16 @@ def resolve_ensemble(model, default, rows):
     own = rows.original_columns
     places = rows.places
     table = None
-    if not is_fitted(model):
+    fitted = is_fitted(model)
+    if not fitted:
         table, own = table_for_model(model, rows)
         model = fit_clone(model, table, rows.target, rows.w)
         places = np.arange(len(rows.y))
+    some = replace(rows, Z=rows.Z[compared_rows(len(rows.Z))])
     try:
-        ensemble = recode_ensemble(read_ensemble(model, own), rows.columns)
+        ensemble = read_ensemble(model, own)
+        compared = compare_ensemble(ensemble, model, table_for_model(model, some, fitted)[0])
+        ensemble = recode_ensemble(warn_of_difference(ensemble, compared), rows.columns)
     except ValueError as error:
         message = str(error)
         if message.startswith("columns:"):
@@ -908,7 +915,7 @@ def resolve_ensemble(model, default, rows):
         raise ValueError(message) from None
     honest = None
     if places is not None and isinstance(model, BaseEstimator):
-        table = table_for_model(model, rows)[0] if table is None else table
+        table = table_for_model(model, rows, fitted=True)[0] if table is None else table
         steps, last = unwrap_model(model)
         honest = out_of_bag_predictions(last, transform_table(steps, table), places)
     return model, ensemble, honest
@@ -925,10 +932,6 @@ def explained_ensemble(settings, sample, seed):
     default = forest(random_state=seed, n_jobs=settings.n_jobs, verbose=settings.verbose)
     model, ensemble, honest = resolve_ensemble(settings.estimator, default, sample)
     check_estimator_type(ensemble, classes)
-    if settings.estimator is not None:
-        some = replace(sample, Z=sample.Z[compared_rows(len(sample.Z))])
-        found = compare_ensemble(ensemble, model, table_for_model(model, some)[0])
-        ensemble = warn_of_difference(ensemble, found)
     if ensemble.difference:
         return model, ensemble, None
     if settings.refit and honest is None and settings.target == "observed":

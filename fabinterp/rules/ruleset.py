@@ -115,10 +115,10 @@ def check_features(features, columns):
 
 
 def check_split(split, columns):
-    """Refuse a split that does not fit the columns."""
+    """Refuse a split that does not fit the columns; the code behind the last label is unknown labels."""
     check_features(split.features, columns)
     labels = columns.categories[split.features[0]]
-    if split.categories and labels is not None and split.categories[-1] >= len(labels):
+    if split.categories and labels is not None and split.categories[-1] > len(labels):
         raise ValueError(
             f"categories must be codes of {len(labels)} labels, got {split.categories[-1]}"
         )
