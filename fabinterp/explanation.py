@@ -25,7 +25,6 @@ from .forests.arrays import Ensemble
 from .forests.pipelines import unwrap_model
 from .forests.reading import (
     compare_ensemble,
-    model_predictions,
     predictions_or_none,
     read_ensemble,
     reader_of,
@@ -39,7 +38,6 @@ from .proxy.reference import (
     as_table,
     compare_reference,
     detects_outliers,
-    mean_or_none,
 )
 from .rules.contributions import ModelEffect
 from .rules.core import (
@@ -107,11 +105,16 @@ class Subject:
     model: Any
     name: str
     why: str
-    classes: np.ndarray | None
     ensemble: Ensemble | None = None
     reference: Reference | None = None
     note: str = ""  # how `predict` differs from what was read
     fitted_here: bool = False
+
+    @property
+    def classes(self):
+        """(C,) the labels in the order of probabilities; None for numbers."""
+        found = (self.ensemble or self.reference).classes
+        return None if found is None else np.asarray(found)
 
     def predict(self, X):
         """(n,) what the model predicts for the rows of X: labels or numbers."""
@@ -123,12 +126,7 @@ class Subject:
         """What `predict` returns, and the model's probabilities (n, C); None where it gives none."""
         if self.ensemble is not None:
             of_classes = self.classes is not None and self.ensemble.predictor is None
-            shares = (
-                self.ensemble.predict_proba(encode(X, self.ensemble.columns))
-                if of_classes
-                else None
-            )
-            return self.predict(X), shares
+            return self.predict(X), self.ensemble.predict_proba(X) if of_classes else None
         mean, _ = self.reference.mean_var(X)
         is_sure = hasattr(self.model, "predict") and not hasattr(self.model, "predict_proba")
         is_sure = is_sure or self.reference.difference
@@ -162,12 +160,11 @@ def subject_of(model, X, method, classes, seed):
         )
     several = ensemble is not None and len(ensemble.weights) > 1
     if method == "mixture" or method == "auto" and several:
-        labels = as_labels(ensemble.classes)
         why = f"its {len(ensemble.weights)} trees were read"
         undone = ", ".join(type(step).__name__ for step in unwrap_model(model)[0])
         if undone:
             why += f", undone before them: {undone}"
-        return Subject(model, ensemble.source, why, labels, ensemble=ensemble)
+        return Subject(model, ensemble.source, why, ensemble=ensemble)
     if ensemble is None or hasattr(model, "get_params"):
         reference = as_reference(model, X=X, classes=classes, random_state=seed)
     else:  # a booster or a file, which cannot predict for a table itself
@@ -177,45 +174,28 @@ def subject_of(model, X, method, classes, seed):
     why = _ASKED_FOR[reference.kind]
     if method == "auto":
         why = reason + why if ensemble is None else f"a single tree, {why}"
-    return Subject(model, name, why, reference.classes, reference=reference)
-
-
-def compare_trees(subject, X):
-    """A subject with trees and what it predicts for X, both by the model's `predict` if it differs."""
-    prediction = subject.predict(X)
-    ensemble = compare_ensemble(subject.ensemble, subject.model, X, prediction)
-    found = replace(subject, ensemble=ensemble, classes=as_labels(ensemble.classes))
-    if not ensemble.difference:
-        return found, prediction
-    return replace(found, note=ensemble.difference), model_predictions(subject.model, X)
-
-
-def as_labels(classes):
-    """Classes as an array; None for numbers."""
-    return None if classes is None else np.asarray(classes)
+    return Subject(model, name, why, reference=reference)
 
 
 def compare_subject(subject, X):
-    """A subject and what it predicts for X (n, d), both by the model's `predict` if it differs."""
+    """A subject, compared with the model's `predict` on rows of X (n, d); it follows it if they differ."""
     if subject.ensemble is not None:
-        return compare_trees(subject, X)
-    mean = None if subject.reference.origin is None else mean_or_none(subject.reference, X)
-    reference = compare_reference(subject.reference, X, mean)
-    note = reference.difference or ""
-    found = replace(subject, reference=reference, classes=reference.classes, note=note)
-    return found, found.predict(X) if note or mean is None else found._labelled(mean)
+        found = compare_ensemble(subject.ensemble, subject.model, X)
+        return replace(subject, ensemble=found, note=found.difference)
+    found = compare_reference(subject.reference, X)
+    return replace(subject, reference=found, note=found.difference or "")
 
 
-def subject_and_prediction(model, X, method, classes, seed):
-    """The compared `Subject` of a model, and what it predicts for X (n, d).
+def compared_subject(model, X, method, classes, seed):
+    """The compared `Subject` of a model.
 
     A model that differs from its trees is queried, unless `method` is "mixture".
     """
-    subject, prediction = compare_subject(subject_of(model, X, method, classes, seed), X)
+    subject = compare_subject(subject_of(model, X, method, classes, seed), X)
     if method != "auto" or subject.ensemble is None or not subject.note:
-        return subject, prediction
-    queried, prediction = compare_subject(subject_of(model, X, "tree", classes, seed), X)
-    return replace(queried, note=subject.note), prediction
+        return subject
+    queried = compare_subject(subject_of(model, X, "tree", classes, seed), X)
+    return replace(queried, note=subject.note)
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
@@ -632,6 +612,22 @@ def constant_fidelity(prediction, classes):
     return float(np.unique(prediction, return_counts=True)[1].max() / len(prediction))
 
 
+def score_rules(rules, subject, method, some, y, prediction, at):
+    """Rules that know their model and the name of y, and the scores of the model and of the rules.
+
+    `some`: the rows at positions `at`, y and `prediction` for which are compared; nan without y.
+    """
+    rules = replace(rules, source={"explains": subject.name, "method": method})
+    if y is None:
+        return rules, (float("nan"), float("nan"))
+    truth = observed_answers(y, subject)[at]
+    scores = [
+        _prediction_score(truth, answers, subject.classes)
+        for answers in (prediction, rules.predict(some))
+    ]
+    return replace(rules, target=str(getattr(y, "name", None) or rules.target)), scores
+
+
 _N_LENT = 256  # rows that an explanation keeps for `model_effects`
 
 
@@ -642,20 +638,13 @@ def build_explanation(found, subject, X, y, prediction, at, out, call):
     the subject predicts for all rows; `call`: the arguments of `explain` that are not defaults.
     """
     method = "rule mixture" if hasattr(found, "estimator") else "proxy tree"
-    rules = replace(found.rules_, source={"explains": subject.name, "method": method})
     held = float("nan")
     if len(out):
-        held = rules.measure(take_rows(X, out), reference=prediction[out]).fidelity
-    scores = (float("nan"), float("nan"))
-    if y is not None:
-        rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
-        scored = out if len(out) else at
-        by_rules = rules.predict(take_rows(X, scored))
-        truth = observed_answers(y, subject)[scored]
-        scores = (
-            _prediction_score(truth, prediction[scored], subject.classes),
-            _prediction_score(truth, by_rules, subject.classes),
-        )
+        held = found.rules_.measure(take_rows(X, out), reference=prediction[out]).fidelity
+    scored = out if len(out) else at
+    rules, scores = score_rules(
+        found.rules_, subject, method, take_rows(X, scored), y, prediction[scored], scored
+    )
     lent = None  # a function may take a second a row, draws know no others
     if hasattr(subject.model, "predict"):
         lent = take_rows(X, at[:: 1 + (len(at) - 1) // _N_LENT])
@@ -741,7 +730,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     )
     why = f"{_ASKED_FOR.get(reference.kind, 'asked')}, at most {budget} rows"
     why = why.replace("by its draws", "asked")
-    subject = Subject(fitted, reference.source, why, reference.classes, reference=reference)
+    subject = Subject(fitted, reference.source, why, reference=reference)
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
     some = take_rows(X, found.apart_)
     prediction = subject.predict(some)
@@ -752,18 +741,11 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         fitted_here=fitted is not model,
         note=asked.difference or "",
     )
-    rules = replace(found.rules_, source={"explains": subject.name, "method": "proxy tree"})
-    scores = (float("nan"), float("nan"))
-    if y is not None:
-        rules = replace(rules, target=str(getattr(y, "name", None) or rules.target))
-        truth = observed_answers(y, subject)[found.apart_]
-        scores = tuple(
-            _prediction_score(truth, answers, subject.classes)
-            for answers in (prediction, rules.predict(some))
-        )
+    method = "proxy tree"
+    rules, scores = score_rules(found.rules_, subject, method, some, y, prediction, found.apart_)
     return Explanation(
         rules,
-        "proxy tree",
+        method,
         found.fidelity_,
         found.fidelity_,
         found,
@@ -818,7 +800,7 @@ def explain_class(subject, X, y, at, out, of, min_precision, max_rules, seed, op
     score = (is_class if shares is None else shares[:, labels.index(of)])[at]
     share = IsotonicRegression().fit(score, belongs[at]).predict(score)
     asked = as_reference(lambda X: np.eye(2)[(subject.predict(X) == of).astype(int)], classes=names)
-    one = replace(subject, classes=names, ensemble=None, reference=asked)
+    one = replace(subject, ensemble=None, reference=asked)
     best = 0.0
     for threshold in np.linspace(min_precision, share.mean(), _N_THRESHOLDS + 1)[:-1]:
         fitted = fit_class_lists(
@@ -979,7 +961,7 @@ def explain(
         )
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
-    subject, prediction = subject_and_prediction(fitted, X, method, classes, int(entropy[0]))
+    subject = compared_subject(fitted, X, method, classes, int(entropy[0]))
     subject = replace(subject, fitted_here=fitted is not model)
     subject, X = with_finite_numbers(subject, X)
     if y is not None:

@@ -551,7 +551,7 @@ FIT_VERSION = {
     "ProxyTree": 1,
     "ProxyLinear": 1,
     "MetaTree": 1,
-    "explain_local": 1,
+    "explain_local": 2,
 }
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-stamp

@@ -281,21 +281,19 @@ def predicted_classes(theirs, classes):
     return None if theirs.dtype.kind in numbers else np.unique(theirs)
 
 
-def compare_ensemble(ensemble, model, X, ours=None):
-    """The ensemble, compared with the `predict` of its model for X (n, d); it follows it if they differ.
-
-    `ours` (n,): what the ensemble predicts for X, if it is known.
-    """
+def compare_ensemble(ensemble, model, X):
+    """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ."""
     if ensemble.difference is not None:
         return ensemble
-    at = compared_rows(len(X))
-    some = take_rows(X, at)
+    some = take_rows(X, compared_rows(len(X)))
     theirs = predictions_or_none(model, some)
     if theirs is None:
         return replace(ensemble, difference="")
-    ours = ensemble.predict(some) if ours is None else ours[at]
     differs = rows_that_differ(
-        theirs, ours, ensemble.classes, lambda k: ensemble.predict_proba(take_rows(some, k))
+        theirs,
+        ensemble.predict(some),
+        ensemble.classes,
+        lambda k: ensemble.predict_proba(take_rows(some, k)),
     )
     text = difference_text(differs, "the trees")
     if not text:

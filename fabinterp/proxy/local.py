@@ -29,9 +29,7 @@ from .reference import (
 from ..rows.array_tree import (
     ArrayTree,
     array_to_rules_tree,
-    concatenate_trees,
     ends_of_size,
-    levels,
     losses_by_size,
     preorder,
     prune_at,
@@ -278,20 +276,17 @@ def prune_to_price(trees, irreducible_loss, n, alpha, max_leaves):
     return pruned, least[np.arange(len(size)), size - 1]
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-wall
-def shorten_around(trees, x, numeric):
-    """The trees with the threshold that will be shown where point i of x (m, d) lies in its gap.
+def surrogate_predictions(trees, x, numeric):
+    """(m, C) what tree i predicts for point i of x (m, d); C = 1 for numbers.
 
-    Of tree i; numeric (d,): columns that hold no labels. Few: hardly a point is between neighbours.
+    numeric (d,): columns that hold no labels. A cut with a point in its gap has the threshold that
+    will be shown; there are few.
     """
     inner = np.flatnonzero(trees.feature >= 0)
     z = x[trees.tree_of[inner], trees.feature[inner]]
     is_between = (z > trees.low[inner]) & (z < trees.high[inner])
-    return shorten_thresholds(trees, numeric, inner[is_between])
-
-
-def surrogate_predictions(trees, x, numeric):
-    """(m, C) what tree i predicts for point i of x (m, d); C = 1 for numbers."""
-    leaf = shorten_around(trees, x, numeric).apply(x, trees.roots)
+    shown = shorten_thresholds(trees, numeric, inner[is_between])
+    leaf = shown.apply(x, trees.roots)
     return trees.value[leaf].reshape(len(x), -1)
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-fit
@@ -330,177 +325,6 @@ def fit_small_trees(
     )
     whole = heaps_to_trees(*map(np.concatenate, zip(*found, strict=True)))
     return prune_to_price(whole, irreducible_loss, S, alpha, max_leaves)
-
-# %% ../../nbs/proxy/04_local.ipynb #loc-agree
-_LEAST_SHARE = 0.05  # of the neighbours, in the leaf that is made to agree at the point
-
-
-@dataclass(frozen=True, eq=False)
-class PointCut:
-    """A cut of some rows, and what both sides would be: no first, then yes."""
-
-    column: int
-    low: float
-    high: float
-    missing: bool  # whether gaps answer yes
-    value: np.ndarray  # (2, C)
-    weight: np.ndarray  # (2,)
-    loss: np.ndarray  # (2,)
-    has_point: int  # the side with the point
-
-
-def best_point_cut(Z, target, x, label, least, min_leaf):
-    """The `PointCut` of rows Z (n, d) that is best among those whose side of x names a class.
-
-    `target` (n, C) are class probabilities, `label` is the position of the class. Where no cut does,
-    that which comes nearest; None: there is no cut with `least` rows beside the point.
-    """
-    columns, own = (part for part in fill_gaps_both_ways(np.vstack([Z, x])[None]))
-    columns = columns[0]
-    here = columns[:, -1:]
-    columns = columns[:, :-1]
-    order = np.argsort(columns, axis=1)
-    ordered = np.take_along_axis(columns, order, axis=1)
-    below = target[order].cumsum(axis=1)[:, :-1]
-    above = target.sum(axis=0) - below
-    n_below = np.arange(1, len(Z))
-    low = ordered[:, :-1]
-    high = ordered[:, 1:]
-    is_below = here <= low
-    n_here = np.where(is_below, n_below, len(Z) - n_below)
-    allowed = (low < high) & (is_below | (here >= high))
-    allowed &= (n_here >= least) & (len(Z) - n_here >= min_leaf)
-    if not allowed.any():
-        return None
-    shares = np.where(is_below[..., None], below, above) / n_here[..., None]
-    others = np.delete(shares, label, axis=2).max(axis=2)
-    margin = np.where(allowed, shares[..., label] - others, -np.inf)
-    weight = np.stack([n_below, len(Z) - n_below])
-    sums = np.stack([below, above]).clip(0)
-    loss = -xlogy(sums, sums / weight[:, None, :, None]).sum(axis=3)
-    agrees = margin > 0
-    best = np.where(agrees, loss.sum(axis=0), np.inf) if agrees.any() else -margin
-    j, i = np.unravel_index(best.argmin(), best.shape)
-    return PointCut(
-        int(own[j]),
-        low[j, i],
-        high[j, i],
-        bool(j < Z.shape[1]),
-        sums[:, j, i] / weight[:, i, None],
-        weight[:, i].astype(float),
-        loss[:, j, i],
-        int(not is_below[j, i]),
-    )
-
-
-def cut_node(tree, k, cut):
-    """The tree with a `PointCut` at node k, in place of what is below it."""
-    ends = np.arange(len(tree.feature)) == k
-    kept = np.sort(np.concatenate(levels(tree, ends)))
-    tree = subset_nodes(tree, kept, ends)
-    at = int(np.searchsorted(kept, k))
-    M = len(tree.feature)
-    middle = cut.low / 2 + cut.high / 2
-    middle = middle if middle < cut.high or np.isinf(cut.high) else cut.low
-    own = {
-        "feature": cut.column,
-        "threshold": middle,
-        "no": M,
-        "yes": M + 1,
-        "missing": cut.missing,
-        "low": cut.low,
-        "high": cut.high,
-    }
-    leaf = {"feature": -1, "threshold": np.nan, "no": -1, "yes": -1, "low": np.nan, "high": np.nan}
-    leaf |= {"missing": False, "group": -1}
-    sides = {"value": cut.value, "weight": cut.weight, "loss": cut.loss}
-    arrays = {}
-    for name in (*leaf, *sides):
-        array = getattr(tree, name)
-        new = sides.get(name)
-        new = np.full(2, leaf[name]) if new is None else new
-        arrays[name] = np.concatenate([array, new])
-        if name in own:
-            arrays[name][at] = own[name]
-    return replace(tree, **arrays)
-
-
-def way_to_point(tree, x):
-    """The nodes that x (d,) goes through, the root first."""
-    found = [0]
-    row = np.zeros(1, int)
-    while tree.feature[found[-1]] >= 0:
-        node = np.array([found[-1]])
-        side = tree.answers(x[None], row, node)[0]
-        found.append(int((tree.yes if side else tree.no)[node[0]]))
-    return found
-
-
-def rows_below(tree, Z, k):
-    """Positions of the rows of Z (n, d) in node k, and the leaves below it."""
-    leaf = tree.apply(Z)
-    under = np.isin(np.arange(len(tree.feature)), np.concatenate(levels(replace(tree, roots=[k]))))
-    return np.flatnonzero(under[leaf]), np.flatnonzero(under & (tree.feature < 0))
-
-
-def _agreeing_tree(tree, Z, target, x, label, options, n_cuts):
-    """The cheapest tree, at most so many cuts away, that names a class at x (d,), or None."""
-    least = max(options["min_leaf"], int(np.ceil(_LEAST_SHARE * len(Z))))
-    most = options["max_leaves"] or np.inf
-    found = []
-    for depth, k in enumerate(way_to_point(tree, x)[: options["max_depth"]]):
-        rows, leaves = rows_below(tree, Z, k)
-        cut = best_point_cut(Z[rows], target[rows], x, label, least, options["min_leaf"])
-        size = tree.n_leaves - len(leaves) + 2
-        if cut is None or size > most:
-            continue
-        new = cut_node(tree, k, cut)
-        if cut.value[cut.has_point].argmax() != label:
-            if n_cuts > 1 and depth + 1 < options["max_depth"]:
-                new = _agreeing_tree(new, Z, target, x, label, options, n_cuts - 1)
-            else:
-                new = None
-            if new is None:
-                continue
-        loss = new.loss[new.feature < 0].sum()
-        found.append((2 * loss / len(Z) + options["alpha"] * new.n_leaves, len(found), new))
-    return min(found)[2] if found else None
-
-
-def agree_at_point(tree, Z, target, x, label, options):
-    """The cheapest tree, with the fewest cuts that do, that names a class at x (d,).
-
-    Z (S, d) neighbours, target (S, C) their class probabilities, `options` those of
-    `fit_small_trees`. The tree as it is where none does.
-    """
-    for n_cuts in range(1, options["max_depth"] + 1):
-        found = _agreeing_tree(tree, Z, target, x, label, options, n_cuts)
-        if found is not None:
-            return _regrow_beside(found, Z, target, x, options)
-    return tree
-
-
-def _regrow_beside(tree, Z, target, x, options):
-    """The tree with the leaf beside that of x (d,) grown and pruned as a tree of its own."""
-    way = way_to_point(tree, x)
-    parent = way[-2]
-    k = int(tree.no[parent] if tree.yes[parent] == way[-1] else tree.yes[parent])
-    depth = options["max_depth"] - len(way) + 1
-    if tree.feature[k] >= 0 or depth == 0:
-        return tree
-    rows, _ = rows_below(tree, Z, k)
-    own = options | {"max_depth": depth, "alpha": options["alpha"] * len(Z) / len(rows)}
-    if options["max_leaves"] is not None:
-        own["max_leaves"] = options["max_leaves"] - tree.n_leaves + 1
-    grown, _ = fit_small_trees(Z[rows][None], target[rows][None], np.zeros(1), **own)
-    first = len(tree.feature)
-    joined = concatenate_trees([tree, grown])
-    arrays = {}
-    for name in ("feature", "threshold", "no", "yes", "missing", "low", "high"):
-        arrays[name] = getattr(joined, name).copy()
-        arrays[name][k] = arrays[name][first]
-    joined = replace(joined, **arrays, roots=[0])
-    return subset_nodes(joined, np.sort(np.concatenate(levels(joined))))
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-labels
 def best_order(Z, target, columns):
@@ -769,19 +593,23 @@ def _draws_text(explanation, target):
 
 
 def front_lines(explanation):
-    """The lines above the tree: the point, both answers, and how good the tree is."""
+    """The lines above the tree: the point, both predictions, and how good the tree is.
+
+    If tree and model predict different classes at the point, the first line reports it.
+    """
     target = printable_name(explanation.settings.target)
-    numbers = explanation.classes is None
+    answers = (explanation.surrogate_prediction, explanation.prediction)
     front = [
         f"Near this point{point_text(explanation)} the answer is {target} = "
-        f"{format_prediction(explanation, explanation.surrogate_prediction)}; "
-        f"the model says {format_prediction(explanation, explanation.prediction)}.",
+        f"{format_prediction(explanation, answers[0])}; "
+        f"the model says {format_prediction(explanation, answers[1])}.",
         _agreement_text(explanation),
     ]
-    if not numbers and np.argmax(explanation.surrogate_prediction) != np.argmax(
-        explanation.prediction
-    ):
-        front.insert(0, "The tree contradicts the model at this point: it names another class.")
+    if explanation.classes is not None:
+        labels = [explanation.classes[int(np.argmax(shares))] for shares in answers]
+        if labels[0] != labels[1]:
+            ours, theirs = map(label_text, labels)
+            front.insert(0, f"The tree predicts {ours} here; the model predicts {theirs}.")
     return front
 
 
@@ -1069,22 +897,6 @@ def neighbours_from_sampler(sampler, columns):
     return draw
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-block
-def _trees_that_agree(trees, rows, predictions, x, here, surrogate, settings):
-    """{i: tree} for the points i where a tree names another class than the model, by `here` (m, C)."""
-    label = here.argmax(axis=1)
-    wrong = np.flatnonzero(surrogate.argmax(axis=1) != label)
-    if not len(wrong):
-        return {}
-    shown = shorten_around(trees, x, settings.numeric)
-    found = {}
-    for i in wrong.tolist():
-        tree = shown.tree(i)
-        new = agree_at_point(tree, rows[i], predictions[i], x[i], label[i], settings.tree_options)
-        if new is not tree:
-            found[i] = new
-    return found
-
-
 def explain_points(points, Z, settings, n_jobs):
     """The explanations of points (m, d) with neighbours Z (m, S, d).
 
@@ -1112,12 +924,6 @@ def explain_points(points, Z, settings, n_jobs):
         rows, predictions, irreducible_loss, n_jobs=n_jobs, **settings.tree_options
     )
     surrogate = surrogate_predictions(trees, x, settings.numeric)
-    changed = {}
-    if not numbers:
-        changed = _trees_that_agree(trees, rows, predictions, x, here, surrogate, settings)
-        for i, tree in changed.items():
-            surrogate[i] = surrogate_predictions(tree, x[i : i + 1], settings.numeric)[0]
-            near[i] = tree.loss[tree.feature < 0].sum()
     loss = pointwise_loss(here, surrogate).tolist()
     near = near - (0.0 if numbers else _entropies(predictions).sum(axis=1))
     near = (near / S).clip(0).tolist()
@@ -1134,8 +940,8 @@ def explain_points(points, Z, settings, n_jobs):
             Z[i],
             predictions[i],
             own[i],
-            changed.get(i, trees),
-            0 if i in changed else i,
+            trees,
+            i,
             settings,
         )
         for i in range(m)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['total_variance', 'check_prediction_range', 'as_draws', 'parse_draws', 'as_table', 'Reference', 'FixedDraws',
-           'detects_outliers', 'as_reference', 'mean_or_none', 'compare_reference', 'resolve_reference',
-           'can_be_refitted', 'refit_reference', 'out_of_bag_target']
+           'detects_outliers', 'as_reference', 'compare_reference', 'resolve_reference', 'can_be_refitted',
+           'refit_reference', 'out_of_bag_target']
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-imports
 from collections.abc import Callable
@@ -1035,7 +1035,7 @@ def compared_estimator(model, reference):
     return None if of_predict or detects_outliers(model) or not can_differ else model
 
 # %% ../../nbs/proxy/00_reference.ipynb #ref-follow
-def mean_or_none(reference, X):
+def _mean_or_none(reference, X):
     """(n,) or (n, C) the mean of a reference; None if the model has no draws or probabilities."""
     try:
         return reference.mean_var(X)[0]
@@ -1055,7 +1055,7 @@ def compare_reference(reference, X, mean=None):
     theirs = model_predictions(reference.origin, some)
     if mean is None:  # of all draws, whatever their number in use
         whole = replace(reference, n_draws=reference.available or reference.n_draws)
-        mean = mean_or_none(whole, some)
+        mean = _mean_or_none(whole, some)
     else:
         mean = mean[at]
     classes = reference.classes

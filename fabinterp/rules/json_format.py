@@ -266,9 +266,9 @@ _size = _information(
 
 
 def _model(kind, **parts):
-    """A reader of a model: its head and the arguments of its constructor."""
+    """A reader of a model, which returns the arguments of its constructor."""
     return _object(
-        dict,
+        lambda format, version, kind, **arguments: arguments,
         ("target_std", "source", "sizes", "class_weights"),
         format=_only("fabinterp"),
         version=_version,
@@ -330,5 +330,4 @@ def model_to_dict(model):
 
 def constructor_arguments(d, kind, place="model"):
     """The arguments that rebuild a RuleSet or Tree from its dict; ValueError, with a place, for another."""
-    found = _MODELS[kind](d, place)
-    return {name: part for name, part in found.items() if name not in ("format", "version", "kind")}
+    return _MODELS[kind](d, place)
