@@ -358,7 +358,8 @@ def test_a_forest_has_no_rules_and_says_why():
     X, y, _ = table()
     forest = MetaTreeClassifier(n_trees=3, random_state=0).fit(X, y)
     with pytest.raises(
-        AttributeError, match="a forest of 3 meta-trees has no rules_, because it predicts an average"
+        AttributeError,
+        match="a forest of 3 meta-trees has no rules_, because it predicts an average",
     ):
         forest.rules_  # noqa: B018
     with pytest.raises(ValueError, match="t must name one of the 3 meta-trees, got None"):

@@ -1360,8 +1360,8 @@ def test_rows_that_differ_are_shown_alone_however_sure_the_model_is():
         return words_of(told)
 
     # probabilities that contradict the predictions are not shown
-    for given in ([0.6, 0.4], [1.0, 0.0]):
-        assert page(given).endswith("3 x0 0 no (rule 1) yes 15 x0 1 yes (rule 2) no")
+    for shares in ([0.6, 0.4], [1.0, 0.0]):
+        assert page(shares).endswith("3 x0 0 no (rule 1) yes 15 x0 1 yes (rule 2) no")
 
 
 def test_draws_of_classes_have_no_probabilities_for_some_rows():
