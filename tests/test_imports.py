@@ -40,6 +40,7 @@ def test_import_is_light():
     assert not LAZY & set(python(f"{before}; print(*set(sys.modules) - before)").split())
 
 
+@pytest.mark.slow
 def test_no_module_loads_what_only_plots_and_frames_need():
     names = [f"fabinterp.{dotted(path)}" for path in MODULES]
     lines = [line.split() for line in python(IMPORTS, *names).splitlines()]

@@ -224,6 +224,7 @@ def test_a_larger_penalty_never_gives_more_experts(kind):
     assert models[-1].rules_.rules[0].leaf.features == ()
 
 
+@pytest.mark.slow
 @kinds
 def test_fic_never_falls_during_the_search(kind):
     X, y = table(kind)
@@ -375,6 +376,7 @@ def test_std_by_hand():
 # ------------------------------------------------------------------ the same answer, always
 
 
+@pytest.mark.slow
 @kinds
 @searches
 def test_n_jobs_and_repetition_change_nothing(kind, search):
@@ -409,6 +411,7 @@ def test_weights_are_repetitions_and_order_does_not_matter(kind, search):
     assert len(weighted.rules_.rules) > 1
 
 
+@pytest.mark.slow
 @kinds
 def test_row_order_of_a_frame_does_not_matter(kind):
     rng = np.random.default_rng(0)
@@ -483,6 +486,7 @@ def test_one_column_of_many_may_be_ill_scaled(kind, search):
     same_tree(plain, moved, X, there)
 
 
+@pytest.mark.slow
 @searches
 def test_a_huge_outlier(search):
     X, y = table()
@@ -603,6 +607,7 @@ def test_a_gap_where_there_was_none_is_refused_by_an_equation_and_answered_by_a_
         model.predict(gap)
 
 
+@pytest.mark.slow
 @kinds
 @searches
 def test_string_labels_and_small_or_useless_tables(kind, search):
@@ -667,6 +672,7 @@ def test_max_depth_and_min_weight_fraction_hold(kind):
 # ------------------------------------------------------------------ which columns
 
 
+@pytest.mark.slow
 @kinds
 @searches
 def test_split_features_and_leaf_features(kind, search):
@@ -740,6 +746,7 @@ def test_names_of_a_frame_reach_the_coefficients():
 # ------------------------------------------------------------------ scikit-learn's tools
 
 
+@pytest.mark.slow
 @searches
 def test_clone_pickle_pipeline_and_search(search):
     X, y = table()

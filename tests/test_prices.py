@@ -167,6 +167,7 @@ def test_trees_of_one_size_are_reached_by_their_numbers(numbers):
         fitted.at(1, n_numbers=99)
 
 
+@pytest.mark.slow
 def test_small_and_accurate_stand_on_either_side(fitted):
     numbers = isinstance(fitted, PiecewiseLinearRegressor)
     X, y = table(numbers)
@@ -350,6 +351,7 @@ def test_a_row_that_a_sure_leaf_gets_wrong_costs_a_finite_amount():
     assert path.cv_error.min() < 0.5 * np.log(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [True, False], ids=["numbers", "classes"])
 def test_labels_that_say_nothing_are_not_cut(numbers):
     rng = np.random.default_rng(0)
@@ -376,6 +378,7 @@ def visits(n_patients=12, n_visits=10):
     return X, y, patient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PiecewiseLinearRegressor, ObliqueAdditiveRegressor])
 def test_rows_of_one_group_are_left_out_together(kind):
     X, y, patient = visits()

@@ -105,6 +105,7 @@ def structure(model):
     return [(rule.conditions, rule.leaf.features) for rule in model.rules_.rules]
 
 
+@pytest.mark.slow
 @every
 @few
 @given(k=powers, seed=st.integers(0, 3))
@@ -127,6 +128,7 @@ def test_power_of_two_moves_exponents_only(name, k, seed):
         assert other.var_ / s / s == one.var_
 
 
+@pytest.mark.slow
 @every
 @few
 @given(k=powers)
@@ -141,6 +143,7 @@ def test_likelihood_is_a_density_of_y(name, k):
             assert getattr(other, value) == pytest.approx(moved, rel=0, abs=rounding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pieces", "oblique", "meta-tree", "meta-forest"])
 @few
 @given(k=powers)

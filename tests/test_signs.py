@@ -54,6 +54,7 @@ def n_violations(model, signs, n=N):
 FAST = {"max_depth": 3, "n_perturbations": 3, "random_state": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lines", "steps", "against"])
 def test_no_pair_goes_the_wrong_way_on_made_tables(kind):
     X, y, signs = made(kind, 300, 1)
@@ -389,6 +390,7 @@ def test_no_pair_of_curves_goes_the_wrong_way(kind, smoothing):
     assert n_falls(model, signs) == 0
 
 
+@pytest.mark.slow
 def test_curves_are_as_good_where_the_truth_keeps_the_promise():
     ratios = []
     for kind in ("tilted", "sums"):

@@ -328,6 +328,7 @@ def test_instability_repeats_itself_whatever_the_threads_and_shows_every_fit_the
     assert seen["a"] == seen["b"] and len(set(seen["a"])) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fit",
     [
@@ -345,6 +346,7 @@ def test_instability_of_the_trees_there_are(fit):
     assert 0 <= found.disagreement(X[200:, :5]) <= 1
 
 
+@pytest.mark.slow
 def test_a_fitted_reference_stays_what_it_is_and_an_unfitted_one_is_fitted_to_each_sample():
     X, y = load_diabetes(return_X_y=True)
     forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)

@@ -167,6 +167,7 @@ def test_no_rows_are_refused_as_scikit_learn_does(setting):
 # ------------------------------------------------------------------ a gap where training had none
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", EQUATIONS)
 @pytest.mark.parametrize("lacking", [["size"], ["size", "age"]])
 def test_a_row_that_a_mean_answers_is_explained(estimator, lacking):
@@ -195,6 +196,7 @@ def test_rows_that_say_nothing_of_an_equation_are_no_background():
         explain_row(model, X.iloc[0], background=X.assign(size=np.nan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", EQUATIONS)
 def test_a_row_that_a_mean_answers_has_a_constant_to_change(estimator):
     X, model = fitted_equation(estimator)
