@@ -531,3 +531,15 @@ def test_a_model_without_sums_needs_one_block():
     next(steps)
     with pytest.raises(ValueError, match="one block for a model without sums, got 2"):
         next(steps)
+
+
+def test_the_tolerance_is_per_unit_of_weight():
+    """The run ends at the first step that gains at most `tol` nats per unit of weight."""
+    S, y, model, resp, w = problem(0, "regression", weighted=True)
+    _, whole = fab(model, S, y, resp, w, max_iter=40, tol=-np.inf)
+    gains = np.diff(whole) / w.sum()
+    tol = float(np.median(gains[gains > 0]))
+    _, trace = fab(model, S, y, resp, w, max_iter=40, tol=tol)
+    np.testing.assert_array_equal(trace, whole[: len(trace)])
+    assert 1 < len(trace) < len(whole)
+    assert trace[-1] - trace[-2] <= tol * w.sum() < trace[1] - trace[0]

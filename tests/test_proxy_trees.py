@@ -39,7 +39,13 @@ from fabinterp.proxy.proxy_trees import (
     synthetic_cells,
     synthetic_table,
 )
-from fabinterp.proxy.prune import greedy_tree, look_ahead, pruning_path, recut_tree
+from fabinterp.proxy.prune import (
+    enforce_min_weight,
+    greedy_tree,
+    look_ahead,
+    pruning_path,
+    recut_tree,
+)
 from fabinterp.proxy.reference import as_reference
 from fabinterp.rows.array_tree import (
     array_to_rules_tree,
@@ -900,3 +906,16 @@ def test_a_size_beyond_sixteen_is_reached(most):
     found = ProxyTreeRegressor(lambda Z: np.asarray(Z)[:, 0], size=20, **settings).fit(X)
     assert found.tree_.n_leaves == 20
     assert len(found.path_["size"]) == 20
+
+
+def test_the_side_with_rows_of_the_table_stays():
+    """Rows drawn below -1 are no rows of the table: the split there goes, its other side stays."""
+    x = np.r_[np.full(20, -2.0), np.full(20, 0.0), np.full(20, 1.0)]
+    target = np.r_[np.full(20, 9.0), np.full(20, 0.0), np.full(20, 4.0)]
+    table_weights = (x > -1).astype(float)
+    grown = greedy_tree(x[:, None], target, max_leaves=3)
+    kept = enforce_min_weight(grown, x[:, None], target, np.ones(60), table_weights, 2.0)
+    assert np.sort(grown.threshold[grown.feature >= 0]) == pytest.approx([-1.0, 0.5])
+    assert kept.threshold[kept.feature >= 0] == pytest.approx([0.5])
+    means = kept.value[kept.apply(np.array([[0.0], [1.0]]))]
+    assert means.ravel() == pytest.approx([4.5, 4.0])
