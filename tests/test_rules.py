@@ -806,7 +806,7 @@ def test_curves_that_cannot_be_right_are_refused():
         (lambda: Leaf(1.0, link="logit", curves=(many,)), "return one number"),
         (
             lambda: Leaf((1.0, 2.0, 3.0), link="softmax", curves=(many,)),
-            "say 3 numbers, one per class",
+            "return 3 numbers, one per class",
         ),
         (lambda: Leaf((0.5, 0.5), curves=(many,)), "features and curves must be empty"),
         (

@@ -67,11 +67,11 @@ class BenchmarkTable:
     measure: Callable[[dict], dict]
     show: Callable[[list[dict]], "Grid"]
     peers: tuple[str, ...] = ()  # distributions whose versions are recorded
-    fits: tuple[str, ...] = ()  # names of `FIT_VERSION` whose numbers are recorded
     quick: str = ""  # a sentence: what --quick leaves out
     why: Mapping[str, str] = field(
         default_factory=dict
     )  # row of the grid → why ours is worse there
+    fits: tuple[str, ...] = ()  # names of `FIT_VERSION` whose numbers are recorded
 
     def keys(self, quick=False):
         """The keys in the order of measuring, each once, by their text."""

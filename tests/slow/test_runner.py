@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -285,8 +286,18 @@ def test_numpy_figures_become_plain():
 
 
 def test_the_stamp(tmp_path):
-    line = bench.stamp("pytest", "no-such-thing")
-    assert list(line) == ["date", "python", "machine", "processor", "cores", "versions", "load"]
+    line = bench.stamp("pytest", "no-such-thing", fits=("MetaTree",))
+    assert list(line) == [
+        "date",
+        "python",
+        "machine",
+        "processor",
+        "cores",
+        "versions",
+        "fits",
+        "load",
+    ]
+    assert line["fits"] == {"MetaTree": bench.FIT_VERSION["MetaTree"]}
     assert (
         line["versions"]["pytest"] == pytest.__version__
         and line["versions"]["no-such-thing"] is None
@@ -302,6 +313,16 @@ def test_the_stamp(tmp_path):
         "load 0.5 to 3.0; 1 h 57 min of measuring."
     )
     assert bench.stamp_text([{}]) == ""
+
+
+def test_lines_of_an_earlier_fit_are_counted(tmp_path, monkeypatch):
+    table = replace(TABLE, fits=("MetaTree",))
+    note = "Measured with an earlier version of the fit: "
+    assert note not in run_table(table, tmp_path, verbose=0).to_text()
+    later = bench.FIT_VERSION["MetaTree"] + 1
+    monkeypatch.setitem(bench.FIT_VERSION, "MetaTree", later)
+    lines = [line for line in read_lines(tmp_path / "toy.jsonl") if "missing" not in line]
+    assert f"{note}{len(lines)} of MetaTree." in " ".join(render(table, tmp_path).to_text().split())
 
 
 # What is worse
