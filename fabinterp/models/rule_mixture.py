@@ -915,7 +915,7 @@ def resolve_ensemble(model, default, rows):
         raise ValueError(message) from None
     honest = None
     if places is not None and isinstance(model, BaseEstimator):
-        table = table_for_model(model, rows, fitted=True)[0] if table is None else table
+        table = table_for_model(model, rows)[0] if table is None else table
         steps, last = unwrap_model(model)
         honest = out_of_bag_predictions(last, transform_table(steps, table), places)
     return model, ensemble, honest
