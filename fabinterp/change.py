@@ -1898,7 +1898,7 @@ def nearest_change(
     scales=None,
     n_changes=1,
 ):
-    """Find the smallest changes of a row that alter its prediction; a list, `Changes`.
+    """Find the smallest changes of a row that alter its prediction (counterfactuals).
 
     Equations (change.1) to (change.6). Boxes, cuts and linear equations are solved, curves are
     searched.

@@ -232,7 +232,9 @@ def _add_kept_size(command):
 
 def _add_path(command):
     """Add the option that prints all sizes."""
-    command.add_argument("--path", action="store_true", help="also print the errors of all sizes")
+    command.add_argument(
+        "--path", action="store_true", help="also print the error of each number of rules or leaves"
+    )
 
 
 def _add_max_rules(command, most):
@@ -242,7 +244,7 @@ def _add_max_rules(command, most):
         type=_POSITIVE,
         default=most,
         metavar="N",
-        help=f"maximum number of rules, including the last one (default: {most})",
+        help=f"maximum number of rules, including the default rule (default: {most})",
     )
 
 
@@ -264,7 +266,7 @@ def _add_min_support(command):
         type=_POSITIVE,
         default=argparse.SUPPRESS,
         metavar="N",
-        help="minimum number of training rows that a rule predicts (default: 5)",
+        help="minimum number of training rows that a rule predicts, being the first that they match (default: 5)",
     )
 
 
@@ -330,7 +332,7 @@ def _add_fit(add):
     for name, kind, what in (
         ("--max-depth", _NATURAL, "depth; not for rules"),
         ("--max-leaves", _POSITIVE, "number of leaves; for piecewise, oblique and tree"),
-        ("--max-rules", _POSITIVE, "number of rules, including the last one; for rules"),
+        ("--max-rules", _POSITIVE, "number of rules, including the default rule; for rules"),
     ):
         command.add_argument(
             name, type=kind, metavar="N", help=f"maximum {what} (default: that of the method)"
@@ -342,7 +344,7 @@ def _add_fit(add):
 def _add_bounds_of_explain(command):
     """Add the limits on the rules of an explained model."""
     _add_max_rules(command, 10)
-    _add_max_conditions(command, argparse.SUPPRESS, "3 for an ensemble of trees, else none")
+    _add_max_conditions(command, argparse.SUPPRESS, "3 for an ensemble of trees, else no limit")
     _add_min_support(command)
 
 

@@ -262,8 +262,8 @@ def test_a_changed_model_gets_no_old_answers(X, tmp_path):
     for other, message in [
         (LogisticRegression().fit(X, ~y), "prediction for a row differs"),
         (LogisticRegression().fit(X, np.where(y, "a", "b")), "cache must be of the classes"),
-        (GaussianNB().fit(X, y), "cache must be of a reference of the kind"),
-        (one.predict_proba, "cache must be of a reference of the kind"),
+        (GaussianNB().fit(X, y), "cache must belong to a reference of kind"),
+        (one.predict_proba, "cache must belong to a reference of kind"),
     ]:
         with pytest.raises(ValueError, match=message) as caught:
             ProxyTreeClassifier(other, cache=path, **SMALL).fit(X)

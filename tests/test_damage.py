@@ -116,7 +116,7 @@ def test_messages_name_the_place():
     files = damage.own_files()
     for name, words in {
         "missing text": r"model\.splits\[0\]\.missing must be true or false, got 'no'",
-        "newer version": "a newer version of fabinterp reads newer files",
+        "newer version": "upgrade fabinterp to read the file",
         "side text": r"rules\[0\]\.conditions\[0\]\[1\] must be true or false",
         "chain of 5000": f"at most {MAX_DEPTH} steps",
         "nested 100 000 deep": f"at most {MAX_NESTING} deep",

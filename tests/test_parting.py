@@ -355,7 +355,7 @@ def test_bad_input():
     sure = RuleSet((Rule((), Leaf((1.0,))),), plain.columns, ("a",))
     ada = AdaBoostRegressor(random_state=0).fit(X, y)
     for told, arguments in {
-        "ensemble must be the one that the rules were found for": (explained, other, X),
+        "ensemble must be the one that the rules summarize": (explained, other, X),
         "ensemble must be given for rules that know none": (plain, None, X),
         "ensemble must predict numbers as the rules do": (plain, labels, X),
         "ensemble must predict classes as the rules do": (of_labels.rules, model, X),

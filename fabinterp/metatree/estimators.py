@@ -653,7 +653,7 @@ class BaseMetaTree(ChunkedFitMixin, BaseEstimator):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-classifier
 class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
-    """Average a classification tree, or a forest, exactly over all of its prunings.
+    """Predict by the exact posterior mean over all prunings of a classification tree or forest.
 
     Parameters
     ----------
@@ -816,7 +816,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-regressor
 class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
-    """Average a regression tree, or a forest, exactly over all of its prunings; with intervals.
+    """Predict by the exact posterior mean over all prunings of a regression tree or forest; with intervals.
 
     Parameters
     ----------

@@ -693,7 +693,7 @@ class BaseOblique(EquationTreeEstimator):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-regressor
 class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
-    """Fit a tree of oblique splits with a sparse sum of curves in each leaf, sized by FIC.
+    """Fit an oblique tree with a sparse sum of curves in each leaf by the factorized information criterion (FIC).
 
     Parameters
     ----------
@@ -822,7 +822,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-classifier
 class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
-    """Fit a tree of oblique splits with a sparse sum of curves in each leaf, sized by FIC.
+    """Fit an oblique tree with a sparse sum of curves in each leaf by the factorized information criterion (FIC).
 
     The sums are log-odds, or a score for each of more than two classes.
 

@@ -1571,7 +1571,7 @@ def equation_frame(rules):
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-regressor
 class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
-    """Fit a tree of splits with a sparse linear equation in each leaf, sized by FIC.
+    """Fit a tree with a sparse linear equation in each leaf by the factorized information criterion (FIC).
 
     Parameters
     ----------

@@ -1227,7 +1227,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-classes
 class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
-    """Summarize an ensemble of classification trees as at most `max_rules` ordered rules.
+    """Approximate a classification tree ensemble by at most `max_rules` rules; the first match predicts.
 
     Parameters
     ----------
@@ -1408,7 +1408,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-regressor
 class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
-    """Summarize an ensemble of regression trees as at most `max_rules` ordered rules.
+    """Approximate a regression tree ensemble by at most `max_rules` rules; the first match predicts.
 
     Parameters
     ----------

@@ -477,8 +477,8 @@ class AnswerBook:
         """Refuse a file of another kind of reference, or of other classes."""
         if head.get("kind") != self.kind:
             raise ValueError(
-                f"cache must be of a reference of the kind {self.kind!r}, got a file of one of the "
-                f"kind {head.get('kind')!r}; give another path"
+                f"cache must belong to a reference of kind {self.kind!r}, got the file of one "
+                f"of kind {head.get('kind')!r}; give another path"
             )
         labels = head.get("classes")
         if None not in (labels, self.labels) and labels != self.labels:
@@ -552,7 +552,7 @@ def budgeted_reference(
         return reference
     original = as_reference(model, X=X, classes=classes, random_state=random_state)
     if isinstance(original, FixedDraws):
-        raise ValueError("n_calls must be None for draws that are there already, got a number")
+        raise ValueError("n_calls must be None for an array of draws, got a number")
     n_classes = 0 if original.classes is None else len(original.classes)
     book = AnswerBook(
         ComparedMoments(original),

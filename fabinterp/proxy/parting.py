@@ -789,8 +789,8 @@ def comparable_ensemble(rules, ruleset, ensemble, X, Z):
             differs = ~np.isclose(own.predict(Z), found.predict(Z), rtol=1e-5)
         if differs.any():
             raise ValueError(
-                "ensemble must be the one that the rules were found for, got one with other predictions "
-                f"for {differs.sum()} of {len(Z)} rows; pass None for their own"
+                "ensemble must be the one that the rules summarize, got one with other predictions "
+                f"for {differs.sum()} of {len(Z)} rows; None uses the stored one"
             )
     return found
 

@@ -150,7 +150,7 @@ def parse_draws(found, n, n_classes=None):
         return as_draws(found, n, n_classes), None
     if len(found) != 2 or n_classes:
         what = "classes" if n_classes else f"{len(found)} arrays"
-        raise ValueError(f"a tuple must be a pair (mean, variance) for numbers, got one for {what}")
+        raise ValueError(f"a tuple must be a pair (mean, variance) of a numeric target, got {what}")
     draws = as_draws(found[0], n, 0)
     noise = _as_numbers(found[1], "variance")
     if (noise < 0).any():
@@ -944,7 +944,7 @@ def _check_predicts(model, argument):
 
 
 def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None):
-    """Convert a model, draws or a function that predicts to a `Reference`.
+    """Wrap a model, posterior draws or a prediction function as a `Reference` for proxies.
 
     Parameters
     ----------

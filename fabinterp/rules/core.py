@@ -346,7 +346,7 @@ def weighted_sum(Z, features, coef, start=None, rows=slice(None)):
 
 @dataclass(frozen=True)
 class Split:
-    """Test a row by a threshold, a weighted sum or a set of labels; equation (rules.2).
+    """Compare a column or weighted sum with a threshold, or a label with a set; equation (rules.2).
 
     Is coef·x[features] > threshold? Or: is x[feature] one of `categories`?
 

@@ -1359,7 +1359,7 @@ _BARS = 30
 
 
 def plot_predictive_check(check, ax=None):
-    """Plot a posterior predictive check: discrepancies of replicates and of y.
+    """Plot the discrepancies of simulated data and of y that `predictive_check` computes.
 
     Parameters
     ----------
