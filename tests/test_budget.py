@@ -200,7 +200,7 @@ def test_a_budget_that_cannot_do_is_refused(X, options, message):
 
 
 def test_draws_that_are_there_need_no_budget(X):
-    with pytest.raises(ValueError, match="n_calls must be None for draws"):
+    with pytest.raises(ValueError, match="n_calls must be None for an array"):
         ProxyTreeRegressor(np.zeros((3, 400)), n_calls=20).fit(X)
     with pytest.raises(ValueError, match="n_calls must be None where y is the reference"):
         ProxyTreeRegressor(n_calls=20).fit(X, X[:, 0])
