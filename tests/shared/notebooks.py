@@ -32,14 +32,19 @@ def code_cells(path):
 
 
 def run_notebook(path, timeout):
-    """Run a notebook in a process of its own, flagged cells too; return the error as text, "" without one.
+    """Run a notebook in a process of its own, flagged cells too; return the error as text, "" without one."""
+    return run_in_process(_run, path, timeout)
+
+
+def run_in_process(function, path, timeout):
+    """Return the text that `function(path)` returns in a process of its own, or how that process failed.
 
     After `timeout` seconds it is taken to hang, and stopped.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
     receive, send = context.Pipe(duplex=False)
-    child = context.Process(target=_run, args=(send, path))
+    child = context.Process(target=_send_result, args=(send, function, path))
     child.start()
     send.close()
     try:
@@ -55,7 +60,12 @@ def run_notebook(path, timeout):
         receive.close()
 
 
-def _run(send, path):
+def _send_result(send, function, path):
+    """Send what `function` returns to the process that waits for it."""
+    send.send(function(path))
+
+
+def _run(path):
     """Run a notebook in the process that was made for it."""
     from nbdev.test import test_nb
 
@@ -63,4 +73,4 @@ def _run(send, path):
     errors = io.StringIO()
     with contextlib.redirect_stderr(errors):
         passed, _ = test_nb(path, skip_flags=[FLAG], force_flags=[FLAG], basepath=ROOT)
-    send.send("" if passed else errors.getvalue() or "failed")
+    return "" if passed else errors.getvalue() or "failed"
