@@ -142,7 +142,8 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
     """
     info = saved["features_info"]
     about = saved.get("model_info", {})
-    loss = about.get("params", {}).get("loss_function", {}).get("type", "RMSE")
+    params = about.get("params", {})
+    loss = params.get("loss_function", {}).get("type", "RMSE")
     link = _CATBOOST_LINKS.get(loss)
     if link is None:
         raise_unsupported(
@@ -179,6 +180,7 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
         classes=tuple(labels) if is_classifier else None,
         source=model,
         named=named,
+        class_weight=tuple(params.get("data_processing_options", {}).get("class_weights", ())) or None,
     )
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-model

@@ -5,10 +5,9 @@
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows', 'OutputsError',
            'model_predictions', 'predictions_or_none', 'rows_that_differ', 'difference_text', 'predicted_classes',
-           'compare_ensemble', 'warn_of_difference', 'trained_class_weight', 'ensemble_thresholds', 'category_sets']
+           'compare_ensemble', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
-import json
 import os
 import warnings
 from dataclasses import dataclass, replace
@@ -321,37 +320,7 @@ class TablePredictor:
         """(n,) predictions for rows Z (n, d), encoded by `columns`."""
         return model_predictions(self.model, decode_like(Z, columns, self.template))
 
-# %% ../../nbs/forests/05_reading.ipynb #rdg-weights
-def trained_class_weight(model, classes):
-    """The `class_weight` of a fitted model: a dict, "balanced", or None for equal or unknown weights.
-
-    `classes` (C,): the labels that it predicts, in its order.
-    """
-    _, model = unwrap_model(model)
-    read = getattr(model, "get_all_params", getattr(model, "get_params", dict))  # CatBoost, others
-    params = getattr(model, "params", None) or read()  # a booster of LightGBM has `params`
-    if hasattr(model, "save_config"):  # a booster of XGBoost
-        params = json.loads(model.save_config())["learner"]["objective"].get("reg_loss_param", {})
-    names = ("class_weights", "class_weight", "estimator__class_weight")
-    weights = next((params[name] for name in names if params.get(name)), None)
-    positive = float(params.get("scale_pos_weight") or 1.0)
-    if weights == "balanced_subsample" or params.get("is_unbalance"):
-        return "balanced"
-    if positive != 1.0:
-        weights = [1.0, positive]
-    return dict(zip(classes, weights, strict=True)) if isinstance(weights, list) else weights
-
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code
-def _asked_numbers(ensemble):
-    """Per column without labels the whole numbers (m,) that are in the sets it is split by."""
-    nodes = ensemble.nodes
-    found = [set() for _ in ensemble.columns.names]
-    for i in np.flatnonzero((nodes.feature >= 0) & (nodes.group >= 0)):
-        if ensemble.columns.categories[nodes.feature[i]] is None:
-            found[nodes.feature[i]].update(nodes.sets[nodes.group[i]])
-    return [np.array(sorted(numbers), float) for numbers in found]
-
-
 def ensemble_thresholds(model, columns=None):
     """Per column its distinct thresholds (L_j,), ascending, in a tuple.
 
@@ -365,9 +334,11 @@ def ensemble_thresholds(model, columns=None):
     has_threshold = (nodes.feature >= 0) & (nodes.group < 0) & np.isfinite(nodes.threshold)
     feature = nodes.feature[has_threshold]
     cut = nodes.threshold[has_threshold]
-    for j, numbers in enumerate(_asked_numbers(ensemble)):
-        feature = np.append(feature, np.full(2 * len(numbers), j))
-        cut = np.append(cut, np.add.outer([-0.5, 0.5], numbers))
+    for j, sets in enumerate(category_sets(ensemble)):
+        if ensemble.columns.categories[j] is None:
+            numbers = [number for numbers in sets for number in numbers]
+            feature = np.append(feature, np.full(2 * len(numbers), j))
+            cut = np.append(cut, np.add.outer([-0.5, 0.5], numbers))
     # sorting once by the feature leaves each column's own thresholds together
     order = np.argsort(feature, kind="stable")
     ends = np.searchsorted(feature[order], np.arange(1, len(ensemble.columns.names)))

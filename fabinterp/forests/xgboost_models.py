@@ -145,6 +145,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     output = whole_numbers(inner["tree_info"])
     check_below("tree_info", output, n_outputs)
     trees = read_trees(_xgboost_tree, inner["trees"][:keep], n_columns)
+    weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
     return Ensemble(
         # without the nodes that XGBoost's own pruning left behind
         nodes=concatenate_trees([prune_at(tree) for tree in trees]),
@@ -157,6 +158,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
         source=model,
         named=named,
         dtype=np.float32,
+        class_weight=None if weight == 1 else (1.0, weight),
     )
 
 

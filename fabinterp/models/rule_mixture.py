@@ -62,7 +62,6 @@ from ..forests.reading import (
     ensemble_thresholds,
     read_ensemble,
     recode_ensemble,
-    trained_class_weight,
     warn_of_difference,
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
@@ -1085,11 +1084,13 @@ def fit_rule_mixture(settings, chunked):
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
     class_weight = getattr(settings, "class_weight", None)
-    inherits = isinstance(class_weight, str) and class_weight == "inherit"
+    inherits = class_weight == "inherit"
     weighted, factors = weigh_rows(chunked, None if inherits else class_weight)
     model, ensemble, honest = explained_ensemble(settings, weighted.sample, int(entropy[0]))
     if inherits and not by_ensemble:
-        trained = trained_class_weight(model, ensemble.classes)
+        trained = ensemble.class_weight
+        if isinstance(trained, tuple):
+            trained = dict(zip(ensemble.classes, trained, strict=True))
         weighted, factors = weigh_rows(chunked, trained, keeps_total=True)
     sample = weighted.sample
     predicted = ensemble_predictions(ensemble, sample.Z, sample.classes)
