@@ -13,12 +13,15 @@ import xgboost as xgb
 from shared.overriding import COUNT, MODELS, RARE, X, agreement, as_function
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fabinterp
 from fabinterp import (
     MetaTreeClassifier,
     ProxyLinearClassifier,
     ProxyTreeClassifier,
+    ProxyTreeRegressor,
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     as_reference,
@@ -209,6 +212,22 @@ def test_a_loss_of_ones_own_is_read_as_the_sum_of_the_trees():
     ):
         ensemble = read_ensemble(model.fit(X, X.a), read_columns(X))
         assert prediction_gap(ensemble, model, X) < 1e-6
+
+
+def test_a_classifier_that_predicts_raw_scores_is_explained_as_numbers():
+    model = MODELS["LightGBM, own loss for classes"][1]()
+    scores = model.predict(X)
+    found = explain(model, X, random_state=0)
+    assert found.method == "rule mixture" and not found.subject.note
+    for proxy in (
+        explain(model, X, n_calls=150, random_state=0),
+        explain(make_pipeline(StandardScaler(), model).fit(X, RARE), X, n_calls=150, random_state=0),
+        ProxyTreeRegressor(model, random_state=0).fit(X),
+        RuleMixtureRegressor(model, target="ensemble", **FEW).fit(X, scores),
+    ):
+        assert agreement(proxy.predict(X), scores) > 0.8
+    with pytest.raises(ValueError, match="got LGBMClassifier, which predicts numbers"):
+        RuleMixtureClassifier(model).fit(X, RARE)
 
 
 @pytest.mark.parametrize("labels", [["Ulm", "Kiel", "Köln"], [True, False]])

@@ -223,7 +223,7 @@ def read_lightgbm(model, columns=None):
     wrapped = hasattr(model, "booster_")
     booster = model.booster_ if wrapped else model
     found = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)
-    if not wrapped:
+    if not wrapped or callable(model.objective_):  # which predicts raw scores
         return found
     found = replace(found, class_weight=model.class_weight or found.class_weight)
     return with_wrapper_classes(found, model)

@@ -858,16 +858,17 @@ _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_pert
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
     """ValueError if the model predicts numbers and y holds classes, or the reverse."""
-    is_class = isinstance(model, type)
-    if isinstance(model, Ensemble):
-        other = (model.classes is None) != (classes is None)
-    else:
-        other = isinstance(model, ClassifierMixin if classes is None else RegressorMixin)
-    if other or is_class:
-        kind = "regression" if classes is None else "classification"
-        got = getattr(model, "source", "") or type(model).__name__
-        if is_class:
-            got = f"{model.__name__}, a class"
+    kind, other = ("regression", "classes") if classes is None else ("classification", "numbers")
+    got = ""
+    if isinstance(model, type):
+        got = f"{model.__name__}, a class"
+    elif isinstance(model, Ensemble):
+        if (model.classes is None) != (classes is None):
+            got = f"{model.source}, which predicts {other}"
+    elif not is_fitted(model):
+        if isinstance(model, ClassifierMixin if classes is None else RegressorMixin):
+            got = type(model).__name__
+    if got:
         raise ValueError(f"estimator must be a {kind} ensemble, got {got}")
 
 

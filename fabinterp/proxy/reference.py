@@ -515,6 +515,8 @@ def model_classes(model, classes=None):
     """
     if detects_outliers(model):
         return np.array(["inlier", "outlier"])
+    if callable(getattr(unwrap_model(model)[1], "objective_", None)):
+        return None  # LightGBM predicts raw scores
     own = getattr(model, "classes_", None)
     if own is not None and len(own) == 0:  # CatBoost's regressors
         own = None
