@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import xgboost as xgb
 from shared.overriding import COUNT, MODELS, RARE, X, agreement, as_function
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
@@ -271,12 +272,32 @@ def test_infinite_numbers_are_explained_if_the_model_takes_them(framed):
         HistGradientBoostingRegressor(max_iter=30),
     ):
         model.fit(table, y)
+        theirs = model.predict(table)
         for method in ("mixture", "tree"):
             found = explain(model, table, method=method, random_state=0)
-            assert agreement(found.predict(table), model.predict(table)) > 0.9
+            assert agreement(found.predict(table), theirs) > 0.9
             assert found.fidelity_on(table) > 0.9
-    with pytest.raises(ValueError, match="infinity"):
-        explain(RandomForestClassifier(5).fit(X, RARE), table if framed else X.assign(a=np.inf))
+        for estimator in (model, clone(model)):
+            rules = RuleMixtureRegressor(estimator, refit=True, **FEW).fit(table, y)
+            assert agreement(rules.predict(table), y) > 0.9
+            assert np.array_equal(rules.predict(table), rules.rules_.predict(table))
+            assert agreement(rules.read_trees().predict(table), theirs) > 0.9
+        rows = table.iloc[[0, 100, 300]] if framed else table[[0, 100, 300]]
+        local = explain_local(model, rows, table, random_state=0)
+        ours = [[one.prediction, one.surrogate_prediction] for one in local]
+        assert np.allclose(ours, model.predict(rows)[:, None], atol=0.2)
+    forest = RandomForestClassifier(5).fit(X, RARE)
+    table = table if framed else X.assign(a=np.inf)
+    for door in (
+        lambda: explain(forest, table),
+        lambda: RuleMixtureClassifier(forest).fit(table, RARE),
+        lambda: RuleMixtureClassifier(clone(forest)).fit(table, RARE),
+        lambda: RuleMixtureClassifier().fit(table, RARE),
+        lambda: RuleMixtureClassifier(forest, **FEW).fit(X, RARE).predict(table),
+        lambda: explain_local(forest, table.iloc[0] if framed else X.iloc[0], table),
+    ):
+        with pytest.raises(ValueError, match="infinity"):
+            door()
 
 
 @pytest.mark.parametrize("kind", ["Int64", "UInt8", "boolean", "int64[pyarrow]", "bool[pyarrow]"])

@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows', 'OutputsError',
            'model_predictions', 'predictions_or_none', 'rows_that_differ', 'difference_text', 'predicted_classes',
-           'compare_ensemble', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
+           'compare_ensemble', 'with_finite_cuts', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from .pipelines import undo_steps, unwrap_model
 from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
 from ..rows.tables import is_fitted, label_codes, take_rows
-from ..rules.core import decode_like, is_frame
+from ..rules.core import BEYOND, decode_like, encode, is_frame
 from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
@@ -281,12 +281,17 @@ def predicted_classes(theirs, classes):
 
 
 def compare_ensemble(ensemble, model, X):
-    """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ."""
+    """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ.
+
+    ValueError for infinite numbers in rows that an estimator does not predict for.
+    """
     if ensemble.difference is not None:
         return ensemble
     some = take_rows(X, compared_rows(len(X)))
     theirs = predictions_or_none(model, some)
     if theirs is None:
+        if hasattr(model, "get_params") and np.isinf(encode(some, ensemble.columns)).any():
+            raise ValueError(f"X must be finite for {type(model).__name__}, got infinity")
         return replace(ensemble, difference="")
     differs = rows_that_differ(
         theirs,
@@ -298,8 +303,18 @@ def compare_ensemble(ensemble, model, X):
     if not text:
         return replace(ensemble, difference="")
     classes = predicted_classes(theirs, ensemble.classes)
-    predictor = TablePredictor(model, X.iloc[:0] if is_frame(X) else None)
+    template = X.iloc[:0] if is_frame(X) else None
+    predictor = partial(decoded_predictions, model=model, template=template)
     return replace(ensemble, difference=text, predictor=predictor, classes=classes)
+
+
+def with_finite_cuts(ensemble, Z):
+    """The ensemble with cuts within ±`BEYOND`, if this stands for infinite numbers in Z (n, d)."""
+    if not (np.abs(Z) == BEYOND).any():
+        return ensemble
+    cut = ensemble.nodes.threshold
+    near = np.where(np.isfinite(cut), cut.clip(-BEYOND / 10, BEYOND / 10), cut)
+    return replace(ensemble, nodes=replace(ensemble.nodes, threshold=near))
 
 
 def warn_of_difference(before, after):
@@ -309,16 +324,9 @@ def warn_of_difference(before, after):
     return after
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-table-predictor
-@dataclass(frozen=True, eq=False)
-class TablePredictor:
-    """What a model predicts for encoded rows: they are decoded like the frame `template`."""
-
-    model: Any
-    template: Any  # None: the model takes arrays
-
-    def __call__(self, Z, columns):
-        """(n,) predictions for rows Z (n, d), encoded by `columns`."""
-        return model_predictions(self.model, decode_like(Z, columns, self.template))
+def decoded_predictions(Z, columns, model, template):
+    """(n,) predictions of a model for rows Z (n, d), decoded like a frame; None: it takes arrays."""
+    return model_predictions(model, decode_like(Z, columns, template))
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code
 def ensemble_thresholds(model, columns=None):
