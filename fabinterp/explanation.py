@@ -177,25 +177,24 @@ def subject_of(model, X, method, classes, seed):
     return Subject(model, name, why, reference=reference)
 
 
-def compare_subject(subject, X):
-    """A subject, compared with the model's `predict` on rows of X (n, d); it follows it if they differ."""
-    if subject.ensemble is not None:
-        found = compare_ensemble(subject.ensemble, subject.model, X)
-        return replace(subject, ensemble=found, note=found.difference)
-    found = compare_reference(subject.reference, X)
-    return replace(subject, reference=found, note=found.difference or "")
-
-
 def compared_subject(model, X, method, classes, seed):
-    """The compared `Subject` of a model.
+    """The `Subject` of a model, compared with `predict`, and its predictions (n,) if they are known.
 
     A model that differs from its trees is queried, unless `method` is "mixture".
     """
-    subject = compare_subject(subject_of(model, X, method, classes, seed), X)
-    if method != "auto" or subject.ensemble is None or not subject.note:
-        return subject
-    queried = compare_subject(subject_of(model, X, "tree", classes, seed), X)
-    return replace(queried, note=subject.note)
+    subject = subject_of(model, X, method, classes, seed)
+    note = ""
+    if subject.ensemble is not None:
+        prediction = subject.predict(X)
+        ensemble = compare_ensemble(subject.ensemble, model, X, prediction)
+        note = ensemble.difference
+        if not note:
+            return replace(subject, ensemble=ensemble), prediction
+        if method == "mixture":
+            return replace(subject, ensemble=ensemble, note=note), None
+        subject = subject_of(model, X, "tree", classes, seed)
+    reference = compare_reference(subject.reference, X)
+    return replace(subject, reference=reference, note=note or reference.difference or ""), None
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
@@ -683,8 +682,7 @@ def fitted_model(model, X, y, at):
 
 # %% ../nbs/explanation.ipynb #expl-infinite
 def with_finite_numbers(subject, X):
-    """A compared subject and its table, where ±`BEYOND` stands for infinite numbers if it is queried.
-    """
+    """A compared subject and its table, where ±`BEYOND` stands for infinite numbers if it is queried."""
     is_queried = subject.ensemble is None and hasattr(subject.model, "get_params")
     if not is_queried or not np.isinf(encode(X, read_columns(X))).any():
         return subject, X
@@ -708,8 +706,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         random_state=int(entropy[0]),
         verbose=options["verbose"],
     )
-    why = f"{_ASKED_FOR.get(reference.kind, 'asked')}, at most {budget} rows"
-    why = why.replace("by its draws", "asked")
+    why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget} rows"
     subject = Subject(fitted, reference.source, why, reference=reference)
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
     some = take_rows(X, found.apart_)
@@ -941,7 +938,7 @@ def explain(
         )
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
-    subject = compared_subject(fitted, X, method, classes, int(entropy[0]))
+    subject, prediction = compared_subject(fitted, X, method, classes, int(entropy[0]))
     subject = replace(subject, fitted_here=fitted is not model)
     subject, X = with_finite_numbers(subject, X)
     if y is not None:
@@ -950,11 +947,11 @@ def explain(
         print(f"{subject.name}: {subject.why}")
     options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
     if of is not None:
-        seed = int(entropy[1])
         return explain_class(
-            subject, X, y, at, out, of, min_precision, max_rules, seed, options, call
+            subject, X, y, at, out, of, min_precision, max_rules, int(entropy[1]), options, call
         )
-    prediction = subject.predict(X)
+    if prediction is None:
+        prediction = subject.predict(X)
     if subject.classes is None:
         check_span("model", prediction.min(), prediction.max())
     found = fit_surrogate(

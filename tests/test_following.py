@@ -222,7 +222,9 @@ def test_a_classifier_that_predicts_raw_scores_is_explained_as_numbers():
     assert found.method == "rule mixture" and not found.subject.note
     for proxy in (
         explain(model, X, n_calls=150, random_state=0),
-        explain(make_pipeline(StandardScaler(), model).fit(X, RARE), X, n_calls=150, random_state=0),
+        explain(
+            make_pipeline(StandardScaler(), model).fit(X, RARE), X, n_calls=150, random_state=0
+        ),
         ProxyTreeRegressor(model, random_state=0).fit(X),
         RuleMixtureRegressor(model, target="ensemble", **FEW).fit(X, scores),
     ):

@@ -222,11 +222,11 @@ def read_lightgbm(model, columns=None):
     """A LightGBM scikit-learn wrapper or native `Booster`, through its text."""
     wrapped = hasattr(model, "booster_")
     booster = model.booster_ if wrapped else model
-    found = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)
+    ensemble = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)
     if not wrapped or callable(model.objective_):  # which predicts raw scores
-        return found
-    found = replace(found, class_weight=model.class_weight or found.class_weight)
-    return with_wrapper_classes(found, model)
+        return ensemble
+    ensemble = replace(ensemble, class_weight=model.class_weight or ensemble.class_weight)
+    return with_wrapper_classes(ensemble, model)
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #lgb-library
 def _holds_lightgbm_text(saved):

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows', 'OutputsError',
-           'model_predictions', 'predictions_or_none', 'rows_that_differ', 'difference_text', 'predicted_classes',
-           'compare_ensemble', 'with_finite_cuts', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
+           'model_predictions', 'rows_that_differ', 'difference_text', 'predicted_classes', 'compare_ensemble',
+           'with_finite_cuts', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
 import os
@@ -147,14 +147,14 @@ def _read_whole(read, saved, columns, name):
     """What a reader makes of a saved model; ValueError if parts of it are missing or damaged."""
     try:
         with np.errstate(all="ignore"):
-            found = read(saved, columns)
-        if not all(np.isfinite(a).all() for a in (found.weights, found.base)):
+            ensemble = read(saved, columns)
+        if not all(np.isfinite(a).all() for a in (ensemble.weights, ensemble.base)):
             raise ValueError("weights and base scores must be finite")
     except UnsupportedModelError:
         raise
     except DAMAGE as error:
         raise_unsupported(repr(name[:60]), f"parts of the model are missing or damaged: {error}")
-    return found
+    return ensemble
 
 
 def read_model_file(model, columns=None):
@@ -192,18 +192,18 @@ def read_ensemble(model, columns=None):
     """
     steps, model = unwrap_model(model)
     if isinstance(model, Ensemble):
-        found = model
+        ensemble = model
     elif reader := reader_of(model):
         for part in (*steps, model):
             if not is_fitted(part):
                 raise_unsupported(part, "it is not fitted")
-        found = reader(model, None if steps else columns)
-        found = undo_steps(found, steps, columns) if steps else found
+        ensemble = reader(model, None if steps else columns)
+        ensemble = undo_steps(ensemble, steps, columns) if steps else ensemble
     elif isinstance(model, (str, os.PathLike, dict, list, tuple)):
-        found = read_model_file(model, columns)
+        ensemble = read_model_file(model, columns)
     else:
         raise_unsupported(model, f"supported are {_supported()}")
-    return found if columns is None else recode_ensemble(found, columns)
+    return ensemble if columns is None else recode_ensemble(ensemble, columns)
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-follow
 N_COMPARED = 2000  # rows
@@ -227,13 +227,13 @@ class OutputsError(ValueError):
 
 def model_predictions(model, X):
     """(n,) what a model predicts for a table; OutputsError for several outputs."""
-    found = np.asarray(model.predict(X))
-    if found.size != len(found):
-        raise OutputsError(model, found.shape[1])
-    return found.ravel()
+    predicted = np.asarray(model.predict(X))
+    if predicted.size != len(predicted):
+        raise OutputsError(model, predicted.shape[1])
+    return predicted.ravel()
 
 
-def predictions_or_none(model, X):
+def _predictions_or_none(model, X):
     """What `model_predictions` returns; None for a booster, a file, and a table of other values."""
     if not hasattr(model, "get_params"):
         return None
@@ -280,28 +280,31 @@ def predicted_classes(theirs, classes):
     return None if theirs.dtype.kind in numbers else np.unique(theirs)
 
 
-def compare_ensemble(ensemble, model, X):
+def compare_ensemble(ensemble, model, X, ours=None):
     """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ.
 
-    ValueError for infinite numbers in rows that an estimator does not predict for.
+    `ours` (n,): its predictions for all rows, if they are known. ValueError for infinite numbers in
+    rows that an estimator does not predict for.
     """
     if ensemble.difference is not None:
         return ensemble
-    some = take_rows(X, compared_rows(len(X)))
-    theirs = predictions_or_none(model, some)
+    same = replace(ensemble, difference="")
+    at = compared_rows(len(X))
+    some = take_rows(X, at)
+    theirs = _predictions_or_none(model, some)
     if theirs is None:
         if hasattr(model, "get_params") and np.isinf(encode(some, ensemble.columns)).any():
             raise ValueError(f"X must be finite for {type(model).__name__}, got infinity")
-        return replace(ensemble, difference="")
+        return same
     differs = rows_that_differ(
         theirs,
-        ensemble.predict(some),
+        ensemble.predict(some) if ours is None else ours[at],
         ensemble.classes,
         lambda k: ensemble.predict_proba(take_rows(some, k)),
     )
     text = difference_text(differs, "the trees")
     if not text:
-        return replace(ensemble, difference="")
+        return same
     classes = predicted_classes(theirs, ensemble.classes)
     template = X.iloc[:0] if is_frame(X) else None
     predictor = partial(decoded_predictions, model=model, template=template)

@@ -170,10 +170,10 @@ def read_xgboost(model, columns=None):
     booster = model.get_booster() if wrapped else model
     best = booster.attr("best_iteration") if wrapped else None
     saved = json.loads(booster.save_raw("json").decode())
-    found = read_xgboost_json(
+    ensemble = read_xgboost_json(
         saved, columns, type(model).__name__, None if best is None else int(best) + 1
     )
-    return with_wrapper_classes(found, model) if wrapped else found
+    return with_wrapper_classes(ensemble, model) if wrapped else ensemble
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #xgb-library
 def _holds_xgboost(saved):

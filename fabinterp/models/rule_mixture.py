@@ -862,17 +862,16 @@ _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_pert
 def check_estimator_type(model, classes):
     """ValueError if the model predicts numbers and y holds classes, or the reverse."""
     kind, other = ("regression", "classes") if classes is None else ("classification", "numbers")
-    got = ""
+    of_other = ClassifierMixin if classes is None else RegressorMixin
     if isinstance(model, type):
         got = f"{model.__name__}, a class"
-    elif isinstance(model, Ensemble):
-        if (model.classes is None) != (classes is None):
-            got = f"{model.source}, which predicts {other}"
-    elif not is_fitted(model):
-        if isinstance(model, ClassifierMixin if classes is None else RegressorMixin):
-            got = type(model).__name__
-    if got:
-        raise ValueError(f"estimator must be a {kind} ensemble, got {got}")
+    elif isinstance(model, Ensemble) and (model.classes is None) != (classes is None):
+        got = f"{model.source}, which predicts {other}"
+    elif isinstance(model, of_other) and not is_fitted(model):
+        got = type(model).__name__
+    else:
+        return
+    raise ValueError(f"estimator must be a {kind} ensemble, got {got}")
 
 
 def table_for_model(model, rows, fitted=False):

@@ -335,8 +335,8 @@ def decode_like(Z, columns, template):
     for name, kind in zip(template.columns, template.dtypes, strict=True):
         j = columns.names.index(str(name))
         column = pd.Series(decoded.iloc[:, j] if j in labels else Z[:, j])
-        may_lack = not isinstance(kind, np.dtype)
-        whole = np.array_equal(Z[:, j], np.rint(Z[:, j]), equal_nan=may_lack)
+        nullable = not isinstance(kind, np.dtype)
+        whole = np.array_equal(Z[:, j], np.rint(Z[:, j]), equal_nan=nullable)
         fits = whole or getattr(kind, "kind", "O") not in "iub"
         data[name] = column.astype(kind) if fits else column
     return pd.DataFrame(data)
