@@ -215,17 +215,13 @@ def read_catboost(model, columns=None):
         model.save_model(path, format="json")
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
     sets = one_hot_sets(model, saved, columns)
-    ensemble = read_catboost_json(saved, columns, type(model).__name__, sets)
+    trees = read_catboost_json(saved, columns, type(model).__name__, sets)
     names = qualified_class_names(model)
     if "catboost.CatBoostClassifier" in names:
-        return replace(ensemble, classes=tuple(np.asarray(model.classes_).tolist()))
+        return replace(trees, classes=tuple(np.asarray(model.classes_).tolist()))
     if "catboost.CatBoostRegressor" in names:
-        return (
-            replace(ensemble, link="sigmoid", classes=None)
-            if ensemble.link == "logit"
-            else ensemble
-        )
-    return ensemble if len(ensemble.base) > 1 else replace(ensemble, link="identity", classes=None)
+        return replace(trees, link="sigmoid", classes=None) if trees.link == "logit" else trees
+    return trees if len(trees.base) > 1 else replace(trees, link="identity", classes=None)
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-library
 def _holds_catboost(saved):
