@@ -25,7 +25,6 @@ from .forests.arrays import Ensemble
 from .forests.pipelines import unwrap_model
 from .forests.reading import (
     compare_ensemble,
-    predictions_or_none,
     read_ensemble,
     reader_of,
 )
@@ -41,6 +40,7 @@ from .proxy.reference import (
 )
 from .rules.contributions import ModelEffect
 from .rules.core import (
+    BEYOND,
     decode_like,
     encode,
     encode_row,
@@ -48,6 +48,7 @@ from .rules.core import (
     is_frame,
     label_of,
     read_columns,
+    with_numbers,
 )
 from .rules.html_format import lines_html
 from .rules.ruleset import RuleSet
@@ -55,7 +56,6 @@ from .rules.size_path import short_list_text, sizes_of, sizes_with_room, with_si
 from .rules.text import count_text
 from .models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from .rows.tables import (
-    apply_in_chunks,
     check_at_least,
     check_choice,
     check_span,
@@ -119,7 +119,7 @@ class Subject:
     def predict(self, X):
         """(n,) what the model predicts for the rows of X: labels or numbers."""
         if self.ensemble is not None:
-            return apply_in_chunks(self.ensemble.predict, encode(X, self.ensemble.columns))
+            return self.ensemble.predict(X)
         return self._labelled(self.reference.mean_var(X)[0])
 
     def predict_with_shares(self, X):
@@ -177,25 +177,24 @@ def subject_of(model, X, method, classes, seed):
     return Subject(model, name, why, reference=reference)
 
 
-def compare_subject(subject, X):
-    """A subject, compared with the model's `predict` on rows of X (n, d); it follows it if they differ."""
-    if subject.ensemble is not None:
-        found = compare_ensemble(subject.ensemble, subject.model, X)
-        return replace(subject, ensemble=found, note=found.difference)
-    found = compare_reference(subject.reference, X)
-    return replace(subject, reference=found, note=found.difference or "")
-
-
 def compared_subject(model, X, method, classes, seed):
-    """The compared `Subject` of a model.
+    """The `Subject` of a model, compared with `predict`, and its predictions (n,) if they are known.
 
     A model that differs from its trees is queried, unless `method` is "mixture".
     """
-    subject = compare_subject(subject_of(model, X, method, classes, seed), X)
-    if method != "auto" or subject.ensemble is None or not subject.note:
-        return subject
-    queried = compare_subject(subject_of(model, X, "tree", classes, seed), X)
-    return replace(queried, note=subject.note)
+    subject = subject_of(model, X, method, classes, seed)
+    note = ""
+    if subject.ensemble is not None:
+        prediction = subject.predict(X)
+        ensemble = compare_ensemble(subject.ensemble, model, X, prediction)
+        note = ensemble.difference
+        if not note:
+            return replace(subject, ensemble=ensemble), prediction
+        if method == "mixture":
+            return replace(subject, ensemble=ensemble, note=note), None
+        subject = subject_of(model, X, "tree", classes, seed)
+    reference = compare_reference(subject.reference, X)
+    return replace(subject, reference=reference, note=note or reference.difference or ""), None
 
 # %% ../nbs/explanation.ipynb #expl-classes
 def ensure_every_class(ensemble, X, prediction):
@@ -206,7 +205,7 @@ def ensure_every_class(ensemble, X, prediction):
     missing = [c for c, label in enumerate(ensemble.classes) if not np.any(prediction == label)]
     if missing:
         prediction = prediction.copy()
-        shares = apply_in_chunks(ensemble.predict_proba, encode(X, ensemble.columns))
+        shares = ensemble.predict_proba(X)
     for c in missing:
         _, code, count = np.unique(prediction, return_inverse=True, return_counts=True)
         prediction[np.where(count[code] > 1, shares[:, c], -1.0).argmax()] = ensemble.classes[c]
@@ -682,36 +681,15 @@ def fitted_model(model, X, y, at):
     return fit_at_unit_scale(clone(model), take_rows(X, at), np.asarray(y)[at])
 
 # %% ../nbs/explanation.ipynb #expl-infinite
-_BEYOND = 1e30
-
-
-def with_numbers(X, old, new):
-    """A table with ±new in place of ±old."""
-    if is_frame(X):
-        return X.replace({old: new, -old: -new})
-    return np.where(np.abs(X) == old, np.copysign(new, X), X)
-
-
 def with_finite_numbers(subject, X):
-    """A compared subject and its table, where ±1e30 stands for infinite numbers.
-
-    The table as it is if it has none, or if the model does not predict for them.
-    """
-    is_infinite = np.isinf(encode(X, read_columns(X))).any()
-    if not is_infinite or predictions_or_none(subject.model, X) is None:
+    """A compared subject and its table, where ±`BEYOND` stands for infinite numbers if it is queried."""
+    is_queried = subject.ensemble is None and hasattr(subject.model, "get_params")
+    if not is_queried or not np.isinf(encode(X, read_columns(X))).any():
         return subject, X
-    if subject.ensemble is None:
-        reference = subject.reference
-        step = FunctionTransformer(with_numbers, kw_args={"old": _BEYOND, "new": np.inf})
-        steps = (step, *reference.steps)
-        found = replace(subject, reference=replace(reference, steps=steps))
-    else:
-        nodes = subject.ensemble.nodes
-        cut = nodes.threshold
-        near = np.where(np.isfinite(cut), cut.clip(-_BEYOND / 10, _BEYOND / 10), cut)
-        nodes = replace(nodes, threshold=near)
-        found = replace(subject, ensemble=replace(subject.ensemble, nodes=nodes))
-    return found, with_numbers(X, np.inf, _BEYOND)
+    reference = subject.reference
+    step = FunctionTransformer(with_numbers, kw_args={"old": BEYOND, "new": np.inf})
+    reference = replace(reference, steps=(step, *reference.steps))
+    return replace(subject, reference=reference), with_numbers(X, np.inf, BEYOND)
 
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
@@ -728,8 +706,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
         random_state=int(entropy[0]),
         verbose=options["verbose"],
     )
-    why = f"{_ASKED_FOR.get(reference.kind, 'asked')}, at most {budget} rows"
-    why = why.replace("by its draws", "asked")
+    why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget} rows"
     subject = Subject(fitted, reference.source, why, reference=reference)
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
     some = take_rows(X, found.apart_)
@@ -772,7 +749,7 @@ def fit_class_lists(subject, X, share, truth, threshold, max_rules, seed, option
     """
     rest, name = subject.classes
     columns = read_columns(X)
-    Z = encode(X, columns)
+    Z = with_numbers(encode(X, columns), np.inf, BEYOND)
     by_class = np.append((1 - share) * threshold, share * (1 - threshold))
     forest = RandomForestClassifier(min_samples_leaf=10, random_state=seed)
     forest.fit(np.vstack([Z, Z]), np.repeat(subject.classes, len(Z)), by_class)
@@ -961,7 +938,7 @@ def explain(
         )
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
-    subject = compared_subject(fitted, X, method, classes, int(entropy[0]))
+    subject, prediction = compared_subject(fitted, X, method, classes, int(entropy[0]))
     subject = replace(subject, fitted_here=fitted is not model)
     subject, X = with_finite_numbers(subject, X)
     if y is not None:
@@ -970,11 +947,11 @@ def explain(
         print(f"{subject.name}: {subject.why}")
     options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
     if of is not None:
-        seed = int(entropy[1])
         return explain_class(
-            subject, X, y, at, out, of, min_precision, max_rules, seed, options, call
+            subject, X, y, at, out, of, min_precision, max_rules, int(entropy[1]), options, call
         )
-    prediction = subject.predict(X)
+    if prediction is None:
+        prediction = subject.predict(X)
     if subject.classes is None:
         check_span("model", prediction.min(), prediction.max())
     found = fit_surrogate(

@@ -1799,21 +1799,21 @@ def row_names(X):
     return [label_text(name) for name in index], "row (by index)"
 
 
-def _apart_by_rule(said, gaps, n_rules, noun):
+def _apart_by_rule(rule, gaps, n_rules, noun):
     """At how many of the rows that each rule answers both part: in words, the most often first.
 
-    `said` (n,): the rule that answers; `gaps` (n,): more than 0 where they part.
+    `rule` (n,): the rule that answers; `gaps` (n,): more than 0 where they part.
     """
-    known = said >= 0
-    answered = np.bincount(said[known], minlength=n_rules)
-    apart = np.bincount(said[known & (gaps > 0)], minlength=n_rules)
+    known = rule >= 0
+    answered = np.bincount(rule[known], minlength=n_rules)
+    apart = np.bincount(rule[known & (gaps > 0)], minlength=n_rules)
     order = np.argsort(-apart / np.maximum(answered, 1), kind="stable")
-    told = [f"{apart[r]} of {answered[r]} rows of {noun} {r + 1}" for r in order if apart[r]]
-    more = " and fewer of each of the others" if len(told) > _MOST_TOLD else ""
-    return ", ".join(told[:_MOST_TOLD]) + more
+    counts = [f"{apart[r]} of {answered[r]} rows of {noun} {r + 1}" for r in order if apart[r]]
+    more = " and fewer of each of the others" if len(counts) > _MOST_TOLD else ""
+    return ", ".join(counts[:_MOST_TOLD]) + more
 
 
-def _own_shares(probabilities, X, Z, prediction, explained):
+def _shares_at_gaps(probabilities, X, Z, prediction, explained):
     """What a model gives its own answer where it answers otherwise than rules, and that less theirs.
 
     (n,) each; nan at other rows, where either answers with a class that the other lacks, and where
@@ -1822,11 +1822,14 @@ def _own_shares(probabilities, X, Z, prediction, explained):
     share = np.full(len(Z), np.nan)
     margin = np.full(len(Z), np.nan)
     at = np.flatnonzero((prediction != explained) & (prediction >= 0) & (explained >= 0))
-    told = probabilities(take_rows(X, at), Z[at]) if len(at) else np.empty((0, 2))
+    each_class = probabilities(take_rows(X, at), Z[at]) if len(at) else np.empty((0, 2))
     each = np.arange(len(at))
-    if not np.isin(told, (0, 1)).all() and (told[each, explained[at]] >= told.max(axis=1)).all():
-        share[at] = told[each, explained[at]]
-        margin[at] = share[at] - told[each, prediction[at]]
+    if (
+        not np.isin(each_class, (0, 1)).all()
+        and (each_class[each, explained[at]] >= each_class.max(axis=1)).all()
+    ):
+        share[at] = each_class[each, explained[at]]
+        margin[at] = share[at] - each_class[each, prediction[at]]
     return share, margin
 
 
@@ -1849,12 +1852,12 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule", probabi
     whole, verb = ("tree", "is") if noun == "leaf" else ("rules", "are")
     if not n_apart:
         return lines_html([f"At all {len(Z)} rows {of} both say the same."])
-    said = rules.apply(Z)
-    by_rule = _apart_by_rule(said, gaps, len(rules.rules), noun)
+    rule_of_row = rules.apply(Z)
+    by_rule = _apart_by_rule(rule_of_row, gaps, len(rules.rules), noun)
     share = np.full(len(Z), np.nan)
     by_share = False
     if probabilities is not None:
-        share, margin = _own_shares(probabilities, X, Z, prediction, explained)
+        share, margin = _shares_at_gaps(probabilities, X, Z, prediction, explained)
         by_share = bool(np.isfinite(margin).any())
         gaps = np.nan_to_num(margin, nan=-1.0) if by_share else gaps
     order = apart[np.argsort(-gaps[apart], kind="stable")][:_GAPS]
@@ -1863,12 +1866,12 @@ def gaps_html(rules, X, explained, name, of="of the table", noun="rule", probabi
 
     rows = []
     for i in order:
-        told = f"{_answer_words(rules, prediction[i])} ({noun} {said[i] + 1})"
-        own = "" if np.isnan(share[i]) else f" ({share[i]:.2f})"
-        own = _answer_words(rules, explained[i]) + own
+        rule_prediction = f"{_answer_words(rules, prediction[i])} ({noun} {rule_of_row[i] + 1})"
+        model_prediction = "" if np.isnan(share[i]) else f" ({share[i]:.2f})"
+        model_prediction = _answer_words(rules, explained[i]) + model_prediction
         name_of_row = html.escape(str(names[i]))
         place = f'<span style="white-space:nowrap">{name_of_row}</span>'
-        words = _row_words(rules, Z[i], features), told, own
+        words = _row_words(rules, Z[i], features), rule_prediction, model_prediction
         rows.append((place, *map(html.escape, words)))
     if rules.classes is None:
         lead = f"Over the {rows_text(len(Z))} {of} the two differ by {significant_text(np.median(gaps))} in the middle"

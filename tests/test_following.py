@@ -11,14 +11,18 @@ import pytest
 import scipy.sparse as sp
 import xgboost as xgb
 from shared.overriding import COUNT, MODELS, RARE, X, agreement, as_function
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fabinterp
 from fabinterp import (
     MetaTreeClassifier,
     ProxyLinearClassifier,
     ProxyTreeClassifier,
+    ProxyTreeRegressor,
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     as_reference,
@@ -211,6 +215,24 @@ def test_a_loss_of_ones_own_is_read_as_the_sum_of_the_trees():
         assert prediction_gap(ensemble, model, X) < 1e-6
 
 
+def test_a_classifier_that_predicts_raw_scores_is_explained_as_numbers():
+    model = MODELS["LightGBM, own loss for classes"][1]()
+    scores = model.predict(X)
+    found = explain(model, X, random_state=0)
+    assert found.method == "rule mixture" and not found.subject.note
+    for proxy in (
+        explain(model, X, n_calls=150, random_state=0),
+        explain(
+            make_pipeline(StandardScaler(), model).fit(X, RARE), X, n_calls=150, random_state=0
+        ),
+        ProxyTreeRegressor(model, random_state=0).fit(X),
+        RuleMixtureRegressor(model, target="ensemble", **FEW).fit(X, scores),
+    ):
+        assert agreement(proxy.predict(X), scores) > 0.8
+    with pytest.raises(ValueError, match="got LGBMClassifier, which predicts numbers"):
+        RuleMixtureClassifier(model).fit(X, RARE)
+
+
 @pytest.mark.parametrize("labels", [["Ulm", "Kiel", "Köln"], [True, False]])
 def test_one_hot_splits_of_catboost_are_sets(labels):
     rng = np.random.default_rng(0)
@@ -252,12 +274,32 @@ def test_infinite_numbers_are_explained_if_the_model_takes_them(framed):
         HistGradientBoostingRegressor(max_iter=30),
     ):
         model.fit(table, y)
+        theirs = model.predict(table)
         for method in ("mixture", "tree"):
             found = explain(model, table, method=method, random_state=0)
-            assert agreement(found.predict(table), model.predict(table)) > 0.9
+            assert agreement(found.predict(table), theirs) > 0.9
             assert found.fidelity_on(table) > 0.9
-    with pytest.raises(ValueError, match="infinity"):
-        explain(RandomForestClassifier(5).fit(X, RARE), table if framed else X.assign(a=np.inf))
+        for estimator in (model, clone(model)):
+            rules = RuleMixtureRegressor(estimator, refit=True, **FEW).fit(table, y)
+            assert agreement(rules.predict(table), y) > 0.9
+            assert np.array_equal(rules.predict(table), rules.rules_.predict(table))
+            assert agreement(rules.read_trees().predict(table), theirs) > 0.9
+        rows = table.iloc[[0, 100, 300]] if framed else table[[0, 100, 300]]
+        local = explain_local(model, rows, table, random_state=0)
+        ours = [[one.prediction, one.surrogate_prediction] for one in local]
+        assert np.allclose(ours, model.predict(rows)[:, None], atol=0.2)
+    forest = RandomForestClassifier(5).fit(X, RARE)
+    table = table if framed else X.assign(a=np.inf)
+    for door in (
+        lambda: explain(forest, table),
+        lambda: RuleMixtureClassifier(forest).fit(table, RARE),
+        lambda: RuleMixtureClassifier(clone(forest)).fit(table, RARE),
+        lambda: RuleMixtureClassifier().fit(table, RARE),
+        lambda: RuleMixtureClassifier(forest, **FEW).fit(X, RARE).predict(table),
+        lambda: explain_local(forest, table.iloc[0] if framed else X.iloc[0], table),
+    ):
+        with pytest.raises(ValueError, match="infinity"):
+            door()
 
 
 @pytest.mark.parametrize("kind", ["Int64", "UInt8", "boolean", "int64[pyarrow]", "bool[pyarrow]"])

@@ -27,7 +27,7 @@ from fabinterp import (
     explain,
 )
 from fabinterp.explanation import precision_bound
-from fabinterp.forests.reading import trained_class_weight
+from fabinterp.forests.reading import read_ensemble
 
 QUICK = dict(n_init=2, n_perturbations=10, random_state=0)
 SMALL = dict(n_estimators=20, max_depth=4, random_state=0)
@@ -96,9 +96,12 @@ def test_weights_are_those_of_each_library():
     models += [
         (xgboost.train(booster, xgboost.DMatrix(X, y), 3), {0: 1.0, 1: 7.0}),
         (lightgbm.train(unbalanced, lightgbm.Dataset(X, y), 3), "balanced"),
+        (lightgbm.train(unbalanced, lightgbm.Dataset(X, y), 3).model_to_string(), "balanced"),
     ]
     for model, wanted in models:
-        weights = trained_class_weight(model, (0, 1))
+        weights = read_ensemble(model).class_weight
+        if isinstance(weights, tuple):
+            weights = dict(enumerate(weights))
         if isinstance(wanted, dict):
             assert weights.keys() == wanted.keys(), model
             assert np.allclose([*weights.values()], [*wanted.values()]), model

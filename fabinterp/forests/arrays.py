@@ -108,6 +108,8 @@ class Ensemble:
     # A function of encoded rows and `Columns` that predicts in place of the trees
     predictor: Callable | None = None
     difference: str | None = None  # how `predict` differs from the trees; None: not compared
+    # Of the training rows: by label, in the order of the classes, or "balanced"; None: equal
+    class_weight: dict | tuple | str | None = None
 
     def __post_init__(self):
         turn = np.arange(len(self.nodes.roots))

@@ -142,7 +142,8 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
     """
     info = saved["features_info"]
     about = saved.get("model_info", {})
-    loss = about.get("params", {}).get("loss_function", {}).get("type", "RMSE")
+    params = about.get("params", {})
+    loss = params.get("loss_function", {}).get("type", "RMSE")
     link = _CATBOOST_LINKS.get(loss)
     if link is None:
         raise_unsupported(
@@ -179,6 +180,8 @@ def read_catboost_json(saved, columns=None, model="CatBoost JSON model", sets=()
         classes=tuple(labels) if is_classifier else None,
         source=model,
         named=named,
+        class_weight=tuple(params.get("data_processing_options", {}).get("class_weights", ()))
+        or None,
     )
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #ens-cat-model
@@ -212,13 +215,13 @@ def read_catboost(model, columns=None):
         model.save_model(path, format="json")
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
     sets = one_hot_sets(model, saved, columns)
-    found = read_catboost_json(saved, columns, type(model).__name__, sets)
+    trees = read_catboost_json(saved, columns, type(model).__name__, sets)
     names = qualified_class_names(model)
     if "catboost.CatBoostClassifier" in names:
-        return replace(found, classes=tuple(np.asarray(model.classes_).tolist()))
+        return replace(trees, classes=tuple(np.asarray(model.classes_).tolist()))
     if "catboost.CatBoostRegressor" in names:
-        return replace(found, link="sigmoid", classes=None) if found.link == "logit" else found
-    return found if len(found.base) > 1 else replace(found, link="identity", classes=None)
+        return replace(trees, link="sigmoid", classes=None) if trees.link == "logit" else trees
+    return trees if len(trees.base) > 1 else replace(trees, link="identity", classes=None)
 
 # %% ../../nbs/forests/04_catboost_models.ipynb #cat-library
 def _holds_catboost(saved):

@@ -6,6 +6,7 @@
 __all__ = ['LIGHTGBM']
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #lgb-imports
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -169,6 +170,9 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
     own, named = named_columns(
         names, labels, automatic=all(n == f"Column_{j}" for j, n in enumerate(names))
     )
+    params = head.get("params", {})
+    weight = float(params.get("scale_pos_weight", 1))
+    class_weight = None if weight == 1 or link != "logit" else (1.0, weight)
     return Ensemble(
         nodes=concatenate_trees(parts),
         weights=scale / (len(parts) // n_outputs if head.get("average_output") else 1),
@@ -178,6 +182,7 @@ def _lightgbm_ensemble(parts, head, codes_seen, columns, model):
         classes=tuple(range(max(2, n_outputs))) if classes else None,
         source=model,
         named=named,
+        class_weight="balanced" if params.get("is_unbalance") == "1" else class_weight,
     )
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #ens-lgb-formats
@@ -186,6 +191,8 @@ def read_lightgbm_text(text, columns=None, model="LightGBM text"):
     top, *blocks = text.split("end of trees")[0].split("\nTree=")
     head = dict(line.partition("=")[::2] for line in top.splitlines())
     head["average_output"] = "average_output" in head
+    options = text.partition("\nparameters:")[2].splitlines()
+    head["params"] = dict(line.strip("[]").partition(": ")[::2] for line in options)
     head["feature_names"] = head["feature_names"].split(" ")
     stored = (
         text.rpartition("pandas_categorical:")[2].strip() if "pandas_categorical:" in text else ""
@@ -215,8 +222,11 @@ def read_lightgbm(model, columns=None):
     """A LightGBM scikit-learn wrapper or native `Booster`, through its text."""
     wrapped = hasattr(model, "booster_")
     booster = model.booster_ if wrapped else model
-    found = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)
-    return with_wrapper_classes(found, model) if wrapped else found
+    ensemble = read_lightgbm_text(booster.model_to_string(), columns, type(model).__name__)
+    if not wrapped or callable(model.objective_):  # which predicts raw scores
+        return ensemble
+    ensemble = replace(ensemble, class_weight=model.class_weight or ensemble.class_weight)
+    return with_wrapper_classes(ensemble, model)
 
 # %% ../../nbs/forests/03_lightgbm_models.ipynb #lgb-library
 def _holds_lightgbm_text(saved):

@@ -4,16 +4,15 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'READERS', 'N_COMPARED', 'recode_ensemble', 'reader_of', 'read_ensemble', 'compared_rows', 'OutputsError',
-           'model_predictions', 'predictions_or_none', 'rows_that_differ', 'difference_text', 'predicted_classes',
-           'compare_ensemble', 'warn_of_difference', 'trained_class_weight', 'ensemble_thresholds', 'category_sets']
+           'model_predictions', 'rows_that_differ', 'difference_text', 'predicted_classes', 'compare_ensemble',
+           'with_finite_cuts', 'warn_of_difference', 'ensemble_thresholds', 'category_sets']
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-imports
-import json
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from .pipelines import undo_steps, unwrap_model
 from .sklearn_trees import SKLEARN
 from .xgboost_models import XGBOOST
 from ..rows.tables import is_fitted, label_codes, take_rows
-from ..rules.core import decode_like, is_frame
+from ..rules.core import BEYOND, decode_like, encode, is_frame
 from ..rules.json_format import parse_json
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-recode-code
@@ -148,14 +147,14 @@ def _read_whole(read, saved, columns, name):
     """What a reader makes of a saved model; ValueError if parts of it are missing or damaged."""
     try:
         with np.errstate(all="ignore"):
-            found = read(saved, columns)
-        if not all(np.isfinite(a).all() for a in (found.weights, found.base)):
+            ensemble = read(saved, columns)
+        if not all(np.isfinite(a).all() for a in (ensemble.weights, ensemble.base)):
             raise ValueError("weights and base scores must be finite")
     except UnsupportedModelError:
         raise
     except DAMAGE as error:
         raise_unsupported(repr(name[:60]), f"parts of the model are missing or damaged: {error}")
-    return found
+    return ensemble
 
 
 def read_model_file(model, columns=None):
@@ -193,18 +192,18 @@ def read_ensemble(model, columns=None):
     """
     steps, model = unwrap_model(model)
     if isinstance(model, Ensemble):
-        found = model
+        ensemble = model
     elif reader := reader_of(model):
         for part in (*steps, model):
             if not is_fitted(part):
                 raise_unsupported(part, "it is not fitted")
-        found = reader(model, None if steps else columns)
-        found = undo_steps(found, steps, columns) if steps else found
+        ensemble = reader(model, None if steps else columns)
+        ensemble = undo_steps(ensemble, steps, columns) if steps else ensemble
     elif isinstance(model, (str, os.PathLike, dict, list, tuple)):
-        found = read_model_file(model, columns)
+        ensemble = read_model_file(model, columns)
     else:
         raise_unsupported(model, f"supported are {_supported()}")
-    return found if columns is None else recode_ensemble(found, columns)
+    return ensemble if columns is None else recode_ensemble(ensemble, columns)
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-follow
 N_COMPARED = 2000  # rows
@@ -228,13 +227,13 @@ class OutputsError(ValueError):
 
 def model_predictions(model, X):
     """(n,) what a model predicts for a table; OutputsError for several outputs."""
-    found = np.asarray(model.predict(X))
-    if found.size != len(found):
-        raise OutputsError(model, found.shape[1])
-    return found.ravel()
+    predicted = np.asarray(model.predict(X))
+    if predicted.size != len(predicted):
+        raise OutputsError(model, predicted.shape[1])
+    return predicted.ravel()
 
 
-def predictions_or_none(model, X):
+def _predictions_or_none(model, X):
     """What `model_predictions` returns; None for a booster, a file, and a table of other values."""
     if not hasattr(model, "get_params"):
         return None
@@ -281,26 +280,44 @@ def predicted_classes(theirs, classes):
     return None if theirs.dtype.kind in numbers else np.unique(theirs)
 
 
-def compare_ensemble(ensemble, model, X):
-    """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ."""
+def compare_ensemble(ensemble, model, X, ours=None):
+    """The ensemble, compared with its model's `predict` on rows of X; it follows it if they differ.
+
+    `ours` (n,): its predictions for all rows, if they are known. ValueError for infinite numbers in
+    rows that an estimator does not predict for.
+    """
     if ensemble.difference is not None:
         return ensemble
-    some = take_rows(X, compared_rows(len(X)))
-    theirs = predictions_or_none(model, some)
+    same = replace(ensemble, difference="")
+    at = compared_rows(len(X))
+    some = take_rows(X, at)
+    theirs = _predictions_or_none(model, some)
     if theirs is None:
-        return replace(ensemble, difference="")
+        if hasattr(model, "get_params") and np.isinf(encode(some, ensemble.columns)).any():
+            raise ValueError(f"X must be finite for {type(model).__name__}, got infinity")
+        return same
     differs = rows_that_differ(
         theirs,
-        ensemble.predict(some),
+        ensemble.predict(some) if ours is None else ours[at],
         ensemble.classes,
         lambda k: ensemble.predict_proba(take_rows(some, k)),
     )
     text = difference_text(differs, "the trees")
     if not text:
-        return replace(ensemble, difference="")
+        return same
     classes = predicted_classes(theirs, ensemble.classes)
-    predictor = TablePredictor(model, X.iloc[:0] if is_frame(X) else None)
+    template = X.iloc[:0] if is_frame(X) else None
+    predictor = partial(decoded_predictions, model=model, template=template)
     return replace(ensemble, difference=text, predictor=predictor, classes=classes)
+
+
+def with_finite_cuts(ensemble, Z):
+    """The ensemble with cuts within ±`BEYOND`, if this stands for infinite numbers in Z (n, d)."""
+    if not (np.abs(Z) == BEYOND).any():
+        return ensemble
+    cut = ensemble.nodes.threshold
+    near = np.where(np.isfinite(cut), cut.clip(-BEYOND / 10, BEYOND / 10), cut)
+    return replace(ensemble, nodes=replace(ensemble.nodes, threshold=near))
 
 
 def warn_of_difference(before, after):
@@ -310,48 +327,11 @@ def warn_of_difference(before, after):
     return after
 
 # %% ../../nbs/forests/05_reading.ipynb #rdg-table-predictor
-@dataclass(frozen=True, eq=False)
-class TablePredictor:
-    """What a model predicts for encoded rows: they are decoded like the frame `template`."""
-
-    model: Any
-    template: Any  # None: the model takes arrays
-
-    def __call__(self, Z, columns):
-        """(n,) predictions for rows Z (n, d), encoded by `columns`."""
-        return model_predictions(self.model, decode_like(Z, columns, self.template))
-
-# %% ../../nbs/forests/05_reading.ipynb #rdg-weights
-def trained_class_weight(model, classes):
-    """The `class_weight` of a fitted model: a dict, "balanced", or None for equal or unknown weights.
-
-    `classes` (C,): the labels that it predicts, in its order.
-    """
-    _, model = unwrap_model(model)
-    read = getattr(model, "get_all_params", getattr(model, "get_params", dict))  # CatBoost, others
-    params = getattr(model, "params", None) or read()  # a booster of LightGBM has `params`
-    if hasattr(model, "save_config"):  # a booster of XGBoost
-        params = json.loads(model.save_config())["learner"]["objective"].get("reg_loss_param", {})
-    names = ("class_weights", "class_weight", "estimator__class_weight")
-    weights = next((params[name] for name in names if params.get(name)), None)
-    positive = float(params.get("scale_pos_weight") or 1.0)
-    if weights == "balanced_subsample" or params.get("is_unbalance"):
-        return "balanced"
-    if positive != 1.0:
-        weights = [1.0, positive]
-    return dict(zip(classes, weights, strict=True)) if isinstance(weights, list) else weights
+def decoded_predictions(Z, columns, model, template):
+    """(n,) predictions of a model for rows Z (n, d), decoded like a frame; None: it takes arrays."""
+    return model_predictions(model, decode_like(Z, columns, template))
 
 # %% ../../nbs/forests/05_reading.ipynb #ens-thresholds-code
-def _asked_numbers(ensemble):
-    """Per column without labels the whole numbers (m,) that are in the sets it is split by."""
-    nodes = ensemble.nodes
-    found = [set() for _ in ensemble.columns.names]
-    for i in np.flatnonzero((nodes.feature >= 0) & (nodes.group >= 0)):
-        if ensemble.columns.categories[nodes.feature[i]] is None:
-            found[nodes.feature[i]].update(nodes.sets[nodes.group[i]])
-    return [np.array(sorted(numbers), float) for numbers in found]
-
-
 def ensemble_thresholds(model, columns=None):
     """Per column its distinct thresholds (L_j,), ascending, in a tuple.
 
@@ -365,9 +345,11 @@ def ensemble_thresholds(model, columns=None):
     has_threshold = (nodes.feature >= 0) & (nodes.group < 0) & np.isfinite(nodes.threshold)
     feature = nodes.feature[has_threshold]
     cut = nodes.threshold[has_threshold]
-    for j, numbers in enumerate(_asked_numbers(ensemble)):
-        feature = np.append(feature, np.full(2 * len(numbers), j))
-        cut = np.append(cut, np.add.outer([-0.5, 0.5], numbers))
+    for j, sets in enumerate(category_sets(ensemble)):
+        if ensemble.columns.categories[j] is None:
+            numbers = [number for numbers in sets for number in numbers]
+            feature = np.append(feature, np.full(2 * len(numbers), j))
+            cut = np.append(cut, np.add.outer([-0.5, 0.5], numbers))
     # sorting once by the feature leaves each column's own thresholds together
     order = np.argsort(feature, kind="stable")
     ends = np.searchsorted(feature[order], np.arange(1, len(ensemble.columns.names)))

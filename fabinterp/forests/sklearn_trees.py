@@ -79,6 +79,8 @@ def _sklearn_ensemble(model, parts, by_number, by_class, base=None, labels=None,
     if base is None:
         base = np.zeros(parts[0].value.shape[1])
         settings["output"] = 0 if classes is None else -1
+    params = model.get_params()
+    weight = params.get("class_weight") or params.get("estimator__class_weight")
     return Ensemble(
         nodes=concatenate_trees(parts),
         base=base,
@@ -87,6 +89,7 @@ def _sklearn_ensemble(model, parts, by_number, by_class, base=None, labels=None,
         classes=None if classes is None else tuple(classes.tolist()),
         source=type(model).__name__,
         named=named,
+        class_weight="balanced" if weight == "balanced_subsample" else weight,
         **settings,
     )
 

@@ -145,6 +145,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
     output = whole_numbers(inner["tree_info"])
     check_below("tree_info", output, n_outputs)
     trees = read_trees(_xgboost_tree, inner["trees"][:keep], n_columns)
+    weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
     return Ensemble(
         # without the nodes that XGBoost's own pruning left behind
         nodes=concatenate_trees([prune_at(tree) for tree in trees]),
@@ -157,6 +158,7 @@ def read_xgboost_json(saved, columns=None, model="XGBoost JSON model", n_rounds=
         source=model,
         named=named,
         dtype=np.float32,
+        class_weight=None if weight == 1 else (1.0, weight),
     )
 
 
@@ -168,10 +170,10 @@ def read_xgboost(model, columns=None):
     booster = model.get_booster() if wrapped else model
     best = booster.attr("best_iteration") if wrapped else None
     saved = json.loads(booster.save_raw("json").decode())
-    found = read_xgboost_json(
+    ensemble = read_xgboost_json(
         saved, columns, type(model).__name__, None if best is None else int(best) + 1
     )
-    return with_wrapper_classes(found, model) if wrapped else found
+    return with_wrapper_classes(ensemble, model) if wrapped else ensemble
 
 # %% ../../nbs/forests/02_xgboost_models.ipynb #xgb-library
 def _holds_xgboost(saved):

@@ -62,13 +62,14 @@ from ..forests.reading import (
     ensemble_thresholds,
     read_ensemble,
     recode_ensemble,
-    trained_class_weight,
     warn_of_difference,
+    with_finite_cuts,
 )
 from ..fab.experts import Categorical, ConstantGaussian, variance_floor
 from ..rules.contributions import feature_importances
 from ..fab.engine import MIN_WEIGHT_FRACTION, best_em_restart, fab, warn_unless_settled
 from ..rules.core import (
+    BEYOND,
     Extent,
     Leaf,
     Rule,
@@ -80,12 +81,12 @@ from ..rules.core import (
     measure_rulesets_in_blocks,
     merge_conditions,
     match_conditions,
+    with_numbers,
 )
 from ..rules.ruleset import RuleSet
 from ..rules.text import count_text
 from ..rules.size_path import SizeEntry, SizePathMixin, check_size, choose_size
 from ..rows.tables import (
-    apply_in_chunks,
     check_parameters,
     check_span,
     is_fitted,
@@ -340,8 +341,8 @@ def ensemble_predictions(ensemble, Z, classes):
     ValueError if the ensemble predicts a class that y does not have.
     """
     if classes is None:
-        return apply_in_chunks(ensemble.predict, Z)
-    return in_order_of(classes, ensemble.classes, apply_in_chunks(ensemble.predict_proba, Z))
+        return ensemble.predict(Z)
+    return in_order_of(classes, ensemble.classes, ensemble.predict_proba(Z))
 
 
 def _block_predictions(part, ensemble, classes):
@@ -416,6 +417,7 @@ def out_of_fold_predictions(model, ensemble, rows, rng):
         seen = np.flatnonzero(~out)
         fitted = _refitted(model, take_rows(table, seen), rows.target[seen], rows.w[seen])
         fitted = recode_ensemble(read_ensemble(fitted, own), rows.columns)
+        fitted = with_finite_cuts(fitted, rows.Z)
         found[out] = ensemble_predictions(fitted, rows.Z[out], ensemble.classes)
     return found
 
@@ -859,17 +861,17 @@ _MAY_BE_NONE = ("max_conditions", "max_conditions_total", "min_support", "n_pert
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-explained
 def check_estimator_type(model, classes):
     """ValueError if the model predicts numbers and y holds classes, or the reverse."""
-    is_class = isinstance(model, type)
-    if isinstance(model, Ensemble):
-        other = (model.classes is None) != (classes is None)
+    kind, other = ("regression", "classes") if classes is None else ("classification", "numbers")
+    of_other = ClassifierMixin if classes is None else RegressorMixin
+    if isinstance(model, type):
+        got = f"{model.__name__}, a class"
+    elif isinstance(model, Ensemble) and (model.classes is None) != (classes is None):
+        got = f"{model.source}, which predicts {other}"
+    elif isinstance(model, of_other) and not is_fitted(model):
+        got = type(model).__name__
     else:
-        other = isinstance(model, ClassifierMixin if classes is None else RegressorMixin)
-    if other or is_class:
-        kind = "regression" if classes is None else "classification"
-        got = getattr(model, "source", "") or type(model).__name__
-        if is_class:
-            got = f"{model.__name__}, a class"
-        raise ValueError(f"estimator must be a {kind} ensemble, got {got}")
+        return
+    raise ValueError(f"estimator must be a {kind} ensemble, got {got}")
 
 
 def table_for_model(model, rows, fitted=False):
@@ -878,6 +880,7 @@ def table_for_model(model, rows, fitted=False):
     A frame is a frame again; but a model that cannot read labels gets their codes, one that was
     `fitted` elsewhere in the order of the frame.
     """
+    rows = replace(rows, Z=with_numbers(rows.Z, BEYOND, np.inf))
     own = rows.original_columns
     labelled = any(labels is not None for labels in own.categories)
     needs_codes = labelled and needs_label_codes(model)
@@ -913,6 +916,7 @@ def resolve_ensemble(model, default, rows):
         if message.startswith("columns:"):
             message = "estimator does not go with X" + message.removeprefix("columns")
         raise ValueError(message) from None
+    ensemble = with_finite_cuts(ensemble, rows.Z)
     honest = None
     if places is not None and isinstance(model, BaseEstimator):
         table = table_for_model(model, rows)[0] if table is None else table
@@ -1085,11 +1089,13 @@ def fit_rule_mixture(settings, chunked):
     rng = np.random.default_rng(entropy)
     by_ensemble = settings.target == "ensemble"
     class_weight = getattr(settings, "class_weight", None)
-    inherits = isinstance(class_weight, str) and class_weight == "inherit"
+    inherits = class_weight == "inherit"
     weighted, factors = weigh_rows(chunked, None if inherits else class_weight)
     model, ensemble, honest = explained_ensemble(settings, weighted.sample, int(entropy[0]))
     if inherits and not by_ensemble:
-        trained = trained_class_weight(model, ensemble.classes)
+        trained = ensemble.class_weight
+        if isinstance(trained, tuple):
+            trained = dict(zip(ensemble.classes, trained, strict=True))
         weighted, factors = weigh_rows(chunked, trained, keeps_total=True)
     sample = weighted.sample
     predicted = ensemble_predictions(ensemble, sample.Z, sample.classes)
@@ -1123,9 +1129,11 @@ def fit_rule_mixture(settings, chunked):
         pairs = zip(rule_sets, sums, strict=True)
         rule_sets = [add_intervals(rules, of_list[-1]) for rules, of_list in pairs]
     rule_sets = measure_rulesets_in_blocks(rule_sets, chunked.rows, predictions)
+    takes_infinite = bool((np.abs(sample.Z) == BEYOND).any())
     return {
         "estimator_": model,
-        "_ensemble": ensemble if ensemble.difference else None,
+        "_ensemble": ensemble if ensemble.difference or takes_infinite else None,
+        "_takes_infinite": takes_infinite,
         "bins_": bins,
         "model_": mixture.step.model,
         "fic_": mixture.step.fic,
@@ -1190,6 +1198,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
+        self._takes_infinite = self.estimator is not None
         check_size(self.size)
         if self.monotonic_cst is not None:
             raise ValueError(

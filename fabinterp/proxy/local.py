@@ -37,10 +37,12 @@ from ..rows.array_tree import (
     subset_nodes,
 )
 from ..rules.core import (
+    BEYOND,
     Columns,
     as_pandas,
     class_array,
     decode,
+    decode_like,
     encode_row,
     format_names,
     is_frame,
@@ -61,7 +63,7 @@ def fit_neighbourhood(Z, columns, scale):
     the same for every point; what would lie beyond an end of the table is put there. `scale` is σ, in
     standard deviations of each column.
     """
-    known = ~np.isnan(Z)
+    known = np.abs(Z) < BEYOND
     labels = np.array([labels is not None for labels in columns.categories])
     n = np.maximum(known.sum(axis=0), 1)
     changes = (np.diff(np.sort(Z, axis=0), axis=0) > 0).sum(axis=0)
@@ -82,9 +84,10 @@ def fit_neighbourhood(Z, columns, scale):
         other = Z[rng.integers(len(Z), size=(n_samples, d)), np.arange(d)]
         found = x[:, None] + np.where(is_integer, np.rint(step), step)
         np.clip(found, np.fmin(x, least)[:, None], np.fmax(x, most)[:, None], out=found)
-        gaps = ~known.all(axis=0) | np.isnan(x).any(axis=0)
+        gaps = ~known.all(axis=0) | ~(np.abs(x) < BEYOND).all(axis=0)
         for j in np.flatnonzero(resampled | gaps):
-            new = anew[:, j] & (resampled[j] | np.isnan(other[:, j]) | np.isnan(found[..., j]))
+            both = (np.abs(other[:, j]) < BEYOND) & (np.abs(found[..., j]) < BEYOND)
+            new = anew[:, j] & (resampled[j] | ~both)
             found[..., j] = np.where(new, other[:, j], found[..., j])
         return found
 
@@ -349,19 +352,6 @@ def reorder_codes(Z, old, new):
     return Z
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-asking
-def _as_reference_takes(Z, columns, frame):
-    """Encoded rows as rows of the empty `frame`; None: they stay as they are."""
-    if frame is None:
-        return Z
-    found = decode(Z, columns)
-    found.columns = frame.columns
-    for j, (name, kind) in enumerate(frame.dtypes.items()):
-        whole = getattr(kind, "kind", "O") not in "iu" or np.array_equal(Z[:, j], np.rint(Z[:, j]))
-        if found[name].dtype != kind and whole and not found[name].isna().any():
-            found[name] = found[name].astype(kind)
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class SurrogateSettings:
     """A reference, and the kind of tree that is wanted: all that the points of one call share."""
@@ -386,7 +376,7 @@ class SurrogateSettings:
 
     def table(self, Z):
         """Encoded rows as the reference takes them."""
-        return _as_reference_takes(Z, self.columns, self.frame)
+        return decode_like(Z, self.columns, self.frame)
 
     def moments(self, Z):
         """Means (n, C) of the reference at encoded rows, and variances (n,) as far as they count.
@@ -1087,11 +1077,11 @@ def explain_local(
     if n_calls is None:
         reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
         some = np.vstack([points, Z[compared_rows(len(Z), n_samples)]])
-        some = _as_reference_takes(some, columns, frame)
+        some = decode_like(some, columns, frame)
         reference = warn_of_difference(reference, compare_reference(reference, some))
     else:
         n_samples = _affordable_samples(n_calls, len(points), n_samples, min_samples_leaf)
-        first = _as_reference_takes(points[:1], columns, frame)
+        first = decode_like(points[:1], columns, frame)
         reference = budgeted_reference(
             model, first, n_calls, cache=cache, random_state=random_state, columns=columns
         )

@@ -515,6 +515,8 @@ def model_classes(model, classes=None):
     """
     if detects_outliers(model):
         return np.array(["inlier", "outlier"])
+    if callable(getattr(unwrap_model(model)[1], "objective_", None)):
+        return None  # LightGBM predicts raw scores
     own = getattr(model, "classes_", None)
     if own is not None and len(own) == 0:  # CatBoost's regressors
         own = None
@@ -536,13 +538,13 @@ def model_prediction(model, X):
     """
     if hasattr(model, "predict_proba") and getattr(model, "multi_class", None) != "one_vs_one":
         return np.asarray(model.predict_proba(X), dtype=float)
-    found = model_predictions(model, X)
+    predicted = model_predictions(model, X)
     if detects_outliers(model):
-        return np.stack([found > 0, found < 0], axis=1).astype(float)
-    own = model_classes(model)
-    if own is not None:
-        return (found.reshape(-1, 1) == own).astype(float)
-    return found
+        return np.stack([predicted > 0, predicted < 0], axis=1).astype(float)
+    labels = model_classes(model)
+    if labels is not None:
+        return (predicted.reshape(-1, 1) == labels).astype(float)
+    return predicted
 
 
 def point_draws(model, X, which, seed):
@@ -1011,8 +1013,8 @@ def as_reference(model, *, X=None, classes=None, n_draws=None, random_state=None
 def prediction_draws(model, X, which, seed):
     """(1, n) or (1, n, C) what `predict` returns; `model` holds the estimator and its classes."""
     estimator, classes = model
-    found = model_predictions(estimator, X)
-    return (found.astype(float) if classes is None else one_hot(found, classes))[None]
+    predicted = model_predictions(estimator, X)
+    return (predicted.astype(float) if classes is None else one_hot(predicted, classes))[None]
 
 
 def predict_reference(model, classes, difference):

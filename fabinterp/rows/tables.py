@@ -34,6 +34,7 @@ from sklearn.utils.validation import (
 )
 
 from ..rules.core import (
+    BEYOND,
     Columns,
     as_pandas,
     encode,
@@ -43,6 +44,7 @@ from ..rules.core import (
     ordered_columns,
     read_columns,
     warn_of_unseen_labels,
+    with_numbers,
 )
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-parameters
@@ -325,7 +327,10 @@ def _check_is_table(X):
 
 
 def check_rows(X, columns, estimator, n_least=1):
-    """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else as it is."""
+    """X (n, d) as finite or missing floats: a frame by its `columns`, if known, else as it is.
+
+    ±`BEYOND` stands for infinite numbers, where the estimator or, without one, a model takes these.
+    """
     X = as_pandas(X)
     _check_is_table(X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("U", "S"):
@@ -333,14 +338,16 @@ def check_rows(X, columns, estimator, n_least=1):
             "X must hold numbers, or be a data frame with categories, got an array of strings"
         )
     Z = X if columns is None else encode(X, columns)
-    return check_array(
+    takes_infinite = getattr(estimator, "_takes_infinite", estimator is None)
+    Z = check_array(
         Z,
         dtype=float,
-        ensure_all_finite="allow-nan",
+        ensure_all_finite=False if takes_infinite else "allow-nan",
         ensure_min_samples=n_least,
         estimator=estimator,
         input_name="X",
     )
+    return with_numbers(Z, np.inf, BEYOND) if takes_infinite else Z
 
 
 def with_ranges(columns, Z):
@@ -645,7 +652,7 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
         check_span("y", y[first].min(), y[first].max())
     given = with_ranges(given, Z[first])
     columns = order_categories(given, Z[first], y[first], w)
-    Z = encode(X.iloc[first] if framed else Z[first], columns)
+    Z = with_numbers(encode(X.iloc[first] if framed else Z[first], columns), np.inf, BEYOND)
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given, places)
 
 

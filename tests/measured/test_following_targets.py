@@ -6,13 +6,15 @@ Run with `--measure -s`, which prints the agreement of each model beside that of
 import time
 import warnings
 
+import lightgbm as lgb
 import numpy as np
 import pytest
+import xgboost as xgb
 from shared.overriding import MODELS, X, agreement, as_function
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-from fabinterp import explain
-from fabinterp.forests.reading import N_COMPARED
+from fabinterp import explain, explanation
+from fabinterp.forests.reading import N_COMPARED, compare_ensemble
 
 pytestmark = pytest.mark.measure
 
@@ -35,22 +37,37 @@ def test_following_agrees_no_worse_than_querying():
     assert not worse
 
 
-def test_the_comparison_takes_one_prediction_of_2000_rows(monkeypatch):
-    """Seconds of `explain` with and without the comparison, beside those of `predict`."""
-    table = np.random.default_rng(0).normal(size=(4000, 5))
-    forest = RandomForestClassifier(100, random_state=0).fit(table, table[:, 0] > 0)
-    calls = []
-    predict = forest.predict
+@pytest.mark.parametrize("name", ["forest", "histograms", "LightGBM", "XGBoost"])
+def test_the_comparison_takes_one_prediction_of_2000_rows(name, monkeypatch):
+    """Seconds that the comparison adds to `explain`, beside those of one `predict` of 2000 rows."""
+    table = np.random.default_rng(0).normal(size=(4000, 8))
+    model = {
+        "forest": RandomForestClassifier(100, random_state=0),
+        "histograms": HistGradientBoostingClassifier(),
+        "LightGBM": lgb.LGBMClassifier(n_jobs=1, verbose=-1),
+        "XGBoost": xgb.XGBClassifier(n_jobs=1),
+    }[name].fit(table, table[:, 0] + table[:, 1] ** 2 > 1)
+    seconds = []
+    rows = []
+    predict = model.predict
 
-    def timed(rows):
+    def timed(X):
+        rows.append(len(X))
+        return predict(X)
+
+    def timed_comparison(*arguments):
         start = time.perf_counter()
-        found = predict(rows)
-        calls.append((len(rows), time.perf_counter() - start))
+        found = compare_ensemble(*arguments)
+        seconds.append(time.perf_counter() - start)
         return found
 
-    forest.predict = timed
+    monkeypatch.setattr(model, "predict", timed)
+    monkeypatch.setattr(explanation, "compare_ensemble", timed_comparison)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        explain(forest, table, random_state=0)
-    print("calls of predict (rows, seconds):", calls)
-    assert sum(n for n, _ in calls) <= N_COMPARED
+        explain(model, table, n_perturbations=2, random_state=0)
+        start = time.perf_counter()
+        predict(table[:N_COMPARED])
+    alone = time.perf_counter() - start
+    print(f"{name}: comparison {sum(seconds):.4f} s, predict {alone:.4f} s")
+    assert rows == [N_COMPARED]
