@@ -282,7 +282,7 @@ def _add_demo(add):
         "demo",
         "train a random forest on a scikit-learn data set, print its rules, write an HTML page",
     )
-    _add_rule_options(command, 5)
+    _add_rule_options(command, 4)
     _add_out(command, f"write the rules to a file that ends in {_OUT}", "fabinterp-demo.html")
 
 
@@ -290,7 +290,7 @@ def _add_rule_options(command, most):
     """Add the options of `demo` and `simplify`."""
     _add_max_rules(command, most)
     _add_size(command)
-    _add_max_conditions(command, 4, "4")
+    _add_max_conditions(command, 3, "3")
     _add_min_support(command)
     _add_seed(command)
 

@@ -462,7 +462,7 @@ def _smaller_notes(sizes, size):
         noun = part_words(sizes[0][1])[0]
         yield (
             f"note: {count_text(chosen.size, noun)} with the minimum expected error; --size small "
-            f"has {small.size}, --size N at most N, and --path shows the error of each size"
+            f"has {small.size}, --path shows the error of each size"
         )
 
 
@@ -474,7 +474,7 @@ def _note_shorter(sizes, size, most):
     why = short_list_text([entry for entry, _, _ in sizes], counts[0], most)
     if why:
         print_to_stderr(
-            f"note: {count_text(counts[0], 'rule')}, {why}; --size accurate may return more"
+            f"note: {count_text(counts[0], 'rule')}, {why}; --path shows the error of each size"
         )
 
 
@@ -940,6 +940,7 @@ def write_out(path, text, force=False):
         raise CommandError(
             f"--out {format_names([str(path)])}: {error.strerror or error}"
         ) from None
+    print_to_stderr(f"wrote {printable_name(path)}")
 
 # %% ../nbs/commands.ipynb #cmd-writers
 WRITERS = {".html": _page_text, ".json": _json_text}
@@ -1469,7 +1470,6 @@ def write_report(options):
         except ValueError as error:
             raise CommandError(_one_line(error)) from None
     write_out(options.out, page, options.force)
-    print_to_stderr(f"wrote {printable_name(options.out)}")
 
 # %% ../nbs/commands.ipynb #cmd-reproduce
 def tables_text(tables, wide=80):

@@ -380,11 +380,11 @@ def test_fidelity_is_set_beside_that_of_one_answer():
 def test_fewer_rules_than_allowed_are_explained():
     found = explain(FOREST, X, LABELS, 8, random_state=0, **QUICK)
     assert found.path_["size"].max() == len(found.rules.rules) == 3
-    assert "3 rules, as no longer list paid for its length" in str(found)
-    assert "paid for" not in str(found.at(2))
+    assert "3 rules, as a longer list does not shorten the description" in str(found)
+    assert "does not shorten" not in str(found.at(2))
     large = explain(FOREST, X, LABELS, 8, min_support=70, random_state=0, **QUICK)
-    assert "as no longer list of rules for at least 70 rows paid for its length" in str(large)
-    assert "paid for" not in str(explain(FOREST, X, LABELS, 3, random_state=0, **QUICK))
+    assert "as a longer list of rules for at least 70 rows does not shorten the description" in str(large)
+    assert "does not shorten" not in str(explain(FOREST, X, LABELS, 3, random_state=0, **QUICK))
 
 
 def test_scores_say_of_which_rows_they_are():

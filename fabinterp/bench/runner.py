@@ -43,7 +43,6 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from ..rules.core import format_names
-from ..rules.json_format import write_file
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-table
 class UnavailableError(Exception):
@@ -525,11 +524,13 @@ def read_lines(file):
 
 
 def add_line(file, line):
-    """Add a line to a file, which is replaced as a whole; on a line of its own even behind half a line."""
-    file = Path(file)
-    old = file.read_text(encoding="utf-8") if file.exists() else ""
-    end = "\n" if old and not old.endswith("\n") else ""
-    write_file(file, f"{old}{end}{json.dumps(to_strict_json(line), allow_nan=False)}\n")
+    """Append a line in one write, so that processes can share the file; half a line before it stays alone."""
+    data = json.dumps(to_strict_json(line), allow_nan=False).encode() + b"\n"
+    with Path(file).open("ab+") as out:
+        if out.seek(0, os.SEEK_END):
+            out.seek(-1, os.SEEK_END)
+            data = data if out.read(1) == b"\n" else b"\n" + data
+        out.write(data)
 
 
 def latest(lines):

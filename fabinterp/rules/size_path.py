@@ -191,7 +191,7 @@ def short_list_text(entries, size, most, min_support=None):
     largest = max(entry.size for entry in entries)
     if size == largest:
         bound = "" if min_support is None else f" of rules for at least {min_support:g} rows"
-        return f"as no longer list{bound} paid for its length"
+        return f"as a longer list{bound} does not shorten the description"
     return f"chosen by description length among lists of up to {largest}"
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -30,6 +31,7 @@ from fabinterp.bench.runner import (
     Cell,
     Grid,
     UnavailableError,
+    add_line,
     figures_of,
     mean_and_deviation,
     name_columns,
@@ -150,6 +152,13 @@ def test_two_processes_at_one_file_do_no_harm(tmp_path):
     rows = (tmp_path / "toy.jsonl").read_text().splitlines()
     assert all(json.loads(row)["key"] for row in rows) and len(rows) <= 2 * len(TABLE.keys())
     assert render(TABLE, tmp_path) == run_table(TABLE, tmp_path / "alone", verbose=0)
+
+
+def test_lines_added_at_the_same_time_are_all_kept(tmp_path):
+    file = tmp_path / "lines.jsonl"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda k: add_line(file, {"key": {"fold": k}}), range(200)))
+    assert sorted(line["key"]["fold"] for line in read_lines(file)) == list(range(200))
 
 
 @examples(15)
