@@ -52,7 +52,7 @@ _SMALL = {"max_leaves": 5, "min_samples_leaf": 1, "n_synthetic": 50, "random_sta
 SETTINGS = [
     Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **_RULES), True),
     Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES)),
-    Setting("lines", PiecewiseLinearRegressor(search="structure", **_LINES), True),
+    Setting("lines", PiecewiseLinearRegressor(search="structure", penalty=1.0, **_LINES), True),
     Setting("lines by EM", PiecewiseLinearRegressor(search="em", **_LINES)),
     Setting("log-odds", PiecewiseLinearClassifier(search="structure", **_LINES)),
     Setting("log-odds by EM", PiecewiseLinearClassifier(search="em", **_LINES)),
