@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from shared.estimators import ONE_OF_EACH, each
+from shared.snapshots import leave_out_pictures
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -285,7 +286,8 @@ def page_code(page):
     return html.unescape(code), html.unescape(notes)
 
 
-def test_a_report_on_the_table_just_explained_knows_it():
+def test_a_report_on_the_table_just_explained_knows_it(monkeypatch):
+    leave_out_pictures(monkeypatch)
     X, t, forest, found = explained_forest()
     for each_found in (found, found.at(2)):
         page = report(each_found, X, t)
