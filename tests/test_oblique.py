@@ -1028,7 +1028,13 @@ def test_small_balanced_and_accurate_stand_in_that_order(kind):
 
 
 @pytest.mark.parametrize(
-    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 1}, {"max_terms": 2}]
+    "budget",
+    [
+        case({"max_leaves": 1}, quick=False),
+        {"max_leaves": 2},
+        {"max_terms": 1},
+        case({"max_terms": 2}, quick=False),
+    ],
 )
 def test_budgets_hold_along_the_path(budget):
     for entry in sized("numbers", **budget).fit(*table(n=80))._path:

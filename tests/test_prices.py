@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import examples
+from shared.effort import case, examples
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 
@@ -203,7 +203,13 @@ def test_errors_and_prices_choose_among_entries():
 
 
 @pytest.mark.parametrize(
-    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 1}, {"max_terms": 2}]
+    "budget",
+    [
+        case({"max_leaves": 1}, quick=False),
+        {"max_leaves": 2},
+        {"max_terms": 1},
+        case({"max_terms": 2}, quick=False),
+    ],
 )
 def test_budgets_cap_every_choice(budget):
     model = quick(**budget).fit(*table(n=60))
@@ -438,4 +444,4 @@ def test_a_number_for_size_bounds_the_search():
     bounded = quick(size=5, max_leaves=2).fit(X, y)
     assert bounded.n_components_ == 2 and "max_leaves" in bounded.limits_reached_
     curves = ObliqueAdditiveRegressor(size=2, max_depth=2, n_perturbations=1, random_state=0)
-    assert curves.fit(X, y).path_["size"].max() == 2
+    assert curves.fit(X[:100], y[:100]).path_["size"].max() == 2
