@@ -1011,7 +1011,7 @@ def test_single_numbers_come_back_by_the_decimals_of_their_column():
 
     y = np.where(X["a"] + X["b"] > 42.3, "yes", "no")
     model = RandomForestClassifier(30, random_state=0).fit(X, y)
-    rules = explain(model, X, random_state=0, max_rules=4)
+    rules = explain(model, X, random_state=0, max_rules=4, n_init=1, n_perturbations=2)
     for i in np.flatnonzero(y == "no")[:12]:
         x = X.iloc[[i]]
         found = nearest_change(rules, x, X, model=model)

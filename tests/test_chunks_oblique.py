@@ -167,7 +167,13 @@ def test_structure_search_finds_planes_on_the_sample_and_numbers_on_all_rows(tas
     X, y = large(1500)
     kind = ObliqueAdditiveRegressor if task == "numbers" else ObliqueAdditiveClassifier
     y = y if task == "numbers" else (y > 0).astype(int)
-    options = {"n_perturbations": 0, "max_depth": 1, "n_knots": 3, "smoothing": smoothing}
+    options = {
+        "penalty": 1.0,
+        "n_perturbations": 0,
+        "max_depth": 1,
+        "n_knots": 3,
+        "smoothing": smoothing,
+    }
     model = kind(random_state=0, **options)
     with mock.patch.object(chunks, "N_SAMPLE", 700):
         one = deepcopy(model.fit(X, y))

@@ -355,7 +355,7 @@ def test_small_tables_in_chunks_are_tables(task):
         lambda: ((X[i::7], y[i::7], w[i::7]) for i in range(7))
     )
     assert two.tree_ == one.tree_ and two.fic_ == one.fic_
-    searched = estimator_of(task).set_params(search="structure", n_perturbations=1, max_depth=2)
+    searched = estimator_of(task).set_params(search="structure", n_perturbations=1, max_depth=1)
     whole = searched.fit(X, y, w).tree_
     assert searched.fit_chunks([(X, y, w)]).tree_ == whole  # every row is in the sample
 
@@ -468,7 +468,7 @@ def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
 def test_promised_signs_need_rows_in_memory():
     X, y = large(3000, 5)
     model = PiecewiseLinearRegressor(
-        n_perturbations=0, max_depth=1, monotonic_cst=[0, 0, 1, 0, 0], random_state=0
+        max_depth=1, penalty=1.0, monotonic_cst=[0, 0, 1, 0, 0], random_state=0
     )
     whole = model.fit(X, y).tree_
     with mock.patch.object(chunks, "N_SAMPLE", 500):

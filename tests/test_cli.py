@@ -1411,7 +1411,7 @@ def test_a_size_that_the_path_lacks_is_told(fit, snapshot):
 @pytest.fixture(scope="module")
 def coded(tmp_path_factory):
     """A table whose colours are codes, in an order that says nothing, some of them missing."""
-    frame = flowers(300).drop(columns="id")
+    frame = flowers(200).drop(columns="id")
     frame["colour"] = frame.colour.map({"red": 2, "blue": 1, "white": 3})
     frame["depth"] = frame.depth.fillna(0)
     frame.loc[::23, "colour"] = np.nan
@@ -1453,7 +1453,7 @@ def test_codes_are_read_as_labels(tmp_path, coded, fit_coded, command):
     assert np.allclose(np.ravel(answers), expected)
     page = tmp_path / "page.html"
     _, notes = run("report", fitted, path, "--out", page)
-    assert "75 of the 300 rows were held out" in notes
+    assert "50 of the 200 rows were held out" in notes
     assert "--categories colour --target price" in page.read_text(encoding="utf-8")
 
 

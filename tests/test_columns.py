@@ -130,6 +130,11 @@ LABELS = [
     case(PiecewiseLinearRegressor),
     case(ProxyLinearRegressor),
 ]
+ONE_PRICE = {
+    ObliqueAdditiveRegressor: {"penalty": 1.0},
+    PiecewiseLinearRegressor: {"penalty": 1.0},
+    ProxyLinearRegressor: {},
+}
 
 
 def many_labels(n_labels, n=3000, seed=0, noise=0.3, classes=False):
@@ -146,7 +151,7 @@ def many_labels(n_labels, n=3000, seed=0, noise=0.3, classes=False):
 @pytest.mark.parametrize("kind", LABELS)
 def test_a_thousand_labels_are_learnt_from_three_rows_each(kind):
     X, y = many_labels(1000)
-    model = kind(random_state=0).fit(X, y)
+    model = kind(random_state=0, **ONE_PRICE[kind]).fit(X, y)
     assert model.score(*many_labels(1000, seed=1)) > 0.96  # by cuts alone .84
     assert len(model.rules_.rules) == 1
 
@@ -154,7 +159,9 @@ def test_a_thousand_labels_are_learnt_from_three_rows_each(kind):
 @pytest.mark.parametrize("kind", LABELS)
 def test_many_labels_in_noise_are_left_out(kind):
     X, _ = many_labels(300, n=900)
-    model = kind(random_state=0).fit(X, np.random.default_rng(1).normal(size=900))
+    model = kind(random_state=0, **ONE_PRICE[kind]).fit(
+        X, np.random.default_rng(1).normal(size=900)
+    )
     assert not model.rules_.rules[0].leaf.has_equation
 
 
@@ -162,7 +169,7 @@ def test_many_labels_in_noise_are_left_out(kind):
 def test_what_is_shown_of_effects_is_what_predicts(kind):
     X, y = many_labels(60, n=600)
     X.loc[X.index % 11 == 0, "g"] = None
-    model = kind(random_state=0).fit(X, y)
+    model = kind(random_state=0, **ONE_PRICE[kind]).fit(X, y)
     space = {}
     exec(model.rules_.to_python("answer"), space)
     rows = X.astype(object).where(X.notna(), None).to_dict("records")
@@ -197,9 +204,10 @@ def five_terms(n, p, seed, noise=0.1):
 @pytest.mark.parametrize("seed", [0, case(1, quick=False), case(2, quick=False)])
 def test_five_terms_of_five_hundred_columns_in_forty_rows(seed):
     """At "small" these and no other; at the default, which is to predict, these among others."""
-    small = PiecewiseLinearRegressor(size="small", random_state=0).fit(*five_terms(40, 500, seed))
+    quick = {"max_depth": 1, "n_perturbations": 1, "random_state": 0}
+    small = PiecewiseLinearRegressor(size="small", **quick).fit(*five_terms(40, 500, seed))
     assert [rule.leaf.features for rule in small.rules_.rules] == [(0, 1, 2, 3, 4)]
-    model = PiecewiseLinearRegressor(random_state=0).fit(*five_terms(40, 500, seed))
+    model = PiecewiseLinearRegressor(**quick).fit(*five_terms(40, 500, seed))
     (rule,) = model.rules_.rules
     assert set(rule.leaf.features) >= {0, 1, 2, 3, 4}
     X, y = five_terms(1000, 500, seed + 100)
@@ -220,9 +228,7 @@ def test_noise_with_more_columns_than_rows_is_a_constant(kind):
         rng = np.random.default_rng(seed)
         y = rng.normal(size=40)
         y = (y > 0).astype(int) if kind.__name__.endswith("Classifier") else y
-        model = kind(random_state=0)
-        if "size" in model.get_params():
-            model.set_params(size="small")  # what noise is judged by
+        model = kind(size="small", max_depth=1, n_perturbations=1, random_state=0)
         model.fit(rng.normal(size=(40, 500)), y)
         assert len(model.rules_.rules) == 1 and not model.rules_.rules[0].leaf.has_equation
 
@@ -269,7 +275,7 @@ def test_a_tenth_of_gaps_costs_only_what_they_hide():
 
 
 def test_rows_with_gaps_get_a_term_where_they_differ():
-    model = PiecewiseLinearRegressor(random_state=0).fit(*with_gaps(0, 9.0)[:2])
+    model = PiecewiseLinearRegressor(penalty=1.0, random_state=0).fit(*with_gaps(0, 9.0)[:2])
     X, y, _ = with_gaps(1, 9.0)
     assert model.score(X, y) > 0.995
     (rule,) = model.rules_.rules
@@ -286,7 +292,7 @@ def test_rows_with_gaps_get_a_term_where_they_differ():
 )
 def test_what_is_shown_of_gaps_is_what_predicts(kind, search):
     X, y, _ = with_gaps(0, 9.0, kind.__name__.endswith("Classifier"))
-    model = kind(search=search, random_state=0).fit(X, y)
+    model = kind(search=search, penalty=1.0, random_state=0).fit(X, y)
     rows = X.iloc[:60]
     space = {}
     exec(model.rules_.to_python("answer"), space)

@@ -308,14 +308,15 @@ def test_kept_columns_are_as_they_are_written_and_formulas_escape_if_asked(tmp_p
     assert [row[1:] for row in escaped] == [row[1:] for row in plain]
 
 
-def test_a_damaged_gzip_file_and_a_full_output_are_errors_of_one_line(tmp_path):
+def test_a_damaged_gzip_file_and_a_full_output_are_errors_of_one_line(tmp_path, capsys):
     fitted = tmp_path / "model.json"
     fitted.write_text(json.dumps(damage.tree_dict()))
     table = tmp_path / "table.csv.gz"
     data = bytearray(gzip.compress(b"u,v,c\n" + b"0.1,0.2,red\n" * 500, mtime=0))
     data[20:40] = bytes(20)
     table.write_bytes(data)
-    [[code, lines]] = results_of_commands([["predict", str(fitted), str(table)]])
+    code = cli.main(["predict", str(fitted), str(table)])
+    lines = capsys.readouterr().err.splitlines()
     assert code == 1 and len(lines) == 1 and "damaged" in lines[0]
     if Path("/dev/full").exists():
         command = [sys.executable, "-m", "fabinterp", "show", str(fitted)]

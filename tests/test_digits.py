@@ -107,7 +107,7 @@ def test_intervals_come_from_the_text_and_from_sql(kind):
     X = pd.DataFrame({"a": rng.uniform(-1, 1, 300), "b": rng.uniform(-1, 1, 300)})
     apart = (X.a > 0).to_numpy()
     y = np.where(apart, 30 * X.b, 4 - 9 * X.b) + rng.normal(0, 1 + 3 * apart, 300)
-    model = kind(random_state=0, target_name="p").fit(X, y)
+    model = kind(penalty=1.0, random_state=0, target_name="p").fit(X, y)
     assert len(model.rules_) > 1
     level = 2 * norm.cdf(2.0) - 1
     low, high = model.predict_interval(X, level).T

@@ -102,7 +102,14 @@ def problem(seed, task, weighted):
 @pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "penalty, n_problems", [case(1.0, 200, quick=False), (1.0, 50), (0.0, 50), (0.5, 50), (2.0, 50)]
+    "penalty, n_problems",
+    [
+        case(1.0, 200, quick=False),
+        (1.0, 50),
+        (0.0, 50),
+        case(0.5, 50, quick=False),
+        case(2.0, 50, quick=False),
+    ],
 )
 def test_fic_never_falls(task, weighted, penalty, n_problems):
     n_plain = 0

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shared.effort import examples
+from shared.snapshots import leave_out_pictures
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.covariance import EllipticEnvelope
@@ -543,7 +544,8 @@ def test_never_more_rules_than_allowed(max_rules, seed):
 @pytest.mark.parametrize(
     "model", [RandomForestRegressor(5, random_state=0), SVR()], ids=["read", "asked"]
 )
-def test_an_explanation_goes_wherever_a_model_goes(model):
+def test_an_explanation_goes_wherever_a_model_goes(model, monkeypatch):
+    leave_out_pictures(monkeypatch)
     matplotlib.use("agg")
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X = X.iloc[:150]
@@ -606,7 +608,7 @@ def test_a_row_says_what_the_model_itself_answers():
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = np.where(X[:, 0] + 0.5 * np.sin(4 * X[:, 1]) > 0, "yes", "no")
     forest = RandomForestClassifier(20, random_state=0).fit(X, y)
-    explanation = explain(forest, X, y, max_rules=2, random_state=0)
+    explanation = explain(forest, X, y, max_rules=2, random_state=0, **QUICK)
     apart = np.flatnonzero(explanation.predict(X) != forest.predict(X))[0]
     found = explain_row(explanation, X[apart])
     assert found.model_prediction == forest.predict(X[[apart]])[0] != found.label
@@ -632,9 +634,9 @@ def test_a_row_says_what_the_model_itself_answers():
     assert "but" not in explain_row(explanation, X[agreed]).headline()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0).fit(frame, X[:, 0])
-    told = explain_row(explain(boosted, frame, random_state=0), dict(frame.iloc[3]))
+    told = explain_row(explain(boosted, frame, random_state=0, **QUICK), dict(frame.iloc[3]))
     assert told.model_prediction == boosted.predict(frame[3:4])[0]
-    coarse = explain(boosted, frame, max_rules=2, random_state=0)
+    coarse = explain(boosted, frame, max_rules=2, random_state=0, **QUICK)
     apart = np.abs(coarse.predict(frame) - boosted.predict(frame))
     told = explain_row(coarse, frame.iloc[apart.argmin()])
     assert abs(told.prediction - told.model_prediction) <= told.tolerance  # alike, as printed

@@ -103,7 +103,7 @@ def test_a_rule_list_of_numbers_follows_predict():
     with pytest.warns(UserWarning, match=DIFFERS):
         rules = RuleMixtureRegressor(model, target="ensemble", **FEW).fit(X, COUNT)
     assert agreement(rules.predict(X), model.predict(X)) > 0.5
-    found = explain(model, X, method="mixture", random_state=0)
+    found = explain(model, X, method="mixture", **FEW)
     assert found.method == "rule mixture" and "predict differs" in str(found)
     assert np.isclose(found.fidelity_on(X), agreement(found.predict(X), model.predict(X)))
 
@@ -276,7 +276,8 @@ def test_infinite_numbers_are_explained_if_the_model_takes_them(framed):
         model.fit(table, y)
         theirs = model.predict(table)
         for method in ("mixture", "tree"):
-            found = explain(model, table, method=method, random_state=0)
+            options = FEW if method == "mixture" else {"random_state": 0}
+            found = explain(model, table, method=method, **options)
             assert agreement(found.predict(table), theirs) > 0.9
             assert found.fidelity_on(table) > 0.9
         for estimator in (model, clone(model)):

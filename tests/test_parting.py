@@ -37,6 +37,9 @@ from fabinterp.rules.ruleset import RuleSet
 pd = pytest.importorskip("pandas")
 
 
+FEW = {"n_init": 1, "n_perturbations": 2, "random_state": 0}
+
+
 def gap_of(rules, ensemble, Z):
     """The gaps at encoded rows, from what both answer, in plain numpy."""
     if rules.classes is None:
@@ -95,7 +98,7 @@ def held(rules, model, X):
 def test_numbers_equal_the_list_of_all_cells(model):
     X, y = numbers()
     model.fit(X, y - y.min())
-    held(explain(model, X, max_rules=4, random_state=0), model, X)
+    held(explain(model, X, max_rules=4, **FEW), model, X)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_classes_equal_the_list_of_all_cells(model, n_classes):
     X = wine.data.iloc[:, [0, 6, 9]]
     y = wine.target_names[np.minimum(wine.target, n_classes - 1)]
     model.fit(X, y)
-    found = held(explain(model, X, max_rules=3, random_state=0), model, X)
+    found = held(explain(model, X, max_rules=3, **FEW), model, X)
     assert found.is_class and found.delta == 0
 
 
@@ -345,7 +348,7 @@ def test_bad_input():
     labels = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, y > 0.5)
     explained = explain(model, X, max_rules=3, random_state=0)
     plain = explained.rules
-    lines = PiecewiseLinearRegressor(max_iter=3, random_state=0).fit(X, X @ [1.0, 3.0])
+    lines = PiecewiseLinearRegressor(penalty=1.0, random_state=0).fit(X, X @ [1.0, 3.0])
     tilted = Split((0, 1), 0.5, (1.0, 1.0))
     sums = RuleSet((Rule(((tilted, True),), Leaf(1.0)), Rule((), Leaf(0.0))), plain.columns)
     of_labels = explain(labels, X, max_rules=3, random_state=0)
@@ -353,7 +356,7 @@ def test_bad_input():
     wider = RandomForestRegressor(4, random_state=0).fit(np.hstack([X, X]), y)
     single = RandomForestClassifier(4, random_state=0).fit(X, ["a"] * len(X))
     sure = RuleSet((Rule((), Leaf((1.0,))),), plain.columns, ("a",))
-    ada = AdaBoostRegressor(random_state=0).fit(X, y)
+    ada = AdaBoostRegressor(n_estimators=4, random_state=0).fit(X, y)
     for told, arguments in {
         "ensemble must be the one that the rules summarize": (explained, other, X),
         "ensemble must be given for rules that know none": (plain, None, X),

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.effort import examples
+from shared.effort import case, examples
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 
@@ -33,7 +33,7 @@ from fabinterp.search.prices import (
 COLUMNS = ["size", "n_numbers", "criterion", "cv_error", "cv_se", "price", "chosen"]
 
 
-def table(numbers=True, seed=0, n=150):
+def table(numbers=True, seed=0, n=80):
     """A jump and a line, with noise; or the sign of it."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
@@ -203,10 +203,16 @@ def test_errors_and_prices_choose_among_entries():
 
 
 @pytest.mark.parametrize(
-    "budget", [{"max_leaves": 1}, {"max_leaves": 2}, {"max_terms": 1}, {"max_terms": 2}]
+    "budget",
+    [
+        case({"max_leaves": 1}, quick=False),
+        {"max_leaves": 2},
+        {"max_terms": 1},
+        case({"max_terms": 2}, quick=False),
+    ],
 )
 def test_budgets_cap_every_choice(budget):
-    model = quick(**budget).fit(*table())
+    model = quick(**budget).fit(*table(n=60))
     for entry in model._path:
         assert len(entry.fitted["rules_"]) <= budget.get("max_leaves", np.inf)
         terms = sum(len(leaf.features) for leaf in entry.fitted["rules_"].leaves)
@@ -226,8 +232,8 @@ def test_the_path_does_not_depend_on_threads_or_units(fitted):
 def test_a_weight_is_so_many_rows():
     X, y = table(n=60)
     w = np.random.default_rng(0).integers(1, 4, 60)
-    weighted = quick().fit(X, y, sample_weight=w)
-    repeated = quick().fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    weighted = quick(max_depth=1).fit(X, y, sample_weight=w)
+    repeated = quick(max_depth=1).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     assert weighted.path_.equals(repeated.path_) and weighted.tree_ == repeated.tree_
 
 
@@ -284,9 +290,9 @@ def test_sizes_before_a_fit_and_sizes_that_are_none(fitted):
 
 def test_a_gap_on_the_path_is_told():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (300, 2))  # a chessboard, of which one cut tells nothing
-    y = np.where((X[:, 0] > 0) == (X[:, 1] > 0), 1.0, -1.0) + rng.normal(0, 0.2, 300)
-    model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
+    X = rng.uniform(-1, 1, (150, 2))  # a chessboard, of which one cut tells nothing
+    y = np.where((X[:, 0] > 0) == (X[:, 1] > 0), 1.0, -1.0) + rng.normal(0, 0.2, 150)
+    model = quick().fit(X, y)
     assert model.path_["size"].unique().tolist() == [1, 4]
     with pytest.warns(
         UserWarning, match="the path has no size 3: 1 is taken, the next is 4"
@@ -424,10 +430,10 @@ def test_every_entry_of_a_path_is_shown_as_itself():
 def test_a_number_for_size_bounds_the_search():
     """Of a chessboard the path has one leaf or four, though two err much less than one."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (400, 3))
-    y = 3.0 * ((X[:, 0] > 0) ^ (X[:, 1] > 0.1)) + 0.3 * rng.normal(size=400)
+    X = rng.uniform(-1, 1, (200, 3))
+    y = 3.0 * ((X[:, 0] > 0) ^ (X[:, 1] > 0.1)) + 0.3 * rng.normal(size=200)
     whole = quick().fit(X, y)
-    assert whole.path_["size"].tolist() == [1, 4]
+    assert whole.path_["size"].unique().tolist() == [1, 4]
     for n in (2, 3):
         with pytest.warns(UserWarning, match=f"a new fit of size {n} may find one"):
             passed_over = whole.at(n)
@@ -438,4 +444,4 @@ def test_a_number_for_size_bounds_the_search():
     bounded = quick(size=5, max_leaves=2).fit(X, y)
     assert bounded.n_components_ == 2 and "max_leaves" in bounded.limits_reached_
     curves = ObliqueAdditiveRegressor(size=2, max_depth=2, n_perturbations=1, random_state=0)
-    assert curves.fit(X, y).path_["size"].max() == 2
+    assert curves.fit(X[:100], y[:100]).path_["size"].max() == 2

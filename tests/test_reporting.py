@@ -226,7 +226,7 @@ def test_unknown_labels_count_as_wrong(labels, tree):
 def test_held_out_and_cross_fitted(numbers, snapshot):
     X, y = numbers
     learnt = X[:150], y[:150]
-    model = fabinterp.PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(*learnt)
+    model = fabinterp.PiecewiseLinearRegressor(1, penalty=1.0, random_state=0).fit(*learnt)
 
     def measured(held_out, cv=None):
         found = reports.evaluate_model(model, model.rules_, *learnt, held_out, cv, None, 0.95, 0)
@@ -383,7 +383,7 @@ def test_the_number_after_a_class_is_explained_by_what_it_is(labels, tree, mixtu
     for r, rule in enumerate(model.rules_.rules):
         shares = [np.mean(answers[said == r] == c) for c in model.classes_]
         assert rule.leaf.value == pytest.approx(tuple(shares))
-    equation = fabinterp.PiecewiseLinearClassifier(max_depth=0, random_state=0).fit(X, y)
+    equation = fabinterp.PiecewiseLinearClassifier(0, penalty=1.0, random_state=0).fit(X, y)
     made = {
         "a mixture": mixture,
         "fitted to the ensemble": model,
@@ -541,7 +541,7 @@ def test_rows_held_out_are_among_those_where_rules_and_model_disagree(labels):
 
 def test_fidelity_is_that_of_the_rules(numbers, snapshot):
     X, y = (table[:80] for table in numbers)
-    forest = RandomForestRegressor(20, random_state=0).fit(X, y)
+    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     proxy = ProxyTreeRegressor(as_reference(forest), max_leaves=4, random_state=0).fit(X)
     found = reports.evaluate_model(
         proxy, proxy.rules_, X, None, None, None, None, 0.95, 0

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared.effort import case
+from shared.snapshots import leave_out_pictures
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
@@ -36,7 +38,7 @@ from fabinterp.search.signs import (
     shared_faces,
 )
 
-N = 100_000
+N = 20_000
 
 
 def made(kind, n, seed):
@@ -51,14 +53,15 @@ def n_violations(model, signs, n=N):
     return sum(count_wrong_pairs(model.tree_, signs, n, at_borders) for at_borders in (True, False))
 
 
-FAST = {"max_depth": 3, "n_perturbations": 3, "random_state": 0}
+FAST = {"penalty": 1.0, "max_depth": 3, "n_perturbations": 1, "random_state": 0}
+WHOLE_PATH = FAST | {"penalty": None}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lines", "steps", "against"])
 def test_no_pair_goes_the_wrong_way_on_made_tables(kind):
     X, y, signs = made(kind, 300, 1)
-    model = PiecewiseLinearRegressor(monotonic_cst=signs, **FAST).fit(X, y)
+    model = PiecewiseLinearRegressor(monotonic_cst=signs, **WHOLE_PATH).fit(X, y)
     certificate = model.sign_certificate_
     assert certificate.holds and certificate.signs == {"x0": 1, "x3": -1}
     assert n_violations(model, signs) == 0
@@ -273,7 +276,8 @@ def test_bounds_follow_the_signs():
     assert (check_signs({"b": -1}, AB) == [0, -1]).all()
 
 
-def test_certificate_in_report_and_as_json(tmp_path):
+def test_certificate_in_report_and_as_json(tmp_path, monkeypatch):
+    leave_out_pictures(monkeypatch)
     X, y, signs = made("steps", 200, 0)
     model = PiecewiseLinearRegressor(monotonic_cst=signs, **FAST | {"penalty": 0.5}).fit(X, y)
     told = load_rules(model.to_json()).source["sign_certificate"]
@@ -289,7 +293,8 @@ def test_certificate_in_report_and_as_json(tmp_path):
 
 
 @pytest.mark.parametrize("oblique", [False, True])
-def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique):
+def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique, monkeypatch):
+    leave_out_pictures(monkeypatch)
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, 3))
     y = np.where(rng.random(200) < np.where(X[:, 0] > 0.5, 0.9, 0.1), "refused", "granted")
@@ -307,7 +312,10 @@ def test_certificate_and_report_name_the_class_and_what_is_not_used(oblique):
 
 def test_certificate_calls_numbers_by_their_name_at_every_size():
     X, y, signs = made("lines", 200, 1)
-    model = PiecewiseLinearRegressor(monotonic_cst=signs, target_name="price", **FAST).fit(X, y)
+    model = PiecewiseLinearRegressor(
+        monotonic_cst=signs, target_name="price", **WHOLE_PATH | {"max_depth": 1}
+    )
+    model.fit(X, y)
     assert str(model.sign_certificate_).startswith("certified: price never falls as x0 rises")
     for size in model.path_["size"].unique():
         assert model.at(int(size)).sign_certificate_.target == "price"
@@ -377,7 +385,7 @@ def n_falls(model, signs, n=N):
     return wrong
 
 
-@pytest.mark.parametrize("smoothing", [0.5, "reml", "gcv"])
+@pytest.mark.parametrize("smoothing", [0.5, "reml", case("gcv", quick=False)])
 @pytest.mark.parametrize("kind", ["tilted", "sums", "lines", "against"])
 def test_no_pair_of_curves_goes_the_wrong_way(kind, smoothing):
     X, _, y = curved(kind, 400, 1)
@@ -415,7 +423,8 @@ def test_curves_on_a_real_table_with_every_size():
     for size in model.path_["size"].unique():
         one = model.at(int(size))
         assert one.sign_certificate_.holds
-    bare = clone(model).set_params(monotonic_cst=places).fit(data.data.to_numpy(), data.target)
+    bare = clone(model).set_params(monotonic_cst=places, penalty=1.6)
+    bare.fit(data.data.to_numpy(), data.target)
     assert n_falls(bare, places) == 0
 
 
@@ -507,7 +516,8 @@ def test_bad_promises_of_curves_get_one_line(wrong, message):
     assert "\n" not in str(error.value)
 
 
-def test_certificate_of_curves_in_report(tmp_path):
+def test_certificate_of_curves_in_report(tmp_path, monkeypatch):
+    leave_out_pictures(monkeypatch)
     X, _, y = curved("tilted", 200, 0)
     model = ObliqueAdditiveRegressor(monotonic_cst={0: 1, 3: -1}, **QUICK).fit(X, y)
     told = load_rules(model.to_json()).source["sign_certificate"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.stats import norm, t, ttest_ind, ttest_rel
-from shared.effort import examples
+from shared.effort import case, examples
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
@@ -474,7 +474,7 @@ def draws_interval(draws, level):
     return draws[k], draws[k + n - 1]
 
 
-@pytest.mark.parametrize("kind", ["normal", "outlier", "paired"])
+@pytest.mark.parametrize("kind", [case("normal", quick=False), "outlier", "paired"])
 def test_difference_of_means_agrees_with_a_random_walk(kind):
     rng = np.random.default_rng(5)
     a = rng.normal(1.0, 1.0, 12)

@@ -383,13 +383,10 @@ def test_every_kind_of_estimator_is_drawn():
     data = load_iris(as_frame=True)
     X = data.data
     y = data.target_names[data.target]
-    several = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(X, y)
-    two = PiecewiseLinearClassifier(max_depth=1, random_state=0).fit(
-        X[y != "setosa"], y[y != "setosa"]
-    )
-    oblique = ObliqueAdditiveRegressor(max_depth=1, n_perturbations=1, random_state=0).fit(
-        X, data.target
-    )
+    quick = {"penalty": 1.0, "max_depth": 1, "n_perturbations": 1, "random_state": 0}
+    several = PiecewiseLinearClassifier(**quick).fit(X, y)
+    two = PiecewiseLinearClassifier(**quick).fit(X[y != "setosa"], y[y != "setosa"])
+    oblique = ObliqueAdditiveRegressor(**quick).fit(X, data.target)
     for model in (several, two, oblique, MetaTreeClassifier(random_state=0).fit(X, y)):
         ax = plot_tree(model, X, width=4.0)
         tree = pictures.predicting_tree(model)
@@ -614,7 +611,7 @@ def test_replay_of_equations_by_em():
     ].n_before == 8
     plot_trace(moments)
     with pytest.raises(ValueError, match="FAB EM fits"):
-        replay(PiecewiseLinearRegressor(max_depth=1, n_perturbations=0).fit(X, y), X, y)
+        replay(PiecewiseLinearRegressor(0, penalty=1.0, n_perturbations=0).fit(X, y), X, y)
 
 
 @pytest.mark.parametrize("size", [(2.6, 2), (6, 4)])

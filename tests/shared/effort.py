@@ -5,7 +5,7 @@ from hypothesis import settings
 
 QUICK = "quick"
 FULL = "full"
-FEW = 5
+FEW = 3
 
 # At the keyboard the same examples every time: what fails there fails again. The slow tier draws
 # new ones.
