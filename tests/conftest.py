@@ -15,7 +15,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import hypothesis  # noqa: E402
-from shared.effort import FULL, QUICK  # noqa: E402
+from shared.effort import FULL, NEW, QUICK  # noqa: E402
 from shared.snapshots import snapshot  # noqa: E402, F401
 
 COMMANDS = {"quick": "make test", "slow": "make slow", "measure": "make measure"}
@@ -29,13 +29,16 @@ def pytest_addoption(parser):
                      help="run the slow tier: long tests, and all examples of the properties")  # fmt: skip
     parser.addoption("--measure", action="store_true",
                      help="run the measured tier: what needs the data folder, the peers, or hours")  # fmt: skip
+    parser.addoption("--new-examples", action="store_true",
+                     help="draw other examples of the properties than all other runs")  # fmt: skip
     parser.addoption("--update-snapshots", action="store_true",
                      help="store the texts of this run in tests/snapshots")  # fmt: skip
 
 
 def pytest_configure(config):
     # Test files read their number of examples from the profile when they are imported
-    hypothesis.settings.load_profile(QUICK if tiers_of(config) == ["quick"] else FULL)
+    full = NEW if config.getoption("--new-examples") else FULL
+    hypothesis.settings.load_profile(QUICK if tiers_of(config) == ["quick"] else full)
 
 
 def tiers_of(config):

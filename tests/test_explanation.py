@@ -384,7 +384,9 @@ def test_fewer_rules_than_allowed_are_explained():
     assert "3 rules, as a longer list does not shorten the description" in str(found)
     assert "does not shorten" not in str(found.at(2))
     large = explain(FOREST, X, LABELS, 8, min_support=70, random_state=0, **QUICK)
-    assert "as a longer list of rules for at least 70 rows does not shorten the description" in str(large)
+    assert "as a longer list of rules for at least 70 rows does not shorten the description" in str(
+        large
+    )
     assert "does not shorten" not in str(explain(FOREST, X, LABELS, 3, random_state=0, **QUICK))
 
 

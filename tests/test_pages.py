@@ -40,7 +40,7 @@ def the_pages(test):
     return pytest.mark.slow(pytest.mark.xdist_group("pages")(test))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pages(tmp_path_factory):
     """Build the pages once; return their folder and the problems."""
     need("pandoc")
