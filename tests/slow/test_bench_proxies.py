@@ -45,7 +45,7 @@ def test_small_tables_have_a_thousand_rows_and_large_ones_two():
 
 @pytest.mark.parametrize("data", ["diabetes", "breast_cancer"])
 def test_a_line_of_every_way(data):
-    key = {"split": 0, "data": data, "reference": "forest", "rows": 300}
+    key = {"split": 0, "data": data, "reference": "forest", "rows": 600}
     found = proxies.measure_beside_plain(key)
     losses = np.array([found["loss"][way] for way in proxies.WAYS])
     assert losses.shape == (4, 3) and np.isfinite(losses).all() and np.isfinite(found["model"])
