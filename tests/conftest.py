@@ -19,9 +19,8 @@ from shared.effort import FULL, NEW, QUICK  # noqa: E402
 from shared.snapshots import snapshot  # noqa: E402, F401
 
 COMMANDS = {"quick": "make test", "slow": "make slow", "measure": "make measure"}
-# Which tier the tests of a folder are of, and in which runs the folder is collected
+# Which tier the tests of a folder are of
 FOLDERS = {"slow": "slow", "measured": "measure"}
-COLLECTED = {"slow": {"slow", "measure"}, "measured": {"measure"}}
 
 
 def pytest_addoption(parser):
@@ -53,9 +52,9 @@ def folder_of(path):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out a folder in which no test of this run can be."""
-    tiers = COLLECTED.get(collection_path.parent.name)
-    return True if tiers and not tiers & set(tiers_of(config)) else None
+    """Leave out a folder of another tier; tests of any folder may be marked `measure`."""
+    tier = FOLDERS.get(collection_path.parent.name)
+    return True if tier and not {tier, "measure"} & set(tiers_of(config)) else None
 
 
 def tier_of(item):
