@@ -17,7 +17,7 @@ test: .venv/.dev          ## the quick tier, one summary; ARGS='-k rules' narrow
 	@$(PYTEST) $(ARGS)
 
 slow: .venv/.dev          ## the slow tier: notebooks, site, browser, bench, all estimators, all examples of the properties
-	@$(PYTEST) --slow -n $$(($$(nproc) + 1)) $(ARGS)
+	@$(PYTEST) --slow -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) $(ARGS)
 
 measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peers, hours or a clock
 	@$(BIN)/python -m pytest --measure $(ARGS)
