@@ -266,7 +266,7 @@ def _add_min_support(command):
         type=_POSITIVE,
         default=argparse.SUPPRESS,
         metavar="N",
-        help="minimum number of training rows that a rule predicts, being the first that they match (default: 5)",
+        help="minimum number of training rows for which a rule is the first match (default: 5)",
     )
 
 

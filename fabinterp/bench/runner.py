@@ -524,7 +524,7 @@ def read_lines(file):
 
 
 def add_line(file, line):
-    """Append a line in one write, so that processes can share the file; half a line before it stays alone."""
+    """Append a line in one write, so that processes can share the file; an incomplete line is ended first."""
     data = json.dumps(to_strict_json(line), allow_nan=False).encode() + b"\n"
     with Path(file).open("ab+") as out:
         if out.seek(0, os.SEEK_END):

@@ -816,7 +816,7 @@ class MetaTreeClassifier(ClassifierMixin, BaseMetaTree):
 
 # %% ../../nbs/metatree/04_estimators.ipynb #mt-regressor
 class MetaTreeRegressor(RegressorMixin, BaseMetaTree):
-    """Predict by the exact posterior mean over all prunings of a regression tree or forest; with intervals.
+    """Predict by the exact posterior mean over all prunings of a regression tree or forest.
 
     Parameters
     ----------

@@ -1236,7 +1236,7 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-classes
 class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
-    """Approximate a classification tree ensemble by at most `max_rules` rules; the first match predicts.
+    """Summarize a classification tree ensemble as at most `max_rules` rules; the first match predicts.
 
     Parameters
     ----------
@@ -1417,7 +1417,7 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
 
 # %% ../../nbs/models/00_rule_mixture.ipynb #simp-regressor
 class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
-    """Approximate a regression tree ensemble by at most `max_rules` rules; the first match predicts.
+    """Summarize a regression tree ensemble as at most `max_rules` rules; the first match predicts.
 
     Parameters
     ----------

@@ -477,8 +477,8 @@ class AnswerBook:
         """Refuse a file of another kind of reference, or of other classes."""
         if head.get("kind") != self.kind:
             raise ValueError(
-                f"cache must belong to a reference of kind {self.kind!r}, got the file of one "
-                f"of kind {head.get('kind')!r}; give another path"
+                f"cache must belong to a reference of kind {self.kind!r}, got a file of kind "
+                f"{head.get('kind')!r}; give another path"
             )
         labels = head.get("classes")
         if None not in (labels, self.labels) and labels != self.labels:

@@ -790,7 +790,7 @@ def comparable_ensemble(rules, ruleset, ensemble, X, Z):
         if differs.any():
             raise ValueError(
                 "ensemble must be the one that the rules summarize, got one with other predictions "
-                f"for {differs.sum()} of {len(Z)} rows; None uses the stored one"
+                f"for {differs.sum()} of {len(Z)} rows; pass None to use the stored one"
             )
     return found
 

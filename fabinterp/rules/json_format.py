@@ -244,8 +244,7 @@ def _version(value, place):
     """Refuse a version that this one does not read."""
     if value != _VERSION:
         raise ValueError(
-            f"{place} must be {_VERSION}, got {short_repr(value)}; upgrade fabinterp to "
-            "read the file"
+            f"{place} must be {_VERSION}, got {short_repr(value)}; upgrade fabinterp to read the file"
         )
 
 

@@ -10,6 +10,10 @@ import nbformat
 from frame import NBS, pages
 from shared.notebooks import code_cells
 
+# Sliders of whole numbers, of numbers and of a list, choices, a player
+DERIVATIONS = ("fic-live", "em-live", "foba-live", "prunings-live")
+EXPLORE = "exp-explore-live"
+
 
 @cache
 def demos():
@@ -30,6 +34,14 @@ def demos():
         )
         found += live
     return found
+
+
+def demos_folder(parent):
+    """Make a folder for demos, beside the stored results as the pages are."""
+    folder = parent / "demos"
+    folder.mkdir()
+    (folder.parent / "results").symlink_to(NBS / "results")
+    return folder
 
 
 def names_of(source):

@@ -53,6 +53,7 @@ SETTINGS = [
     Setting("rules of classes", RuleMixtureClassifier(RandomForestClassifier(6, random_state=0), **_RULES), True),
     Setting("rules of numbers", RuleMixtureRegressor(RandomForestRegressor(6, random_state=0), **_RULES)),
     Setting("lines", PiecewiseLinearRegressor(search="structure", penalty=1.0, **_LINES), True),
+    Setting("lines of all sizes", PiecewiseLinearRegressor(search="structure", **_LINES)),
     Setting("lines by EM", PiecewiseLinearRegressor(search="em", **_LINES)),
     Setting("log-odds", PiecewiseLinearClassifier(search="structure", penalty=1.0, **_LINES)),
     Setting("log-odds by EM", PiecewiseLinearClassifier(search="em", **_LINES)),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browser.demos import cut_out, demos
+from browser.demos import DERIVATIONS, EXPLORE, cut_out, demos, demos_folder
 from browser.serve import chromium, server
 from frame import NBS, pages
 from shared.needs import PATIENCE, need
@@ -33,9 +33,7 @@ PICTURE = """panel => {
     canvas.getContext('2d').drawImage(image, 0, 0)
     return canvas.toDataURL()
 }"""
-# Sliders of whole numbers, of numbers and of a list, choices, a player
-DERIVATIONS = ("fic-live", "em-live", "foba-live", "prunings-live")
-EXPLORE = "exp-explore-live"
+IN_LAB = "exp-refit-live"
 # Controls have their names: a picture is complete a little before its script, which names them, runs
 NAMED = "panel => panel.querySelector('.fabinterp-text[aria-live]') !== null"
 
@@ -44,11 +42,10 @@ NAMED = "panel => panel.querySelector('.fabinterp-text[aria-live]') !== null"
 def stage(tmp_path_factory):
     """A folder of demos, a browser, and servers that start when they are asked for."""
     need("chromium", "playwright", "voila", "jupyterlab", "ipywidgets")
-    folder = tmp_path_factory.mktemp("nbs") / "demos"
-    folder.mkdir()
+    folder = demos_folder(tmp_path_factory.mktemp("nbs"))
     for page, demo in demos():
-        nbformat.write(cut_out(NBS / page, demo), folder / f"{demo}.ipynb")
-    (folder.parent / "results").symlink_to(NBS / "results")
+        if demo in (*DERIVATIONS, EXPLORE, IN_LAB):
+            nbformat.write(cut_out(NBS / page, demo), folder / f"{demo}.ipynb")
     with ExitStack() as stack:
         yield Stage(folder, stack.enter_context(chromium()), stack)
 
@@ -330,7 +327,7 @@ def test_a_stored_film_moves_without_a_kernel(stage, film):
 def test_a_panel_in_jupyterlab(stage):
     address = stage.address("jupyterlab", "--ServerApp.token=", "--ServerApp.password=", "--allow-root",
                             "--LabApp.expose_app_in_browser=True")  # fmt: skip
-    page, complaints = stage.open(f"{address}lab/tree/exp-refit-live.ipynb")
+    page, complaints = stage.open(f"{address}lab/tree/{IN_LAB}.ipynb")
     page.wait_for_function(
         "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
     )

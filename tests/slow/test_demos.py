@@ -1,4 +1,4 @@
-"""Each control of each demo changes its text and, where the demo derives something, its picture."""
+"""Each control of each demo changes the text and the picture."""
 
 import contextlib
 import io
@@ -7,23 +7,19 @@ import traceback
 
 import nbformat
 import pytest
-from browser.demos import cut_out, demos
+from browser.demos import EXPLORE, cut_out, demos, demos_folder
 from frame import NBS
 from shared.needs import need
 from shared.notebooks import run_in_process
 
-# What `explore` shows is looked at in a browser
-MOVED = [(page, demo) for page, demo in demos() if demo != "exp-explore-live"]
+# `explore` has controls that change the picture alone: it is tested in a browser
+MOVED = [(page, demo) for page, demo in demos() if demo != EXPLORE]
 LIMIT = 250  # seconds after which a demo is stopped
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder beside the stored results, as the pages have them."""
-    folder = tmp_path_factory.mktemp("nbs") / "demos"
-    folder.mkdir()
-    (folder.parent / "results").symlink_to(NBS / "results")
-    return folder
+    return demos_folder(tmp_path_factory.mktemp("nbs"))
 
 
 def other_values(control):
@@ -38,7 +34,7 @@ def other_values(control):
 
 
 def unmoved_controls(panel):
-    """Return the names of the controls that change neither the text nor, with it, the picture."""
+    """Return the names of the controls of which no value changes both the text and the picture."""
     unmoved = []
     for name, control in panel.controls.items():
         before = panel.text.value, panel.picture.value
