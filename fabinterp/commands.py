@@ -473,9 +473,7 @@ def _note_shorter(sizes, size, most):
         return
     why = short_list_text([entry for entry, _, _ in sizes], counts[0], most)
     if why:
-        print_to_stderr(
-            f"note: {count_text(counts[0], 'rule')}, {why}; --path shows the error of each size"
-        )
+        print_to_stderr(f"note: {count_text(counts[0], 'rule')}, {why}")
 
 
 def _limits_reached(fitted, sizes):

@@ -1107,7 +1107,7 @@ def test_a_list_shorter_than_allowed_says_why(table, snapshot):
     for most in (2, 12):
         shown, notes = run(*words, most)
         n = int(re.match(r"\n(\d+) rule", shown)[1])
-        assert ("--path shows" in notes) == (n < most)
+        assert ("description" in notes) == (n < most)
         told.append(f"# at most {most} rules: {n}\n{notes}")
     snapshot("notes_on_a_short_list", transcript(*told))
 
