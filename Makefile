@@ -10,14 +10,13 @@ demo: .venv/.run          ## train a forest, print its rules, write fabinterp-de
 	@$(BIN)/fabinterp demo --force
 
 # What is built for one group of tests is built once: tests of a group stay together, all others go where there is room.
-# The slow tier has one process more than there are cores: browsers and clusters wait a lot.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 
 test: .venv/.dev          ## the quick tier, one summary; ARGS='-k rules' narrows it
 	@$(PYTEST) $(ARGS)
 
 slow: .venv/.dev          ## the slow tier: notebooks, site, browser, bench, all estimators, all examples of the properties
-	@$(PYTEST) --slow -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) $(ARGS)
+	@$(PYTEST) --slow $(ARGS)
 
 measure: .venv/.bench     ## what needs the data folder FABINTERP_DATA, the peers, hours or a clock
 	@$(BIN)/python -m pytest --measure $(ARGS)

@@ -79,6 +79,7 @@ def homes(path):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("environment")
 def test_the_readme_in_an_empty_environment(environment, tmp_path):
     """All commands and blocks run after the first install line."""
     bin = environment[0] / "bin"
@@ -108,6 +109,7 @@ PAGES = ("rules/00_core", "models/04_bikes", "bench/11_sizes")
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("environment")
 def test_copied_pages_with_the_wheel(environment, tmp_path):
     """A plain page, one whose table is missing, and one that reads what was measured."""
     env, wheel = environment
