@@ -132,7 +132,10 @@ def rivals(is_number):
     """A constant, a tree of five leaves, and a line on all columns."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     labels = OneHotEncoder(handle_unknown="ignore")
-    kinds = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
+    kinds = (
+        make_column_selector(dtype_include="number"),
+        make_column_selector(dtype_exclude="number"),
+    )
     prepared = partial(make_column_transformer, (numbers, kinds[0]), (labels, kinds[1]))
     if is_number:
         constant, tree, line = DummyRegressor(), DecisionTreeRegressor, LassoCV(random_state=0)
@@ -148,8 +151,8 @@ def rivals(is_number):
     }
 
 
-def measure(kind, name, split):
-    """The line of one fit."""
+def measure(kind, name, split, prices=PRICES):
+    """The line of one fit, and of direct searches at some prices."""
     X, y, X_new, y_new = split_rows(name, split)
     number, classes = MODELS[kind]
     make = classes if name in CLASSES else number
@@ -171,11 +174,12 @@ def measure(kind, name, split):
     }
     if name not in CLASSES:
         bounds = [model.predict_interval(X_new, level=level) for level in LEVELS]
-        line["coverage"] = [np.mean((y_new >= low) & (y_new <= high)) for low, high in
-                            (b.T for b in bounds)]
+        line["coverage"] = [
+            np.mean((y_new >= low) & (y_new <= high)) for low, high in (b.T for b in bounds)
+        ]
         line["width"] = [float(np.mean(b[:, 1] - b[:, 0])) for b in bounds]
     line["direct"] = {}
-    for price in PRICES:
+    for price in prices:
         direct, took = fit_seconds(make(random_state=0, penalty=price), X, y)
         loss, errors = losses.of(direct)
         line["direct"][price] = [direct.n_components_, -direct.fic_, loss, errors, took]
@@ -187,7 +191,7 @@ def measure(kind, name, split):
     return line
 
 
-def run(kinds, names, n_splits, out):
+def run(kinds, names, n_splits, prices, out):
     """Append a line for each fit that the file has not."""
     known = set()
     if out.exists():
@@ -198,7 +202,7 @@ def run(kinds, names, n_splits, out):
             for name in names:
                 if split not in splits_of(name, n_splits) or (kind, name, split) in known:
                     continue
-                line = measure(kind, name, split)
+                line = measure(kind, name, split, prices)
                 with out.open("a") as file:
                     file.write(json.dumps(line, default=float) + "\n")
                 print(kind, name, split, f"{line['seconds']:.1f} s", flush=True)
@@ -220,20 +224,33 @@ def summary(lines):
         part = part.sort_values("split")
         is_class = name in CLASSES
         chosen = [[row for row in path if row[8]][0] for path in part["path"]]
-        figure = {"kind": kind, "data": name, "rows": int(part["rows"].iloc[0]), "splits": len(part)}
+        figure = {
+            "kind": kind,
+            "data": name,
+            "rows": int(part["rows"].iloc[0]),
+            "splits": len(part),
+        }
         for what, at in (("loss", 6), ("errors", 7)):
             if what == "errors" and not is_class:
                 continue
             sizes = sorted({row[0] for path in part["path"] for row in path})
             of_path = [[at_size(path, size)[at] for size in sizes] for path in part["path"]]
             prices = list(part["direct"].iloc[0])
-            direct = [[d[p][at - 4] for p in prices] for d in part["direct"]]
+            direct = np.reshape(
+                [[d[p][at - 4] for p in prices] for d in part["direct"]], (len(part), -1)
+            )
             mine = [row[at] for row in chosen]
             figure[f"regret {what}"] = 100 * regret(mine, np.hstack([of_path, direct]))
             figure[f"on the path {what}"] = 100 * regret(mine, of_path)
-            figure[f"direct {what}"] = 100 * (np.mean(mine) / np.mean(direct, axis=0).min() - 1)
-        gap = [min(r[5] for r in p) - d[k][1] for p, d in zip(part["path"], part["direct"])
-               for k in d if float(k) == 1.0]
+            figure[f"direct {what}"] = 100 * (
+                np.mean(mine) / np.mean(direct, axis=0).min(initial=np.inf) - 1
+            )
+        gap = [
+            min(r[5] for r in p) - d[k][1]
+            for p, d in zip(part["path"], part["direct"])
+            for k in d
+            if float(k) == 1.0
+        ]
         figure["FIC at 1"] = np.mean(gap)
         figure["leaves"] = np.median([row[0] for row in chosen])
         figure["numbers"] = np.median([row[1] for row in chosen])
@@ -259,10 +276,13 @@ def main():
     parser.add_argument("--kind", nargs="*", choices=list(MODELS), default=["equations"])
     parser.add_argument("--tables", nargs="*", default=[*CHOOSE, *REPORT])
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument(
+        "--prices", nargs="*", type=float, default=PRICES, help="of direct searches"
+    )
     parser.add_argument("--summary", action="store_true", help="print what the file has")
     given = parser.parse_args()
     if not given.summary:
-        run(given.kind, given.tables, given.splits, given.out)
+        run(given.kind, given.tables, given.splits, given.prices, given.out)
     found = summary(list(map(json.loads, given.out.read_text().splitlines())))
     print(found.round(3).to_string(index=False))
 
