@@ -15,6 +15,7 @@ from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
+    _N_QUANTILE_CUTS,
     MIN_GAIN,
     SearchProblem,
     _best_neighbour,
@@ -226,6 +227,19 @@ def test_candidates_have_two_sides(seed, kind, task):
         assert gains.shape == (len(cuts),) and np.isfinite(gains).all() and (gains >= 0).all()
     values = [value for value, _ in best_candidates(problem, leaf)]
     assert values == sorted(values, reverse=True)
+
+
+def cuts_of_a_skewed_column(n_cuts):
+    """Candidate cuts of a column of n_cuts + 1 values, of which one has most rows."""
+    x = np.repeat(np.arange(n_cuts + 1.0), [500, *[5] * n_cuts])
+    leaves = gaussian_leaves(np.column_stack([np.ones(len(x)), x, x]), np.ones(len(x)), 1.0)
+    problem = problem_of(x[:, None], leaves, np.ones(len(x)), min_share=0.001, max_bins=256)
+    return candidate_cuts(problem, everyone(problem))
+
+
+def test_candidates_are_thinned_only_where_there_are_too_many():
+    assert len(cuts_of_a_skewed_column(_N_QUANTILE_CUTS)) == _N_QUANTILE_CUTS
+    assert len(cuts_of_a_skewed_column(_N_QUANTILE_CUTS + 1)) < _N_QUANTILE_CUTS
 
 
 @quick
@@ -506,6 +520,22 @@ def test_a_shake_is_better_or_nothing(seed, kind, task):
         assert new is tree or new.value > tree.value + 0.5 * MIN_GAIN
         assert new.depth <= 3
         tree = new
+
+
+def test_a_shake_reaches_both_sides():
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 2))
+    y = 6.0 * (X[:, 0] > 0.5) + 2.0 * (X[:, 1] > 0.5) + 0.1 * rng.normal(size=400)
+    leaves = gaussian_leaves(np.column_stack([np.ones(400), y]), np.ones(400), 0.01)
+    problem = problem_of(X, leaves, np.ones(400))
+    cuts = [cut for cut in candidate_cuts(problem, everyone(problem)) if cut.feature == 0]
+    tree = ask_one(problem, everyone(problem), min(cuts, key=lambda cut: abs(cut.cell - 8)))
+    changed = set()
+    for _ in range(30):
+        new = perturb_tree(problem, tree, 2, rng)
+        if new.cut == tree.cut:
+            changed |= {i for i in (0, 1) if new.sides[i] is not tree.sides[i]}
+    assert changed == {0, 1}
 
 
 @quick

@@ -229,6 +229,14 @@ def test_cuts_chosen_anew_end_where_nothing_is_left_to_save(n_classes):
     assert leaf_loss(recut_tree(ahead, Z, target)) < 1e-9
 
 
+def test_cuts_chosen_anew_leave_no_outlier_in_a_leaf_of_its_own():
+    x = np.arange(40.0)[:, None]
+    target = np.where(x[:, 0] < 20, 0.0, 10.0) + 100.0 * (x[:, 0] == 39)
+    grown = greedy_tree(x, target, max_leaves=3, min_leaf=5)
+    anew = recut_tree(grown, x, target, min_leaf=5)
+    assert np.unique(anew.apply(x), return_counts=True)[1].tolist() == [20, 15, 5]
+
+
 def test_looking_ahead_keeps_real_rows_in_every_leaf():
     Z, target, w, rng = task(5, 300)
     real = np.where(rng.random(300) < 0.2, w, 0.0)

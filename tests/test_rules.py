@@ -1633,6 +1633,14 @@ def test_long_lists_of_labels_are_cut_in_text_and_unfold_in_html():
     assert "town 363" in rules.to_sql("t")
 
 
+@pytest.mark.parametrize(
+    ("n", "end"), [(12, "town 010 10, town 011 11"), (13, "town 010 10, town 011 11, …")]
+)
+def test_codes_of_at_most_twelve_labels_are_all_listed(n, end):
+    rules = RuleSet((Rule((), Leaf(1.0, (0,), (2.0,))),), many_labels(n, 1).columns)
+    assert str(rules).splitlines()[-1].endswith(end)
+
+
 def test_a_column_of_truth_values_is_a_phrase():
     rules = RuleSet(
         (

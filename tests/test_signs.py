@@ -266,6 +266,11 @@ def test_least_distance_satisfies_the_conditions_of_an_optimum(seed):
     assert np.allclose(E[tight].T @ push, z, atol=1e-5)
 
 
+def test_least_distance_to_a_border_is_zero():
+    E = np.array([[1.0, 1.0], [1.0, -1.0]])
+    assert np.array_equal(least_distance(E, np.array([0.0, -1e9])), np.zeros(2))
+
+
 def test_bounds_follow_the_signs():
     leaves = [Leaf(1.0, [1], [1.0], 0.0, 5.0), Leaf(1.2, [1], [1.0], 1.0, 3.0)]
     tree = Tree([Split([0], 0.5), None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
