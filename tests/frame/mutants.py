@@ -1,4 +1,4 @@
-"""One-line mutants of the core and the tests that kill them: `python tests/frame/mutants.py [--n 60] [--seed 0]`.
+"""One-line mutants of the core and the tests that kill them: `python tests/frame/mutants.py [--n 60] [--skip 0]`.
 
 A mutant changes one operator, comparison or constant of a module. The tests that import the module
 run against it in a copy of the tree, those of the module itself first, until one fails. A mutant
@@ -11,6 +11,8 @@ import ast
 import os
 import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,7 @@ from frame import ROOT, copy_tree  # noqa: E402
 
 MODULES = "fab search metatree proxy rules change"
 EQUIVALENT = Path(__file__).with_suffix(".toml")
-LIMIT = 900  # seconds after which a mutant counts as killed: it hangs
+LIMIT = 900  # seconds of processor time after which a mutant counts as killed: it hangs
 
 COMPARISONS = {
     ast.Lt: "<=",
@@ -136,14 +138,15 @@ def replacements(node):
 
 
 def drawn(n, seed):
-    """Draw mutants of the core, first a module in proportion to its length, then one of its mutants."""
+    """Draw mutants of the core; which of a line's mutants are drawn depends on that line alone."""
     package = ROOT / "fabinterp"
     paths = [path for name in MODULES.split() for path in modules_named(package, name)]
-    every = sorted(
-        {mutant for path in paths for mutant in mutants_of(path)},
-        key=lambda m: (str(m.path), m.start, m.new),
-    )
-    return random.Random(seed).sample(every, n)
+    every = dict.fromkeys(mutant for path in paths for mutant in mutants_of(path))
+
+    def rank(mutant):
+        return random.Random(f"{seed} {mutant.path.stem} {mutant.change}").random()
+
+    return sorted(every, key=rank)[:n]
 
 
 def modules_named(package, name):
@@ -184,17 +187,25 @@ def killer(mutant):
             "0",
             "-p",
             "no:cacheprovider",
+            "-o",
+            "timeout=0",
             *files,
         ]
         env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT
-            )
-        except subprocess.TimeoutExpired:
-            return "a test that hangs"
+        done = subprocess.run(
+            command, cwd=tree, env=env, capture_output=True, text=True, preexec_fn=limit_processor
+        )
+    if done.returncode == -signal.SIGXCPU:
+        return "a test that hangs"
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
-    return None if done.returncode == 0 else failed[1] if failed else done.stdout[-300:]
+    if done.returncode and not failed:
+        raise RuntimeError(f"pytest stopped with {done.returncode}: {done.stdout[-300:]}")
+    return failed[1] if failed else None
+
+
+def limit_processor():
+    """Limit the processor time of this process, which does not depend on the load of the machine."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
 
 
 def main():
@@ -202,10 +213,11 @@ def main():
     parser = argparse.ArgumentParser(description="Run one-line mutants of the core.")
     parser.add_argument("--n", type=int, default=60, help="how many mutants (60)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample (0)")
+    parser.add_argument("--skip", type=int, default=0, help="how many of them to leave out (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at a time")
     args = parser.parse_args()
     equivalent = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
-    mutants = drawn(args.n, args.seed)
+    mutants = drawn(args.n, args.seed)[args.skip :]
     run = [mutant for mutant in mutants if mutant.change not in equivalent]
     survivors = 0
     with ThreadPoolExecutor(args.jobs) as pool:
