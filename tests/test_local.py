@@ -607,7 +607,15 @@ def test_text_and_html():
         "n_leaves",
         "features",
     ]
-    assert "local explanations" in repr(many) and "<table" in many._repr_html_()
+    assert repr(many) == "<4 local explanations>" and "<table" in many._repr_html_()
+    (alone,) = one = explain_local(FOREST, X[:1], X, random_state=0)
+    assert repr(one) == str(alone)
+
+
+def test_the_four_columns_that_draws_use_most_are_named():
+    text = str(explain_local(FOREST, X[0], X, alpha=0.0, random_state=0))
+    shares = [int(share) for share in re.findall(r"(\d+)%", text[text.index("They ask about") :])]
+    assert len(shares) == 4 and shares == sorted(shares, reverse=True)
 
 
 def test_explanations_pickle():

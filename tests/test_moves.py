@@ -15,6 +15,7 @@ from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
+    _N_CANDIDATES,
     _N_QUANTILE_CUTS,
     MIN_GAIN,
     SearchProblem,
@@ -32,6 +33,7 @@ from fabinterp.search.moves import (
     neighbouring_trees,
     newton_split_gains,
     perturb_tree,
+    perturbation_steps,
     pooled_variance,
     promote,
     prune_to_size,
@@ -42,6 +44,7 @@ from fabinterp.search.moves import (
     softmax_leaves,
     update_variance,
 )
+from fabinterp.search.prices import constant_tree
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(["plain", "collinear", "wide", "gaps", "few"])
@@ -552,6 +555,17 @@ def test_the_variance_set_anew_is_never_worse(seed, kind):
         tree = new
 
 
+def test_a_constant_tree_has_the_variance_of_y():
+    problem, _ = make_problem(3, "plain", "gaussian")
+    y = problem.experts.A[:, -1]
+    expected = np.cov(y, aweights=problem.w, ddof=0)
+    for factor in (0.8, 1.25):
+        started = replace(problem, experts=problem.experts.with_variance(factor * expected))
+        found, tree = constant_tree(started)
+        assert not tree.sides and tree.dims == 1
+        assert found.experts.var == pytest.approx(expected)
+
+
 @quick
 @given(seeds, st.sampled_from(["logistic", "softmax"]))
 def test_classes_have_no_variance_to_set(seed, task):
@@ -682,6 +696,14 @@ def test_a_constant_table_is_one_leaf():
     problem = problem_of(X, gaussian_leaves(A, np.ones(50), 1.0), np.ones(50))
     *_, (_, tree) = search_steps(problem, 3, np.random.default_rng(0))
     assert not tree.sides and tree.dims == 1
+
+
+def test_a_search_ends_after_enough_perturbations_in_vain():
+    A = np.column_stack([np.ones(50), np.random.default_rng(2).normal(size=50)])
+    problem = problem_of(np.ones((50, 1)), gaussian_leaves(A, np.ones(50), 1.0), np.ones(50))
+    tree = problem.leaf(everyone(problem))
+    steps = list(perturbation_steps(problem, tree, 100, np.random.default_rng(0)))
+    assert len(steps) == _N_CANDIDATES
 
 
 def test_the_true_tree_is_found():

@@ -723,6 +723,15 @@ def test_text_of_curves():
         )
 
 
+@pytest.mark.parametrize("values", [(0.0, 50.0, -25.0), (0.001, 0.002, 0.0)])
+def test_the_picture_of_a_curve_fills_its_box(values):
+    leaf = Leaf(1.0, curves=(Curve(0, (0, 1, 2), straight(values)),))
+    page = RuleSet((Rule((), leaf),), COLUMNS).to_html()
+    *_, points = re.findall(r'<polyline points="([^"]+)"', page)
+    heights = [float(pair.split(",")[1]) for pair in points.split()]
+    assert (min(heights), max(heights)) == (2, 18)
+
+
 def test_text_of_curves_of_classes():
     many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
     rules = RuleSet(
@@ -1639,6 +1648,11 @@ def test_long_lists_of_labels_are_cut_in_text_and_unfold_in_html():
 def test_codes_of_at_most_twelve_labels_are_all_listed(n, end):
     rules = RuleSet((Rule((), Leaf(1.0, (0,), (2.0,))),), many_labels(n, 1).columns)
     assert str(rules).splitlines()[-1].endswith(end)
+
+
+def test_a_threshold_of_zero_has_no_sign():
+    rules = RuleSet((Rule(((Split((0,), -0.0), True),), Leaf(1.0)), Rule((), Leaf(2.0))), COLUMNS)
+    assert "-0" not in str(rules) + rules.to_sql("t") + rules.to_json()
 
 
 def test_a_column_of_truth_values_is_a_phrase():
