@@ -770,6 +770,10 @@ def test_a_tree_that_leaves_its_model_for_y_says_so():
     assert asked.fidelity_ < mixed.fidelity_ < kept.fidelity_
 
 
+def test_the_shares_of_a_mixed_target_add_up():
+    assert str(Growth(0.25)) == "25% the reference's predictions, 75% y"
+
+
 def test_a_report_says_what_was_chosen(monkeypatch):
     leave_out_pictures(monkeypatch)
     forest, X, y = forest_and_table()

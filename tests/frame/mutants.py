@@ -205,7 +205,7 @@ def killer(mutant):
 
 def limit_processor():
     """Limit the processor time of this process, which does not depend on the load of the machine."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 60))  # SIGXCPU, then SIGKILL
 
 
 def main():
