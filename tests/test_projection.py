@@ -157,6 +157,14 @@ def test_path_and_choice_against_all_supports(C):
     assert np.mean(right) > 0.9 and np.mean(np.array(sizes) < 1e-6) >= 0.75 and max(sizes) < 2
 
 
+def test_the_best_four_terms_are_found_by_exchange():
+    X, draws = draws_of(297, d=6, L=2)
+    problem = gaussian(X, draws.mean(axis=0), np.full(60, 0.3), np.ones(60))
+    best = max(combinations(range(1, 7), 4), key=lambda support: problem.fit(support).value)
+    three, four = projection_path(problem, 0.0, 6)[3:5]
+    assert four.support == best and not set(three.support) <= set(best)
+
+
 def test_a_fit_to_all_terms_is_the_end_of_the_path():
     X, draws = draws_of(3, d=5)
     model = ProxyLinearRegressor(draws, penalty=0.0).fit(X)
