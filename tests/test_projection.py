@@ -392,6 +392,17 @@ def test_labels_and_gaps_are_terms_of_their_own():
     assert "missing → " in str(model.rules_)
 
 
+def test_a_column_of_many_labels_is_one_curve():
+    codes = np.arange(400) % 40
+    effect = np.random.default_rng(0).normal(size=40)
+    frame = pd.DataFrame({"town": pd.Categorical([f"town {k}" for k in codes])})
+    model = ProxyLinearRegressor(random_state=0).fit(frame, effect[codes])
+    (curve,) = model.rules_.rules[0].leaf.curves
+    assert len(curve.coef) == 40
+    assert np.allclose(model.predict(frame), effect[codes], atol=0.2)
+    assert np.array_equal(model.rules_.predict(frame), model.predict(frame))
+
+
 def test_a_gap_where_the_equation_needs_a_number_is_refused():
     X, draws = draws_of(0)
     model = ProxyLinearRegressor(draws, penalty=0, missing="error").fit(X)

@@ -1655,6 +1655,14 @@ def test_a_threshold_of_zero_has_no_sign():
     assert "-0" not in str(rules) + rules.to_sql("t") + rules.to_json()
 
 
+def test_a_row_that_lacks_one_of_two_numbers_gets_the_mean():
+    line = Leaf(1.0, (0, 1), (2.0, 3.0), mean=7.0)
+    rules = RuleSet((Rule((), line),), Columns(("a", "b"), (None, None), (False, False)))
+    rows = [[1.0, 1.0], [nan, 1.0], [1.0, nan], [nan, nan]]
+    with pytest.warns(UserWarning, match="equations of 3 rows"):
+        assert rules.predict(rows).tolist() == [6.0, 7.0, 7.0, 7.0]
+
+
 def test_a_column_of_truth_values_is_a_phrase():
     rules = RuleSet(
         (
