@@ -1,7 +1,7 @@
 """One-line mutants of the core and the tests that kill them: `python tests/frame/mutants.py [--n 60] [--skip 0]`.
 
 A mutant changes one operator, comparison or constant of a module. The tests that import the module
-run against it in a copy of the tree, those of the module itself first, until one fails. A mutant
+or its public names run against it in a copy of the tree, its own first, until one fails. A mutant
 that survives is printed with its file and line. `mutants.toml` lists mutants that are equivalent to
 the original, each with the reason; they are drawn but not run.
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fabinterp import _MODULES  # noqa: E402
 from frame import ROOT, copy_tree  # noqa: E402
 
 MODULES = "fab search metatree proxy rules change"
@@ -157,15 +158,23 @@ def modules_named(package, name):
 
 
 def tests_of(path, tests):
-    """Return the test files that import a module, its own first, the golden file last."""
+    """Return the test files that import a module or its public names, its own first, the golden file last."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    importing = rf"^\s*(from {re.escape(module)} import|import {re.escape(module)}\b)"
-    found = [test for test in tests if re.search(importing, test.read_text(encoding="utf-8"), re.M)]
+    public = {f"fabinterp.{name}" for name, home in _MODULES.items() if module.endswith(f".{home}")}
+    found = [test for test in tests if imported_by(test) & {module, *public}]
     own = [test for test in tests if test.stem == f"test_{path.stem}"]
     golden = [test for test in tests if test.stem == "test_golden"]
     return list(
         dict.fromkeys([*own, *sorted(found, key=lambda test: test.stat().st_size), *golden])
     )
+
+
+def imported_by(test):
+    """Return the modules that a test file imports from, and the names that it imports from them."""
+    nodes = ast.walk(ast.parse(test.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    return names | {node.module for node in imports}
 
 
 def killer(mutant):
