@@ -1650,6 +1650,15 @@ def test_codes_of_at_most_twelve_labels_are_all_listed(n, end):
     assert str(rules).splitlines()[-1].endswith(end)
 
 
+def test_names_keep_letters_of_all_languages():
+    names = "Größe", "年齢", "👩\u200d🌾", "two\nlines"
+    columns = Columns(names, (None,) * 4, (False,) * 4)
+    rules = [Rule(((Split((j,), 1.0), True),), Leaf(0.0)) for j in range(4)]
+    lines = str(RuleSet((*rules, Rule((), Leaf(1.0))), columns)).splitlines()
+    shown = [*names[:3], r"two\nlines"]
+    assert all(f"{name} > 1" in line for name, line in zip(shown, lines, strict=False))
+
+
 def test_a_threshold_of_zero_has_no_sign():
     rules = RuleSet((Rule(((Split((0,), -0.0), True),), Leaf(1.0)), Rule((), Leaf(2.0))), COLUMNS)
     assert "-0" not in str(rules) + rules.to_sql("t") + rules.to_json()
