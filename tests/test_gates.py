@@ -505,6 +505,14 @@ def test_separable_wishes_give_finite_gates(n, scale):
         assert -gate.bias / gate.coef[0] == pytest.approx(0.1, abs=0.1)
 
 
+@pytest.mark.parametrize("ridge", [10.0, 1000.0])
+def test_a_strong_prior_is_no_obstacle(ridge):
+    rng = np.random.default_rng(0)
+    U, target, weight = ballot(rng, 60, 2, hard=True)
+    gate, value = logistic_gate(U, target, weight, price=0.0, ridge=ridge)
+    assert value >= by_optimiser(U, (0, 1), target, weight, ridge) - 1e-6
+
+
 @pytest.mark.parametrize("start", [(0, 1), (0, 2)], ids=["a constant", "a copy"])
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 def test_a_start_with_dependent_features_is_solved(start, scale):

@@ -45,6 +45,7 @@ from fabinterp.search.moves import (
     update_variance,
 )
 from fabinterp.search.prices import constant_tree
+from fabinterp.search.signs import with_equations
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(["plain", "collinear", "wide", "gaps", "few"])
@@ -553,6 +554,18 @@ def test_the_variance_set_anew_is_never_worse(seed, kind):
         assert now.experts.var == max(pooled_variance(problem, tree), problem.experts.expert.floor)
         problem = now
         tree = new
+
+
+def test_a_tree_with_other_equations_has_their_value():
+    problem, rng = make_problem(3, "plain", "gaussian")
+    tree = grow_greedily(problem, everyone(problem), 2)
+    coefs = np.array([leaf.coef[:, 0] for leaf in tree.leaves()])
+    assert tree.n_leaves > 1 and with_equations(problem, tree, coefs).value == tree.value
+    coefs[0, 0] += 0.1
+    other = with_equations(problem, tree, coefs)
+    check(problem, other)
+    assert np.array_equal([leaf.coef[:, 0] for leaf in other.leaves()], coefs)
+    assert all(a is b for a, b in zip(other.leaves()[1:], tree.leaves()[1:], strict=True))
 
 
 def test_a_constant_tree_has_the_variance_of_y():
