@@ -214,7 +214,8 @@ def killer(mutant):
 
 def limit_processor():
     """Limit the processor time of this process, which does not depend on the load of the machine."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 60))  # SIGXCPU, then SIGKILL
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, most))
 
 
 def main():
