@@ -31,6 +31,7 @@ from fabinterp.proxy.proxy_trees import (
     ProxyData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
+    _saves,
     grow_tree,
     held_out_log_lik,
     mean_log_lik,
@@ -768,6 +769,14 @@ def test_a_tree_that_leaves_its_model_for_y_says_so():
         kept = ProxyTreeRegressor(line, reference_share=1, **settings).fit(X, y)
     assert asked.growth_.reference_share == 0 and kept.growth_.reference_share == 1
     assert asked.fidelity_ < mixed.fidelity_ < kept.fidelity_
+
+
+def test_a_way_saves_if_its_mean_gain_exceeds_its_standard_errors():
+    default = np.ones(100)
+    rows = np.resize([-1.0, 1.0], 100)
+    assert _saves(np.full(4, 0.8), np.ones(4), np.ones(4))
+    for gain, saves in [(0.14, False), (0.16, True), (-0.5, False)]:  # 1.5 standard errors are 0.15
+        assert _saves(default - gain + rows, default, default) == saves
 
 
 def test_the_shares_of_a_mixed_target_add_up():
