@@ -201,21 +201,13 @@ def killer(mutant):
             *files,
         ]
         env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(
-            command, cwd=tree, env=env, capture_output=True, text=True, preexec_fn=limit_processor
-        )
+        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
     if done.returncode == -signal.SIGXCPU:
         return "a test that hangs"
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
     if done.returncode and not failed:
         raise RuntimeError(f"pytest stopped with {done.returncode}: {done.stdout[-300:]}")
     return failed[1] if failed else None
-
-
-def limit_processor():
-    """Limit the processor time of this process, which does not depend on the load of the machine."""
-    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, most))
 
 
 def main():
@@ -229,6 +221,8 @@ def main():
     equivalent = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
     mutants = drawn(args.n, args.seed)[args.skip :]
     run = [mutant for mutant in mutants if mutant.change not in equivalent]
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, most))  # of this process, and of each it starts
     survivors = 0
     with ThreadPoolExecutor(args.jobs) as pool:
         for mutant, test in zip(run, pool.map(killer, run), strict=True):
