@@ -159,6 +159,21 @@ def test_the_check_finds_a_stump_and_lets_a_good_tree_pass(table):
     assert passed == [1.0] * 5  # the tree is its reference: nothing pulls
 
 
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_the_check_does_not_depend_on_units(table, unit):
+    X, known, y = table
+
+    def check(unit):
+        reference = (unit * known.predict(X), np.full(len(X), 0.09 * unit**2))
+        stump = ProxyTreeRegressor(reference, max_leaves=2, random_state=0).fit(X)
+        return predictive_check(stump, X, unit * y, n_replicates=50, random_state=0)
+
+    plain = check(1.0)
+    scaled = check(unit)
+    assert scaled.observed == pytest.approx(plain.observed) and plain.observed != 0
+    assert scaled.p_value == plain.p_value
+
+
 def test_the_check_of_classes_equations_and_other_statistics(table):
     X, known, y = table
     labels = np.where(y > 0, "high", "low")

@@ -258,6 +258,16 @@ def test_a_gap_stays_a_gap():
     ]
 
 
+def test_a_range_may_be_one_label():
+    columns = Columns(("colour",), (("blue", "green", "red"),))
+    first = Split((0,), categories=(0,))
+    rules = RuleSet((Rule(((first, True),), Leaf(0.0)), Rule((), Leaf(1.0))), columns)
+    (found,) = nearest_change(rules, [0], ranges={"colour": "red"})
+    assert found.words() == "colour from blue to red"
+    (found,) = nearest_change(rules, [0], ranges={"colour": ["green"]})
+    assert found.words() == "colour from blue to green"
+
+
 def test_a_wanted_label_and_what_is_refused():
     flowers = load_iris(as_frame=True)
     conditions = [((Split((2,), 2.45), False),), ((Split((3,), 1.75), False),), ()]

@@ -62,6 +62,12 @@ def test_the_line_is_least_squares_on_its_columns(seed):
     assert max(line.path)[1] == line.support
 
 
+def test_a_constant_target_has_no_columns_and_nothing_left():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    line = sparse_line(X, np.full((30, 1), 2.0), np.ones(30))
+    assert line.support == () and line.share == 0 and not line.residual.any()
+
+
 def test_five_columns_of_five_hundred_in_forty_rows():
     rng = np.random.default_rng(1)
     found = []

@@ -8,7 +8,7 @@ from scipy import stats as law
 from scipy.integrate import quad
 from shared.effort import examples
 
-from fabinterp.fab.distributions import Mixture
+from fabinterp.fab.distributions import Mixture, normal_mixture
 from fabinterp.metatree.conjugate import (
     BetaBernoulli,
     DirichletCategorical,
@@ -180,6 +180,15 @@ def test_what_no_component_holds_possible_has_no_density():
     components = np.zeros(2, int), np.full(2, 0.5), np.array([[3.0, 1.0], [5.0, 2.0]]), 1
     assert Mixture(GammaExponential(), *components).log_density([-0.5])[0] == -np.inf
     assert Mixture(GammaPoisson(), *components).log_density([1.5])[0] == -np.inf
+
+
+def test_crps_of_a_normal_distribution_is_its_formula():
+    y = np.array([-3.0, 0.5, 1.0, 7.0])
+    z = (y - 1.0) / 2.0
+    expected = 2.0 * (z * (2 * law.norm.cdf(z) - 1) + 2 * law.norm.pdf(z) - 1 / np.sqrt(np.pi))
+    assert np.allclose(
+        normal_mixture(np.ones((4, 1)), np.array([4.0])).crps(y), expected, rtol=1e-3
+    )
 
 
 def test_a_quantile_needs_a_probability():

@@ -176,6 +176,21 @@ def test_every_label_of_a_curve_is_told_to_within_the_tolerance(numbers, values,
         assert sorted(listed) == sorted(names)
 
 
+@pytest.mark.parametrize(("coef", "is_centred"), [(1.0, False), (1.01, True)])
+def test_terms_beyond_three_standard_deviations_are_centred(coef, is_centred):
+    _, [(_, _, centre)] = round_equation(0.0, [0], [coef], [(2.5, 3.5)], 0.01, scale=1.0)
+    assert (centre != 0) == is_centred
+
+
+@pytest.mark.parametrize("low", [-0.9, 0.8])
+def test_centres_between_minus_one_and_one_are_read(low):
+    x = np.linspace(low, low + 0.1, 60)
+    frame = pd.DataFrame({"dose": x})
+    model = PiecewiseLinearRegressor(penalty=1.0, random_state=0).fit(frame, 100 * x)
+    assert "(dose " in str(model.rules_)
+    assert_numbers_are_read(model, frame, 100 * x)
+
+
 @given(st.integers(0, 10_000))
 def test_terms_are_centred_where_the_equation_answers_with_the_mean(seed):
     rng = np.random.default_rng(seed)

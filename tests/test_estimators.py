@@ -344,6 +344,15 @@ def test_levels_are_said_as_yes_no_questions():
     assert "a" in str(model.rules_)
 
 
+def test_a_level_of_many_labels_has_a_leaf_for_each():
+    codes = np.arange(60) % 6
+    frame = pd.DataFrame({"a": pd.Categorical.from_codes(codes, list("uvwxyz"))})
+    y = np.array([3.0, 0.0, 5.0, 1.0, 4.0, 2.0])[codes]
+    model = MetaTreeRegressor(["a"], max_depth=1).fit(frame, y + 0.01 * (np.arange(60) % 7))
+    assert np.allclose(model.to_tree().predict(frame), y, atol=0.2)
+    assert np.array_equal(model.to_tree().predict(frame), model.predict(frame))
+
+
 def test_the_most_probable_pruning_is_the_most_frequent_draw():
     X, y, _ = codes(3, n=80, K=2, M=2)
     model = MetaTreeClassifier([0, 1], split_prob=0.5).fit(X, y)
@@ -627,6 +636,13 @@ def test_what_cannot_be_is_refused_in_one_line(changed, cls, message):
     with pytest.raises(ValueError, match=message) as told:
         cls(**changed).fit(X, y if cls is MetaTreeClassifier else t)
     assert "\n" not in str(told.value)
+
+
+def test_a_list_of_trees_and_columns_is_refused():
+    X, _, t = table()
+    tree = MetaTreeRegressor(max_depth=1).fit(X, t).to_tree()
+    with pytest.raises(ValueError, match="estimator must name columns of X"):
+        MetaTreeRegressor([tree, 0]).fit(X, t)
 
 
 def test_too_many_levels_are_refused_and_nothing_is_known_before_fit():

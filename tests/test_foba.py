@@ -12,6 +12,7 @@ from shared.effort import examples
 from fabinterp.fab.foba import (
     TOL,
     ExchangePath,
+    _proposals,
     base_ridge,
     foba,
     foba_logistic,
@@ -457,6 +458,13 @@ def test_classes_follow_weights_and_scales(seed, n_classes):
     scaled = foba_softmax(X * scale, Y, w, price)
     assert again.gain == pytest.approx(plain.gain, abs=1e-4)
     assert scaled.gain == pytest.approx(plain.gain, abs=1e-4)
+
+
+def test_proposals_are_at_the_price_at_a_quarter_and_at_double():
+    gains = np.array([1.5, 0.75])  # of columns 1 and 2, at a price of 1
+    cross = np.append(0.0, np.sqrt(2 * gains))
+    found = _proposals(np.eye(3), cross, np.zeros((3, 1)), 1.0, np.arange(3), False)
+    assert [np.flatnonzero(theta).tolist() for theta in found] == [[1], [1], []]
 
 
 def test_logistic_equals_the_oracle_on_easy_data():

@@ -505,6 +505,26 @@ def test_separable_wishes_give_finite_gates(n, scale):
         assert -gate.bias / gate.coef[0] == pytest.approx(0.1, abs=0.1)
 
 
+@pytest.mark.parametrize("ridge", [10.0, 1000.0])
+def test_a_strong_prior_is_no_obstacle(ridge):
+    rng = np.random.default_rng(0)
+    U, target, weight = ballot(rng, 60, 2, hard=True)
+    gate, value = logistic_gate(U, target, weight, price=0.0, ridge=ridge)
+    assert value >= by_optimiser(U, (0, 1), target, weight, ridge) - 1e-6
+
+
+@pytest.mark.parametrize("start", [(0, 1), (0, 2)], ids=["a constant", "a copy"])
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_a_start_with_dependent_features_is_solved(start, scale):
+    rng = np.random.default_rng(0)
+    U = rng.uniform(-1, 1, (60, 3))
+    U[:, 1] = 0.25
+    U[:, 2] = U[:, 0]
+    target = (U[:, 0] > 0.1).astype(float)
+    gate, _ = logistic_gate(U, target, np.full(60, scale), price=scale, start=start)
+    assert gate.features == (0,)
+
+
 def test_wishes_that_need_no_question():
     U = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     for target in (np.zeros(50), np.ones(50), np.full(50, 0.3)):
@@ -518,8 +538,8 @@ def test_wishes_that_need_no_question():
     for weight in (np.zeros(50), np.zeros(0)):
         gate, value = logistic_gate(U[: len(weight)], target[: len(weight)], weight, price=1.0)
         assert (gate, value) == (LogisticGate(), 0.0)
-    blank = LogisticGate()
-    assert blank.update(U, np.zeros(50), np.zeros(50)) == (blank, False)
+    for gate in (LogisticGate(), LogisticGate((0,), (-2.0,), 0.5)):
+        assert gate.update(U, np.zeros(50), np.zeros(50)) == (gate, False)
 
 
 def test_a_feature_with_gaps_is_left_out_and_a_later_gap_goes_with_most():

@@ -429,6 +429,18 @@ def test_frames_are_asked_as_they_were_given():
     assert str(alone) == str(many[7]) and "price" in str(alone)
 
 
+def test_one_cut_separates_labels_in_any_order():
+    frame, _ = mixed()
+    e = explain_local(
+        lambda table: 5.0 * table["colour"].isin(["b", "r"]).to_numpy(),
+        frame.iloc[0],
+        frame,
+        max_depth=1,
+        random_state=0,
+    )
+    assert e.n_leaves == 2 and e.local_loss == pytest.approx(0, abs=1e-12)
+
+
 def test_a_point_between_whole_numbers_is_not_rounded():
     frame = pd.DataFrame({"n": np.arange(50), "z": np.linspace(0, 1, 50)})
     point = pd.DataFrame({"n": [2.5], "z": [0.5]})
@@ -595,7 +607,15 @@ def test_text_and_html():
         "n_leaves",
         "features",
     ]
-    assert "local explanations" in repr(many) and "<table" in many._repr_html_()
+    assert repr(many) == "<4 local explanations>" and "<table" in many._repr_html_()
+    (alone,) = one = explain_local(FOREST, X[:1], X, random_state=0)
+    assert repr(one) == str(alone)
+
+
+def test_the_four_columns_that_draws_use_most_are_named():
+    text = str(explain_local(FOREST, X[0], X, alpha=0.0, random_state=0))
+    shares = [int(share) for share in re.findall(r"(\d+)%", text[text.index("They ask about") :])]
+    assert len(shares) == 4 and shares == sorted(shares, reverse=True)
 
 
 def test_explanations_pickle():

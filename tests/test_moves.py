@@ -15,6 +15,8 @@ from fabinterp.fab.gates import Cut
 from fabinterp.fab.hme import simulate
 from fabinterp.rows.bins import bin_codes, merge_identical, table_thresholds
 from fabinterp.search.moves import (
+    _N_CANDIDATES,
+    _N_QUANTILE_CUTS,
     MIN_GAIN,
     SearchProblem,
     _best_neighbour,
@@ -31,6 +33,7 @@ from fabinterp.search.moves import (
     neighbouring_trees,
     newton_split_gains,
     perturb_tree,
+    perturbation_steps,
     pooled_variance,
     promote,
     prune_to_size,
@@ -41,6 +44,8 @@ from fabinterp.search.moves import (
     softmax_leaves,
     update_variance,
 )
+from fabinterp.search.prices import constant_tree
+from fabinterp.search.signs import with_equations
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from(["plain", "collinear", "wide", "gaps", "few"])
@@ -226,6 +231,19 @@ def test_candidates_have_two_sides(seed, kind, task):
         assert gains.shape == (len(cuts),) and np.isfinite(gains).all() and (gains >= 0).all()
     values = [value for value, _ in best_candidates(problem, leaf)]
     assert values == sorted(values, reverse=True)
+
+
+def cuts_of_a_skewed_column(n_cuts):
+    """Candidate cuts of a column of n_cuts + 1 values, of which one has most rows."""
+    x = np.repeat(np.arange(n_cuts + 1.0), [500, *[5] * n_cuts])
+    leaves = gaussian_leaves(np.column_stack([np.ones(len(x)), x, x]), np.ones(len(x)), 1.0)
+    problem = problem_of(x[:, None], leaves, np.ones(len(x)), min_share=0.001, max_bins=256)
+    return candidate_cuts(problem, everyone(problem))
+
+
+def test_candidates_are_thinned_only_where_there_are_too_many():
+    assert len(cuts_of_a_skewed_column(_N_QUANTILE_CUTS)) == _N_QUANTILE_CUTS
+    assert len(cuts_of_a_skewed_column(_N_QUANTILE_CUTS + 1)) < _N_QUANTILE_CUTS
 
 
 @quick
@@ -508,6 +526,22 @@ def test_a_shake_is_better_or_nothing(seed, kind, task):
         tree = new
 
 
+def test_a_shake_reaches_both_sides():
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 2))
+    y = 6.0 * (X[:, 0] > 0.5) + 2.0 * (X[:, 1] > 0.5) + 0.1 * rng.normal(size=400)
+    leaves = gaussian_leaves(np.column_stack([np.ones(400), y]), np.ones(400), 0.01)
+    problem = problem_of(X, leaves, np.ones(400))
+    cuts = [cut for cut in candidate_cuts(problem, everyone(problem)) if cut.feature == 0]
+    tree = ask_one(problem, everyone(problem), min(cuts, key=lambda cut: abs(cut.cell - 8)))
+    changed = set()
+    for _ in range(30):
+        new = perturb_tree(problem, tree, 2, rng)
+        if new.cut == tree.cut:
+            changed |= {i for i in (0, 1) if new.sides[i] is not tree.sides[i]}
+    assert changed == {0, 1}
+
+
 @quick
 @given(seeds, kinds)
 def test_the_variance_set_anew_is_never_worse(seed, kind):
@@ -520,6 +554,29 @@ def test_the_variance_set_anew_is_never_worse(seed, kind):
         assert now.experts.var == max(pooled_variance(problem, tree), problem.experts.expert.floor)
         problem = now
         tree = new
+
+
+def test_a_tree_with_other_equations_has_their_value():
+    problem, rng = make_problem(3, "plain", "gaussian")
+    tree = grow_greedily(problem, everyone(problem), 2)
+    coefs = np.array([leaf.coef[:, 0] for leaf in tree.leaves()])
+    assert tree.n_leaves > 1 and with_equations(problem, tree, coefs).value == tree.value
+    coefs[0, 0] += 0.1
+    other = with_equations(problem, tree, coefs)
+    check(problem, other)
+    assert np.array_equal([leaf.coef[:, 0] for leaf in other.leaves()], coefs)
+    assert all(a is b for a, b in zip(other.leaves()[1:], tree.leaves()[1:], strict=True))
+
+
+def test_a_constant_tree_has_the_variance_of_y():
+    problem, _ = make_problem(3, "plain", "gaussian")
+    y = problem.experts.A[:, -1]
+    expected = np.cov(y, aweights=problem.w, ddof=0)
+    for factor in (0.8, 1.25):
+        started = replace(problem, experts=problem.experts.with_variance(factor * expected))
+        found, tree = constant_tree(started)
+        assert not tree.sides and tree.dims == 1
+        assert found.experts.var == pytest.approx(expected)
 
 
 @quick
@@ -652,6 +709,14 @@ def test_a_constant_table_is_one_leaf():
     problem = problem_of(X, gaussian_leaves(A, np.ones(50), 1.0), np.ones(50))
     *_, (_, tree) = search_steps(problem, 3, np.random.default_rng(0))
     assert not tree.sides and tree.dims == 1
+
+
+def test_a_search_ends_after_enough_perturbations_in_vain():
+    A = np.column_stack([np.ones(50), np.random.default_rng(2).normal(size=50)])
+    problem = problem_of(np.ones((50, 1)), gaussian_leaves(A, np.ones(50), 1.0), np.ones(50))
+    tree = problem.leaf(everyone(problem))
+    steps = list(perturbation_steps(problem, tree, 100, np.random.default_rng(0)))
+    assert len(steps) == _N_CANDIDATES
 
 
 def test_the_true_tree_is_found():

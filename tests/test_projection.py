@@ -157,6 +157,14 @@ def test_path_and_choice_against_all_supports(C):
     assert np.mean(right) > 0.9 and np.mean(np.array(sizes) < 1e-6) >= 0.75 and max(sizes) < 2
 
 
+def test_the_best_four_terms_are_found_by_exchange():
+    X, draws = draws_of(297, d=6, L=2)
+    problem = gaussian(X, draws.mean(axis=0), np.full(60, 0.3), np.ones(60))
+    best = max(combinations(range(1, 7), 4), key=lambda support: problem.fit(support).value)
+    three, four = projection_path(problem, 0.0, 6)[3:5]
+    assert four.support == best and not set(three.support) <= set(best)
+
+
 def test_a_fit_to_all_terms_is_the_end_of_the_path():
     X, draws = draws_of(3, d=5)
     model = ProxyLinearRegressor(draws, penalty=0.0).fit(X)
@@ -382,6 +390,17 @@ def test_labels_and_gaps_are_terms_of_their_own():
         model.rules_
     )
     assert "missing → " in str(model.rules_)
+
+
+def test_a_column_of_many_labels_is_one_curve():
+    codes = np.arange(400) % 40
+    effect = np.random.default_rng(0).normal(size=40)
+    frame = pd.DataFrame({"town": pd.Categorical([f"town {k}" for k in codes])})
+    model = ProxyLinearRegressor(random_state=0).fit(frame, effect[codes])
+    (curve,) = model.rules_.rules[0].leaf.curves
+    assert len(curve.coef) == 40
+    assert np.allclose(model.predict(frame), effect[codes], atol=0.2)
+    assert np.array_equal(model.rules_.predict(frame), model.predict(frame))
 
 
 def test_a_gap_where_the_equation_needs_a_number_is_refused():

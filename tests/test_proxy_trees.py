@@ -31,6 +31,7 @@ from fabinterp.proxy.proxy_trees import (
     ProxyData,
     ProxyTreeClassifier,
     ProxyTreeRegressor,
+    _saves,
     grow_tree,
     held_out_log_lik,
     mean_log_lik,
@@ -227,6 +228,14 @@ def test_cuts_chosen_anew_end_where_nothing_is_left_to_save(n_classes):
         target = np.eye(n_classes)[np.unique(target, return_inverse=True)[1] % n_classes]
     ahead = look_ahead(Z, target, max_leaves=8)
     assert leaf_loss(recut_tree(ahead, Z, target)) < 1e-9
+
+
+def test_cuts_chosen_anew_leave_no_outlier_in_a_leaf_of_its_own():
+    x = np.arange(40.0)[:, None]
+    target = np.where(x[:, 0] < 20, 0.0, 10.0) + 100.0 * (x[:, 0] == 39)
+    grown = greedy_tree(x, target, max_leaves=3, min_leaf=5)
+    anew = recut_tree(grown, x, target, min_leaf=5)
+    assert np.unique(anew.apply(x), return_counts=True)[1].tolist() == [20, 15, 5]
 
 
 def test_looking_ahead_keeps_real_rows_in_every_leaf():
@@ -760,6 +769,18 @@ def test_a_tree_that_leaves_its_model_for_y_says_so():
         kept = ProxyTreeRegressor(line, reference_share=1, **settings).fit(X, y)
     assert asked.growth_.reference_share == 0 and kept.growth_.reference_share == 1
     assert asked.fidelity_ < mixed.fidelity_ < kept.fidelity_
+
+
+def test_a_way_saves_if_its_mean_gain_exceeds_its_standard_errors():
+    default = np.ones(100)
+    rows = np.resize([-1.0, 1.0], 100)
+    assert _saves(np.full(4, 0.8), np.ones(4), np.ones(4))
+    for gain, saves in [(0.14, False), (0.16, True), (-0.5, False)]:  # 1.5 standard errors are 0.15
+        assert _saves(default - gain + rows, default, default) == saves
+
+
+def test_the_shares_of_a_mixed_target_add_up():
+    assert str(Growth(0.25)) == "25% the reference's predictions, 75% y"
 
 
 def test_a_report_says_what_was_chosen(monkeypatch):

@@ -134,6 +134,15 @@ def test_nodes_without_rows_keep_the_prior_and_few_nodes_have_rows():
     assert np.sum(one.any(axis=1)) == 8 + 1  # not 8, as the paper's bound n D_max has it
 
 
+def test_parents_and_children_of_two_trees():
+    children = [[2, 3], [-1, -1], [-1, -1], [4, 5], [-1, -1], [-1, -1]]
+    trees, order = build_topology(children, roots=(0, 1))
+    assert order.tolist() == [0, 1, 2, 3, 4, 5]
+    assert trees.parent.tolist() == [-1, -1, 0, 0, 3, 3]
+    assert trees.first_child.tolist() == [2, -1, -1, 4, -1, -1]
+    assert trees.tree_index.tolist() == [0, 1, 0, 0, 0, 0]
+
+
 def test_extreme_priors_leave_one_tree():
     tree, family, at, y, _ = problem(2, 3, 0)
     log_leaf = family.log_evidence(stats_of(tree, family, at, y))

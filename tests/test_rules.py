@@ -723,6 +723,15 @@ def test_text_of_curves():
         )
 
 
+@pytest.mark.parametrize("values", [(0.0, 50.0, -25.0), (0.001, 0.002, 0.0)])
+def test_the_picture_of_a_curve_fills_its_box(values):
+    leaf = Leaf(1.0, curves=(Curve(0, (0, 1, 2), straight(values)),))
+    page = RuleSet((Rule((), leaf),), COLUMNS).to_html()
+    *_, points = re.findall(r'<polyline points="([^"]+)"', page)
+    heights = [float(pair.split(",")[1]) for pair in points.split()]
+    assert (min(heights), max(heights)) == (2, 18)
+
+
 def test_text_of_curves_of_classes():
     many = Curve(0, (0, 1), [((1.0, 0.0, -0.5), (0.5, 0.0, 1.0))], (0.0, 0.0, 2.0))
     rules = RuleSet(
@@ -1631,6 +1640,36 @@ def test_long_lists_of_labels_are_cut_in_text_and_unfold_in_html():
     page.feed(rules.to_html())
     assert {"details", "summary"} <= page.tags and "town 363" in page.text
     assert "town 363" in rules.to_sql("t")
+
+
+@pytest.mark.parametrize(
+    ("n", "end"), [(12, "town 010 10, town 011 11"), (13, "town 010 10, town 011 11, …")]
+)
+def test_codes_of_at_most_twelve_labels_are_all_listed(n, end):
+    rules = RuleSet((Rule((), Leaf(1.0, (0,), (2.0,))),), many_labels(n, 1).columns)
+    assert str(rules).splitlines()[-1].endswith(end)
+
+
+def test_names_keep_letters_of_all_languages():
+    names = "Größe", "年齢", "👩\u200d🌾", "two\nlines"
+    columns = Columns(names, (None,) * 4, (False,) * 4)
+    rules = [Rule(((Split((j,), 1.0), True),), Leaf(0.0)) for j in range(4)]
+    lines = str(RuleSet((*rules, Rule((), Leaf(1.0))), columns)).splitlines()
+    shown = [*names[:3], r"two\nlines"]
+    assert all(f"{name} > 1" in line for name, line in zip(shown, lines, strict=False))
+
+
+def test_a_threshold_of_zero_has_no_sign():
+    rules = RuleSet((Rule(((Split((0,), -0.0), True),), Leaf(1.0)), Rule((), Leaf(2.0))), COLUMNS)
+    assert "-0" not in str(rules) + rules.to_sql("t") + rules.to_json()
+
+
+def test_a_row_that_lacks_one_of_two_numbers_gets_the_mean():
+    line = Leaf(1.0, (0, 1), (2.0, 3.0), mean=7.0)
+    rules = RuleSet((Rule((), line),), Columns(("a", "b"), (None, None), (False, False)))
+    rows = [[1.0, 1.0], [nan, 1.0], [1.0, nan], [nan, nan]]
+    with pytest.warns(UserWarning, match="equations of 3 rows"):
+        assert rules.predict(rows).tolist() == [6.0, 7.0, 7.0, 7.0]
 
 
 def test_a_column_of_truth_values_is_a_phrase():

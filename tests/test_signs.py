@@ -28,6 +28,7 @@ from fabinterp.rules.core import Columns, Curve, Leaf, Split
 from fabinterp.rules.ruleset import Tree
 from fabinterp.search.signs import (
     SignCertificate,
+    broken_steps,
     certify_curves,
     certify_signs,
     check_signs,
@@ -264,6 +265,21 @@ def test_least_distance_satisfies_the_conditions_of_an_optimum(seed):
     tight = E @ z < h + 1e-6
     push = np.linalg.lstsq(E[tight].T, z, rcond=None)[0] if tight.any() else np.zeros(0)
     assert np.allclose(E[tight].T @ push, z, atol=1e-5)
+
+
+def test_lines_that_cross_beyond_their_bounds_are_in_order():
+    split = Split([0], 0.5)
+    for lower, n_broken in [(1.5, 0), (1.0, 1)]:
+        leaves = [Leaf(1.0, [1], [1.0], 0.0, 1.5), Leaf(2.0, [1], [-2.0], lower, 3.0)]
+        tree = Tree([split, None, None], [2, -1, -1], [1, -1, -1], [None, *leaves], AB)
+        lines = leaf_lines(tree)
+        faces = shared_faces(lines, AB, 0)
+        assert len(broken_steps(lines, AB, np.array([1, 0]), faces)) == n_broken
+
+
+def test_least_distance_to_a_border_is_zero():
+    E = np.array([[1.0, 1.0], [1.0, -1.0]])
+    assert np.array_equal(least_distance(E, np.array([0.0, -1e9])), np.zeros(2))
 
 
 def test_bounds_follow_the_signs():

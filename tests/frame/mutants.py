@@ -1,7 +1,7 @@
-"""One-line mutants of the core and the tests that kill them: `python tests/frame/mutants.py [--n 60] [--seed 0]`.
+"""One-line mutants of the core and the tests that kill them: `python tests/frame/mutants.py [--n 60] [--skip 0]`.
 
 A mutant changes one operator, comparison or constant of a module. The tests that import the module
-run against it in a copy of the tree, those of the module itself first, until one fails. A mutant
+or its public names run against it in a copy of the tree, its own first, until one fails. A mutant
 that survives is printed with its file and line. `mutants.toml` lists mutants that are equivalent to
 the original, each with the reason; they are drawn but not run.
 """
@@ -11,6 +11,8 @@ import ast
 import os
 import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,11 +23,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fabinterp import _MODULES  # noqa: E402
 from frame import ROOT, copy_tree  # noqa: E402
 
 MODULES = "fab search metatree proxy rules change"
 EQUIVALENT = Path(__file__).with_suffix(".toml")
-LIMIT = 900  # seconds after which a mutant counts as killed: it hangs
+LIMIT = 900  # seconds of processor time after which a mutant counts as killed: it hangs
 
 COMPARISONS = {
     ast.Lt: "<=",
@@ -136,14 +139,15 @@ def replacements(node):
 
 
 def drawn(n, seed):
-    """Draw mutants of the core, first a module in proportion to its length, then one of its mutants."""
+    """Draw mutants of the core; which of a line's mutants are drawn depends on that line alone."""
     package = ROOT / "fabinterp"
     paths = [path for name in MODULES.split() for path in modules_named(package, name)]
-    every = sorted(
-        {mutant for path in paths for mutant in mutants_of(path)},
-        key=lambda m: (str(m.path), m.start, m.new),
-    )
-    return random.Random(seed).sample(every, n)
+    every = dict.fromkeys(mutant for path in paths for mutant in mutants_of(path))
+
+    def rank(mutant):
+        return random.Random(f"{seed} {mutant.path.stem} {mutant.change}").random()
+
+    return sorted(every, key=rank)[:n]
 
 
 def modules_named(package, name):
@@ -154,15 +158,23 @@ def modules_named(package, name):
 
 
 def tests_of(path, tests):
-    """Return the test files that import a module, its own first, the golden file last."""
+    """Return the test files that import a module or its public names, its own first, the golden file last."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    importing = rf"^\s*(from {re.escape(module)} import|import {re.escape(module)}\b)"
-    found = [test for test in tests if re.search(importing, test.read_text(encoding="utf-8"), re.M)]
+    public = {f"fabinterp.{name}" for name, home in _MODULES.items() if module.endswith(f".{home}")}
+    found = [test for test in tests if imported_by(test) & {module, *public}]
     own = [test for test in tests if test.stem == f"test_{path.stem}"]
     golden = [test for test in tests if test.stem == "test_golden"]
     return list(
         dict.fromkeys([*own, *sorted(found, key=lambda test: test.stat().st_size), *golden])
     )
+
+
+def imported_by(test):
+    """Return the modules that a test file imports from, and the names that it imports from them."""
+    nodes = ast.walk(ast.parse(test.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    return names | {node.module for node in imports}
 
 
 def killer(mutant):
@@ -184,17 +196,18 @@ def killer(mutant):
             "0",
             "-p",
             "no:cacheprovider",
+            "-o",
+            "timeout=0",
             *files,
         ]
         env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                command, cwd=tree, env=env, capture_output=True, text=True, timeout=LIMIT
-            )
-        except subprocess.TimeoutExpired:
-            return "a test that hangs"
+        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
+    if done.returncode == -signal.SIGXCPU:
+        return "a test that hangs"
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
-    return None if done.returncode == 0 else failed[1] if failed else done.stdout[-300:]
+    if done.returncode and not failed:
+        raise RuntimeError(f"pytest stopped with {done.returncode}: {done.stdout[-300:]}")
+    return failed[1] if failed else None
 
 
 def main():
@@ -202,11 +215,14 @@ def main():
     parser = argparse.ArgumentParser(description="Run one-line mutants of the core.")
     parser.add_argument("--n", type=int, default=60, help="how many mutants (60)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample (0)")
+    parser.add_argument("--skip", type=int, default=0, help="how many of them to leave out (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at a time")
     args = parser.parse_args()
     equivalent = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
-    mutants = drawn(args.n, args.seed)
+    mutants = drawn(args.n, args.seed)[args.skip :]
     run = [mutant for mutant in mutants if mutant.change not in equivalent]
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, most))  # of this process, and of each it starts
     survivors = 0
     with ThreadPoolExecutor(args.jobs) as pool:
         for mutant, test in zip(run, pool.map(killer, run), strict=True):
