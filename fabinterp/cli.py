@@ -191,6 +191,12 @@ def _add_learning(command):
         help="columns whose numbers are category codes; text columns are always categories",
     )
     command.add_argument(
+        "--time",
+        metavar="NAME",
+        help="sort rows by this column of numbers or dates, hold out the last ones, choose the size "
+        "of trees on blocks of the others, and leave the column out of the model",
+    )
+    command.add_argument(
         "--test-share",
         type=_SHARE,
         default=0.25,

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import KFold, train_test_split
 
 import fabinterp
 from .explanation import Explanation, explain, split_positions
@@ -108,11 +108,7 @@ def _suggest_columns(name, names, known=()):
 def _check_categories(names, table, target):
     """Raise UsageError unless a table has all columns of --categories."""
     for name in names:
-        if name not in table.columns:
-            raise UsageError(
-                f"--categories {format_names([name])} is not a column: "
-                f"{_suggest_columns(name, list(table.columns))}"
-            )
+        _check_column("--categories", name, table)
     if target in names:
         raise UsageError(
             f"--categories must not contain the --target {format_names([target])}; "
@@ -120,13 +116,30 @@ def _check_categories(names, table, target):
         )
 
 
-def _check_target(name, table):
-    """Raise UsageError unless a table has the target."""
+def _check_column(option, name, table):
+    """Raise UsageError unless a table has the column that an option names."""
     if name not in table.columns:
         raise UsageError(
-            f"--target {format_names([name])} is not a column of {printable_name(table.name)}: "
+            f"{option} {format_names([name])} is not a column of {printable_name(table.name)}: "
             f"{_suggest_columns(name, list(table.columns))}"
         )
+
+
+def _time_order(name, table):
+    """Positions (n,) that sort the rows of a table by a column of numbers or dates."""
+    _check_column("--time", name, table)
+    times = table.columns[name]
+    try:
+        if is_missing(times).any():
+            raise ValueError
+        if times.dtype.kind == "O":
+            times = times.astype("datetime64[us]")
+    except ValueError:
+        raise UsageError(
+            f"--time {format_names([name])} must hold a number, or a date such as 2024-01-31, in "
+            "each row"
+        ) from None
+    return np.argsort(times, kind="stable")
 
 # %% ../nbs/commands.ipynb #cmd-task
 _FEW_VALUES = 10  # integers with more distinct values are no classes
@@ -151,10 +164,10 @@ def infer_task(y, requested="auto", name="target"):
     return "classification" if few or not numeric else "regression"
 
 # %% ../nbs/commands.ipynb #cmd-useless
-def _is_row_numbers(name, column):
-    """Return whether a first column without a name counts the rows."""
-    nameless = name == "" or name.startswith("Unnamed")
-    return nameless and column.dtype.kind in "iu" and bool((np.diff(column) > 0).all())
+def _numbers_rows(column):
+    """Return whether a column of numbers rises, or falls, from each row to the next."""
+    is_number = column.dtype.kind in "iuf"
+    return is_number and np.abs(np.sign(np.diff(column.astype(float))).sum()) == len(column) - 1
 
 
 def _reason_to_drop(name, column, position):
@@ -164,7 +177,8 @@ def _reason_to_drop(name, column, position):
     known = column[~is_missing(column)]
     if not len(known):
         return "it is empty"
-    if position == 0 and _is_row_numbers(name, column):
+    nameless = name == "" or name.startswith("Unnamed")
+    if position == 0 and nameless and _numbers_rows(column):
         return "it contains row numbers"
     if column.dtype.kind == "O" and len(known) > 20 and len(set(known)) == len(known):
         return "every value is a distinct text"
@@ -186,7 +200,7 @@ def prepare(table, target, requested, notify):
 
     `CommandError` if no model can be fitted.
     """
-    _check_target(target, table)
+    _check_column("--target", target, table)
     known = ~is_missing(table.columns[target])
     y = table.columns[target][known]
     if len(set(y.tolist())) < 2:
@@ -206,6 +220,8 @@ def prepare(table, target, requested, notify):
         if why:
             notify(f"note: column {format_names([name])} is left out: {why}")
             table = table.without([name])
+        elif len(column) >= 20 and len(table.columns) > 1 and _numbers_rows(column):
+            notify(f"note: column {format_names([name])} numbers the rows; --time leaves it out")
     if not table.columns:
         raise CommandError("no column is left to predict from; --sep sets the column separator")
     return table, y, task
@@ -228,17 +244,29 @@ def _prediction_error(prediction, y, task):
     return _error_with_se(prediction, y, task)[0]
 
 
-def split_rows(n, y, task, share, seed):
-    """Return training and test row numbers; stratified if every class has two rows."""
+def split_rows(n, y, task, share, seed, time=None):
+    """Return training and test row numbers; stratified if every class has two rows.
+
+    With a column of `time`, by which rows are sorted, the last rows are the test rows.
+    """
     if not share:
         return np.arange(n), np.arange(0)
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     n_test = int(np.ceil(share * n))
-    even = task == "classification" and counts.min() > 1 and min(n_test, n - n_test) >= len(labels)
+    even = (
+        time is None
+        and task == "classification"
+        and counts.min() > 1
+        and min(n_test, n - n_test) >= len(labels)
+    )
     if not 0 < n_test < n:
         raise UsageError(f"--test-share {share:g} leaves {n - n_test} of {n} rows to fit")
     return train_test_split(
-        np.arange(n), test_size=n_test, stratify=y if even else None, random_state=seed
+        np.arange(n),
+        test_size=n_test,
+        shuffle=time is None,
+        stratify=y if even else None,
+        random_state=seed,
     )
 
 # %% ../nbs/commands.ipynb #cmd-outcome
@@ -255,14 +283,16 @@ class Outcome:
     forest: Ensemble | None = None
     sizes: tuple = ()  # per size (`SizeEntry`, its model, is it this one)
     explanation: Explanation | None = None  # of a model that came fitted
-    split: dict | None = None  # the share and the seed by which rows were held out
+    split: dict | None = None  # the share, and the seed or time, by which rows were held out
     can_take_all: bool = False  # whether the command can use all rows
     notes: tuple = ()  # printed below the model
 
 
 def split_of(options):
     """Return the arguments of `split_rows`: how rows are held out."""
-    return {"share": options.test_share, "seed": options.random_state}
+    split = {"share": options.test_share, "seed": options.random_state}
+    time = getattr(options, "time", None)
+    return split | {"time": time} if time else split
 
 
 def _comma_list(names):
@@ -276,7 +306,7 @@ def command_of(options):
     """Return the command that reproduces the result, without folders."""
     words = ["fabinterp", options.command]
     words += [os.path.basename(getattr(options, what, "")) for what in ("model", "fitted", "data")]
-    names = "target method task sample size max_depth max_leaves max_rules max_conditions"
+    names = "target time method task sample size max_depth max_leaves max_rules max_conditions"
     names += " min_support test_share random_state"
     can_be_none = {"sample", "max_conditions"}  # without it they are numbers
     given = vars(options)
@@ -336,7 +366,7 @@ _LIMITS = ("max_depth", "max_leaves", "max_rules")  # defaults are those of the 
 def _estimator_for(kind, task, options):
     """Return the estimator `kind` for a task, with the options that it accepts."""
     model = getattr(fabinterp, kind + ("Classifier" if task == "classification" else "Regressor"))()
-    names = "max_conditions min_support size random_state target_name"
+    names = "max_conditions min_support size random_state target_name cv"
     for name in (*_LIMITS, *names.split()):
         if getattr(options, name, None) is None and name in _LIMITS:
             continue  # keep the default of the estimator
@@ -371,6 +401,9 @@ def _note_gap(sizes, size, where="--path"):
 def _read_target(options):
     """Read the table without its target, the target (n,) and the task, which is printed."""
     data = _read_data(options)
+    if getattr(options, "time", None):
+        data = data.take(_time_order(options.time, data)).without([options.time])
+        options.cv = KFold()  # blocks of time
     _check_categories(options.categories, data, options.target)
     table, y, task = prepare(data, options.target, options.task, print_to_stderr)
     table = table.with_categories([name for name in options.categories if name in table.columns])
@@ -1176,12 +1209,8 @@ def predict(options):
             )
     table = _read_data(options)
     X = rows_for(table, model.columns)
-    lacking = [name for name in options.keep or () if name not in table.columns]
-    if lacking:
-        raise UsageError(
-            f"--keep {format_names(lacking[:1])} is not a column of {printable_name(table.name)}: "
-            f"{_suggest_columns(lacking[0], list(table.columns))}"
-        )
+    for name in options.keep or ():
+        _check_column("--keep", name, table)
     kept = {name: table.texts.get(name, table.columns[name]) for name in options.keep or ()}
     held_out = held_out_rows(model, table, X) if options.held_out else None
     if options.held_out and held_out is None:
@@ -1224,7 +1253,8 @@ def positions_again(model, X, y, then):
     else:
         task = "regression" if model.classes is None else "classification"
         try:
-            learnt, held_out = split_rows(len(y), y, task, rows["share"], rows["seed"])
+            how = rows["share"], rows["seed"], rows.get("time")
+            learnt, held_out = split_rows(len(y), y, task, *how)
         except UsageError:  # too few rows for that share, so another table
             return None
         found = fingerprint(take_rows(X, learnt), y[learnt])
@@ -1241,12 +1271,19 @@ def _target_values(column, classes):
     return column.astype(float) if classes is None else np.array([label_of(v) for v in column])
 
 
+def _order_of_fit(model, table):
+    """Positions (n,) in whose order a fit took the rows of a table."""
+    time = (model.source or {}).get("rows", {}).get("time")
+    return _time_order(time, table) if time in table.columns else np.arange(len(table))
+
+
 def held_out_rows(model, table, X):
     """(n,) bool, which rows of the table of the fit were held out; None of another table."""
     target = table.columns.get(model.target)
     if target is None:
         return None
-    known = np.flatnonzero(~is_missing(target))
+    order = _order_of_fit(model, table)
+    known = order[~is_missing(target[order])]
     try:
         y = _target_values(target[known], model.classes)
     except ValueError:  # another column of that name
@@ -1268,7 +1305,8 @@ def _rows_and_target(rules, options, path=None):
     table = _read_data(options, path)
     target = options.target or rules.target
     if path or options.target or target in table.columns:
-        _check_target(target, table)
+        _check_column("--target", target, table)
+        table = table.take(_order_of_fit(rules, table))
         table = table.take(~is_missing(table.columns[target]))
         y = _target_values(table.columns[target], rules.classes)
         return table.name, rows_for(table, rules.columns), y
@@ -1397,7 +1435,7 @@ def explain_model(model, options):
     table = _read_data(options)
     y = None
     if options.target:
-        _check_target(options.target, table)
+        _check_column("--target", options.target, table)
         table = table.take(~is_missing(table.columns[options.target]))
         y = np.array([label_of(v) for v in table.columns[options.target]])
         table = table.without([options.target])

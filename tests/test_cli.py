@@ -35,6 +35,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
 
 from fabinterp import (
@@ -423,6 +424,64 @@ def test_rows_are_split_once(n, share, seed, labels):
     assert sorted([*train, *test]) == list(range(n)) and len(test) == int(np.ceil(share * n))
     again = commands.split_rows(n, y, task, share, seed)
     assert (train == again[0]).all()
+
+
+# Rows in the order of time
+
+
+def days(tmp_path, **more):
+    """Write a table of days in random order, and return it and its path."""
+    rng = np.random.default_rng(0)
+    x, z = rng.uniform(0, 10, (2, 120)).round(2)
+    y = np.where(x > 5, 2 * x, 8 - z).round(2)
+    date = pd.date_range("2024-01-30", periods=120).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"date": date, "x": x, "z": z, "y": y} | more)
+    frame = frame.sample(frac=1, random_state=0)
+    frame.to_csv(tmp_path / "days.csv", index=False)
+    return frame, tmp_path / "days.csv"
+
+
+@pytest.mark.parametrize("method", ["rules", "piecewise", "tree"])
+def test_the_last_rows_by_time_are_held_out(tmp_path, method):
+    frame, path = days(tmp_path)
+    words = f"--target y --time date --method {method} --out".split()
+    shown, _ = run("fit", path, *words, tmp_path / "m.json")
+    assert (
+        "on 30 test rows" in shown and "date" not in load_rules(tmp_path / "m.json").columns.names
+    )
+    out, _ = run("predict", tmp_path / "m.json", path, "--held-out")
+    marked = pd.read_csv(io.StringIO(out)).held_out.to_numpy()
+    assert frame.date[marked].min() > frame.date[~marked].max() and marked.sum() == 30
+    _, notes = run("report", tmp_path / "m.json", path, "--out", tmp_path / "m.html")
+    assert "30 of the 120 rows were held out" in notes
+    frame.sort_values("date").to_csv(tmp_path / "days.csv", index=False)
+    again, _ = run("fit", path, *words, tmp_path / "again.json")
+    assert again == shown.replace("m.json", "again.json")
+
+
+def test_folds_are_blocks_of_time(tmp_path):
+    frame, path = days(tmp_path)
+    run(*f"fit {path} --target y --time date --method piecewise --out {tmp_path}/m.json".split())
+    train = frame.sort_values("date")[:90]
+    model = PiecewiseLinearRegressor(cv=KFold(), random_state=0).fit(train[["x", "z"]], train.y)
+    kept = sizes_of(load_rules(tmp_path / "m.json"))
+    assert [entry.cv_error for entry, *_ in kept] == pytest.approx(model.path_.cv_error.tolist())
+
+
+def test_a_column_that_cannot_order_the_rows_is_refused(capsys, tmp_path):
+    day = [f"{k}. 1." for k in range(120)]
+    _, path = days(tmp_path, day=day, gap=[np.nan, *range(119)])
+    for name, why in (("dat", "did you mean 'date'"), ("day", "2024-01-31"), ("gap", "each row")):
+        line = refused(capsys, "fit", path, "--target", "y", "--time", name)
+        assert line.startswith(f"fabinterp: --time {name!r}") and why in line
+
+
+def test_a_column_that_numbers_the_rows_is_told(tmp_path):
+    frame, path = days(tmp_path)
+    frame.assign(number=range(120)).to_csv(path, index=False)
+    words = f"fit {path} --target y --method tree --categories date".split()
+    assert "column 'number' numbers the rows; --time leaves it out" in run(*words)[1]
+    assert "numbers the rows" not in run(*words, "--time", "number")[1]
 
 
 # What comes out

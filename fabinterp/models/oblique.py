@@ -632,6 +632,7 @@ class BaseOblique(EquationTreeEstimator):
         size="balanced",
         max_terms=None,
         monotonic_cst=None,
+        cv=None,
     ):
         self.max_depth = max_depth
         self.max_leaves = max_leaves
@@ -658,6 +659,7 @@ class BaseOblique(EquationTreeEstimator):
         self.size = size
         self.max_terms = max_terms
         self.monotonic_cst = monotonic_cst
+        self.cv = cv
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
@@ -765,6 +767,10 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         never falls as that column alone rises, at -1 it never rises, whatever the other columns
         are. Such a column stands in no split; its curves rise or fall by their coefficients
         (search.47). Needs search="structure".
+    cv : int, splitter, list of pairs, or None, None
+        Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
+        `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
+        None: folds drawn at random.
 
     Attributes
     ----------
@@ -798,7 +804,8 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
+        numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
+        for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError
         From what predicts, before `fit`.
 
@@ -901,6 +908,10 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         income rises. They hold whatever the other columns are. Such a column stands in no split;
         its curves rise or fall by their coefficients (search.47). Two classes only. Needs
         search="structure".
+    cv : int, splitter, list of pairs, or None, None
+        Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
+        `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
+        None: folds drawn at random.
 
     Attributes
     ----------
@@ -933,7 +944,8 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
+        classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
+        for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError
         From what predicts, before `fit`.
 
@@ -983,6 +995,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         size="balanced",
         max_terms=None,
         monotonic_cst=None,
+        cv=None,
     ):
         super().__init__(
             max_depth,
@@ -1010,5 +1023,6 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
             size,
             max_terms,
             monotonic_cst,
+            cv,
         )
         self.class_weight = class_weight

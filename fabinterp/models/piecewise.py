@@ -112,12 +112,16 @@ from ..rules.size_path import (
 from ..rows.tables import (
     check_parameters,
     check_predict_rows,
+    check_weights,
     column_positions,
     location_scale,
     name_of_target,
     order_categories,
     seed_entropy,
+    split_masks,
+    warn_of_row_numbers,
     with_groups,
+    with_parts,
 )
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-design
@@ -972,8 +976,7 @@ def _sample_of_rows(chunked, which):
     """The `ChunkedData` whose sample is some of its rows."""
     sample = chunked.sample
     names = ["Z", "y", "w", "first_positions"]
-    if sample.groups is not None:
-        names.append("groups")
+    names += [name for name in ("groups", "parts") if getattr(sample, name) is not None]
     parts = {name: getattr(sample, name)[which] for name in names}
     return replace(chunked, sample=replace(sample, **parts))
 
@@ -993,53 +996,68 @@ def _lowest_price(settings, w):
     return max(settings._least_price, 1e-6 * w.sum())
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-path
+def _parts_of_folds(sample):
+    """The (F, 2, n) parts of the folds of a `TrainingData`: as given, or as dealt."""
+    if sample.parts is not None:
+        return np.moveaxis(sample.parts, 0, 2)
+    labels = None if sample.classes is None else sample.y
+    fold = deal_folds(sample.Z, labels, np.random.default_rng(0), sample.groups)
+    if fold is None:
+        return ()
+    test = fold == np.arange(fold.max() + 1)[:, None]
+    return np.stack([~test, test], axis=1)
+
+
 def _cross_validate(settings, chunked, design, units, n_classes, path):
     """(error, its standard error) of each tree of the path, for standardised y (search.35).
 
     Nan where the rows cannot be dealt into folds. No row that is left out has a part in what
-    predicts it: a design that reads y is made anew, and so is the order of labels.
+    predicts it: a design that reads y is made anew, and so is the order of labels. The loss of a
+    row is its mean over the folds that leave it out; rows that none leaves out have no part.
     """
     n_rows = len(chunked.sample.y)
     chunked = _sample_of_rows(chunked, slice(None, None, 1 + (n_rows - 1) // _N_FOLD_ROWS))
     sample = chunked.sample
-    rows = sample.Z, sample.y, sample.w
-    labels = sample.y if n_classes else None
-    fold = deal_folds(sample.Z, labels, np.random.default_rng(0), sample.groups)
-    if fold is None:
+    parts = _parts_of_folds(sample)
+    if not len(parts):
         return [(np.nan, np.nan)] * len(path)
-    shared = design, _block_inputs(rows, design, units)
     has_labels = not numeric_columns(sample.columns).all()
     is_wide = sample.Z.shape[1] > len(sample.y)  # at low prices very many terms would be tried
     lowest = _lowest_price(settings, sample.w)
 
     def losses_of_fold(f):
-        """(P, m) losses on the rows of fold f, by the search for all others, for each tree of the path."""
-        own, part = shared
-        columns = sample.columns
+        """(P, m) losses on the rows that fold f leaves out, by its search, for each tree of the path."""
+        train, test = parts[f]
+        kept = train > 0
+        seen = replace(chunked, sample=replace(sample, w=sample.w * train))
+        own = design
         if design.reads_y or has_labels:
             penalty = fic_penalty(settings, n_classes)
-            seen = _with_labels_of_rows(chunked, fold != f)
-            columns = seen.sample.columns
-            own = settings._make_design(_sample_of_rows(seen, fold != f), penalty)
-            part = _block_inputs((seen.sample.Z, *rows[1:]), own, units)
-        share = sample.w[fold != f].sum() / sample.w.sum()
+            seen = _with_labels_of_rows(seen, kept)
+            own = settings._make_design(_sample_of_rows(seen, kept), penalty)
+        part = _block_of_sample(seen, own, units)
+        share = seen.sample.w[kept].sum() / sample.w.sum()
         least = lowest if is_wide else share * lowest
-        problem = settings._make_problem(own, _take_part(part, fold != f), n_classes, least)
-        trees = _trees_of_all_prices(settings, own, problem, columns, f).step
+        problem = settings._make_problem(own, _take_part(part, kept), n_classes, least)
+        trees = _trees_of_all_prices(settings, own, problem, seen.sample.columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
-        out = np.flatnonzero(fold == f)
+        out = np.flatnonzero(test)
         found = [one.best_of(trees, share) for one in path]
         return np.array([row_losses(one, experts, table.codes, out) for one in found])
 
-    each = range(fold.max() + 1)
-    progress = Progress("choice of a size: fold", len(each), settings.verbose)
+    progress = Progress("choice of a size: fold", len(parts), settings.verbose)
     watched = progress.watch(losses_of_fold, settings.n_jobs)
-    by_fold = Parallel(n_jobs=settings.n_jobs, prefer="threads")(delayed(watched)(f) for f in each)
-    losses = np.empty((len(path), len(fold)))
-    for f in each:
-        losses[:, fold == f] = by_fold[f]
-    return [weighted_error(own, sample.w) for own in losses]
+    by_fold = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
+        delayed(watched)(f) for f in range(len(parts))
+    )
+    losses = np.zeros((len(path), len(sample.w)))
+    for test, own in zip(parts[:, 1], by_fold, strict=True):
+        losses[:, test > 0] += test[test > 0] * own
+    times = parts[:, 1].sum(axis=0)
+    out = times > 0
+    w = sample.w[out] * times[out]
+    return [weighted_error(own[out] / times[out], w) for own in losses]
 
 
 def _fit_path(settings, chunked, design, units, rows, n_classes):
@@ -1268,13 +1286,26 @@ def check_columns_offered(settings):
         )
 
 
-def _with_groups(chunked, groups):
-    """The `ChunkedData` whose rows stay together in folds as groups (N,) say."""
-    if not chunked.sample_is_complete:
+def _check_has_places(name, chunked):
+    """ValueError unless it is known which row of the sample each row of the table is."""
+    if chunked.sample.places is None:
         raise ValueError(
-            f"groups must be None for {chunked.n} distinct rows, at most {N_SAMPLE} may have them"
+            f"{name} must be None for rows that are not in memory or more than {N_SAMPLE} distinct "
+            f"rows, got {chunked.n}"
         )
-    return replace(chunked, sample=with_groups(chunked.sample, groups))
+
+
+def _with_folds(settings, chunked, X, y, sample_weight, groups):
+    """The `ChunkedData` whose folds are those of `cv`, or keep together the rows of groups (N,)."""
+    cv = settings.cv
+    _check_has_places("groups" if cv is None else "cv", chunked)
+    sample = chunked.sample
+    if cv is None:
+        sample = with_groups(sample, groups)
+    else:
+        masks = split_masks(cv, X, y, groups, is_classifier(settings))
+        sample = with_parts(sample, masks, check_weights(sample_weight, X))
+    return replace(chunked, sample=sample)
 
 
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
@@ -1312,16 +1343,20 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
 
         A weight of 2 is the same as a row given twice. groups (n,), labels: where folds choose the
-        size, rows of one group, such as the visits of a patient, are left out together. ValueError
-        for groups of rows that are not all in memory.
+        size, rows of one group, such as the visits of a patient, are left out together;
+        with `cv`, its splitter gets the groups. ValueError for groups of rows that are not in memory.
         """
         self._check_parameters()
         chunked = build_chunked_data(self, X, y, sample_weight)
-        if groups is not None:
-            chunked = _with_groups(chunked, groups)
+        if groups is not None or self.cv is not None:
+            chunked = _with_folds(self, chunked, X, y, sample_weight, groups)
+        elif asks_all_prices(self):
+            warn_of_row_numbers(chunked.sample)
         return self._fit_rows(chunked, name_of_target(self, y))
 
     def _fit(self, chunked):
+        if self.cv is not None:
+            _check_has_places("cv", chunked)
         with threadpool_limits(1, user_api="blas"):  # small products: threads would only wait
             vars(self).update(_fit_equation_tree(self, chunked))
         self._show_entry(choose_by_error(self._path, self.size))
@@ -1398,6 +1433,7 @@ class BasePiecewise(EquationTreeEstimator):
         max_leaves=None,
         max_terms=None,
         monotonic_cst=None,
+        cv=None,
     ):
         self.max_depth = max_depth
         self.search = search
@@ -1422,6 +1458,7 @@ class BasePiecewise(EquationTreeEstimator):
         self.max_leaves = max_leaves
         self.max_terms = max_terms
         self.monotonic_cst = monotonic_cst
+        self.cv = cv
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
@@ -1635,6 +1672,10 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         never falls as that column alone rises, at -1 it never rises, within leaves and across cuts,
         while the other columns stay within their training ranges (search.37). A row that has a gap
         where training had none is not covered. Needs search="structure".
+    cv : int, splitter, list of pairs, or None, None
+        Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
+        `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
+        None: folds drawn at random.
 
     Attributes
     ----------
@@ -1666,7 +1707,8 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
+        numbers, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
+        for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError
         From what predicts, before `fit`.
 
@@ -1761,6 +1803,10 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         income rises. They hold within leaves and across cuts, while the other columns stay within
         their training ranges (search.37). A row that has a gap where training had none is not
         covered. Two classes only. Needs search="structure".
+    cv : int, splitter, list of pairs, or None, None
+        Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
+        `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
+        None: folds drawn at random.
 
     Attributes
     ----------
@@ -1792,7 +1838,8 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     ------
     ValueError
         From `fit`, for a parameter out of range, columns that X does not have, y that holds no
-        classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory.
+        classes, and for monotonic_cst with more than 65 536 distinct rows that are not in memory;
+        for groups and cv with rows that are not in memory, or more than 65 536 distinct ones.
     NotFittedError
         From what predicts, before `fit`.
 
@@ -1840,6 +1887,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         max_leaves=None,
         max_terms=None,
         monotonic_cst=None,
+        cv=None,
     ):
         super().__init__(
             max_depth,
@@ -1865,5 +1913,6 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
             max_leaves,
             max_terms,
             monotonic_cst,
+            cv,
         )
         self.class_weight = class_weight

@@ -16,8 +16,7 @@ from numbers import Real
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.model_selection import check_cv
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils import check_array, get_tags
 
 from ..fab.distributions import normal_mixture
@@ -91,6 +90,7 @@ from ..rows.tables import (
     check_parameters,
     check_weights,
     distinct_rows,
+    filled_folds,
     label_codes,
     seed_entropy,
     order_categories,
@@ -100,6 +100,7 @@ from ..rows.tables import (
     power_of_two_scale,
     check_fit_target,
     name_of_target,
+    split_masks,
     take_rows,
     target_summary,
     warn_of_labels,
@@ -170,10 +171,14 @@ class ProxyData:
     place: np.ndarray | None = None  # (N,) which of the n each row of the table is; −1: no weight
     budget: BudgetAnswers | None = None  # where only some rows were asked
 
-    def subset(self, kept):
-        """Some of the rows, `kept` (m,) bool, without draws."""
-        n = int(kept[: self.n].sum())
-        return ProxyData(self.Z[kept], self.target[kept], self.var[kept], self.w[kept], n)
+    def with_synthetic(self, kept):
+        """Positions of some rows of the table, `kept` (n,) bool, and of all synthetic ones."""
+        return np.append(np.flatnonzero(kept), np.arange(self.n, len(self.w)))
+
+    def subset(self, at):
+        """The rows at positions `at`, ascending, without draws."""
+        n = int(np.sum(at < self.n))
+        return ProxyData(self.Z[at], self.target[at], self.var[at], self.w[at], n)
 
     def without_synthetic(self):
         """The rows of the table alone, with their draws."""
@@ -325,41 +330,37 @@ def held_out_log_lik(grown, path, irreducible_loss, rows):
     return -0.5 * w.sum() * np.log(2 * np.pi * var) - lost
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-alpha
-def fold_assignment(cv, at, n, rng):
-    """(len(at),) which fold holds out each distinct row, −1 for none.
+def fold_parts(cv, at, rng):
+    """(F, 2, n) bool: the distinct rows in the training and the test part of each fold.
 
-    `at` are their positions in the table of n rows.
+    cv: a number of folds, or the `split_masks` of the table, where each of them has the place at (n,).
     """
     if isinstance(cv, int):
-        return rng.permutation(len(at)) % cv
-    fold = np.full(n, -1)
-    for k, (_, out) in enumerate(check_cv(cv).split(np.zeros((n, 1)))):
-        fold[out] = k
-    return fold[at]
+        test = rng.permutation(len(at)) % cv == np.arange(cv)[:, None]
+        return np.stack([~test, test], axis=1)
+    return filled_folds(cv[..., at])
 
 
-def cross_validated_alpha(rows, settings, seed, fold, errors=1.0):
-    """The largest α whose held-out score is near the best (proxy.28); `fold` (n,) as above.
+def cross_validated_alpha(rows, settings, seed, parts, errors=1.0):
+    """The largest α whose held-out score is near the best (proxy.28); `parts` (F, 2, n) as above.
 
     Near is within `errors` standard errors; `settings` has an estimator's parameters.
     """
-    fold = np.append(fold, np.full(len(rows.w) - rows.n, -1))
-    folds = [k for k in np.unique(fold) if k >= 0 and (fold != k)[: rows.n].any()]
-    if len(folds) < 2:
+    if len(parts) < 2:
         return 0.0
     path = pruning_path(grow_tree(rows, settings, seed), rows.irreducible_loss)
     alphas = np.sqrt(np.maximum(path.alphas, 1e-12) * np.append(path.alphas[1:], 1e12))
-    scores = np.empty((len(folds), len(alphas)))
-    pairs = zip(scores, folds, strict=True)
-    for score, k in report_progress(pairs, "fold", len(folds), settings.verbose):
-        other = rows.subset(fold != k)
-        out = rows.subset(fold == k)
+    scores = np.empty((len(parts), len(alphas)))
+    pairs = zip(scores, parts, strict=True)
+    for score, (train, test) in report_progress(pairs, "fold", len(parts), settings.verbose):
+        other = rows.subset(rows.with_synthetic(train))
+        out = rows.subset(np.flatnonzero(test))
         grown = grow_tree(other, settings, seed)
         there = pruning_path(grown, other.irreducible_loss)
         log_lik = held_out_log_lik(grown, there, other.irreducible_loss, out)
         score[:] = log_lik[[there.index_of(alpha) for alpha in alphas]] / out.w.sum()
     lost = scores[:, [int(scores.mean(axis=0).argmax())]] - scores
-    near = lost.mean(axis=0) <= errors * lost.std(axis=0, ddof=1) / np.sqrt(len(folds))
+    near = lost.mean(axis=0) <= errors * lost.std(axis=0, ddof=1) / np.sqrt(len(parts))
     return float(alphas[np.flatnonzero(near)[-1]])
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-mixture
@@ -806,57 +807,54 @@ def encode_observed(estimator, Z, y, classes):
     return np.eye(len(classes))[position[found]]
 
 
-def _held_out(rows, observed, fold, k):
-    """What a `GrowthFold` says of the rows that fold k holds out."""
-    out = fold == k
+def _held_out(rows, observed, out):
+    """What a `GrowthFold` says of the rows that a fold holds out."""
     return out, rows.Z[: rows.n][out], tuple(part[out] for part in observed)
 
 
-def _folds_as_given(rows, observed, fold):
-    """A `GrowthFold` for each k in fold (n,), of the reference as it is."""
+def _folds_as_given(rows, observed, parts):
+    """A `GrowthFold` for each of the parts (F, 2, n), of the reference as it is."""
     found = []
-    for k in range(fold.max() + 1):
-        out, *held_out = _held_out(rows, observed, fold, k)
-        kept = np.append(~out, np.ones(len(rows.w) - rows.n, bool))
-        seen = tuple(part[~out] for part in observed)
-        found.append(GrowthFold(rows.subset(kept), seen, out, *held_out))
+    for train, test in parts:
+        seen = tuple(part[train] for part in observed)
+        kept = rows.subset(rows.with_synthetic(train))
+        found.append(GrowthFold(kept, seen, *_held_out(rows, observed, test)))
     return found
 
 
-def _fold_references(estimator, reference, table, row_fold, seed):
-    """References to clones without the rows of each fold; None if they take too long, or cannot be.
+def _fold_references(estimator, reference, table, row_parts, seed):
+    """References to clones for the training part of each fold; None if they take too long, or cannot be.
 
-    `row_fold` (N,): the fold of each row of the table, -1 for rows of no weight.
+    `row_parts` (F, 2, N): the parts of the folds among the rows of the table.
     """
     if estimator.refit_seconds == 0 or not can_be_refitted(estimator.reference):
         return None
     X, y, w = table.X, table.y, table.w
-    n_folds = row_fold.max() + 1
     found = []
-    for k in range(n_folds):
-        at = np.flatnonzero((row_fold != k) & (row_fold >= 0))
+    for train in row_parts[:, 0]:
+        at = np.flatnonzero(train)
         weight = None if (w[at] == 1).all() else w[at]
         start = time.process_time()
         own = refit_reference(estimator.reference, reference, take_rows(X, at), y[at], weight, seed)
         seconds = time.process_time() - start
-        if k == 0 and seconds * n_folds > estimator.refit_seconds:
+        if not found and seconds * len(row_parts) > estimator.refit_seconds:
             return None
         found.append(own)
     return found
 
 
-def _unseen_predictions(reference, own, table, rows, row_fold):
+def _unseen_predictions(reference, own, table, rows, row_parts):
     """(n,) or (n, C) what is predicted for each row by trees, or clones, that have not seen it.
 
-    None where there are no bags and no clones `own`.
+    By the reference where no fold holds it out. None where there are no bags and no clones `own`.
     """
     found = out_of_bag_target(reference, table.X)
     if found is None and own is None:
         return None
     if found is None:
-        found = np.zeros((len(row_fold), *rows.target.shape[1:]))
-        for k, model in enumerate(own):
-            at = np.flatnonzero(row_fold == k)
+        found = rows.target[rows.place]
+        for test, model in zip(row_parts[:, 1], own, strict=True):
+            at = np.flatnonzero(test)
             found[at] = model.mean_var(take_rows(table.X, at))[0]
     return observed_target(found, table.w, rows.place, rows.n)[0]
 
@@ -866,20 +864,20 @@ def _half_unseen(rows, unseen):
     return rows if unseen is None else mix_with_observed(rows, (unseen, rows.var[: rows.n]), 0.5)
 
 
-def _folds_refitted(estimator, own, table, rows, observed, fold, row_fold, unseen, seed):
+def _folds_refitted(estimator, own, table, rows, observed, parts, row_parts, unseen, seed):
     """The same as `_folds_as_given` with a reference of its own for each fold."""
     settings = copy(estimator)
     settings.n_draws = settings.size = None
     found = []
     for k, reference in enumerate(own):
-        at = np.flatnonzero((row_fold != k) & (row_fold >= 0))
+        at = np.flatnonzero(row_parts[k, 0])
         dice = np.random.default_rng([seed, k])
         part = take_rows(table.X, at), table.Z[at], table.w[at], table.columns
         part = proxy_data(reference, *part, settings, dice)
         seen = observed_target(table.Y[at], table.w[at], part.place, part.n)
         if unseen is not None:
             part = _half_unseen(part, unseen[rows.place[at[part.original_rows]]])
-        out, Z_out, held_out = _held_out(rows, observed, fold, k)
+        out, Z_out, held_out = _held_out(rows, observed, parts[k, 1])
         if is_frame(table.X):
             Z_out = encode(take_rows(table.X, rows.original_rows[out]), part.columns)
         found.append(GrowthFold(part, seen, out, Z_out, held_out))
@@ -907,22 +905,23 @@ class _ObservedTable:
     Y: np.ndarray
 
 
-def _folds_and_rows(estimator, reference, own, table, rows, observed, fold, row_fold, seed):
+def _folds_and_rows(estimator, reference, own, table, rows, observed, parts, row_parts, seed):
     """The `GrowthData` of folds judged by clones `own` or, where these are None, by the reference."""
     unseen = None
     if estimator.reference_share is None:
-        unseen = _unseen_predictions(reference, own, table, rows, row_fold)
+        unseen = _unseen_predictions(reference, own, table, rows, row_parts)
     rows = _half_unseen(rows, unseen)
     if own is None:
-        folds = _folds_as_given(rows, observed, fold)
+        folds = _folds_as_given(rows, observed, parts)
     else:
-        folds = _folds_refitted(estimator, own, table, rows, observed, fold, row_fold, unseen, seed)
+        made = parts, row_parts, unseen, seed
+        folds = _folds_refitted(estimator, own, table, rows, observed, *made)
     return GrowthData(rows, observed, tuple(folds))
 
 
-def _has_few_rows(estimator, rows):
-    """Whether the rows of the table are too few for folds to tell anything."""
-    return isinstance(estimator.cv, int) and rows.n < 10 * estimator.cv
+def _has_few_rows(estimator, rows, least=10):
+    """Whether the rows of the table are too few for folds of `least` rows."""
+    return isinstance(estimator.cv, int) and rows.n < least * estimator.cv
 
 
 def _own_folds(estimator, rows, seed):
@@ -931,8 +930,8 @@ def _own_folds(estimator, rows, seed):
     if _has_few_rows(estimator, rows):
         return GrowthData(rows, observed)
     rng = np.random.default_rng([seed, 1])
-    fold = fold_assignment(estimator.cv, rows.original_rows, len(rows.place), rng)
-    return GrowthData(rows, observed, tuple(_folds_as_given(rows, observed, fold)))
+    parts = fold_parts(estimator.cv, rows.original_rows, rng)
+    return GrowthData(rows, observed, tuple(_folds_as_given(rows, observed, parts)))
 
 
 def growth_data(estimator, reference, table, y, rows, seed):
@@ -958,12 +957,12 @@ def growth_data(estimator, reference, table, y, rows, seed):
     if _has_few_rows(estimator, rows) or settled and estimator.size is None:
         return GrowthData(rows, observed)
     rng = np.random.default_rng([seed, 1])
-    fold = fold_assignment(estimator.cv, rows.original_rows, len(rows.place), rng)
-    row_fold = np.where(rows.place < 0, -1, fold[rows.place])
+    parts = fold_parts(estimator.cv, rows.original_rows, rng)
+    row_parts = parts[..., rows.place] & (rows.place >= 0)
     table = _ObservedTable(X, Z, w, columns, np.asarray(y).ravel(), Y)
-    made = table, rows, observed, fold, row_fold, seed
+    made = table, rows, observed, parts, row_parts, seed
     try:
-        own = _fold_references(estimator, reference, table, row_fold, seed)
+        own = _fold_references(estimator, reference, table, row_parts, seed)
         return _folds_and_rows(estimator, reference, own, *made)
     except Exception as error:  # whatever the model raises where it is fitted to some of the rows
         if estimator.verbose:
@@ -995,7 +994,7 @@ def check_proxy(estimator):
     check_parameters(estimator, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
     if estimator.refit_seconds != np.inf:
         check_at_least("refit_seconds", estimator.refit_seconds, 0.0)
-    if isinstance(estimator.cv, (int, float, str)):
+    if isinstance(estimator.cv, int):
         check_at_least("cv", estimator.cv, 2)
     check_budget(estimator)
     if estimator.size is not None:
@@ -1125,10 +1124,10 @@ def choose_alpha(rows, settings, seed, rng):
     if alpha is None and settings.max_leaves is None:
         alpha = "cv" if settings.reference is None else DEFAULT_ALPHA
     if alpha == "cv":
-        fold = fold_assignment(settings.cv, rows.original_rows, len(rows.place), rng)
+        parts = fold_parts(settings.cv, rows.original_rows, rng)
         # rows that differ are too few to tell of each other: a table of one or two labels, say
-        few = isinstance(settings.cv, int) and rows.n < 2 * settings.cv
-        alpha = 0.0 if few else cross_validated_alpha(rows, settings, seed, fold)
+        few = _has_few_rows(settings, rows, 2)
+        alpha = 0.0 if few else cross_validated_alpha(rows, settings, seed, parts)
     return None if alpha is None else float(alpha)
 
 
@@ -1276,20 +1275,23 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         it; where it is given, it chooses what the tree is grown on, and may be a part of that.
         """
         check_proxy(self)
+        settings = copy(self)
+        if not isinstance(self.cv, int):
+            settings.cv = split_masks(self.cv, X, y, classifier=is_classifier(self))
         random_state = resumable_seed(self.random_state, self.cache)
         rng = np.random.default_rng(seed_entropy(random_state))
         seed = int(rng.integers(2**31))
         self.reference_, *table = read_reference(self, X, y, sample_weight, seed)
         rows = proxy_data(self.reference_, *table, self, rng)
         if self.n_calls is None:
-            choices = growth_data(self, self.reference_, table, y, rows, seed)
+            choices = growth_data(settings, self.reference_, table, y, rows, seed)
         else:  # every comparison would ask more
             choices = GrowthData(rows)
             self.n_calls_ = len(self.reference_.model.used)
             self.reference_ = self.reference_.model.original
         self._framed = is_frame(as_pandas(X))
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
-        fitted = fit_proxy_tree(rows, self, rng, choices)
+        fitted = fit_proxy_tree(rows, settings, rng, choices)
         known = target_summary(
             name_of_target(self, y), rows.target[: rows.n], rows.w[: rows.n], rows.classes
         )
@@ -1377,7 +1379,9 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         within one standard error of the best by cross-validation. None: 0.05; with y as the
         reference "cv".
     cv : int, splitter or list of pairs, 5
-        Folds, for alpha="cv" and for what is chosen.
+        Folds, for alpha="cv" and for what is chosen: a number of folds drawn at random, or a
+        splitter or (train, test) positions of the rows of X, as in scikit-learn. Rows of the same
+        values go with the first of them.
     lookahead : bool or None, None
         Whether splits are tried out to the end (proxy.17). None: chosen, and the cuts of such a tree
         are then chosen anew; without y unless y itself would be the reference.
@@ -1563,7 +1567,9 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         The price of a leaf (proxy.19); "cv": the largest within one standard error of the best by
         cross-validation. None: 0.05; with y as the reference "cv".
     cv : int, splitter or list of pairs, 5
-        Folds, for alpha="cv" and for what is chosen.
+        Folds, for alpha="cv" and for what is chosen: a number of folds drawn at random, or a
+        splitter or (train, test) positions of the rows of X, as in scikit-learn. Rows of the same
+        values go with the first of them.
     lookahead : bool or None, None
         Whether splits are tried out to the end (proxy.17). None: chosen, and the cuts of such a tree
         are then chosen anew; without y unless y itself would be the reference.

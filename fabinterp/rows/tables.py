@@ -9,7 +9,8 @@ __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_paramete
            'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
            'target_summary', 'with_target', 'plain_target', 'check_fit_target', 'check_predict_rows', 'class_factors',
            'row_class_weight', 'weigh_classes', 'warn_of_lost_classes', 'warn_of_labels', 'is_fitted',
-           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'joined_groups', 'with_groups']
+           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'warn_of_row_numbers',
+           'joined_groups', 'with_groups', 'split_masks', 'filled_folds', 'with_parts']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -23,6 +24,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.model_selection import check_cv
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
@@ -622,6 +624,8 @@ class TrainingData:
     original_columns: Columns  # the columns with their labels in the order of the table
     places: np.ndarray | None = None  # (N,) which row each row of the table is, -1: without weight
     groups: np.ndarray | None = None  # (n,) codes of rows that stay together in folds; None: any
+    # (n, F, 2) the share of each row's weight in the training and the test part of each fold
+    parts: np.ndarray | None = None
 
     @property
     def target(self):
@@ -656,6 +660,23 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given, places)
 
 
+def warn_of_row_numbers(training):
+    """Warn of columns of a `TrainingData` that rise, or fall, from each row of the table to the next."""
+    places = training.places
+    n_rows, n_columns = training.Z.shape
+    if places is None or n_columns < 2 or not 20 <= n_rows == len(places):  # few rise by chance
+        return
+    rises = np.sign(np.diff(training.Z[places], axis=0)).sum(axis=0)
+    names = [training.columns.names[j] for j in np.flatnonzero(np.abs(rises) == n_rows - 1)]
+    if names:
+        warnings.warn(
+            f"X numbers its rows in {format_names(names)}: leave such columns out, or choose the "
+            "size on blocks of rows, with cv=KFold()",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def joined_groups(a, b):
     """(n,) codes of the finest groups that keep together what a (n,) or b (n,), codes from 0, do."""
     n_a = a.max() + 1
@@ -685,3 +706,40 @@ def with_groups(training, groups):
     if n_groups < 2:
         raise ValueError(f"groups must keep at least 2 sets of rows apart, got {n_groups}")
     return replace(training, groups=of_row)
+
+
+def split_masks(cv, X, y=None, groups=None, classifier=False):
+    """(F, 2, N) bool: the rows of X (N, d) in the training and the test part of each fold of `cv`.
+
+    `cv` is what scikit-learn's `check_cv` takes. ValueError for what does not split the rows.
+    """
+    n_rows = len(X)
+    masks = []
+    try:
+        for fold in check_cv(cv, y, classifier=classifier).split(X, y, groups):
+            mask = np.zeros((2, n_rows), bool)
+            for part, positions in zip(mask, fold, strict=True):
+                part[positions] = True
+            if not mask.any(axis=1).all():
+                raise ValueError("a part is empty")
+            masks.append(mask)
+        return np.stack(masks)
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"cv must split the {n_rows} rows of X: {error}") from None
+
+
+def filled_folds(parts):
+    """The folds, of parts (F, 2, n), whose parts both hold distinct rows."""
+    return parts[parts.any(axis=2).all(axis=1)]
+
+
+def with_parts(training, masks, w):
+    """A `TrainingData` whose folds are `masks` (F, 2, N) of the table's rows, of weights w (N,)."""
+    seen = training.places >= 0
+    places = training.places[seen]
+    n_rows = len(training.y)
+    total = np.bincount(places, w[seen], n_rows)
+    shares = [
+        [np.bincount(places, (w * part)[seen], n_rows) / total for part in fold] for fold in masks
+    ]
+    return replace(training, parts=np.moveaxis(filled_folds(np.array(shares)), 2, 0))
