@@ -75,19 +75,25 @@ def _exchange(table, inside, floor, columns):
     inside[leaving] = False
 
 
+def _first_largest(values):
+    """Where values (..., p) are largest: of those that only rounding may tell apart the first."""
+    largest = values.max(axis=-1, keepdims=True)
+    return (values >= largest - TOL * np.abs(largest)).argmax(axis=-1)
+
+
 def _best_exchange(gain, chosen, size, cost, n_free):
     """The unit to exchange next (fab.44).
 
     A removal that pays, else the best addition that pays, else None.
     """
     removal_gain = np.where(chosen, gain + cost, -np.inf)
-    out = removal_gain.argmax()
+    out = _first_largest(removal_gain)
     if chosen[out] and (removal_gain[out] > TOL * cost[out] or n_free < 0):
         return out
     addition_gain = np.where(chosen, -np.inf, gain - cost)
     if n_free < np.inf:
         addition_gain[size > n_free] = -np.inf
-    best = addition_gain.argmax()
+    best = _first_largest(addition_gain)
     return best if addition_gain[best] > TOL * cost[best] else None
 
 # %% ../../nbs/fab/01_foba.ipynb #foba-groups
@@ -393,8 +399,8 @@ def _best_exchange_many(tables, inside, floor, price):
     least = TOL * price[:, 0]
     refund = np.where(inside, gain, -np.inf)
     profit = np.where(inside, -np.inf, gain)
-    out = refund.argmax(axis=1)
-    into = profit.argmax(axis=1)
+    out = _first_largest(refund)
+    into = _first_largest(profit)
     back = refund[each, out] > least
     return np.where(back, out, into), back | (profit[each, into] > least)
 

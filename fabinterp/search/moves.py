@@ -206,6 +206,7 @@ class SearchTree:
 
 # %% ../../nbs/search/01_moves.ipynb #moves-ground
 MIN_GAIN = 1e-6  # nats; a smaller gain is rounding
+_DIGITS = 6  # of nats by which candidates are put in order
 
 
 @dataclass(eq=False)
@@ -405,8 +406,8 @@ class _CandidateCuts(Sequence):
         )
 
     def indicators(self, codes):
-        """(Q, m) 1 for yes and 0 for no to rows of codes (m, d), in single precision."""
-        yes = np.empty((len(self), len(codes)), np.float32)
+        """(Q, m) 1 for yes and 0 for no to rows of codes (m, d)."""
+        yes = np.empty((len(self), len(codes)))
         starts = np.flatnonzero(np.diff(self.feature, prepend=-1))
         for start, stop in zip(starts, [*starts[1:], len(self)], strict=True):
             code = codes[:, self.feature[start]]
@@ -476,16 +477,15 @@ def newton_split_gains(problem, leaf, cuts):
     rows = leaf.rows[:: 1 + (len(leaf.rows) - 1) // _N_SCREEN]
     X, curvature, slopes = problem.experts.slopes(leaf.coef, rows)
     columns = _columns(X, curvature, slopes, leaf.coef)
-    X, curvature, slopes = (
-        part.astype(np.float32) for part in (X[:, columns], curvature[:, None], slopes)
-    )
+    X = X[:, columns]
+    curvature = curvature[:, None]
     upper = np.triu_indices(len(columns))
     n_slopes = slopes.shape[1]
     parts = np.hstack(
         [X[:, upper[0]] * (X * curvature)[:, upper[1]], *(X * slope[:, None] for slope in slopes.T)]
     )
-    sums = (cuts.indicators(_take_rows(problem.codes, rows)) @ parts).astype(float)
-    total = parts.sum(axis=0, dtype=float)
+    sums = cuts.indicators(_take_rows(problem.codes, rows)) @ parts
+    total = parts.sum(axis=0)
     return sum(_half_gains(side, len(columns), n_slopes) for side in (sums, total - sums))
 
 
@@ -557,7 +557,7 @@ def best_candidates(problem, leaf):
     if key not in problem.candidate_cache:
         heavy = problem.total_weight(leaf.rows) >= 2 * problem.min_side_weight
         found = problem.score_candidates(leaf) if heavy else []
-        problem.candidate_cache[key] = sorted(found, key=lambda pair: -pair[0])
+        problem.candidate_cache[key] = sorted(found, key=lambda pair: -round(pair[0], _DIGITS))
     return problem.candidate_cache[key]
 
 
@@ -581,7 +581,7 @@ def _screen_axis_splits(problem, leaf):
     n_seen = Counter()
     many = problem.widely_screened and 2 * len(leaf.rows) >= len(problem.w)
     most = _N_FIRST_CANDIDATES if many else _N_CANDIDATES
-    for i in np.argsort(-gains, kind="stable"):
+    for i in np.argsort(-gains.round(_DIGITS), kind="stable"):
         if len(found) == most:
             break
         cut = cuts[i]
@@ -625,8 +625,12 @@ def grow_greedily(problem, rows, depth):
 
 
 def best_tree(*trees):
-    """The tree of highest value, the first of equals; what is None is no tree."""
-    return max(filter(None, trees), key=lambda tree: tree.value)
+    """The tree of highest value, the first of those that differ by rounding; None is no tree."""
+    best, *others = filter(None, trees)
+    for tree in others:
+        if tree.value > best.value + MIN_GAIN:
+            best = tree
+    return best
 
 
 def limit_depth(problem, tree, depth):

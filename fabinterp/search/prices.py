@@ -187,29 +187,47 @@ def constant_tree(problem):
 
 # %% ../../nbs/search/03_prices.ipynb #prices-folds
 _N_FOLDS = 5
+_ROUNDING = 1e-9  # of a column's largest number: values that differ by less are equal
 _FEW_ROWS = 1000  # below, twice as many folds: unless columns are many they cost little, and each row counts
 
 
-def deal_folds(Z, y, rng, groups=None):
-    """(n,) the fold of each row of Z (n, d): copies together, folds alike in the classes y (search.35).
+def _dense_ranks(x):
+    """(n,) the rank of each number of x (n,) among its distinct values, missing values last."""
+    order = np.argsort(x, kind="stable")
+    values = np.nan_to_num(x[order], nan=np.inf, posinf=np.inf)
+    scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        rises = np.diff(values) > _ROUNDING * scale
+    ranks = np.empty(len(x), int)
+    ranks[order] = np.append(0, np.cumsum(rises))
+    return ranks
 
-    y (n,): codes, or None for numbers. groups (n,): codes of rows that stay together, too. None
-    where all rows would.
+
+def deal_folds(Z, y, rng, groups=None):
+    """(n,) the fold of each row of Z (n, d): copies together, folds alike in y (n,) (search.35).
+
+    Neither the order of the rows nor that of the columns has a part in it. groups (n,): codes of
+    rows that stay together, too. None where all rows would.
     """
-    together = np.unique(np.where(np.isnan(Z), np.inf, Z), axis=0, return_inverse=True)[1].ravel()
+    ranks = np.column_stack([_dense_ranks(column) for column in Z.T])
+    distinct, together = np.unique(ranks, axis=0, return_inverse=True)
+    together = together.ravel()
+    powers = [(distinct**k).sum(axis=1) for k in (1, 2, 3)]
     if groups is not None:
-        together = joined_groups(together, groups)
-        together = np.unique(together, return_inverse=True)[1]
+        first = np.unique(together, return_index=True)[1]
+        together = np.unique(joined_groups(together, groups), return_inverse=True)[1]
+        powers = [np.bincount(together[first], own) for own in powers]
     n_groups = together.max() + 1
     if n_groups < 2:
         return None
     n_rows, n_columns = Z.shape
     cheap = n_columns <= n_rows < _FEW_ROWS
     n_folds = min(2 * _N_FOLDS if cheap else _N_FOLDS, n_groups)
-    mean = np.zeros(n_groups) if y is None else np.bincount(together, y) / np.bincount(together)
-    order = np.lexsort([rng.permutation(n_groups), mean])
+    mean = np.bincount(together, y) / np.bincount(together)
+    order = np.lexsort([*powers, _dense_ranks(mean)])
+    each = np.tile(np.arange(n_folds), (1 + n_groups // n_folds, 1))
     fold = np.empty(n_groups, int)
-    fold[order] = np.arange(n_groups) % n_folds
+    fold[order] = rng.permuted(each, axis=1).ravel()[:n_groups]
     return fold[together]
 
 
