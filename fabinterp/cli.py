@@ -208,9 +208,8 @@ def _add_learning(command):
 def _add_size(command, of_trees=False):
     """Add the option for the size of rules, or of rules and trees."""
     trees = (
-        " Trees are chosen by cross-validated error: the minimum (balanced), the largest tree within "
-        "one standard error (accurate), or the smallest within it, or smaller if a doubled penalty "
-        "selects fewer leaves (small)."
+        " Trees: FIC's choice unless cross-validation finds a clearly better one (balanced), the largest "
+        "(accurate) or smallest tree (small) within one standard error of the least error."
     )
     command.add_argument(
         "--size",

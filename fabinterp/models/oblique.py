@@ -755,9 +755,10 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         What to do where a curve meets a gap and training had none in that column: let it add
         nothing, which is its mean over training, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves, to which the
+        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
+        another clearly better; the smallest within one standard error of the least cross-validated
+        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
+        the largest of at most so many leaves, to which the
         search then keeps: with fewer leaves it affords more terms in each than the tree that is as
         large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_terms : int or None, None
@@ -894,9 +895,10 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves, to which the
+        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
+        another clearly better; the smallest within one standard error of the least cross-validated
+        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
+        the largest of at most so many leaves, to which the
         search then keeps: with fewer leaves it affords more terms in each than the tree that is as
         large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_terms : int or None, None

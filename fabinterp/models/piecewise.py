@@ -13,6 +13,7 @@ __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'associat
 import warnings
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -58,6 +59,7 @@ from ..fab.gates import GateTree
 from ..fab.spline import Basis
 from ..fab.hme import HME, MixtureInputs, harden, project, random_start, start_from_tree
 from ..search.moves import (
+    LEAST_ROWS,
     N_ROUNDS,
     SearchProblem,
     SearchTree,
@@ -71,8 +73,9 @@ from ..search.moves import (
     refit_on_rows,
 )
 from ..search.prices import (
-    PricedTree,
+    FIC_PRICE,
     LEAST_PRICE,
+    PricedTree,
     constant_tree,
     deal_folds,
     log_odds_bound,
@@ -496,7 +499,7 @@ def make_search_problem(settings, design, part, n_classes, penalty):
         table.codes,
         design.n_known,
         penalty,
-        max(settings.min_weight_fraction * w.sum(), 1e-9),
+        max(settings.min_weight_fraction * w.sum(), LEAST_ROWS),
         settings.max_depth,
         tuple(j for j in design.split_features if design.seen[j]),
         log_choices(design),
@@ -1029,10 +1032,44 @@ def _parts_of_folds(sample):
     return np.stack([~test, test], axis=1)
 
 
-def _cross_validate(settings, chunked, design, units, n_classes, path):
-    """(error, its standard error) of each tree of the path, for standardised y (search.35).
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """Encoded rows that folds leave out, their weights, and the losses there of each tree of the path."""
 
-    Nan where the rows cannot be dealt into folds. No row that is left out has a part in what
+    Z: np.ndarray  # (m, d)
+    w: np.ndarray  # (m,)
+    losses: np.ndarray  # (P, m) log losses, or squares in units of y
+
+    def errors(self, path):
+        """The errors of each tree of the path, as keywords of a `SizeEntry`."""
+        price = max(FIC_PRICE, path[0].low)
+        chosen = next(k for k, one in enumerate(path) if one.low <= price < one.high)
+        found = []
+        for losses in self.losses:
+            error, se = weighted_error(losses, self.w)
+            gain, gain_se = weighted_error(self.losses[chosen] - losses, self.w)
+            lead = gain / gain_se if gain_se > 0 else 0.0
+            found.append({"cv_error": error, "cv_se": se, "cv_lead": lead})
+        return found
+
+    def spreads(self, k, rules):
+        """(K,) the spread of y around each equation of the tree k of the path (models.21)."""
+        at = rules.apply(self.Z)
+        squares = self.losses[k]
+        n_leaves = len(rules.rules)
+        total = np.bincount(at, self.w * squares, n_leaves)
+        mass = np.bincount(at, self.w, n_leaves)
+        mean = np.average(squares, weights=self.w)
+        return np.sqrt((total + _SHRINKAGE * mean) / (mass + _SHRINKAGE))
+
+
+_SHRINKAGE = 5  # rows of the spread of all leaves that each leaf has in its own
+
+
+def _cross_validate(settings, chunked, design, units, n_classes, path):
+    """What the searches without the rows of each fold lose on them (search.35), a `_LeftOut`.
+
+    None where the rows cannot be dealt into folds. No row that is left out has a part in what
     predicts it: a design that reads y is made anew, and so is the order of labels. The loss of a
     row is its mean over the folds that leave it out; rows that none leaves out have no part.
     """
@@ -1041,7 +1078,7 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
     sample = chunked.sample
     parts = _parts_of_folds(sample)
     if not len(parts):
-        return [(np.nan, np.nan)] * len(path)
+        return None
     has_labels = not numeric_columns(sample.columns).all()
     is_wide = sample.Z.shape[1] > len(sample.y)  # at low prices very many terms would be tried
     lowest = _lowest_price(settings, sample.w)
@@ -1077,8 +1114,8 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         losses[:, test > 0] += test[test > 0] * own
     times = parts[:, 1].sum(axis=0)
     out = times > 0
-    w = sample.w[out] * times[out]
-    return [weighted_error(own[out] / times[out], w) for own in losses]
+    losses = losses[:, out] / times[out] * units[1] ** 2
+    return _LeftOut(sample.Z[out], sample.w[out] * times[out], losses)
 
 
 def _fit_path(settings, chunked, design, units, rows, n_classes):
@@ -1099,22 +1136,21 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     best = best_restart(run, *how)
     path = price_path(best.step, least)
     searched = _sample_of_rows(chunked, some)
-    errors = _cross_validate(settings, searched, design, units, n_classes, path)
+    left_out = _cross_validate(settings, searched, design, units, n_classes, path)
+    errors = [{}] * len(path) if left_out is None else left_out.errors(path)
     trace = best.trace - shift
     entries = []
-    for one, (error, se) in zip(path, errors, strict=True):
+    for k, one in enumerate(path):
         found = one.found.problem, one.found.tree
         own_design, model, final = _finish_tree(
             settings, chunked, design, units, found, whole, n_classes
         )
         value = final.value(1.0)
-        fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value)
+        spreads = left_out and partial(left_out.spreads, k)
+        fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
         fitted["limits_reached_"] = _reached_limits(settings, one.found.problem, fitted["tree_"])
-        square = units[1] ** 2
-        entries.append(
-            _size_entry(fitted, -fitted["fic_"], (error * square, se * square), one.high)
-        )
+        entries.append(_size_entry(fitted, -fitted["fic_"], price=one.high, **errors[k]))
     return _without_repeats(entries), best
 
 
@@ -1165,8 +1201,11 @@ def _fit_single_class(design, chunked):
     }
 
 
-def _fitted_tree(settings, chunked, units, rows, design, model, value):
-    """The attributes that belong to one tree, by name; value: its FIC for standardised y."""
+def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=None):
+    """The attributes that belong to one tree, by name; value: its FIC for standardised y.
+
+    spreads: function (rules) of the spread around each equation; None: that on the rows of the fit.
+    """
     sample = chunked.sample
     model, details = settings._finish_model(design, model, rows)
     tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
@@ -1175,11 +1214,12 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value):
         tree = order_bounds(tree, design.signs)
         certificate = certify_signs(tree, design.signs)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
-    spreads = {}
+    numbers = {}
     if sample.classes is None:
         stds, mean_stds = _leaf_spreads(rules, chunked.rows)
+        stds = spreads(rules) if spreads else stds
         tree, rules = _with_spreads(tree, rules, stds, mean_stds)
-        spreads["std_"] = stds
+        numbers["std_"] = stds
     return details | {
         "sign_certificate_": certificate,
         "design_": design,
@@ -1188,7 +1228,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value):
         "rules_": rules,
         "fic_": value - _shift_of_units(chunked, units),
         "n_components_": len(model.expert.coef),
-        **spreads,
+        **numbers,
     }
 
 
@@ -1197,12 +1237,12 @@ def _shift_of_units(chunked, units):
     return chunked.total * np.log(units[1])
 
 
-def _size_entry(fitted, criterion, errors=(np.nan, np.nan), price=np.nan):
+def _size_entry(fitted, criterion, **errors):
     """The `SizeEntry` of a tree's attributes."""
     rules = fitted["rules_"]
     numbers = sum(n_coefficients(leaf) for leaf in rules.leaves)
     asked = sum(len(split.features) for split in fitted["tree_"].splits if split is not None)
-    return SizeEntry(len(rules), numbers + asked, float(criterion), fitted, *errors, price)
+    return SizeEntry(len(rules), numbers + asked, float(criterion), fitted, **errors)
 
 
 def _fit_equation_tree(settings, chunked):
@@ -1400,8 +1440,8 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     def predict_interval(self, X, level=0.9):
         """Predict bounds (n, 2) between which y lies with probability `level` (models.21).
 
-        From the noise around each equation, taken as normal with one spread a leaf: unlike answers,
-        bounds may lie beyond all y of training. Where y spreads more the larger it is, as prices do,
+        From the errors on rows left out of the search, or of the fit where no folds are made, taken
+        as normal with one spread a leaf: unlike answers, bounds may lie beyond all y of training. Where y spreads more the larger it is, as prices do,
         bounds hold more than `level` of small y and less of large ones, over all about as many as they
         say: `report` measures both on rows held out. ValueError unless 0 < level < 1.
         """
@@ -1681,9 +1721,10 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         What to do where an equation meets a gap and training had none in that column: answer by
         the mean of the leaf, and warn; or refuse.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves, to which the
+        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
+        another clearly better; the smallest within one standard error of the least cross-validated
+        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
+        the largest of at most so many leaves, to which the
         search then keeps: with fewer leaves it affords more terms in each than the tree that is as
         large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
@@ -1709,7 +1750,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     model_, design_, columns_
         The mixture (`hme.HME`) in standardised units, the units, the names of the columns.
     std_ : array (K,)
-        Standard deviation of y around each equation, in its units.
+        Standard deviation of y around each equation, on rows left out of the search (models.21).
     limits_reached_ : tuple of str
         Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
@@ -1810,9 +1851,10 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         What multiplies the weight of each row, by its class in y; "balanced": such that all classes
         weigh the same.
     size : "balanced", "small", "accurate" or int, "balanced"
-        Which tree of the path, where `penalty` is None: that of least cross-validated error; the
-        smallest within one standard error of it, or FIC's choice at λ = 2 if that is smaller; the
-        largest within one standard error; or the largest of at most so many leaves, to which the
+        Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
+        another clearly better; the smallest within one standard error of the least cross-validated
+        error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
+        the largest of at most so many leaves, to which the
         search then keeps: with fewer leaves it affords more terms in each than the tree that is as
         large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None

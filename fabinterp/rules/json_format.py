@@ -235,7 +235,7 @@ def parse_json(text):
 _VERSION = 1
 # The errors of a size that a file keeps
 SIZE_ERRORS = (
-    *("criterion", "cv_error", "cv_se", "price"),
+    *("criterion", "cv_error", "cv_se", "cv_lead", "price"),
     *("difference", "difference_se", "train_error", "train_se"),
 )
 

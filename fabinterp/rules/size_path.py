@@ -53,6 +53,7 @@ class SizeEntry:
     difference_se: float = nan  # by the reference's draws
     train_error: float = nan  # of what leaves no rows out: on the rows of the fit
     train_se: float = nan
+    cv_lead: float = nan  # paired standard errors by which cv_error is below that of FIC's choice
 
     @property
     def error_name(self):
@@ -130,6 +131,7 @@ def size_gap_text(entries, size):
 
 
 SMALL_PRICE = 2.0  # FIC's λ of what is small
+_CLEAR_LEAD = 2.0  # standard errors by which folds overrule FIC
 
 
 def choose_at_price(entries, price):
@@ -138,12 +140,20 @@ def choose_at_price(entries, price):
     return int(np.where(highest > price, highest, np.inf).argmin())
 
 
+def _overruled(entries, chosen):
+    """The position of the entry of least error among those that are clearly better; else `chosen`."""
+    better = [i for i, entry in enumerate(entries) if entry.cv_lead > _CLEAR_LEAD]
+    return min(better, key=lambda i: entries[i].cv_error, default=chosen)
+
+
 def choose_by_error(entries, size):
     """`choose_size` where the error on rows that were left out decides, if it is known.
 
-    "balanced": the least; "small" and "accurate": the first and the last entry within one standard
-    error of it. Where prices are known, "small" is never more than FIC's choice at λ = 2. Entries
-    stand from the smallest to the largest.
+    Where prices are known, "balanced" is FIC's choice (λ = 1), unless the error of another entry is
+    lower by two paired standard errors; else it is the least error. "small" and "accurate": the
+    first and the last entry within one standard error of the least error; "small" is never more than
+    FIC's choice at λ = 2, nor than "balanced", and "accurate" never less. Entries stand from the
+    smallest to the largest.
     """
     if not isinstance(size, str):
         return choose_size(entries, size)
@@ -153,10 +163,14 @@ def choose_by_error(entries, size):
     if np.isnan(errors).any():
         return most if size == "small" and has_prices else choose_size(entries, size)
     best = int(errors.argmin())
-    if size == "balanced":
-        return best
+    balanced = _overruled(entries, choose_at_price(entries, 1.0)) if has_prices else best
     within = np.flatnonzero(errors <= errors[best] + entries[best].cv_se)
-    return min(int(within[0]), most) if size == "small" else int(within[-1])
+    chosen = {
+        "balanced": balanced,
+        "small": min(int(within[0]), most, balanced),
+        "accurate": max(int(within[-1]), balanced),
+    }
+    return chosen[size]
 
 
 def measure_entries(entries, sum_over_rows):

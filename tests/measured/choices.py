@@ -262,6 +262,10 @@ def summary(lines):
                 figure[f"cover {level:g}"] = 100 * np.mean([c[k] for c in part["coverage"]])
         mine = np.array([row[6] for row in chosen])
         figure["loss"] = mine.mean()
+        least = [min(path, key=lambda row: row[2])[6] for path in part["path"]]
+        figure["to the least cv error"] = mine.mean() / np.mean(least)
+        at_one = [min((r for r in p if r[4] > 1), key=lambda row: row[4])[6] for p in part["path"]]
+        figure["to FIC alone"] = mine.mean() / np.mean(at_one)
         for rival in part["rivals"].iloc[0]:
             theirs = np.array([r[rival] for r in part["rivals"]])
             figure[rival] = np.exp(np.mean(np.log(mine / theirs)))
