@@ -655,7 +655,7 @@ def load_rules(path):
     >>> from fabinterp import ProxyTreeClassifier, load_rules
     >>> X, y = load_iris(return_X_y=True)
     >>> path = Path(mkdtemp()) / "flowers.json"
-    >>> ProxyTreeClassifier(max_leaves=3).fit(X, y).save(path)
+    >>> ProxyTreeClassifier(size=3).fit(X, y).save(path)
     >>> again = load_rules(path)
     >>> again.predict(X[:2])
     array([0, 0])
