@@ -659,7 +659,7 @@ def load_rules(path):
     >>> again = load_rules(path)
     >>> again.predict(X[:2])
     array([0, 0])
-    >>> again.source["estimator"], again.source["parameters"]["max_leaves"]
+    >>> again.source["estimator"], again.source["parameters"]["size"]
     ('ProxyTreeClassifier', 3)
     """
     is_text = isinstance(path, str) and path.lstrip().startswith("{")
