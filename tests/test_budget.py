@@ -186,6 +186,7 @@ def test_draws_of_different_lengths_are_one_line(X):
     [
         ({"n_calls": 0}, "n_calls must be an integer of at least 10, got 0"),
         ({"n_calls": 12, "max_leaves": 20}, "at least max_leaves = 20"),
+        ({"n_calls": 12, "size": 20}, "at least size = 20"),
         ({"cache": "answers.jsonl"}, "cache must be None without n_calls"),
         ({"n_calls": 40, "min_fidelity": 1.5}, "min_fidelity must lie between 0 and 1"),
         ({"n_calls": 40, "min_fidelity": "a"}, "min_fidelity must lie between 0 and 1, got 'a'"),

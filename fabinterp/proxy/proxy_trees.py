@@ -726,9 +726,8 @@ def _held_out_losses(growth, folds, settings, sizes, seed):
 
 def mean_and_error(losses, w):
     """The mean of losses (n,) by weights w (n,), and its standard error (proxy.36)."""
-    unit = np.ldexp(
-        1.0, np.frexp(np.abs(losses).max())[1] - 1
-    )  # losses of large numbers have no square
+    # losses of large numbers have no square
+    unit = np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)
     losses = losses / unit
     mean = np.average(losses, weights=w)
     error = np.sqrt(np.sum((w * (losses - mean)) ** 2)) / w.sum()
@@ -1121,6 +1120,18 @@ def _choose_tree(target, trees, losses, w, size, alpha):
     return choose_by_losses(losses, w, size)
 
 
+def _judge_sizes(choices, settings, growth, size, most, w, seed):
+    """What `choose_growth` returns; where y chooses nothing the `Growth` given, None and its losses."""
+    if not choices.folds:
+        return growth, None, None
+    if choices.observed is None or most == 1:
+        greedy = replace(growth, lookahead=False)
+        sizes = range(1, most + 1)
+        return growth, None, _held_out_losses(greedy, choices.folds, settings, sizes, seed)
+    synthetic = growth.synthetic
+    return choose_growth(choices.folds, settings, size, most, w, seed, synthetic=synthetic)
+
+
 def fit_proxy_tree(rows, settings, rng, choices):
     """The fitted attributes, by name, of the proxy of `ProxyData`.
 
@@ -1135,17 +1146,10 @@ def fit_proxy_tree(rows, settings, rng, choices):
         most = leaves_at_price(target, settings, seed, alpha)
     size = settings.size if chooses_size(settings) else most
     w = rows.w[: rows.n]
-    means, losses = None, None
     if choices.folds:
         w = np.where(np.any([fold.out for fold in choices.folds], axis=0), w, 0.0)
-        judged = choices.folds, settings
-        if choices.observed is None or most == 1:
-            greedy = replace(growth, lookahead=False)
-            losses = _held_out_losses(greedy, *judged, range(1, most + 1), seed)
-        else:
-            found = choose_growth(*judged, size, most, w, seed, synthetic=growth.synthetic)
-            growth, means, losses = found
-            target = growth_rows(choices.rows, choices.observed, growth)
+    growth, means, losses = _judge_sizes(choices, settings, growth, size, most, w, seed)
+    target = growth_rows(choices.rows, choices.observed, growth)
     path = pruning_path(grow_tree(target, settings, seed), target.irreducible_loss)
     trees = _best_of_each_size(target, settings, seed, most)
     if losses is not None:
@@ -1517,10 +1521,10 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
         fitted model only its parameters.
     size : "balanced", "small", "accurate" or int, "balanced"
-        How many leaves, up to `max_leaves`, or 16 without one. In words by the squared error on rows left
-        out, of y or, without y, of what the reference predicts: the smallest tree within a quarter
-        standard error of the least; the smallest and the largest within one. A number: at most so
-        many, also beyond 16.
+        How many leaves, up to `max_leaves`, or 16 without one. In words by the squared error on rows
+        left out, of y or, without y, of what the reference predicts: the smallest tree within a
+        quarter standard error of the least; the smallest and the largest within one. A number: at
+        most so many, also beyond 16.
     max_leaves : int or None, None
         The most leaves.
     max_depth : int or None, None
