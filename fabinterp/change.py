@@ -1980,7 +1980,7 @@ def nearest_change(
     >>> import numpy as np
     >>> from fabinterp import ProxyTreeClassifier, nearest_change
     >>> X = np.arange(40.0)[:, None]
-    >>> model = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
+    >>> model = ProxyTreeClassifier(size=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
     >>> changes = nearest_change(model, [12.0], X, target="yes")
     >>> print(changes)
     y is no (1)

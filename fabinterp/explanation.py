@@ -239,7 +239,7 @@ def fit_surrogate(subject, X, prediction, max_rules, seed, options):
         first = subject.reference
         y = None
         options = {_OF_TREES.get(name, name): value for name, value in options.items()}
-        settings = {"max_leaves": max_rules, "random_state": seed, **options}
+        settings = {"size": max_rules, "random_state": seed, **options}
     allowed = set(kind().get_params()) - {"estimator", "reference"}
     unknown = sorted(set(settings) - allowed)
     if unknown:
@@ -393,10 +393,6 @@ class Explanation:
         n : int
             At most so many rules, at least 1.
         """
-        if getattr(self.model, "size", None) is None:  # fitted at one size
-            raise AttributeError(
-                f"at needs a rule mixture, got a {self.method}; take explain(model, X, max_rules={n})"
-            )
         model = self.model.at(n)
         rules = replace(model.rules_, target=self.rules.target, source=self.rules.source)
         nan = float("nan")

@@ -384,7 +384,7 @@ def explore(model, X, y=None, *, row=0, to=None, by=None, fixed=(), max_features
     >>> from sklearn.datasets import load_iris
     >>> from fabinterp import ProxyTreeClassifier, explore
     >>> X, y = load_iris(return_X_y=True)
-    >>> panel = explore(ProxyTreeClassifier(max_leaves=3).fit(X, y), X, y)
+    >>> panel = explore(ProxyTreeClassifier(size=3).fit(X, y), X, y)
     >>> panel.set(row=120)
     >>> panel.values["row"], panel.values["picture"]
     (120, 'two features')

@@ -301,7 +301,7 @@ def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95)
     >>> from fabinterp import ProxyTreeClassifier, plot_calibration
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where((X[:, 0] < 20) | (X[:, 0] == 30), "no", "yes")
-    >>> ax = plot_calibration(ProxyTreeClassifier(max_leaves=2).fit(X, y), X, y)
+    >>> ax = plot_calibration(ProxyTreeClassifier(size=2).fit(X, y), X, y)
     >>> print(ax.get_xlabel(), ax.get_ylabel(), sep=", ")
     predicted share of yes, observed share of yes
     """
@@ -2209,7 +2209,7 @@ def report(
     >>> from fabinterp import ProxyTreeRegressor, report
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
-    >>> page = report(ProxyTreeRegressor(max_leaves=2).fit(X, y), X, y, title="Two levels")
+    >>> page = report(ProxyTreeRegressor(size=2).fit(X, y), X, y, title="Two levels")
     >>> page.startswith("<!DOCTYPE html>"), "Two levels" in page
     (True, True)
     """

@@ -133,7 +133,7 @@ def test_a_run_without_a_seed_is_not_paid_for_twice(X, tmp_path):
     counts = []
     for _ in range(2):
         service = Service()
-        ProxyTreeRegressor(service, max_leaves=4, n_calls=60, cache=path).fit(X)
+        ProxyTreeRegressor(service, size=4, n_calls=60, cache=path).fit(X)
         counts.append(service.n_rows)
     for _ in range(2):
         service = Service()
@@ -186,6 +186,7 @@ def test_draws_of_different_lengths_are_one_line(X):
     [
         ({"n_calls": 0}, "n_calls must be an integer of at least 10, got 0"),
         ({"n_calls": 12, "max_leaves": 20}, "at least max_leaves = 20"),
+        ({"n_calls": 12, "size": 20}, "at least size = 20"),
         ({"cache": "answers.jsonl"}, "cache must be None without n_calls"),
         ({"n_calls": 40, "min_fidelity": 1.5}, "min_fidelity must lie between 0 and 1"),
         ({"n_calls": 40, "min_fidelity": "a"}, "min_fidelity must lie between 0 and 1, got 'a'"),
@@ -285,9 +286,9 @@ def test_answers_of_another_shape_are_one_line(X, tmp_path):
 
 
 def test_a_surely_good_tree_ends_early(X):
-    often = ProxyTreeRegressor(Service(), max_leaves=8, n_calls=300, random_state=0).fit(X)
+    often = ProxyTreeRegressor(Service(), size=8, n_calls=300, random_state=0).fit(X)
     early = ProxyTreeRegressor(
-        Service(), max_leaves=8, n_calls=300, min_fidelity=0.5, random_state=0
+        Service(), size=8, n_calls=300, min_fidelity=0.5, random_state=0
     ).fit(X)
     assert early.n_calls_ < often.n_calls_
 
@@ -329,7 +330,7 @@ def test_the_interval_holds_where_errors_are_rare_and_large():
         answers = (X[:, 0] > 0) + 2.0 * (X[:, 2] > 2.5)
         tree = ProxyTreeRegressor(
             lambda Z: (Z[:, 0] > 0) + 2.0 * (Z[:, 2] > 2.5),
-            max_leaves=4,
+            size=4,
             n_calls=100,
             random_state=seed,
         ).fit(X)

@@ -155,7 +155,7 @@ def test_short_numbers_lie_between_and_get_longer(near, far):
 def test_a_flag_becomes_one_and_not_the_next_number_after_zero():
     X = pd.DataFrame({"flag": [0, 1] * 100})
     y = np.array(["no", "yes"] * 100)
-    model = ProxyTreeClassifier(max_leaves=2).fit(X, y)
+    model = ProxyTreeClassifier(size=2).fit(X, y)
     for row in (X.iloc[[0]], X.iloc[0], [0]):
         assert nearest_change(model, row, X).words() == "flag from 0 to 1"
     assert nearest_change(model, X.iloc[[0]]).words() == "flag from 0 to at least 1"
@@ -560,7 +560,7 @@ def test_the_model_gets_frames_such_as_it_was_trained_on():
     rng = np.random.default_rng(3)
     X = mixed_frame(rng, 300).assign(count=rng.integers(0, 9, 300))
     y = np.where((X["size"].fillna(0) > 0.3) ^ X.yes, "no", "yes")
-    model = ProxyTreeClassifier(max_leaves=6, random_state=0).fit(X, y)
+    model = ProxyTreeClassifier(size=6, random_state=0).fit(X, y)
     judge = Judge(lambda F: np.where((F["size"].fillna(0) > 0.5) ^ F.yes, "no", "yes"), X)
     n_found = 0
     for i in range(12):
@@ -605,7 +605,7 @@ def test_an_explanation_and_its_forest():
     y = 10 * X.a + 5 * (X.b > 0.5)
     forest = RandomForestRegressor(30, random_state=0).fit(X, y)
     told = explain(forest, X, max_rules=5, method="tree", random_state=0)
-    tree = ProxyTreeRegressor(max_leaves=5).fit(X, y).tree_
+    tree = ProxyTreeRegressor(size=5).fit(X, y).tree_
     low = X.iloc[[int(y.argmin())]]
     assert nearest_change(tree, low, X, at_least=8).proven
     found = nearest_change(told, low, X, at_least=8, model=forest, n_changes=2)
@@ -619,7 +619,7 @@ def test_rules_always_flip_and_the_model_mostly():
     X = X.iloc[:, [0, 1, 4, 6, 7, 20, 21, 27]]
     train, test, y_train, _ = train_test_split(X, y, test_size=0.3, random_state=0)
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(train, y_train)
-    rules = ProxyTreeClassifier(model, max_leaves=6, random_state=0).fit(train).rules_
+    rules = ProxyTreeClassifier(model, size=6, random_state=0).fit(train).rules_
     rows = test.iloc[:30]
     flipped = agreed = 0
     for i in range(len(rows)):
@@ -667,7 +667,7 @@ def _counting_model(asked):
 def test_a_budget_of_calls_is_never_exceeded_and_answers_come_out_of_the_file(tmp_path, n_calls):
     X = np.random.default_rng(0).uniform(-1, 1, size=(300, 3))
     y = np.where(X[:, 0] > 0.2, "yes", "no")
-    rules = ProxyTreeClassifier(max_leaves=2).fit(X, y)
+    rules = ProxyTreeClassifier(size=2).fit(X, y)
     x = np.array([-0.5, 0.0, 0.0])
     first, again, free = [], [], []
     options = {"n_calls": n_calls, "cache": tmp_path / "answers"}
@@ -696,7 +696,7 @@ def test_a_budget_of_calls_is_never_exceeded_and_answers_come_out_of_the_file(tm
 )
 def test_a_budget_that_cannot_do(options, message):
     X = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
-    rules = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] > 0.2, "yes", "no"))
+    rules = ProxyTreeClassifier(size=2).fit(X, np.where(X[:, 0] > 0.2, "yes", "no"))
     with pytest.raises(ValueError, match=message):
         nearest_change(rules, X[0], X, **options)
 
@@ -957,7 +957,7 @@ def test_a_change_that_the_model_is_sure_of():
 )
 def test_a_least_probability_that_cannot_be_had_is_refused(options):
     X = np.arange(40.0)[:, None]
-    rules = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
+    rules = ProxyTreeClassifier(size=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
     with pytest.raises(ValueError, match="min_probability"):
         nearest_change(rules, [12.0], X, **options)
 
@@ -1003,7 +1003,7 @@ def test_a_model_that_gives_the_answer_already_is_told_so():
 
 def test_numbers_beyond_the_table_are_told():
     X = pd.DataFrame({"age": np.arange(20.0, 60.0), "dose": np.arange(40.0) % 7})
-    model = ProxyTreeClassifier(max_leaves=2).fit(X, np.where(X["age"] < 40, "no", "yes"))
+    model = ProxyTreeClassifier(size=2).fit(X, np.where(X["age"] < 40, "no", "yes"))
     row = X.iloc[[0]].assign(age=150.0)
     with pytest.warns(UserWarning, match=r"beyond the rows of X in 'age' \(150, there 20 to 59\)"):
         changes = nearest_change(model, row, X)

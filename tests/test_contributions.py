@@ -152,7 +152,7 @@ def test_a_constant_has_no_importances(setting):
 def test_importances_follow_their_columns():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     order = np.random.default_rng(0).permutation(X.shape[1])
-    for model in (ProxyTreeRegressor(max_leaves=6), ProxyLinearRegressor()):
+    for model in (ProxyTreeRegressor(size=6), ProxyLinearRegressor()):
         share = model.fit(X, y).feature_importances_
         again = model.fit(X.iloc[:, order], y).feature_importances_
         assert np.allclose(again, share[order], atol=1e-6)
@@ -167,7 +167,7 @@ def test_nothing_is_known_before_fit():
 
 def test_scikit_learn_selects_by_them():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    chosen = SelectFromModel(ProxyTreeClassifier(max_leaves=3)).fit(X, y)
+    chosen = SelectFromModel(ProxyTreeClassifier(size=3)).fit(X, y)
     assert set(chosen.get_feature_names_out()) <= {"petal length (cm)", "petal width (cm)"}
     ranked = RFE(ProxyLinearRegressor(), n_features_to_select=2).fit(X, y)
     assert ranked.support_.sum() == 2 and ranked.support_[2:].any()
@@ -379,7 +379,7 @@ def test_rows_in_chunks_give_the_same(setting):
 
 def test_rules_from_a_file_are_explained_as_before(tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = ProxyTreeClassifier(max_leaves=5, random_state=0).fit(X, y)
+    model = ProxyTreeClassifier(size=5, random_state=0).fit(X, y)
     forest = RandomForestClassifier(6, random_state=0).fit(X, y)
     explained = explain(forest, X, max_rules=4, n_init=2, n_perturbations=4, random_state=0)
     for which in (model, explained):
@@ -399,7 +399,7 @@ def test_rules_from_a_file_are_explained_as_before(tmp_path):
 def test_disjoint_rules_are_parted_by_a_tree_again():
     rng = np.random.default_rng(0)
     X, y = load_breast_cancer(return_X_y=True)
-    tree = ProxyTreeClassifier(max_leaves=8).fit(X[:, :5], y).tree_
+    tree = ProxyTreeClassifier(size=8).fit(X[:, :5], y).tree_
     rules = RuleSet(tuple(tree.rules().rules), tree.columns, tree.classes, ordered=False)
     shuffled = RuleSet(tuple(rng.permutation(np.array(rules.rules, object)).tolist()), tree.columns,
                        tree.classes, ordered=False)  # fmt: skip
@@ -423,7 +423,7 @@ def test_disjoint_rules_are_parted_by_a_tree_again():
 
 def test_supports_are_enough_for_constants():
     X, y = load_diabetes(return_X_y=True)
-    model = ProxyTreeRegressor(max_leaves=6).fit(X, y)
+    model = ProxyTreeRegressor(size=6).fit(X, y)
     by_supports = measure_by_supports(model.rules_)
     assert np.isclose(by_supports.mean[0], model.measured_.mean[0])
     assert np.allclose(by_supports.explain(X[0]).base, y.mean())
@@ -446,7 +446,7 @@ def test_an_explanation_says_what_its_estimator_does():
 
 def test_refusals():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    tree = ProxyTreeClassifier(max_leaves=3).fit(X, y)
+    tree = ProxyTreeClassifier(size=3).fit(X, y)
     lines = PiecewiseLinearRegressor(max_depth=1, random_state=0).fit(X, y.astype(float))
     x = X.iloc[0]
     for model, row, options, said in (
@@ -495,7 +495,7 @@ def test_what_is_printed():
         {"income (€)": [1000.0, 2300.5, 54000.0, 61000.0] * 10, "<b>": [0.0, 1] * 20}
     )
     y = pd.Series(np.where(frame["income (€)"] > 10_000, 300.0, 100.0), name="limit")
-    model = ProxyTreeRegressor(max_leaves=2).fit(frame, y)
+    model = ProxyTreeRegressor(size=2).fit(frame, y)
     found = explain_row(model, {"income (€)": 61000, "<b>": 1})
     text = "limit is 300\n  on average            200\n  income (€) = 61 000  +100"
     assert str(found) == found.to_text() == repr(found) == text
@@ -510,7 +510,7 @@ def test_what_is_printed():
         found.base = 0.0
     html = explain_row(model, {"income (€)": 61000, "<b>": 1})._repr_html_()
     assert "income (€) = 61 000" in html and "+100" in html
-    label = ProxyTreeClassifier(max_leaves=2).fit(frame, np.where(y > 200, "yes", "no"))
+    label = ProxyTreeClassifier(size=2).fit(frame, np.where(y > 200, "yes", "no"))
     assert str(explain_row(label, frame.iloc[0])).startswith("probability of y = no is 1\n")
     odds = ObliqueAdditiveClassifier(max_depth=0).fit(frame, np.where(y > 200, "yes", "no"))
     assert "log-odds of y = yes is" in str(explain_row(odds, frame.iloc[2]))
@@ -605,7 +605,7 @@ def test_the_training_table_may_stand_third_as_of_a_nearest_change():
     from fabinterp import nearest_change, plot_row
 
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
-    model = ProxyTreeRegressor(max_leaves=4).fit(X, X.a)
+    model = ProxyTreeRegressor(size=4).fit(X, X.a)
     few = X[X.a < 0]
     for of in (model, model.tree_, model.rules_):
         third = explain_row(of, X.iloc[0], few)

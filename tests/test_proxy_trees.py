@@ -32,6 +32,7 @@ from fabinterp.proxy.proxy_trees import (
     ProxyTreeClassifier,
     ProxyTreeRegressor,
     _saves,
+    choose_by_losses,
     grow_tree,
     held_out_log_lik,
     mean_log_lik,
@@ -370,7 +371,7 @@ def test_made_up_rows_keep_labels_gaps_and_each_columns_values():
 def test_frames_with_labels_and_gaps():
     rng = np.random.default_rng(1)
     frame = mixed_frame(rng, 300)
-    model = ProxyTreeRegressor(says, max_leaves=8, random_state=0).fit(frame)
+    model = ProxyTreeRegressor(says, size=8, random_state=0).fit(frame)
     assert model.fidelity_ > 0.9
     assert np.array_equal(model.rules_.predict(frame), model.predict(frame))
     assert np.array_equal(model.tree_.predict(frame), model.predict(frame))
@@ -383,7 +384,7 @@ def test_frames_with_labels_and_gaps():
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.drop(columns="size"))
     y = np.array(["few", "many"])[(says(frame) > 2).astype(int)]
-    spoken = ProxyTreeClassifier(max_leaves=5).fit(frame, y)
+    spoken = ProxyTreeClassifier(size=5).fit(frame, y)
     assert set(spoken.predict(frame)) == {"few", "many"} and spoken.score(frame, y) > 0.8
     assert np.array_equal(spoken.rules_.predict_proba(frame), spoken.predict_proba(frame))
 
@@ -393,9 +394,7 @@ def test_a_model_that_takes_frames_is_asked_with_frames():
     frame = mixed_frame(rng, 200).dropna()
     first = make_column_transformer((OneHotEncoder(), ["colour", "word"]), remainder="passthrough")
     piped = make_pipeline(first, RandomForestRegressor(20, random_state=0))
-    model = ProxyTreeRegressor(piped, max_leaves=6, n_draws=5, random_state=0).fit(
-        frame, says(frame)
-    )
+    model = ProxyTreeRegressor(piped, size=6, n_draws=5, random_state=0).fit(frame, says(frame))
     assert model.fidelity_ > 0.9 and len(model.trees_) == 5
     assert not hasattr(piped, "n_features_in_")  # the pipeline that was given stays unfitted
 
@@ -406,7 +405,7 @@ def test_no_leaf_without_rows_of_the_table(max_leaves):
     forest = RandomForestClassifier(20, random_state=0, min_samples_leaf=5).fit(X, y)
     for lookahead in (True, False):
         model = ProxyTreeClassifier(
-            forest, max_leaves=max_leaves, lookahead=lookahead, random_state=0
+            forest, size=max_leaves, lookahead=lookahead, random_state=0
         ).fit(X)
         assert min(rule.support for rule in model.rules_.rules) >= 5
         assert sum(rule.support for rule in model.rules_.rules) == 150
@@ -497,9 +496,7 @@ def test_without_a_reference_it_is_cart():
 def test_uncertainty_adds_up():
     X, y = load_diabetes(return_X_y=True)
     ridge = BayesianRidge().fit(X, y)
-    model = ProxyTreeRegressor(ridge, max_leaves=6, n_draws=12, n_synthetic=0, random_state=0).fit(
-        X
-    )
+    model = ProxyTreeRegressor(ridge, size=6, n_draws=12, n_synthetic=0, random_state=0).fit(X)
     reference = model.reference_
     b = model.n_leaves_
     assert (
@@ -540,7 +537,7 @@ def test_uncertainty_adds_up():
         np.isclose(row["threshold"], np.mean([s.threshold for s in roots]))
         and row["share"] == len(roots) / 12
     )
-    single = ProxyTreeRegressor(ridge, max_leaves=6, n_synthetic=0, random_state=0).fit(X)
+    single = ProxyTreeRegressor(ridge, size=6, n_synthetic=0, random_state=0).fit(X)
     mean, var = as_reference(ridge).mean_var(X)
     one = single.predict_dist(X)
     assert np.allclose(one.mean(), single.predict(X))
@@ -553,9 +550,7 @@ def test_class_draws():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     forest = RandomForestClassifier(12, random_state=0, min_samples_leaf=4).fit(X, names)
-    model = ProxyTreeClassifier(
-        forest, n_draws=12, random_state=0, n_synthetic=300, max_leaves=5
-    ).fit(X)
+    model = ProxyTreeClassifier(forest, n_draws=12, random_state=0, n_synthetic=300, size=5).fit(X)
     assert model.leaf_draws_.shape == (12, 5, 3) and np.allclose(model.leaf_draws_.sum(axis=2), 1)
     leaf = model.rules_.apply(X)
     assert np.allclose(model.leaf_draws_.mean(axis=0)[leaf], model.predict_proba(X))
@@ -569,15 +564,15 @@ def test_class_draws():
 def test_given_draws_for_the_rows():
     X, y = load_diabetes(return_X_y=True)
     draws = BayesianRidge().fit(X, y).predict(X) + np.random.default_rng(0).normal(size=(20, 1))
-    model = ProxyTreeRegressor(draws, max_leaves=4, n_draws=20, lookahead=False).fit(X)
+    model = ProxyTreeRegressor(draws, size=4, n_draws=20, lookahead=False).fit(X)
     assert model.leaf_draws_.shape == (20, 4)
     assert np.allclose(model.leaf_draws_.mean(axis=0)[model.rules_.apply(X)], model.predict(X))
-    one = ProxyTreeRegressor(draws[:1], max_leaves=4).fit(X)  # S = 1
+    one = ProxyTreeRegressor(draws[:1], size=4).fit(X)  # S = 1
     assert one.n_leaves_ == 4 and one.fidelity_ > 0.5
-    pair = ProxyTreeRegressor((draws.mean(axis=0), draws.var(axis=0)), max_leaves=4).fit(X)
+    pair = ProxyTreeRegressor((draws.mean(axis=0), draws.var(axis=0)), size=4).fit(X)
     assert np.allclose(pair.predict(X), model.predict(X))
     shares = np.stack([1 - (y > 150) * 0.9, (y > 150) * 0.9], axis=1)
-    assert ProxyTreeClassifier(shares[None], max_leaves=3).fit(X).classes_.tolist() == [0, 1]
+    assert ProxyTreeClassifier(shares[None], size=3).fit(X).classes_.tolist() == [0, 1]
 
 
 # ------------------------------------------------------------------ bad input
@@ -633,7 +628,7 @@ def test_tables_that_say_nothing():
     with pytest.raises(ValueError, match="requires y"):
         ProxyTreeRegressor().fit(X)
     with pytest.raises(AttributeError, match="n_draws"):
-        ProxyTreeRegressor(max_leaves=2).fit(X, y).split_frame()
+        ProxyTreeRegressor(size=2).fit(X, y).split_frame()
     with pytest.raises(ValueError, match="inconsistent"):
         ProxyTreeRegressor(lambda X: X[:, 0]).fit(X, y[:-1])
     with pytest.raises(ValueError, match="[Ss]ample.weight"):
@@ -665,7 +660,7 @@ def test_a_pipeline_that_takes_gaps_is_explained_with_gaps():
     y = np.arange(120) % 2
     X[::7, 0] = np.nan
     pipe = make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, y)
-    model = ProxyTreeClassifier(pipe, max_leaves=4, random_state=0).fit(X)
+    model = ProxyTreeClassifier(pipe, size=4, random_state=0).fit(X)
     assert (model.predict(X) == model.rules_.predict(X)).all()
 
 
@@ -710,16 +705,17 @@ def test_what_is_observed_at_rows_that_are_there_several_times():
 def test_what_is_settled_is_not_chosen():
     forest, X, y = forest_and_table()
     settled = {"n_synthetic": 200, "lookahead": False, "reference_share": 1, "random_state": 0}
+    settled["size"] = 5
     with_y = ProxyTreeRegressor(forest, **settled).fit(X, y)
     without = ProxyTreeRegressor(forest, **settled).fit(X)
     assert with_y.tree_ == without.tree_ and with_y.growth_losses_ is None
     assert without.growth_ == Growth(1.0, synthetic=True, lookahead=False)
     data = ProxyTreeRegressor(
-        forest, max_leaves=5, n_synthetic=0, lookahead=False, reference_share=0
+        forest, size=5, n_synthetic=0, lookahead=False, reference_share=0
     ).fit(X, y)
-    assert str(data.tree_) == str(ProxyTreeRegressor(max_leaves=5).fit(X, y).tree_)
+    assert str(data.tree_) == str(ProxyTreeRegressor(size=5).fit(X, y).tree_)
     assert str(data.growth_) == "y itself" and data.fidelity_ < 1
-    few = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X[:40], y[:40])
+    few = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X[:40], y[:40])
     assert few.growth_losses_ is None and few.growth_.reference_share == 1
 
 
@@ -737,20 +733,19 @@ def test_what_is_chosen_is_the_same_every_time(numbers):
     assert fits[0].tree_ == fits[1].tree_ and fits[0].trees_ == fits[1].trees_
     assert fits[0].growth_losses_ == fits[1].growth_losses_
     assert len(fits[0].growth_losses_) in (4, 5)  # two shares with and without, looking ahead
-    assert fits[0].n_leaves_ <= kind(forest, random_state=2, lookahead=False).fit(X).n_leaves_
     as_it_is = clone(fits[0]).set_params(reference=forest, refit_seconds=0).fit(X, y)
     assert as_it_is.growth_losses_ != fits[0].growth_losses_
 
 
 def test_a_reference_that_knows_nothing_is_mixed_with_y_and_stays_a_proxy():
     _, X, y = forest_and_table(n=200)
-    model = ProxyTreeRegressor(lambda X: np.sin(20 * X[:, 3]), max_leaves=5, random_state=0)
+    model = ProxyTreeRegressor(lambda X: np.sin(20 * X[:, 3]), size=5, random_state=0)
     with pytest.warns(UserWarning, match="reference_share=1"):
         model.fit(X, y)
     assert model.growth_.reference_share == 0.5
     losses = model.growth_losses_
     assert losses[Growth(0.5)] < losses[Growth(1.0)] and Growth(0.0) not in losses
-    told = ProxyTreeRegressor(lambda X: X[:, 1] + 2 * (X[:, 0] > 0.3), max_leaves=5, random_state=0)
+    told = ProxyTreeRegressor(lambda X: X[:, 1] + 2 * (X[:, 0] > 0.3), size=5, random_state=0)
     assert told.fit(X, y).growth_.reference_share == 1
 
 
@@ -786,18 +781,18 @@ def test_the_shares_of_a_mixed_target_add_up():
 def test_a_report_says_what_was_chosen(monkeypatch):
     leave_out_pictures(monkeypatch)
     forest, X, y = forest_and_table()
-    model = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X, y)
+    model = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X, y)
     said = f"grown on {model.growth_}, which folds chose among {len(model.growth_losses_)} ways"
     assert said in html.unescape(str(report(model, X, y)))
-    alone = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X)
+    alone = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X)
     assert f"grown on {alone.growth_}" in html.unescape(str(report(alone, X, y)))
-    assert str(ProxyTreeRegressor(max_leaves=3).fit(X, y).growth_) == "y itself"
+    assert str(ProxyTreeRegressor(size=3).fit(X, y).growth_) == "y itself"
 
 
 def test_folds_hold_out_what_they_say():
     forest, X, y = forest_and_table()
     X, y = np.vstack([X, X[:5]]), np.append(y, y[:5])
-    proxy = ProxyTreeRegressor(forest, max_leaves=4, random_state=0)
+    proxy = ProxyTreeRegressor(forest, size=4, random_state=0)
     seen = []
 
     class Watched(RandomForestRegressor):
@@ -823,7 +818,7 @@ def test_a_model_that_cannot_be_refitted_judges_as_it_is():
             return super().fit(X, y)
 
     X, y = X[:110], y[:110]
-    model = ProxyTreeRegressor(Once(5, random_state=0), max_leaves=3, random_state=0).fit(X, y)
+    model = ProxyTreeRegressor(Once(5, random_state=0), size=3, random_state=0).fit(X, y)
     assert model.growth_losses_
 
 
@@ -838,12 +833,12 @@ def test_any_failure_of_a_clone_is_no_failure_of_the_fit(kind):
             return super().fit(X, y)
 
     model = Once().fit(X, y)
-    as_it_is = ProxyTreeRegressor(model, max_leaves=3, random_state=0, refit_seconds=0).fit(X, y)
-    silent = ProxyTreeRegressor(model, max_leaves=3, random_state=0)
+    as_it_is = ProxyTreeRegressor(model, size=3, random_state=0, refit_seconds=0).fit(X, y)
+    silent = ProxyTreeRegressor(model, size=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert silent.fit(X, y).growth_losses_ == as_it_is.growth_losses_
-    loud = ProxyTreeRegressor(model, max_leaves=3, random_state=0, verbose=1)
+    loud = ProxyTreeRegressor(model, size=3, random_state=0, verbose=1)
     with pytest.warns(UserWarning, match="the reference judges as it is") as said:
         loud.fit(X, y)
     assert len(said) == 1 and said[0].filename == __file__
@@ -857,7 +852,7 @@ def test_a_label_that_stands_in_one_row_stops_no_fit():
     steps = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     line = make_pipeline(steps, LinearRegression()).fit(frame, y)
     losses = [
-        ProxyTreeRegressor(line, max_leaves=3, random_state=0, refit_seconds=seconds)
+        ProxyTreeRegressor(line, size=3, random_state=0, refit_seconds=seconds)
         .fit(frame, y)
         .growth_losses_
         for seconds in (10, 0)
@@ -920,6 +915,59 @@ def test_bad_input_to_a_choice():
     classes = RandomForestClassifier(5, random_state=0).fit(X, labels)
     with pytest.raises(ValueError, match="y must hold classes of the reference, 'high', 'low'"):
         ProxyTreeClassifier(classes).fit(X, np.where(y > 1, "up", "low"))
+
+
+@given(st.integers(0, 2**32 - 1))
+@examples(50)
+def test_the_words_for_a_size_are_ordered(seed):
+    rng = np.random.default_rng(seed)
+    losses = rng.normal(size=(6, 20)) * rng.random((6, 1)) + rng.random((6, 1))
+    w = rng.integers(1, 4, 20).astype(float)
+    small, balanced, accurate = (
+        choose_by_losses(losses, w, size) for size in ("small", "balanced", "accurate")
+    )
+    assert small <= balanced <= np.average(losses, axis=1, weights=w).argmin() <= accurate
+
+
+def test_a_tie_is_resolved_in_favour_of_the_smaller_tree():
+    noise = np.tile([1.0, -1.0], 50)
+    losses = 1 + np.array([noise, -0.01 + 0 * noise, -0.02 + noise, noise])
+    assert choose_by_losses(losses, np.ones(100), "balanced") == 1
+    sure = 1 + np.array([0.02 + noise, noise, noise])  # the same difference in each row
+    assert choose_by_losses(sure, np.ones(100), "balanced") == 1
+    assert choose_by_losses(2.0**333 * sure, np.ones(100), "balanced") == 1
+
+
+@pytest.mark.parametrize("with_y", [True, False])
+def test_a_rare_class_is_predicted_or_warned_of(with_y):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 4))
+    rare = (X[:, 0] > 1.2) & (X[:, 1] > 0)
+    y = np.where(rare ^ (rng.random(1000) < 0.01), "rare", "common")
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ProxyTreeClassifier(forest, random_state=0).fit(X, y if with_y else None)
+    assert set(model.predict(X)) == {"rare", "common"}
+    with pytest.warns(UserWarning, match="predicts 'rare' for no row of the fit"):
+        ProxyTreeClassifier(forest, size=1, random_state=0).fit(X)
+
+
+def test_a_price_chooses_in_place_of_the_size():
+    forest, X, y = forest_and_table()
+    settings = {"n_synthetic": 200, "lookahead": False, "random_state": 0}
+    for alpha in (0.02, 0.1):
+        model = ProxyTreeRegressor(forest, alpha=alpha, size="small", **settings).fit(X)
+        path = model.pruning_path_
+        assert model.n_leaves_ == path.sizes[path.index_of(alpha)] and model.alpha_ == alpha
+        again = ProxyTreeRegressor(forest, size=model.n_leaves_, **settings).fit(X)
+        assert again.tree_ == model.tree_ and again.alpha_ is None
+
+
+def test_y_itself_has_no_share_of_a_reference():
+    _, X, y = forest_and_table()
+    half = ProxyTreeRegressor(reference_share=0.5, random_state=0).fit(X, y)
+    assert half.tree_ == ProxyTreeRegressor(random_state=0).fit(X, y).tree_
 
 
 @pytest.mark.parametrize("most", [None, 24])

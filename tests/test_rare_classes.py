@@ -180,7 +180,7 @@ def test_a_fit_that_loses_a_class_warns_once():
     logistic = LogisticRegression().fit(X, labels)
     for model in (
         RuleMixtureClassifier(forest, size=1, **QUICK),
-        ProxyTreeClassifier(max_leaves=1),
+        ProxyTreeClassifier(size=1),
         ProxyLinearClassifier(max_features=0),
         MetaTreeClassifier(max_depth=1, random_state=0),
         MetaTreeClassifier(max_depth=1, n_trees=3, random_state=0),
@@ -192,7 +192,7 @@ def test_a_fit_that_loses_a_class_warns_once():
     with pytest.warns(UserWarning, match="ProxyTreeClassifier predicts 'fraud'"):
         logistic.intercept_ += 1.0
         assert (logistic.predict(X) == "fraud").any()
-        ProxyTreeClassifier(logistic, max_leaves=1, random_state=0).fit(X)
+        ProxyTreeClassifier(logistic, size=1, random_state=0).fit(X)
 
 
 def test_a_fit_that_keeps_its_classes_does_not_warn():

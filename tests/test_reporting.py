@@ -126,7 +126,7 @@ def labels():
 
 @pytest.fixture(scope="module")
 def tree(labels):
-    return ProxyTreeClassifier(max_leaves=4, random_state=0).fit(*labels)
+    return ProxyTreeClassifier(size=4, random_state=0).fit(*labels)
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +276,7 @@ def test_each_rule_is_measured_on_rows_held_out(labels, tree):
 
 def test_each_leaf_of_numbers_is_measured_on_rows_held_out(numbers):
     X, y = numbers
-    model = ProxyTreeRegressor(max_leaves=3, random_state=0).fit(X[:150], y[:150])
+    model = ProxyTreeRegressor(size=3, random_state=0).fit(X[:150], y[:150])
     table = reports.rules_held_out_html(model.rules_, X[150:], y[150:].to_numpy(), 0.9)
     said = model.rules_.apply(X[150:])
     for r, row in enumerate(rows_of_tables(table)[1:]):
@@ -308,7 +308,7 @@ def test_each_rule_is_set_beside_the_model_on_rows_held_out(labels, numbers):
         assert row[column].startswith(f"{100 * agree[mine].mean():.1f} % (" if mine.any() else "")
     X, y = numbers
     forest = RandomForestRegressor(10, random_state=0).fit(X[:150], y[:150])
-    model = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X[:150], y[:150])
+    model = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X[:150], y[:150])
     answers = forest.predict(X[150:])
     table = reports.rules_held_out_html(
         model.rules_, X[150:], y[150:].to_numpy(), 0.95, answers, "it"
@@ -345,8 +345,8 @@ def test_fidelity_is_explained_by_what_it_is(labels, numbers, mixture, equations
         assert reports.fidelity_words(kept, kept) == told[name]
     X, y = numbers
     forest = RandomForestRegressor(20, random_state=0).fit(X, y)
-    proxy = ProxyTreeRegressor(forest, max_leaves=3, random_state=0).fit(X)
-    grown = ProxyTreeRegressor(max_leaves=3, random_state=0).fit(X, y)
+    proxy = ProxyTreeRegressor(forest, size=3, random_state=0).fit(X)
+    grown = ProxyTreeRegressor(size=3, random_state=0).fit(X, y)
     made = {
         "equations": (equations, y),
         "a tree": (grown, y),
@@ -443,7 +443,7 @@ def test_how_far_equations_are_rounded_is_said(numbers, equations, snapshot):
     X, y = numbers
     told = reports.rounding_words(equations.rules_)
     assert reports.significant_text(0.004 * equations.rules_.target_std) in told
-    proxy = ProxyTreeRegressor(max_leaves=2)
+    proxy = ProxyTreeRegressor(size=2)
     of_tree = reports.rounding_words(proxy.fit(X, y).rules_)
     snapshot("rounding", f"equations: {told}\na tree: {of_tree}")
     assert reports.rounding_words(proxy.fit(X, np.where(X["bmi"] > 0, 3.0, 1.5)).rules_) == ""
@@ -532,7 +532,7 @@ def test_a_slow_report_says_how_far_it_is(labels, tree, monkeypatch, capsys):
 def test_rows_held_out_are_among_those_where_rules_and_model_disagree(labels):
     X, y = labels
     forest = RandomForestClassifier(20, random_state=0).fit(X[::2], y[::2])
-    rules = ProxyTreeClassifier(forest, max_leaves=2, random_state=0).fit(X[::2])
+    rules = ProxyTreeClassifier(forest, size=2, random_state=0).fit(X[::2])
     out = X[1::2]
     apart = rules.predict(out) != forest.predict(out)
     page = words_of(report(rules, X[::2], y[::2], held_out=(out, y[1::2])))
@@ -542,7 +542,7 @@ def test_rows_held_out_are_among_those_where_rules_and_model_disagree(labels):
 def test_fidelity_is_that_of_the_rules(numbers, snapshot):
     X, y = (table[:80] for table in numbers)
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
-    proxy = ProxyTreeRegressor(as_reference(forest), max_leaves=4, random_state=0).fit(X)
+    proxy = ProxyTreeRegressor(as_reference(forest), size=4, random_state=0).fit(X)
     found = reports.evaluate_model(
         proxy, proxy.rules_, X, None, None, None, None, 0.95, 0
     ).estimates
@@ -558,7 +558,7 @@ def test_fidelity_is_that_of_the_rules(numbers, snapshot):
         assert found[0].value == pytest.approx(proxy.fidelity_)
     notes = reports.evaluate_model(proxy, proxy.rules_, X, y, None, 3, None, 0.95, 0).notes
     snapshot("notes_on_cross_fitting", "\n".join(notes))
-    refit = ProxyTreeRegressor(forest, max_leaves=4, random_state=0).fit(X, y)
+    refit = ProxyTreeRegressor(forest, size=4, random_state=0).fit(X, y)
     assert not reports.evaluate_model(
         refit, refit.rules_, X, y, None, 3, None, 0.95, 0
     ).notes  # a clone is fitted anew
@@ -567,7 +567,7 @@ def test_fidelity_is_that_of_the_rules(numbers, snapshot):
 def test_draws_for_a_table_are_asked_about_that_table_only(numbers):
     X, y = numbers
     draws = np.random.default_rng(0).normal(y.to_numpy(), 10, (5, len(y)))
-    proxy = ProxyTreeRegressor(draws, max_leaves=3, random_state=0).fit(X)
+    proxy = ProxyTreeRegressor(draws, size=3, random_state=0).fit(X)
     found = reports.evaluate_model(
         proxy, proxy.rules_, X, y, (X[:60], y[:60]), None, None, 0.95, 0
     ).estimates
@@ -613,7 +613,7 @@ CASES = {
         fabinterp.ObliqueAdditiveRegressor(max_depth=1, max_leaves=2, n_init=1, random_state=0).fit(X, y), (X, y)),
     "metatree": lambda X, y, labels: (fabinterp.MetaTreeClassifier(max_depth=3, random_state=0).fit(*labels), labels),
     "draws": lambda X, y, labels: (
-        ProxyTreeRegressor(RandomForestRegressor(10, random_state=0).fit(X, y), max_leaves=4, n_draws=5,
+        ProxyTreeRegressor(RandomForestRegressor(10, random_state=0).fit(X, y), size=4, n_draws=5,
                            random_state=0).fit(X, y), (X, y)),
     "line": lambda X, y, labels: (ProxyLinearRegressor(random_state=0).fit(X, y), (X, y)),
     "softmax": lambda X, y, labels: (
@@ -651,7 +651,7 @@ def test_every_model_has_its_page(case, numbers, labels, tmp_path, snapshot):
 
 def test_the_code_on_the_page_makes_the_model_again(labels):
     X, y = labels
-    made = ProxyTreeClassifier(max_leaves=4, min_samples_leaf=7, random_state=3).fit(X, y)
+    made = ProxyTreeClassifier(size=4, min_samples_leaf=7, random_state=3).fit(X, y)
     text = report(made, X, y)
     code = html.unescape(re.search(r"Make it again</h2><pre>(.*?)</pre>", text, re.S)[1])
     space = {"X": X, "y": y}
@@ -713,8 +713,8 @@ def test_the_code_on_the_page_fits_what_was_fitted_elsewhere(labels):
 def test_what_cannot_be_made_again_is_said(numbers, snapshot):
     X, y = numbers
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
-    fitted = report(ProxyTreeRegressor(forest, max_leaves=3).fit(X, y), X, y)
-    function = ProxyTreeRegressor(forest.predict, max_leaves=3, random_state=0).fit(X)
+    fitted = report(ProxyTreeRegressor(forest, size=3).fit(X, y), X, y)
+    function = ProxyTreeRegressor(forest.predict, size=3, random_state=0).fit(X)
     pages = [fitted, report(function, X)]
     snapshot("not_made_again", "\n\n".join(section_of(page, "Make it again") for page in pages))
 
@@ -842,7 +842,7 @@ def test_how_often_intervals_hold_is_told_of_each_half(snapshot):
     assert f"{np.sum(low < 0)} intervals" in told
     page = report(model, X[:450], y[:450], held_out=out, level=0.9)
     assert told in words_of(page) and "predict_interval" not in report(model, X[:450], y[:450])
-    tree = ProxyTreeRegressor(max_leaves=3, random_state=0).fit(X, y)
+    tree = ProxyTreeRegressor(size=3, random_state=0).fit(X, y)
     assert reports.coverage_html(tree.rules_, *out, 0.9) == ""
 
 
@@ -920,7 +920,7 @@ def test_a_y_that_says_nothing_is_not_drawn(labels, numbers, tree):
 def test_where_rules_and_model_part_is_said_in_words(numbers, labels):
     X, y = numbers
     black = LinearRegression().fit(X, y)
-    proxy = ProxyTreeRegressor(black, max_leaves=3, random_state=0).fit(X, y)
+    proxy = ProxyTreeRegressor(black, size=3, random_state=0).fit(X, y)
     words = words_of(report(proxy, X, y))
     gap = np.abs(proxy.predict(X) - black.predict(X))
     assert f"{np.median(gap):.3g} in the middle and by {gap.max():.3g} at most" in words
@@ -929,7 +929,7 @@ def test_where_rules_and_model_part_is_said_in_words(numbers, labels):
     assert f"{told} {black.predict(X)[worst]:.4g}" in words
     X, y = labels
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
+    proxy = ProxyTreeClassifier(forest, size=3, random_state=0).fit(X, y)
     words = words_of(report(proxy, X, y))
     apart = int(np.sum(proxy.predict(X) != forest.predict(X)))
     assert f"At {apart} of 178 rows of the table" in words
@@ -939,8 +939,8 @@ def test_only_what_rules_were_made_from_is_called_so(labels, snapshot):
     X, y = labels
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
     piped = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    grown = ProxyTreeClassifier(max_leaves=3, random_state=0).fit(X, y)
-    proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
+    grown = ProxyTreeClassifier(size=3, random_state=0).fit(X, y)
+    proxy = ProxyTreeClassifier(forest, size=3, random_state=0).fit(X, y)
     told = []
     for model, reference in ((grown, forest), (grown, piped), (proxy, forest)):
         assert reports.is_made_for(model, reference) == (model is proxy)
@@ -991,7 +991,7 @@ def test_the_picture_of_regions_says_which_rows_stand_on_another_colour(snapshot
 def test_rows_have_the_names_of_the_frame(labels):
     X, y = labels
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    proxy = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X, y)
+    proxy = ProxyTreeClassifier(forest, size=3, random_state=0).fit(X, y)
     assert "row (from 0)" in words_of(report(proxy, X, y))
     named = X.set_axis([f"C{i:04d}" for i in range(len(X))])
     words = words_of(report(proxy, named, y))
@@ -1140,7 +1140,7 @@ def test_refused_in_one_line(numbers, labels, tree, equations, tmp_path, monkeyp
     X, y = labels
     given = [{"model": tree, "X": X, "y": y, **options} for options in REFUSED]
     forest = fabinterp.MetaTreeClassifier(n_trees=3, max_depth=2, random_state=0).fit(X, y)
-    proxy = ProxyTreeRegressor(np.ones((5, 200)), max_leaves=3, random_state=0).fit(numbers[0])
+    proxy = ProxyTreeRegressor(np.ones((5, 200)), size=3, random_state=0).fit(numbers[0])
     given += [
         {"model": equations, "X": numbers[0], "y": ["a"] * 200},
         {"model": equations, "X": numbers[0], "y": numbers[1] * np.nan},
@@ -1190,7 +1190,7 @@ def hostile_pages(tmp_path_factory):
     rules = RuleSet(tuple(map(Rule, conditions, leaves)), read_columns(X), ("<i>yes</i> שלום", "no $y$ " + "z" * 100),
                     target=y.name).measure(X, y)  # fmt: skip
     plain = X.drop(columns=HOSTILE[5])
-    models = {"list": (rules, X, y), "tree": (ProxyTreeClassifier(max_leaves=5, random_state=0).fit(X, y), X, y),
+    models = {"list": (rules, X, y), "tree": (ProxyTreeClassifier(size=5, random_state=0).fit(X, y), X, y),
               "equations": (fabinterp.PiecewiseLinearRegressor(max_depth=0, random_state=0).fit(plain, score), plain,
                             score)}  # fmt: skip
     for name, (model, table, target) in models.items():

@@ -46,7 +46,7 @@ def bank():
 @pytest.fixture(scope="module")
 def changes(bank):
     X, y = bank
-    model = ProxyTreeClassifier(max_leaves=3).fit(X, y)
+    model = ProxyTreeClassifier(size=3).fit(X, y)
     row = X[(X.income < 2500) & (X.job == "cook")].iloc[0]
     return nearest_change(model, row, X, target="yes"), row
 
@@ -87,7 +87,7 @@ def test_no_change_and_one_change_are_drawn(changes, bank):
     found, row = changes
     assert plot_change(found[0]).texts
     X, _ = bank
-    model = ProxyTreeClassifier(max_leaves=3).fit(*bank)
+    model = ProxyTreeClassifier(size=3).fit(*bank)
     none = nearest_change(model, row, X, target="yes", fixed=["job"])
     said = " ".join(text.get_text() for text in plot_change(none).texts)
     assert not none and none.verdict in said
@@ -124,7 +124,7 @@ def test_pictures_of_hostile_names_on_dark_paper_stay_inside(width):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(200, 5)), columns=HOSTILE)
     y = pd.Series(np.where(X.sum(axis=1) > 0, "$yes$", "n" * 80), name="t" * 90)
-    model = ProxyTreeClassifier(max_leaves=8).fit(X, y)
+    model = ProxyTreeClassifier(size=8).fit(X, y)
     with plt.style.context("dark_background"):
         drawn = [
             plot_row(model, X.iloc[0], width=width),
@@ -142,7 +142,7 @@ def test_calibration_of_hostile_classes_on_dark_paper_stays_inside(width, classe
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 2)))
     y = np.array(classes)[rng.integers(0, len(classes), 300)]
-    model = ProxyTreeClassifier(max_leaves=4).fit(X, y)
+    model = ProxyTreeClassifier(size=4).fit(X, y)
     with plt.style.context("dark_background"):
         figure, ax = plt.subplots(figsize=(width, width), layout="constrained")
         plot_calibration(model, X, y, ax=ax)
@@ -163,7 +163,7 @@ def test_calibration_of_hostile_classes_on_dark_paper_stays_inside(width, classe
 
 def test_axes_of_ones_own(changes, bank):
     found, row = changes
-    model = ProxyTreeClassifier(max_leaves=3).fit(*bank)
+    model = ProxyTreeClassifier(size=3).fit(*bank)
     for draw in (lambda ax: plot_change(found, ax), lambda ax: plot_importances(model, ax)):
         ax = plt.figure(figsize=(2.5, 1)).subplots()
         assert draw(ax) is ax

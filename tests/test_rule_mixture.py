@@ -41,12 +41,14 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from fabinterp.forests.reading import ensemble_thresholds, read_ensemble
 from fabinterp.models.rule_mixture import (
+    FoundList,
     RuleMixtureClassifier,
     RuleMixtureRegressor,
     assign_folds,
     code_length_of_boxes,
     coverage,
     jitter,
+    list_entries,
     random_mixture,
     round_cuts,
     well_scaled,
@@ -54,6 +56,7 @@ from fabinterp.models.rule_mixture import (
 from fabinterp.rows import chunks
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical
 from fabinterp.rows.blocks import in_memory
+from fabinterp.rules.size_path import choose_size
 
 QUICK = {"max_rules": 4, "n_init": 2, "n_perturbations": 4, "max_iter": 30, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:FIC still rises")
@@ -919,6 +922,29 @@ def test_code_lengths_of_boxes_are_those_of_a_code():
     assert code_length_of_boxes(boxes[0], nats) > code_length_of_boxes(boxes[-1], nats)
     assert code_length_of_boxes(boxes[0], nats, True) > code_length_of_boxes(boxes[0], nats)
     assert code_length_of_boxes(np.zeros((0, 3)), nats) == 0
+
+
+class Rules(list):
+    """A list of rules for numbers."""
+
+    classes = None
+    fidelity = 1.0
+    n_conditions = 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0.1, 9)), min_size=1, max_size=8))
+@examples(50)
+def test_small_is_never_longer_than_balanced_nor_balanced_than_accurate(lists):
+    found = [FoundList((), 0, 0.0)] + [FoundList((), 1, length) for length, _ in lists]
+    errors = [10.0] + [error for _, error in lists]
+    sums = [(20.0, 20 * error, 20 * error**2, 20.0, None) for error in errors]
+    rule_sets = [Rules(range(k + 1)) for k in range(len(found))]
+    sizes = []
+    for size in ("small", "balanced", "accurate"):
+        settings = SimpleNamespace(size=size)
+        entries = list_entries(found, rule_sets, sums, False, settings)
+        sizes.append(entries[choose_size(entries, size)].size)
+    assert sizes == sorted(sizes)
 
 
 def test_ensembles_that_say_little_give_sensible_lists():

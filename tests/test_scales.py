@@ -45,11 +45,9 @@ REGRESSORS = {
     "oblique": lambda: ObliqueAdditiveRegressor(2, penalty=1.0, n_perturbations=3, random_state=0),
     "oblique by EM": lambda: ObliqueAdditiveRegressor(1, search="em", max_iter=10, random_state=0),
     "proxy tree": lambda: ProxyTreeRegressor(random_state=0),
-    "proxy tree of leaves": lambda: ProxyTreeRegressor(
-        max_leaves=5, lookahead=True, random_state=0
-    ),
+    "proxy tree of leaves": lambda: ProxyTreeRegressor(size=5, lookahead=True, random_state=0),
     "proxy tree of a forest": lambda: ProxyTreeRegressor(
-        FOREST, max_leaves=5, n_draws=3, n_synthetic=50, random_state=0
+        FOREST, size=5, n_draws=3, n_synthetic=50, random_state=0
     ),
     "proxy line": lambda: ProxyLinearRegressor(),
     "proxy line of a forest": lambda: ProxyLinearRegressor(FOREST, n_draws=3, random_state=0),
@@ -253,8 +251,8 @@ def test_draws_of_a_reference_go_with_the_unit(k):
     s = 2.0**k
     draws = y + np.random.default_rng(1).normal(size=(4, len(y)))
     with within():
-        one = ProxyTreeRegressor(draws, max_leaves=4, n_draws=4, random_state=0).fit(X)
-        other = ProxyTreeRegressor(s * draws, max_leaves=4, n_draws=4, random_state=0).fit(X)
+        one = ProxyTreeRegressor(draws, size=4, n_draws=4, random_state=0).fit(X)
+        other = ProxyTreeRegressor(s * draws, size=4, n_draws=4, random_state=0).fit(X)
         flat = ProxyLinearRegressor(draws).fit(X)
         moved = ProxyLinearRegressor(s * draws).fit(X)
     np.testing.assert_array_equal(other.leaf_draws_ / s, one.leaf_draws_)

@@ -352,13 +352,11 @@ def test_a_fitted_reference_stays_what_it_is_and_an_unfitted_one_is_fitted_to_ea
     forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
     fitted = RandomForestRegressor(10, min_samples_leaf=5, random_state=0).fit(X, y)
     each, one = [
-        instability(
-            ProxyTreeRegressor(reference, max_leaves=4, random_state=0), X, y, 4, random_state=0
-        )
+        instability(ProxyTreeRegressor(reference, size=4, random_state=0), X, y, 4, random_state=0)
         for reference in (forest, fitted)
     ]
     by_hand = instability(
-        lambda X, y: ProxyTreeRegressor(fitted, max_leaves=4, random_state=0).fit(X, y),
+        lambda X, y: ProxyTreeRegressor(fitted, size=4, random_state=0).fit(X, y),
         X,
         y,
         4,

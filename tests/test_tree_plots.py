@@ -795,7 +795,7 @@ def test_a_fitted_proxy_is_drawn():
     from sklearn.linear_model import BayesianRidge
 
     data = load_diabetes(as_frame=True)
-    model = proxy.ProxyTreeRegressor(BayesianRidge(), max_leaves=5, n_draws=8, cv=2, random_state=0)
+    model = proxy.ProxyTreeRegressor(BayesianRidge(), size=5, n_draws=8, cv=2, random_state=0)
     model.fit(data.data, data.target)
     ends = [k for k in pictures.nodes_in_rule_order(model.tree_) if model.tree_.splits[k] is None]
     means = [model.tree_.leaves[k].value for k in ends]

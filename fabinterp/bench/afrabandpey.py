@@ -128,7 +128,7 @@ def proxy_tree(reference, seed, max_leaves, **how):
     """An unfitted proxy of at most so many leaves; synthetic rows and looking ahead, unless `how` says other."""
     return ProxyTreeRegressor(
         reference,
-        max_leaves=max_leaves,
+        size=max_leaves,
         min_samples_leaf=LEAST,
         random_state=seed,
         **SETTLED | how,

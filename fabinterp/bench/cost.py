@@ -130,9 +130,7 @@ def _oblique_task(n, d, K, depth):
 def _proxy_task(n, d, K, depth):
     """The proxy tree of a fitted Bayesian linear model, with K leaves at most."""
     X, y = simulated_table(n, d)
-    model = ProxyTreeRegressor(
-        BayesianRidge().fit(X, y), max_leaves=K, max_depth=depth, random_state=0
-    )
+    model = ProxyTreeRegressor(BayesianRidge().fit(X, y), size=K, max_depth=depth, random_state=0)
     return _TimedCall(partial(model.fit, X, y), X)
 
 

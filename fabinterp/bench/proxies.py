@@ -157,7 +157,7 @@ def measure_beside_plain(key):
         for name, target in targets.items():
             grown = greedy_tree(Z, target, w, max_leaves=leaves, min_leaf=_LEAST)
             found[name].append(loss_on_new(grown, case))
-        proxy.set_params(max_leaves=leaves)
+        proxy.set_params(size=leaves)
         for name, choice in (("always all", GrowthData(rows)), ("chosen", choices)):
             start = time.process_time()
             fitted = fit_proxy_tree(rows, proxy, np.random.default_rng(case.seed), choice)

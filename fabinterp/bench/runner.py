@@ -549,7 +549,7 @@ FIT_VERSION = {
     "PiecewiseLinear-em": 1,
     "ObliqueAdditive": 1,
     "ObliqueAdditive-em": 1,
-    "ProxyTree": 1,
+    "ProxyTree": 2,
     "ProxyLinear": 1,
     "MetaTree": 1,
     "explain_local": 2,

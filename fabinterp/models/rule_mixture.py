@@ -1053,9 +1053,10 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
     share = SHARE_CHARGED.get(settings.size, BALANCED_SHARE[out_of_bag])
     total = sums[0][3]
     floor = 1e-12 * sums[0][1] + np.finfo(float).tiny
+    lengths = np.maximum.accumulate([one.code_length for one in found])
     entries = []
-    for one, rules, (covering, wrong, square, _, of_rules) in zip(
-        found, rule_sets, sums, strict=True
+    for one, length, rules, (covering, wrong, square, _, of_rules) in zip(
+        found, lengths, rule_sets, sums, strict=True
     ):
         if rules.classes is None:
             evidence = number_code_length(wrong, total, len(rules), floor)
@@ -1074,7 +1075,7 @@ def list_entries(found, rule_sets, sums, out_of_bag, settings):
             SizeEntry(
                 len(rules),
                 one.n_bounds + len(rules),
-                evidence + share * one.code_length,
+                evidence + share * float(length),
                 fitted,
                 train_error=float(error),
                 train_se=float(spread),

@@ -621,7 +621,6 @@ def check_budget(estimator):
     """Refuse a budget that cannot do, and what goes with one only."""
     n_calls = estimator.n_calls
     min_fidelity = estimator.min_fidelity
-    max_leaves = estimator.max_leaves
     if n_calls is None:
         for name in ("cache", "min_fidelity"):
             if getattr(estimator, name) is not None:
@@ -637,11 +636,12 @@ def check_budget(estimator):
             f"is grown on, got {estimator.reference_share!r}"
         )
     check_at_least("n_calls", n_calls, _LEAST)
-    if max_leaves is not None and n_calls < max_leaves:
-        raise ValueError(
-            f"n_calls must be at least max_leaves = {max_leaves}, a row for each leaf, "
-            f"got {n_calls}"
-        )
+    for name in ("size", "max_leaves"):
+        most = getattr(estimator, name)
+        if isinstance(most, Real) and n_calls < most:
+            raise ValueError(
+                f"n_calls must be at least {name} = {most}, a row for each leaf, got {n_calls}"
+            )
     is_number = isinstance(min_fidelity, Real) and not isinstance(min_fidelity, bool)
     if min_fidelity is not None and not (is_number and 0 < min_fidelity < 1):
         raise ValueError(f"min_fidelity must lie between 0 and 1, got {min_fidelity!r}")

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from sklearn.utils import check_array, get_tags
 
 from ..fab.distributions import normal_mixture
-from .adequacy import excess_losses, is_reference, smallest_as_good
+from .adequacy import excess_losses
 from .budget import (
     BudgetAnswers,
     ask_in_batches,
@@ -52,7 +52,6 @@ from .reference import (
 )
 from ..rows.array_tree import (
     array_to_rules_tree,
-    best_pruning_of_size,
     ends_of_size,
     losses_by_size,
     prune_at,
@@ -80,10 +79,7 @@ from ..rules.size_path import (
     SizeEntry,
     SizePathMixin,
     check_size,
-    choose_by_error,
-    choose_size,
     measure_entries,
-    weighted_error,
 )
 from ..rows.tables import (
     check_at_least,
@@ -252,25 +248,7 @@ def _tried_out(found, rows, settings, seed, recut):
     return min(found, recut_tree(found, *table, **least, **options), key=_tree_loss)
 
 
-def _prune_tree(rows, settings, seed, max_leaves, alpha, lookahead, recut=False):
-    """`(ArrayTree, PruningPath)`: grown, pruned, with `lookahead` looked ahead where that loses less.
-
-    Without an `alpha`, `max_leaves` alone decides; `recut`: cuts are then chosen anew.
-    """
-    whole = grow_tree(rows, settings, seed)
-    path = pruning_path(whole, rows.irreducible_loss)
-    if alpha is None:
-        ends = best_pruning_of_size(whole, max_leaves)
-    else:
-        small = path.sizes <= (max_leaves or np.inf)
-        ends = path.leaf_mask(max(path.index_of(alpha), int(small.argmax())))
-    found = prune_at(whole, ends)
-    if lookahead:
-        found = _tried_out(found, rows, settings, seed, recut)
-    return found, path
-
-
-def _trees_of_sizes(rows, settings, seed, sizes, lookahead, recut=False):
+def _trees_of_sizes(rows, settings, seed, sizes, growth):
     """The best trees found of at most so many leaves, an `ArrayTree` for each of `sizes`."""
     whole = grow_tree(rows, settings, seed)
     losses, shares = losses_by_size(whole, max(sizes))
@@ -278,8 +256,8 @@ def _trees_of_sizes(rows, settings, seed, sizes, lookahead, recut=False):
     for size in sizes:
         best = int(losses[0, :size].argmin()) + 1
         found.append(prune_at(whole, ends_of_size(whole, shares, np.array([best]))))
-    if lookahead:
-        found = [_tried_out(tree, rows, settings, seed, recut) for tree in found]
+    if growth.lookahead:
+        found = [_tried_out(tree, rows, settings, seed, growth.recut) for tree in found]
     return found
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-on-leaves
@@ -387,7 +365,7 @@ def mix_with_observed(rows, observed, share):
 
     `observed` is what `observed_target` returns for the rows of the table.
     """
-    if share == 1:
+    if share == 1 or observed is None:
         return rows
     seen, seen_var = observed
     table = np.s_[..., : rows.n] if seen.ndim == 1 else np.s_[..., : rows.n, :]
@@ -439,8 +417,7 @@ def fit_draw_trees(rows, tree, settings, seed, growth):
     def one(target, noise):
         drawn = replace(rows, target=target, var=noise, draws=None, noise=None)
         refitted = refit_array_tree(tree, rows.Z, target, rows.w)
-        how = growth.lookahead, growth.recut
-        own, _ = _prune_tree(drawn, settings, seed, tree.n_leaves, None, *how)
+        (own,) = _trees_of_sizes(drawn, settings, seed, [tree.n_leaves], growth)
         own = shorten_tree(own, drawn)[1]
         return own, refitted.value[tree.feature < 0], proxy_variance(refitted, drawn)
 
@@ -571,7 +548,7 @@ def budgeted_data(reference, X, Z, w, columns, settings, rng):
         return query_reference(reference, take_rows(X, at))[:2]
 
     left = settings.n_calls - len(reference.model.used)
-    size = settings.max_leaves or 8
+    size = min(leaves_given(settings), default=8)
     found = ask_in_batches(ask, Z, w, left, size, rng, settings.min_fidelity)
     draws = noise = None
     if settings.n_draws is not None:
@@ -609,14 +586,6 @@ def fidelity_apart(rows, tree):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-read
 N_SYNTHETIC = 2000  # synthetic rows, where none are asked for
-_N_DRAWS = 100  # draws that judge sizes, where none are asked for
-
-
-def _draws_to_ask(settings):
-    """How many draws of the reference a fit needs; None: none."""
-    if settings.n_draws is None and settings.size is not None:
-        return _N_DRAWS
-    return settings.n_draws
 
 
 def distinct_table_rows(reference, X, Z, w, n_draws):
@@ -635,7 +604,7 @@ def proxy_data(reference, X, Z, w, columns, settings, rng):
     w (n,) are the weights of its rows; `settings` has an estimator's parameters.
     """
     d = Z.shape[1]
-    at, w, place = distinct_table_rows(reference, X, Z, w, _draws_to_ask(settings))
+    at, w, place = distinct_table_rows(reference, X, Z, w, settings.n_draws)
     n = len(at)
     if settings.n_calls is not None:
         part = budgeted_data(reference, take_rows(X, at), Z[at], w, columns, settings, rng)
@@ -648,7 +617,7 @@ def proxy_data(reference, X, Z, w, columns, settings, rng):
         cells = np.vstack([cells, at[synthetic_cells(rng, w, d, n_synthetic)]])
         odds = settings.synthetic_share / (1 - settings.synthetic_share)
         w = np.append(w, np.full(n_synthetic, odds * w.sum() / n_synthetic))
-    found = query_reference(reference, synthetic_table(X, cells), _draws_to_ask(settings))
+    found = query_reference(reference, synthetic_table(X, cells), settings.n_draws)
     target, var, draws, noise = found
     if reference.classes is None:
         name = "y" if settings.reference is None else "reference"
@@ -681,6 +650,17 @@ _SHARES = (1.0, 0.5)  # 0, which is no proxy, only where it is asked for
 _ERRORS = 1.5  # standard errors that another way than the default must save
 
 
+def leaves_given(settings):
+    """The numbers of leaves in an estimator's parameters."""
+    given = (settings.size, settings.max_leaves)
+    return [n for n in given if n is not None and not isinstance(n, str)]
+
+
+def chooses_size(settings):
+    """Whether the losses of rows left out choose the size."""
+    return isinstance(settings.size, str) and settings.alpha is None
+
+
 def default_growth(settings, synthetic):
     """The `Growth` that an estimator's parameters ask for, where nothing is chosen.
 
@@ -689,7 +669,7 @@ def default_growth(settings, synthetic):
     share = 1.0 if settings.reference_share is None else float(settings.reference_share)
     ahead = settings.lookahead
     if ahead is None:
-        ahead = settings.reference is not None
+        ahead = settings.reference is not None and not chooses_size(settings)
     return Growth(float(share), synthetic, ahead)
 
 
@@ -728,68 +708,82 @@ class GrowthFold:
             return -mean_log_prob(seen, smoothed_shares(grown)[at])
         return seen_var + (seen - grown.value[at]) ** 2
 
-    def errors(self, grown):
-        """(h,) squared errors on the rows held out, or shares of wrong classes."""
-        seen, _ = self.observed_out
-        if seen.ndim == 1:
-            return self.losses(grown)
-        answer = grown.leaf_values(self.Z_out).argmax(axis=1)
-        return 1 - seen[np.arange(len(seen)), answer]
-
 
 def sizes_around(n_leaves):
     """Two thirds of a size, itself, and one and a half."""
     return sorted({max(2, round(n_leaves / 1.5)), n_leaves, round(1.5 * n_leaves)})
 
 
-def _held_out_losses(growth, folds, settings, sizes, seed, loss=GrowthFold.losses):
+def _held_out_losses(growth, folds, settings, sizes, seed):
     """(K, n) what trees of K sizes of a `Growth` lose on the held-out rows."""
     found = np.zeros((len(sizes), len(folds[0].out)))
-    for fold in folds:
+    for fold in report_progress(folds, "fold", len(folds), settings.verbose):
         rows = growth_rows(fold.rows, fold.observed, growth)
-        trees = _trees_of_sizes(rows, settings, seed, sizes, growth.lookahead, growth.recut)
-        found[:, fold.out] = [loss(fold, tree) for tree in trees]
+        trees = _trees_of_sizes(rows, settings, seed, sizes, growth)
+        found[:, fold.out] = [fold.losses(tree) for tree in trees]
     return found
 
 
-def _losses_of(growth, folds, settings, sizes, seed):
-    """(n,) losses of a `Growth` on the held-out rows, the mean over sizes."""
-    return _held_out_losses(growth, folds, settings, sizes, seed).mean(axis=0)
+def mean_and_error(losses, w):
+    """The mean of losses (n,) by weights w (n,), and its standard error (proxy.36)."""
+    # losses of large numbers have no square
+    unit = np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)
+    losses = losses / unit
+    mean = np.average(losses, weights=w)
+    error = np.sqrt(np.sum((w * (losses - mean)) ** 2)) / w.sum()
+    return float(unit * mean), float(unit * error)
 
 
-def _saves(losses, default, w):
-    """Whether losses (n,) are lower than the default's by `_ERRORS` standard errors (proxy.36)."""
-    gap = default - losses
-    gap = np.ldexp(gap, -np.frexp(np.abs(gap).max())[1])  # losses of large numbers have no square
-    mean = np.average(gap, weights=w)
-    error = np.sqrt(np.sum((w * (gap - mean)) ** 2)) / w.sum()
-    return mean > _ERRORS * error
+def _saves(losses, other, w, errors=_ERRORS):
+    """Whether losses (n,) are lower than others by so many standard errors of the difference."""
+    mean, error = mean_and_error(other - losses, w)
+    return mean > errors * error
 
 
-def choose_growth(folds, settings, n_leaves, w, seed, *, synthetic):
-    """The `Growth` of trees of so many leaves, and {Growth: loss (proxy.35)} of those compared.
+NEAR_TIE = 0.25  # standard errors of the difference
 
-    w (n,) are the weights of the rows; `synthetic`: whether there are such rows; `settings` has an
-    estimator's parameters. The last loss, of looking ahead, is that of one size alone.
+
+def choose_by_losses(losses, w, size):
+    """The position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
+
+    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.36) from the least
+    mean; "small" and "accurate": the first and the last within that or one standard error of the least.
     """
-    held = np.any([fold.out for fold in folds], axis=0)
-    sizes = sizes_around(n_leaves)
+    mean, error = np.transpose([mean_and_error(own, w) for own in losses])
+    least = mean.argmin()
+    near = np.array([not _saves(losses[least], own, w, NEAR_TIE) for own in losses])
+    if size != "balanced":
+        near |= mean <= mean[least] + error[least]
+    return int(np.flatnonzero(near)[-1 if size == "accurate" else 0])
+
+
+def choose_growth(folds, settings, size, most, w, seed, *, synthetic):
+    """The `Growth` of trees of a size, {Growth: loss (proxy.35)} of those compared, its losses (most, n).
+
+    w (n,) are the weights of the rows, 0 for those that no fold holds out; `synthetic`: whether there
+    are such rows; `settings` has an estimator's parameters. For a size in words, ways are compared at
+    that which is balanced. The last loss, of looking ahead, is that of one size alone.
+    """
+    sizes = range(1, round(1.5 * most) + 1)
     ways = growths_to_compare(settings, synthetic)
-    losses = {way: _losses_of(way, folds, settings, sizes, seed)[held] for way in ways}
-    w = w[held]
-    means = {way: float(np.average(found, weights=w)) for way, found in losses.items()}
-    best, other = ways[0], min(ways, key=means.get)
-    if _saves(losses[other], losses[best], w):
+    losses = {way: _held_out_losses(way, folds, settings, sizes, seed) for way in ways}
+    best = ways[0]
+    is_open = isinstance(size, str)
+    n_leaves = 1 + choose_by_losses(losses[best][:most], w, "balanced") if is_open else size
+    around = [one - 1 for one in sizes_around(n_leaves)]
+    compared = {way: found[around].mean(axis=0) for way, found in losses.items()}
+    means = {way: float(np.average(found, weights=w)) for way, found in compared.items()}
+    other = min(ways, key=means.get)
+    if _saves(compared[other], compared[best], w):
         best = other
-    if settings.lookahead is not None or n_leaves < 3:
-        ahead = replace(best, lookahead=True)
-        return (ahead if settings.lookahead else best), means
+    of_sizes = losses[best][:most]
+    if settings.lookahead is not None or n_leaves < 3 or is_open:
+        return replace(best, lookahead=bool(settings.lookahead)), means, of_sizes
     ahead = replace(best, lookahead=True, recut=True)
-    greedy, tried_out = (
-        _losses_of(way, folds, settings, [n_leaves], seed)[held] for way in (best, ahead)
-    )
+    greedy = losses[best][n_leaves - 1]
+    (tried_out,) = _held_out_losses(ahead, folds, settings, [n_leaves], seed)
     means[ahead] = means[best] + float(np.average(tried_out - greedy, weights=w))
-    return (best if _saves(greedy, tried_out, w) else ahead), means
+    return (best if _saves(greedy, tried_out, w) else ahead), means, of_sizes
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-folds
 def encode_observed(estimator, Z, y, classes):
@@ -867,7 +861,7 @@ def _half_unseen(rows, unseen):
 def _folds_refitted(estimator, own, table, rows, observed, parts, row_parts, unseen, seed):
     """The same as `_folds_as_given` with a reference of its own for each fold."""
     settings = copy(estimator)
-    settings.n_draws = settings.size = None
+    settings.n_draws = None
     found = []
     for k, reference in enumerate(own):
         at = np.flatnonzero(row_parts[k, 0])
@@ -925,13 +919,13 @@ def _has_few_rows(estimator, rows, least=10):
 
 
 def _own_folds(estimator, rows, seed):
-    """The `GrowthData` where y is the reference: folds judge sizes alone."""
-    observed = rows.target, rows.var
+    """The `GrowthData` where what is grown on judges: folds for sizes alone."""
     if _has_few_rows(estimator, rows):
-        return GrowthData(rows, observed)
+        return GrowthData(rows)
     rng = np.random.default_rng([seed, 1])
     parts = fold_parts(estimator.cv, rows.original_rows, rng)
-    return GrowthData(rows, observed, tuple(_folds_as_given(rows, observed, parts)))
+    observed = rows.target[: rows.n], np.zeros(rows.n)
+    return GrowthData(rows, None, tuple(_folds_as_given(rows, observed, parts)))
 
 
 def growth_data(estimator, reference, table, y, rows, seed):
@@ -939,22 +933,20 @@ def growth_data(estimator, reference, table, y, rows, seed):
 
     `table`: X as the reference takes it, Z, weights and columns, from `read_reference`.
     """
-    if estimator.reference is None and estimator.size is not None:
-        return _own_folds(estimator, rows, seed)
     if y is None or estimator.reference is None:
         if y is None and estimator.reference_share not in (None, 1):
             raise ValueError(
                 f"reference_share={estimator.reference_share!r} requires y to be passed, "
                 "but the target y is None"
             )
-        return GrowthData(rows)
+        return _own_folds(estimator, rows, seed)
     X, Z, w, columns = table
     Y = encode_observed(estimator, Z, y, reference.classes)
     observed = observed_target(Y, w, rows.place, rows.n)
     synthetic = len(rows.w) > rows.n
     settled = estimator.lookahead is not None
     settled = settled and len(growths_to_compare(estimator, synthetic)) == 1
-    if _has_few_rows(estimator, rows) or settled and estimator.size is None:
+    if _has_few_rows(estimator, rows) or settled and not chooses_size(estimator):
         return GrowthData(rows, observed)
     rng = np.random.default_rng([seed, 1])
     parts = fold_parts(estimator.cv, rows.original_rows, rng)
@@ -976,7 +968,6 @@ def growth_data(estimator, reference, table, y, rows, seed):
     return _folds_and_rows(estimator, reference, None, *made)
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-base
-DEFAULT_ALPHA = 0.05
 _AT_LEAST = {
     "max_leaves": 1,
     "max_depth": 0,
@@ -997,13 +988,7 @@ def check_proxy(estimator):
     if isinstance(estimator.cv, int):
         check_at_least("cv", estimator.cv, 2)
     check_budget(estimator)
-    if estimator.size is not None:
-        check_size(estimator.size)
-        if estimator.n_calls is not None:
-            raise ValueError(
-                f"size must be None with n_calls, which asks too few rows to judge sizes, "
-                f"got {estimator.size!r}"
-            )
+    check_size(estimator.size)
     if estimator.alpha is not None and estimator.alpha != "cv":
         check_at_least("alpha", estimator.alpha, 0.0)
     if not 0 <= estimator.synthetic_share < 1:
@@ -1016,13 +1001,10 @@ def check_proxy(estimator):
 MOST_LEAVES = 16  # on the path, where nothing is asked for
 
 
-def _best_of_each_size(rows, settings, seed, lookahead):
+def _best_of_each_size(rows, settings, seed, most):
     """The `ArrayTree`s of 1, 2, … leaves, each of less loss than those before."""
-    asked = settings.size if isinstance(settings.size, int) else None
-    most = settings.max_leaves or asked or MOST_LEAVES
-    sizes = range(1, min(most, asked or most) + 1)
     found = []
-    for tree in _trees_of_sizes(rows, settings, seed, sizes, lookahead):
+    for tree in _trees_of_sizes(rows, settings, seed, range(1, most + 1), Growth()):
         if not found or _tree_loss(tree) < _tree_loss(found[-1]):
             found = [one for one in found if one.n_leaves < tree.n_leaves] + [tree]
     return found
@@ -1045,8 +1027,11 @@ def _tree_at_size(rows, target, grown):
 
 
 def _price_at_size(rows, grown, alpha):
-    """C_α (proxy.19) of a tree on the rows that it was grown on."""
+    """C_α (proxy.19) of a tree on the rows that it was grown on; without an `alpha` at log N / N."""
     total = rows.w.sum()
+    if alpha is None:
+        n = rows.w[: rows.n].sum()
+        alpha = np.log(n) / n
     if rows.target.ndim == 2:
         return 2 * _tree_loss(grown) / total + alpha * grown.n_leaves
     root = float(grown.loss[0]) + rows.irreducible_loss
@@ -1064,71 +1049,46 @@ def _excess_of_trees(rows, trees):
     return excess_losses(table.target, table.draws, fitted, table.w)
 
 
-def _errors_of_sizes(choices, settings, growth, sizes, w, seed):
-    """(K,) errors on the rows that folds hold out, and their standard errors; nan without folds."""
-    if not choices.folds:
-        return np.full((2, len(sizes)), np.nan)
-    errors = _held_out_losses(growth, choices.folds, settings, sizes, seed, GrowthFold.errors)
-    held = np.any([fold.out for fold in choices.folds], axis=0)
-    return np.transpose([weighted_error(own, w[held]) for own in errors[:, held]])
-
-
-def _choose_tree(entries, excess, size):
-    """The position of the entry that `size` asks for; by draws and price where no folds judged."""
-    if not isinstance(size, str) or not np.isnan(entries[0].cv_error):
-        return choose_by_error(entries, size)
-    if size == "accurate":
-        return len(entries) - 1
-    by_price = choose_size(entries, size)
-    if size == "balanced":
-        return by_price
-    by_draws = smallest_as_good(excess)
-    return by_draws if is_reference(excess[by_draws], excess[0]) else min(by_price, by_draws)
-
-
-def _size_path(rows, target, trees, settings, choices, growth, alpha, seed):
-    """The `SizeEntry`s of trees grown on `target`, and the position of the one to show."""
-    alpha = DEFAULT_ALPHA if alpha is None else alpha
+def _size_entries(rows, target, trees, losses, w, alpha):
+    """The `SizeEntry`s of trees grown on `target`; `losses` (K, n) are those of rows left out, or None."""
     n_answers = 1 if rows.classes is None else len(rows.classes) - 1
-    sizes = [tree.n_leaves for tree in trees]
-    is_path = settings.size is not None
     excess = np.full((len(trees), 1), np.nan)
-    errors, ses = np.full((2, len(trees)), np.nan)
-    if is_path:
+    if rows.draws is not None:
         excess = _excess_of_trees(rows, trees)
-        w = rows.w[: rows.n]
-        errors, ses = _errors_of_sizes(choices, settings, growth, sizes, w, seed)
-    entries = [
+    errors = np.full((len(trees), 2), np.nan)
+    if losses is not None:
+        errors = np.array([mean_and_error(own, w) for own in losses])
+    return [
         SizeEntry(
             size=tree.n_leaves,
             n_numbers=tree.n_leaves - 1 + tree.n_leaves * n_answers,
             criterion=_price_at_size(target, tree, alpha),
             fitted=_tree_at_size(rows, target, tree),
-            cv_error=float(errors[k]),
-            cv_se=float(ses[k]),
+            cv_error=float(errors[k, 0]),
+            cv_se=float(errors[k, 1]),
             difference=float(excess[k].mean()),
             difference_se=float(excess[k].std()),
         )
         for k, tree in enumerate(trees)
     ]
-    return entries, _choose_tree(entries, excess, settings.size) if is_path else 0
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-fit
 def choose_alpha(rows, settings, seed, rng):
-    """The α that the parameters ask for, None where `max_leaves` alone decides.
-
-    One that is not given is 0.05, or by `cv` if y is the reference; with less
-    than two distinct rows a fold there is no price.
-    """
+    """The α that the parameters ask for, or None; "cv" with less than two distinct rows a fold is 0."""
     alpha = settings.alpha
-    if alpha is None and settings.max_leaves is None:
-        alpha = "cv" if settings.reference is None else DEFAULT_ALPHA
     if alpha == "cv":
         parts = fold_parts(settings.cv, rows.original_rows, rng)
         # rows that differ are too few to tell of each other: a table of one or two labels, say
         few = _has_few_rows(settings, rows, 2)
         alpha = 0.0 if few else cross_validated_alpha(rows, settings, seed, parts)
     return None if alpha is None else float(alpha)
+
+
+def leaves_at_price(rows, settings, seed, alpha):
+    """How many leaves the best pruning has at the price α, as far as the parameters allow."""
+    path = pruning_path(grow_tree(rows, settings, seed), rows.irreducible_loss)
+    allowed = path.sizes <= min(leaves_given(settings), default=np.inf)
+    return int(path.sizes[max(path.index_of(alpha), int(allowed.argmax()))])
 
 
 _MUCH_FIDELITY = 0.1
@@ -1138,7 +1098,7 @@ def _warn_of_low_fidelity(rows, settings, growth, seed, rules):
     """Say where a share that the folds chose follows the reference far less than share 1 would."""
     if settings.reference_share is not None or growth.reference_share == 1:
         return
-    own, _ = _prune_tree(rows, settings, seed, len(rules.rules), None, lookahead=False)
+    (own,) = _trees_of_sizes(rows, settings, seed, [len(rules.rules)], Growth())
     n = rows.n
     followed = shorten_tree(own, rows)[1].rules()
     attained = followed.measure(rows.Z[:n], rows.prediction, rows.w[:n]).fidelity
@@ -1151,40 +1111,55 @@ def _warn_of_low_fidelity(rows, settings, growth, seed, rules):
         )
 
 
+def _choose_tree(target, trees, losses, w, size, alpha):
+    """The position of the tree of a size; in words by losses of rows left out, or else by the price."""
+    if not isinstance(size, str):
+        return len(trees) - 1
+    if losses is None:
+        return int(np.argmin([_price_at_size(target, tree, alpha) for tree in trees]))
+    return choose_by_losses(losses, w, size)
+
+
+def _judge_sizes(choices, settings, growth, size, most, w, seed):
+    """What `choose_growth` returns; where y chooses nothing the `Growth` given, None and its losses."""
+    if not choices.folds:
+        return growth, None, None
+    if choices.observed is None or most == 1:
+        greedy = replace(growth, lookahead=False)
+        sizes = range(1, most + 1)
+        return growth, None, _held_out_losses(greedy, choices.folds, settings, sizes, seed)
+    synthetic = growth.synthetic
+    return choose_growth(choices.folds, settings, size, most, w, seed, synthetic=synthetic)
+
+
 def fit_proxy_tree(rows, settings, rng, choices):
     """The fitted attributes, by name, of the proxy of `ProxyData`.
 
     `settings` has an estimator's parameters, `choices` is the `GrowthData` of the rows.
     """
     seed = int(rng.integers(2**31))
-    synthetic = len(rows.w) > rows.n
-    if settings.size is not None and settings.lookahead is None and choices.folds:
-        settings = copy(settings)
-        settings.lookahead = False  # a fold would try out every size
-    growth = default_growth(settings, synthetic)
-    losses = None
+    growth = default_growth(settings, len(rows.w) > rows.n)
     target = growth_rows(choices.rows, choices.observed, growth)
-    most = settings.max_leaves
     alpha = choose_alpha(target, settings, seed, rng)
-    price = alpha
-    if choices.folds and alpha is not None:
-        most = _prune_tree(target, settings, seed, most, alpha, lookahead=False)[0].n_leaves
-        price = None
-    if choices.folds and most > 1 and settings.reference is not None:
-        w = rows.w[: rows.n]
-        found = choose_growth(choices.folds, settings, most, w, seed, synthetic=synthetic)
-        growth, losses = found
-        target = growth_rows(choices.rows, choices.observed, growth)
-    if settings.size is None:
-        how = growth.lookahead, growth.recut
-        grown, path = _prune_tree(target, settings, seed, most, price, *how)
-        trees = [grown]
-    else:
-        path = pruning_path(grow_tree(target, settings, seed), target.irreducible_loss)
-        trees = _best_of_each_size(target, settings, seed, growth.lookahead)
-    entries, at = _size_path(rows, target, trees, settings, choices, growth, alpha, seed)
-    found = entries[at].fitted
+    most = min(leaves_given(settings), default=MOST_LEAVES)
+    if alpha is not None:
+        most = leaves_at_price(target, settings, seed, alpha)
+    size = settings.size if chooses_size(settings) else most
+    w = rows.w[: rows.n]
+    if choices.folds:
+        w = np.where(np.any([fold.out for fold in choices.folds], axis=0), w, 0.0)
+    growth, means, losses = _judge_sizes(choices, settings, growth, size, most, w, seed)
+    target = growth_rows(choices.rows, choices.observed, growth)
+    path = pruning_path(grow_tree(target, settings, seed), target.irreducible_loss)
+    trees = _best_of_each_size(target, settings, seed, most)
     if losses is not None:
+        losses = losses[[tree.n_leaves - 1 for tree in trees]]
+    at = _choose_tree(target, trees, losses, w, size, alpha)
+    if growth.lookahead:
+        trees[at] = _tried_out(trees[at], target, settings, seed, growth.recut)
+    entries = _size_entries(rows, target, trees, losses, w, alpha)
+    found = entries[at].fitted
+    if means is not None:
         _warn_of_low_fidelity(rows, settings, growth, seed, found["rules_"])
     if settings.n_draws is not None:
         array_tree = found["array_tree_"]
@@ -1198,7 +1173,7 @@ def fit_proxy_tree(rows, settings, rng, choices):
         "pruning_path_": path,
         "alpha_": alpha,
         "growth_": growth if settings.reference is not None else Growth(0.0),
-        "growth_losses_": losses,
+        "growth_losses_": means,
     }
     if rows.classes is not None:
         found["classes_"] = rows.classes
@@ -1218,7 +1193,7 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         self,
         reference=None,
         *,
-        size=None,
+        size="balanced",
         max_leaves=None,
         max_depth=None,
         min_samples_leaf=5,
@@ -1286,7 +1261,7 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         if self.n_calls is None:
             choices = growth_data(settings, self.reference_, table, y, rows, seed)
         else:  # every comparison would ask more
-            choices = GrowthData(rows)
+            choices = _own_folds(settings, rows, seed)
             self.n_calls_ = len(self.reference_.model.used)
             self.reference_ = self.reference_.model.original
         self._framed = is_frame(as_pandas(X))
@@ -1312,8 +1287,7 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
     @property
     def limits_reached_(self):
         """Return ("max_leaves",) if the tree has that many leaves (16 by default); else ()."""
-        by_default = None if isinstance(self.size, int) else MOST_LEAVES
-        most = self.max_leaves or by_default
+        most = self.max_leaves or (MOST_LEAVES if chooses_size(self) else None)
         return ("max_leaves",) if self.tree_.n_leaves == most else ()
 
     def _encoded(self, X):
@@ -1361,30 +1335,27 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         function of X that returns them, a `Reference`. Unfitted: cloned and fitted to (X, y). None:
         y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain fitted model
         only its parameters.
-    size : "small", "balanced", "accurate", int or None, None
-        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows
-        left out: within one standard error of the least, the least, the most detail within it.
-        Without y, "small" is the smallest that the reference's draws do not tell from the best
-        (proxy.95), never more than "balanced" unless it is the reference itself; "balanced" is by
-        the price, "accurate" the largest. A number: at most so many, also beyond 16. None: `alpha`
-        and `max_leaves` decide, and `path_` has one row.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        How many leaves, up to `max_leaves`, or 16 without one. In words by the log loss on rows left
+        out, of y or, without y, of what the reference predicts: the smallest tree within a quarter
+        standard error of the least; the smallest and the largest within one. A number: at most so
+        many, also beyond 16.
     max_leaves : int or None, None
-        The most leaves; without `alpha` and `size`, the best tree of that size.
+        The most leaves.
     max_depth : int or None, None
         The most splits on a path.
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf in the cost (proxy.19), a share of the log variance; "cv": the largest
-        within one standard error of the best by cross-validation. None: 0.05; with y as the
-        reference "cv".
+        The price of a leaf (proxy.19), which chooses the size in place of `size`; "cv": the largest
+        within one standard error of the best by cross-validation.
     cv : int, splitter or list of pairs, 5
-        Folds, for alpha="cv" and for what is chosen: a number of folds drawn at random, or a
-        splitter or (train, test) positions of the rows of X, as in scikit-learn. Rows of the same
-        values go with the first of them.
+        Folds of rows left out: a number of folds drawn at random, or a splitter or (train, test)
+        positions of the rows of X, as in scikit-learn. Rows of the same values go with the first of
+        them.
     lookahead : bool or None, None
-        Whether splits are tried out to the end (proxy.17). None: chosen, and the cuts of such a tree
-        are then chosen anew; without y unless y itself would be the reference.
+        Whether splits are tried out to the end (proxy.17). None: where the number of leaves is given
+        and there is a reference; with y chosen, and the cuts of such a tree are then chosen anew.
     n_synthetic : int or None, None
         Synthetic rows (proxy.27) for which the reference is queried too; 0: none. None: 2000, and
         chosen whether.
@@ -1432,12 +1403,11 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.19),
-        cv_error and cv_se (share of wrong classes of y; nan where no rows were
-        left out), difference and difference_se (how much worse than the reference, by its draws,
-        (proxy.94)), chosen. `at(n)` is a copy of at most n leaves, without draws.
-    pruning_path_, alpha_ : PruningPath, float
-        Sizes, losses and prices of the best prunings; the price that was paid, None with
-        `max_leaves` alone.
+        cv_error and cv_se (log loss on rows left out), chosen. With `n_draws` difference and
+        difference_se: how much worse than the reference, by its draws (proxy.94).
+        `at(n)` is a copy of at most n leaves, without draws.
+    pruning_path_, alpha_ : PruningPath, float or None
+        Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
     growth_, growth_losses_ : Growth, dict of Growth and float, or None
         What the tree was grown on, in words by `str`; the loss (proxy.35) of each way that the
         folds compared, None where they chose nothing.
@@ -1475,7 +1445,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     >>> from fabinterp import ProxyTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
-    >>> model = ProxyTreeClassifier(forest, max_leaves=3, random_state=0).fit(X)
+    >>> model = ProxyTreeClassifier(forest, size=3, random_state=0).fit(X)
     >>> model.n_leaves_, model.fidelity_ > 0.9
     (3, True)
     """
@@ -1484,7 +1454,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         self,
         reference=None,
         *,
-        size=None,
+        size="balanced",
         max_leaves=None,
         max_depth=None,
         min_samples_leaf=5,
@@ -1550,29 +1520,27 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         variance, a function of X that returns them, a `Reference`. Unfitted: cloned and fitted to
         (X, y). None: y itself, and the tree is CART. A clone keeps a `Reference`, but of a plain
         fitted model only its parameters.
-    size : "small", "balanced", "accurate", int or None, None
-        How many leaves, up to `max_leaves`, or 16 where none is given. With y, by errors on rows
-        left out: within one standard error of the least, the least, the most detail within it.
-        Without y, "small" is the smallest that the reference's draws do not tell from the best
-        (proxy.95), never more than "balanced" unless it is the reference itself; "balanced" is by
-        the price, "accurate" the largest. A number: at most so many, also beyond 16. None: `alpha`
-        and `max_leaves` decide, and `path_` has one row.
+    size : "balanced", "small", "accurate" or int, "balanced"
+        How many leaves, up to `max_leaves`, or 16 without one. In words by the squared error on rows
+        left out, of y or, without y, of what the reference predicts: the smallest tree within a
+        quarter standard error of the least; the smallest and the largest within one. A number: at
+        most so many, also beyond 16.
     max_leaves : int or None, None
-        The most leaves; without `alpha` and `size`, the best tree of that size.
+        The most leaves.
     max_depth : int or None, None
         The most splits on a path.
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf (proxy.19); "cv": the largest within one standard error of the best by
-        cross-validation. None: 0.05; with y as the reference "cv".
+        The price of a leaf (proxy.19), which chooses the size in place of `size`; "cv": the largest
+        within one standard error of the best by cross-validation.
     cv : int, splitter or list of pairs, 5
-        Folds, for alpha="cv" and for what is chosen: a number of folds drawn at random, or a
-        splitter or (train, test) positions of the rows of X, as in scikit-learn. Rows of the same
-        values go with the first of them.
+        Folds of rows left out: a number of folds drawn at random, or a splitter or (train, test)
+        positions of the rows of X, as in scikit-learn. Rows of the same values go with the first of
+        them.
     lookahead : bool or None, None
-        Whether splits are tried out to the end (proxy.17). None: chosen, and the cuts of such a tree
-        are then chosen anew; without y unless y itself would be the reference.
+        Whether splits are tried out to the end (proxy.17). None: where the number of leaves is given
+        and there is a reference; with y chosen, and the cuts of such a tree are then chosen anew.
     n_synthetic : int or None, None
         Synthetic rows (proxy.27) for which the reference is queried too; 0: none. None: 2000, and
         chosen whether.
@@ -1619,11 +1587,11 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
     path_ : frame
         A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.19),
-        cv_error and cv_se (squared error of y; nan where no rows were
-        left out), difference and difference_se (how much worse than the reference, by its draws,
-        (proxy.94)), chosen. `at(n)` is a copy of at most n leaves, without draws.
-    pruning_path_, alpha_ : PruningPath, float
-        The best prunings of each size; the price that was paid, None with `max_leaves` alone.
+        cv_error and cv_se (squared error on rows left out), chosen. With `n_draws` difference and
+        difference_se: how much worse than the reference, by its draws (proxy.94).
+        `at(n)` is a copy of at most n leaves, without draws.
+    pruning_path_, alpha_ : PruningPath, float or None
+        Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
     growth_, growth_losses_ : Growth, dict of Growth and float, or None
         What the tree was grown on, in words by `str`; the loss (proxy.35) of each way that the
         folds compared, None where they chose nothing.
@@ -1660,7 +1628,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     >>> from fabinterp import ProxyTreeRegressor
     >>> X = np.arange(100.0)[:, None]
     >>> black_box = lambda X: np.where(X[:, 0] < 50, 1.0, 5.0)
-    >>> model = ProxyTreeRegressor(black_box, max_leaves=2, random_state=0).fit(X)
+    >>> model = ProxyTreeRegressor(black_box, size=2, random_state=0).fit(X)
     >>> model.tree_
     y
     ├─ x0 ≤ 49: 1

@@ -619,7 +619,7 @@ class RowExplanation:
     >>> import numpy as np
     >>> from fabinterp import ProxyTreeRegressor, explain_row
     >>> X = np.arange(40.0)[:, None]
-    >>> model = ProxyTreeRegressor(max_leaves=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
+    >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> found = explain_row(model, [30.0])
     >>> found.base, found.prediction, found.contributions[0].contribution
     (3.0, 5.0, 2.0)

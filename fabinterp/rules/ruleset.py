@@ -655,11 +655,11 @@ def load_rules(path):
     >>> from fabinterp import ProxyTreeClassifier, load_rules
     >>> X, y = load_iris(return_X_y=True)
     >>> path = Path(mkdtemp()) / "flowers.json"
-    >>> ProxyTreeClassifier(max_leaves=3).fit(X, y).save(path)
+    >>> ProxyTreeClassifier(size=3).fit(X, y).save(path)
     >>> again = load_rules(path)
     >>> again.predict(X[:2])
     array([0, 0])
-    >>> again.source["estimator"], again.source["parameters"]["max_leaves"]
+    >>> again.source["estimator"], again.source["parameters"]["size"]
     ('ProxyTreeClassifier', 3)
     """
     is_text = isinstance(path, str) and path.lstrip().startswith("{")

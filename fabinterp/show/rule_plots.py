@@ -653,7 +653,7 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     >>> from fabinterp import ProxyTreeClassifier, plot_rules
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, "low", "high")
-    >>> ax = plot_rules(ProxyTreeClassifier(max_leaves=2).fit(X, y), X)
+    >>> ax = plot_rules(ProxyTreeClassifier(size=2).fit(X, y), X)
     >>> [text.get_text() for text in ax.texts if "19" in text.get_text()]
     ['≤ 19', '> 19']
     """
@@ -1021,7 +1021,7 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
     >>> from sklearn.datasets import load_iris
     >>> from fabinterp import ProxyTreeClassifier, plot_regions
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = ProxyTreeClassifier(max_leaves=3).fit(X, y)
+    >>> model = ProxyTreeClassifier(size=3).fit(X, y)
     >>> ax = plot_regions(model, X, y, features=[2, 3])
     >>> ax.get_ylabel()
     'x3'

@@ -710,7 +710,7 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     >>> import numpy as np
     >>> from fabinterp import ProxyTreeRegressor, plot_tree
     >>> X = np.arange(40.0)[:, None]
-    >>> model = ProxyTreeRegressor(max_leaves=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
+    >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> ax = plot_tree(model, X)
     >>> [text.get_text() for text in ax.texts if "x0" in text.get_text()]
     ['x0 > 19?']
@@ -1260,7 +1260,7 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
     >>> from fabinterp import ProxyTreeRegressor, plot_uncertainty
     >>> X = np.arange(40.0)[:, None]
     >>> forest = RandomForestRegressor(10, random_state=0).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> proxy = ProxyTreeRegressor(forest, max_leaves=2, n_draws=5, random_state=0).fit(X)
+    >>> proxy = ProxyTreeRegressor(forest, size=2, n_draws=5, random_state=0).fit(X)
     >>> ax = plot_uncertainty(proxy, X)
     >>> any(text.get_text().startswith("5 trees of 2 leaves") for text in ax.texts)
     True
@@ -1385,7 +1385,7 @@ def plot_predictive_check(check, ax=None):
     >>> from fabinterp import ProxyTreeRegressor, plot_predictive_check, predictive_check
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
-    >>> proxy = ProxyTreeRegressor(BayesianRidge().fit(X, y), max_leaves=2, random_state=0).fit(X)
+    >>> proxy = ProxyTreeRegressor(BayesianRidge().fit(X, y), size=2, random_state=0).fit(X)
     >>> ax = plot_predictive_check(predictive_check(proxy, X, y, random_state=0))
     >>> ax.get_xlabel()
     'pull to the reference'

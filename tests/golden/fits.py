@@ -386,7 +386,7 @@ def curves_by_em_for_several_classes():
 def proxy_tree_of_a_forest_for_numbers():
     X, y = load_diabetes(return_X_y=True)
     forest = RandomForestRegressor(15, max_depth=4, random_state=0).fit(X, y)
-    settings = {"max_leaves": 5, "n_synthetic": 200, "n_draws": 5, "random_state": 0}
+    settings = {"size": 5, "n_synthetic": 200, "n_draws": 5, "random_state": 0}
     return lambda: ProxyTreeRegressor(forest, **settings).fit(X), answers_for(X)
 
 

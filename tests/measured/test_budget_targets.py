@@ -49,7 +49,7 @@ def tree_loss(name, **options):
     """The loss on all rows of a proxy tree of eight leaves, and its fidelity and interval."""
     X, target, model = asked_model(name)
     make = ProxyTreeRegressor if target.ndim == 1 else ProxyTreeClassifier
-    tree = make(model, max_leaves=LEAVES, n_synthetic=0, **options).fit(X)
+    tree = make(model, size=LEAVES, n_synthetic=0, **options).fit(X)
     answer = tree.predict(X) if target.ndim == 1 else tree.predict_proba(X)
     found = loss_of(answer, target)
     if target.ndim == 1:
@@ -69,7 +69,7 @@ def even_loss(name, n, seed):
     X, target, model = asked_model(name)
     at = np.random.default_rng([seed, n]).permutation(len(X))[:n]
     make = ProxyTreeRegressor if target.ndim == 1 else ProxyTreeClassifier
-    tree = make(model, max_leaves=LEAVES, n_synthetic=0, random_state=seed).fit(X[at])
+    tree = make(model, size=LEAVES, n_synthetic=0, random_state=seed).fit(X[at])
     return loss_of(tree.predict(X) if target.ndim == 1 else tree.predict_proba(X), target)
 
 

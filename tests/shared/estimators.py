@@ -63,7 +63,7 @@ SETTINGS = [
     Setting("curves of classes by EM", ObliqueAdditiveClassifier(search="em", **_CURVES)),
     Setting("tree", ProxyTreeRegressor()),
     Setting("tree of classes", ProxyTreeClassifier(), True),
-    Setting("tree that looks ahead", ProxyTreeRegressor(max_leaves=4, min_samples_leaf=1, lookahead=True)),
+    Setting("tree that looks ahead", ProxyTreeRegressor(size=4, min_samples_leaf=1, lookahead=True)),
     Setting("proxy tree", ProxyTreeRegressor(BayesianRidge(), n_draws=3, **_SMALL), numbers_only=True),
     Setting("proxy tree of classes", ProxyTreeClassifier(LogisticRegression(), **_SMALL), numbers_only=True),
     Setting("equation", ProxyLinearRegressor()),
