@@ -97,7 +97,7 @@ class CurveDesign:
         return self.signs is not None and bool(self.signs.any())
 
     def rises(self):
-        """(q, p) what coefficients may not make negative: steps of the promised curves (search.47)."""
+        """(q, p) what coefficients may not make negative: steps of the promised curves (search.48)."""
         n_columns = 1 + sum(basis.n_columns for basis in self.bases)
         found = [np.zeros((0, n_columns))]
         for j, basis, own in self.column_slices():
@@ -296,7 +296,7 @@ def make_curve_bases(curves, sample, in_leaf, effects):
 
 
 def _signs_within_leaves(settings, sample):
-    """(d,) the signs that are promised, None without; their columns stand in no gate (search.47).
+    """(d,) the signs that are promised, None without; their columns stand in no gate (search.48).
 
     ValueError where gates are told to ask about one.
     """
@@ -355,7 +355,7 @@ _SEPARABLE = 0.1
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-ground-of
 def with_rising_curves(design, table):
-    """The `moves.LeafTable`, with leaves that keep the promised signs if there are any (search.48)."""
+    """The `moves.LeafTable`, with leaves that keep the promised signs if there are any (search.49)."""
     return RisingLeafTable(**vars(table), rises=design.rises()) if design.keeps_signs else table
 
 
@@ -767,7 +767,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Signs that hold everywhere, by column of numbers: at 1 the answer, y by its name in texts,
         never falls as that column alone rises, at -1 it never rises, whatever the other columns
         are. Such a column stands in no split; its curves rise or fall by their coefficients
-        (search.47). Needs search="structure".
+        (search.48). Needs search="structure".
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
@@ -790,7 +790,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
-        criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.35; nan for a given
+        criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.36; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of the promised curves that are used, 0 where
@@ -908,7 +908,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         second label in sorted order, never falls as that column alone rises, at -1 it never rises:
         of the labels granted and refused, {"income": -1} promises that P(refused) never rises as
         income rises. They hold whatever the other columns are. Such a column stands in no split;
-        its curves rise or fall by their coefficients (search.47). Two classes only. Needs
+        its curves rise or fall by their coefficients (search.48). Two classes only. Needs
         search="structure".
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
@@ -931,7 +931,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         Which of "max_depth" and "max_leaves" the tree meets; a higher one may let it grow. None of EM.
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
-        criterion (-FIC at λ = 1), cv_error and cv_se (log loss, search.35; nan for a given
+        criterion (-FIC at λ = 1), cv_error and cv_se (log loss, search.36; nan for a given
         `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of the promised curves that are used, 0 where

@@ -75,10 +75,10 @@ class SizeEntry:
 
 
 def loss_words(entry, classes):
-    """What an entry's `error` is the mean of; folds choose trees of equations, which have prices, by log loss."""
+    """What an entry's `error` is the mean of: on rows left out of classes the log loss."""
     if classes is None:
         return "squared error"
-    return "share of wrong answers" if isnan(entry.price) else "log loss"
+    return "share of wrong answers" if entry.error_name == "train_error" else "log loss"
 
 
 def weighted_error(losses, w):
@@ -260,8 +260,8 @@ class SizePathMixin:
         Of proxy trees difference and difference_se: how much worse than their reference they
         predict, (proxy.94).
 
-        cv_error: the mean squared error, for classes the share of wrong answers, or of trees of
-        equations the log loss (search.35); cv_se: its standard error. Of trees of equations it is
+        cv_error: the mean squared error, for classes the log loss (search.36); cv_se: its standard
+        error. Of trees of equations it is
         that of what searches without the rows find at the same price, which may be larger or
         smaller than this very tree. Both are nan where no rows were left out, as of trees at a
         given price. Lists of rules are made from all rows; they have train_error and train_se in

@@ -103,7 +103,7 @@ class LeafTable:
             price = _DEARER * max(price, 1.0)
 
     def _most_parameters(self, rows):
-        """How many parameters an equation of these rows may have (search.49)."""
+        """How many parameters an equation of these rows may have (search.12)."""
         w = self.w[rows]
         weight = w.sum()
         if not self.exact:
@@ -171,14 +171,14 @@ class LeafTable:
         return self.log_lik_of_scores(self.scores(coef, rows), rows)
 
     def score_derivatives(self, scores, rows):
-        """Curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores (search.14)."""
+        """Curvature (m,) and slopes (m, 1 or C) of the log-likelihood by the scores (search.15)."""
         w = self.w[rows]
         curvature, slopes = self.expert.score_derivatives(scores, self.A[rows, -1], w)
         # with a prior there are curves, which a flat likelihood must not let go
         return np.maximum(curvature, 1e-4 * w) if self.prior else curvature, slopes
 
     def slopes(self, coef, rows):
-        """Design (m, p), curvature (m,) and slopes (m, 1 or C) at an equation (search.14)."""
+        """Design (m, p), curvature (m,) and slopes (m, 1 or C) at an equation (search.15)."""
         X = self.design(rows)
         return X, *self.score_derivatives(X @ coef, rows)
 
@@ -284,7 +284,7 @@ class SearchProblem:
         return self.penalised_fit(rows, *self.experts.fit(rows, self.term_price(rows), **start))
 
     def node(self, rows, cut, *sides):
-        """A split over two trees, less its price (search.9), and less what a promise takes (search.45)."""
+        """A split over two trees, less its price (search.9), and less what a promise takes (search.46)."""
         value = sum(side.value for side in sides) - self.split_penalty(rows, cut)
         if self.is_promised(cut):
             value -= self.promised.lost(self, cut, sides)
@@ -352,7 +352,7 @@ class SearchProblem:
         return _score_axis_candidates(self, leaf)
 
     def best_split(self, rows, diff, features=None):
-        """The split that parts rows best by diff (m,), and whether to swap its sides (search.18).
+        """The split that parts rows best by diff (m,), and whether to swap its sides (search.19).
 
         diff: weighted log-likelihood under the yes side less that under the no side. None where no
         split leaves both sides heavy enough.
@@ -373,7 +373,7 @@ _MAX_VARIANCE_DRIFT = 0.02  # share by which the pooled variance may be off befo
 
 
 def pooled_variance(problem, tree):
-    """The pooled residual variance of a tree's leaves, which makes y most likely (search.12)."""
+    """The pooled residual variance of a tree's leaves, which makes y most likely (search.13)."""
     experts = problem.experts
     square = sum(
         float(problem.w[leaf.rows] @ experts.residual(leaf.coef, leaf.rows) ** 2)
@@ -383,7 +383,7 @@ def pooled_variance(problem, tree):
 
 
 def update_variance(problem, tree, drift=_MAX_VARIANCE_DRIFT):
-    """Problem and tree at the variance of the residuals; FIC is never worse (search.12).
+    """Problem and tree at the variance of the residuals; FIC is never worse (search.13).
 
     The same two objects if the variance is off by no more than the share `drift`.
     """
@@ -440,7 +440,7 @@ class _CandidateCuts(Sequence):
 
 
 def _thin_to_quantiles(fits, no, total):
-    """Of a feature's admissible cells (width,) those next to quantiles of its rows (search.13); in place."""
+    """Of a feature's admissible cells (width,) those next to quantiles of its rows (search.14); in place."""
     cells = np.flatnonzero(fits)
     levels = np.arange(1, _N_QUANTILE_CUTS + 1) / (_N_QUANTILE_CUTS + 1)
     at = np.searchsorted(no[cells], levels * total).clip(max=len(cells) - 1)
@@ -449,7 +449,7 @@ def _thin_to_quantiles(fits, no, total):
 
 
 def candidate_cuts(problem, rows):
-    """Splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.13)."""
+    """Splits at the quantiles of each feature within the rows, a sequence of `Cut` (search.14)."""
     if not problem.features:
         return []
     features = np.array(problem.features, int)
@@ -475,7 +475,7 @@ def candidate_cuts(problem, rows):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-gains
 def _half_gains(sums, n_columns, n_slopes):
-    """(Q,) ½ gᵀH⁻¹g of rows of sums: the upper triangle of H, then the slopes g (search.15)."""
+    """(Q,) ½ gᵀH⁻¹g of rows of sums: the upper triangle of H, then the slopes g (search.16)."""
     upper = np.triu_indices(n_columns)
     H = np.empty((len(sums), n_columns, n_columns))
     H[:, upper[0], upper[1]] = H[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
@@ -492,7 +492,7 @@ _N_COLUMNS = 10  # columns of the equations that it compares them by
 
 
 def newton_split_gains(problem, leaf, cuts):
-    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.15).
+    """(Q,) the gain of each split by a Newton step from the leaf's equation on both sides (search.16).
 
     cuts: of `candidate_cuts`.
     """
@@ -512,14 +512,14 @@ def newton_split_gains(problem, leaf, cuts):
 
 
 def _columns(X, curvature, slopes, coef):
-    """The columns by which splits are compared: ones, and `_N_COLUMNS` by FoBa (search.15)."""
+    """The columns by which splits are compared: ones, and `_N_COLUMNS` by FoBa (search.16)."""
     gram = weighted_gram(X, curvature)
     found = foba(gram, X.T @ slopes + gram @ coef, 0.1, max_size=_N_COLUMNS)
     return [0, *found.support]
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trial
 def _quadratic_near(experts, rows, near):
-    """Gram matrix, right-hand side and constant of the parabola at an equation `near` (search.16)."""
+    """Gram matrix, right-hand side and constant of the parabola at an equation `near` (search.17)."""
     X = experts.design(rows)
     scores = X @ near
     curvature, slopes = experts.score_derivatives(scores, rows)
@@ -531,7 +531,7 @@ def _quadratic_near(experts, rows, near):
 
 
 def approximate_leaf(problem, rows, near):
-    """The rows as a leaf, a `SearchTree` (search.16).
+    """The rows as a leaf, a `SearchTree` (search.17).
 
     Exact for Gaussian leaves, else by one Newton step from the equation `near`.
     """
@@ -636,7 +636,7 @@ def _value_of_sides(problem, cut, leaves):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-grow
 def grow_greedily(problem, rows, depth):
-    """The tree of the best split of each leaf, `depth` deep, less what does not pay (search.17)."""
+    """The tree of the best split of each leaf, `depth` deep, less what does not pay (search.18)."""
     leaf = problem.leaf(rows)
     options = best_candidates(problem, leaf) if depth else []
     if not options:
@@ -656,7 +656,7 @@ def best_tree(*trees):
 
 
 def limit_depth(problem, tree, depth):
-    """The best of the trees that are cut back to `depth` (search.17)."""
+    """The best of the trees that are cut back to `depth` (search.18)."""
     if tree.depth <= depth:
         return tree
     leaf = problem.leaf(tree.rows)
@@ -676,7 +676,7 @@ def _rows_at_nodes(problem, tree, rows):
 
 
 def refit_on_rows(problem, tree, rows):
-    """The splits of a tree on other rows, equations fitted anew (search.17).
+    """The splits of a tree on other rows, equations fitted anew (search.18).
 
     Splits that do not pay are dropped.
     """
@@ -713,7 +713,7 @@ def _row_log_lik(problem, tree, rows):
 
 
 def resplit(problem, node, features=None):
-    """The node with the split that its two sides, as they are, would choose (search.18).
+    """The node with the split that its two sides, as they are, would choose (search.19).
 
     None if that is the split it has.
     """
@@ -730,7 +730,7 @@ def resplit(problem, node, features=None):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-hoist
 def promote(problem, node, cut):
-    """A split made first, the old tree refitted under both of its sides (search.19).
+    """A split made first, the old tree refitted under both of its sides (search.20).
 
     None if a side is too light.
     """
@@ -753,7 +753,7 @@ def neighbouring_trees(problem, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-improve
 def improve_tree(problem, tree, depth):
-    """The tree that moves lead to, until none betters it; at most `depth` deep (search.20)."""
+    """The tree that moves lead to, until none betters it; at most `depth` deep (search.21)."""
     key = id(tree), depth
     if key not in problem.optimum_cache:
         found = tree if tree.sides else grow_greedily(problem, tree.rows, min(depth, 1))
@@ -792,7 +792,7 @@ def _hill_climb(problem, node, depth):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-trim
 def prune_to_size(problem, tree):
-    """The tree pruned to `max_leaves`, each time of the split that is missed least (search.21)."""
+    """The tree pruned to `max_leaves`, each time of the split that is missed least (search.22)."""
     while tree.n_leaves > problem.max_leaves:
         nodes = tree.internal_nodes()
         node = min(nodes, key=lambda node: node.value - problem.leaf(node.rows).value)
@@ -811,7 +811,7 @@ def collapse_node(problem, tree, node):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-shake
 def perturb_tree(problem, tree, depth, rng):
-    """The tree with a random part regrown from a good split, if that betters it (search.22)."""
+    """The tree with a random part regrown from a good split, if that betters it (search.23)."""
     if tree.sides and rng.random() > 0.8 / tree.n_leaves:
         yes, no = tree.sides
         part = yes if rng.random() < yes.n_leaves / tree.n_leaves else no
@@ -842,7 +842,7 @@ N_ROUNDS = 3  # growths at the most, before the perturbations
 
 
 def search_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after every round and every perturbation (search.23).
+    """Yield `(problem, tree)` after every round and every perturbation (search.24).
 
     FIC is `tree.value` and never falls.
     """
@@ -866,7 +866,7 @@ def search_steps(problem, n_perturbations, rng):
 
 
 def perturbation_steps(problem, tree, n_perturbations, rng):
-    """Yield `(problem, tree)` after every perturbation of a tree that has been climbed from (search.22).
+    """Yield `(problem, tree)` after every perturbation of a tree that has been climbed from (search.23).
 
     FIC never falls.
     """
@@ -884,7 +884,7 @@ def perturbation_steps(problem, tree, n_perturbations, rng):
 
 # %% ../../nbs/search/01_moves.ipynb #moves-sharpen
 def refine_thresholds(problem, tree):
-    """The tree with each threshold where its two sides would put it, if FIC rises (search.18).
+    """The tree with each threshold where its two sides would put it, if FIC rises (search.19).
 
     For a problem of finer cells than those of the search: each split keeps its feature. The tree's
     cuts must be given in the cells of this problem.

@@ -29,7 +29,7 @@ _SAME_SUM = 1e-9  # of a sum: less is rounding, not a gain
 
 
 def best_shift(score, slope, diff):
-    """The t of largest Σ diff over the rows where score + t·slope > 0, and that sum (search.25).
+    """The t of largest Σ diff over the rows where score + t·slope > 0, and that sum (search.26).
 
     score, slope, diff: (n,). Of all best t the middle of their widest interval, the first of
     several as wide; None where no row changes its side with t.
@@ -58,7 +58,7 @@ _TURNS = 4  # rounds of exact line searches, one for each coefficient
 
 
 def line_search_plane(U, diff, gate):
-    """The gate after exact line searches, and the sum of diff over its yes rows (search.26).
+    """The gate after exact line searches, and the sum of diff over its yes rows (search.27).
 
     Bias and coefficients are set in turn, each to its best with the others held.
     """
@@ -88,7 +88,7 @@ def line_search_plane(U, diff, gate):
 
 # %% ../../nbs/search/02_planes.ipynb #planes-best
 def candidate_planes(U, diff, max_features):
-    """Hard gates of one to `max_features` features that part rows by diff (n,) (search.24).
+    """Hard gates of one to `max_features` features that part rows by diff (n,) (search.25).
 
     Each with its sum of diff.
     """
@@ -121,7 +121,7 @@ class LeafSubsample:
         return self.experts.score_derivatives(self.X @ coef + self.offset, self.rows)
 
     def step(self, coef, share):
-        """Coefficients after one Newton step, rows counted by their shares (m,) (search.27)."""
+        """Coefficients after one Newton step, rows counted by their shares (m,) (search.28)."""
         curvature, slopes = self.score_derivatives(coef)
         H = weighted_gram(self.X, share * curvature)
         H.flat[:: len(H) + 1] += self.ridge
@@ -166,7 +166,7 @@ N_SEED_CUTS = 2  # cuts, of different features, from which planes begin
 
 
 def cut_gains(view, x, cuts):
-    """(Q,) the gain of each split x > cut by one Newton step on both sides (search.28).
+    """(Q,) the gain of each split x > cut by one Newton step on both sides (search.29).
 
     The step begins at the leaf's equation. x (m,): a feature of the rows that `view` holds; cuts
     (Q,) ascending.
@@ -192,7 +192,7 @@ MAX_ROW_NATS = 10.0
 
 
 def expert_log_ratio(view, U, yes, price, max_features):
-    """(m,) nats by which a row is likelier under the first of two experts found by EM (search.29).
+    """(m,) nats by which a row is likelier under the first of two experts found by EM (search.30).
 
     U (m, d): features of the rows within [−1, 1]; yes (m,) bool: the sides of a first cut; price:
     nats a feature.
@@ -226,7 +226,7 @@ def _ranked_planes(problem, U, diff, rows, scale=1.0):
 
 
 def _seed_cuts(problem, view, U, scale):
-    """The (feature, cut) pairs of most gain, one a feature, at quantiles (search.28)."""
+    """The (feature, cut) pairs of most gain, one a feature, at quantiles (search.29)."""
     least = problem.min_side_weight / scale
     found = []
     levels = np.arange(1, _N_CUTS_PER_FEATURE + 1) / (_N_CUTS_PER_FEATURE + 1)
@@ -241,7 +241,7 @@ def _seed_cuts(problem, view, U, scale):
 
 
 def _screen_planes(problem, leaf):
-    """Planes to try in a leaf, each after the rows of its two sides (search.28)."""
+    """Planes to try in a leaf, each after the rows of its two sides (search.29)."""
     view = subsample_leaf(problem.experts, leaf)
     U = problem.codes[view.rows][:, list(problem.features)]
     scale = len(leaf.rows) / len(view.rows)
@@ -263,7 +263,7 @@ def _screen_planes(problem, leaf):
 # %% ../../nbs/search/02_planes.ipynb #planes-ground
 @dataclass(eq=False)
 class ObliqueSearchProblem(SearchProblem):
-    """A `moves.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.24).
+    """A `moves.SearchProblem` whose splits are planes, hard `gates.LogisticGate`s (search.25).
 
     `codes` (n, d) holds features scaled to about [−1, 1], `log_cuts` the log of how many may be
     split on.
@@ -276,12 +276,12 @@ class ObliqueSearchProblem(SearchProblem):
     climb_at_each_price: bool = False  # turning every plane again is dear, and finds little
 
     def split_price(self, weight, cut):
-        """The price of a plane: coefficients, branch, and choice of features (search.30)."""
+        """The price of a plane: coefficients, branch, and choice of features (search.31)."""
         k = len(cut.features)
         return self.penalty * (0.5 * np.log1p(weight) * (k + 1) + k * self.log_cuts)
 
     def score_candidates(self, leaf):
-        """Planes to try in a leaf, each with the exact value of its sides (search.28)."""
+        """Planes to try in a leaf, each with the exact value of its sides (search.29)."""
         found = screened_splits(self, leaf, _screen_planes)
         return [
             (self.node(leaf.rows, gate, *map(self.leaf, sides)).value, gate)
@@ -289,7 +289,7 @@ class ObliqueSearchProblem(SearchProblem):
         ]
 
     def best_split(self, rows, diff, features=None):
-        """The plane that parts rows best by diff (m,), and False (no swap); or None (search.24).
+        """The plane that parts rows best by diff (m,), and False (no swap); or None (search.25).
 
         diff: weighted log-likelihood under the yes side less that under the no side.
         """
@@ -301,7 +301,7 @@ class ObliqueSearchProblem(SearchProblem):
         return next(fit, None)
 
     def refine_promoted(self, node):
-        """A tree from `promote` with simpler sides, and its plane turned to fit them (search.31)."""
+        """A tree from `promote` with simpler sides, and its plane turned to fit them (search.32)."""
         simpler = (
             best_tree(side, *(refit_on_rows(self, part, side.rows) for part in side.sides))
             for side in node.sides

@@ -30,7 +30,7 @@ from .moves import (
 # %% ../../nbs/search/03_prices.ipynb #prices-line
 @dataclass(frozen=True, eq=False)
 class PricedTree:
-    """A tree that a search has seen, and FIC of it at any price (search.32)."""
+    """A tree that a search has seen, and FIC of it at any price (search.33)."""
 
     problem: SearchProblem
     tree: SearchTree
@@ -78,7 +78,7 @@ class PriceInterval:
     def best_of(self, trees, share):
         """The tree of another search that answers for this one.
 
-        share: how much of the weight that folds share out that search has seen (search.35).
+        share: how much of the weight that folds share out that search has seen (search.36).
         Beyond all prices it is the cheapest, of these the likeliest.
         """
         if self.high == np.inf:
@@ -89,7 +89,7 @@ class PriceInterval:
 def price_path(trees, least):
     """The `PriceInterval`s of the trees that are best at prices from `least`, the dearest first.
 
-    (search.33). Of trees that are the same at all prices the first.
+    (search.34). Of trees that are the same at all prices the first.
     """
     kept = []
     starts = []
@@ -158,7 +158,7 @@ def _reprice(problem, tree, price):
 
 
 def price_steps(problem, n_perturbations, rng):
-    """Yield `(problem, tree)` after every step of the searches at rising prices (search.34).
+    """Yield `(problem, tree)` after every step of the searches at rising prices (search.35).
 
     From the problem's own until nothing pays any more.
     """
@@ -210,7 +210,7 @@ def _dense_ranks(x):
 
 
 def deal_folds(Z, y, rng, groups=None):
-    """(n,) the fold of each row of Z (n, d): copies together, folds alike in y (n,) (search.35).
+    """(n,) the fold of each row of Z (n, d): copies together, folds alike in y (n,) (search.36).
 
     Neither the order of the rows nor that of the columns has a part in it. groups (n,): codes of
     rows that stay together, too. None where all rows would.
@@ -245,12 +245,12 @@ def _row_squares(found, leaf, table, rows):
 
 
 def log_odds_bound(weight, n_terms):
-    """How far from 0 the log-odds of a leaf of this weight may be, with so many terms (search.36)."""
+    """How far from 0 the log-odds of a leaf of this weight may be, with so many terms (search.37)."""
     return float(np.log1p(2 * weight / (1 + n_terms)))
 
 
 def _row_surprises(found, leaf, table, rows):
-    """(m,) log loss of a leaf's equation: of two classes within its bound (search.36)."""
+    """(m,) log loss of a leaf's equation: of two classes within its bound (search.37)."""
     own = found.problem.experts
     surprise = -table.log_lik(leaf.coef, rows)
     if own.n_free == 1:

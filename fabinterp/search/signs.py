@@ -65,7 +65,7 @@ def _stands_in_no_cut(tree, signs):
 
 @dataclass(frozen=True, eq=False)
 class LeafLines:
-    """The equations of L leaves as arrays, and their regions: equation (search.37)."""
+    """The equations of L leaves as arrays, and their regions: equation (search.38)."""
 
     nodes: np.ndarray  # (L,) where in the tree
     regions: tuple  # L dicts: column -> `Extent`
@@ -124,7 +124,7 @@ def _shared_codes(e, n_codes):
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """Where leaf A ends and leaf B begins in a column: equation (search.37)."""
+    """Where leaf A ends and leaf B begins in a column: equation (search.38)."""
 
     column: int
     threshold: float
@@ -168,7 +168,7 @@ def _shared_box(a, b, columns, j):
 
 
 def shared_faces(lines, columns, j):
-    """The `Face`s of column j, of all pairs of leaves that have one: equation (search.37)."""
+    """The `Face`s of column j, of all pairs of leaves that have one: equation (search.38)."""
     whole = Extent((j,))
     own = [region.get(j, whole) for region in lines.regions]
     starts = {}
@@ -185,7 +185,7 @@ def shared_faces(lines, columns, j):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-least
 def least_step(below, above, low, high):
-    """The least step of (search.38) from an equation to another over a box, and where: (search.40).
+    """The least step of (search.39) from an equation to another over a box, and where: (search.41).
 
     An equation is (value, slopes (m,), lower, upper); low, high (m,) are finite.
     """
@@ -252,7 +252,7 @@ def check_signs(signs, columns, argument="monotonic_cst"):
 # %% ../../nbs/search/04_signs.ipynb #signs-certificate
 @dataclass(frozen=True)
 class SignCertificate:
-    """What was looked at, and the least slope and step that were found: equation (search.41).
+    """What was looked at, and the least slope and step that were found: equation (search.42).
 
     Steps are in units of y; of two classes in log-odds of the second, `label`, whose probability the
     signs speak of. `least_slope` and `least_step` count in the promised direction, inf where there is
@@ -348,7 +348,7 @@ _MOST_GAPS = 12  # columns of a face that may be gaps or not: each doubles the b
 
 
 def _face_branches(face, lines, columns):
-    """The combinations of gaps at a face: which columns are one, (d,) bool each (search.37)."""
+    """The combinations of gaps at a face: which columns are one, (d,) bool each (search.38)."""
     pair = [face.below, face.above]
     only_gap = np.isnan(face.low)
     matters = lines.has_line[pair].any(axis=0) & ~lines.needs[pair].any(axis=0)
@@ -438,7 +438,7 @@ def _promised_faces(tree, signs):
 
 
 def _lines_in_order(tree, signs, faces, like=None):
-    """The `LeafLines` of a tree with bounds that follow the signs (d,) along faces: (search.42).
+    """The `LeafLines` of a tree with bounds that follow the signs (d,) along faces: (search.43).
 
     A leaf without an equation keeps its bounds. like: as in `leaf_lines`.
     """
@@ -460,7 +460,7 @@ def _lines_in_order(tree, signs, faces, like=None):
 
 
 def order_bounds(tree, signs):
-    """The tree with bounds that follow the signs (d,) along every face: equation (search.42)."""
+    """The tree with bounds that follow the signs (d,) along every face: equation (search.43)."""
     faces = _promised_faces(tree, signs)
     if not faces:
         return tree
@@ -472,7 +472,7 @@ def order_bounds(tree, signs):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-distance
 def least_distance(E, h):
-    """The shortest z (v,) with E z >= h, by nonnegative least squares: equation (search.44).
+    """The shortest z (v,) with E z >= h, by nonnegative least squares: equation (search.45).
 
     E (q, v), h (q,). None where there is none.
     """
@@ -537,7 +537,7 @@ def broken_steps(lines, columns, signs, faces):
 
 
 def _solve_constraints(problem, leaves, coefs, supports, corners, signed):
-    """The coefficients (L, p) of (search.43) for corners (lower, higher, row of the design).
+    """The coefficients (L, p) of (search.44) for corners (lower, higher, row of the design).
 
     None where nonnegative least squares ends without an answer.
     """
@@ -592,7 +592,7 @@ def with_equations(problem, tree, coefs):
 
 
 def repair_steps(problem, tree, signed, faces, share):
-    """The tree with the nearest equations that keep all signs (search.43); None if rounds run out.
+    """The tree with the nearest equations that keep all signs (search.44); None if rounds run out.
 
     share: whether leaves at a broken face may have the columns of both.
     """
@@ -642,7 +642,7 @@ def hold_signs(problem, tree, signed):
     """A tree that keeps all signs, near one that may not: repaired, and merged where that pays.
 
     Its equations have the right signs already. signed: a `SignedTree`. What the search has taken
-    for steps (search.45) is no part of the value any more.
+    for steps (search.46) is no part of the value any more.
     """
     problem = replace(problem, promised=None)
     tree = _with_own_value(problem, tree)
@@ -693,7 +693,7 @@ def _free_leaf(problem, leaf):
 
 
 def _lost_by_pair(lower, higher, column, at):
-    """The nats of (search.45) for two `_FreeLeaf`s, the first of which may not be above at the face.
+    """The nats of (search.46) for two `_FreeLeaf`s, the first of which may not be above at the face.
 
     The face is where a column of the design is `at`; at no column where equations do not hold it.
     """
@@ -726,7 +726,7 @@ def _lost_by_pair(lower, higher, column, at):
 
 @dataclass(frozen=True, eq=False)
 class PromisedSteps:
-    """What splits of promised columns pay while a search climbs: equation (search.45)."""
+    """What splits of promised columns pay while a search climbs: equation (search.46)."""
 
     columns: dict  # feature -> (sign, the column of the design with its numbers or None)
 
@@ -758,7 +758,7 @@ def _cached_pair(problem, lower, higher, column, at):
 
 # %% ../../nbs/search/04_signs.ipynb #signs-curves-optimum
 def rising_optimum(gram, cross, steps):
-    """The β (v,) of most β · cross - ½ β · gram · β with steps @ β of no less than ε: (search.48).
+    """The β (v,) of most β · cross - ½ β · gram · β with steps @ β of no less than ε: (search.49).
 
     gram (v, v), cross (v,), steps (q, v). None where nonnegative least squares finds no answer.
     """
@@ -786,7 +786,7 @@ class _RisingFit:
 
 @dataclass(frozen=True, eq=False)
 class RisingLeafTable(LeafTable):
-    """A `moves.LeafTable` whose leaves have no promised curve that goes the wrong way (search.48)."""
+    """A `moves.LeafTable` whose leaves have no promised curve that goes the wrong way (search.49)."""
 
     rises: np.ndarray | None = None  # (q, p) what D says of the design's columns
 
@@ -917,7 +917,7 @@ def jumps_of_curve(curve, sign):
 
 
 def certify_curves(tree, signs):
-    """The `SignCertificate` of a tree that cuts no column with a sign (d,): equation (search.47).
+    """The `SignCertificate` of a tree that cuts no column with a sign (d,): equation (search.48).
 
     ValueError for more than two classes.
     """
