@@ -181,14 +181,15 @@ def test_small_and_accurate_stand_on_either_side(fitted):
     best = path.cv_error.argmin()
     within = path.cv_error <= path.cv_error[best] + path.cv_se[best]
     dear = path.price[path.price > SMALL_PRICE]  # what FIC prefers at that price, and dearer ones
-    assert position["small"] == min(within.idxmax(), dear.idxmin())
+    assert position["small"] == min(within.idxmax(), dear.idxmin(), position["balanced"])
 
 
 def test_errors_and_prices_choose_among_entries():
-    def entries(*errors, se=0.0, price=100.0):
+    def entries(*errors, se=0.0, price=100.0, leads=(0, 0, 0, 0, 0)):
         """Entries of one leaf more each; at the default, FIC at λ = 2 leaves the choice to errors."""
         return [
-            SizeEntry(k + 1, k + 1, 0.0, {}, error, se, price - k) for k, error in enumerate(errors)
+            SizeEntry(k + 1, k + 1, 0.0, {}, error, se, price - k, cv_lead=lead)
+            for k, (error, lead) in enumerate(zip(errors, leads))
         ]
 
     errors = (2.0, 1.09, 1.03, 1.0, 1.02)
@@ -198,7 +199,12 @@ def test_errors_and_prices_choose_among_entries():
     assert choose_by_error(entries(*errors, se=0.1, price=2.5), "small") == 0
     assert choose_by_error(entries(*errors, se=0.1, price=np.nan), "small") == 1  # as of proxies
     assert choose_by_error(entries(*errors, se=0.02), "accurate") == 4
-    assert choose_by_error(entries(*errors), "balanced") == 3
+    assert choose_by_error(entries(*errors), "balanced") == 4  # of FIC at λ = 1
+    assert choose_by_error(entries(*errors, price=2.5), "balanced") == 1
+    assert choose_by_error(entries(*errors, leads=(0, 3, 2.5, 1.9, 0)), "balanced") == 2
+    assert choose_by_error(entries(*errors, price=np.nan), "balanced") == 3
+    assert choose_by_error(entries(*errors, leads=(0, 3, 0, 0, 0)), "small") == 1
+    assert choose_by_error(entries(*errors), "accurate") == 4
     assert choose_by_error(entries(0.0, 0.0), "small") == 0
 
 
@@ -227,6 +233,50 @@ def test_the_path_does_not_depend_on_threads_or_units(fitted):
     moved = quick(numbers).fit(8 * X + [1, 0, 0], y)
     np.testing.assert_allclose(moved.path_.cv_error, fitted.path_.cv_error, rtol=1e-6)
     assert moved.fic_ == pytest.approx(fitted.fic_, rel=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_the_order_of_rows_and_columns_does_not_matter(numbers):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (90, 4)).astype(float)  # many ties, and two equal columns
+    X[:, 3] = X[:, 1]
+    X = pd.DataFrame(X, columns=list("abcd"))
+    y = X.a * X.b + rng.integers(0, 2, 90)
+    y = y if numbers else (y > 1).map({True: "yes", False: "no"})
+    rows = rng.permutation(90)
+    columns = list("cadb")
+    model = quick(numbers).fit(X, y)
+    other = quick(numbers).fit((1 + 1e-12) * X.loc[rows, columns], y[rows])
+    np.testing.assert_allclose(other.path_.cv_error, model.path_.cv_error, rtol=1e-6)
+    answers = [model.predict(X), other.predict((1 + 1e-12) * X[columns])]
+    if numbers:
+        np.testing.assert_allclose(*answers, rtol=1e-6)
+    else:
+        assert (answers[0] == answers[1]).all()
+
+
+def test_the_spread_is_that_of_rows_left_out():
+    model = quick().fit(*table())
+    line = model.at(1)
+    assert line.std_[0] ** 2 == pytest.approx(line.path_.cv_error[line.path_.chosen].item())
+    own = np.average(model.std_**2, weights=[rule.support for rule in model.rules_.rules])
+    assert own == pytest.approx(model.path_.cv_error[model.path_.chosen].item(), rel=0.5)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_no_leaf_has_more_numbers_than_a_third_of_its_rows(numbers):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 20))
+    y = X[:, :12].sum(axis=1) + np.where(X[:, 0] > 0, 3 * X[:, 13], 0)
+    y = y if numbers else np.where(y > 0, "yes", "no")
+    model = quick(numbers, penalty=0.05).fit(X, y)
+    at = model.rules_.apply(X)
+    for k, leaf in enumerate(model.rules_.leaves):
+        rows = np.unique(y[at == k], return_counts=True)[1]
+        assert rows.sum() >= 5
+        n_terms = len(leaf.features)
+        carried = rows.sum() if numbers else rows.sum() - rows.max()
+        assert n_terms == 0 or 3 * (1 + n_terms) <= carried
 
 
 def test_a_weight_is_so_many_rows():

@@ -1025,7 +1025,8 @@ def _parts_of_folds(sample):
     """The (F, 2, n) parts of the folds of a `TrainingData`: as given, or as dealt."""
     if sample.parts is not None:
         return np.moveaxis(sample.parts, 0, 2)
-    fold = deal_folds(sample.Z, sample.y, np.random.default_rng(0), sample.groups)
+    Z = sample.Z[:, _association_order(sample)]
+    fold = deal_folds(Z, sample.y, np.random.default_rng(0), sample.groups)
     if fold is None:
         return ()
     test = fold == np.arange(fold.max() + 1)[:, None]

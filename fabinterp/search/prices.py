@@ -212,17 +212,17 @@ def _dense_ranks(x):
 def deal_folds(Z, y, rng, groups=None):
     """(n,) the fold of each row of Z (n, d): copies together, folds alike in y (n,) (search.36).
 
-    Neither the order of the rows nor that of the columns has a part in it. groups (n,): codes of
-    rows that stay together, too. None where all rows would.
+    The order of the rows has no part in it. groups (n,): codes of rows that stay together, too.
+    None where all rows would.
     """
     ranks = np.column_stack([_dense_ranks(column) for column in Z.T])
-    distinct, together = np.unique(ranks, axis=0, return_inverse=True)
+    together = np.unique(ranks, axis=0, return_inverse=True)[1]
     together = together.ravel()
-    powers = [(distinct**k).sum(axis=1) for k in (1, 2, 3)]
     if groups is not None:
+        joined = joined_groups(together, groups)
         first = np.unique(together, return_index=True)[1]
-        together = np.unique(joined_groups(together, groups), return_inverse=True)[1]
-        powers = [np.bincount(together[first], own) for own in powers]
+        codes, seen = np.unique(joined[first], return_index=True)
+        together = np.argsort(np.argsort(seen))[np.searchsorted(codes, joined)]
     n_groups = together.max() + 1
     if n_groups < 2:
         return None
@@ -230,7 +230,7 @@ def deal_folds(Z, y, rng, groups=None):
     cheap = n_columns <= n_rows < _FEW_ROWS
     n_folds = min(2 * _N_FOLDS if cheap else _N_FOLDS, n_groups)
     mean = np.bincount(together, y) / np.bincount(together)
-    order = np.lexsort([*powers, _dense_ranks(mean)])
+    order = np.argsort(_dense_ranks(mean), kind="stable")
     each = np.tile(np.arange(n_folds), (1 + n_groups // n_folds, 1))
     fold = np.empty(n_groups, int)
     fold[order] = rng.permuted(each, axis=1).ravel()[:n_groups]
