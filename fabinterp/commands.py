@@ -684,6 +684,11 @@ _ERRORS = {
     "error": "error is the fraction of wrong predictions",
     "log loss": "log loss is the mean of -log of the predicted probability of the true class",
 }
+_DIFFERENCES = {
+    "rmse": "rmse is the root mean squared difference from",
+    "error": "error is the fraction of rows predicted differently from",
+    "log loss": "log loss is the mean of -log of the predicted probability of the class predicted by",
+}
 
 
 def _error_words(name, model):
@@ -691,9 +696,7 @@ def _error_words(name, model):
     explained = explained_name(model)
     if not explained:
         return _ERRORS[name]
-    if name == "error":
-        return f"error is the fraction of rows predicted differently from {explained}"
-    return f"{name} is the root mean squared difference from {explained}"
+    return f"{_DIFFERENCES[name]} {explained}"
 
 
 def _with_errors(pairs):

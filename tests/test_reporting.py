@@ -640,7 +640,7 @@ def test_every_model_has_its_page(case, numbers, labels, tmp_path, snapshot):
         assert name not in {"href", "src", "srcset", "action"} or value.startswith(
             "data:image/svg+xml;base64,"
         )
-    assert ("The search" in words) == (len(set(np.ravel(getattr(model, "trace_", [])))) > 1)
+    assert (">The search<" in text) == (len(set(np.ravel(getattr(model, "trace_", [])))) > 1)
     assert pictures(text)
     assert all(svg.startswith("<?xml") and "<script" not in svg for svg in pictures(text))
     for rule in model.rules_.rules:
