@@ -320,6 +320,7 @@ def measure_fit(method, seed, X, y, X_new, y_new, scores):
 
 
 _MOVE_NO_FIGURE = (
+    "cv",
     "random_state",
     "target_name",
     "class_weight",
