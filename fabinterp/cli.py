@@ -208,8 +208,9 @@ def _add_learning(command):
 def _add_size(command, of_trees=False):
     """Add the option for the size of rules, or of rules and trees."""
     trees = (
-        " Trees: FIC's choice unless cross-validation finds a clearly better one (balanced), the largest "
-        "(accurate) or smallest tree (small) within one standard error of the least error."
+        " Trees are compared by cross-validated error: the minimum or, for equations, FIC's choice "
+        "unless another is clearly better (balanced); the largest (accurate) or smallest (small) within "
+        "one standard error of the minimum."
     )
     command.add_argument(
         "--size",

@@ -40,7 +40,7 @@ from .reporting import (
     class_number_words,
     rounding_words,
 )
-from .rows.tables import seed_entropy, take_rows
+from .rows.tables import is_monotonic, seed_entropy, take_rows
 from .rules.code import interval_ends
 from .rules.core import encode, format_names, label_of
 from .rules.json_format import write_file
@@ -166,8 +166,7 @@ def infer_task(y, requested="auto", name="target"):
 # %% ../nbs/commands.ipynb #cmd-useless
 def _numbers_rows(column):
     """Return whether a column of numbers rises, or falls, from each row to the next."""
-    is_number = column.dtype.kind in "iuf"
-    return is_number and np.abs(np.sign(np.diff(column.astype(float))).sum()) == len(column) - 1
+    return column.dtype.kind in "iuf" and bool(is_monotonic(column.astype(float)))
 
 
 def _reason_to_drop(name, column, position):
@@ -731,7 +730,7 @@ def _left_out_note(entry):
     if not np.isnan(entry.price):
         like = "at the same penalty, which may be larger or smaller"
     return (
-        "rows left out are cross-validation folds of the training rows, which select the size; the "
+        "rows left out are cross-validation folds of the training rows, by which sizes are compared; the "
         f"error is that of models fitted without the fold {like}, so two sizes may have the same"
     )
 

@@ -378,7 +378,7 @@ _LEAF_CAPS = 8, 250.0
 def most_leaves(settings, total):
     """What was asked for, or by default what a table of that weight may have.
 
-    Where all prices are asked there is no cap: folds choose the size.
+    A search over all prices has no cap.
     """
     allowed = leaves_allowed(settings)
     if allowed is not None:
@@ -758,9 +758,9 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
         Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
         another clearly better; the smallest within one standard error of the least cross-validated
         error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the
-        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
-        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
+        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
+        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
+        shows them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -771,7 +771,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: folds drawn at random.
+        None: five folds, ten below 1000 rows, with y alike in all.
 
     Attributes
     ----------
@@ -898,9 +898,9 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
         Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
         another clearly better; the smallest within one standard error of the least cross-validated
         error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the
-        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
-        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
+        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
+        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
+        shows them all, `at(n)` gives another.
     max_terms : int or None, None
         The most curves in all leaves together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -913,7 +913,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: folds drawn at random.
+        None: five folds, ten below 1000 rows, with y alike in all.
 
     Attributes
     ----------

@@ -297,20 +297,23 @@ def numeric_columns(columns):
     return np.array([labels in (None, (False, True)) for labels in columns.categories])
 
 
+def _centred_targets_of(sample):
+    """`centred_targets` of `TrainingData`."""
+    n_classes = 0 if sample.classes is None else len(sample.classes)
+    return centred_targets(sample.y, sample.w, n_classes)
+
+
 def seen_columns(sample):
     """(d,) bool: the columns that a search sees: all, or the best where they outnumber the rows."""
-    n_classes = 0 if sample.classes is None else len(sample.classes)
-    targets = centred_targets(sample.y, sample.w, n_classes)
-    return screen_columns(sample.Z, targets, sample.w)
+    return screen_columns(sample.Z, _centred_targets_of(sample), sample.w)
 
 
 def _association_order(sample):
-    """(d,) the columns of `TrainingData`, by their squared correlations with y, the largest first.
+    """(d,) the columns of `TrainingData` by their squared correlations with y, the largest first.
 
-    Of columns that a search finds equal it takes the first, whatever their order in the table.
+    A search takes the first of several equal columns: in this order, whatever that of the table.
     """
-    n_classes = 0 if sample.classes is None else len(sample.classes)
-    targets = centred_targets(sample.y, sample.w, n_classes)
+    targets = _centred_targets_of(sample)
     known = ~np.isnan(sample.Z)
     Z = np.where(known, sample.Z, 0.0)
     mean = sample.w @ Z / np.maximum(sample.w @ known, np.finfo(float).tiny)
@@ -324,7 +327,7 @@ def _association_order(sample):
 def effects_bases(sample, penalty, least=MOST_STEPS + 1):
     """The bases of columns with `least` labels or more, a dict by position (fab.154), of `TrainingData`."""
     n_classes = 0 if sample.classes is None else len(sample.classes)
-    targets = centred_targets(sample.y, sample.w, n_classes)
+    targets = _centred_targets_of(sample)
     found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty)
     information = 1.0
     if n_classes > 1:
@@ -338,13 +341,16 @@ def effects_bases(sample, penalty, least=MOST_STEPS + 1):
     }
 
 
-def _bases_of_labels(settings, sample, may_enter, penalty):
-    """The (column, basis) pairs of labels that say something of y; none for EM, as in the paper, and with signs."""
+def _bases_of_labels(settings, sample, may_enter, order, penalty):
+    """The (column, basis) pairs, in `order`, of labels whose effects on y are not 0.
+
+    None for EM, as in the paper, and with signs.
+    """
     if settings.search == "em" or settings.monotonic_cst is not None:
         return ()
     found = effects_bases(sample, penalty, least=2)
-    used = [j for j in _association_order(sample) if j in found]
-    return tuple((int(j), found[j]) for j in used if may_enter[j] and found[j].n_columns)
+    used = [j for j in order.tolist() if j in found and may_enter[j]]
+    return tuple((j, found[j]) for j in used if found[j].n_columns)
 
 
 def promised_signs(settings, sample):
@@ -376,7 +382,7 @@ def make_line_design(settings, chunked, penalty):
     enters = may_enter & numeric_columns(columns) & varies & (is_number | ~has_missing)
     used = order[enters[order]]
     seen = seen_columns(chunked.sample)
-    effects = _bases_of_labels(settings, chunked.sample, may_enter & seen, penalty)
+    effects = _bases_of_labels(settings, chunked.sample, may_enter & seen, order, penalty)
     n_offered = len(used) + int(has_missing[used].sum()) + len(effects)
     used = used[seen[used]]
     units = np.array([location_scale(Z[:, j], w) for j in used]).reshape(-1, 2)
@@ -1033,13 +1039,16 @@ def _parts_of_folds(sample):
     return np.stack([~test, test], axis=1)
 
 
+_SHRINKAGE = 5  # rows with the spread of all leaves that are added to each leaf
+
+
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """Encoded rows that folds leave out, their weights, and the losses there of each tree of the path."""
+    """The rows that folds leave out, and the losses there of each tree of the path."""
 
-    Z: np.ndarray  # (m, d)
+    Z: np.ndarray  # (m, d) encoded
     w: np.ndarray  # (m,)
-    losses: np.ndarray  # (P, m) log losses, or squares in units of y
+    losses: np.ndarray  # (P, m) log losses, or squared errors in units of y
 
     def errors(self, path):
         """The errors of each tree of the path, as keywords of a `SizeEntry`."""
@@ -1064,11 +1073,8 @@ class _LeftOut:
         return np.sqrt((total + _SHRINKAGE * mean) / (mass + _SHRINKAGE))
 
 
-_SHRINKAGE = 5  # rows of the spread of all leaves that each leaf has in its own
-
-
 def _cross_validate(settings, chunked, design, units, n_classes, path):
-    """What the searches without the rows of each fold lose on them (search.36), a `_LeftOut`.
+    """The losses of each tree of the path on rows left out (search.36), a `_LeftOut`.
 
     None where the rows cannot be dealt into folds. No row that is left out has a part in what
     predicts it: a design that reads y is made anew, and so is the order of labels. The loss of a
@@ -1147,7 +1153,7 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
             settings, chunked, design, units, found, whole, n_classes
         )
         value = final.value(1.0)
-        spreads = left_out and partial(left_out.spreads, k)
+        spreads = None if left_out is None else partial(left_out.spreads, k)
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
         fitted["limits_reached_"] = _reached_limits(settings, one.found.problem, fitted["tree_"])
@@ -1215,12 +1221,12 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
         tree = order_bounds(tree, design.signs)
         certificate = certify_signs(tree, design.signs)
     rules = measure_ruleset_in_blocks(tree.rules(), chunked.rows)
-    numbers = {}
+    deviations = {}
     if sample.classes is None:
         stds, mean_stds = _leaf_spreads(rules, chunked.rows)
         stds = spreads(rules) if spreads else stds
         tree, rules = _with_spreads(tree, rules, stds, mean_stds)
-        numbers["std_"] = stds
+        deviations["std_"] = stds
     return details | {
         "sign_certificate_": certificate,
         "design_": design,
@@ -1229,7 +1235,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
         "rules_": rules,
         "fic_": value - _shift_of_units(chunked, units),
         "n_components_": len(model.expert.coef),
-        **numbers,
+        **deviations,
     }
 
 
@@ -1725,9 +1731,9 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
         Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
         another clearly better; the smallest within one standard error of the least cross-validated
         error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the
-        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
-        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
+        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
+        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
+        shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -1738,7 +1744,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: folds drawn at random.
+        None: five folds, ten below 1000 rows, with y alike in all.
 
     Attributes
     ----------
@@ -1855,9 +1861,9 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
         Which tree of the path, where `penalty` is None: FIC's choice, unless cross-validation finds
         another clearly better; the smallest within one standard error of the least cross-validated
         error, or FIC's choice at λ = 2 if that is smaller; the largest within one standard error; or
-        the largest of at most so many leaves, to which the
-        search then keeps: with fewer leaves it affords more terms in each than the tree that is as
-        large on the path of all sizes. `path_` shows them all, `at(n)` gives another.
+        the largest of at most so many leaves, to which the search then keeps: with fewer leaves it
+        affords more terms in each than the tree that is as large on the path of all sizes. `path_`
+        shows them all, `at(n)` gives another.
     max_leaves, max_terms : int or None, None
         The most leaves, and the most terms in all equations together, of any tree of the path.
     monotonic_cst : dict, list of d of -1, 0, 1, or None, None
@@ -1870,7 +1876,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     cv : int, splitter, list of pairs, or None, None
         Folds that choose the size, as in scikit-learn: a number of folds, a splitter, such as
         `KFold()`, blocks of rows in time order, or (train, test) positions of the rows of X.
-        None: folds drawn at random.
+        None: five folds, ten below 1000 rows, with y alike in all.
 
     Attributes
     ----------

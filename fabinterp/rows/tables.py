@@ -9,7 +9,7 @@ __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_paramete
            'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
            'target_summary', 'with_target', 'plain_target', 'check_fit_target', 'check_predict_rows', 'class_factors',
            'row_class_weight', 'weigh_classes', 'warn_of_lost_classes', 'warn_of_labels', 'is_fitted',
-           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'warn_of_row_numbers',
+           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'is_monotonic', 'warn_of_row_numbers',
            'joined_groups', 'with_groups', 'split_masks', 'filled_folds', 'with_parts']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
@@ -660,14 +660,19 @@ def build_training_data(estimator, X, y, sample_weight=None, classes=None):
     return TrainingData(Z, y[first], w, columns, classes, first, framed, given, places)
 
 
+def is_monotonic(X):
+    """(d,) bool: which columns of X (n, d) rise, or fall, strictly from each row to the next."""
+    return np.abs(np.sign(np.diff(X, axis=0)).sum(axis=0)) == len(X) - 1
+
+
 def warn_of_row_numbers(training):
     """Warn of columns of a `TrainingData` that rise, or fall, from each row of the table to the next."""
     places = training.places
     n_rows, n_columns = training.Z.shape
     if places is None or n_columns < 2 or not 20 <= n_rows == len(places):  # few rise by chance
         return
-    rises = np.sign(np.diff(training.Z[places], axis=0)).sum(axis=0)
-    names = [training.columns.names[j] for j in np.flatnonzero(np.abs(rises) == n_rows - 1)]
+    monotonic = np.flatnonzero(is_monotonic(training.Z[places]))
+    names = [training.columns.names[j] for j in monotonic]
     if names:
         warnings.warn(
             f"X numbers its rows in {format_names(names)}: leave such columns out, or choose the "

@@ -75,7 +75,7 @@ class SizeEntry:
 
 
 def loss_words(entry, classes):
-    """What an entry's `error` is the mean of: on rows left out of classes the log loss."""
+    """The name of the loss whose mean is an entry's `error`."""
     if classes is None:
         return "squared error"
     return "share of wrong answers" if entry.error_name == "train_error" else "log loss"
@@ -147,13 +147,12 @@ def _overruled(entries, chosen):
 
 
 def choose_by_error(entries, size):
-    """`choose_size` where the error on rows that were left out decides, if it is known.
+    """`choose_size` by the error on rows left out, if it is known, of entries sorted by size.
 
-    Where prices are known, "balanced" is FIC's choice (λ = 1), unless the error of another entry is
-    lower by two paired standard errors; else it is the least error. "small" and "accurate": the
-    first and the last entry within one standard error of the least error; "small" is never more than
-    FIC's choice at λ = 2, nor than "balanced", and "accurate" never less. Entries stand from the
-    smallest to the largest.
+    "balanced" is the entry of least error; where prices are known, it is FIC's choice (λ = 1),
+    unless the error of another entry is lower by two paired standard errors. "small" and "accurate"
+    are the first and the last entry within one standard error of the least error, but "small" is at
+    most "balanced" and FIC's choice at λ = 2, and "accurate" is at least "balanced".
     """
     if not isinstance(size, str):
         return choose_size(entries, size)
@@ -261,11 +260,10 @@ class SizePathMixin:
         predict, (proxy.94).
 
         cv_error: the mean squared error, for classes the log loss (search.36); cv_se: its standard
-        error. Of trees of equations it is
-        that of what searches without the rows find at the same price, which may be larger or
-        smaller than this very tree. Both are nan where no rows were left out, as of trees at a
-        given price. Lists of rules are made from all rows; they have train_error and train_se in
-        their place, the same on the rows of the fit.
+        error. For trees of equations it is the error of the trees that searches without the rows
+        find at the same price, which may be larger or smaller than this tree. Both are nan where no
+        rows were left out, as of trees at a given price. Lists of rules are made from all rows; they
+        have train_error and train_se in their place, the same on the rows of the fit.
         """
         import pandas as pd
 

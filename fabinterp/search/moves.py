@@ -34,9 +34,9 @@ def _row_set_key(rows):
     return blake2b(rows.tobytes(), digest_size=16).digest()
 
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
-LEAST_ROWS = 5  # weight of a leaf
-_ROWS_PER_PARAMETER = 3
-_DEARER = 1.3  # by which a term's price rises while there are too many
+LEAST_ROWS = 5  # least weight of a leaf
+_ROWS_PER_PARAMETER = 3  # least weight of a leaf for each parameter of its equation
+_DEARER = 1.3  # factor by which the price of a term rises while there are too many terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class LeafTable:
             price = _DEARER * max(price, 1.0)
 
     def _most_parameters(self, rows):
-        """How many parameters an equation of these rows may have (search.12)."""
+        """The most parameters that an equation of these rows may have (search.12)."""
         w = self.w[rows]
         weight = w.sum()
         if not self.exact:
@@ -228,7 +228,7 @@ class SearchTree:
 
 # %% ../../nbs/search/01_moves.ipynb #moves-ground
 MIN_GAIN = 1e-6  # nats; a smaller gain is rounding
-_DIGITS = 6  # of nats by which candidates are put in order
+_DIGITS = 6  # decimals of the nats by which candidates are sorted
 
 
 @dataclass(eq=False)

@@ -113,7 +113,7 @@ def price_path(trees, least):
 # %% ../../nbs/search/03_prices.ipynb #prices-steps
 LEAST_PRICE = 0.5  # where a search begins
 FIC_PRICE = 1.0  # at which the value is FIC
-_PERTURBATIONS_PER_CLIMB = 5  # at FIC's own price, for one at each of the others
+_PERTURBATIONS_AT_FIC = 5  # for one at each other price
 _MIN_GAIN = 0.5  # nats; less is not worth a climb when every price is asked
 _RISE = 1.6  # from each price to the next
 _MOST_PRICE = 5.0  # up to which trees are perturbed, too
@@ -166,7 +166,7 @@ def price_steps(problem, n_perturbations, rng):
     problem = replace(problem, screened={})
     if n_perturbations and problem.climb_at_each_price:
         own = replace(problem, penalty=FIC_PRICE)
-        yield from search_steps(own, _PERTURBATIONS_PER_CLIMB * n_perturbations, rng)
+        yield from search_steps(own, _PERTURBATIONS_AT_FIC * n_perturbations, rng)
     problem = replace(
         problem,
         lazy_promotion=True,
@@ -216,8 +216,7 @@ def deal_folds(Z, y, rng, groups=None):
     None where all rows would.
     """
     ranks = np.column_stack([_dense_ranks(column) for column in Z.T])
-    together = np.unique(ranks, axis=0, return_inverse=True)[1]
-    together = together.ravel()
+    together = np.unique(ranks, axis=0, return_inverse=True)[1].ravel()
     if groups is not None:
         joined = joined_groups(together, groups)
         first = np.unique(together, return_index=True)[1]

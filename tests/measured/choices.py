@@ -9,7 +9,6 @@ folder FABINTERP_DATA, the last column `target`.
 """
 
 import argparse
-import json
 import os
 import time
 import warnings
@@ -36,6 +35,7 @@ from fabinterp import (
     PiecewiseLinearRegressor,
 )
 from fabinterp.bench.rules import is_worse_over_splits, regret
+from fabinterp.bench.runner import add_line, key_text, read_lines
 from fabinterp.models.piecewise import n_coefficients
 from fabinterp.rules.size_path import sizes_of
 
@@ -96,21 +96,14 @@ def splits_of(name, most):
     return range(min(most, 3 if many else 10))
 
 
-class Losses:
-    """The loss of predictions on new rows: RMSE, or log loss and the share of errors, plus one a test set."""
-
-    def __init__(self, model, X_new, y_new):
-        self.model = model
-        self.y = y_new
-        self.Z = X_new
-
-    def of(self, fitted):
-        """The loss by which sizes are compared, and for classes the share of errors."""
-        if not hasattr(fitted, "predict_proba"):
-            return root_mean_squared_error(self.y, fitted.predict(self.Z)), np.nan
-        wrong = np.sum(fitted.predict(self.Z) != self.y)
-        shares = fitted.predict_proba(self.Z)
-        return log_loss(self.y, shares, labels=fitted.classes_), (wrong + 1) / (len(self.y) + 1)
+def losses_of(model, X_new, y_new):
+    """RMSE on new rows, or log loss and the share of errors, to which one error is added; by name."""
+    predicted = model.predict(X_new)
+    if not hasattr(model, "predict_proba"):
+        return {"loss": root_mean_squared_error(y_new, predicted)}
+    wrong = np.sum(predicted != y_new)
+    loss = log_loss(y_new, model.predict_proba(X_new), labels=model.classes_)
+    return {"loss": loss, "errors": (wrong + 1) / (len(y_new) + 1)}
 
 
 def least_rows_per_number(model):
@@ -151,127 +144,120 @@ def rivals(is_number):
     }
 
 
-def measure(kind, name, split, prices=PRICES):
-    """The line of one fit, and of direct searches at some prices."""
-    X, y, X_new, y_new = split_rows(name, split)
-    number, classes = MODELS[kind]
-    make = classes if name in CLASSES else number
+def measure(kind, data, split, prices=PRICES):
+    """The figures of one fit, and of direct searches at some prices."""
+    X, y, X_new, y_new = split_rows(data, split)
+    is_class = data in CLASSES
+    make = MODELS[kind][is_class]
     model, seconds = fit_seconds(make(random_state=0), X, y)
-    losses = Losses(model, X_new, y_new)
-    entries = []
-    for entry, other, shown in sizes_of(model):
-        loss, errors = losses.of(other)
-        row = entry.size, entry.n_numbers, entry.cv_error, entry.cv_se, entry.price, entry.criterion
-        entries.append([*map(float, row), loss, errors, shown])
-    line = {
-        "kind": kind,
-        "data": name,
-        "split": split,
-        "rows": len(y),
-        "seconds": seconds,
-        "path": entries,
-        "rows_per_number": least_rows_per_number(model),
-    }
-    if name not in CLASSES:
-        bounds = [model.predict_interval(X_new, level=level) for level in LEVELS]
-        line["coverage"] = [
-            np.mean((y_new >= low) & (y_new <= high)) for low, high in (b.T for b in bounds)
-        ]
-        line["width"] = [float(np.mean(b[:, 1] - b[:, 0])) for b in bounds]
-    line["direct"] = {}
+    path = [
+        {
+            "size": entry.size,
+            "numbers": entry.n_numbers,
+            "cv_error": entry.cv_error,
+            "price": entry.price,
+            "criterion": entry.criterion,
+            "chosen": chosen,
+        }
+        | losses_of(other, X_new, y_new)
+        for entry, other, chosen in sizes_of(model)
+    ]
+    direct = {}
     for price in prices:
-        direct, took = fit_seconds(make(random_state=0, penalty=price), X, y)
-        loss, errors = losses.of(direct)
-        line["direct"][price] = [direct.n_components_, -direct.fic_, loss, errors, took]
-    line["rivals"] = {}
-    for name_of_rival, rival in rivals(name not in CLASSES).items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            line["rivals"][name_of_rival] = losses.of(rival.fit(X, y))[0]
-    return line
+        other, _ = fit_seconds(make(random_state=0, penalty=price), X, y)
+        direct[str(price)] = {"criterion": -other.fic_} | losses_of(other, X_new, y_new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        others = {
+            name: losses_of(rival.fit(X, y), X_new, y_new)["loss"]
+            for name, rival in rivals(not is_class).items()
+        }
+    found = {"rows": len(y), "seconds": seconds, "path": path, "direct": direct, "rivals": others}
+    found["rows_per_number"] = least_rows_per_number(model)
+    if not is_class:
+        bounds = [model.predict_interval(X_new, level=level).T for level in LEVELS]
+        found["coverage"] = [np.mean((y_new >= low) & (y_new <= high)) for low, high in bounds]
+    return found
 
 
-def run(kinds, names, n_splits, prices, out):
-    """Append a line for each fit that the file has not."""
-    known = set()
-    if out.exists():
-        lines = map(json.loads, out.read_text().splitlines())
-        known = {(line["kind"], line["data"], line["split"]) for line in lines}
-    for split in range(n_splits):
-        for kind in kinds:
-            for name in names:
-                if split not in splits_of(name, n_splits) or (kind, name, split) in known:
-                    continue
-                line = measure(kind, name, split, prices)
-                with out.open("a") as file:
-                    file.write(json.dumps(line, default=float) + "\n")
-                print(kind, name, split, f"{line['seconds']:.1f} s", flush=True)
+def measure_missing(keys, measure, out):
+    """Append to a file the line of each key that it has not."""
+    known = {key_text(line["key"]) for line in read_lines(out)}
+    for key in keys:
+        if key_text(key) not in known:
+            add_line(out, {"key": key} | measure(**key))
+            print(*key.values(), flush=True)
 
 
-def at_size(path, size):
+def frame_of(file):
+    """The lines of a file, a column for each part of their keys and for each figure."""
+    return pd.DataFrame([line["key"] | line for line in read_lines(file)])
+
+
+def at_size(path, size, by="cv_error"):
     """The entry of a path that `at(size)` gives."""
-    sizes = [row[0] for row in path]
-    largest = max((s for s in sizes if s <= size), default=sizes[0])
-    alike = [row for row in path if row[0] == largest]
-    return min(alike, key=lambda row: row[2])
+    largest = max((e["size"] for e in path if e["size"] <= size), default=path[0]["size"])
+    return min((e for e in path if e["size"] == largest), key=lambda entry: entry[by])
+
+
+def regrets_of(part, what):
+    """Regret of the chosen size, in percent: against the path and direct searches, and the path alone."""
+    mine = [chosen_of(path)[what] for path in part["path"]]
+    sizes = sorted({entry["size"] for path in part["path"] for entry in path})
+    of_path = [[at_size(path, size)[what] for size in sizes] for path in part["path"]]
+    direct = [[one[what] for one in found.values()] for found in part["direct"]]
+    best = np.hstack([of_path, np.reshape(direct, (len(part), -1))])
+    return {
+        f"regret {what}": 100 * regret(mine, best),
+        f"on the path {what}": 100 * regret(mine, of_path),
+    }
+
+
+def chosen_of(path):
+    """The entry of a path that was chosen."""
+    return next(entry for entry in path if entry["chosen"])
+
+
+def of_fic(path):
+    """The entry of a path that FIC chooses (λ = 1)."""
+    return min((entry for entry in path if entry["price"] > 1), key=lambda entry: entry["price"])
+
+
+def figures(part):
+    """The figures of one table."""
+    paths = part["path"]
+    chosen = [chosen_of(path) for path in paths]
+    mine = np.array([entry["loss"] for entry in chosen])
+    found = {"rows": int(part["rows"].iloc[0]), "splits": len(part)} | regrets_of(part, "loss")
+    if "errors" in chosen[0]:
+        found |= regrets_of(part, "errors")
+    pairs = [(path, one["1.0"]) for path, one in zip(paths, part["direct"]) if "1.0" in one]
+    gaps = [min(e["criterion"] for e in path) - one["criterion"] for path, one in pairs]
+    found["FIC at 1"] = np.mean(gaps) if gaps else np.nan
+    found["leaves"] = np.median([entry["size"] for entry in chosen])
+    found["numbers"] = np.median([entry["numbers"] for entry in chosen])
+    found["sizes"] = np.median([len({entry["size"] for entry in path}) for path in paths])
+    found["rows per number"] = part["rows_per_number"].min()
+    found["seconds"] = part["seconds"].mean()
+    if "errors" not in chosen[0]:
+        covered = 100 * np.mean(part["coverage"].to_list(), axis=0)
+        found |= {f"cover {level:g}": share for level, share in zip(LEVELS, covered)}
+    least = [min(path, key=lambda entry: entry["cv_error"])["loss"] for path in paths]
+    found["to the least cv error"] = mine.mean() / np.mean(least)
+    found["to FIC alone"] = mine.mean() / np.mean([of_fic(path)["loss"] for path in paths])
+    for rival in part["rivals"].iloc[0]:
+        theirs = np.array([one[rival] for one in part["rivals"]])
+        found[f"to {rival}"] = np.exp(np.mean(np.log(mine / theirs)))
+        found[f"worse than {rival}"] = is_worse_over_splits(mine, theirs)
+    return found
 
 
 def summary(lines):
-    """A frame of figures by table."""
-    rows = []
-    frame = pd.DataFrame(lines)
-    for (kind, name), part in frame.groupby(["kind", "data"], sort=False):
-        part = part.sort_values("split")
-        is_class = name in CLASSES
-        chosen = [[row for row in path if row[8]][0] for path in part["path"]]
-        figure = {
-            "kind": kind,
-            "data": name,
-            "rows": int(part["rows"].iloc[0]),
-            "splits": len(part),
-        }
-        for what, at in (("loss", 6), ("errors", 7)):
-            if what == "errors" and not is_class:
-                continue
-            sizes = sorted({row[0] for path in part["path"] for row in path})
-            of_path = [[at_size(path, size)[at] for size in sizes] for path in part["path"]]
-            prices = list(part["direct"].iloc[0])
-            direct = np.reshape(
-                [[d[p][at - 4] for p in prices] for d in part["direct"]], (len(part), -1)
-            )
-            mine = [row[at] for row in chosen]
-            figure[f"regret {what}"] = 100 * regret(mine, np.hstack([of_path, direct]))
-            figure[f"on the path {what}"] = 100 * regret(mine, of_path)
-            figure[f"direct {what}"] = 100 * (
-                np.mean(mine) / np.mean(direct, axis=0).min(initial=np.inf) - 1
-            )
-        gap = [
-            min(r[5] for r in p) - d[k][1]
-            for p, d in zip(part["path"], part["direct"])
-            for k in d
-            if float(k) == 1.0
-        ]
-        figure["FIC at 1"] = np.mean(gap)
-        figure["leaves"] = np.median([row[0] for row in chosen])
-        figure["numbers"] = np.median([row[1] for row in chosen])
-        figure["sizes"] = np.median([len({row[0] for row in p}) for p in part["path"]])
-        figure["rows per number"] = part["rows_per_number"].min()
-        figure["seconds"] = part["seconds"].mean()
-        if not is_class:
-            for k, level in enumerate(LEVELS):
-                figure[f"cover {level:g}"] = 100 * np.mean([c[k] for c in part["coverage"]])
-        mine = np.array([row[6] for row in chosen])
-        figure["loss"] = mine.mean()
-        least = [min(path, key=lambda row: row[2])[6] for path in part["path"]]
-        figure["to the least cv error"] = mine.mean() / np.mean(least)
-        at_one = [min((r for r in p if r[4] > 1), key=lambda row: row[4])[6] for p in part["path"]]
-        figure["to FIC alone"] = mine.mean() / np.mean(at_one)
-        for rival in part["rivals"].iloc[0]:
-            theirs = np.array([r[rival] for r in part["rivals"]])
-            figure[rival] = np.exp(np.mean(np.log(mine / theirs)))
-            figure[f"worse than {rival}"] = is_worse_over_splits(mine, theirs)
-        rows.append(figure)
-    return pd.DataFrame(rows)
+    """A frame of `figures`, a row for each model and table."""
+    tables = lines.groupby(["kind", "data"], sort=False)
+    return pd.DataFrame(
+        [{"kind": kind, "data": data} | figures(part) for (kind, data), part in tables]
+    )
 
 
 def main():
@@ -286,9 +272,15 @@ def main():
     parser.add_argument("--summary", action="store_true", help="print what the file has")
     given = parser.parse_args()
     if not given.summary:
-        run(given.kind, given.tables, given.splits, given.prices, given.out)
-    found = summary(list(map(json.loads, given.out.read_text().splitlines())))
-    print(found.round(3).to_string(index=False))
+        keys = [
+            {"kind": kind, "data": data, "split": split}
+            for split in range(given.splits)
+            for kind in given.kind
+            for data in given.tables
+            if split in splits_of(data, given.splits)
+        ]
+        measure_missing(keys, partial(measure, prices=given.prices), given.out)
+    print(summary(frame_of(given.out)).round(3).to_string(index=False))
 
 
 if __name__ == "__main__":

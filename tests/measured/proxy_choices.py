@@ -8,14 +8,13 @@ against the best size of the path (DESIGN, terms for evaluation).
 """
 
 import argparse
-import json
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from choices import CLASSES, Losses, at_size, split_rows
+from choices import CLASSES, at_size, frame_of, losses_of, measure_missing, split_rows
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
@@ -56,17 +55,16 @@ def tree_of_reference(reference, X, is_class, n_leaves):
     return tree.fit(X, reference.predict(X))
 
 
-def measure(name, split, with_y):
-    """The line of one table and split."""
-    X, y, X_new, y_new = split_rows(name, split)
+def measure(data, split, with_y):
+    """The figures of one table and split."""
+    X, y, X_new, y_new = split_rows(data, split)
     X, y = X[:MOST_ROWS], y[:MOST_ROWS]
-    is_class = name in CLASSES
+    is_class = data in CLASSES
     forest = RandomForestClassifier if is_class else RandomForestRegressor
     cart = DecisionTreeClassifier if is_class else DecisionTreeRegressor
     proxy = ProxyTreeClassifier if is_class else ProxyTreeRegressor
     reference = prepared(forest(100, random_state=0)).fit(X, y)
-    line = {"data": name, "split": split, "with_y": with_y, "rows": len(y)}
-    line |= {"words": {}, "rivals": {}}
+    line = {"rows": len(y), "words": {}, "rivals": {}}
     for word in ("default", *WORDS):
         settings = {} if word == "default" else {"size": word}
         begin = time.process_time()
@@ -77,11 +75,10 @@ def measure(name, split, with_y):
         predicted = model.predict(X_new)
         found = {
             "leaves": model.n_leaves_,
-            "loss": Losses(model, X_new, y_new).of(model),
             "seconds": seconds,
             "fidelity": model.fidelity_,
             "warned": any("for no row of the fit" in str(one.message) for one in caught),
-        }
+        } | losses_of(model, X_new, y_new)
         if is_class:
             found["recalls"] = recalls(y_new, predicted)
             answers = len(set(model.predict(X))), len(set(reference.predict(X)))
@@ -89,62 +86,47 @@ def measure(name, split, with_y):
         line["words"][word] = found
         if word == "balanced":
             line["path"] = [
-                [entry.size, entry.n_numbers, entry.criterion, *Losses(one, X_new, y_new).of(one)]
+                {"size": entry.size, "criterion": entry.criterion} | losses_of(one, X_new, y_new)
                 for entry, one, _ in sizes_of(model)
             ]
     n_leaves = line["words"]["default"]["leaves"]
     five = prepared(cart(max_leaf_nodes=5, random_state=0)).fit(X, y)
     same = tree_of_reference(reference, X, is_class, n_leaves)
     for rival, model in (("data", five), ("reference", same), ("forest", reference)):
-        line["rivals"][rival] = {"loss": Losses(model, X_new, y_new).of(model)}
+        line["rivals"][rival] = losses_of(model, X_new, y_new)
         if is_class:
             line["rivals"][rival]["recalls"] = recalls(y_new, model.predict(X_new))
     return line
 
 
-def run(names, n_splits, with_y, out):
-    """Append a line for each fit that the file has not."""
-    known = set()
-    if out.exists():
-        lines = map(json.loads, out.read_text().splitlines())
-        known = {(line["data"], line["split"], line["with_y"]) for line in lines}
-    for split in range(n_splits):
-        for name in names:
-            if (name, split, with_y) in known:
-                continue
-            line = measure(name, split, with_y)
-            with out.open("a") as file:
-                file.write(json.dumps(line, default=float) + "\n")
-            print(name, split, line["words"]["default"], flush=True)
-
-
 def summary(lines):
     """A frame of figures by table; losses are RMSE or, for classes, shares of errors (log loss: regret)."""
     rows = []
-    for (with_y, name), part in pd.DataFrame(lines).groupby(["with_y", "data"], sort=False):
-        at = int(name in CLASSES)
+    for (with_y, name), part in lines.groupby(["with_y", "data"], sort=False):
+        kinds = ["loss", "errors"] if name in CLASSES else ["loss"]
+        shown = kinds[-1]
         words = {word: [one[word] for one in part["words"]] for word in ("default", *WORDS)}
-        default = np.array([one["loss"][at] for one in words["default"]])
+        default = np.array([one[shown] for one in words["default"]])
         data, own = (
-            np.array([one[rival]["loss"][at] for one in part["rivals"]])
+            np.array([one[rival][shown] for one in part["rivals"]])
             for rival in ("data", "reference")
         )
         better = data if data.mean() < own.mean() else own
-        sizes = sorted({row[0] for path in part["path"] for row in path})
+        sizes = sorted({entry["size"] for path in part["path"] for entry in path})
         figure = {"data": name, "y": with_y, "rows": part["rows"].iloc[0], "splits": len(part)}
         for word, found in words.items():
             figure[f"{word} leaves"] = np.mean([one["leaves"] for one in found])
-            figure[f"{word} loss"] = np.mean([one["loss"][at] for one in found])
+            figure[f"{word} loss"] = np.mean([one[shown] for one in found])
         figure["/ data"] = np.exp(np.mean(np.log(default / data)))
         figure["/ reference"] = np.exp(np.mean(np.log(default / own)))
         figure["worse"] = is_worse_over_splits(default, better)
-        for what, k in (("regret", 0), ("regret errors", 1))[: 1 + at]:
-            path = [[at_size(p, size)[3 + k] for size in sizes] for p in part["path"]]
-            figure[what] = 100 * regret([one["loss"][k] for one in words["default"]], path)
+        for what in kinds:
+            path = [[at_size(p, n, "criterion")[what] for n in sizes] for p in part["path"]]
+            figure[f"regret {what}"] = 100 * regret([one[what] for one in words["default"]], path)
         figure["seconds"] = np.mean([one["seconds"] for one in words["default"]])
         leaves = np.array([[one["leaves"] for one in words[word]] for word in WORDS])
         figure["ordered"] = bool((np.diff(leaves, axis=0) >= 0).all())
-        if at:
+        if name in CLASSES:
             figure["recall"] = np.mean([min(one["recalls"].values()) for one in words["default"]])
             figure["recall data"] = np.mean(
                 [min(one["data"]["recalls"].values()) for one in part["rivals"]]
@@ -169,13 +151,18 @@ def main():
     parser.add_argument("--summary", action="store_true", help="print what the file has")
     given = parser.parse_args()
     if not given.summary:
-        run(given.tables, given.splits, not given.without_y, given.out)
-    found = summary(list(map(json.loads, given.out.read_text().splitlines())))
+        keys = [
+            {"data": data, "split": split, "with_y": not given.without_y}
+            for split in range(given.splits)
+            for data in given.tables
+        ]
+        measure_missing(keys, measure, given.out)
+    found = summary(frame_of(given.out))
     print(found.round(3).to_string(index=False))
     for with_y, part in found.groupby("y"):
         print(
-            f"with y {with_y}: regret {part['regret'].mean():.1f} %, worst "
-            f"{part['regret'].max():.1f} %, worse on {part['worse'].sum()} of {len(part)}"
+            f"with y {with_y}: regret {part['regret loss'].mean():.1f} %, worst "
+            f"{part['regret loss'].max():.1f} %, worse on {part['worse'].sum()} of {len(part)}"
         )
 
 
