@@ -122,6 +122,13 @@ def test_copies_share_a_fold_and_folds_are_alike(seed):
 # ------------------------------------------------------------------ the dial
 
 
+def test_large_numbers_that_differ_little_are_dealt_apart():
+    """Microseconds of today, in seconds since 1970."""
+    Z = 1.8e9 + 1e-6 * np.arange(200.0)[:, None]
+    fold = deal_folds(Z, np.arange(200) % 7, np.random.default_rng(0))
+    assert (np.bincount(fold) == 20).all()
+
+
 def test_the_path_is_a_frame_of_all_sizes(fitted):
     path = fitted.path_
     assert list(path.columns) == COLUMNS and path.chosen.sum() == 1 and len(path) > 1

@@ -193,7 +193,7 @@ def constant_tree(problem):
 
 # %% ../../nbs/search/03_prices.ipynb #prices-folds
 _N_FOLDS = 5
-_ROUNDING = 1e-9  # of a column's largest number: values that differ by less are equal
+_ROUNDING = 2 * np.finfo(float).eps  # of a column's largest number
 _FEW_ROWS = 1000  # below, twice as many folds: unless columns are many they cost little, and each row counts
 
 
