@@ -320,7 +320,6 @@ def measure_fit(method, seed, X, y, X_new, y_new, scores):
 
 
 _MOVE_NO_FIGURE = (
-    "cv",
     "random_state",
     "target_name",
     "class_weight",
@@ -343,10 +342,8 @@ def settings_of(model, **more):
     settings = {
         k: v if isinstance(v, simple) and v == v else " ".join(repr(v).split())
         for k, v in model.get_params(deep=False).items()
-        if k not in _MOVE_NO_FIGURE
+        if k not in _MOVE_NO_FIGURE and (v is not None or k not in ("cv", "max_leaves"))
     }
-    if settings.get("max_leaves", 1) is None:
-        del settings["max_leaves"]
     if isinstance(model, EquationTreeEstimator):
         settings["penalty"] = fic_penalty(model, is_classifier(model))
     return {"estimator": type(model).__name__} | settings | more
