@@ -1040,6 +1040,7 @@ def _parts_of_folds(sample):
 
 
 _SHRINKAGE = 5  # rows with the spread of all leaves that are added to each leaf
+_LEVELS = np.linspace(0.0, 1.0, 101) - 1e-9  # of quantiles, where rounding does not matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -1063,14 +1064,22 @@ class _LeftOut:
         return found
 
     def spreads(self, k, rules):
-        """(K,) the spread of y around each equation of the tree k of the path (models.21)."""
+        """The spread of y around each equation of the tree k of the path, and quantiles (models.21).
+
+        Standard deviations (K,), and quantiles of the errors in their units at `_LEVELS`.
+        """
         at = rules.apply(self.Z)
         squares = self.losses[k]
         n_leaves = len(rules.rules)
         total = np.bincount(at, self.w * squares, n_leaves)
         mass = np.bincount(at, self.w, n_leaves)
         mean = np.average(squares, weights=self.w)
-        return np.sqrt((total + _SHRINKAGE * mean) / (mass + _SHRINKAGE))
+        stds = np.sqrt((total + _SHRINKAGE * mean) / (mass + _SHRINKAGE))
+        errors = np.sqrt(squares) / np.maximum(stds[at], np.finfo(float).tiny)
+        order = np.argsort(errors)
+        passed = np.cumsum(self.w[order])
+        last = order[np.searchsorted(passed, _LEVELS * passed[-1])]
+        return stds, tuple(errors[last].round(3).tolist())
 
 
 def _cross_validate(settings, chunked, design, units, n_classes, path):
@@ -1224,8 +1233,10 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
     deviations = {}
     if sample.classes is None:
         stds, mean_stds = _leaf_spreads(rules, chunked.rows)
-        stds = spreads(rules) if spreads else stds
-        tree, rules = _with_spreads(tree, rules, stds, mean_stds)
+        quantiles = ()
+        if spreads:
+            stds, quantiles = spreads(rules)
+        tree, rules = _with_spreads(tree, rules, stds, mean_stds, quantiles)
         deviations["std_"] = stds
     return details | {
         "sign_certificate_": certificate,
@@ -1610,15 +1621,16 @@ def _with_spread(leaf, std, around):
     return replace(leaf, std=std, mean_std=None if leaf.mean is None else around)
 
 
-def _with_spreads(tree, rules, stds, mean_stds):
-    """A tree and its rules whose leaves know the standard deviations (K,) of `_leaf_spreads`."""
+def _with_spreads(tree, rules, stds, mean_stds, quantiles=()):
+    """A tree and its rules with the standard deviations (K,) of `_leaf_spreads`, and quantiles of errors."""
     said = {
         id(rule.leaf): _with_spread(rule.leaf, float(std), float(around))
         for rule, std, around in zip(rules.rules, stds, mean_stds, strict=True)
     }
     known = tuple(replace(rule, leaf=said[id(rule.leaf)]) for rule in rules.rules)
     leaves = tuple(said.get(id(leaf), leaf) for leaf in tree.leaves)
-    return replace(tree, leaves=leaves), replace(rules, rules=known)
+    known_errors = {"error_quantiles": quantiles}
+    return replace(tree, leaves=leaves, **known_errors), replace(rules, rules=known, **known_errors)
 
 
 def _score_equations(leaf, classes):

@@ -80,6 +80,7 @@ from ..rules.size_path import (
     SizePathMixin,
     check_size,
     measure_entries,
+    weighted_error,
 )
 from ..rows.tables import (
     check_at_least,
@@ -724,19 +725,9 @@ def _held_out_losses(growth, folds, settings, sizes, seed):
     return found
 
 
-def mean_and_error(losses, w):
-    """The mean of losses (n,) by weights w (n,), and its standard error (proxy.36)."""
-    # losses of large numbers have no square
-    unit = np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)
-    losses = losses / unit
-    mean = np.average(losses, weights=w)
-    error = np.sqrt(np.sum((w * (losses - mean)) ** 2)) / w.sum()
-    return float(unit * mean), float(unit * error)
-
-
 def _saves(losses, other, w, errors=_ERRORS):
     """Whether losses (n,) are lower than others by so many standard errors of the difference."""
-    mean, error = mean_and_error(other - losses, w)
+    mean, error = weighted_error(other - losses, w)
     return mean > errors * error
 
 
@@ -749,7 +740,7 @@ def choose_by_losses(losses, w, size):
     "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.36) from the least
     mean; "small" and "accurate": the first and the last within that or one standard error of the least.
     """
-    mean, error = np.transpose([mean_and_error(own, w) for own in losses])
+    mean, error = np.transpose([weighted_error(own, w) for own in losses])
     least = mean.argmin()
     near = np.array([not _saves(losses[least], own, w, NEAR_TIE) for own in losses])
     if size != "balanced":
@@ -1057,7 +1048,7 @@ def _size_entries(rows, target, trees, losses, w, alpha):
         excess = _excess_of_trees(rows, trees)
     errors = np.full((len(trees), 2), np.nan)
     if losses is not None:
-        errors = np.array([mean_and_error(own, w) for own in losses])
+        errors = np.array([weighted_error(own, w) for own in losses])
     return [
         SizeEntry(
             size=tree.n_leaves,

@@ -187,6 +187,8 @@ def sql_case(ruleset, shown=None, spreads=0.0):
     for rule in ruleset.rules:
         merged = extents(rule.conditions, ruleset.columns)
         answer = sql_answer(rule.leaf, ruleset, shown, spreads)
+        if spreads < 0 and least_bound(ruleset) == 0:
+            answer = f"CASE WHEN {answer} < 0 THEN 0.0 ELSE {answer} END"
         if merged == ():
             default = answer
             break
@@ -220,7 +222,16 @@ def spreads_within(ruleset, level):
             f"level must be None for rules without error variances, "
             f"got {level!r}; trees of equations for numbers have them"
         )
-    return float(norm.ppf(0.5 + level / 2))
+    if not ruleset.error_quantiles:
+        return float(norm.ppf(0.5 + level / 2))
+    levels = np.linspace(0.0, 1.0, len(ruleset.error_quantiles))
+    return float(np.interp(level, levels, ruleset.error_quantiles))
+
+
+def least_bound(ruleset):
+    """The least lower bound for y: 0 if no prediction can be negative, as of counts and amounts."""
+    least = [leaf.lower if leaf.has_equation else leaf.value for leaf in ruleset.leaves]
+    return 0.0 if min(least) >= 0 else -np.inf
 
 
 def interval_ends(ruleset, Z, level):
@@ -229,7 +240,7 @@ def interval_ends(ruleset, Z, level):
     std = np.array([[rule.leaf.std, rule.leaf.mean_std or 0.0] for rule in ruleset.rules])
     half = spreads * std[ruleset.apply(Z), answered_by_mean(ruleset, Z).astype(int)]
     answers = ruleset.predict(Z)
-    return answers - half, answers + half
+    return np.maximum(answers - half, least_bound(ruleset)), answers + half
 
 
 def ruleset_sql(ruleset, table, keep=(), proba=False, level=None):

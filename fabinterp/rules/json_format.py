@@ -268,12 +268,13 @@ def _model(kind, **parts):
     """A reader of a model, which returns the arguments of its constructor."""
     return _object(
         lambda format, version, kind, **arguments: arguments,
-        ("target_std", "source", "sizes", "class_weights"),
+        ("target_std", "source", "sizes", "class_weights", "error_quantiles"),
         format=_only("fabinterp"),
         version=_version,
         kind=_only(kind),
         target=_text,
         target_std=_real,
+        error_quantiles=_each(_real),
         classes=_maybe(_each(_label, sizes=_SOME)),
         columns=_columns,
         source=_maybe(_source),
@@ -311,6 +312,8 @@ def model_to_dict(model):
         "classes": classes,
         "columns": parts_to_json(model.columns),
     }
+    if model.error_quantiles:
+        head["error_quantiles"] = list(model.error_quantiles)
     if model.source is not None:
         head["source"] = model.source
     if model.sizes:

@@ -318,6 +318,9 @@ class RuleSet(BaseRuleModel):
         The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
     class_weights : sequence of C numbers, or None
         Weights of the rows of each class in the class shares of the leaves; None: all equal.
+    error_quantiles : sequence of float, ()
+        Quantiles of |error| / `std` on rows left out, at levels evenly spaced from 0 to 1; bounds for
+        y use them. Empty: the errors are taken as normal.
 
     Raises
     ------
@@ -350,6 +353,7 @@ class RuleSet(BaseRuleModel):
     source: dict | None = field(default=None, compare=False)
     sizes: tuple[dict, ...] = field(default=(), compare=False)
     class_weights: tuple[float, ...] | None = None
+    error_quantiles: tuple[float, ...] = field(default=(), compare=False)
     kind = "ruleset"
 
     def __post_init__(self):
@@ -448,6 +452,7 @@ def tree_to_rules(tree):
         tree.target,
         tree.target_std,
         tree.source,
+        error_quantiles=tree.error_quantiles,
     )
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-tree
@@ -477,6 +482,8 @@ class Tree(BaseRuleModel):
         an estimator's `to_json` writes them.
     sizes : sequence of dicts, ()
         The path of sizes that it was chosen from, as a file keeps it; `at` takes another.
+    error_quantiles : sequence of float, ()
+        Quantiles of |error| / `std` on rows left out, at levels evenly spaced from 0 to 1.
 
     Raises
     ------
@@ -513,6 +520,7 @@ class Tree(BaseRuleModel):
     target_std: float = nan
     source: dict | None = None
     sizes: tuple[dict, ...] = ()
+    error_quantiles: tuple[float, ...] = ()
     kind = "tree"
 
     def __post_init__(self):

@@ -83,8 +83,10 @@ def loss_words(entry, classes):
 
 def weighted_error(losses, w):
     """Mean of losses (n,) by weights (n,), and its standard error; a weight of 2 is two rows."""
-    mean = float(np.average(losses, weights=w))
-    return mean, float(np.sqrt(np.average((losses - mean) ** 2, weights=w) / w.sum()))
+    unit = np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)  # large numbers have no square
+    mean = np.average(losses / unit, weights=w)
+    variance = np.average((losses / unit - mean) ** 2, weights=w)
+    return float(unit * mean), float(unit * np.sqrt(variance / w.sum()))
 
 
 def root_with_error(mean, se):
