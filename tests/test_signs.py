@@ -18,8 +18,6 @@ from fabinterp import (
     ObliqueAdditiveRegressor,
     PiecewiseLinearClassifier,
     PiecewiseLinearRegressor,
-    RuleMixtureClassifier,
-    RuleMixtureRegressor,
     load_rules,
     report,
 )
@@ -175,11 +173,6 @@ def test_refused_elsewhere():
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
     ):
         ObliqueAdditiveClassifier(monotonic_cst={0: 1}).fit(iris.data, iris.target)
-    for kind in (RuleMixtureRegressor, RuleMixtureClassifier):
-        with pytest.raises(
-            ValueError, match="monotonic_cst must be None, for rules .*, got {0: 1, 3: -1}"
-        ):
-            kind(monotonic_cst=signs).fit(X, y > 0)
 
 
 # The certificate, of any tree.

@@ -545,9 +545,9 @@ def latest(lines):
 # %% ../../nbs/bench/00_runner.ipynb #bench-fit-version
 FIT_VERSION = {
     "RuleMixture": 1,
-    "PiecewiseLinear": 2,
+    "PiecewiseLinear": 3,
     "PiecewiseLinear-em": 1,
-    "ObliqueAdditive": 2,
+    "ObliqueAdditive": 3,
     "ObliqueAdditive-em": 1,
     "ProxyTree": 2,
     "ProxyLinear": 1,

@@ -79,6 +79,8 @@ from ..search.prices import (
     constant_tree,
     deal_folds,
     log_odds_bound,
+    add_prunings,
+    add_sizes,
     price_path,
     price_steps,
     priced_tree,
@@ -999,6 +1001,8 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
         trace.append(found.value(1.0))
         if watched:
             print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1] - shift:.6g}")
+    most = _n_terms_allowed(settings)
+    seen = [one for one in add_prunings(seen, problem.penalty) if one.n_terms <= most]
     seen = settings._keep_signs_on_path(design, seen, columns)
     return Restart(trace[-1], seen, np.array(trace))
 
@@ -1150,7 +1154,7 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
 
     how = (settings.n_init, settings.random_state, settings.n_jobs, settings.verbose)
     best = best_restart(run, *how)
-    path = price_path(best.step, least)
+    path = add_sizes(price_path(best.step, least), best.step)
     searched = _sample_of_rows(chunked, some)
     left_out = _cross_validate(settings, searched, design, units, n_classes, path)
     errors = [{}] * len(path) if left_out is None else left_out.errors(path)
@@ -1166,7 +1170,11 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
         fitted = _fitted_tree(settings, chunked, units, rows, own_design, model, value, spreads)
         fitted["trace_"] = np.append(trace, fitted["fic_"])
         fitted["limits_reached_"] = _reached_limits(settings, one.found.problem, fitted["tree_"])
-        entries.append(_size_entry(fitted, -fitted["fic_"], price=one.high, **errors[k]))
+        entries.append(
+            _size_entry(
+                fitted, -fitted["fic_"], price=one.high if one.low < one.high else 0.0, **errors[k]
+            )
+        )
     return _without_repeats(entries), best
 
 

@@ -1173,7 +1173,6 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         verbose=0,
         random_state=None,
         target_name=None,
-        monotonic_cst=None,
     ):
         self.estimator = estimator
         self.max_rules = max_rules
@@ -1195,17 +1194,11 @@ class BaseRuleMixture(SizePathMixin, ChunkedFitMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
         self.target_name = target_name
-        self.monotonic_cst = monotonic_cst
 
     def _check_parameters(self):
         check_parameters(self, _AT_LEAST, _ONE_OF, _MAY_BE_NONE)
         self._takes_infinite = self.estimator is not None
         check_size(self.size)
-        if self.monotonic_cst is not None:
-            raise ValueError(
-                "monotonic_cst must be None, for rules in an order keep no sign where they meet, as "
-                f"PiecewiseLinear* and ObliqueAdditive* do, got {self.monotonic_cst!r}"
-            )
 
     def _fit(self, chunked):
         vars(self).update(fit_rule_mixture(self, chunked))
@@ -1290,8 +1283,6 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         Seed; the same seed gives the same rules.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
-    monotonic_cst : None, None
-        Signs, which a list of rules cannot promise: anything else is refused.
     class_weight : "inherit", dict, "balanced" or None, "inherit"
         What multiplies the weight of each row, by its class in y. "inherit": the weights that the
         ensemble was trained with, if target="observed"; "balanced": such that all classes weigh the
@@ -1383,7 +1374,6 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
         verbose=0,
         random_state=None,
         target_name=None,
-        monotonic_cst=None,
         class_weight="inherit",
     ):
         super().__init__(
@@ -1407,7 +1397,6 @@ class RuleMixtureClassifier(ClassifierMixin, BaseRuleMixture):
             verbose=verbose,
             random_state=random_state,
             target_name=target_name,
-            monotonic_cst=monotonic_cst,
         )
         self.class_weight = class_weight
 
@@ -1471,8 +1460,6 @@ class RuleMixtureRegressor(RegressorMixin, BaseRuleMixture):
         Seed; the same seed gives the same rules.
     target_name : str or None, None
         What texts, SQL and pictures call y; None: the name of a Series, else y.
-    monotonic_cst : None, None
-        Signs, which a list of rules cannot promise: anything else is refused.
 
     Attributes
     ----------
