@@ -548,7 +548,7 @@ FIT_VERSION = {
     "PiecewiseLinear": 3,
     "PiecewiseLinear-em": 1,
     "ObliqueAdditive": 3,
-    "ObliqueAdditive-em": 1,
+    "ObliqueAdditive-em": 2,
     "ProxyTree": 2,
     "ProxyLinear": 1,
     "MetaTree": 1,
