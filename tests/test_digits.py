@@ -146,6 +146,27 @@ def test_gaps_have_the_interval_of_the_mean_in_sql():
     assert np.allclose(rows[:, 1:], np.column_stack([low, high]), rtol=1e-12)
 
 
+def test_intervals_of_amounts_hold_their_share_and_are_never_negative():
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        X = pd.DataFrame({"a": rng.uniform(0, 1, n), "b": rng.uniform(0, 1, n)})
+        return X, np.where(X.a > 0.5, 2.0, 0.2 + X.b) * rng.exponential(1.0, n)
+
+    X, y = draw(1000)
+    model = PiecewiseLinearRegressor(random_state=0).fit(X, y)
+    again = load_rules(model.to_json())
+    X, y = draw(4000)
+    for level in (0.5, 0.8, 0.95):
+        ends = model.predict_interval(X, level)
+        assert abs(np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])) - level) < 0.04
+        assert ends.min() == 0.0
+        with sqlite3.connect(":memory:") as base:
+            X.to_sql("t", base, index=False)
+            rows = np.array(base.execute(again.to_sql("t", level=level)).fetchall())
+        assert np.allclose(rows[:, 1:], ends, rtol=1e-12)
+
+
 def test_levels_that_are_refused():
     rules = RuleSet((Rule((), Leaf(1.0)),), Columns(("a",), (None,)))
     with pytest.raises(ValueError, match="level must be None for rules without error variances"):

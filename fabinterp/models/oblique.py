@@ -791,7 +791,7 @@ class ObliqueAdditiveRegressor(RegressorMixin, BaseOblique):
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (squared error, search.36; nan for a given
-        `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
+        `penalty` and for EM), price (FIC's λ up to which no other tree is better; 0: at none), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of the promised curves that are used, 0 where
         a leaf has none.
@@ -932,7 +932,7 @@ class ObliqueAdditiveClassifier(ClassifierMixin, BaseOblique):
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (free numbers of curves, and of splits),
         criterion (-FIC at λ = 1), cv_error and cv_se (log loss, search.36; nan for a given
-        `penalty` and for EM), price (FIC's λ up to which no other tree is better), chosen.
+        `penalty` and for EM), price (FIC's λ up to which no other tree is better; 0: at none), chosen.
     sign_certificate_ : SignCertificate or None
         With `monotonic_cst`: the least slope of the promised curves that are used, 0 where
         a leaf has none.

@@ -1466,10 +1466,11 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     def predict_interval(self, X, level=0.9):
         """Predict bounds (n, 2) between which y lies with probability `level` (models.21).
 
-        From the errors on rows left out of the search, or of the fit where no folds are made, taken
-        as normal with one spread a leaf: unlike predictions, bounds may lie beyond all y of training.
-        Where y spreads more the larger it is, as prices do, bounds hold more than `level` of small y
-        and less of large ones: `report` measures both on held-out rows. ValueError unless 0 < level < 1.
+        From quantiles of the errors on rows left out of the search, with one spread a leaf; where no
+        folds are made, from residuals taken as normal. Bounds may lie beyond all y of training, but not
+        below 0 where no prediction can. Where y spreads more the larger it is, as prices do, bounds hold
+        more than `level` of small y and less of large ones: `report` measures both on held-out rows.
+        ValueError unless 0 < level < 1.
         """
         Z = check_predict_rows(self, X)
         return np.column_stack(interval_ends(self.rules_, Z, level))
@@ -1783,7 +1784,7 @@ class PiecewiseLinearRegressor(RegressorMixin, BasePiecewise):
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
         at λ = 1), cv_error and cv_se (squared error, search.36; nan for a given `penalty` and for EM),
-        price (FIC's λ up to which no other tree of the path is better), chosen.
+        price (FIC's λ up to which no other tree is better; 0: best at none), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.
@@ -1915,7 +1916,7 @@ class PiecewiseLinearClassifier(ClassifierMixin, BasePiecewise):
     path_ : DataFrame
         The trees of all sizes: size (leaves), n_numbers (coefficients and thresholds), criterion (-FIC
         at λ = 1), cv_error and cv_se (log loss, search.36; nan for a given `penalty` and for EM),
-        price (FIC's λ up to which no other tree of the path is better), chosen.
+        price (FIC's λ up to which no other tree is better; 0: best at none), chosen.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
         one row.

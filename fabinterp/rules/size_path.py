@@ -48,7 +48,7 @@ class SizeEntry:
     fitted: dict  # attributes of the estimator at this size, by name
     cv_error: float = nan
     cv_se: float = nan
-    price: float = nan  # FIC's price λ up to which no other entry is better
+    price: float = nan  # FIC's λ up to which no other entry is better; 0: it is best at none
     difference: float = nan  # of a proxy: how much worse than its reference it predicts
     difference_se: float = nan  # by the reference's draws
     train_error: float = nan  # of what leaves no rows out: on the rows of the fit
