@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['ROLES', 'FIT_VERSION', 'TABLES', 'UnavailableError', 'BenchmarkTable', 'crossed', 'load_available', 'time_call',
-           'import_available', 'Cell', 'parse_figure', 'mean_and_deviation', 'read_shipped', 'printed', 'figures_of',
-           'summarise', 'decimals', 'number_text', 'format_cell', 'values_of', 'is_worse', 'name_columns',
-           'plain_columns', 'compare', 'shortfall_signs', 'legend_of', 'shortfall_reasons', 'Grid', 'to_strict_json',
-           'key_text', 'read_lines', 'add_line', 'latest', 'processor', 'stamp', 'least_to_most_text', 'stamp_text',
-           'lines_file', 'run_table', 'render', 'tables_of', 'find_table', 'reproduce']
+           'import_available', 'Cell', 'parse_figure', 'mean_and_deviation', 'printed', 'figures_of', 'summarise',
+           'decimals', 'number_text', 'format_cell', 'values_of', 'is_worse', 'name_columns', 'plain_columns',
+           'compare', 'shortfall_signs', 'legend_of', 'shortfall_reasons', 'Grid', 'to_strict_json', 'key_text',
+           'read_lines', 'add_line', 'latest', 'processor', 'stamp', 'least_to_most_text', 'stamp_text', 'lines_file',
+           'run_table', 'render', 'tables_of', 'find_table', 'reproduce']
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-imports
 import contextlib
@@ -30,7 +30,6 @@ from decimal import Decimal
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from itertools import product
 from numbers import Integral
 from pathlib import Path
@@ -42,6 +41,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
+from .datasets import load, read_shipped
 from ..rules.core import format_names
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-table
@@ -90,8 +90,6 @@ def crossed(**words):
 
 def load_available(name):
     """The data set of that name; `UnavailableError` if it is nowhere."""
-    from fabinterp.bench.datasets import load
-
     try:
         return load(name)
     except FileNotFoundError:
@@ -140,12 +138,6 @@ def mean_and_deviation(values, digits=None):
         return None
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
     return Cell(float(values.mean()), deviation, digits)
-
-
-def read_shipped(name, **options):
-    """A CSV file beside this module as a frame of texts."""
-    with files("fabinterp.bench").joinpath(f"{name}.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file, dtype=str, **options)
 
 
 def printed(name):

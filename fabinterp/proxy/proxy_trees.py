@@ -66,7 +66,7 @@ from ..rows.fitted import (
     predict_log_proba,
     save_estimator,
 )
-from ..rules.contributions import feature_importances
+from ..rules.contributions import feature_importances, measure_entries
 from ..rules.core import (
     Columns,
     as_pandas,
@@ -79,7 +79,6 @@ from ..rules.size_path import (
     SizeEntry,
     SizePathMixin,
     check_size,
-    measure_entries,
     weighted_error,
 )
 from ..rows.tables import (

@@ -45,7 +45,7 @@ from .fitted import (
     save_estimator,
 )
 from ..rules.contributions import measure_model
-from ..rules.size_path import measure_entries
+from ..rules.contributions import measure_entries
 from ..rules.core import (
     Columns,
     check_names,

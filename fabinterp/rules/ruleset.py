@@ -43,6 +43,7 @@ from .core import (
 )
 from .html_format import known_measures, measure_text, ruleset_html, tree_html
 from .json_format import constructor_arguments, model_to_dict, parse_json, write_file
+from .size_path import at_kept_size
 from .text import (
     answer_text,
     curve_lines,
@@ -257,8 +258,6 @@ class BaseRuleModel:
         The smallest there is if n is below all; where the path has no n, a UserWarning says which
         is taken. ValueError of a model that was saved at one size.
         """
-        from fabinterp.rules.size_path import at_kept_size  # which needs this page
-
         return at_kept_size(self, n)
 
     @property

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SIZES', 'SMALL_PRICE', 'check_size', 'SizeEntry', 'loss_words', 'weighted_error', 'root_with_error', 'choose_size',
-           'size_gap_text', 'choose_at_price', 'choose_by_error', 'measure_entries', 'sizes_of', 'short_list_text',
-           'size_asked', 'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
+           'size_gap_text', 'choose_at_price', 'choose_by_error', 'sizes_of', 'short_list_text', 'size_asked',
+           'SizePathMixin', 'with_sizes', 'sizes_with_room', 'model_at_size', 'at_kept_size']
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-imports
 import copy
@@ -17,10 +17,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .contributions import measure_models
 from .core import format_names
 from .json_format import SIZE_ERRORS, float_from_json, parts_to_json
-from .ruleset import RuleSet, Tree
 
 # %% ../../nbs/rules/08_size_path.ipynb #dial-check
 SIZES = ("balanced", "small", "accurate")
@@ -173,23 +171,13 @@ def choose_by_error(entries, size):
     }
     return chosen[size]
 
-
-def measure_entries(entries, sum_over_rows):
-    """The entries with what importances and contributions need of the rows, `measured_`."""
-    models = [entry.fitted.get("tree_", entry.fitted.get("rules_")) for entry in entries]
-    measured = measure_models(models, sum_over_rows)
-    return [
-        replace(entry, fitted=entry.fitted | {"measured_": one})
-        for entry, one in zip(entries, measured, strict=True)
-    ]
-
 # %% ../../nbs/rules/08_size_path.ipynb #dial-mixin
 def sizes_of(model):
     """What a fitted model keeps of each size: `(entry, model at that size, is it shown)`.
 
     Or a `RuleSet` or `Tree` that was written with its sizes. Nothing for models without a path.
     """
-    if isinstance(model, (RuleSet, Tree)):
+    if hasattr(model, "sizes"):
         return _kept_sizes(model)
     found = []
     for k, entry in enumerate(getattr(model, "_path", ())):
@@ -384,7 +372,7 @@ def model_at_size(model, size):
         )
     at = choose_by_error(entries, size)
     other = sizes[at][1]
-    if not isinstance(model, (RuleSet, Tree)):
+    if not hasattr(model, "sizes"):
         return other
     return with_sizes(other, [(entry, one, k == at) for k, (entry, one, _) in enumerate(sizes)])
 

@@ -563,7 +563,8 @@ def test_a_name_that_is_none():
 
 
 @pytest.mark.parametrize(
-    ("module", "loaded"), [("commands", []), ("bench.runner", ["fabinterp.bench.runner"])]
+    ("module", "loaded"),
+    [("commands", []), ("bench.runner", ["fabinterp.bench.datasets", "fabinterp.bench.runner"])],
 )
 def test_benchmarks_are_loaded_when_they_are_asked_for(module, loaded):
     code = (
