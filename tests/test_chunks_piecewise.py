@@ -445,10 +445,10 @@ def test_refitted_in_blocks_equations_are_those_of_all_rows(task):
     settings = estimator_of(task, min_weight_fraction=0.02)
     n_classes = 0 if task == "numbers" else len(np.unique(y))
     chunked = split_training_data(build_training_data(settings, X, y))
-    design = settings._make_design(chunked, 1.0)
+    design = settings._family.make_design(settings, chunked, 1.0)
     rows = chunked.rows.map(_block_inputs, design, (0.0, 1.0))
     table, target, w = part = rows.single_block
-    problem = settings._make_problem(design, part, n_classes, 1.0)
+    problem = settings._family.make_problem(settings, design, part, n_classes, 1.0)
     tree = grow_greedily(problem, np.arange(2000, dtype=np.int32), 2)
     for _ in range(20):
         problem, tree = update_variance(problem, tree, drift=0.0)

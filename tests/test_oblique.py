@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -357,7 +358,8 @@ def test_degree_one_and_two_knots_are_lines():
 @kinds
 def test_more_rows_than_the_search_sees(kind, monkeypatch):
     X, y = table(kind, n=400)
-    monkeypatch.setattr(oblique.BaseOblique, "_n_search_rows", 150)
+    few = replace(oblique.CURVES, n_search_rows=150)
+    monkeypatch.setattr(oblique.BaseOblique, "_family", few)
     model = quick(kind).fit(X, y)
     assert model.n_components_ > 1 and model.score(X, y) > (0.95 if kind == "numbers" else 0.7)
     assert (

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -303,13 +304,14 @@ def test_a_given_price_and_em_have_one_size(settings):
 @pytest.mark.parametrize("d,n_designs", [(3, 1), (80, 6)])
 def test_columns_of_a_wide_table_are_chosen_anew_in_each_fold(d, n_designs, monkeypatch):
     made = []
-    make_design = PiecewiseLinearRegressor._make_design
+    lines = PiecewiseLinearRegressor._family
 
     def make(settings, chunked, penalty):
         made.append(len(chunked.sample.y))
-        return make_design(settings, chunked, penalty)
+        return lines.make_design(settings, chunked, penalty)
 
-    monkeypatch.setattr(PiecewiseLinearRegressor, "_make_design", make)
+    family = replace(lines, make_design=make)
+    monkeypatch.setattr(PiecewiseLinearRegressor, "_family", family)
     rng = np.random.default_rng(0)
     quick(max_depth=0).fit(rng.normal(size=(40, d)), rng.normal(size=40))
     assert made == [40] + [32] * (n_designs - 1)  # five folds

@@ -27,6 +27,7 @@ from ..fab.gates import GateTree, LogisticGate, full_tree_paths, round_coefficie
 from ..fab.hme import MixtureInputs, harden, random_shares, start_from_resp
 from ..search.moves import gaussian_leaves, softmax_leaves
 from .piecewise import (
+    EquationFamily,
     EquationTreeEstimator,
     asks_all_prices,
     leaves_allowed,
@@ -42,6 +43,7 @@ from .piecewise import (
     seen_columns,
 )
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
+from ..search.prices import FIC_PRICE
 from ..search.signs import RisingLeafTable
 from ..rules.core import Curve, format_names
 from ..rules.size_path import check_size
@@ -591,19 +593,24 @@ def finish_oblique_model(settings, design, model, rows):
     return model, {"_covariances": curve_covariances(design, model, rows)}
 
 # %% ../../nbs/models/03_oblique.ipynb #obl-queries
+CURVES = EquationFamily(
+    penalties=DEFAULT_OBLIQUE_PENALTIES,
+    tree_limits=(0.03, 4),  # at one price and of EM: ours, and the paper's depth
+    rows_of_full_tree=128,  # of curves, which have more numbers: five of the rows searched
+    make_design=make_oblique_design,
+    make_problem=make_oblique_search_problem,
+    start_em=start_oblique_em,
+    finish_em=finish_oblique_em,
+    finish_model=finish_oblique_model,
+    n_search_rows=N_SEARCH_ROWS,
+    least_price=FIC_PRICE,  # below it curves pay for noise
+)
+
+
 class BaseOblique(EquationTreeEstimator):
     """What classifier and regressor share: parameters, and the curves of a fit."""
 
-    _penalties = DEFAULT_OBLIQUE_PENALTIES
-    _n_search_rows = N_SEARCH_ROWS
-    _least_price = 1.0  # FIC's own; below it curves pay for noise
-    _rows_of_full_tree = 128  # of curves, which have more numbers: five of the rows searched
-    _tree_limits = 0.03, 4  # at one price and of EM: ours, and the paper's depth
-    _make_design = make_oblique_design
-    _make_problem = make_oblique_search_problem
-    _start_em = start_oblique_em
-    _finish_em = finish_oblique_em
-    _finish_model = finish_oblique_model
+    _family = CURVES
 
     def __init__(
         self,

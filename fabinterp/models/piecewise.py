@@ -6,12 +6,13 @@
 __all__ = ['Design', 'column_mask', 'numeric_columns', 'seen_columns', 'effects_bases', 'promised_signs', 'make_line_design',
            'begin_at_sparse_line', 'asks_all_prices', 'leaves_allowed', 'with_tree_limits', 'hme_from_tree',
            'run_tree_search', 'hard_shares', 'refit_in_blocks', 'fic_penalty', 'default_tree_perturbations',
-           'check_search_of_signs', 'check_search_uses', 'check_columns_offered', 'EquationTreeEstimator',
-           'n_coefficients', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
+           'check_search_of_signs', 'check_search_uses', 'check_columns_offered', 'EquationFamily',
+           'EquationTreeEstimator', 'n_coefficients', 'PiecewiseLinearRegressor', 'PiecewiseLinearClassifier']
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-imports
 import warnings
 from copy import copy, deepcopy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -453,11 +454,11 @@ def with_tree_limits(settings, total):
     The more weight the rows have that a search over all prices sees, the deeper and the less; at one
     price, and of EM, they are what they are in small tables.
     """
-    share, depth = settings._tree_limits
+    share, depth = settings._family.tree_limits
     if asks_all_prices(settings):
-        seen = min(total, settings._n_search_rows)
+        seen = min(total, settings._family.n_search_rows)
         share *= min(1.0, float(np.sqrt(_FEW_ROWS / seen)))
-        depth = int(np.log2(max(2**_LEAST_DEPTH, seen / settings._rows_of_full_tree)))
+        depth = int(np.log2(max(2**_LEAST_DEPTH, seen / settings._family.rows_of_full_tree)))
     resolved = copy(settings)
     if settings.max_depth is None:
         resolved.max_depth = depth
@@ -860,7 +861,7 @@ def fic_penalty(settings, n_classes):
     if settings.penalty is not None:
         return settings.penalty
     name = "em" if settings.search == "em" else "classes" if n_classes else "regression"
-    return settings._penalties[name]
+    return settings._family.penalties[name]
 
 
 def default_tree_perturbations(n_rows, n_classes):
@@ -882,7 +883,7 @@ def _block_of_sample(chunked, design, units):
 
 def _rows_searched(settings, n_rows):
     """Which rows the search sees, a slice."""
-    return slice(None, None, 1 + int((n_rows - 1) // settings._n_search_rows))
+    return slice(None, None, 1 + int((n_rows - 1) // settings._family.n_search_rows))
 
 
 def _default_path_perturbations(n_rows, n_columns):
@@ -900,7 +901,7 @@ def _fit_by_search(settings, chunked, design, units, n_classes, penalty):
         n_perturbations = default_tree_perturbations(len(w), n_classes)
 
     def run(seed, name):
-        problem = settings._make_problem(design, seen, n_classes, penalty)
+        problem = settings._family.make_problem(settings, design, seen, n_classes, penalty)
         rng = np.random.default_rng(seed)
         name = name if settings.verbose else None
         asked = (rng, settings.max_iter, name, _shift_of_units(chunked, units))
@@ -924,10 +925,10 @@ def _finish_tree(settings, chunked, design, units, found, whole, n_classes):
     if len(problem.w) < len(whole[2]):
         price = problem.penalty
         problem, tree = _refit_on_all_rows(
-            problem, tree, settings._make_problem(design, whole, n_classes, price)
+            problem, tree, settings._family.make_problem(settings, design, whole, n_classes, price)
         )
-    design, problem, tree = settings._finish_search(design, problem, tree, sample)
-    tree = settings._keep_signs(design, problem, tree, sample.columns, sample.Z)
+    design, problem, tree = settings._family.finish_search(settings, design, problem, tree, sample)
+    tree = settings._family.keep_signs(design, problem, tree, sample.columns, sample.Z)
     model = hme_from_tree(problem, tree)
     if chunked.sample_is_complete:
         return design, model, priced_tree(problem, tree)
@@ -945,7 +946,7 @@ def _refit_on_all_rows(problem, tree, whole):
 def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
     """Design, model, FIC and the best `Restart` of FAB EM, one E-step per M-step as in the papers."""
     part = _block_of_sample(chunked, design, units)
-    start, options = settings._start_em(design, part, n_classes, penalty)
+    start, options = settings._family.start_em(settings, design, part, n_classes, penalty)
     shift = _shift_of_units(chunked, units)
     options = {"penalty": penalty, "max_e_steps": 1, "shift": shift} | options
 
@@ -958,7 +959,7 @@ def _fit_by_em(settings, chunked, design, units, n_classes, penalty, rows):
 
 def _finished_em(settings, step, rows, penalty):
     """The model that EM's last step becomes, with hard gates if they are asked for, and its FIC."""
-    finished = settings._finish_em(step.model, rows)
+    finished = settings._family.finish_em(settings, step.model, rows)
     if finished is None:
         return step.model, step.fic
     model, resp = finished
@@ -1003,7 +1004,7 @@ def _trees_of_all_prices(settings, design, problem, columns, seed, name=None, sh
             print(f"{name}: {tree.n_leaves} experts, FIC {trace[-1] - shift:.6g}")
     most = _n_terms_allowed(settings)
     seen = [one for one in add_prunings(seen, problem.penalty) if one.n_terms <= most]
-    seen = settings._keep_signs_on_path(design, seen, columns)
+    seen = settings._family.keep_signs_on_path(settings, design, seen, columns)
     return Restart(trace[-1], seen, np.array(trace))
 
 
@@ -1028,7 +1029,7 @@ def _with_labels_of_rows(chunked, which):
 
 def _lowest_price(settings, w):
     """The λ at which the search begins; at a millionth of the weight w (n,) a parameter changes nothing."""
-    return max(settings._least_price, 1e-6 * w.sum())
+    return max(settings._family.least_price, 1e-6 * w.sum())
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-path
 def _parts_of_folds(sample):
@@ -1112,11 +1113,13 @@ def _cross_validate(settings, chunked, design, units, n_classes, path):
         if design.reads_y or has_labels:
             penalty = fic_penalty(settings, n_classes)
             seen = _with_labels_of_rows(seen, kept)
-            own = settings._make_design(_sample_of_rows(seen, kept), penalty)
+            own = settings._family.make_design(settings, _sample_of_rows(seen, kept), penalty)
         part = _block_of_sample(seen, own, units)
         share = seen.sample.w[kept].sum() / sample.w.sum()
         least = lowest if is_wide else share * lowest
-        problem = settings._make_problem(own, _take_part(part, kept), n_classes, least)
+        problem = settings._family.make_problem(
+            settings, own, _take_part(part, kept), n_classes, least
+        )
         trees = _trees_of_all_prices(settings, own, problem, seen.sample.columns, f).step
         table, y, w = part
         experts = replace(problem.experts, A=np.column_stack([table.Z, y]), w=w)
@@ -1148,7 +1151,7 @@ def _fit_path(settings, chunked, design, units, rows, n_classes):
     least = _lowest_price(settings, seen[2])
 
     def run(seed, name):
-        problem = settings._make_problem(design, seen, n_classes, least)
+        problem = settings._family.make_problem(settings, design, seen, n_classes, least)
         columns = chunked.sample.columns
         return _trees_of_all_prices(settings, design, problem, columns, seed, name, shift)
 
@@ -1231,7 +1234,7 @@ def _fitted_tree(settings, chunked, units, rows, design, model, value, spreads=N
     spreads: function (rules) of the spread around each equation; None: that on the rows of the fit.
     """
     sample = chunked.sample
-    model, details = settings._finish_model(design, model, rows)
+    model, details = settings._family.finish_model(settings, design, model, rows)
     tree = rules_tree(design, model, chunked.rows, sample, units, settings.missing)
     certificate = None
     if design.signs is not None:
@@ -1284,7 +1287,7 @@ def _fit_equation_tree(settings, chunked):
     numbers = sample.classes is None
     n_classes = 0 if numbers else len(sample.classes)
     penalty = fic_penalty(settings, n_classes)
-    design = settings._make_design(chunked, penalty)
+    design = settings._family.make_design(settings, chunked, penalty)
     if n_classes == 1:
         fitted = _fit_single_class(design, chunked)
         return fitted | {"_path": [_size_entry(fitted, 0.0)]}
@@ -1395,31 +1398,40 @@ def _with_folds(settings, chunked, X, y, sample_weight, groups):
     return replace(chunked, sample=sample)
 
 
+@dataclass(frozen=True)
+class EquationFamily:
+    """What trees of equations are made of: the functions and limits of their search and their EM.
+
+    Functions whose first argument is `settings` take the parameters of an estimator there.
+    """
+
+    penalties: dict[str, float]  # FIC's λ by default, for numbers, classes and EM
+    tree_limits: tuple[float, int]  # the least share of a leaf, and the most splits on a path
+    rows_of_full_tree: int  # in a leaf, were all paths as deep as the default depth
+    make_design: Callable  # (settings, chunked, penalty): a design
+    make_problem: (
+        Callable  # (settings, design, part, n_classes, penalty): the `SearchProblem` of a block
+    )
+    start_em: Callable  # (settings, design, part, n_classes, penalty): start(rows, rng), keywords of `fab`
+    finish_em: Callable  # (settings, model, rows): model and responsibilities, or None: as it is
+    finish_search: Callable = lambda settings, *found: found[:3]  # design, problem, tree; sample
+    keep_signs: Callable = lambda design, problem, tree, columns, Z=None: tree
+    keep_signs_on_path: Callable = lambda settings, design, seen, columns: seen
+    finish_model: Callable = lambda settings, design, model, rows: (
+        model,
+        {},
+    )  # and more attributes
+    n_search_rows: int = N_SAMPLE  # rows that the search sees; more are thinned evenly
+    least_price: float = LEAST_PRICE  # at which a search that asks about all prices begins
+
+
 class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     """What estimators share whose `tree_` has equations in its leaves.
 
-    A subclass says what its trees are made of: `_penalties`, FIC's λ by default; `_tree_limits`
-    and `_rows_of_full_tree`, what `with_tree_limits` begins with; `_make_design(chunked, penalty)`,
-    a design; `_make_problem(design, part, n_classes, penalty)`, of the search, part being
-    (`MixtureInputs`, y, w); `_start_em(design, part, n_classes, penalty)`, start(rows, rng) and keywords of `fab`;
-    `_finish_em(model, rows)`, model and responsibilities, or None: as it is.
+    A subclass has its `EquationFamily` as `_family`.
     """
 
-    _n_search_rows = N_SAMPLE  # rows that the search sees; more are thinned evenly
-    _least_price = LEAST_PRICE  # at which a search that asks about all prices begins
     size = "balanced"
-
-    def _finish_search(self, design, problem, tree, sample):  # what was found, as it is
-        return design, problem, tree
-
-    def _keep_signs(self, design, problem, tree, columns, Z=None):  # its leaves do, as they are
-        return tree
-
-    def _keep_signs_on_path(self, design, seen, columns):  # its leaves do, as they are
-        return seen
-
-    def _finish_model(self, design, model, rows):  # the model that is kept, and more attributes
-        return model, {}
 
     _show_entry = SizePathMixin._show_entry
     _check_has_path = SizePathMixin._check_has_path
@@ -1482,19 +1494,24 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
         return self.tree_.predict_proba(Z)
 
 # %% ../../nbs/models/01_piecewise.ipynb #pw-base
+LINES = EquationFamily(
+    penalties=DEFAULT_PENALTIES,
+    tree_limits=(0.02, 5),
+    rows_of_full_tree=64,
+    make_design=make_line_design,
+    make_problem=make_search_problem,
+    start_em=start_line_em,
+    finish_em=harden_if_asked,
+    finish_search=refine_cuts,
+    keep_signs=keep_signs,
+    keep_signs_on_path=keep_signs_on_path,
+)
+
+
 class BasePiecewise(EquationTreeEstimator):
     """What classifier and regressor share: parameters, and the equations as a frame."""
 
-    _penalties = DEFAULT_PENALTIES
-    _rows_of_full_tree = 64  # in a leaf, were all paths as deep as the default depth
-    _tree_limits = 0.02, 5  # the least share of a leaf, and the most splits on a path
-    _make_design = make_line_design
-    _make_problem = make_search_problem
-    _finish_search = refine_cuts
-    _keep_signs = staticmethod(keep_signs)
-    _keep_signs_on_path = keep_signs_on_path
-    _start_em = start_line_em
-    _finish_em = harden_if_asked
+    _family = LINES
 
     def __init__(
         self,
