@@ -142,7 +142,7 @@ def choose_at_price(entries, price):
 
 def _overruled(entries, chosen):
     """The position of the entry of least error among those that are clearly better; else `chosen`."""
-    better = [i for i, entry in enumerate(entries) if entry.cv_lead > _CLEAR_LEAD]
+    better = [i for i, entry in enumerate(entries) if entry.price and entry.cv_lead > _CLEAR_LEAD]
     return min(better, key=lambda i: entries[i].cv_error, default=chosen)
 
 
@@ -152,11 +152,12 @@ def choose_by_error(entries, size):
     "balanced" is the entry of least error; where prices are known, it is FIC's choice (λ = 1),
     unless the error of another entry is lower by two paired standard errors. "small" and "accurate"
     are the first and the last entry within one standard error of the least error, but "small" is at
-    most "balanced" and FIC's choice at λ = 2, and "accurate" is at least "balanced".
+    most "balanced" and FIC's choice at λ = 2, and "accurate" is at least "balanced". Entries that are
+    best at no price are not chosen.
     """
     if not isinstance(size, str):
         return choose_size(entries, size)
-    errors = np.array([entry.cv_error for entry in entries])
+    errors = np.array([entry.cv_error if entry.price else np.inf for entry in entries])
     has_prices = not np.isnan([entry.price for entry in entries]).any()
     most = choose_at_price(entries, SMALL_PRICE) if has_prices else len(entries) - 1
     if np.isnan(errors).any():
