@@ -6,11 +6,9 @@
 __all__ = ['feature_space', 'distance', 'rule_with_answer', 'make_goal', 'prediction_text', 'Change', 'Changes', 'nearest_change']
 
 # %% ../nbs/change.ipynb #change-imports
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from heapq import heappop, heappush
 from html import escape
@@ -38,9 +36,9 @@ from .rules.core import (
     leaf_probabilities,
     match_conditions,
 )
-from .rules.html_format import keep_thousands, lines_html, table_html
+from .rules.html_format import Result, keep_thousands, table_html
 from .rules.ruleset import RuleSet, as_ruleset
-from .rules.digits import amount_text
+from .rules.digits import amount_text, last_place, next_step, round_digits, short_numbers
 from .rules.text import constant_text, label_text, printable_name, text_tolerance
 from .rows.tables import check_at_least, column_positions, known_values, label_codes
 
@@ -250,40 +248,6 @@ def reach_of(x, space):
     return _Reach(low, high, decimals, choices)
 
 
-def short_numbers(near, far):
-    """The numbers from `near` to `far` with the fewest digits, shortest first, then `near`.
-
-    One for each number of digits, as near as it can be; an iterator.
-    """
-    found = []
-    away = abs(far - near)
-    if 0 < away < inf:
-        top = floor(np.log10(away)) + 1
-        for place in range(top, top - 18, -1):
-            number = _whole_steps(near, place, far > near)
-            if min(near, far) <= number <= max(near, far) and number not in found:
-                found.append(number)
-                yield number
-    if near not in found:
-        yield near
-
-
-def _last_place(number):
-    """How far behind the point the last digit of a number stands that is not 0."""
-    return -Decimal(repr(float(number))).normalize(_EXACT).as_tuple().exponent if number else -inf
-
-
-_EXACT = Context(prec=800)  # digits that hold any float64 to any place
-
-
-def _whole_steps(number, place, up):
-    """The next number, from this one on, that is a whole number of steps of 10 ** place."""
-    way = ROUND_CEILING if up else ROUND_FLOOR
-    return (
-        float(Decimal(repr(float(number))).quantize(Decimal((0, (1,), place)), way, _EXACT)) + 0.0
-    )
-
-
 def typed_numbers(near, up, j, space, reach):
     """What a person would type for feature j that has to go to `near` or beyond: shortest first.
 
@@ -292,7 +256,7 @@ def typed_numbers(near, up, j, space, reach):
     """
     far = near + (0.01 if up else -0.01) * space.scales[j]
     if space.decimals[j] < inf:
-        written = _whole_steps(near, -int(space.decimals[j]), up)
+        written = next_step(near, -int(space.decimals[j]), up)
         far = max(far, written) if up else min(far, written)
     for number in short_numbers(near, min(far, reach.high[j]) if up else max(far, reach.low[j])):
         if not reach.whole[j] or number == round(number):
@@ -970,11 +934,11 @@ def round_change(x, row, accepts, space):
         numbers = list(typed_numbers(row[j], up, j, space, reach))
         if (before > x[j]) == up:
             numbers += typed_numbers(before, up, j, space, reach)
-        numbers += [float(f"{row[j]:.{digits}g}") for digits in (6, 10)]  # of a border of the model
+        numbers += [round_digits(row[j], digits) for digits in (6, 10)]  # of a border of the model
         low, high = reach.low[j], reach.high[j]
         low, high = (max(low, x[j]), high) if up else (low, min(high, x[j]))
         numbers = [number for number in numbers if low <= number <= high]
-        numbers.sort(key=lambda number: (_last_place(number), abs(number - x[j])))
+        numbers.sort(key=lambda number: (last_place(number), abs(number - x[j])))
         tried = np.tile(row, (len(numbers), 1))
         tried[:, j] = numbers
         good = np.flatnonzero(accepts(tried))
@@ -1469,7 +1433,7 @@ class Change:
 
 # %% ../nbs/change.ipynb #exp-changes
 @dataclass(frozen=True, eq=False, repr=False)
-class Changes(Sequence):
+class Changes(Result, Sequence):
     """The changes that `nearest_change` found, nearest first; none is an answer, too.
 
     It is a sequence of `Change`, false if there is none. What a change has, the nearest one's, can be
@@ -1538,41 +1502,36 @@ class Changes(Sequence):
         for k, change in enumerate(self.changes, 1):
             yield f"{k}.", change
 
-    def to_text(self):
-        """All changes for reading, a line each, between the present answer and the verdict."""
+    def _parts(self):
+        """All changes, a line each, between the present answer and the verdict."""
+        yield self.now
         lines = []
         unit = f": sum of steps in {self.unit}"
         for name, change in self._listed():
             lines.append(f"{name} {change.to_text()} (distance {change.distance:.3g}{unit})")
             unit = ""
-        return "\n".join([self.now, *lines, self.verdict])
+        yield "\n".join(lines), self._table_html()
+        yield self.verdict
 
-    def to_frame(self):
-        """A pandas frame, a line for each feature that changes; with what the model says, if asked."""
-        import pandas as pd
-
-        by_model = ["model_prediction", "model_probability"]
+    def _table(self):
+        """A line for each feature that changes; with what the model says, if asked."""
+        by_model = [
+            name
+            for name in ("model_prediction", "model_probability")
+            if any(getattr(change, name) is not None for change in self.changes)
+        ]
         lines = [
             (
                 k,
                 *step,
                 label_of(change.prediction),
-                change.model_prediction,
-                change.model_probability,
+                *(getattr(change, name) for name in by_model),
                 change.distance,
             )
             for k, change in enumerate(self.changes, 1)
             for step in change.steps()
         ]
-        heads = ["change", "column", "from", "to", "prediction", *by_model, "distance"]
-        frame = pd.DataFrame(lines, columns=heads)
-        known = [name for name in by_model if frame[name].notna().any()]
-        return frame.drop(columns=[name for name in by_model if name not in known])
-
-    @property
-    def _asked_model(self):
-        """Whether a model has answered the changed rows too."""
-        return any(change.model_prediction is not None for change in self.changes)
+        return ["change", "column", "from", "to", "prediction", *by_model, "distance"], lines
 
     def after_frame(self):
         """The changed rows whole, as a pandas frame with names and labels, nearest first."""
@@ -1592,12 +1551,8 @@ class Changes(Sequence):
             "model_change": None if self.model_change is None else self.model_change.to_dict(),
         }
 
-    def to_json(self, indent=None):
-        """Strict JSON of `to_dict`."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
-
-    def _repr_html_(self):
-        asked = self._asked_model
+    def _table_html(self):
+        asked = any(change.model_prediction is not None for change in self.changes)
         rows = []
         for name, change in self._listed():
             answers = [prediction_text(change.ruleset, change.after)]
@@ -1610,18 +1565,11 @@ class Changes(Sequence):
                 rows.append(list(map(escape, cells)))
         then = ["rules then", "model then"] if asked else ["then"]
         head = ["", "column", "from", "to", *then, f"distance: sum of steps in {self.unit}"]
-        table = table_html(head, rows) if rows else ""
-        said = lines_html([self.now], "div"), table, lines_html([self.verdict], "div")
-        return keep_thousands("".join(said))
+        return table_html(head, rows) if rows else ""
 
     def to_html(self):
-        """The HTML that a notebook shows: no scripts, every name escaped."""
-        return self._repr_html_()
-
-    def __str__(self):
-        return self.to_text()
-
-    __repr__ = __str__
+        """Return the HTML that a notebook shows: no scripts, every name escaped."""
+        return keep_thousands(super().to_html())
 
 # %% ../nbs/change.ipynb #exp-nearest-change
 def _whole_columns(table, columns):

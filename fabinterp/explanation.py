@@ -50,7 +50,7 @@ from .rules.core import (
     read_columns,
     with_numbers,
 )
-from .rules.html_format import lines_html
+from .rules.html_format import Result
 from .rules.ruleset import RuleSet
 from .rules.size_path import short_list_text, sizes_of, sizes_with_room, with_sizes
 from .rules.text import count_text
@@ -268,12 +268,9 @@ def split_positions(n, share, rng):
 # %% ../nbs/explanation.ipynb #expl-object
 _OF_THE_RULES = (
     "to_dict",
-    "to_frame",
-    "to_json",
     "to_markdown",
     "to_python",
     "to_sql",
-    "to_text",
 )  # what an explanation has of its rules
 
 _MOST_LENT = 2**24  # values in the rows that `model_effects` asks about
@@ -282,7 +279,7 @@ _MAY_KNOW = "(the model may have been trained on them)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Result):
     """Hold rules that approximate a model, and how well they do; made by `explain`.
 
     It has `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_sql` and `to_text` of its
@@ -566,24 +563,24 @@ class Explanation:
             return f"on the {out} held out, new to both" if out else "on the rows learnt from"
         return f"on the {out or fit} {'held out' if out else 'rows'} {_MAY_KNOW}"
 
-    def _shown(self):
-        """The facts, and how fidelity is measured on new rows, where the model may know these."""
+    def _parts(self):
+        """The facts, how fidelity is measured on new rows if the model may know these, the rules."""
         yield from self.facts()
         if not self.subject.fitted_here:
             yield "fidelity_on(X) tells the fidelity on rows that the model has not seen"
+        yield f"\n{self.rules}", self.rules.to_html()
 
-    def __str__(self):
-        return "\n".join([*self._shown(), "", str(self.rules)])
+    def _table(self):
+        return self.rules._table()
+
+    def to_text(self):
+        """Return the text of the rules."""
+        return self.rules.to_text()
+
+    __str__ = Result.to_text
 
     def __repr__(self):
         return f"<Explanation: {'; '.join(self.facts())}>"
-
-    def to_html(self):
-        """Return the HTML that a notebook shows: the facts and the rules."""
-        return self._repr_html_()
-
-    def _repr_html_(self):
-        return lines_html(self._shown(), "div") + self.rules._repr_html_()
 
 # %% ../nbs/explanation.ipynb #expl-told
 def observed_answers(y, subject):

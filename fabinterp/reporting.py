@@ -40,7 +40,7 @@ from .rules.core import (
     read_columns,
     row_fidelity,
 )
-from .rules.digits import significant_text
+from .rules.digits import short_number, significant_text, three_digits
 from .rules.html_format import (
     details_html,
     figure_html,
@@ -87,9 +87,7 @@ from .show.rule_plots import (
     predict_or_nan,
     rows_in_plane,
     select_plane,
-    short_number,
     text_colour,
-    three_digits,
     truncate_text,
 )
 from .show.tree_plots import (

@@ -37,10 +37,10 @@ from fabinterp.change import (
     nearest_change,
     partner_steps,
     rule_with_answer,
-    short_numbers,
 )
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.rules.core import Columns, Curve, Leaf, Rule, Split, match_conditions
+from fabinterp.rules.digits import short_numbers
 from fabinterp.rules.ruleset import RuleSet
 
 KINDS = ("labels", "numbers", "lines", "logit", "softmax")

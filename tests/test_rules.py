@@ -33,8 +33,8 @@ from fabinterp.rules.core import (
     match_conditions,
     merge_conditions,
     read_columns,
-    shortest_number,
 )
+from fabinterp.rules.digits import shortest_number
 from fabinterp.rules.json_format import parts_to_json
 from fabinterp.rules.ruleset import RuleSet, Tree, load_rules
 from fabinterp.rules.text import answer_text

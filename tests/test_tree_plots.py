@@ -27,9 +27,9 @@ from fabinterp.models.rule_mixture import RuleMixtureClassifier, random_mixture
 from fabinterp.proxy.local import explain_local
 from fabinterp.rows.bins import bin_codes, incidence, merge_identical, table_thresholds
 from fabinterp.rules.core import Columns, Leaf, Split, read_columns
+from fabinterp.rules.digits import short_number
 from fabinterp.rules.ruleset import Tree
 from fabinterp.rules.text import answer_text
-from fabinterp.show import rule_plots
 from fabinterp.show import tree_plots as pictures
 from fabinterp.show.tree_plots import (
     plot_meta_tree,
@@ -265,7 +265,7 @@ def test_every_question_and_leaf_has_its_box_and_says_what_it_is():
         (f,) = tree.splits[k].features
         assert (
             " ".join(said(ax, f"node{k}:text"))
-            == f"x{f} > {rule_plots.short_number(tree.splits[k].threshold)}?"
+            == f"x{f} > {short_number(tree.splits[k].threshold)}?"
         )
     assert sorted(said(ax, r"number\d+")) == ["1", "2", "3", "4", "5"]
     assert_all_inside(ax)

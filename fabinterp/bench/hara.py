@@ -43,7 +43,7 @@ from .runner import (
     time_call,
     values_of,
 )
-from ..rows.bins import bin_codes, incidence, merge_identical, shortest_threshold
+from ..rows.bins import bin_codes, incidence, merge_identical, neighbouring_values
 from .datasets import catalogue_entry, is_available, load, synthetic1, synthetic2
 from ..forests.reading import ensemble_thresholds, read_ensemble
 from ..rules.core import (
@@ -56,6 +56,7 @@ from ..rules.core import (
     merge_conditions,
     path_conditions,
 )
+from ..rules.digits import shortest_threshold
 from ..rules.ruleset import RuleSet
 from ..rules.text import rule_text
 from ..models.rule_mixture import (
@@ -175,15 +176,14 @@ def shorten_ruleset(rules, X):
 
     Rules that hold no row are left out.
     """
-    values = [np.unique(x) for x in X.T]
+
+    def shorten(split):
+        (low,), (high,) = neighbouring_values(X[:, split.features[0]], [split.threshold])
+        return replace(split, threshold=shortest_threshold(low, high, split.threshold))
+
     kept = []
     for rule in rules.rules:
-        short = [
-            (replace(split, threshold=shortest_threshold(values[j], split.threshold)), side)
-            for split, side in rule.conditions
-            for j in split.features
-        ]
-        conditions = merge_conditions(short)
+        conditions = merge_conditions([(shorten(split), side) for split, side in rule.conditions])
         if conditions is not None:
             kept.append(replace(rule, conditions=conditions))
     return replace(rules, rules=tuple(kept))

@@ -16,7 +16,8 @@ import numpy as np
 from .engine import Model
 from .foba import newton_search, run_searches
 from ..rows.blocks import run_coroutine
-from ..rules.core import Split, shortest_number, weighted_sum
+from ..rules.core import Split, weighted_sum
+from ..rules.digits import round_digits, shortest_number
 
 # %% ../../nbs/fab/03_gates.ipynb #gates-question
 class _AxisSplit:
@@ -658,7 +659,7 @@ _MOST_DIGITS = 16
 
 def _rounded(split, digits):
     """The coefficients of a split with so many digits after the first."""
-    return [float(f"{c:.{digits}e}") for c in split.coef]
+    return [round_digits(c, digits + 1) for c in split.coef]
 
 
 def round_coefficients(split, low, high):

@@ -26,7 +26,6 @@ from ..rows.bins import (
     Bins,
     bin_codes,
     merge_identical,
-    shortest_threshold_between,
     table_thresholds,
     neighbouring_values,
 )
@@ -107,6 +106,7 @@ from ..rules.core import (
     measure_ruleset_in_blocks,
     warn_of_gaps,
 )
+from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
 from ..rules.size_path import (
     SizeEntry,
@@ -280,7 +280,7 @@ class Design:
             return split
         return replace(
             split,
-            threshold=shortest_threshold_between(low.value, high.value, split.threshold),
+            threshold=shortest_threshold(low.value, high.value, split.threshold),
             missing=split.missing if any_missing else bool(twice > total),
         )
 

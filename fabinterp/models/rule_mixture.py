@@ -33,7 +33,6 @@ from ..rows.bins import (
     bit_log_likelihood,
     merge_bins,
     merge_identical,
-    shortest_threshold_between,
     neighbouring_values,
 )
 from ..rows.blocks import Minimum, Maximum, in_memory
@@ -83,6 +82,7 @@ from ..rules.core import (
     match_conditions,
     with_numbers,
 )
+from ..rules.digits import shortest_threshold
 from ..rules.ruleset import RuleSet
 from ..rules.text import count_text
 from ..rules.size_path import SizeEntry, SizePathMixin, check_size, choose_size
@@ -552,9 +552,7 @@ def round_cuts(rows, features, bins):
     low, high = rows.sum(_around, features, bins)
     ends = np.cumsum([len(cuts) for cuts in bins.thresholds])[:-1]
     sides = zip(np.split(low.value, ends), np.split(high.value, ends), bins.thresholds, strict=True)
-    return [
-        [shortest_threshold_between(*three) for three in zip(*side, strict=True)] for side in sides
-    ]
+    return [[shortest_threshold(*three) for three in zip(*side, strict=True)] for side in sides]
 
 
 def _box_conditions(rows, box, features, cuts, columns):

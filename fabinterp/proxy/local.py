@@ -6,8 +6,6 @@
 __all__ = ['fit_neighbourhood', 'fit_small_trees', 'pointwise_loss', 'LocalExplanation', 'LocalExplanations', 'explain_local']
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-imports
-import html
-import json
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,8 +48,8 @@ from ..rules.core import (
     read_columns,
 )
 from ..rules.contributions import measure_on_rows
-from ..rules.digits import amount_text, round_within, significant_text
-from ..rules.html_format import tree_html
+from ..rules.digits import rounded_amount, significant_text
+from ..rules.html_format import Result, lines_html, tree_html
 from ..rules.text import constant_text, count_text, label_text, printable_name, value_text
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 
@@ -481,7 +479,7 @@ def _value_here(explanation, j):
     near = near[~np.isnan(near)]
     within = np.ptp(near) / 2000 if len(near) and x[j] % 1 != 0 else 0.0
     columns = explanation.columns
-    return value_text(x, j, columns, lambda number: amount_text(round_within(number, within)))
+    return value_text(x, j, columns, lambda number: rounded_amount(number, within))
 
 
 def point_text(explanation):
@@ -627,21 +625,6 @@ def explanation_lines(explanation):
         ]
     return front, back
 
-
-def explanation_text(explanation):
-    """A local explanation for reading."""
-    front, back = explanation_lines(explanation)
-    return "\n".join([*front, str(explanation.tree), *back])
-
-
-def explanation_html(explanation):
-    """A local explanation as HTML without scripts."""
-    front, back = (
-        "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        for lines in explanation_lines(explanation)
-    )
-    return f"<div>{front}{tree_html(explanation.tree)}{back}</div>"
-
 # %% ../../nbs/proxy/04_local.ipynb #loc-explanation
 def _plain_value(value):
     """A value of a table as JSON can hold it; None: missing."""
@@ -650,7 +633,7 @@ def _plain_value(value):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalExplanation:
+class LocalExplanation(Result):
     """What a reference predicts near one point, as a small tree. `explain_local` makes it.
 
     Attributes
@@ -694,10 +677,6 @@ class LocalExplanation:
     rules_ = property(lambda self: self.rules, doc="As of an estimator: `rules`.")
     tree_ = property(lambda self: self.tree, doc="As of an estimator: `tree`.")
     draw_explanations = cached_property(explain_draws)
-    __str__ = __repr__ = explanation_text
-    _repr_html_ = explanation_html
-    to_text = explanation_text
-    to_html = explanation_html
 
     def words(self):
         """What the tree and the model say at the point, and how good the tree is, in sentences."""
@@ -738,9 +717,13 @@ class LocalExplanation:
         Z = self._neighbours_of_tree
         return measure_on_rows(self.tree, Z, np.ones(len(Z)))
 
-    def to_frame(self):
-        """One row (pandas): that of `LocalExplanations.to_frame`."""
-        return LocalExplanations([self]).to_frame()
+    def _parts(self):
+        front, back = explanation_lines(self)
+        page = f"{lines_html(front)}{tree_html(self.tree)}{lines_html(back)}"
+        yield "\n".join([*front, str(self.tree), *back]), f"<div>{page}</div>"
+
+    def _table(self):
+        return None, [self._row()]
 
     def to_dict(self):
         """Plain values, which JSON can hold: the point by name, both answers, losses, the rules."""
@@ -756,54 +739,46 @@ class LocalExplanation:
             "rules": self.rules.to_dict(),
         }
 
-    def to_json(self, indent=None):
-        """Strict JSON of `to_dict`."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
-
     def _plain_answer(self, value):
         """A number, or a probability for each label."""
         if self.classes is None:
             return float(value)
         return dict(zip(map(str, self.classes), np.ravel(value).tolist(), strict=True))
 
-    def _answer_columns(self):
-        """What a frame shows of the answers: numbers; or labels, and the probability of each."""
-        if self.classes is None:
-            return {"answer": self.surrogate_prediction, "prediction": self.prediction}
-        answers = {"answer": self.surrogate_prediction, "prediction": self.prediction}
-        found = {name: self.classes[int(np.argmax(shares))] for name, shares in answers.items()}
-        for name, shares in answers.items():
-            for label, share in zip(self.classes, np.ravel(shares).tolist(), strict=True):
-                found[f"{name}_p_{label}"] = share
-        return found
+    def _row(self):
+        """The row of a frame: answers, losses, leaves, columns; of classes with probabilities."""
+        row = answers = {"answer": self.surrogate_prediction, "prediction": self.prediction}
+        if self.classes is not None:
+            row = {name: self.classes[int(np.argmax(shares))] for name, shares in answers.items()}
+            for name, shares in answers.items():
+                for label, share in zip(self.classes, np.ravel(shares).tolist(), strict=True):
+                    row[f"{name}_p_{label}"] = share
+        return row | {
+            "loss": self.loss,
+            "local_loss": self.local_loss,
+            "n_leaves": self.n_leaves,
+            "features": ", ".join(self.features),
+        }
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-many
-class LocalExplanations(tuple):
+class LocalExplanations(Result, tuple):
     """Local explanations of many points, in their order."""
 
-    def to_frame(self):
-        """One row per point (pandas): the tree's answer, prediction, losses, leaves, columns.
+    def _parts(self):
+        """The explanation of the only point; of several the texts, and a table."""
+        text = "\n\n".join(map(str, self))
+        yield text, self[0].to_html() if len(self) == 1 else self.to_frame()._repr_html_()
+
+    def _table(self):
+        """One row per point: the tree's answer, prediction, losses, leaves, columns.
 
         For classes answers are labels, and the probabilities of each label have columns of their own.
         """
-        import pandas as pd
+        return None, [e._row() for e in self]
 
-        return pd.DataFrame(
-            [
-                dict(
-                    **e._answer_columns(),
-                    loss=e.loss,
-                    local_loss=e.local_loss,
-                    n_leaves=e.n_leaves,
-                    features=", ".join(e.features),
-                )
-                for e in self
-            ]
-        )
-
-    def to_json(self, indent=None):
-        """Strict JSON: a list of the explanations."""
-        return json.dumps([e.to_dict() for e in self], allow_nan=False, indent=indent)
+    def to_dict(self):
+        """Plain values, which JSON can hold: a list of the explanations."""
+        return [e.to_dict() for e in self]
 
     @property
     def tree_(self):
@@ -812,19 +787,8 @@ class LocalExplanations(tuple):
             raise AttributeError(f"tree_ needs one point, got {len(self)}; take one of them")
         return self[0].tree_
 
-    def to_text(self):
-        """The explanations as texts, one below the other."""
-        return "\n\n".join(map(str, self))
-
-    def to_html(self):
-        """The HTML that a notebook shows."""
-        return self._repr_html_()
-
-    def __repr__(self):
+    def __str__(self):
         return str(self[0]) if len(self) == 1 else f"<{len(self)} local explanations>"
-
-    def _repr_html_(self):
-        return (self[0] if len(self) == 1 else self.to_frame())._repr_html_()
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-points
 def _read_rows(x, columns, framed):

@@ -6,7 +6,6 @@
 __all__ = ['Disagreement', 'disagreement']
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-imports
-import json
 import time
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -23,6 +22,7 @@ from ..forests.reading import (
     read_ensemble,
 )
 from ..rows.tables import check_at_least, check_rows
+from ..rules.contributions import raw_value
 from ..rules.core import (
     Columns,
     Split,
@@ -30,10 +30,15 @@ from ..rules.core import (
     format_names,
     label_of,
     match_conditions,
-    shortest_number,
 )
-from ..rules.digits import amount_text, rounded_text, significant_text
-from ..rules.html_format import lines_html, table_html
+from ..rules.digits import (
+    amount_text,
+    round_digits,
+    rounded_text,
+    shortest_number,
+    significant_text,
+)
+from ..rules.html_format import Result, table_html
 from ..rules.ruleset import as_ruleset
 from ..rules.text import (
     condition_texts,
@@ -579,7 +584,7 @@ def row_at(point, steps):
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-result
 @dataclass(frozen=True, eq=False, repr=False)
-class Disagreement:
+class Disagreement(Result):
     """Where rules and an ensemble part most, and a bound that holds everywhere; by `disagreement`."""
 
     lower: float  # the largest gap that was met: (proxy.76), (proxy.77)
@@ -641,7 +646,7 @@ class Disagreement:
         """What was proven from above, and after how many boxes."""
         if self.proven:
             return "they differ by no more anywhere within the ranges of the rows: proven"
-        upper = float(f"{self.upper:.4g}")
+        upper = round_digits(self.upper, 4)
         after = f"after {self.n_boxes} boxes; more time (max_seconds) brings it down"
         if self.is_class and self.unit != "log-odds" and upper >= 1.0:
             return f"no bound below 1, the largest margin that there can be, was proven {after}"
@@ -662,29 +667,29 @@ class Disagreement:
         by = "by a margin of" if self.is_class else "by"
         yield f"at the rows {by} {at_rows} at most, and by more than {delta} at {percent_text(self.share)} of them"
 
-    def to_text(self):
-        """What was found, for reading."""
-        return "\n".join(self.lines())
+    def _parts(self):
+        yield from self.lines()
+        columns, lines = self._table()
+        shown = [
+            tuple(map(escape, (printable_name(name), text, value)))
+            for name, text, value in lines
+            if text != "any"
+        ]
+        yield "", table_html(columns, shown) if shown else ""
 
-    def to_frame(self):
-        """A pandas frame, a line for each column: what it is in the box, and in a row there."""
-        import pandas as pd
-
+    def _table(self):
+        """A line for each column: what it is in the box, and in a row there."""
         lines = []
         for j, name in enumerate(self.columns.names):
             own = [(split, side) for split, side in self.conditions if split.features == (j,)]
             text = " and ".join(condition_texts(own, self.columns)) if own else "any"
             value = value_text(self.row, j, self.columns, amount_text)
             lines.append((name, text, value))
-        return pd.DataFrame(lines, columns=["column", "in the box", "such as"])
+        return ["column", "in the box", "such as"], lines
 
     def to_dict(self):
         """Plain values, which JSON can hold."""
-        values = {}
-        for j, name in enumerate(self.columns.names):
-            labels = self.columns.categories[j]
-            value = None if isnan(self.row[j]) else float(self.row[j])
-            values[name] = value if labels is None or value is None else labels[int(value)]
+        names = self.columns.names
         return {
             "kind": "disagreement",
             "lower": self.lower,
@@ -692,7 +697,7 @@ class Disagreement:
             "proven": self.proven,
             "unit": self.unit,
             "where": self.words(),
-            "row": values,
+            "row": {name: raw_value(self.row, j, self.columns) for j, name in enumerate(names)},
             "rule": self.rule,
             "rule_answer": label_of(self.rule_answer),
             "ensemble_answer": label_of(self.ensemble_answer),
@@ -703,30 +708,6 @@ class Disagreement:
             "share_of_rows_beyond_delta": self.share,
             "boxes": self.n_boxes,
         }
-
-    def to_json(self, indent=None):
-        """Strict JSON of `to_dict`."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
-
-    def _repr_html_(self):
-        lines = self.to_frame().itertuples(index=False)
-        shown = [
-            tuple(map(escape, (printable_name(name), text, value)))
-            for name, text, value in lines
-            if text != "any"
-        ]
-        head = ("column", "in the box", "such as")
-        table = table_html(head, shown) if shown else ""
-        return lines_html(self.lines(), "div") + table
-
-    def to_html(self):
-        """The HTML that a notebook shows: no scripts, every name escaped."""
-        return self._repr_html_()
-
-    def __str__(self):
-        return self.to_text()
-
-    __repr__ = __str__
 
 # %% ../../nbs/proxy/07_parting.ipynb #part-checks
 def own_ensemble(rules, columns):

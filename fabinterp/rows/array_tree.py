@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..rules.core import Leaf, Split, shortest_number
+from ..rules.core import Leaf, Split
+from ..rules.digits import shortest_threshold
 from ..rules.ruleset import Tree
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-class
@@ -285,9 +286,9 @@ def shorten_thresholds(tree, numeric=None, nodes=None):
     """
     threshold = tree.threshold.copy()
     asked = np.flatnonzero(tree.feature >= 0) if nodes is None else nodes
-    for k in asked[np.isfinite(tree.low[asked]) & np.isfinite(tree.high[asked])]:
+    for k in asked:
         if numeric is None or numeric[tree.feature[k]]:
-            threshold[k] = shortest_number(tree.low[k], tree.high[k])
+            threshold[k] = shortest_threshold(tree.low[k], tree.high[k], threshold[k])
     return replace(tree, threshold=threshold)
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-say

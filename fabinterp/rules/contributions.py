@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'measure_model', 'measure_entries', 'measure_on_rows',
-           'measure_by_supports', 'feature_importances', 'Contribution', 'ModelEffect', 'RowExplanation', 'explain_row']
+           'measure_by_supports', 'feature_importances', 'Contribution', 'ModelEffect', 'RowExplanation', 'raw_value',
+           'explain_row']
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
-import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -27,8 +27,15 @@ from .core import (
     predict_codes,
     stable_softmax,
 )
-from .digits import SCORE_TOLERANCE, TEXT_TOLERANCE, amount_text, round_within
-from .html_format import lines_html, table_html
+from .digits import (
+    SCORE_TOLERANCE,
+    TEXT_TOLERANCE,
+    amount_text,
+    round_digits,
+    round_within,
+    rounded_amount,
+)
+from .html_format import Result, table_html
 from .ruleset import RuleSet, Tree
 from .text import display_width, label_text, printable_name, value_text
 
@@ -586,7 +593,7 @@ class ModelEffect(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RowExplanation:
+class RowExplanation(Result):
     """A prediction in parts that add up; `explain_row` makes it.
 
     base + the sum of contributions = prediction.
@@ -666,14 +673,13 @@ class RowExplanation:
             rest = pairs[most - 1 :]
             pooled = sum(amount for _, amount in rest)
             pairs = [*pairs[: most - 1], (f"{len(rest)}{_OTHERS}", pooled)]
-
-        def text(amount):
-            return amount_text(round_within(amount, share))
-
         return [
-            (_AVERAGE, self.base, text(self.base)),
-            *((words, part, "+" * (part > 0) + text(part)) for words, part in pairs),
-            ("prediction", self.prediction, text(self.prediction)),
+            (_AVERAGE, self.base, rounded_amount(self.base, share)),
+            *(
+                (words, part, "+" * (part > 0) + rounded_amount(part, share))
+                for words, part in pairs
+            ),
+            ("prediction", self.prediction, rounded_amount(self.prediction, share)),
         ]
 
     def words(self, max_rows=None):
@@ -724,7 +730,7 @@ class RowExplanation:
         """A label, or a number in the digits that `tolerance` leaves."""
         if self.label is not None:
             return label_text(answer)
-        return amount_text(round_within(answer, self.tolerance))
+        return rounded_amount(answer, self.tolerance)
 
     def _dissents(self):
         """Whether the model, for which the rules speak, answers otherwise, as far as a text shows."""
@@ -756,7 +762,7 @@ class RowExplanation:
         but = "but " if self._dissents() else ""
         return f"by the rules, {told}; {but}{self._both_answers()}"
 
-    def to_text(self):
+    def _parts(self):
         """The prediction, the mean, and the contributions that show, a line each."""
         rows = self.lines()[:-1]
         wide = max(display_width(words) for words, _, _ in rows)
@@ -765,13 +771,16 @@ class RowExplanation:
             f"  {words}{' ' * (wide - display_width(words))}  {number:>{high}}"
             for words, _, number in rows
         ]
-        return "\n".join([self.headline(), *lines, *self._departing_lines()])
+        cells = [[escape(words), escape(number)] for words, _, number in rows]
+        yield self.headline()
+        yield "\n".join(lines), table_html(["", "contribution"], cells)
+        yield from self._departing_lines()
 
     def _departing_lines(self):
         """A line for each column that makes the model itself do otherwise than the rules."""
         unit = "" if self.model_probability is None else " of its probability"
         for name, (effect, _, n_rows) in self.dissenting.items():
-            amount = amount_text(round_within(effect, _SHARE_TOLERANCE))
+            amount = rounded_amount(effect, _SHARE_TOLERANCE)
             yield (
                 f"the model itself goes to {label_text(self.model_prediction)} with "
                 f"{self._values_of([name])}: +{amount}{unit} in the mean over the values of "
@@ -786,19 +795,13 @@ class RowExplanation:
                     f"{n_rows} other rows"
                 )
 
-    def to_frame(self):
-        """A pandas frame of column, value and contribution, which sums to the prediction.
+    def _table(self):
+        """Column, value and contribution, which sums to the prediction.
 
         A row for the mean (“on average”), and one for each column in the order of the table.
         """
-        import pandas as pd
-
         rows = [(_AVERAGE, None, self.base), *(part[:3] for part in self.contributions)]
-        return pd.DataFrame(rows, columns=Contribution._fields[:3])
-
-    def to_html(self):
-        """The HTML that a notebook shows: no scripts, every name escaped."""
-        return self._repr_html_()
+        return Contribution._fields[:3], rows
 
     def to_dict(self):
         """Plain values, which JSON can hold."""
@@ -817,23 +820,8 @@ class RowExplanation:
             "probability": None if np.isnan(self.probability) else self.probability,
         }
 
-    def to_json(self, indent=None):
-        """Strict JSON of `to_dict`."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
-
-    def _repr_html_(self):
-        rows = [[escape(words), escape(number)] for words, _, number in self.lines()[:-1]]
-        table = table_html(["", "contribution"], rows)
-        behind = lines_html(self._departing_lines(), "div")
-        return lines_html([self.headline()], "div") + table + behind
-
-    def __str__(self):
-        return self.to_text()
-
-    __repr__ = __str__
-
 # %% ../../nbs/rules/07_contributions.ipynb #con-explain
-def _raw_value(z, j, columns):
+def raw_value(z, j, columns):
     """The value of column j in an encoded row, a number or a label; None: missing."""
     if np.isnan(z[j]):
         return None
@@ -844,9 +832,9 @@ def _raw_value(z, j, columns):
 def _value_words(z, j, columns):
     """The value of column j in an encoded row, in the digits that tell it from others."""
     low, high = (nan, nan) if columns.ranges is None else columns.ranges[j]
-    is_short = float(f"{z[j]:.6g}") == z[j]  # as it stands in the table
+    is_short = round_digits(z[j], 6) == z[j]  # as it stands in the table
     within = 0.0 if is_short or z[j] % 1 == 0 else (high - low) / 2000
-    return value_text(z, j, columns, lambda number: amount_text(round_within(number, within)))
+    return value_text(z, j, columns, lambda number: rounded_amount(number, within))
 
 
 def _class_position(label, classes, outputs):
@@ -985,7 +973,7 @@ def explain_row(model, x, background=None, *, label=None):
     scale, tolerance = _scale_and_tolerance(measured, target, c)
     parts = tuple(
         Contribution(
-            name, _raw_value(z, j, columns), float(found[j, c]), _value_words(z, j, columns)
+            name, raw_value(z, j, columns), float(found[j, c]), _value_words(z, j, columns)
         )
         for j, name in enumerate(columns.names)
     )

@@ -6,9 +6,9 @@
 __all__ = ['BEYOND', 'label_of', 'floats', 'Columns', 'format_names', 'is_frame', 'as_pandas', 'read_columns', 'check_names',
            'ordered_columns', 'encode', 'warn_of_unseen_labels', 'encode_row', 'decode', 'with_numbers', 'decode_like',
            'weighted_sum', 'Split', 'stable_softmax', 'Curve', 'Leaf', 'Rule', 'match_conditions', 'Extent', 'extents',
-           'conditions_of', 'merge_conditions', 'shortest_number', 'splits_to_arrays', 'check_children', 'apply_tree',
-           'path_conditions', 'class_array', 'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions',
-           'leaf_for_gaps', 'answered_by_mean', 'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks',
+           'conditions_of', 'merge_conditions', 'splits_to_arrays', 'check_children', 'apply_tree', 'path_conditions',
+           'class_array', 'leaf_values', 'class_scores', 'leaf_probabilities', 'leaf_predictions', 'leaf_for_gaps',
+           'answered_by_mean', 'warn_of_gaps', 'predict_codes', 'measure_rulesets_in_blocks',
            'measure_ruleset_in_blocks']
 
 # %% ../../nbs/rules/00_core.ipynb #imports
@@ -721,7 +721,7 @@ class Rule:
     coverage : float, nan
         The share of the weight that satisfies the conditions.
     fidelity : float, nan
-        Agreement with a reference on the rows that it predicts, equation (rules.14).
+        Agreement with a reference on the rows that it predicts, equation (rules.13).
     interval : pair of float or None, None
         Where the share of the class that it answers, or its number, lies with 95 % probability, as
         if its conditions had been given; None: not known.
@@ -872,25 +872,6 @@ def merge_conditions(conditions, columns=None):
     merged = extents(conditions, columns)
     return None if merged is None else tuple(c for e in merged for c in conditions_of(e))
 
-# %% ../../nbs/rules/00_core.ipynb #shortest
-def shortest_number(low, high):
-    """The number with the fewest significant digits in [low, high); equation (rules.10).
-
-    Among equals the one nearest to the middle. As a threshold it sends every row with x ≤ low one
-    way and every row with x ≥ high the other. `low` if the two are equal. ValueError unless
-    low ≤ high, both finite.
-    """
-    if not (isfinite(low) and isfinite(high) and low <= high):
-        raise ValueError(f"low must be at most high, both finite, got {low} and {high}")
-    if low <= 0.0 < high:
-        return 0.0
-    middle = low / 2 + high / 2
-    for digits in range(17):
-        for number in (float(f"{middle:.{digits}e}"), float(f"{low:.{digits}e}")):
-            if low <= number < high:
-                return number
-    return float(low)
-
 # %% ../../nbs/rules/00_core.ipynb #descend
 def splits_to_arrays(splits):
     """The splits of a tree as arrays: feature, threshold, answer if missing.
@@ -931,7 +912,7 @@ def check_children(inner, yes, no, roots):
 
 
 def apply_tree(tree, Z):
-    """The leaf that each encoded row reaches, (n,) node numbers; equation (rules.11).
+    """The leaf that each encoded row reaches, (n,) node numbers; equation (rules.10).
 
     All rows go down together, one level of the tree at a time.
     """
@@ -964,7 +945,7 @@ def path_conditions(tree):
 def first_match(rules, Z):
     """The number of the first rule each encoded row satisfies, (n,); -1 where there is none.
 
-    Equation (rules.13).
+    Equation (rules.12).
     """
     chosen = np.full(len(Z), -1)
     rows = np.arange(len(Z))
@@ -1002,7 +983,7 @@ def count_conditions(ruleset):
 
 
 def overall_fidelity(rules):
-    """The fidelity over all rows: equation (rules.14).
+    """The fidelity over all rows: equation (rules.13).
 
     It is the mean of the rules' fidelity, weighted by their support.
     """
@@ -1187,7 +1168,7 @@ def covering_rules(covered, rules):
 
 
 def row_fidelity(answer, reference, variance):
-    """What the fidelity of equation (rules.14) averages over rows, (n,).
+    """What the fidelity of equation (rules.13) averages over rows, (n,).
 
     Equality of classes (`variance` is None), or 1 − squared error / `variance`.
     """
@@ -1224,7 +1205,7 @@ def rule_sums(ruleset, Z, weight, answer=None, reference=None, variance=None):
 
 
 def add_measures(ruleset, sums):
-    """The rule set with the measures of each rule, from `rule_sums`; equation (rules.14).
+    """The rule set with the measures of each rule, from `rule_sums`; equation (rules.13).
 
     Support, coverage and, where there was a reference, fidelity.
     """
@@ -1242,7 +1223,7 @@ def add_measures(ruleset, sums):
 
 
 def measure_ruleset(ruleset, X, reference=None, sample_weight=None):
-    """Return the rule set with the measures of each rule on X (n, d); equation (rules.14).
+    """Return the rule set with the measures of each rule on X (n, d); equation (rules.13).
 
     Support, coverage and, with a `reference` (n,) of predictions, fidelity. ValueError for a
     `reference` or `sample_weight` of another length than X.

@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['faint', 'known_measures', 'measure_text', 'keep_thousands', 'ruleset_html', 'tree_html', 'lines_html', 'table_html',
-           'details_html', 'steps_html', 'section_html', 'figure_html', 'Page', 'page_html']
+           'details_html', 'steps_html', 'section_html', 'Result', 'figure_html', 'Page', 'page_html']
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-imports
 import base64
 import html
+import json
 import re
 from math import isnan
 
@@ -334,6 +335,46 @@ def section_html(name, *parts):
     """A section of a page, or nothing if it has no content."""
     inside = "".join(parts)
     return f"<section><h2>{html.escape(name)}</h2>{inside}</section>" if inside else ""
+
+# %% ../../nbs/rules/02_html_format.ipynb #html-result
+class Result:
+    """What text, HTML, JSON and a frame are made of: `_parts`, `to_dict` and `_table`.
+
+    `_parts()` yields lines, and pairs (text, HTML) where the two differ; `_table()` returns the
+    columns and rows of the frame.
+    """
+
+    def to_text(self):
+        """Return the text that `print` shows."""
+        texts = (part if isinstance(part, str) else part[0] for part in self._parts())
+        return "\n".join(filter(None, texts))
+
+    def to_html(self):
+        """Return the HTML that a notebook shows: no scripts, every name escaped."""
+        return "".join(
+            lines_html([part], "div") if isinstance(part, str) else part[1]
+            for part in self._parts()
+        )
+
+    def to_frame(self):
+        """Return a pandas frame."""
+        import pandas as pd
+
+        columns, rows = self._table()
+        return pd.DataFrame(rows, columns=columns)
+
+    def to_json(self, indent=None):
+        """Return strict JSON of `to_dict`."""
+        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
+
+    def _repr_html_(self):
+        return self.to_html()
+
+    def __str__(self):
+        return self.to_text()
+
+    def __repr__(self):
+        return str(self)
 
 # %% ../../nbs/rules/02_html_format.ipynb #html-figure
 _MEDIA = {  # which screens take which picture, (narrow, dark); all else, and paper, the last

@@ -6,7 +6,6 @@
 __all__ = ['RuleSet', 'Tree', 'as_ruleset', 'load_rules']
 
 # %% ../../nbs/rules/05_ruleset.ipynb #ruleset-imports
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import nan
@@ -41,7 +40,13 @@ from .core import (
     splits_to_arrays,
     warn_of_gaps,
 )
-from .html_format import known_measures, measure_text, ruleset_html, tree_html
+from .html_format import (
+    Result,
+    known_measures,
+    measure_text,
+    ruleset_html,
+    tree_html,
+)
 from .json_format import constructor_arguments, model_to_dict, parse_json, write_file
 from .size_path import at_kept_size
 from .text import (
@@ -57,13 +62,12 @@ from .text import (
 )
 
 # %% ../../nbs/rules/05_ruleset.ipynb #frame-of
-def ruleset_frame(ruleset):
-    """Return the rules as a pandas frame: rule, prediction, support, coverage, fidelity.
+def ruleset_table(ruleset):
+    """The columns and rows of a frame: rule, prediction, support, coverage, fidelity.
 
     And where intervals are known, `low` and `high`, their ends.
     """
-    import pandas as pd
-
+    columns = ["rule", "prediction", "support", "coverage", "fidelity"]
     rows = []
     for rule in ruleset.rules:
         leaf = rule.leaf
@@ -76,11 +80,11 @@ def ruleset_frame(ruleset):
             "otherwise" if len(ruleset.rules) > 1 else "always"
         )
         rows.append((text, prediction, rule.support, rule.coverage, rule.fidelity))
-    frame = pd.DataFrame(rows, columns=["rule", "prediction", "support", "coverage", "fidelity"])
     if any(rule.interval is not None for rule in ruleset.rules):
+        columns += ["low", "high"]
         ends = [rule.interval or (nan, nan) for rule in ruleset.rules]
-        frame[["low", "high"]] = np.array(ends)
-    return frame
+        rows = [(*row, *pair) for row, pair in zip(rows, ends, strict=True)]
+    return columns, rows
 
 
 def ruleset_markdown(ruleset):
@@ -196,7 +200,7 @@ def node_paths(tree):
     return found
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-spoken
-class BaseRuleModel:
+class BaseRuleModel(Result):
     """What RuleSet and Tree share: leaves that predict, and a JSON form."""
 
     def predict(self, X):
@@ -239,10 +243,6 @@ class BaseRuleModel:
             cls(**constructor_arguments(whole, cls.kind, f"model.sizes[{k}].model"))
         return model
 
-    def to_json(self, indent=None):
-        """Return strict, versioned JSON that `from_json` reads back to an equal object."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
-
     @classmethod
     def from_json(cls, text):
         """Read the object that `to_json` wrote."""
@@ -277,19 +277,12 @@ class BaseRuleModel:
         """Return the number of columns that a table must have."""
         return len(self.columns.names)
 
-    def to_html(self):
-        """Return the HTML that a notebook shows: no scripts, every name escaped."""
-        return self._repr_html_()
-
-    def __str__(self):
-        return self.to_text()
-
-    __repr__ = __str__
+    get_rules = Result.to_frame
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-ruleset
 @dataclass(frozen=True, repr=False)
 class RuleSet(BaseRuleModel):
-    """Predict by a list of rules: equations (rules.11), (rules.13).
+    """Predict by a list of rules: equations (rules.10), (rules.12).
 
     The first match of an ordered list, or the one match among disjoint regions. It is a
     sequence of its rules. Printed, it is text; in a notebook, a table; `to_frame`, `to_html`,
@@ -376,7 +369,7 @@ class RuleSet(BaseRuleModel):
     )
     fidelity = property(
         lambda self: overall_fidelity(self.rules),
-        doc="Agreement over all rows: equation (rules.14).",
+        doc="Agreement over all rows: equation (rules.13).",
     )
     n_conditions = property(
         lambda self: count_conditions(self),
@@ -422,16 +415,15 @@ class RuleSet(BaseRuleModel):
 
     measure = measure_ruleset
     to_text = ruleset_text
-    _repr_html_ = ruleset_html
-    to_frame = ruleset_frame
+    to_html = ruleset_html
+    _table = ruleset_table
     to_markdown = ruleset_markdown
-    get_rules = ruleset_frame
     to_sql = ruleset_sql
     to_python = ruleset_python
 
 # %% ../../nbs/rules/05_ruleset.ipynb #tree-to-rules
 def tree_to_rules(tree):
-    """Convert a tree to disjoint rules: equation (rules.11).
+    """Convert a tree to disjoint rules: equation (rules.10).
 
     One rule per leaf that a row can reach, smaller values first.
     """
@@ -457,7 +449,7 @@ def tree_to_rules(tree):
 # %% ../../nbs/rules/05_ruleset.ipynb #class-tree
 @dataclass(frozen=True, repr=False, eq=False)
 class Tree(BaseRuleModel):
-    """Predict by a tree of splits, stored as arrays over m nodes, root first; equation (rules.11).
+    """Predict by a tree of splits, stored as arrays over m nodes, root first; equation (rules.10).
 
     Parameters
     ----------
@@ -586,9 +578,8 @@ class Tree(BaseRuleModel):
         """Return its rules with their measures on X (n, d): `RuleSet.measure`."""
         return self.rules().measure(X, reference, sample_weight)
 
-    def to_frame(self):
-        """Return its leaves as a pandas frame: `RuleSet.to_frame`."""
-        return self.rules().to_frame()
+    def _table(self):
+        return self.rules()._table()
 
     def to_markdown(self):
         """Return its leaves as a Markdown table: `RuleSet.to_markdown`."""
@@ -602,10 +593,9 @@ class Tree(BaseRuleModel):
         """Return Python source of a function that predicts the same: `RuleSet.to_python`."""
         return self.rules().to_python(name, proba)
 
-    get_rules = to_frame
     rules = tree_to_rules
     to_text = tree_text
-    _repr_html_ = tree_html
+    to_html = tree_html
 
 # %% ../../nbs/rules/05_ruleset.ipynb #as-ruleset
 def as_ruleset(model, argument="rules"):

@@ -5,12 +5,11 @@
 # %% auto #0
 __all__ = ['PALETTE', 'LINE', 'SHORTEST_BAR', 'is_plain', 'merged_extents', 'column_features', 'scale_limits', 'feature_limits',
            'colour_scale', 'leaf_colours', 'truncate_text', 'any_script', 'text_width', 'wrap_to_width', 'wrap_name',
-           'short_number', 'three_digits', 'label_amounts', 'bounds_label', 'size_in_inches', 'axes_or_new',
-           'inch_axes', 'paper_scale', 'text_colour', 'draw_text', 'shrink_words', 'draw_line', 'draw_bar',
-           'visible_bar', 'draw_ends', 'weight_text', 'prediction_lines', 'layout_rules', 'bars_of', 'draw_row',
-           'plot_rules', 'feature_levels', 'cell_edges', 'cell_centres', 'predict_or_nan', 'median_row',
-           'rows_in_plane', 'plane_loss', 'best_plane', 'select_plane', 'draw_plane', 'plot_regions', 'equation_terms',
-           'places_of', 'term_styles', 'plot_terms']
+           'label_amounts', 'bounds_label', 'size_in_inches', 'axes_or_new', 'inch_axes', 'paper_scale', 'text_colour',
+           'draw_text', 'shrink_words', 'draw_line', 'draw_bar', 'visible_bar', 'draw_ends', 'weight_text',
+           'prediction_lines', 'layout_rules', 'bars_of', 'draw_row', 'plot_rules', 'feature_levels', 'cell_edges',
+           'cell_centres', 'predict_or_nan', 'median_row', 'rows_in_plane', 'plane_loss', 'best_plane', 'select_plane',
+           'draw_plane', 'plot_regions', 'equation_terms', 'places_of', 'term_styles', 'plot_terms']
 
 # %% ../../nbs/show/00_rule_plots.ipynb #show-imports
 import re
@@ -26,12 +25,18 @@ from scipy.ndimage import distance_transform_edt
 from ..rows.tables import check_at_least, column_positions, known_values, label_codes
 from ..rules.core import Curve, encode, extents, label_of, predict_codes
 from ..rules.ruleset import as_ruleset
-from ..rules.digits import amount_text, format_float, rounded_text, significant_text
+from ..rules.digits import (
+    rounded_text,
+    short_number,
+    significant_text,
+    three_digits,
+)
 from ..rules.text import (
     answer_text,
     bounds_text,
     count_text,
     extent_text,
+    percent_text,
     split_labels,
     printable_name,
     rule_text,
@@ -275,24 +280,13 @@ def wrap_name(name, max_width, max_lines=1, size=8, weight="normal"):
     return wrap_to_width(truncate_text(name, inf), max_width, max_lines, size, weight)
 
 
-def short_number(number):
-    """A threshold for a picture: all digits if at most seven, else four significant ones."""
-    text = format_float(number)
-    return text if len(text) <= 7 else significant_text(number, 4)
-
-
-def three_digits(number):
-    """An end of a scale: three significant digits."""
-    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else significant_text(number)
-
-
 def label_amounts(*axes):
     """Numbers along drawn axes stand as in texts, 2 000 000: no power of ten beside the axis.
 
     As many as have room.
     """
     for axis in axes:
-        axis.set_major_formatter(lambda number, _: amount_text(float(f"{number:.10g}")))
+        axis.set_major_formatter(lambda number, _: significant_text(number, 10))
         if axis.axis_name == "x":
             ends = [significant_text(end) for end in axis.get_view_interval()]
             wide = max(map(text_width, ends)) + 0.12
@@ -490,7 +484,7 @@ def prediction_lines(ruleset, r, is_of_fit=True):
     if ruleset.classes is None or leaf.has_equation:
         return answer_text(ruleset, r, r + 1), "".join(counted)
     best = int(np.argmax(leaf.value))
-    share = f"{100 * leaf.value[best]:.3g} %"
+    share = percent_text(leaf.value[best])
     return printable_name(ruleset.classes[best]), (", from " if is_of_fit else ", ").join(
         [share, *counted]
     )

@@ -17,12 +17,14 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 from ..rules.core import Extent, encode, extents, path_conditions
+from ..rules.digits import short_number, three_digits
 from ..rules.ruleset import RuleSet, Tree
 from ..rules.text import (
     answer_phrases,
     count_text,
     is_categorical,
     label_text,
+    percent_text,
     printable_name,
     split_labels,
     set_text,
@@ -47,12 +49,10 @@ from .rule_plots import (
     paper_scale,
     prediction_lines,
     scale_limits,
-    short_number,
     shrink_words,
     size_in_inches,
     text_colour,
     text_width,
-    three_digits,
     visible_bar,
     weight_text,
     wrap_name,
@@ -471,7 +471,7 @@ def _node_boxes(sketch, collapsed, max_width, beside=False, split_prob=None):
         elif collapsed[k]:
             box = collapsed_box(k, sketch.n_below[k], sketch.weight[k], max_width[k])
         else:
-            note = [] if split_prob is None else [f"{100 * split_prob[k]:.3g} %"]
+            note = [] if split_prob is None else [percent_text(split_prob[k])]
             box = split_box(k, tree, max_width[k], note)
             no, yes = branch_labels(tree.splits[k], tree.columns)
             waiting.append((int(tree.yes[k]), len(boxes), yes))
@@ -1303,7 +1303,7 @@ def _uncertainty_notes(trees, summary, rest, n_leaves, n_drawn):
     if len(rest):
         notes.append(
             f"{len(rest)} more features are asked about, "
-            f"each in at most {100 * share[rest].max():.3g} % of the trees"
+            f"each in at most {percent_text(share[rest].max())} of the trees"
         )
     if n_leaves:
         notes.append("thin: 5 to 95 % of the draws, thick: 25 to 75 %, tick: the median")
@@ -1329,7 +1329,7 @@ def draw_feature_rows(ax, columns, summary, features, Z, width):
         draw_text(ax, 0.1, y - 0.08, *lines, weight="bold")
         draw_bar(ax, left, y - 0.12, full * shares[f], 0.12, PALETTE[0])
         draw_bar(ax, left, y - 0.12, full, 0.12, "none", ec=text_colour(ax), lw=0.4)
-        percent = f"{100 * shares[f]:.3g} %"
+        percent = percent_text(shares[f])
         draw_text(ax, left + full + 0.03, y - 0.06, percent, size=7, gid=f"{name}:percent")
         draw_line(ax, [right, right + wide], [y, y], lw=0.8, gid=f"{name}:scale")
         if f in labels:
