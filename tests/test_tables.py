@@ -469,3 +469,16 @@ def test_a_sparse_matrix_is_refused_with_both_ways_out():
         make_pipeline(OneHotEncoder(), ProxyLinearRegressor()).fit(frame, y)
     dense = make_pipeline(OneHotEncoder(sparse_output=False), ProxyLinearRegressor()).fit(frame, y)
     assert dense.predict(frame).shape == (30,)
+
+
+def test_the_order_of_labels_of_two_classes_does_not_depend_on_rounding():
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        code = rng.integers(3, size=90)
+        y = (rng.random(90) < 0.2 + 0.3 * code).astype(int)
+        columns = Columns(["c"], [("a", "b", "c")], [False])
+        orders = {
+            order_categories(columns, code[rows, None].astype(float), y[rows], np.ones(90)).categories
+            for rows in (rng.permutation(90) for _ in range(8))
+        }
+        assert len(orders) == 1

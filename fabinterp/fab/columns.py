@@ -218,15 +218,17 @@ def _standardised_numbers(Z, w, columns):
     return np.divide(X, spread, out=np.zeros(X.shape), where=spread > 0)
 
 
-def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0):
+def table_effects(Z, Y, w, columns, least=MOST_STEPS + 1, penalty=1.0, order=None):
     """The `LabelEffects` of each column of encoded rows Z (n, d) with `least` labels or more.
 
-    A dict by position, None where labels say nothing; Y (n, m) targets, w (n,) weights.
+    A dict by position, None where labels say nothing; Y (n, m) targets, w (n,) weights. order (d,):
+    positions in the order of estimation; None: that of the table.
     """
+    labels = columns.categories
     many = [
         j
-        for j, labels in enumerate(columns.categories)
-        if labels not in (None, (False, True)) and len(labels) >= least
+        for j in (range(len(labels)) if order is None else order.tolist())
+        if labels[j] not in (None, (False, True)) and len(labels[j]) >= least
     ]
     if not many:
         return {}

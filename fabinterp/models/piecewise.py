@@ -331,7 +331,8 @@ def effects_bases(sample, penalty, least=MOST_STEPS + 1):
     """The bases of columns with `least` labels or more, a dict by position (fab.154), of `TrainingData`."""
     n_classes = 0 if sample.classes is None else len(sample.classes)
     targets = _centred_targets_of(sample)
-    found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty)
+    order = _association_order(sample)
+    found = table_effects(sample.Z, targets, sample.w, sample.columns, least, penalty, order)
     information = 1.0
     if n_classes > 1:
         chances = np.bincount(sample.y, sample.w, n_classes) / sample.w.sum()

@@ -190,7 +190,8 @@ def _label_scores(code, Y, w, n_labels):
     sums = np.stack([np.bincount(code, w * column, n_labels) for column in Y.T])
     means = np.divide(sums, mass, out=np.zeros(sums.shape), where=mass > 0)
     direction = np.linalg.svd(means * np.sqrt(mass), full_matrices=False)[0][:, 0]
-    return direction * (np.sign(direction[np.abs(direction).argmax()]) or 1.0) @ means
+    largest = np.abs(direction).round(9).argmax()  # of two classes both are, but for rounding
+    return direction * (np.sign(direction[largest]) or 1.0) @ means
 
 
 def sort_labels(columns, Z, Y, w, least=1):
