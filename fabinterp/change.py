@@ -9,7 +9,7 @@ __all__ = ['feature_space', 'distance', 'rule_with_answer', 'make_goal', 'predic
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from html import escape
 from itertools import count, product
@@ -39,7 +39,15 @@ from .rules.core import (
 from .rules.html_format import Result, keep_thousands, table_html
 from .rules.ruleset import RuleSet, as_ruleset
 from .rules.digits import amount_text, last_place, next_step, round_digits, short_numbers
-from .rules.text import constant_text, label_text, printable_name, text_tolerance
+from .rules.text import (
+    constant_text,
+    label_text,
+    printable_name,
+    raw_value,
+    text_tolerance,
+    value_text,
+)
+from .rows.chunks import row_keys
 from .rows.tables import check_at_least, column_positions, known_values, label_codes
 
 # %% ../nbs/change.ipynb #exp-space
@@ -950,11 +958,9 @@ def round_change(x, row, accepts, space):
 def _each_once(Z):
     """The different rows of encoded rows (n, d), as they come, and which of them each row is, (n,).
 
-    By their bits, in one sort: `distinct_rows` sorts by one column after the other, of which there
-    may be thousands.
+    In one sort: `distinct_rows` sorts by one column after the other, of which there may be thousands.
     """
-    bits = np.ascontiguousarray(Z + 0.0).view(np.dtype((np.void, Z.itemsize * Z.shape[1]))).ravel()
-    _, first, of_row = np.unique(bits, return_index=True, return_inverse=True)
+    _, first, of_row = np.unique(row_keys(Z), return_index=True, return_inverse=True)
     order = np.argsort(first)
     return Z[first[order]], np.argsort(order)[of_row]
 
@@ -1356,15 +1362,13 @@ class Change:
         """What changes, for reading: (name, from, to) for each feature that does."""
         columns = self.ruleset.columns
         for j in self.features:
-            before, after = float(self.before[j]), float(self.after[j])
-            labels = columns.categories[j]
-            if labels is not None:
-                texts = label_text(labels[int(before)]), label_text(labels[int(after)])
-            else:
-                limit = "at least " if after > before else "at most "
-                limit = limit if j in self.onward else ""
-                texts = amount_text(before, after), limit + amount_text(after)
-            yield (printable_name(columns.names[j]), *texts)
+            limit = "at least " if self.after[j] > self.before[j] else "at most "
+            limit = limit if j in self.onward else ""
+            yield (
+                printable_name(columns.names[j]),
+                value_text(self.before, j, columns, partial(amount_text, beside=self.after[j])),
+                limit + value_text(self.after, j, columns, amount_text),
+            )
 
     def words(self):
         """What changes, in words: income from 2 300 to at least 2 650 and flag from no to yes."""
@@ -1409,10 +1413,11 @@ class Change:
         columns = self.ruleset.columns
         changed = {}
         for j in self.features:
-            ends = [float(self.before[j]), float(self.after[j])]
-            if columns.categories[j] is not None:
-                ends = [columns.categories[j][int(end)] for end in ends]
-            changed[columns.names[j]] = {"from": ends[0], "to": ends[1], "or_on": j in self.onward}
+            changed[columns.names[j]] = {
+                "from": raw_value(self.before, j, columns),
+                "to": raw_value(self.after, j, columns),
+                "or_on": j in self.onward,
+            }
         return {
             "columns": changed,
             "prediction": label_of(self.prediction),

@@ -14,7 +14,6 @@ import io
 import platform
 import re
 import warnings
-from collections import Counter
 from dataclasses import dataclass, replace
 from importlib import import_module
 from math import inf, isnan
@@ -99,7 +98,7 @@ from .show.tree_plots import (
     tree_or_none,
 )
 from .models.rule_mixture import BaseRuleMixture
-from .rows.chunks import Progress
+from .rows.chunks import Progress, row_keys
 from .rows.tables import (
     check_at_least,
     is_fitted,
@@ -629,20 +628,18 @@ def _evaluate_rules(rules, X, y, reference, scorer):
 
 
 def _row_keys(rules, X, y):
-    """What tells rows (X, y) apart, in bytes, one after the other; y may be None."""
+    """What tells rows (X, y) apart, in bytes; y may be None."""
     Z = encode(X, rules.columns)
     if y is not None:
         Z = np.column_stack([Z, encode_target(y, len(Z), rules.classes)])
-    Z = np.where(np.isnan(Z), np.inf, Z) + 0.0  # gaps alike, and no negative zeros
-    return (row.tobytes() for row in Z)
+    return row_keys(Z).tolist()
 
 
 def _count_shared_rows(rules, learnt, held_out):
     """How many rows of `held_out` (X, y) equal one of `learnt` (X, y), answer included if known."""
     X, y = held_out
-    counts = Counter(_row_keys(rules, X, None if learnt[1] is None else y))
-    shared = {key for key in _row_keys(rules, *learnt) if key in counts}
-    return sum(counts[key] for key in shared)
+    seen = set(_row_keys(rules, *learnt))
+    return sum(key in seen for key in _row_keys(rules, X, None if learnt[1] is None else y))
 
 
 def evaluate_model(model, rules, X, y, held_out, cv, reference, level, seed, split=None):
@@ -995,7 +992,7 @@ def fingerprint(X, y=None):
     digest = hashlib.sha256()
     Z = encode(X, columns)
     digest.update(repr((columns.names, columns.categories, Z.shape)).encode())
-    digest.update(np.ascontiguousarray(np.where(np.isnan(Z), np.nan, Z) + 0.0).tobytes())
+    digest.update(row_keys(Z).tobytes())
     if y is not None:
         digest.update(repr([label_of(v) for v in np.asarray(y, dtype=object)]).encode())
     return digest.hexdigest()[:16]

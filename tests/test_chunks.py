@@ -32,6 +32,7 @@ from fabinterp.rows.chunks import (
     recode_rows,
     report_progress,
     row_hashes,
+    row_keys,
     sketch_hashes,
 )
 from fabinterp.rules.core import Columns
@@ -136,6 +137,9 @@ def test_hashes_know_rows_and_not_how_they_are_written(seed):
     other[other == 0] = -0.0
     other[np.isnan(other)] = np.array([0xFFF8000000000001], dtype=np.uint64).view(float)[0]
     assert np.array_equal(hashes, row_hashes(other, y.astype(float)))
+    by_bytes = row_keys(Z).tolist()
+    assert by_bytes == row_keys(other).tolist()
+    assert len(set(by_bytes)) == len(np.unique(np.nan_to_num(Z, nan=9.0), axis=0))
     keys = [(*np.where(np.isnan(z), 9.0, z), c) for z, c in zip(Z, y, strict=True)]
     assert (
         len(set(keys))

@@ -176,17 +176,18 @@ def shorten_ruleset(rules, X):
 
     Rules that hold no row are left out.
     """
-
-    def shorten(split):
-        (low,), (high,) = neighbouring_values(X[:, split.features[0]], [split.threshold])
-        return replace(split, threshold=shortest_threshold(low, high, split.threshold))
-
     kept = []
     for rule in rules.rules:
-        conditions = merge_conditions([(shorten(split), side) for split, side in rule.conditions])
+        short = []
+        for split, side in rule.conditions:
+            low, high = neighbouring_values(X[:, split.features], split.threshold)
+            short.append(
+                (replace(split, threshold=shortest_threshold(low, high, split.threshold)), side)
+            )
+        conditions = merge_conditions(short)
         if conditions is not None:
             kept.append(replace(rule, conditions=conditions))
-    return replace(rules, rules=tuple(kept))
+    return replace(rules, rules=kept)
 
 
 def rules_of_tree(tree, case):

@@ -39,18 +39,23 @@ from ..rules.core import (
     Columns,
     as_pandas,
     class_array,
-    decode,
     decode_like,
     encode_row,
     format_names,
     is_frame,
-    label_of,
     read_columns,
 )
 from ..rules.contributions import measure_on_rows
 from ..rules.digits import rounded_amount, significant_text
 from ..rules.html_format import Result, lines_html, tree_html
-from ..rules.text import constant_text, count_text, label_text, printable_name, value_text
+from ..rules.text import (
+    constant_text,
+    count_text,
+    label_text,
+    printable_name,
+    raw_value,
+    value_text,
+)
 from ..rows.tables import check_at_least, check_rows, seed_entropy, sort_labels
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-surroundings
@@ -626,12 +631,6 @@ def explanation_lines(explanation):
     return front, back
 
 # %% ../../nbs/proxy/04_local.ipynb #loc-explanation
-def _plain_value(value):
-    """A value of a table as JSON can hold it; None: missing."""
-    value = label_of(value)
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalExplanation(Result):
     """What a reference predicts near one point, as a small tree. `explain_local` makes it.
@@ -727,10 +726,10 @@ class LocalExplanation(Result):
 
     def to_dict(self):
         """Plain values, which JSON can hold: the point by name, both answers, losses, the rules."""
-        row = decode(self.x[None], self.columns).iloc[0]
+        names = self.columns.names
         return {
             "kind": "local",
-            "point": {str(name): _plain_value(value) for name, value in row.items()},
+            "point": {name: raw_value(self.x, j, self.columns) for j, name in enumerate(names)},
             "prediction": self._plain_answer(self.prediction),
             "surrogate_prediction": self._plain_answer(self.surrogate_prediction),
             "loss": self.loss,

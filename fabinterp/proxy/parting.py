@@ -22,7 +22,6 @@ from ..forests.reading import (
     read_ensemble,
 )
 from ..rows.tables import check_at_least, check_rows
-from ..rules.contributions import raw_value
 from ..rules.core import (
     Columns,
     Split,
@@ -45,6 +44,7 @@ from ..rules.text import (
     label_text,
     percent_text,
     printable_name,
+    raw_value,
     value_text,
 )
 

@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ..forests.arrays import float64_threshold
 from ..rows.array_tree import ArrayTree, concatenate_trees, preorder, subset_nodes
+from ..rows.chunks import row_set_key
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grow
 def _one_row_per_class(Z, target, w):
@@ -543,7 +544,7 @@ class CutSearch:
 
     def best_split(self, rows):
         """(gain, cut) of a leaf with these rows; the cut is None where there is none."""
-        key = rows.tobytes()
+        key = row_set_key(rows)
         if key not in self.splits:
             found = []
             if len(rows) > 1 and (self.heap[rows].sum(axis=0) >= 2 * self.least).all():

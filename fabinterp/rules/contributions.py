@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['NEXT_TO_NOTHING', 'shares_in_cut', 'RowSteps', 'MeasuredModel', 'measure_model', 'measure_entries', 'measure_on_rows',
-           'measure_by_supports', 'feature_importances', 'Contribution', 'ModelEffect', 'RowExplanation', 'raw_value',
-           'explain_row']
+           'measure_by_supports', 'feature_importances', 'Contribution', 'ModelEffect', 'RowExplanation', 'explain_row']
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-imports
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from .digits import (
 )
 from .html_format import Result, table_html
 from .ruleset import RuleSet, Tree
-from .text import display_width, label_text, printable_name, value_text
+from .text import display_width, label_text, printable_name, raw_value, value_text
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-question
 class _Condition(NamedTuple):
@@ -695,7 +694,9 @@ class RowExplanation(Result):
             verb = ("raises", "lowers", "raise", "lower")[2 * several + (amount < 0)]
             said.append(f"{words} {verb} it by {text.lstrip('+-')}")
         said = " and ".join(said) or "no column changes it from the mean"
-        return f"{self._model_first()}{self._told(max_rows)}: {said}{self._words_of_model()}"
+        knows_model = self.model_probability is not None or self._dissents()
+        first = f"{self._both_answers()}; by the rules, " if knows_model else ""
+        return f"{first}{self._told(max_rows)}: {said}{self._words_of_model()}"
 
     def _words_of_model(self):
         """What stands behind the words of rules whose model does otherwise."""
@@ -738,12 +739,6 @@ class RowExplanation(Result):
         if model is None or model == self.answer:
             return False
         return self.label is not None or abs(model - self.answer) > self.tolerance
-
-    def _model_first(self):
-        """What stands before the words of rules that speak for a model: how sure it is, or else."""
-        if self.model_probability is None and not self._dissents():
-            return ""
-        return f"{self._both_answers()}; by the rules, "
 
     def _both_answers(self):
         """What the model itself answers, how probable it holds it, and what the rules do if else."""
@@ -821,14 +816,6 @@ class RowExplanation(Result):
         }
 
 # %% ../../nbs/rules/07_contributions.ipynb #con-explain
-def raw_value(z, j, columns):
-    """The value of column j in an encoded row, a number or a label; None: missing."""
-    if np.isnan(z[j]):
-        return None
-    labels = columns.categories[j]
-    return float(z[j]) if labels is None else labels[int(z[j])]
-
-
 def _value_words(z, j, columns):
     """The value of column j in an encoded row, in the digits that tell it from others."""
     low, high = (nan, nan) if columns.ranges is None else columns.ranges[j]

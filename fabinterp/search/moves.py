@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,12 @@ import numpy as np
 from ..fab.experts import Gaussian, Softmax, Terms
 from ..fab.foba import ExchangePath, foba, foba_many, weighted_gram
 from ..fab.gates import Cut, best_cut, feature_histograms
+from ..rows.chunks import row_set_key
 
 # %% ../../nbs/search/01_moves.ipynb #moves-taken
 def _take_rows(table, rows):
     """Rows of a table; the table itself if they are all."""
     return table if len(rows) == len(table) else table[rows]
-
-# %% ../../nbs/search/01_moves.ipynb #moves-key
-def _row_set_key(rows):
-    """A hash of a set of rows, the key of caches."""
-    return blake2b(rows.tobytes(), digest_size=16).digest()
 
 # %% ../../nbs/search/01_moves.ipynb #moves-softmax
 LEAST_ROWS = 5  # least weight of a leaf
@@ -114,7 +109,7 @@ class LeafTable:
         """The keyword of `fit_leaf` for what is known of these rows, where FoBa's steps are dear."""
         if not self.exact or self.expert.terms.are_lines:
             return {}
-        key = _row_set_key(rows), tuple(start)
+        key = row_set_key(rows), tuple(start)
         return {"path": self.paths.setdefault(key, ExchangePath())}
 
     def _with_right_signs(self, fit, A, rows, price):
@@ -263,14 +258,14 @@ class SearchProblem:
 
     def leaf(self, rows):
         """The leaf of these rows."""
-        key = _row_set_key(rows)
+        key = row_set_key(rows)
         if key not in self.leaf_cache:
             self.leaf_cache[key] = self.fit_leaf(rows)
         return SearchTree(rows, *self.leaf_cache[key])
 
     def fit_leaves(self, sets):
         """Cache the equations of several sets of rows, where they can be fitted together."""
-        keyed = {_row_set_key(rows): rows for rows in sets}
+        keyed = {row_set_key(rows): rows for rows in sets}
         new = {key: rows for key, rows in keyed.items() if key not in self.leaf_cache}
         if not self.experts.exact or len(new) < 2:
             return
@@ -402,7 +397,7 @@ def _refit_leaves(problem, tree):
         return problem.node(tree.rows, tree.cut, *sides)
     start = np.flatnonzero(tree.coef[1:, 0]) + 1
     fits = problem.fit_leaf(tree.rows), problem.fit_leaf(tree.rows, start=start)
-    problem.leaf_cache[_row_set_key(tree.rows)] = max(fits, key=lambda fit: fit[0])
+    problem.leaf_cache[row_set_key(tree.rows)] = max(fits, key=lambda fit: fit[0])
     return problem.leaf(tree.rows)
 
 # %% ../../nbs/search/01_moves.ipynb #moves-candidates
@@ -575,7 +570,7 @@ def best_candidates(problem, leaf):
 
     Each as (value of its two sides, split).
     """
-    key = _row_set_key(leaf.rows)
+    key = row_set_key(leaf.rows)
     if key not in problem.candidate_cache:
         heavy = problem.total_weight(leaf.rows) >= 2 * problem.min_side_weight
         found = problem.score_candidates(leaf) if heavy else []
@@ -587,7 +582,7 @@ def screened_splits(problem, leaf, screen):
     """What `screen(problem, leaf)` finds: once for all prices, where the problem keeps it."""
     if problem.screened is None:
         return screen(problem, leaf)
-    key = _row_set_key(leaf.rows)
+    key = row_set_key(leaf.rows)
     if key not in problem.screened:
         problem.screened[key] = screen(problem, leaf)
     return problem.screened[key]
