@@ -277,6 +277,18 @@ class BaseRuleModel(Result):
         """Return the number of columns that a table must have."""
         return len(self.columns.names)
 
+    @property
+    def n_conditions(self):
+        """Count the conditions over all rules; an interval counts once."""
+        return count_conditions(as_ruleset(self))
+
+    def to_markdown(self):
+        """Return the rules as a Markdown table, one row each, and the notes below it."""
+        return ruleset_markdown(as_ruleset(self))
+
+    def _table(self):
+        return ruleset_table(as_ruleset(self))
+
     get_rules = Result.to_frame
 
 # %% ../../nbs/rules/05_ruleset.ipynb #class-ruleset
@@ -371,10 +383,6 @@ class RuleSet(BaseRuleModel):
         lambda self: overall_fidelity(self.rules),
         doc="Agreement over all rows: equation (rules.13).",
     )
-    n_conditions = property(
-        lambda self: count_conditions(self),
-        doc="Conditions over all rules; an interval counts once.",
-    )
 
     def __len__(self):
         return len(self.rules)
@@ -416,8 +424,6 @@ class RuleSet(BaseRuleModel):
     measure = measure_ruleset
     to_text = ruleset_text
     to_html = ruleset_html
-    _table = ruleset_table
-    to_markdown = ruleset_markdown
     to_sql = ruleset_sql
     to_python = ruleset_python
 
@@ -569,21 +575,9 @@ class Tree(BaseRuleModel):
         """Return the nodes that each row passes, root to leaf: a sparse matrix (n, m) of ones."""
         return path_indicator(node_paths(self), len(self.splits), self.apply(X))
 
-    @property
-    def n_conditions(self):
-        """Count the conditions over the rules of all leaves; an interval counts once."""
-        return self.rules().n_conditions
-
     def measure(self, X, reference=None, sample_weight=None):
         """Return its rules with their measures on X (n, d): `RuleSet.measure`."""
         return self.rules().measure(X, reference, sample_weight)
-
-    def _table(self):
-        return self.rules()._table()
-
-    def to_markdown(self):
-        """Return its leaves as a Markdown table: `RuleSet.to_markdown`."""
-        return self.rules().to_markdown()
 
     def to_sql(self, table, keep=(), proba=False, level=None):
         """Return a SELECT of the prediction for each row of `table`: `RuleSet.to_sql`."""
