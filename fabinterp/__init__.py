@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 # For editors and type checkers; `make lint` compares this list with _MODULES
 if TYPE_CHECKING:
+    from .blackbox.budgeted import Budgeted
     from .change import nearest_change
     from .explanation import Explanation, explain
     from .explorer import explore
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .proxy.stability import difference_of_means, dissimilarity, instability
 
 _MODULES = {
+    "Budgeted": "blackbox.budgeted",
     "nearest_change": "change",
     "Explanation": "explanation",
     "explain": "explanation",
@@ -92,6 +94,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Budgeted",
     "Columns",
     "Curve",
     "Explanation",

@@ -8,6 +8,7 @@ __all__ = ['feature_space', 'distance', 'rule_with_answer', 'make_goal', 'predic
 # %% ../nbs/change.ipynb #change-imports
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from heapq import heappop, heappush
@@ -18,7 +19,8 @@ from numbers import Real
 
 import numpy as np
 
-from .proxy.budget import AnswerBook
+from .blackbox.budgeted import Budgeted
+from .forests.reading import model_predictions
 from .rules.core import (
     Columns,
     Leaf,
@@ -29,7 +31,6 @@ from .rules.core import (
     decode_like,
     encode,
     encode_row,
-    format_names,
     is_frame,
     label_of,
     leaf_predictions,
@@ -48,7 +49,7 @@ from .rules.text import (
     value_text,
 )
 from .rows.chunks import row_keys
-from .rows.tables import check_at_least, column_positions, known_values, label_codes
+from .rows.tables import check_at_least, column_positions, known_values
 
 # %% ../nbs/change.ipynb #exp-space
 @dataclass(frozen=True, eq=False)
@@ -968,36 +969,24 @@ def _each_once(Z):
 class _AskedModel:
     """A model that is asked about rows, in a limited number of batches; None: the rules alone.
 
-    With `n_calls` it is asked about at most so many rows, through an `AnswerBook`; with
-    `min_probability` an answer counts that it gives with so much.
+    A `Budgeted` model limits the rows, too; with `min_probability` an answer counts that the model
+    gives with so much.
     """
 
-    def __init__(
-        self,
-        model,
-        goal,
-        columns,
-        template,
-        n_batches=120,
-        n_calls=None,
-        cache=None,
-        min_probability=None,
-    ):
-        self.predict = None if model is None else model_answers(model)
-        self.shares = None if goal.ruleset.classes is None else model_shares(model)
-        self.book = None
-        self.n_calls = n_calls
-        if n_calls is not None:
-            self.book = _answer_book(self.predict, goal.ruleset, n_calls, cache)
+    def __init__(self, model, goal, columns, template, n_batches=120, min_probability=None):
+        self.budget = copy(model) if isinstance(model, Budgeted) else None
+        self.model = model if self.budget is None else self.budget
+        self.most_calls = 0 if self.budget is None else self.budget.n_calls
+        self.shares = None
+        if goal.ruleset.classes is not None and self.budget is None:
+            self.shares = model_shares(model)
         self.goal = goal
         self.columns = columns
         self.template = template
-        if n_calls is not None:
-            self.shares = None  # would be asked for one by one
         self.min_probability = min_probability
         if min_probability is not None and self.shares is None:
             raise ValueError(
-                "min_probability needs a model of classes with predict_proba, and no n_calls, "
+                "min_probability needs a model of classes with predict_proba and without Budgeted, "
                 f"got {min_probability!r}"
             )
         self.most_batches = n_batches - (self.shares is not None)
@@ -1008,34 +997,29 @@ class _AskedModel:
     def keep_for_model_alone(self):
         """Keep a third of batches and rows until `give_all`."""
         self.left -= self.most_batches // 3
-        if self.book is not None:
-            self.book.n_calls -= self.book.n_calls // 3
+        if self.budget is not None:
+            self.budget.n_calls -= self.budget.n_calls // 3
 
     def give_all(self):
         """Let all be used that is left."""
         self.left = self.most_batches - self.n_batches
-        if self.book is not None:
-            self.book.n_calls = self.n_calls
+        if self.budget is not None:
+            self.budget.n_calls = self.most_calls
 
     @property
     def n_affordable(self):
         """How many rows to try, so that as many are left to take back what is found; None: all."""
-        if self.book is None:
+        if self.budget is None:
             return None
-        return max(1, (self.book.n_calls - len(self.book.used)) // 2)
+        return max(1, (self.budget.n_calls - self.budget.n_used) // 2)
 
     def answers(self, Z):
         """(n,) what the model says of encoded rows (n, d), in the form it was trained on."""
         self.left -= 1
         self.n_batches += 1
-        table = decode_like(Z, self.columns, self.template)
-        if self.book is None:
-            self.n_rows += len(Z)
-            return self.predict(table)
-        found = self.book(table)[0]
-        self.n_rows = self.book.n_asked
-        classes = self.goal.ruleset.classes
-        return found if classes is None else class_array(classes)[found.argmax(axis=1)]
+        found = model_predictions(self.model, decode_like(Z, self.columns, self.template))
+        self.n_rows = self.n_rows + len(Z) if self.budget is None else self.budget.n_used
+        return found
 
     def probabilities(self, Z):
         """What the model gives each label at encoded rows (n, d): a dict a row; None: it gives none."""
@@ -1050,8 +1034,8 @@ class _AskedModel:
         Z, of_row = _each_once(Z)
         found = np.zeros(len(Z), bool)
         pays = np.ones(len(Z), bool)
-        if self.book is not None:
-            pays = self.book.affordable(decode_like(Z, self.columns, self.template))
+        if self.budget is not None:
+            pays = self.budget.affordable(decode_like(Z, self.columns, self.template))
         if pays.any():
             answers = self.answers(Z[pays])
             found[pays] = self.goal.accepts(answers)
@@ -1074,14 +1058,15 @@ class _AskedModel:
     @property
     def is_nearly_spent(self):
         """Whether too little is left to begin another search."""
-        rows_are_spent = self.book is not None and len(self.book.used) >= self.book.n_calls
+        budget = self.budget
+        rows_are_spent = budget is not None and budget.n_used >= budget.n_calls
         return self.left <= 2 or rows_are_spent
 
     def accepts(self, Z):
         """Which encoded rows (n, d) get another answer by the rules and by the model, (n,)."""
         found = self.goal.is_met(Z)
         rows = np.flatnonzero(found)
-        if self.predict is None:
+        if self.model is None:
             return found
         if self.is_spent:
             found[:] = False
@@ -1097,47 +1082,6 @@ class _AskedModel:
         elif found.any():
             found[found] = self._agrees(Z[found])
         return found
-
-
-def _answer_book(predict, ruleset, n_calls, cache):
-    """The `AnswerBook` of a model that answers with the numbers or the labels of rules."""
-    classes = None if ruleset.classes is None else class_array(ruleset.classes)
-
-    def answers(X):
-        said = predict(X)
-        if classes is None:
-            return said
-        codes = label_codes(said, classes)
-        if np.any(codes < 0):
-            raise ValueError(
-                f"model must predict labels of the rules, {format_names(classes.tolist())}, "
-                f"got {format_names(np.unique(said[codes < 0]).tolist())}"
-            )
-        return np.eye(len(classes))[codes]
-
-    n_classes = 0 if classes is None else len(classes)
-    return AnswerBook(answers, ruleset.columns, n_calls, cache, n_classes, labels=classes)
-
-
-def model_answers(model):
-    """The function of rows by which a model answers: its `predict`, or itself."""
-    found = getattr(model, "predict", model)
-    if isinstance(model, type) or not callable(found):
-        raise TypeError(
-            f"model must have predict or be a function of rows, got {type(model).__name__}"
-        )
-
-    def answers(X):
-        given = np.asarray(found(X))
-        given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
-        if given.shape != (len(X),):
-            raise ValueError(
-                f"model must predict one label or number per row, shape ({len(X)},), "
-                f"got shape {given.shape}"
-            )
-        return given
-
-    return answers
 
 
 def model_shares(model):
@@ -1640,7 +1584,7 @@ def _solved_changes(search, n_changes):
 
 def _searched_changes(solved, asked, x, space, Z, n_changes, size=64):
     """At most n rows that are found by trying, and how many there were to try."""
-    n_values, n_pairs = (512, 16_384) if asked.book is None else (24, 4096)
+    n_values, n_pairs = (512, 16_384) if asked.budget is None else (24, 4096)
     singles = single_rows(asked.goal, x, space, Z, n_values)
     pool = np.vstack([*solved, singles, candidate_rows(asked.goal, x, space, Z, n_pairs=n_pairs)])
     pool = pool[np.argsort(distance(x, pool, space), kind="stable")]
@@ -1708,8 +1652,8 @@ def _model_starts(asked, x, space, Z, below, n_starts):
     table, up to half as far again as `below`.
     """
     # a budget of rows is kept for those near x
-    judge = asked.accepts_alone if asked.book is None else None
-    n_values = 512 if asked.book is None else 24
+    judge = asked.accepts_alone if asked.budget is None else None
+    n_values = 512 if asked.budget is None else 24
     rows = single_rows(asked.goal, x, space, Z, n_values, below)[: asked.n_affordable]
     rows = rows[asked.accepts_alone(rows)] if len(rows) else rows
     below = 1.5 * below
@@ -1769,7 +1713,7 @@ def _verdict_of(found, n_changes, search, asked, n_tried, alone, all_held):
     if 0 < len(found) < n_changes:
         more = "; no further change was found that leaves a column of each of these as it is"
         more += "" if all_held else ", as far as was looked"
-    if asked.predict is not None and n_tried:
+    if asked.model is not None and n_tried:
         batches = f"asked in {asked.n_batches} batches, {asked.n_rows} rows"
         if asked.min_probability is not None:
             batches += f", for a probability from {asked.min_probability:g} up"
@@ -1805,17 +1749,15 @@ def _warn_beyond(x, Z, columns):
         warnings.warn(said, UserWarning, stacklevel=3)
 
 
-def _check_calls(model, n_calls, cache):
-    """Refuse a budget of calls that cannot do, or has no model."""
-    if n_calls is None:
-        if cache is not None:
-            raise ValueError(
-                "cache must be None without n_calls, the maximum number of queried rows"
-            )
-        return
-    if model is None:
-        raise ValueError(f"n_calls must be None without model, got {n_calls!r}")
-    check_at_least("n_calls", n_calls, 2)
+def _check_model(model):
+    """Refuse what cannot predict; TypeError."""
+    model = model.model if isinstance(model, Budgeted) else model
+    if model is not None and (
+        isinstance(model, type) or not callable(getattr(model, "predict", model))
+    ):
+        raise TypeError(
+            f"model must have predict or be a function of rows, got {type(model).__name__}"
+        )
 
 
 def _check_probability(model, least):
@@ -1842,8 +1784,6 @@ def nearest_change(
     by=None,
     model=None,
     min_probability=None,
-    n_calls=None,
-    cache=None,
     fixed=(),
     directions=None,
     ranges=None,
@@ -1877,19 +1817,15 @@ def nearest_change(
         The same as `target`, for classes.
     by : float or None
         For rules that predict numbers: how far the answer has to move, up or down.
-    model : fitted estimator, function of rows, or None
+    model : fitted estimator, function of rows, Budgeted, or None
         What the rules speak for. Changes are tried on it, nearest first, until it gives the wanted
         answer as well; then what is nearer still is tried on the model alone, for it may turn before
         the rules do (`model_change`, the first line of the text). All that in at most 120 batches, and 40
         more for each further change. It is given frames like X, or x. Nothing is proven of it.
+        `Budgeted` limits the rows, nearest changes first; a third is kept for the model alone.
     min_probability : float from 0 to 1, or None
         How probable the `model` has to hold the wanted class, for the change to count; it needs
         `predict_proba`. None: the class that it answers with counts, however narrowly.
-    n_calls : int or None, None
-        The most rows that the `model` is asked about, nearest changes first; a third of them is kept
-        for the model alone. None: what the batches hold.
-    cache : path or None, None
-        With `n_calls`: a file that keeps each answer at once, for the same call again.
     fixed : sequence of names or positions
         Columns that keep their values.
     directions : dict of "up" or "down" by column, or None
@@ -1946,7 +1882,7 @@ def nearest_change(
     no change of what may move gets another answer from the rules: proven
     """
     check_at_least("n_changes", n_changes, 1)
-    _check_calls(model, n_calls, cache)
+    _check_model(model)
     _check_probability(model, min_probability)
     ruleset = as_ruleset(rules)
     given = x
@@ -1961,9 +1897,8 @@ def nearest_change(
     template = template_of(X, given, x, ruleset.columns)
     wanted = dict(target=target, at_least=at_least, at_most=at_most)
     goal = make_goal(ruleset, x, to, by, **wanted)
-    limits = dict(n_calls=n_calls, cache=cache, min_probability=min_probability)
-    limits |= dict(n_batches=80 + 40 * n_changes)
-    asked = _AskedModel(model, goal, ruleset.columns, template, **limits)
+    n_batches = 80 + 40 * n_changes
+    asked = _AskedModel(model, goal, ruleset.columns, template, n_batches, min_probability)
     by_rules = goal.prediction
     now = f"{printable_name(ruleset.target)} gets no answer from the rules"
     if goal.rule >= 0:
@@ -1986,7 +1921,7 @@ def nearest_change(
         asked.keep_for_model_alone()
     tried = 0
     all_held = True
-    if search.is_curved or asked.predict is not None and rows:
+    if search.is_curved or asked.model is not None and rows:
         searched, tried = _searched_changes(
             rows, asked, x, space, Z, n_changes if model is None else 1
         )

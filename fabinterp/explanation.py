@@ -28,7 +28,7 @@ from .forests.reading import (
     read_ensemble,
     reader_of,
 )
-from .proxy.budget import budgeted_reference, reference_asked, resumable_seed
+from .proxy.budget import budget_of, resumable_seed
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
 from .proxy.reference import (
     FixedDraws,
@@ -120,7 +120,7 @@ class Subject:
         """(n,) what the model predicts for the rows of X: labels or numbers."""
         if self.ensemble is not None:
             return self.ensemble.predict(X)
-        return self._labelled(self.reference.mean_var(X)[0])
+        return self.reference.predictions(X)
 
     def predict_with_shares(self, X):
         """What `predict` returns, and the model's probabilities (n, C); None where it gives none."""
@@ -130,11 +130,9 @@ class Subject:
         mean, _ = self.reference.mean_var(X)
         is_sure = hasattr(self.model, "predict") and not hasattr(self.model, "predict_proba")
         is_sure = is_sure or self.reference.difference
-        return self._labelled(mean), None if self.classes is None or is_sure else mean
-
-    def _labelled(self, mean):
-        """Numbers as they are, or the labels of the largest probabilities (n, C)."""
-        return mean if self.classes is None else self.classes[mean.argmax(axis=1)]
+        if self.classes is None:
+            return mean, None
+        return self.classes[mean.argmax(axis=1)], None if is_sure else mean
 
     def subset(self, at):
         """The subject on the rows at positions `at`: draws made for a table know no other rows."""
@@ -686,29 +684,23 @@ def with_finite_numbers(subject, X):
 
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
-    """The `Explanation` of a model that is asked about at most `n_calls` rows of X."""
-    fitted = fitted_model(model, X, y, np.arange(len(X)))
-    budget = options["n_calls"]
-    check_at_least("n_calls", budget, 10)
-    reference = budgeted_reference(
-        fitted,
-        X,
-        budget,
-        cache=options["cache"],
-        classes=classes,
-        random_state=int(entropy[0]),
-        verbose=options["verbose"],
-    )
-    why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget} rows"
+    """The `Explanation` of the model of a `Budgeted`, or of a `Reference` that has one."""
+    given = budget_of(model)
+    fitted = fitted_model(given.model, X, y, np.arange(len(X)))
+    budget = replace(given, model=fitted)
+    reference = as_reference(budget, X=X, classes=classes, random_state=int(entropy[0]))
+    why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget.n_calls} rows"
     subject = Subject(fitted, reference.source, why, reference=reference)
     found = fit_surrogate(subject, X, None, max_rules, int(entropy[1]), options)
-    some = take_rows(X, found.apart_)
-    prediction = subject.predict(some)
-    asked = reference_asked(reference)
+    found.set_params(reference=budget)
+    asked = found.reference_
+    some = take_rows(X, found.apart_)  # their predictions are known
+    follows = reference.budget.predict if asked.difference else reference.predictions
+    prediction = follows(some)
     subject = replace(
         subject,
         reference=asked,
-        fitted_here=fitted is not model,
+        fitted_here=fitted is not given.model,
         note=asked.difference or "",
     )
     method = "proxy tree"
@@ -806,8 +798,6 @@ def explain(
     of=None,
     min_precision=None,
     classes=None,
-    n_calls=None,
-    cache=None,
     random_state=None,
     n_jobs=None,
     verbose=False,
@@ -819,8 +809,10 @@ def explain(
     ----------
     model : estimator, booster or its file, function of X, draws, or Reference
         Tree ensembles that `read_ensemble` reads get a rule mixture, also behind the steps of a
-        pipeline; anything else that `as_reference` takes, and a single tree, get a proxy tree. An
-        estimator that is not fitted is cloned and fitted to X and y, less the rows held out.
+        pipeline; anything else that `as_reference` takes, and a single tree, get a proxy tree. For a
+        slow model give `Budgeted(model, n_calls)`: the fidelity is then measured on a fifth of the
+        rows that are queried. An estimator that is not fitted is cloned and fitted to X and y, less
+        the rows held out.
     X : frame or array (n, d)
         Rows of the kind that the model is to be explained on; its training rows will do.
     y : (n,) or None
@@ -839,12 +831,6 @@ def explain(
         that reaches it is returned.
     classes : labels (C,), or None
         For functions that return probabilities: their order.
-    n_calls : int or None
-        The most rows that the model is asked about, for models that take a second a row: a proxy
-        tree, whose fidelity is measured on a fifth of them, drawn evenly and kept apart.
-    cache : path or None
-        With `n_calls`: a file that keeps each answer at once, for a run that ends early.
-        `random_state` None is then 0, so that the same rows are asked again.
     random_state : int, RandomState or None
         Seed of the rows held out and of the fit. A search for a list of rules has chance in it:
         another seed may find another list, about as good.
@@ -901,10 +887,11 @@ def explain(
             "min_precision must be between 0 and 1 with of, and None without, "
             f"got {min_precision!r} with of={of!r}"
         )
-    if of is not None and (method != "auto" or held_out == 0 or n_calls is not None):
+    is_budgeted = budget_of(model) is not None
+    if of is not None and (method != "auto" or held_out == 0 or is_budgeted):
         raise ValueError(
-            "of needs method='auto', held_out above 0 and n_calls=None, "
-            f"got {method!r}, {held_out} and {n_calls}"
+            "of needs method='auto', held_out above 0 and a model without a budget, "
+            f"got {method!r}, {held_out} and {type(model).__name__}"
         )
     call = arguments_set(
         max_rules=max_rules,
@@ -913,22 +900,19 @@ def explain(
         of=of,
         min_precision=min_precision,
         classes=classes,
-        n_calls=n_calls,
         random_state=random_state,
         **options,
     )
-    entropy = seed_entropy(resumable_seed(random_state, cache))
+    entropy = seed_entropy(resumable_seed(random_state, model))
     X = as_table(X)
     y = plain_target(y)
     if y is not None and np.shape(y) != (len(X),):
         raise ValueError(f"y must have shape {(len(X),)} like the rows of X, got {np.shape(y)}")
-    if n_calls is not None:
+    if is_budgeted:
         if method == "mixture":
-            raise ValueError("method must be 'auto' or 'tree' with n_calls, got 'mixture'")
-        settings = {"n_jobs": n_jobs, "verbose": int(verbose), "cache": cache, **options}
-        return _explain_on_budget(
-            model, X, y, max_rules, classes, entropy, {"n_calls": n_calls, **settings}, call
-        )
+            raise ValueError("method must be 'auto' or 'tree' with Budgeted, got 'mixture'")
+        options = {"n_jobs": n_jobs, "verbose": int(verbose), **options}
+        return _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call)
     at, out = split_positions(len(X), held_out, np.random.default_rng(entropy))
     fitted = fitted_model(model, X, y, at)
     subject, prediction = compared_subject(fitted, X, method, classes, int(entropy[0]))

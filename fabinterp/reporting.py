@@ -488,16 +488,10 @@ def reference_predictor(model, reference=None):
             "reference must have predict, be a function of X, or None, "
             f"got {type(reference).__name__}"
         )
-    reference_model = None if getattr(model, "reference", None) is None else model.reference_
-    if reference_model is None:  # the model explains nothing but y
+    if getattr(model, "reference", None) is None:  # the model explains nothing but y
         return None, ""
-
-    def answer(X, Z):
-        mean, _ = reference_model.mean_var(X)
-        classes = reference_model.classes
-        return mean if classes is None else classes[mean.argmax(axis=1)]
-
-    return answer, f"the reference ({printable_name(reference_model.source)})"
+    behind = model.reference_
+    return (lambda X, Z: behind.predictions(X)), f"the reference ({printable_name(behind.source)})"
 
 
 def is_made_for(model, reference):

@@ -1,29 +1,37 @@
 """A budget of calls: never exceeded, kept in a file, resumed exactly, and an interval that holds."""
 
 import itertools
-import json
 import pickle
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from fabinterp import ProxyTreeClassifier, ProxyTreeRegressor, explain, explain_local
+from fabinterp import (
+    Budgeted,
+    ProxyTreeClassifier,
+    ProxyTreeRegressor,
+    as_reference,
+    explain,
+    explain_local,
+)
+from fabinterp.blackbox import budgeted
 from fabinterp.proxy.budget import (
-    AnswerBook,
     allocate_calls,
-    budgeted_reference,
     choose_rows,
     fidelity_interval,
     impute_answers,
 )
-from fabinterp.rules.core import read_columns
 
-SMALL = {"max_leaves": 4, "n_calls": 60, "random_state": 0}
+SMALL = {"max_leaves": 4, "random_state": 0}
 
 
 class Service:
@@ -48,6 +56,17 @@ class Service:
                 raise self.error
             found[0] = np.nan
         return found
+
+
+def fit_small(model, X, cache=None, n_calls=60, make=ProxyTreeRegressor):
+    """Return a tree of at most four leaves for a model on a budget."""
+    return make(Budgeted(model, n_calls, cache), **SMALL).fit(X)
+
+
+def stored(path):
+    """Return the methods and keys of the rows in a file."""
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT method, row FROM predictions").fetchall()
 
 
 @pytest.fixture
@@ -94,7 +113,7 @@ def test_what_is_known_is_not_guessed(X):
 def test_the_budget_is_never_exceeded(X, n_calls, classes):
     service = Service(classes=classes)
     make = ProxyTreeClassifier if classes else ProxyTreeRegressor
-    tree = make(service, max_leaves=3, n_calls=n_calls, random_state=0).fit(X)
+    tree = make(Budgeted(service, n_calls), max_leaves=3, random_state=0).fit(X)
     assert service.n_rows == tree.n_calls_ <= n_calls
     low, high = tree.fidelity_interval_
     assert low <= tree.fidelity_ <= high
@@ -102,7 +121,7 @@ def test_the_budget_is_never_exceeded(X, n_calls, classes):
 
 def test_a_fitted_model_and_its_function_choose_alike(X):
     model = LogisticRegression().fit(X, X[:, 0] + 0.5 * X[:, 1] > 0)
-    tree = ProxyTreeClassifier(model, **SMALL).fit(X)
+    tree = fit_small(model, X, make=ProxyTreeClassifier)
     assert tree.n_calls_ <= 60
     assert tree.reference_.model is model
     again = pickle.loads(pickle.dumps(tree))
@@ -113,32 +132,38 @@ def test_a_fitted_model_and_its_function_choose_alike(X):
 def test_a_killed_run_is_resumed_exactly(X, tmp_path, framed):
     table = pd.DataFrame(X, columns=list("abc")) if framed else X
     whole = Service()
-    expected = ProxyTreeRegressor(whole, **SMALL).fit(table)
-    path = tmp_path / "answers.jsonl"
+    expected = fit_small(whole, table)
+    path = tmp_path / "answers.db"
     with pytest.raises(KeyboardInterrupt):
-        ProxyTreeRegressor(Service(30, KeyboardInterrupt()), cache=path, **SMALL).fit(table)
-    with path.open("a") as file:
-        file.write('{"row": "cut o')
-    before = len(path.read_text().splitlines()) - 2
+        fit_small(Service(30, KeyboardInterrupt()), table, path)
+    before = len(stored(path))
     rest = Service()
-    found = ProxyTreeRegressor(rest, cache=path, **SMALL).fit(table)
+    found = fit_small(rest, table, path)
     assert str(found.tree_) == str(expected.tree_)
     assert found.fidelity_interval_ == expected.fidelity_interval_
-    assert 0 < before and before + rest.n_rows == whole.n_rows + 2  # two are asked once more
-    assert all(json.loads(line) for line in path.read_text().splitlines())
+    assert 0 < before and before + rest.n_rows == whole.n_rows + 2  # two are queried once more
+    assert found.n_calls_ == whole.n_rows == len(stored(path))
+
+
+def test_results_do_not_depend_on_the_file(X, tmp_path):
+    y = X[:, 0] + 0.5 * X[:, 1] > 0
+    model = LogisticRegression().fit(X, y)
+    path = tmp_path / "answers.db"
+    cold = explain(Budgeted(model, 80, path), X, y)
+    warm = explain(Budgeted(model, 80, path), X, y)
+    assert str(cold) == str(warm) == str(explain(Budgeted(model, 80), X, y))
 
 
 def test_a_run_without_a_seed_is_not_paid_for_twice(X, tmp_path):
-    path = tmp_path / "answers.jsonl"
     counts = []
-    for _ in range(2):
-        service = Service()
-        ProxyTreeRegressor(service, size=4, n_calls=60, cache=path).fit(X)
-        counts.append(service.n_rows)
-    for _ in range(2):
-        service = Service()
-        explain(service, X, n_calls=60, cache=tmp_path / "others.jsonl")
-        counts.append(service.n_rows)
+    for run in (
+        lambda model: ProxyTreeRegressor(model, size=4).fit(X),
+        lambda model: explain(model, X),
+    ):
+        for _ in range(2):
+            service = Service()
+            run(Budgeted(service, 60, tmp_path / f"answers{len(counts) // 2}.db"))
+            counts.append(service.n_rows)
     assert counts[0] > 40 < counts[2] and counts[1] == counts[3] == 2
 
 
@@ -151,24 +176,24 @@ def test_labels_are_known_by_name_not_by_code(tmp_path):
         asked.extend(rows["ward"])
         return (rows["ward"] == "b").to_numpy(float)
 
-    budgeted_reference(named, table, 10, cache=path).mean_var(table)
+    as_reference(Budgeted(named, 10, path), X=table).mean_var(table)
     other = pd.DataFrame({"ward": ["a", "b"]})
-    mean, _ = budgeted_reference(named, other, 10, cache=path).mean_var(other)
+    mean, _ = as_reference(Budgeted(named, 10, path), X=other).mean_var(other)
     assert mean.tolist() == [0.0, 1.0] and sorted(asked) == ["a", "b", "b", "c"]
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError("no\nmore")])
 def test_a_model_that_fails_costs_one_line_and_no_answers(X, tmp_path, error):
-    path = tmp_path / "answers.jsonl"
-    with pytest.raises(ValueError, match="kept in the file of cache") as caught:
-        ProxyTreeRegressor(Service(30, error), cache=path, **SMALL).fit(X)
+    path = tmp_path / "answers.db"
+    with pytest.raises(ValueError, match="^model failed on .* are kept in a file") as caught:
+        fit_small(Service(30, error), X, path)
     assert "\n" not in str(caught.value)
-    kept = len(path.read_text().splitlines()) - 1
+    kept = len(stored(path))
     rest = Service()
-    tree = ProxyTreeRegressor(rest, cache=path, **SMALL).fit(X)
-    assert kept > 10 and kept + rest.n_rows == tree.n_calls_ + 2  # two are asked once more
+    tree = fit_small(rest, X, path)
+    assert kept > 10 and kept + rest.n_rows == tree.n_calls_ + 2  # two are queried once more
     with pytest.raises(ValueError, match="cache=path keeps them"):
-        ProxyTreeRegressor(Service(30, error), **SMALL).fit(X)
+        fit_small(Service(30, error), X)
 
 
 def test_draws_of_different_lengths_are_one_line(X):
@@ -178,51 +203,76 @@ def test_draws_of_different_lengths_are_one_line(X):
         return np.zeros((next(lengths), len(rows)))
 
     with pytest.raises(ValueError, match="equal shapes for all rows"):
-        ProxyTreeRegressor(draws, **SMALL).fit(X)
+        fit_small(draws, X)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("n_calls", "options", "message"),
     [
-        ({"n_calls": 0}, "n_calls must be an integer of at least 10, got 0"),
-        ({"n_calls": 12, "max_leaves": 20}, "at least max_leaves = 20"),
-        ({"n_calls": 12, "size": 20}, "at least size = 20"),
-        ({"cache": "answers.jsonl"}, "cache must be None without n_calls"),
-        ({"n_calls": 40, "min_fidelity": 1.5}, "min_fidelity must lie between 0 and 1"),
-        ({"n_calls": 40, "min_fidelity": "a"}, "min_fidelity must lie between 0 and 1, got 'a'"),
-        ({"n_calls": 40, "reference_share": 0.5}, "reference_share must be None or 1 with n_calls"),
+        (0, {}, "n_calls must be an integer of at least 1, got 0"),
+        (9, {}, "n_calls must be at least 10, a row for each leaf, got 9"),
+        (12, {"max_leaves": 20}, "n_calls must be at least 20"),
+        (12, {"size": 20}, "n_calls must be at least 20"),
+        (40, {"reference_share": 0.5}, "reference_share must be None or 1 with Budgeted"),
     ],
 )
-def test_a_budget_that_cannot_do_is_refused(X, options, message):
+def test_a_budget_that_cannot_do_is_refused(X, n_calls, options, message):
     service = Service()
     with pytest.raises(ValueError, match=message):
-        ProxyTreeRegressor(service, **options).fit(X, X[:, 0])
+        ProxyTreeRegressor(Budgeted(service, n_calls), **options).fit(X, X[:, 0])
     assert service.n_rows == 0
 
 
 def test_draws_that_are_there_need_no_budget(X):
-    with pytest.raises(ValueError, match="n_calls must be None for an array"):
-        ProxyTreeRegressor(np.zeros((3, 400)), n_calls=20).fit(X)
-    with pytest.raises(ValueError, match="n_calls must be None where y is the reference"):
-        ProxyTreeRegressor(n_calls=20).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="Budgeted must wrap a model, got an array"):
+        fit_small(np.zeros((3, 400)), X)
+
+
+def foreign_database(path):
+    """Write a database that is none of ours."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE predictions (method, row, value)")
+
+
+def other_version(path):
+    """Write a file of a later version."""
+    fit_small(Service(), np.random.default_rng(0).uniform(size=(40, 3)), path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("PRAGMA user_version = 2")
+
+
+def damaged_number(path):
+    """Write a file with a prediction that is no number."""
+    fit_small(Service(), np.random.default_rng(0).uniform(size=(40, 3)), path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE predictions SET value = '[[NaN]]'")
+
+
+def cut_file(path):
+    """Write a file whose last pages are lost."""
+    fit_small(Service(), np.random.default_rng(0).uniform(size=(40, 3)), path)
+    path.write_bytes(path.read_bytes()[:5000])
 
 
 @pytest.mark.parametrize(
-    "held",
+    "write",
     [
-        b"a,b\n1,2\n",
-        b'{"my": "model"}',
-        b'{"columns": ["x0", "x1", "x2"]}\n{"ro',
-        b"\xff\xfe\x00\n",
-        b"7\n",
+        lambda path: path.write_bytes(b"a,b\n1,2\n"),
+        lambda path: path.write_bytes(b'{"answers of fabinterp": 1, "columns": ["x0"]}\n'),
+        lambda path: path.write_bytes(b"SQLite format 3\x00" + b"x" * 2000),
+        foreign_database,
+        other_version,
+        damaged_number,
+        cut_file,
     ],
 )
-def test_another_file_is_not_taken_for_answers(X, tmp_path, held):
-    path = tmp_path / "table.csv"
-    path.write_bytes(held)
+def test_another_or_a_damaged_file_is_refused(X, tmp_path, write):
+    path = tmp_path / "table"
+    write(path)
+    held = path.read_bytes()
     service = Service()
-    with pytest.raises(ValueError, match="cache must be a file of predictions") as caught:
-        ProxyTreeRegressor(service, cache=path, **SMALL).fit(X)
+    with pytest.raises(ValueError, match="cache must be a new file or one that Budgeted") as caught:
+        fit_small(service, X, path)
     assert path.read_bytes() == held and service.n_rows == 0
     assert "\n" not in str(caught.value)
 
@@ -238,59 +288,67 @@ def test_another_file_is_not_taken_for_answers(X, tmp_path, held):
         lambda Z: np.full((len(Z), 2), 0.3),
     ],
 )
-def test_an_answer_that_is_none_is_one_line_of_the_reference(X, answer):
-    with pytest.raises(ValueError, match="^reference must") as caught:
-        ProxyTreeRegressor(answer, **SMALL).fit(X)
+def test_an_answer_that_is_none_is_one_line_of_the_model(X, answer):
+    with pytest.raises(ValueError, match="^model (failed|must)") as caught:
+        fit_small(answer, X)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["missing/answers.jsonl", "."])
+@pytest.mark.parametrize("name", ["missing/answers.db", "."])
 def test_a_path_without_room_for_a_file_is_refused(X, tmp_path, name):
     service = Service()
     with pytest.raises(ValueError, match="cache must"):
-        ProxyTreeRegressor(service, cache=tmp_path / name, **SMALL).fit(X)
+        fit_small(service, X, tmp_path / name)
     with pytest.raises(ValueError, match="cache must be None or a path, got 5"):
-        ProxyTreeRegressor(service, cache=5, **SMALL).fit(X)
+        fit_small(service, X, 5)
     assert service.n_rows == 0
 
 
 def test_a_changed_model_gets_no_old_answers(X, tmp_path):
-    path = tmp_path / "answers.jsonl"
+    path = tmp_path / "answers.db"
     y = X[:, 0] + 0.5 * X[:, 1] > 0
     one = LogisticRegression().fit(X, y)
-    ProxyTreeClassifier(one, cache=path, **SMALL).fit(X)
-    held = path.read_bytes()
-    for other, message in [
-        (LogisticRegression().fit(X, ~y), "prediction for a row differs"),
-        (LogisticRegression().fit(X, np.where(y, "a", "b")), "cache must be of the classes"),
-        (GaussianNB().fit(X, y), "cache must belong to a reference of kind"),
-        (one.predict_proba, "cache must belong to a reference of kind"),
-    ]:
-        with pytest.raises(ValueError, match=message) as caught:
-            ProxyTreeClassifier(other, cache=path, **SMALL).fit(X)
-        assert "\n" not in str(caught.value) and path.read_bytes() == held
-    ProxyTreeClassifier(one, cache=path, **SMALL).fit(X)
+    fit_small(one, X, path, make=ProxyTreeClassifier)
+    for other in (~y, np.where(y, "a", "b")):
+        with pytest.raises(ValueError, match="prediction for a row differs") as caught:
+            fit_small(LogisticRegression().fit(X, other), X, path, make=ProxyTreeClassifier)
+        assert "\n" not in str(caught.value)
+    before = fit_small(one, X, path, make=ProxyTreeClassifier)
+    for other in (GaussianNB().fit(X, y), one.predict_proba):  # have lines of their own
+        alone = fit_small(other, X, make=ProxyTreeClassifier)
+        found = fit_small(other, X, path, make=ProxyTreeClassifier)
+        assert str(found.tree_) == str(alone.tree_) and found.n_calls_ == alone.n_calls_
+    again = fit_small(one, X, path, make=ProxyTreeClassifier)
+    assert str(again.tree_) == str(before.tree_)
 
 
 def test_answers_of_another_shape_are_one_line(X, tmp_path):
-    path = tmp_path / "answers.jsonl"
-    ProxyTreeRegressor(Service(), cache=path, **SMALL).fit(X)
+    path = tmp_path / "answers.db"
+    fit_small(lambda Z: Service()(Z), X, path)
     for other in (
         lambda Z: np.stack([Service()(Z)] * 3),
         lambda Z: (Service()(Z), np.ones(len(Z))),
-        Service(classes=True),
     ):
-        with pytest.raises(ValueError, match="reference must|cache must") as caught:
-            ProxyTreeRegressor(other, cache=path, **SMALL).fit(X)
+        with pytest.raises(ValueError, match="model must|cache must") as caught:
+            fit_small(other, X, path)
         assert "\n" not in str(caught.value)
 
 
-def test_a_surely_good_tree_ends_early(X):
-    often = ProxyTreeRegressor(Service(), size=8, n_calls=300, random_state=0).fit(X)
-    early = ProxyTreeRegressor(
-        Service(), size=8, n_calls=300, min_fidelity=0.5, random_state=0
-    ).fit(X)
-    assert early.n_calls_ < often.n_calls_
+@pytest.mark.parametrize("framed", [False, True])
+def test_a_budgeted_model_predicts_as_its_model(X, tmp_path, framed):
+    X = pd.DataFrame(X, columns=list("abc")) if framed else X
+    labels = np.where(np.asarray(X)[:, 0] > 0, "yes", "no")
+    model = LogisticRegression().fit(X, labels)
+    for _ in range(2):
+        found = Budgeted(model, 50, tmp_path / "answers.db")
+        assert np.array_equal(found.predict(X[:50]), model.predict(X[:50]))
+        assert np.array_equal(found.predict_proba(X[20:50]), model.predict_proba(X[20:50]))
+        assert found.n_used == 50 and list(found.classes_) == ["no", "yes"]
+        with pytest.raises(ValueError, match="n_calls must be at least 51 to query these rows"):
+            found.predict(X[49:51])
+    assert not hasattr(Budgeted(Service(), 9), "predict_proba")
+    for other in (clone(found), pickle.loads(pickle.dumps(found))):
+        assert other.n_used == 0 and str(other) == str(found)
 
 
 def test_the_interval_of_classes_holds_at_all_times():
@@ -329,9 +387,8 @@ def test_the_interval_holds_where_errors_are_rare_and_large():
         X = np.random.default_rng(seed).normal(size=(2000, 3))
         answers = (X[:, 0] > 0) + 2.0 * (X[:, 2] > 2.5)
         tree = ProxyTreeRegressor(
-            lambda Z: (Z[:, 0] > 0) + 2.0 * (Z[:, 2] > 2.5),
+            Budgeted(lambda Z: (Z[:, 0] > 0) + 2.0 * (Z[:, 2] > 2.5), 100),
             size=4,
-            n_calls=100,
             random_state=seed,
         ).fit(X)
         low, high = tree.fidelity_interval_
@@ -342,14 +399,14 @@ def test_the_interval_holds_where_errors_are_rare_and_large():
 
 def test_explain_on_a_budget_tells_of_rows_apart(X):
     service = Service()
-    found = explain(service, X, y=service(X), max_rules=4, n_calls=120, random_state=0)
+    found = explain(Budgeted(service, 120), X, y=service(X), max_rules=4, random_state=0)
     assert service.n_rows <= 400 + 120
     assert "rows were asked" in str(found) and found.method == "proxy tree"
     low, high = found.model.fidelity_interval_
     assert low <= found.fidelity_on(X) <= high
     assert 0 < found.rules_score <= 1
     with pytest.raises(ValueError, match="method must be"):
-        explain(service, X, method="mixture", n_calls=120)
+        explain(Budgeted(service, 120), X, method="mixture")
 
 
 def test_draws_come_with_the_rows_that_were_asked(X):
@@ -358,36 +415,56 @@ def test_draws_come_with_the_rows_that_were_asked(X):
         return rows[:, 0] + np.array([[-0.1], [0.0], [0.1]])
 
     service = Service()
-    tree = ProxyTreeRegressor(draws, n_draws=3, **SMALL).fit(X)
+    tree = ProxyTreeRegressor(Budgeted(draws, 60), n_draws=3, **SMALL).fit(X)
     assert service.n_rows <= 60 and tree.leaf_draws_.shape == (3, tree.n_leaves_)
     assert np.allclose(np.ptp(tree.leaf_draws_, axis=0), 0.2, atol=0.05)
 
 
+def test_a_forest_on_a_budget_has_the_mean_of_its_trees(X):
+    forest = RandomForestRegressor(8, random_state=0).fit(X, Service()(X))
+    local = explain_local(Budgeted(forest, 60), X[3], X)
+    assert np.isclose(local.prediction, forest.predict(X[3:4])[0])
+    free = explain_local(forest, X[3], X, n_samples=59, random_state=0)
+    assert str(local.tree) == str(free.tree) and "draws" not in str(local)
+
+
+def test_a_reference_may_have_a_budget(X):
+    y = X[:, 0] + 0.5 * X[:, 1] > 0
+    model = LogisticRegression().fit(X, y)
+    limited = explain(Budgeted(as_reference(model), 60), X)
+    assert str(limited) == str(explain(Budgeted(model, 60), X))
+    service = Service()
+    reference = as_reference(service, X=X)
+    service.n_rows = 0
+    tree = fit_small(reference, X)
+    assert service.n_rows == tree.n_calls_ <= 60 and tree.reference_.model is service
+
+
 def test_support_and_fidelity_of_rules_are_those_of_the_rows_asked(X):
     y = (Service()(X) > 0).astype(int)
-    tree = ProxyTreeClassifier(LogisticRegression().fit(X, y), **SMALL).fit(X)
+    tree = fit_small(LogisticRegression().fit(X, y), X, make=ProxyTreeClassifier)
     support = sum(rule.support for rule in tree.rules_)
     assert 40 <= support <= tree.n_calls_ <= 60
 
 
 @pytest.mark.parametrize("n_kept", [0, 30])
-def test_the_cost_that_is_said_counts_no_answer_twice(X, tmp_path, capsys, n_kept):
+def test_the_announced_cost_counts_no_answer_twice(X, tmp_path, capsys, monkeypatch, n_kept):
     path = tmp_path / "answers"
-    columns = read_columns(X)
     if n_kept:
-        AnswerBook(Service(), columns, n_kept, path)(X[:n_kept])
-    book = AnswerBook(Service(), columns, 100, path, verbose=1)
-    book(X[: n_kept + 1])
-    book(X[: n_kept + 40])
+        Budgeted(Service(), n_kept, path).predict(X[:n_kept])
+    monkeypatch.setattr(budgeted, "_LONG", 0.0)
+    model = Budgeted(Service(), 100, path)
+    model.predict(X[: n_kept + 1])
+    model.predict(X[: n_kept + 40])
     left = int(capsys.readouterr().out.split("at most ")[1].split(" more")[0])
-    assert left == 100 - (n_kept + 1 + 16)  # said after the first block of 16 rows
+    assert left == 100 - (n_kept + 1 + 16)  # printed after the first block of 16 rows
 
 
 @pytest.mark.parametrize("classes", [False, True])
 @pytest.mark.parametrize("n_calls", [11, 40, 1000])
 def test_a_local_explanation_never_asks_more(X, n_calls, classes):
     service = Service(classes=classes)
-    local = explain_local(service, X[3], X, n_calls=n_calls, random_state=0)
+    local = explain_local(Budgeted(service, n_calls), X[3], X, random_state=0)
     n_different = len(np.unique(np.vstack([local.x, local.neighbours]), axis=0))
     assert service.n_rows == n_different <= min(n_calls, 201)  # those put at an end may be alike
     assert len(local.neighbours) == min(n_calls, 201) - 1
@@ -412,34 +489,25 @@ def test_a_local_explanation_out_of_the_file_asks_next_to_nothing(tmp_path):
             return rows["a"].to_numpy() + (rows["b"] == "y").to_numpy()
 
     service = Named()
-    options = {"n_calls": 100, "cache": tmp_path / "answers"}
-    some = explain_local(service, frame[:2], frame, **options)
+    model = Budgeted(service, 100, tmp_path / "answers")
+    some = explain_local(model, frame[:2], frame)
     before = service.n_rows
-    again = explain_local(service, frame[:2], frame, **options)
+    again = explain_local(model, frame[:2], frame)
     assert before <= 100 and service.n_rows - before <= 2  # two answers are checked anew
     assert [str(one) for one in some] == [str(one) for one in again]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_calls": 0}, "n_calls must be an integer of at least 1"),
-        ({"n_calls": 10}, "n_calls must be at least 11, a row and the neighbours"),
-        ({"cache": "answers"}, "cache must be None without n_calls"),
-    ],
-)
-def test_a_local_budget_that_cannot_do(X, options, message):
+def test_a_local_budget_that_cannot_do(X):
     service = Service()
-    with pytest.raises(ValueError, match=message):
-        explain_local(service, X[3], X, **options)
+    with pytest.raises(ValueError, match="n_calls must be at least 11, a row and the neighbours"):
+        explain_local(Budgeted(service, 10), X[3], X)
     assert service.n_rows == 0
 
 
 def test_a_local_explanation_that_fails_keeps_its_answers(X, tmp_path):
     path = tmp_path / "answers"
-    options = {"n_calls": 150, "cache": path}
-    with pytest.raises(ValueError, match="are kept in the file of cache"):
-        explain_local(Service(fails_after=80), X[3], X, **options)
+    with pytest.raises(ValueError, match="are kept in a file"):
+        explain_local(Budgeted(Service(fails_after=80), 150, path), X[3], X)
     service = Service()
-    explain_local(service, X[3], X, **options)
+    explain_local(Budgeted(service, 150, path), X[3], X)
     assert service.n_rows < 90

@@ -374,7 +374,7 @@ def test_fidelity_is_set_beside_that_of_one_answer():
     assert f"commonest answer for all rows has {most:.3f}" in str(found)
     numbers = explain(BOOSTING, X, Y, 4, random_state=0, **QUICK)
     assert numbers.constant_fidelity == 0 and "one number for all rows has 0" in str(numbers)
-    budgeted = explain(FOREST, X, n_calls=60, random_state=0)
+    budgeted = explain(fabinterp.Budgeted(FOREST, 60), X, random_state=0)
     assert 1 / 3 <= budgeted.constant_fidelity < budgeted.fidelity
 
 
@@ -804,7 +804,7 @@ def test_no_effects_where_each_call_is_counted_or_draws_know_their_rows():
     def first(Z):
         return np.asarray(Z)[:, 0]
 
-    counted = explain(first, X, n_calls=100, random_state=0)
+    counted = explain(fabinterp.Budgeted(first, 100), X, random_state=0)
     drawn = explain(np.tile(Y, (3, 1)), X, random_state=0)
     for found in (counted, drawn, explain(first, X, random_state=0)):
         assert found.model_effects(X.iloc[0], ["a"]) == {}
@@ -817,5 +817,6 @@ def test_rules_in_a_file_know_the_model_that_they_speak_for(tmp_path):
         found.save(tmp_path / "rules.json")
         again = fabinterp.load_rules(tmp_path / "rules.json")
         assert again.source == {"explains": found.subject.name, "method": "rule mixture"}
-    counted = explain(lambda Z: np.asarray(Z)[:, 0], X, n_calls=100, random_state=0)
+    first = fabinterp.Budgeted(lambda Z: np.asarray(Z)[:, 0], 100)
+    counted = explain(first, X, random_state=0)
     assert counted.rules.source == {"explains": counted.subject.name, "method": "proxy tree"}

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fabinterp
 from fabinterp import (
+    Budgeted,
     MetaTreeClassifier,
     ProxyLinearClassifier,
     ProxyTreeClassifier,
@@ -138,7 +139,7 @@ def test_on_a_budget_only_rows_that_are_asked_are_compared():
 
     model = Counted(SMALL, threshold=0.15).fit(X, RARE)
     with pytest.warns(UserWarning, match=DIFFERS):
-        found = explain(model, X, n_calls=150, random_state=0)
+        found = explain(Budgeted(model, 150), X, random_state=0)
     assert len(seen) <= 150
     assert agreement(found.predict(X), CUT.predict(X)) > 0.9
     assert "predict differs" in str(found)
@@ -221,9 +222,9 @@ def test_a_classifier_that_predicts_raw_scores_is_explained_as_numbers():
     found = explain(model, X, random_state=0)
     assert found.method == "rule mixture" and not found.subject.note
     for proxy in (
-        explain(model, X, n_calls=150, random_state=0),
+        explain(Budgeted(model, 150), X, random_state=0),
         explain(
-            make_pipeline(StandardScaler(), model).fit(X, RARE), X, n_calls=150, random_state=0
+            Budgeted(make_pipeline(StandardScaler(), model).fit(X, RARE), 150), X, random_state=0
         ),
         ProxyTreeRegressor(model, random_state=0).fit(X),
         RuleMixtureRegressor(model, target="ensemble", **FEW).fit(X, scores),
@@ -330,7 +331,7 @@ def test_sparse_tables_are_refused_with_the_line_that_makes_them_dense(kind):
     table = kind(X.to_numpy())
     for door in (
         lambda: explain(forest, table),
-        lambda: explain(forest, table, n_calls=20),
+        lambda: explain(Budgeted(forest, 20), table),
         lambda: explain_local(forest, X.to_numpy()[0], table),
         lambda: disagreement(found, forest, table),
         lambda: nearest_change(found, X.to_numpy()[0], table),

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from fabinterp import (
+    Budgeted,
     MetaTreeClassifier,
     ProxyLinearClassifier,
     ProxyTreeClassifier,
@@ -258,8 +259,9 @@ def test_what_cannot_be_reached_or_asked_is_one_line():
         (asked | {"min_precision": None}, "min_precision must be between 0 and 1 with of"),
         (asked | {"min_precision": 1.2}, "min_precision must be between 0 and 1 with of"),
         (asked | {"of": None}, "min_precision must be between 0 and 1 with of, and None without"),
-        (asked | {"held_out": 0}, "of needs method='auto', held_out above 0 and n_calls=None"),
-        (asked | {"n_calls": 50}, "of needs method='auto', held_out above 0 and n_calls=None"),
+        (asked | {"held_out": 0}, "of needs method='auto', held_out above 0 and a model without"),
     ):
         with pytest.raises(ValueError, match=message):
             explain(forest, X, labels, **wrong)
+    with pytest.raises(ValueError, match="a model without a budget, got 'auto', 0.2 and Budgeted"):
+        explain(Budgeted(forest, 50), X, labels, **asked)

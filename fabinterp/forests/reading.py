@@ -226,10 +226,15 @@ class OutputsError(ValueError):
 
 
 def model_predictions(model, X):
-    """(n,) what a model predicts for a table; OutputsError for several outputs."""
-    predicted = np.asarray(model.predict(X))
-    if predicted.size != len(predicted):
+    """(n,) what a model or a function predicts for a table; OutputsError for several outputs."""
+    predicted = np.asarray(getattr(model, "predict", model)(X))
+    if predicted.ndim > 1 and predicted.shape[1] > 1:
         raise OutputsError(model, predicted.shape[1])
+    if predicted.size != len(X):
+        raise ValueError(
+            f"model must predict one label or number per row, shape ({len(X)},), "
+            f"got shape {predicted.shape}"
+        )
     return predicted.ravel()
 
 

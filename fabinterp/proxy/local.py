@@ -16,12 +16,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import xlogy
 
-from .budget import budgeted_reference, resumable_seed
+from .budget import budget_of, resumable_seed
 from .prune import log_variance
 from ..forests.reading import compared_rows, warn_of_difference
 from .reference import (
     as_reference,
     check_prediction_range,
+    compare_queried,
     compare_reference,
 )
 from ..rows.array_tree import (
@@ -377,6 +378,12 @@ class SurrogateSettings:
         found = self.reference.classes
         return None if found is None else tuple(found.tolist())
 
+    @property
+    def has_draws(self):
+        """Whether there is more than one draw; with a budget only functions return more."""
+        reference = self.reference
+        return reference.n_draws != 1 and (reference.budget is None or reference.adapter is None)
+
     def table(self, Z):
         """Encoded rows as the reference takes them."""
         return decode_like(Z, self.columns, self.frame)
@@ -614,7 +621,7 @@ def explanation_lines(explanation):
     if explanation.n_leaves == 1:
         back.append(_leaf_text(explanation))
     if (
-        explanation.settings.reference.n_draws != 1
+        explanation.settings.has_draws
         and len(draw_explanations := explanation.draw_explanations) > 1
     ):
         inclusion = draw_explanations.inclusion
@@ -908,7 +915,6 @@ def _known_target(model):
 
 def _affordable_samples(n_calls, n_points, n_samples, min_leaf):
     """How many neighbours of each point a budget pays for, up to `n_samples`."""
-    check_at_least("n_calls", n_calls, 1)
     least = n_points * (1 + min(n_samples, 2 * min_leaf))
     if n_calls < least:
         raise ValueError(
@@ -932,8 +938,6 @@ def explain_local(
     variance=False,
     sampler=None,
     n_draws=None,
-    n_calls=None,
-    cache=None,
     target=None,
     random_state=None,
     n_jobs=None,
@@ -944,8 +948,9 @@ def explain_local(
 
     Parameters
     ----------
-    reference : fitted model, function of X, or Reference
-        Whatever `as_reference` takes.
+    reference : fitted model, function of X, Reference, or Budgeted
+        Whatever `as_reference` takes. `Budgeted` pays for the points and for up to `n_samples`
+        neighbours of each; draws are then only those that a function itself returns.
     x : point (d,), or points (m, d)
         As the model takes them: array, row of a frame, frame; or a dict by name.
     X : table (N, d), or None
@@ -972,13 +977,6 @@ def explain_local(
     n_draws : int or None
         How many draws of the reference are explained in `draw_explanations`; None: all that it
         gives.
-    n_calls : int or None, None
-        The most rows that the model is asked about: the points, and as many neighbours of each, up
-        to `n_samples`, as are left. With it the draws are those that the answers themselves hold.
-        None: `n_samples` decides.
-    cache : path or None, None
-        With `n_calls`: a file that keeps each answer at once, for the same call again.
-        `random_state` None is then 0.
     target : str or None
         Name of what is predicted, for reading; None: the one that the model's rules know, else "y".
     random_state : int, RandomState or None
@@ -1001,8 +999,7 @@ def explain_local(
         If the model is not fitted.
     ValueError
         If there is neither X nor `sampler`, x and X differ in columns, a number is out of range, the
-        sampler returns other than n rows, `n_calls` does not pay for a split, or the model fails or
-        answers with nan while there is a budget; answers so far stay in the file.
+        sampler returns other than n rows, or `Budgeted` does not pay for a split.
 
     Examples
     --------
@@ -1026,8 +1023,6 @@ def explain_local(
         check_at_least(name, value, least)
     if max_leaves is not None:
         check_at_least("max_leaves", max_leaves, 1)
-    if cache is not None and n_calls is None:
-        raise ValueError("cache must be None without n_calls, the maximum number of queried rows")
     if max_depth > 8:
         raise ValueError(f"max_depth must be at most 8, got {max_depth}")
     tree_options = dict(
@@ -1036,18 +1031,16 @@ def explain_local(
     X = as_pandas(X)
     points, Z, columns, frame, single = read_points(x, X, sampler)
     model = reference
-    random_state = resumable_seed(random_state, cache)
-    if n_calls is None:
-        reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
+    random_state = resumable_seed(random_state, model)
+    budget = budget_of(model)
+    if budget is not None:
+        n_samples = _affordable_samples(budget.n_calls, len(points), n_samples, min_samples_leaf)
+        X = decode_like(points[:1], columns, frame)
+    reference = as_reference(model, X=X, n_draws=n_draws, random_state=random_state)
+    if budget is None:
         some = np.vstack([points, Z[compared_rows(len(Z), n_samples)]])
         some = decode_like(some, columns, frame)
         reference = warn_of_difference(reference, compare_reference(reference, some))
-    else:
-        n_samples = _affordable_samples(n_calls, len(points), n_samples, min_samples_leaf)
-        first = decode_like(points[:1], columns, frame)
-        reference = budgeted_reference(
-            model, first, n_calls, cache=cache, random_state=random_state, columns=columns
-        )
     variance = bool(variance) and reference.classes is None
     target = target or _known_target(model) or "y"
     settings = SurrogateSettings(reference, columns, frame, tree_options, variance, target)
@@ -1060,5 +1053,8 @@ def explain_local(
     size = max(1, 50_000 // n_samples)
     for start in range(0, len(points), size):
         some = points[start : start + size]
-        found += explain_points(some, draw(some, n_samples, seed), settings, n_jobs)
+        near = draw(some, n_samples, seed)
+        queried = settings.table(np.concatenate([some, near.reshape(-1, len(some[0]))]))
+        settings = replace(settings, reference=compare_queried(settings.reference, queried))
+        found += explain_points(some, near, settings, n_jobs)
     return found[0] if single else LocalExplanations(found)

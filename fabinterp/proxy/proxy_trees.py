@@ -24,11 +24,9 @@ from .adequacy import excess_losses
 from .budget import (
     BudgetAnswers,
     ask_in_batches,
-    budgeted_draws,
     check_budget,
     resumable_seed,
     impute_answers,
-    resolve_budgeted_reference,
 )
 from .prune import (
     subtree_ends,
@@ -46,9 +44,11 @@ from .reference import (
     as_reference,
     can_be_refitted,
     check_prediction_range,
+    compare_queried,
     out_of_bag_target,
     refit_reference,
     resolve_reference,
+    without_budget,
 )
 from ..rows.array_tree import (
     array_to_rules_tree,
@@ -510,8 +510,6 @@ def read_reference(estimator, X, y, sample_weight, seed, n_draws=None):
     table = X if framed or numeric else Z
     if estimator.reference is None:
         reference = _target_as_reference(estimator, Z, y, w)
-    elif getattr(estimator, "n_calls", None) is not None:
-        reference = resolve_budgeted_reference(estimator, table, y, sample_weight, seed)
     else:
         reference = resolve_reference(estimator, table, y, sample_weight, seed, n_draws)
     return reference, table, Z, w, columns
@@ -539,20 +537,25 @@ def _leaf_order(target):
 
 
 def budgeted_data(reference, X, Z, w, columns, settings, rng):
-    """The `ProxyData` of distinct rows X, Z (n, d), asked about `n_calls` of them.
+    """The `ProxyData` of distinct rows X, Z (n, d), some of which are queried on a budget.
 
     Z is X encoded by `columns`, w (n,) are weights.
     """
+    budget = reference.budget
 
     def ask(at):
-        return query_reference(reference, take_rows(X, at))[:2]
+        nonlocal reference
+        rows = take_rows(X, at)
+        reference = compare_queried(reference, rows)
+        return query_reference(reference, rows)[:2]
 
-    left = settings.n_calls - len(reference.model.used)
+    left = budget.n_calls - budget.n_used
     size = min(leaves_given(settings), default=8)
-    found = ask_in_batches(ask, Z, w, left, size, rng, settings.min_fidelity)
+    found = ask_in_batches(ask, Z, w, left, size, rng)
     draws = noise = None
     if settings.n_draws is not None:
-        some, some_noise = budgeted_draws(reference, take_rows(X, found.asked), settings.n_draws)
+        rows = take_rows(X, found.asked)
+        _, _, some, some_noise = query_reference(reference, rows, settings.n_draws)
         draws = np.stack([impute_answers(Z, found.asked, one, 1) for one in some])
         noise = np.repeat(some_noise.mean(axis=1, keepdims=True), len(Z), axis=1)
     if reference.classes is None:
@@ -569,7 +572,7 @@ def budgeted_data(reference, X, Z, w, columns, settings, rng):
         noise,
         ordered,
         reference.classes,
-        budget=found,
+        budget=replace(found, reference=without_budget(reference, budget)),
     )
 
 
@@ -606,7 +609,7 @@ def proxy_data(reference, X, Z, w, columns, settings, rng):
     d = Z.shape[1]
     at, w, place = distinct_table_rows(reference, X, Z, w, settings.n_draws)
     n = len(at)
-    if settings.n_calls is not None:
+    if reference.budget is not None:
         part = budgeted_data(reference, take_rows(X, at), Z[at], w, columns, settings, rng)
         return replace(part, original_rows=at, place=place)
     n_synthetic = N_SYNTHETIC if settings.n_synthetic is None else settings.n_synthetic
@@ -1195,9 +1198,6 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         reference_share=None,
         refit_seconds=10.0,
         n_draws=None,
-        n_calls=None,
-        cache=None,
-        min_fidelity=None,
         n_jobs=None,
         random_state=None,
         target_name=None,
@@ -1216,9 +1216,6 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         self.reference_share = reference_share
         self.refit_seconds = refit_seconds
         self.n_draws = n_draws
-        self.n_calls = n_calls
-        self.cache = cache
-        self.min_fidelity = min_fidelity
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.target_name = target_name
@@ -1243,17 +1240,18 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         settings = copy(self)
         if not isinstance(self.cv, int):
             settings.cv = split_masks(self.cv, X, y, classifier=is_classifier(self))
-        random_state = resumable_seed(self.random_state, self.cache)
+        random_state = resumable_seed(self.random_state, self.reference)
         rng = np.random.default_rng(seed_entropy(random_state))
         seed = int(rng.integers(2**31))
         self.reference_, *table = read_reference(self, X, y, sample_weight, seed)
+        budget = self.reference_.budget
         rows = proxy_data(self.reference_, *table, self, rng)
-        if self.n_calls is None:
+        if budget is None:
             choices = growth_data(settings, self.reference_, table, y, rows, seed)
         else:  # every comparison would ask more
             choices = _own_folds(settings, rows, seed)
-            self.n_calls_ = len(self.reference_.model.used)
-            self.reference_ = self.reference_.model.original
+            self.n_calls_ = budget.n_used
+            self.reference_ = rows.budget.reference
         self._framed = is_frame(as_pandas(X))
         self._has_gaps = bool(np.isnan(rows.Z[: rows.n]).any())
         fitted = fit_proxy_tree(rows, settings, rng, choices)
@@ -1363,14 +1361,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         machine only with `np.inf` or 0, or where nothing is chosen, as without y.
     n_draws : int or None, None
         So many posterior draws of the reference get a tree each, of the same size.
-    n_calls : int or None, None
-        The most rows that the reference is asked about, chosen in batches (proxy.85); the others
-        are filled in (proxy.82), and no synthetic ones are made. None: all.
-    cache : path or None, None
-        With `n_calls`: a file that keeps each answer at once; a run that ended early goes on with
-        it. `random_state` None is then 0, so that the same rows are asked again.
-    min_fidelity : float or None, None
-        With `n_calls`: ask no further batch once the fidelity is at least so much, surely.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
@@ -1408,7 +1398,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         Labels in the reference's order; the `Reference`; names and labels of columns; `tree_` as
         arrays.
     fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
-        With `n_calls`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
+        With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
         evenly; they hold whenever one stops (proxy.89), (proxy.92). How many rows were asked; positions in
         X of those kept apart.
     feature_importances_ : array (d,)
@@ -1456,9 +1446,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         reference_share=None,
         refit_seconds=10.0,
         n_draws=None,
-        n_calls=None,
-        cache=None,
-        min_fidelity=None,
         n_jobs=None,
         random_state=None,
         target_name=None,
@@ -1479,9 +1466,6 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
             reference_share=reference_share,
             refit_seconds=refit_seconds,
             n_draws=n_draws,
-            n_calls=n_calls,
-            cache=cache,
-            min_fidelity=min_fidelity,
             n_jobs=n_jobs,
             random_state=random_state,
             target_name=target_name,
@@ -1548,14 +1532,6 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         machine only with `np.inf` or 0, or where nothing is chosen, as without y.
     n_draws : int or None, None
         So many posterior draws of the reference get a tree each, of the same size.
-    n_calls : int or None, None
-        The most rows that the reference is asked about, chosen in batches (proxy.85); the others
-        are filled in (proxy.82), and no synthetic ones are made. None: all.
-    cache : path or None, None
-        With `n_calls`: a file that keeps each answer at once; a run that ended early goes on with
-        it. `random_state` None is then 0, so that the same rows are asked again.
-    min_fidelity : float or None, None
-        With `n_calls`: ask no further batch once the fidelity is at least so much, surely.
     n_jobs : int or None, None
         Threads, on which the result does not depend.
     random_state : int, RandomState or None, None
@@ -1592,7 +1568,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     reference_, columns_, array_tree_
         The `Reference`; names and labels of columns; `tree_` as arrays.
     fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
-        With `n_calls`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
+        With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
         evenly; they hold whenever one stops (proxy.89), (proxy.92). How many rows were asked; positions in
         X of those kept apart.
     feature_importances_ : array (d,)

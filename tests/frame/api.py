@@ -36,6 +36,7 @@ CHAPTERS = {
         "Averages over prunings",
         "A tree with all its prunings, each by its probability.",
     ),
+    "blackbox": ("Black-box models", "Models that are queried, and the limits of the queries."),
     "proxy": ("Proxies", "The tree or the equation closest to a model that is already there."),
     "rules": ("Rules and trees", "What every method ends in, and what can be done with it."),
     "show": ("Pictures", "Rules, trees and single rows, drawn."),

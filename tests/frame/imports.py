@@ -14,11 +14,12 @@ CHAPTERS = {
     "rules": "",
     "rows": "rules",
     "forests": "rules rows",
+    "blackbox": "rules rows forests",
     "fab": "rules rows",
     "search": "rules rows fab",
     "models": "rules rows forests fab search",
     "metatree": "rules rows forests fab",
-    "proxy": "rules rows forests fab",
+    "proxy": "rules rows forests blackbox fab",
     "show": "rules rows",
     "bench": None,
 }
@@ -31,7 +32,7 @@ ON_TOP = {
     "cli": {"terminal", "commands"},
 }
 LIBRARY = set("rules rows forests fab search metatree models proxy blackbox".split())
-MOST_ARROWS = 60
+MOST_ARROWS = 65
 
 EAGER = set(
     "numpy scipy sklearn joblib threadpoolctl".split()

@@ -12,7 +12,7 @@ import pytest
 from shared.needs import need_data
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from fabinterp import ProxyTreeClassifier, ProxyTreeRegressor
+from fabinterp import Budgeted, ProxyTreeClassifier, ProxyTreeRegressor
 from fabinterp.bench.datasets import load
 
 pytestmark = pytest.mark.measure
@@ -45,10 +45,11 @@ def loss_of(answer, target):
     return -np.mean((target * np.log(np.maximum(answer, 1e-6))).sum(axis=1))
 
 
-def tree_loss(name, **options):
+def tree_loss(name, n_calls=None, **options):
     """The loss on all rows of a proxy tree of eight leaves, and its fidelity and interval."""
     X, target, model = asked_model(name)
     make = ProxyTreeRegressor if target.ndim == 1 else ProxyTreeClassifier
+    model = model if n_calls is None else Budgeted(model, n_calls)
     tree = make(model, size=LEAVES, n_synthetic=0, **options).fit(X)
     answer = tree.predict(X) if target.ndim == 1 else tree.predict_proba(X)
     found = loss_of(answer, target)
@@ -57,10 +58,10 @@ def tree_loss(name, **options):
     else:
         truth = np.mean(answer.argmax(axis=1) == target.argmax(axis=1))
     held = None
-    if "n_calls" in options:
+    if n_calls is not None:
         low, high = tree.fidelity_interval_
         held = low <= truth <= high
-        assert tree.n_calls_ <= options["n_calls"]
+        assert tree.n_calls_ <= n_calls
     return found, held
 
 
