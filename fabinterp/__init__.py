@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .models.piecewise import PiecewiseLinearClassifier, PiecewiseLinearRegressor
     from .proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
     from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-    from .proxy.reference import Reference, as_reference
+    from .blackbox.reference import Reference, as_reference
     from .reporting import plot_calibration, report
     from .rules.contributions import explain_row
     from .rules.core import Columns, Curve, Leaf, Rule, Split
@@ -66,8 +66,8 @@ _MODULES = {
     "ProxyLinearRegressor": "proxy.projection",
     "ProxyTreeClassifier": "proxy.proxy_trees",
     "ProxyTreeRegressor": "proxy.proxy_trees",
-    "Reference": "proxy.reference",
-    "as_reference": "proxy.reference",
+    "Reference": "blackbox.reference",
+    "as_reference": "blackbox.reference",
     "plot_calibration": "reporting",
     "predictive_check": "proxy.adequacy",
     "report": "reporting",

@@ -28,9 +28,10 @@ from .forests.reading import (
     read_ensemble,
     reader_of,
 )
-from .proxy.budget import budget_of, resumable_seed
+from .proxy.budget import resumable_seed
 from .proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-from .proxy.reference import (
+from .blackbox.budgeted import Budgeted
+from .blackbox.reference import (
     FixedDraws,
     Reference,
     as_reference,
@@ -684,10 +685,9 @@ def with_finite_numbers(subject, X):
 
 # %% ../nbs/explanation.ipynb #expl-budget
 def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
-    """The `Explanation` of the model of a `Budgeted`, or of a `Reference` that has one."""
-    given = budget_of(model)
-    fitted = fitted_model(given.model, X, y, np.arange(len(X)))
-    budget = replace(given, model=fitted)
+    """The `Explanation` of the model of a `Budgeted`."""
+    fitted = fitted_model(model.model, X, y, np.arange(len(X)))
+    budget = replace(model, model=fitted)
     reference = as_reference(budget, X=X, classes=classes, random_state=int(entropy[0]))
     why = f"{(_ASKED_FOR | {'given': 'asked'})[reference.kind]}, at most {budget.n_calls} rows"
     subject = Subject(fitted, reference.source, why, reference=reference)
@@ -700,7 +700,7 @@ def _explain_on_budget(model, X, y, max_rules, classes, entropy, options, call):
     subject = replace(
         subject,
         reference=asked,
-        fitted_here=fitted is not given.model,
+        fitted_here=fitted is not model.model,
         note=asked.difference or "",
     )
     method = "proxy tree"
@@ -887,7 +887,7 @@ def explain(
             "min_precision must be between 0 and 1 with of, and None without, "
             f"got {min_precision!r} with of={of!r}"
         )
-    is_budgeted = budget_of(model) is not None
+    is_budgeted = isinstance(model, Budgeted)
     if of is not None and (method != "auto" or held_out == 0 or is_budgeted):
         raise ValueError(
             "of needs method='auto', held_out above 0 and a model without a budget, "

@@ -29,7 +29,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .proxy.parting import check_comparable, disagreement
-from .proxy.reference import FixedDraws, as_table
+from .blackbox.reference import FixedDraws, as_table
 from .rules.code import interval_ends
 from .rules.core import (
     encode,

@@ -41,10 +41,10 @@ from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import fabinterp
+from fabinterp.blackbox.reference import as_reference
 from fabinterp.explanation import Explanation, ensure_every_class, explain, split_positions
 from fabinterp.models.rule_mixture import RuleMixtureClassifier, RuleMixtureRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.ruleset import RuleSet
 
 rng = np.random.default_rng(0)

@@ -33,9 +33,9 @@ from fabinterp import (
     nearest_change,
     report,
 )
+from fabinterp.blackbox.reference import compare_reference
 from fabinterp.forests.arrays import prediction_gap
 from fabinterp.forests.reading import read_ensemble
-from fabinterp.proxy.reference import compare_reference
 from fabinterp.reporting import reference_predictor
 from fabinterp.rules.core import read_columns
 

@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
+from fabinterp.blackbox.reference import as_reference
 from fabinterp.proxy.projection import (
     FLOOR,
     GaussianProblem,
@@ -34,7 +35,6 @@ from fabinterp.proxy.projection import (
     projection_path,
     select_projection,
 )
-from fabinterp.proxy.reference import as_reference
 from fabinterp.rules.core import encode, read_columns
 from fabinterp.rules.ruleset import RuleSet
 

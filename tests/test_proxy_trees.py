@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fabinterp import report
+from fabinterp.blackbox.reference import as_reference
 from fabinterp.proxy.proxy_trees import (
     Growth,
     ProxyData,
@@ -49,7 +50,6 @@ from fabinterp.proxy.prune import (
     pruning_path,
     recut_tree,
 )
-from fabinterp.proxy.reference import as_reference
 from fabinterp.rows.array_tree import (
     array_to_rules_tree,
     best_pruning_of_size,

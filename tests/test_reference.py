@@ -40,7 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 
-from fabinterp.proxy.reference import Reference, as_draws, as_reference, total_variance
+from fabinterp.blackbox.reference import Reference, as_draws, as_reference, total_variance
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))

@@ -28,9 +28,9 @@ from sklearn.preprocessing import StandardScaler
 
 import fabinterp
 from fabinterp import reporting as reports
+from fabinterp.blackbox.reference import as_reference
 from fabinterp.proxy.projection import ProxyLinearClassifier, ProxyLinearRegressor
 from fabinterp.proxy.proxy_trees import ProxyTreeClassifier, ProxyTreeRegressor
-from fabinterp.proxy.reference import as_reference
 from fabinterp.reporting import fingerprint, report
 from fabinterp.rows import chunks
 from fabinterp.rules import html_format

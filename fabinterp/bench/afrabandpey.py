@@ -43,7 +43,7 @@ from .runner import (
 from .hara import EnsembleCase, NodeHarvest, born_again_tree, node_harvest
 from ..proxy.local import explain_local
 from ..proxy.proxy_trees import ProxyTreeRegressor, synthetic_table, synthetic_cells
-from ..proxy.reference import Reference, as_reference
+from ..blackbox.reference import Reference, as_reference
 from ..rules.core import read_columns
 from ..rules.text import count_text
 from ..proxy.stability import as_tree, difference_of_means, instability

@@ -405,7 +405,7 @@ def _measure_split(case, method):
 
 
 def _measure_bootstrap(data, split, method):
-    """How far the answers of a method are apart that was fitted to bootstrap samples, (proxy.67)."""
+    """How far the answers of a method are apart that was fitted to bootstrap samples, (proxy.56)."""
     cases = [rule_case(data, split, draw) for draw in range(DRAWS)]
     answers = [METHODS[method](case).predict(case.X_new) for case in cases]
     return {"apart": prediction_disagreement(answers, labels=not cases[0].numbers)}

@@ -26,7 +26,7 @@ from ..fab.foba import (
     foba,
 )
 from .proxy_trees import ProxyData, query_reference, read_reference
-from .reference import check_prediction_range
+from ..blackbox.reference import check_prediction_range
 from ..rows.chunks import Progress
 from ..rows.fitted import (
     apply_rows,
@@ -69,7 +69,7 @@ _EFFECT = -3
 
 @dataclass(frozen=True, eq=False)
 class _CandidateTerms:
-    """What an equation may hold (proxy.38), one term each.
+    """What an equation may hold (proxy.27), one term each.
 
     Numbers, labels and gaps of the columns.
     """
@@ -140,7 +140,7 @@ def _location_and_scale_of_known(x, w):
 
 
 def candidate_terms(Z, w, columns, effects=None):
-    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.38).
+    """The `_CandidateTerms` of encoded rows Z (n, d) with weights w (n,) (proxy.27).
 
     Each number, each label (of two the second), and each column's gaps. `effects`: of
     `table_effects`, for columns whose labels are one term together.
@@ -168,7 +168,7 @@ def candidate_terms(Z, w, columns, effects=None):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-units
 def coef_in_table_units(terms, coef, scale=(0.0, 1.0)):
-    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.39).
+    """Intercepts (m,) and coefficients (m, p) in the units of the table (proxy.28).
 
     Of coef (1 + p, m) in units of the terms; `scale` is y's location and scale.
     """
@@ -190,7 +190,7 @@ def _table_equations(terms, coefs, scale=(0.0, 1.0)):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-curve
 def column_curve(terms, j, slopes, convert):
-    """The `rules.Curve` of column j: a step for every label, or a line (proxy.40).
+    """The `rules.Curve` of column j: a step for every label, or a line (proxy.29).
 
     The line of a number with gaps ends where the known values do.
     """
@@ -218,7 +218,7 @@ def column_curve(terms, j, slopes, convert):
 
 
 def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
-    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.40).
+    """The `rules.Leaf` that holds the equation coef (1 + p, m) (proxy.29).
 
     m = 1, or C with link "softmax".
     """
@@ -243,7 +243,7 @@ def equation_leaf(terms, coef, scale=(0.0, 1.0), link=None):
 # %% ../../nbs/proxy/03_projection.ipynb #proj-projection
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.41)."""
+    """A projection onto few terms; its value is the expected log-likelihood in nats (proxy.30)."""
 
     support: tuple[int, ...]  # columns of the design, ascending, without column 0
     coef: np.ndarray  # (1 + p, m) zero off the support; m = 1, or one column a class
@@ -257,7 +257,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GaussianProblem:
-    """Projection of a mean and a variance onto sparse linear functions (proxy.42)-(proxy.44).
+    """Projection of a mean and a variance onto sparse linear functions (proxy.31)-(proxy.33).
 
     With Gaussian noise.
     """
@@ -273,7 +273,7 @@ class GaussianProblem:
     size = property(lambda self: max(len(self.gram) - 1, 1))
 
     def fit(self, support, start=None):
-        """The `Projection` onto these columns: least squares on the mean (proxy.43), (proxy.44)."""
+        """The `Projection` onto these columns: least squares on the mean (proxy.32), (proxy.33)."""
         found = foba(self.gram, self.cross, 0.0, always=(0, *support), max_size=0)
         lack = max(self.square - 2 * found.gain, 0.0) / self.total_weight
         var = max(self.noise + lack, FLOOR)
@@ -281,7 +281,7 @@ class GaussianProblem:
         return Projection(support, found.coef[:, None], value, var)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.47).
+        """The columns that FoBa chooses from those of `now` at a price in nats (proxy.36).
 
         The variance is held.
         """
@@ -292,7 +292,7 @@ class GaussianProblem:
 # %% ../../nbs/proxy/03_projection.ipynb #proj-softmax
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Projection of class probabilities onto sparse softmax regressions (proxy.45)."""
+    """Projection of class probabilities onto sparse softmax regressions (proxy.34)."""
 
     Z: np.ndarray  # (n, 1 + p) the design
     shares: np.ndarray  # (n, C) the reference's probabilities
@@ -331,7 +331,7 @@ class SoftmaxProblem:
         return Projection(support, coef, value)
 
     def propose(self, now, price, max_terms):
-        """The columns that FoBa chooses at a price in nats (proxy.47).
+        """The columns that FoBa chooses at a price in nats (proxy.36).
 
         In the quadratic that touches at `now` (fab.54).
         """
@@ -356,12 +356,12 @@ class SoftmaxProblem:
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-path
 def penalized_log_lik(projection, price):
-    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.46)."""
+    """Expected log-likelihood less the price of the terms, in nats: FIC's sum (proxy.35)."""
     return projection.value - price * len(projection.support)
 
 
 def projection_path(problem, price, max_terms):
-    """The best projections found onto 0, 1, 2, … terms (proxy.47).
+    """The best projections found onto 0, 1, 2, … terms (proxy.36).
 
     Up to `max_terms`, or one price below the peak.
     """
@@ -387,7 +387,7 @@ def projection_path(problem, price, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-settle
 def _exchange_terms(problem, now, price, max_terms):
-    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.48)."""
+    """Exchange terms of `now` as FoBa proposes until nothing is gained any more (proxy.37)."""
     while now is not None:
         best = now
         now = None
@@ -409,7 +409,7 @@ def _exchange_terms(problem, now, price, max_terms):
 
 
 def _price_of(problem, penalty):
-    """What a term must gain, in nats (proxy.46).
+    """What a term must gain, in nats (proxy.35).
 
     Half a logarithm of the rows a coefficient, or log p where that is more.
     """
@@ -419,7 +419,7 @@ def _price_of(problem, penalty):
 
 
 def select_projection(problem, penalty, max_terms):
-    """The projection of largest FIC, its price in nats, and its path (proxy.46)-(proxy.48)."""
+    """The projection of largest FIC, its price in nats, and its path (proxy.35)-(proxy.37)."""
     price = _price_of(problem, penalty)
     found = projection_path(problem, price, max_terms)
     best = _exchange_terms(
@@ -432,9 +432,9 @@ def select_projection(problem, penalty, max_terms):
 
 # %% ../../nbs/proxy/03_projection.ipynb #proj-draws
 def project_draws(problem, draws, base, price, max_terms, n_jobs=None, verbose=0):
-    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.49).
+    """The `Projection`s of L draws, a problem each, onto the terms of `base` (proxy.38).
 
-    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.50). `base`
+    Also the share (p,) of them that choose a term, each for itself, begun there (proxy.39). `base`
     is the projection of `problem`, which may be the only draw.
     """
     run = Parallel(n_jobs, prefer="threads")
@@ -734,7 +734,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         together are.
     penalty : float, 1.0
         A term must raise the expected log-likelihood by penalty times ½ log(1 + n) nats, or log p
-        if that is more, for n rows and p terms (proxy.46). 0: all that help.
+        if that is more, for n rows and p terms (proxy.35). 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs : int or None, None
@@ -808,7 +808,7 @@ class ProxyLinearRegressor(RegressorMixin, BaseProxyLinear):
         return self._answer_gaps(Z, draws)
 
     def predict_dist(self, X):
-        """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.51).
+        """Predict the distribution of y for rows X (n, d), normal around each equation (proxy.40).
 
         Where an equation lacks a value, it is around the mean, as wide as the reference is.
         """
@@ -831,7 +831,7 @@ class ProxyLinearClassifier(ClassifierMixin, BaseProxyLinear):
         Most terms in the equation; a label of a category is one, and of more than 32 labels all
         together are.
     penalty : float, 1.0
-        Price of a term (proxy.46); one term of C classes costs C - 1 prices. 0: all that help.
+        Price of a term (proxy.35); one term of C classes costs C - 1 prices. 0: all that help.
     n_draws : int or None, None
         Draws to project, if not all that the reference gives.
     n_jobs : int or None, None

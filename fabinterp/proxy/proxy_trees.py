@@ -39,7 +39,7 @@ from .prune import (
     refit_array_tree,
     enforce_min_weight,
 )
-from .reference import (
+from ..blackbox.reference import (
     FixedDraws,
     as_reference,
     can_be_refitted,
@@ -108,7 +108,7 @@ from ..rows.tables import (
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-gaussian
 def mean_log_lik(mean, var, fitted, fitted_var):
-    """(n,) expected log density of y under N(fitted, fitted_var) (proxy.24).
+    """(n,) expected log density of y under N(fitted, fitted_var) (proxy.13).
 
     y has mean and variance (n,).
     """
@@ -116,7 +116,7 @@ def mean_log_lik(mean, var, fitted, fitted_var):
 
 
 def mean_log_prob(shares, fitted):
-    """(n,) expected log probability of the class under `fitted` (n, C) (proxy.25).
+    """(n,) expected log probability of the class under `fitted` (n, C) (proxy.14).
 
     The class is drawn with `shares` (n, C).
     """
@@ -282,7 +282,7 @@ def smoothed_shares(grown):
 
 
 def held_out_log_lik(grown, path, irreducible_loss, rows):
-    """(K,) expected log-likelihood of held-out rows under each pruning (proxy.28).
+    """(K,) expected log-likelihood of held-out rows under each pruning (proxy.17).
 
     Rows that did not grow the tree, summed by weight.
     """
@@ -320,7 +320,7 @@ def fold_parts(cv, at, rng):
 
 
 def cross_validated_alpha(rows, settings, seed, parts, errors=1.0):
-    """The largest α whose held-out score is near the best (proxy.28); `parts` (F, 2, n) as above.
+    """The largest α whose held-out score is near the best (proxy.17); `parts` (F, 2, n) as above.
 
     Near is within `errors` standard errors; `settings` has an estimator's parameters.
     """
@@ -361,7 +361,7 @@ def observed_target(Y, w, place, n):
 
 
 def mix_with_observed(rows, observed, share):
-    """`ProxyData` with a `share` of the reference, and the rest y, as its target: (proxy.31).
+    """`ProxyData` with a `share` of the reference, and the rest y, as its target: (proxy.20).
 
     `observed` is what `observed_target` returns for the rows of the table.
     """
@@ -388,7 +388,7 @@ def mix_with_observed(rows, observed, share):
 
 # %% ../../nbs/proxy/02_proxy_trees.ipynb #px-normal
 def proxy_variance(tree, rows):
-    """σ̂² of (proxy.26): the reference's variance plus the squared distance of an `ArrayTree`.
+    """σ̂² of (proxy.15): the reference's variance plus the squared distance of an `ArrayTree`.
 
     The mean over the rows of the table in `ProxyData`; None for classes.
     """
@@ -409,7 +409,7 @@ def shorten_tree(grown, rows):
 
 
 def fit_draw_trees(rows, tree, settings, seed, growth):
-    """What L draws make of a proxy, an `ArrayTree` (proxy.33): fitted attributes by name.
+    """What L draws make of a proxy, an `ArrayTree` (proxy.22): fitted attributes by name.
 
     Each draw gives the leaves of that tree its own values, and has a tree of its own.
     """
@@ -635,7 +635,7 @@ def proxy_data(reference, X, Z, w, columns, settings, rng):
 class Growth:
     """What a proxy tree is grown on, and how."""
 
-    reference_share: float = 1.0  # a of (proxy.29)
+    reference_share: float = 1.0  # a of (proxy.18)
     synthetic: bool = False  # whether on synthetic rows, too
     lookahead: bool = False
     recut: bool = False  # whether the cuts are then chosen anew
@@ -704,7 +704,7 @@ class GrowthFold:
     observed_out: tuple
 
     def losses(self, grown):
-        """(h,) losses of a tree on the rows held out, as in (proxy.35)."""
+        """(h,) losses of a tree on the rows held out, as in (proxy.24)."""
         seen, seen_var = self.observed_out
         at = grown.apply(self.Z_out)
         if seen.ndim == 2:
@@ -739,7 +739,7 @@ NEAR_TIE = 0.25  # standard errors of the difference
 def choose_by_losses(losses, w, size):
     """The position of a size, in words, among K of losses (K, n) on held-out rows, the smallest first.
 
-    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.36) from the least
+    "balanced": the first within `NEAR_TIE` standard errors of the difference (proxy.25) from the least
     mean; "small" and "accurate": the first and the last within that or one standard error of the least.
     """
     mean, error = np.transpose([weighted_error(own, w) for own in losses])
@@ -751,7 +751,7 @@ def choose_by_losses(losses, w, size):
 
 
 def choose_growth(folds, settings, size, most, w, seed, *, synthetic):
-    """The `Growth` of trees of a size, {Growth: loss (proxy.35)} of those compared, its losses (most, n).
+    """The `Growth` of trees of a size, {Growth: loss (proxy.24)} of those compared, its losses (most, n).
 
     w (n,) are the weights of the rows, 0 for those that no fold holds out; `synthetic`: whether there
     are such rows; `settings` has an estimator's parameters. For a size in words, ways are compared at
@@ -847,7 +847,7 @@ def _unseen_predictions(reference, own, table, rows, row_parts):
 
 
 def _half_unseen(rows, unseen):
-    """`ProxyData` whose target is, half and half, the reference's and the `unseen` (proxy.37)."""
+    """`ProxyData` whose target is, half and half, the reference's and the `unseen` (proxy.26)."""
     return rows if unseen is None else mix_with_observed(rows, (unseen, rows.var[: rows.n]), 0.5)
 
 
@@ -1020,7 +1020,7 @@ def _tree_at_size(rows, target, grown):
 
 
 def _price_at_size(rows, grown, alpha):
-    """C_α (proxy.19) of a tree on the rows that it was grown on; without an `alpha` at log N / N."""
+    """C_α (proxy.8) of a tree on the rows that it was grown on; without an `alpha` at log N / N."""
     total = rows.w.sum()
     if alpha is None:
         n = rows.w[: rows.n].sum()
@@ -1314,7 +1314,7 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
 class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     """Approximate a reference by a classification tree.
 
-    Closest in the sense of the expected log-likelihood (proxy.23).
+    Closest in the sense of the expected log-likelihood (proxy.12).
 
     Parameters
     ----------
@@ -1335,25 +1335,25 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf (proxy.19), which chooses the size in place of `size`; "cv": the largest
+        The price of a leaf (proxy.8), which chooses the size in place of `size`; "cv": the largest
         within one standard error of the best by cross-validation.
     cv : int, splitter or list of pairs, 5
         Folds of rows left out: a number of folds drawn at random, or a splitter or (train, test)
         positions of the rows of X, as in scikit-learn. Rows of the same values go with the first of
         them.
     lookahead : bool or None, None
-        Whether splits are tried out to the end (proxy.17). None: where the number of leaves is given
+        Whether splits are tried out to the end (proxy.6). None: where the number of leaves is given
         and there is a reference; with y chosen, and the cuts of such a tree are then chosen anew.
     n_synthetic : int or None, None
-        Synthetic rows (proxy.27) for which the reference is queried too; 0: none. None: 2000, and
+        Synthetic rows (proxy.16) for which the reference is queried too; 0: none. None: 2000, and
         chosen whether.
     synthetic_share : float, 0.3
         Their share of all weight.
     reference_share : float or None, None
-        The share a of the reference in what the tree is grown on (proxy.29), the rest is y; 0: y
+        The share a of the reference in what the tree is grown on (proxy.18), the rest is y; 0: y
         itself. None: chosen between 1 and ½, with out-of-bag predictions of a bag that can be drawn
         again; without y 1. What is left to be chosen is so, given a y and ten rows a fold, by folds
-        of the rows, scored by y (proxy.35); a warning says where ½ costs much fidelity.
+        of the rows, scored by y (proxy.24); a warning says where ½ costs much fidelity.
     refit_seconds : float, 10.0
         Processor seconds that clones of the reference may take in all, as measured at the first of
         them, to be fitted to the other rows of each fold; 0: the reference judges as it is, which
@@ -1382,14 +1382,14 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
     limits_reached_ : tuple of str
         ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
     path_ : frame
-        A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.19),
+        A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
         cv_error and cv_se (log loss on rows left out), chosen. With `n_draws` difference and
-        difference_se: how much worse than the reference, by its draws (proxy.94).
+        difference_se: how much worse than the reference, by its draws (proxy.83).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
         Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
     growth_, growth_losses_ : Growth, dict of Growth and float, or None
-        What the tree was grown on, in words by `str`; the loss (proxy.35) of each way that the
+        What the tree was grown on, in words by `str`; the loss (proxy.24) of each way that the
         folds compared, None where they chose nothing.
     trees_, inclusion_, leaf_draws_ : list of L Trees, array (d,), array (L, b, C)
         The tree of each draw, the share of them that split on each column, what each draw puts into
@@ -1399,7 +1399,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
         arrays.
     fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
-        evenly; they hold whenever one stops (proxy.89), (proxy.92). How many rows were asked; positions in
+        evenly; they hold whenever one stops (proxy.78), (proxy.81). How many rows were asked; positions in
         X of those kept apart.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
@@ -1485,7 +1485,7 @@ class ProxyTreeClassifier(ClassifierMixin, BaseProxyTree):
 class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     """Approximate a reference by a regression tree.
 
-    Closest in the sense of the expected log-likelihood (proxy.23).
+    Closest in the sense of the expected log-likelihood (proxy.12).
 
     Parameters
     ----------
@@ -1506,25 +1506,25 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     min_samples_leaf : float, 5
         The least weight of rows of X in a leaf.
     alpha : float, "cv" or None, None
-        The price of a leaf (proxy.19), which chooses the size in place of `size`; "cv": the largest
+        The price of a leaf (proxy.8), which chooses the size in place of `size`; "cv": the largest
         within one standard error of the best by cross-validation.
     cv : int, splitter or list of pairs, 5
         Folds of rows left out: a number of folds drawn at random, or a splitter or (train, test)
         positions of the rows of X, as in scikit-learn. Rows of the same values go with the first of
         them.
     lookahead : bool or None, None
-        Whether splits are tried out to the end (proxy.17). None: where the number of leaves is given
+        Whether splits are tried out to the end (proxy.6). None: where the number of leaves is given
         and there is a reference; with y chosen, and the cuts of such a tree are then chosen anew.
     n_synthetic : int or None, None
-        Synthetic rows (proxy.27) for which the reference is queried too; 0: none. None: 2000, and
+        Synthetic rows (proxy.16) for which the reference is queried too; 0: none. None: 2000, and
         chosen whether.
     synthetic_share : float, 0.3
         Their share of all weight.
     reference_share : float or None, None
-        The share a of the reference in what the tree is grown on (proxy.29), the rest is y; 0: y
+        The share a of the reference in what the tree is grown on (proxy.18), the rest is y; 0: y
         itself. None: chosen between 1 and ½, with out-of-bag predictions of a bag that can be drawn
         again; without y 1. What is left to be chosen is so, given a y and ten rows a fold, by folds
-        of the rows, scored by y (proxy.35); a warning says where ½ costs much fidelity.
+        of the rows, scored by y (proxy.24); a warning says where ½ costs much fidelity.
     refit_seconds : float, 10.0
         Processor seconds that clones of the reference may take in all, as measured at the first of
         them, to be fitted to the other rows of each fold; 0: the reference judges as it is, which
@@ -1548,18 +1548,18 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
     fidelity_ : float
         1 − mean squared distance from the reference's mean / its variance over the rows.
     var_ : float
-        σ̂² (proxy.26): the reference's variance and what the tree leaves, averaged over the rows.
+        σ̂² (proxy.15): the reference's variance and what the tree leaves, averaged over the rows.
     limits_reached_ : tuple of str
         ("max_leaves",) if the tree has as many leaves as that, or 16 by default, allows; else ().
     path_ : frame
-        A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.19),
+        A row for each size: size (leaves), n_numbers (thresholds and answers), criterion (proxy.8),
         cv_error and cv_se (squared error on rows left out), chosen. With `n_draws` difference and
-        difference_se: how much worse than the reference, by its draws (proxy.94).
+        difference_se: how much worse than the reference, by its draws (proxy.83).
         `at(n)` is a copy of at most n leaves, without draws.
     pruning_path_, alpha_ : PruningPath, float or None
         Sizes, losses and prices of the best prunings; the price that was paid, None without `alpha`.
     growth_, growth_losses_ : Growth, dict of Growth and float, or None
-        What the tree was grown on, in words by `str`; the loss (proxy.35) of each way that the
+        What the tree was grown on, in words by `str`; the loss (proxy.24) of each way that the
         folds compared, None where they chose nothing.
     trees_, inclusion_ : list of L Trees, array (d,); None without `n_draws`
         The tree of each draw, and the share of them that split on each column.
@@ -1569,7 +1569,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
         The `Reference`; names and labels of columns; `tree_` as arrays.
     fidelity_interval_, n_calls_, apart_ : pair of float, int, array (a,)
         With `Budgeted`: 95 % bounds of the fidelity, which is then that on rows kept apart, drawn
-        evenly; they hold whenever one stops (proxy.89), (proxy.92). How many rows were asked; positions in
+        evenly; they hold whenever one stops (proxy.78), (proxy.81). How many rows were asked; positions in
         X of those kept apart.
     feature_importances_ : array (d,)
         How far each column moves the predictions, of the sum 1 (rules.23); `explain_row` says it of
@@ -1608,7 +1608,7 @@ class ProxyTreeRegressor(RegressorMixin, BaseProxyTree):
 
         It has mean, variance, cdf, log_density and quantiles of y.
 
-        With draws a mixture of one Gaussian per draw, else a single one: (proxy.32).
+        With draws a mixture of one Gaussian per draw, else a single one: (proxy.21).
         """
         Z = self._encoded(X)
         leaf = np.cumsum(self.array_tree_.feature < 0)[self.array_tree_.apply(Z)] - 1

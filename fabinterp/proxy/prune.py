@@ -19,7 +19,7 @@ from ..rows.chunks import row_set_key
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-grow
 def _one_row_per_class(Z, target, w):
-    """Rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.16).
+    """Rows (n, d) with class probabilities (n, C) as rows with one class each (proxy.5).
 
     Returns `(Z, class, weight)`.
     """
@@ -30,7 +30,7 @@ def _one_row_per_class(Z, target, w):
 def greedy_tree(
     Z, target, w=None, *, max_leaves=None, max_depth=None, min_leaf=1, seed=0, scale=1.0
 ):
-    """The greedy tree for targets (n,) or class probabilities (n, C): (proxy.14), (proxy.16).
+    """The greedy tree for targets (n,) or class probabilities (n, C): (proxy.3), (proxy.5).
 
     Rows Z (n, d) are encoded, gaps are nan.
 
@@ -161,7 +161,7 @@ def look_ahead(
     seed=0,
     scale=1.0,
 ):
-    """A tree of at most `max_leaves` leaves whose splits were tried out to the end (proxy.17).
+    """A tree of at most `max_leaves` leaves whose splits were tried out to the end (proxy.6).
 
     `table_weights` (n,) are weights of which every leaf keeps at least `min_table_weight`; else as
     `greedy_tree`.
@@ -224,7 +224,7 @@ def sum_over_leaves(grown, values, end):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-weakest
 def weakest_links(grown):
-    """The price from which on each node is pruned, and the nested prunings (proxy.18).
+    """The price from which on each node is pruned, and the nested prunings (proxy.7).
 
     The price is (M,), inf at leaves.
 
@@ -266,7 +266,7 @@ def hull(sizes, costs):
 
     Sizes fall; a slope is that from the corner before.
 
-    Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (proxy.19).
+    Corner i is best under cost + α size for α from slopes[i] to slopes[i + 1]: (proxy.8).
     """
     kept = [0]
     slopes = [0.0]
@@ -284,7 +284,7 @@ def hull(sizes, costs):
 # %% ../../nbs/proxy/01_prune.ipynb #prune-prunings
 @dataclass(frozen=True, eq=False)
 class PruningPath:
-    """The prunings of a tree that are best under C_α for some α (proxy.19).
+    """The prunings of a tree that are best under C_α for some α (proxy.8).
 
     The whole tree first, the root last.
     """
@@ -305,7 +305,7 @@ class PruningPath:
 
 
 def log_variance(losses, root_loss, total):
-    """The logarithm of what trees leave of the variance (proxy.19), bounded from below.
+    """The logarithm of what trees leave of the variance (proxy.8), bounded from below.
 
     Losses are sums over rows of the weight `total`; `root_loss` is that of the root alone.
     """
@@ -314,7 +314,7 @@ def log_variance(losses, root_loss, total):
 
 
 def pruning_path(grown, irreducible_loss=0.0):
-    """The `PruningPath` of a tree (proxy.19).
+    """The `PruningPath` of a tree (proxy.8).
 
     `irreducible_loss` is Σ w σ² of the reference, what no tree can take away.
     """
@@ -330,7 +330,7 @@ def pruning_path(grown, irreducible_loss=0.0):
 
 # %% ../../nbs/proxy/01_prune.ipynb #prune-refit
 def refit_array_tree(grown, Z, target, w):
-    """The tree of the same splits, refitted to other encoded rows (proxy.12), (proxy.15).
+    """The tree of the same splits, refitted to other encoded rows (proxy.1), (proxy.4).
 
     Weights, values and losses are those of the new rows.
     """
@@ -465,7 +465,7 @@ class CutSearch:
         self.nothing = 1e-12 * self.loss(None, self.everyone)  # what rounding may move
 
     def node_loss(self, weight, sums):
-        """Losses (proxy.12), (proxy.15) of leaves with these sums over their rows, the last axis."""
+        """Losses (proxy.1), (proxy.4) of leaves with these sums over their rows, the last axis."""
         weight = np.maximum(weight, np.finfo(float).tiny)
         if self.numbers:
             return np.maximum(sums[..., 1] - sums[..., 0] ** 2 / weight, 0.0)

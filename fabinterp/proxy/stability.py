@@ -28,7 +28,7 @@ from ..rows.tables import check_at_least, seed_entropy
 # %% ../../nbs/proxy/05_stability.ipynb #stab-question
 @dataclass(frozen=True)
 class _ComparableSplit:
-    """A split in a form that compares (proxy.61): two of the same `subject` may be alike.
+    """A split in a form that compares (proxy.50): two of the same `subject` may be alike.
 
     subject: (kind, features); kinds are "cut", "set", "plane", "missing". swapped: yes and no are
     exchanged.
@@ -42,7 +42,7 @@ class _ComparableSplit:
 
 
 def comparable_split(split, columns):
-    """The `_ComparableSplit` of a `rules.Split` (proxy.61).
+    """The `_ComparableSplit` of a `rules.Split` (proxy.50).
 
     A cut between the codes of a category column is the set above it.
     """
@@ -73,7 +73,7 @@ def even_points(n_features):
 
 
 def disagreeing_share(a, b, ranges, n_labels=0):
-    """The share of a column's values that two splits send different ways (proxy.64).
+    """The share of a column's values that two splits send different ways (proxy.53).
 
     a, b: `_ComparableSplit`s with the same `subject`. ranges (d, 2): least and largest value.
     n_labels: of a category column.
@@ -93,7 +93,7 @@ def disagreeing_share(a, b, ranges, n_labels=0):
 
 
 def node_similarity(a, b, ranges, n_labels=0):
-    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.61), (proxy.65).
+    """How alike two `_ComparableSplit`s are, in [0, 1] (proxy.50), (proxy.54).
 
     Also whether a yes of the one is a no of the other.
     """
@@ -116,7 +116,7 @@ def _children_of(tree, node):
 
 
 def overlap(a, b, ranges, weights=None):
-    """Sums of (proxy.63): Σ q S where both trees split, and Σ q where either does.
+    """Sums of (proxy.52): Σ q S where both trees split, and Σ q where either does.
 
     weights: a function of the depth of a place (0: the root); None: 1 everywhere.
     """
@@ -151,7 +151,7 @@ def _n_labels_of(split, a, b):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-distance
 def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
-    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.63).
+    """Measure how differently two trees split, from 0 (equal) to 1 (disjoint) (proxy.52).
 
     The paper's (Afrabandpey 12), mended.
 
@@ -165,7 +165,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
         The root's depth is 0; None: every node counts the same.
     as_printed : bool, False
         The formula as the paper prints it, with q = 1/b for the b leaves of the larger tree;
-        (proxy.62).
+        (proxy.51).
 
     Returns
     -------
@@ -241,7 +241,7 @@ def as_tree(model):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-disagreement
 def prediction_disagreement(predictions, labels):
-    """How far the answers of several models to the same rows are apart, from 0 to 1 (proxy.67).
+    """How far the answers of several models to the same rows are apart, from 0 to 1 (proxy.56).
 
     predictions: (B, n) numbers or `labels`.
     """
@@ -254,7 +254,7 @@ def prediction_disagreement(predictions, labels):
 
 
 def disagreement_of_trees(trees, X):
-    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.67).
+    """How differently trees predict the rows of X (n, d), from 0 (alike) to 1 (proxy.56).
 
     Numbers: the share of the predictions' variance, over rows and trees, that is between trees.
     Labels: the share of pairs of trees that disagree, in the mean over rows.
@@ -306,7 +306,7 @@ class Instability:
 
     @property
     def standard_error(self):
-        """Of the mean, by leaving out one tree at a time (proxy.69).
+        """Of the mean, by leaving out one tree at a time (proxy.58).
 
         Pairs that share a tree are not independent.
         """
@@ -316,7 +316,7 @@ class Instability:
         return float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
 
     def disagreement(self, X):
-        """How differently the trees predict the rows of X (proxy.67)."""
+        """How differently the trees predict the rows of X (proxy.56)."""
         return disagreement_of_trees(self.trees, X)
 
     def __repr__(self):
@@ -343,7 +343,7 @@ def _tree_on_bootstrap(fit, X, y, seed):
 
 
 def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=None, n_jobs=None):
-    """Measure how much a tree's splits change when its sample changes (proxy.68).
+    """Measure how much a tree's splits change when its sample changes (proxy.57).
 
     Dissimilarities of the trees of bootstrap samples.
 
@@ -404,7 +404,7 @@ def instability(fit, X, y=None, n_bootstrap=10, *, weights=None, random_state=No
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-normality
 def normality_nodes(n_nodes=32):
-    """Nodes ν (K,) and the logarithms of prior times step (K,) (proxy.71).
+    """Nodes ν (K,) and the logarithms of prior times step (K,) (proxy.60).
 
     ν − 1 is exponential with mean 29.
     """
@@ -413,7 +413,7 @@ def normality_nodes(n_nodes=32):
 
 
 def fit_student_t(y, nu, floor, n_iter=60):
-    """Centre and scale (K,) of the likeliest t distribution, by reweighting (proxy.73).
+    """Centre and scale (K,) of the likeliest t distribution, by reweighting (proxy.62).
 
     One for each normality ν (K,); `floor` is the least scale.
     """
@@ -427,7 +427,7 @@ def fit_student_t(y, nu, floor, n_iter=60):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-group
 def _student_t_log_lik(y, mu, log_sigma, nu, size=8):
-    """(I, J) log likelihood of y (n,) under t distributions (proxy.70).
+    """(I, J) log likelihood of y (n,) under t distributions (proxy.59).
 
     Centres mu (I,) and logarithms of scales (I, J).
     """
@@ -445,7 +445,7 @@ def _student_t_log_lik(y, mu, log_sigma, nu, size=8):
 
 @dataclass(frozen=True, eq=False)
 class _GroupMean:
-    """p(μ, y | ν) of one group at K values ν and I nodes μ = centre + scale·sinh u (proxy.72)."""
+    """p(μ, y | ν) of one group at K values ν and I nodes μ = centre + scale·sinh u (proxy.61)."""
 
     u: np.ndarray  # (I,), evenly spaced
     centre: np.ndarray  # (K,)
@@ -470,7 +470,7 @@ class _GroupMean:
 
 
 def group_mean(y, nu, centre, s, n_nodes=64, n_scales=48):
-    """The `_GroupMean` of y (n,) for each ν (K,), σ summed out (proxy.71), (proxy.72).
+    """The `_GroupMean` of y (n,) for each ν (K,), σ summed out (proxy.60), (proxy.61).
 
     centre and s, of all numbers together, set the priors.
     """
@@ -505,7 +505,7 @@ def density_at(mean, k, at):
 
 
 def difference_density(means, k, at):
-    """Density of μ₁ − μ₂, or of the one μ there is, given ν_k at points (D,) (proxy.74).
+    """Density of μ₁ − μ₂, or of the one μ there is, given ν_k at points (D,) (proxy.63).
 
     On the nodes of both groups, each where they are denser.
     """
@@ -527,7 +527,7 @@ def difference_density(means, k, at):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-shortest
 def shortest_interval(points, below, level):
-    """The shortest interval that holds the probability `level` (proxy.75).
+    """The shortest interval that holds the probability `level` (proxy.64).
 
     From the distribution function `below` at ascending points.
     """
@@ -569,7 +569,7 @@ class MeanDifference:
 
 
 def summarize_difference(means, nu, log_weight, level, n_points=401):
-    """The `MeanDifference` of one or two `_GroupMean`s (proxy.74), (proxy.75).
+    """The `MeanDifference` of one or two `_GroupMean`s (proxy.63), (proxy.64).
 
     `log_weight` (K,) are the logarithms of the prior's weights of ν (K,).
     """
@@ -598,7 +598,7 @@ def summarize_difference(means, nu, log_weight, level, n_points=401):
 
 # %% ../../nbs/proxy/05_stability.ipynb #stab-test
 def difference_of_means(a, b, *, level=0.95, paired=False):
-    """Compare two means by Kruschke's Bayesian t-test, without sampling (proxy.70)–(proxy.75).
+    """Compare two means by Kruschke's Bayesian t-test, without sampling (proxy.59)–(proxy.64).
 
     The posterior of the difference of two groups' means.
 

@@ -196,7 +196,7 @@ def prune_at(tree, ends=None):
 
 # %% ../../nbs/rows/04_array_tree.ipynb #atr-size
 def _share_leaves(lower, upper, max_leaves):
-    """The least sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.20).
+    """The least sums of two rows of losses by size, (k, a) and (k, b): equation (proxy.9).
 
     Returns the sums (k, B), inf where there are none, and how many leaves the lower side has (k, B).
     """
@@ -216,7 +216,7 @@ def _share_leaves(lower, upper, max_leaves):
 def losses_by_size(tree, max_leaves=np.inf):
     """The least loss (T, B) of a pruning of each tree with 1, …, B ≤ `max_leaves` leaves.
 
-    inf where there is none (proxy.20). Also, per level of the trees, how many of 1, …, B leaves the
+    inf where there is none (proxy.9). Also, per level of the trees, how many of 1, …, B leaves the
     inner nodes give to their `no` side: what `ends_of_size` takes.
     """
     nodes_by_level = levels(tree)
@@ -232,7 +232,7 @@ def losses_by_size(tree, max_leaves=np.inf):
 
 
 def ends_of_size(tree, shares, sizes):
-    """(M,) bool: where the best pruning of each tree stops, with `sizes` (T,) leaves (proxy.20).
+    """(M,) bool: where the best pruning of each tree stops, with `sizes` (T,) leaves (proxy.9).
 
     `shares` as `losses_by_size` returns them. Nodes below the ends are False.
     """
@@ -249,7 +249,7 @@ def ends_of_size(tree, shares, sizes):
 def best_pruning_of_size(tree, max_leaves):
     """(M,) bool, where the pruning of least loss with at most `max_leaves` leaves stops.
 
-    Of each tree (proxy.20). Nodes below its ends are False.
+    Of each tree (proxy.9). Nodes below its ends are False.
     """
     losses, shares = losses_by_size(tree, max_leaves)
     return ends_of_size(tree, shares, losses.argmin(axis=1) + 1)

@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 NBS = ROOT / "nbs"
 PACKAGE = ROOT / "fabinterp"
-METHOD_CHAPTERS = ("fab", "search", "models", "metatree", "proxy")
+METHOD_CHAPTERS = ("fab", "search", "models", "metatree", "blackbox", "proxy")
 UNTRACKED = shutil.ignore_patterns(
     ".git", ".venv", ".oldest", "__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".ruff_cache", ".hypothesis",
     "*.egg-info", "_docs", "_proc", "build", "dist",

@@ -32,7 +32,7 @@ ON_TOP = {
     "cli": {"terminal", "commands"},
 }
 LIBRARY = set("rules rows forests fab search metatree models proxy blackbox".split())
-MOST_ARROWS = 65
+MOST_ARROWS = 68
 
 EAGER = set(
     "numpy scipy sklearn joblib threadpoolctl".split()

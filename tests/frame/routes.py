@@ -52,7 +52,7 @@ METHODS = {
     "proxies": (
         "Proxies of a black-box model",
         "A small tree or equation that approximates another model, and its accuracy.",
-        """proxy/00_reference proxy/01_prune proxy/02_proxy_trees proxy/03_projection proxy/04_local
+        """blackbox/00_reference proxy/01_prune proxy/02_proxy_trees proxy/03_projection proxy/04_local
         proxy/05_stability proxy/07_parting proxy/08_budget proxy/09_adequacy""",
     ),
 }  # fmt: skip
