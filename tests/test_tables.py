@@ -478,7 +478,9 @@ def test_the_order_of_labels_of_two_classes_does_not_depend_on_rounding():
         y = (rng.random(90) < 0.2 + 0.3 * code).astype(int)
         columns = Columns(["c"], [("a", "b", "c")], [False])
         orders = {
-            order_categories(columns, code[rows, None].astype(float), y[rows], np.ones(90)).categories
+            order_categories(
+                columns, code[rows, None].astype(float), y[rows], np.ones(90)
+            ).categories
             for rows in (rng.permutation(90) for _ in range(8))
         }
         assert len(orders) == 1
