@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .change import nearest_change
     from .explanation import Explanation, explain
     from .explorer import explore
+    from .forests.reading import read_ensemble
     from .proxy.adequacy import predictive_check
     from .proxy.local import explain_local
     from .metatree.estimators import MetaTreeClassifier, MetaTreeRegressor
@@ -49,6 +50,7 @@ _MODULES = {
     "Panel": "show.panel",
     "explore": "explorer",
     "explain_local": "proxy.local",
+    "read_ensemble": "forests.reading",
     "MetaTreeClassifier": "metatree.estimators",
     "MetaTreeRegressor": "metatree.estimators",
     "disagreement": "proxy.parting",
@@ -142,6 +144,7 @@ __all__ = [
     "plot_tree",
     "plot_uncertainty",
     "predictive_check",
+    "read_ensemble",
     "report",
 ]
 

@@ -269,6 +269,8 @@ _OF_THE_RULES = (
     "to_dict",
     "to_markdown",
     "to_python",
+    "to_javascript",
+    "to_excel_formulas",
     "to_sql",
 )  # what an explanation has of its rules
 
@@ -281,8 +283,8 @@ _MAY_KNOW = "(the model may have been trained on them)"
 class Explanation(Result):
     """Hold rules that approximate a model, and how well they do; made by `explain`.
 
-    It has `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_sql` and `to_text` of its
-    rules.
+    It has `save`, `to_frame`, `to_json`, `to_markdown`, `to_python`, `to_javascript`,
+    `to_excel_formulas`, `to_sql` and `to_text` of its rules.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import hypothesis  # noqa: E402
+from shared.databases import database, postgres_socket  # noqa: E402, F401
 from shared.effort import FULL, NEW, QUICK  # noqa: E402
 from shared.snapshots import snapshot  # noqa: E402, F401
 

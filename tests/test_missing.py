@@ -230,7 +230,7 @@ def test_a_curve_adds_nothing_for_a_new_gap():
         "the equation of 1 row has a missing value in 'x0', which had none in training: its curve adds 0 there"
     ]
     assert abs(said[0] - y[abs(x[:, 1] - 0.5) < 0.1].mean()) < 0.2
-    assert "NULL THEN 0.0" in model.rules_.to_sql("t")
+    assert "NULL THEN 0E0" in model.rules_.to_sql("t")
 
 
 def test_intervals_and_distributions_are_as_wide_as_y():

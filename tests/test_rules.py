@@ -1252,7 +1252,7 @@ def test_any_name_and_label_survives(name, label, x):
 
 
 def test_a_python_name_must_be_a_name():
-    with pytest.raises(ValueError, match="name must be a Python identifier"):
+    with pytest.raises(ValueError, match="name must be an identifier"):
         RuleSet((Rule((), Leaf(1.0)),), COLUMNS).to_python(name="f(x): import os #")
 
 

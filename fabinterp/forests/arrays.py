@@ -15,6 +15,7 @@ from reprlib import repr as short_repr
 
 import numpy as np
 
+from .ensemble_sql import ensemble_sql
 from ..rows.array_tree import ArrayTree, array_to_rules_tree, node_arrays
 from ..rows.tables import label_codes
 from ..rules.core import Columns, check_children, encode, format_names
@@ -156,6 +157,8 @@ class Ensemble:
             return INVERSE_LINKS[self.link](raw)[:, 0]
         best = (raw[:, 0] > 0).astype(int) if self.link == "logit" else raw.argmax(axis=1)
         return np.asarray(self.classes)[best]
+
+    to_sql = ensemble_sql
 
 # %% ../../nbs/forests/00_arrays.ipynb #ens-float32-code
 def float64_threshold(threshold, strict=False):

@@ -185,10 +185,35 @@ def reader_of(model):
 def read_ensemble(model, columns=None):
     """Read a trained tree ensemble.
 
-    `model` is a fitted estimator or booster, a path or text or parsed JSON of one that was saved,
-    or an `Ensemble`. Steps before an estimator in a pipeline are undone. `columns` (see
-    `rules.read_columns`) are the caller's; without, those that the model knows. ValueError names
-    the estimator and what is not supported, StepError a step that cannot be undone.
+    Steps before an estimator in a pipeline are undone.
+
+    Parameters
+    ----------
+    model : estimator, booster, path, str, parsed JSON or Ensemble
+        A fitted model of scikit-learn, XGBoost, LightGBM or CatBoost, or a file or text of one
+        that was saved.
+    columns : Columns or None, None
+        The columns of the caller's table (`rules.core.read_columns`); None: those that the model
+        knows.
+
+    Returns
+    -------
+    Ensemble
+        It has `predict`, `predict_proba`, `trees` and `to_sql`.
+
+    Raises
+    ------
+    ValueError
+        For a model that is not supported; StepError for a step that cannot be undone.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fabinterp import read_ensemble
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    >>> query = read_ensemble(forest).to_sql("flowers")
     """
     steps, model = unwrap_model(model)
     if isinstance(model, Ensemble):

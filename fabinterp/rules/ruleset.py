@@ -14,7 +14,12 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .code import ruleset_python, ruleset_sql
+from .code import (
+    ruleset_formulas,
+    ruleset_javascript,
+    ruleset_python,
+    ruleset_sql,
+)
 from .core import (
     Columns,
     Leaf,
@@ -298,7 +303,8 @@ class RuleSet(BaseRuleModel):
 
     The first match of an ordered list, or the one match among disjoint regions. It is a
     sequence of its rules. Printed, it is text; in a notebook, a table; `to_frame`, `to_html`,
-    `to_markdown`, `to_json`, `to_sql`, `to_python` write it otherwise, `save` keeps it.
+    `to_markdown`, `to_json`, `to_sql`, `to_python`, `to_javascript` and `to_excel_formulas` write it
+    otherwise, `save` keeps it.
 
     Parameters
     ----------
@@ -426,6 +432,8 @@ class RuleSet(BaseRuleModel):
     to_html = ruleset_html
     to_sql = ruleset_sql
     to_python = ruleset_python
+    to_javascript = ruleset_javascript
+    to_excel_formulas = ruleset_formulas
 
 # %% ../../nbs/rules/05_ruleset.ipynb #tree-to-rules
 def tree_to_rules(tree):
@@ -579,13 +587,21 @@ class Tree(BaseRuleModel):
         """Return its rules with their measures on X (n, d): `RuleSet.measure`."""
         return self.rules().measure(X, reference, sample_weight)
 
-    def to_sql(self, table, keep=(), proba=False, level=None):
+    def to_sql(self, table, keep=(), proba=False, level=None, dialect="ansi", rename=None):
         """Return a SELECT of the prediction for each row of `table`: `RuleSet.to_sql`."""
-        return self.rules().to_sql(table, keep, proba, level)
+        return self.rules().to_sql(table, keep, proba, level, dialect, rename)
 
     def to_python(self, name="predict", proba=False):
         """Return Python source of a function that predicts the same: `RuleSet.to_python`."""
         return self.rules().to_python(name, proba)
+
+    def to_javascript(self, name="predict", proba=False):
+        """Return JavaScript source of a function that predicts the same: `RuleSet.to_javascript`."""
+        return self.rules().to_javascript(name, proba)
+
+    def to_excel_formulas(self, cell_of, proba=False):
+        """Return spreadsheet formulas that predict the same: `RuleSet.to_excel_formulas`."""
+        return self.rules().to_excel_formulas(cell_of, proba)
 
     rules = tree_to_rules
     to_text = tree_text

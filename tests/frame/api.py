@@ -38,11 +38,12 @@ CHAPTERS = {
     ),
     "blackbox": ("Black-box models", "Models that are queried, and the limits of the queries."),
     "proxy": ("Proxies", "The tree or the equation closest to a model that is already there."),
+    "forests": ("Trained ensembles", "Trees of other libraries, read exactly."),
     "rules": ("Rules and trees", "What every method ends in, and what can be done with it."),
     "show": ("Pictures", "Rules, trees and single rows, drawn."),
 }
-# What users call beside the public names: a report prints the one, `explain` speaks of the other
-ELSEWHERE = {"reporting": "fingerprint", "forests.reading": "read_ensemble"}
+# What users call beside the public names
+ELSEWHERE = {"reporting": "fingerprint"}
 MADE = re.compile(r"made by `\w+`")  # how the docstring of such a record begins
 HEADINGS = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
 
