@@ -1,6 +1,5 @@
 """The exported JavaScript in a browser, formulas in a spreadsheet, and Python with the values of a frame."""
 
-import shutil
 import subprocess
 from datetime import date
 from decimal import Decimal
@@ -128,7 +127,8 @@ def cells(names, row):
 
 def by_spreadsheet(folder, models, X):
     """What LibreOffice computes for each row: one list of tuples for each rule set."""
-    openpyxl = pytest.importorskip("openpyxl")
+    import openpyxl
+
     book = openpyxl.Workbook()
     book.remove(book.active)
     for k, rules in enumerate(models):
@@ -148,8 +148,7 @@ def by_spreadsheet(folder, models, X):
 
 def check_spreadsheet(folder, models, X):
     """Compare LibreOffice with the predictions of some rule sets."""
-    if not shutil.which("soffice"):
-        pytest.skip("soffice is not installed (Debian: apt-get install libreoffice-calc-nogui)")
+    need("soffice", "openpyxl")
     for rules, rows in zip(models, by_spreadsheet(folder, models, X), strict=True):
         assert [row[0] for row in rows] == (rules.apply(X) + 1).tolist()
         assert n_that_differ([row[1] for row in rows], rules.predict(X)) == 0

@@ -9,7 +9,7 @@ __all__ = []
 import numpy as np
 
 from ..rows.array_tree import preorder
-from ..rules.code import SqlPrinter, select
+from ..rules.code import SqlPrinter, select, with_name
 from ..rules.core import extents
 
 # %% ../../nbs/forests/07_ensemble_sql.ipynb #esql-code
@@ -106,7 +106,9 @@ def ensemble_sql(ensemble, table, keep=(), proba=False, dialect="ansi", rename=N
     rows, kept = printer.rows(table, keep, always=True)
     used = [printer.name(f) for f in sorted(printer.numbers | printer.labelled)] + list(kept)
     sums = [f'"sum {c}"' for c in range(len(ensemble.base))]
-    base = [f"{printer.number(b)} AS {name}" for b, name in zip(ensemble.base, sums, strict=True)]
+    base = ensemble.base.astype(ensemble.dtype)
+    is_single = ensemble.dtype == np.float32
+    rounded = "CAST({} AS REAL)".format if is_single else str  # SQLite has no such type
     steps = []
 
     def add(name, columns, how="AS"):
@@ -115,13 +117,17 @@ def ensemble_sql(ensemble, table, keep=(), proba=False, dialect="ansi", rename=N
         steps.append(f"{name} {how} (\n  SELECT\n    {selected}\n  FROM {rows}\n)")
         rows = name
 
-    add('"trees 0"', ["*", *base])
+    starts = [rounded(printer.number(number)) for number in base]
+    add('"trees 0"', ["*", *map(with_name, starts, sums)])
     for g, (terms, parts) in enumerate(groups):
         for k, columns in enumerate(parts):
             add(f'"parts {g} {k}"', ["*", *columns])
-        totals = [" + ".join([name, *own]) for name, own in zip(sums, terms, strict=True)]
-        columns = [f"{text} AS {name}" for name, text in zip(sums, totals, strict=True)]
-        add(f'"trees {g + 1}"', used + columns, "AS MATERIALIZED")
+        totals = [
+            " + ".join([name, *map(rounded, own)]) for name, own in zip(sums, terms, strict=True)
+        ]
+        add(f'"trees {g + 1}"', [*used, *map(with_name, totals, sums)], "AS MATERIALIZED")
+    if is_single:
+        sums = [f"CAST({name} AS DOUBLE PRECISION)" for name in sums]
     if ensemble.link in ("mean", "vote"):
         sums = [f"{name} / {printer.number(ensemble.weights.sum())}" for name in sums]
     texts = predictions_sql(printer, ensemble, sums, proba)

@@ -6,7 +6,7 @@ import pytest
 
 from fabinterp.bench.datasets import is_available
 
-PROGRAMS = ("chromium", "pandoc")  # no modules of Python
+PROGRAMS = ("chromium", "pandoc", "soffice")  # no modules of Python
 PATIENCE = 120  # seconds that a test waits for a process or a page
 
 
