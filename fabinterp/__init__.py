@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .reporting import plot_calibration, report
     from .rules.contributions import explain_row
     from .rules.core import Columns, Curve, Leaf, Rule, Split
+    from .rules.schema import ColumnSchema, Schema
     from .rules.ruleset import RuleSet, Tree, load_rules
     from .show.panel import Panel
     from .show.row_plots import plot_change, plot_importances, plot_row
@@ -75,6 +76,8 @@ _MODULES = {
     "report": "reporting",
     "explain_row": "rules.contributions",
     "Columns": "rules.core",
+    "ColumnSchema": "rules.schema",
+    "Schema": "rules.schema",
     "Curve": "rules.core",
     "Leaf": "rules.core",
     "Rule": "rules.core",
@@ -98,6 +101,8 @@ _MODULES = {
 __all__ = [
     "Budgeted",
     "Columns",
+    "ColumnSchema",
+    "Schema",
     "Curve",
     "Explanation",
     "Leaf",

@@ -40,6 +40,7 @@ from .rules.core import (
 from .rules.html_format import Result, keep_thousands, table_html
 from .rules.ruleset import RuleSet, as_ruleset
 from .rules.digits import amount_text, last_place, next_step, round_digits, short_numbers
+from .rules.schema import without_codes
 from .rules.text import (
     constant_text,
     label_text,
@@ -130,7 +131,8 @@ def feature_space(
 ):
     """The `_FeatureSpace` of a table of encoded rows Z (n, d).
 
-    Without a table, scales are 1 and features reach anywhere; `whole` are the positions of columns
+    Special codes are left out, so that no change leads to one, or to a number beside them. Without a
+    table, scales are 1 and features reach anywhere; `whole` are the positions of columns
     known to hold whole numbers. ValueError for what names no column or has no meaning.
     """
     columns = ruleset.columns
@@ -146,7 +148,7 @@ def feature_space(
     found = np.ones(d)
     values = [None if c is None else np.arange(len(c), dtype=float) for c in columns.categories]
     for j in range(d):
-        known = known_values(Z, j)
+        known = without_codes(known_values(Z, j), columns, j)
         if len(known) and labels[j]:
             common[j] = np.bincount(known.astype(int)).argmax()
         elif len(known):

@@ -11,6 +11,7 @@ import codecs
 import csv
 import difflib
 import os
+import re
 import sys
 
 from . import __version__
@@ -78,6 +79,13 @@ def names_of_text(text):
     return names
 
 
+def codes_of_text(text):
+    """Check that a text is NAME=N,N."""
+    if not re.fullmatch(r".+=-?[\d.]+(,-?[\d.]+)*", text):
+        raise argparse.ArgumentTypeError(f"must be NAME=N,N, got {text!r}")
+    return text
+
+
 def known_encoding(text):
     """Parse the name of an encoding."""
     try:
@@ -141,9 +149,52 @@ def _add_reading(command):
     command.add_argument(
         "--decimal",
         choices=[".", ","],
-        default=".",
         metavar="SIGN",
-        help="decimal separator, . or , (default: .)",
+        help="decimal separator, . or , (default: from the data)",
+    )
+    command.add_argument(
+        "--skip",
+        type=_NATURAL,
+        metavar="N",
+        help="lines before the header (default: from the data)",
+    )
+    command.add_argument(
+        "--footer",
+        type=_NATURAL,
+        metavar="N",
+        help="lines after the data, such as notes and totals (default: from the data)",
+    )
+    command.add_argument(
+        "--na",
+        type=names_of_text,
+        default=[],
+        metavar="TEXT[,TEXT]",
+        help="texts that are missing values in all columns",
+    )
+
+
+def _add_kinds(command):
+    """Add the options that state the kinds of columns."""
+    command.add_argument(
+        "--schema",
+        metavar="FILE",
+        help='JSON with the kinds of columns, such as {"zip": "label", "note": "excluded"}',
+    )
+    for names, what in (
+        (["--number"], "columns of numbers, in which other texts are missing values"),
+        (["--label", "--categories"], "columns of labels, such as integers that are codes"),
+        (["--text"], "columns of labels that are never converted to integers"),
+    ):
+        command.add_argument(
+            *names, type=names_of_text, default=[], metavar="NAME[,NAME]", help=what
+        )
+    command.add_argument(
+        "--codes",
+        type=codes_of_text,
+        action="append",
+        default=[],
+        metavar="NAME=N[,N]",
+        help="special values of a column of numbers, such as months=-7,-9",
     )
 
 
@@ -183,13 +234,7 @@ def _add_learning(command):
         default="auto",
         help="auto: text and few distinct integers are classes, other numbers a regression target",
     )
-    command.add_argument(
-        "--categories",
-        type=names_of_text,
-        default=[],
-        metavar="NAME[,NAME]",
-        help="columns whose numbers are category codes; text columns are always categories",
-    )
+    _add_kinds(command)
     command.add_argument(
         "--time",
         metavar="NAME",
@@ -369,6 +414,7 @@ def _add_explain(add):
     )
     _add_reading(command)
     _add_sample(command)
+    _add_kinds(command)
     command.add_argument(
         "--target",
         metavar="NAME",

@@ -27,7 +27,7 @@ from sklearn.model_selection import KFold, train_test_split
 
 import fabinterp
 from .explanation import Explanation, explain, split_positions
-from .files import comma_columns, is_missing, read_table
+from .files import Given, TextFormat, is_missing, read_schema, read_table
 from .forests.arrays import Ensemble
 from .forests.reading import read_ensemble
 from .reporting import (
@@ -40,10 +40,11 @@ from .reporting import (
     class_number_words,
     rounding_words,
 )
-from .rows.tables import is_monotonic, seed_entropy, take_rows
+from .rows.tables import check_labels_repeat, is_monotonic, seed_entropy, take_rows
 from .rules.code import interval_ends
-from .rules.core import encode, format_names, label_of
+from .rules.core import encode, format_names, label_of, warn_of_unseen_labels
 from .rules.json_format import write_file
+from .rules.schema import ColumnSchema, Schema
 from .rules.ruleset import RuleSet, Tree, as_ruleset, load_rules
 from .rules.size_path import (
     choose_by_error,
@@ -68,31 +69,79 @@ from .terminal import (
 )
 
 # %% ../nbs/commands.ipynb #cmd-read
-def _read_data(options, path=None):
-    """Read the table at a path, or that of the options; notes sampling and decimal commas."""
-    sample = getattr(options, "sample", None)
-    seed = getattr(options, "random_state", 0)
+def _given_columns(options):
+    """What the options state about columns: a `Schema`, and the names of columns of texts."""
+    given = {}
+    if options.schema:
+        given |= read_schema(options.schema).columns
+    for kind in ("number", "label"):
+        given |= dict.fromkeys(getattr(options, kind), ColumnSchema(kind))
+    given |= dict.fromkeys(options.text, ColumnSchema("label"))
+    for text in options.codes:
+        name, _, codes = text.rpartition("=")
+        codes = tuple(map(float, codes.split(",")))
+        given[name] = replace(given.get(name, ColumnSchema("number")), special_values=codes)
+    return Schema(given)
+
+
+def _read_data(options, path=None, model=None):
+    """Read the table at a path, or that of the options.
+
+    By the schema of a `RuleSet` or `Tree`, or without one by the options and the data.
+    """
+    text_format = TextFormat(
+        options.sep, options.encoding, options.decimal, options.skip, options.footer
+    )
+    missing = tuple(options.na)
+    given = Given(missing=missing)
+    if model is None and hasattr(options, "schema"):
+        given = Given(_given_columns(options), tuple(options.text), missing)
     table = read_table(
         path or options.data,
-        options.sep,
-        options.encoding,
-        options.decimal,
-        sample,
-        random_state=seed,
+        text_format,
+        given,
+        model and schema_of_model(model, missing, options.decimal),
+        getattr(options, "sample", None),
+        random_state=getattr(options, "random_state", 0),
+        needed=model and model.columns.names,
         as_text=getattr(options, "keep", None) or (),
     )
+    for name in given.schema.columns:
+        _check_column("--schema, --number, --label or --text", name, table)
+    return table
+
+
+def print_reading(table):
+    """Print how a table was read: what was not plain, and whether it is a sample."""
+    if table.remarks:
+        print_to_stderr("\n  ".join([f"{table.name}:", *table.remarks]))
     if len(table) < table.n_read:
         print_to_stderr(
             f"note: using a random sample of {len(table)} of {table.n_read} rows; "
             "--sample none uses all"
         )
-    commas = comma_columns(table)
-    if commas:
-        print_to_stderr(
-            f"note: numbers with a decimal comma in {format_names(commas)} are read as text; "
-            "--decimal , reads them as numbers"
-        )
-    return table
+
+
+def schema_of_model(model, missing=(), decimal=None):
+    """The `Schema` by which a `RuleSet` or `Tree` reads a table.
+
+    `missing`: texts that are missing values, too; `decimal`: the decimal sign, None: as in the fit.
+    """
+    columns = model.columns
+    entries = dict(columns.schema.columns) if columns.schema else {}
+    known = zip(columns.names, columns.categories, strict=True)
+    for name, labels in (*known, (model.target, model.classes)):
+        entry = entries.get(name, ColumnSchema("number"))
+        if decimal:
+            entry = replace(entry, decimal=decimal, thousands="")
+        if labels is None:
+            entry = replace(entry, kind="number", labels=())
+        elif not entry.labels:
+            # sorted by value, as read for the fit; the order in the model may differ
+            labels = sorted(labels, key=lambda label: (type(label).__name__, label))
+            entry = replace(entry, kind="label", labels=labels)
+        entries[name] = replace(entry, missing=(*entry.missing, *missing))
+    return Schema(entries)
 
 
 def _suggest_columns(name, names, known=()):
@@ -103,17 +152,6 @@ def _suggest_columns(name, names, known=()):
         return f"did you mean {format_names(close)}?"
     hint = f"the columns are {format_names(names)}"
     return hint if len(names) > 1 else hint + "; --sep sets the column separator"
-
-
-def _check_categories(names, table, target):
-    """Raise UsageError unless a table has all columns of --categories."""
-    for name in names:
-        _check_column("--categories", name, table)
-    if target in names:
-        raise UsageError(
-            f"--categories must not contain the --target {format_names([target])}; "
-            "--task classification reads it as classes"
-        )
 
 
 def _check_column(option, name, table):
@@ -169,21 +207,6 @@ def _numbers_rows(column):
     return column.dtype.kind in "iuf" and bool(is_monotonic(column.astype(float)))
 
 
-def _reason_to_drop(name, column, position):
-    """Return why a column is not used; None if it is."""
-    if column.dtype.kind in "mM":
-        return "it contains dates; convert them to numbers, such as days"
-    known = column[~is_missing(column)]
-    if not len(known):
-        return "it is empty"
-    nameless = name == "" or name.startswith("Unnamed")
-    if position == 0 and nameless and _numbers_rows(column):
-        return "it contains row numbers"
-    if column.dtype.kind == "O" and len(known) > 20 and len(set(known)) == len(known):
-        return "every value is a distinct text"
-    return None
-
-
 def _check_finite(table):
     """Raise CommandError if a column contains an infinite number."""
     floats = {name: c for name, c in table.columns.items() if c.dtype.kind == "f"}
@@ -208,16 +231,20 @@ def prepare(table, target, requested, notify):
             f"got {format_names(map(str, y[:1])) or 'none'}"
         )
     task = infer_task(y, requested, target)
+    try:
+        check_labels_repeat(f"--target {format_names([target])}", y)
+    except ValueError as error:
+        raise CommandError(_one_line(error)) from None
     _check_finite(table)
     if not known.all():
         n_out = int(np.sum(~known))
         verb = "is" if n_out == 1 else "are"
         notify(f"note: {count_text(n_out, 'row')} without {format_names([target])} {verb} left out")
     table = table.take(known).without([target])
-    for position, (name, column) in enumerate(table.columns.items()):
-        why = _reason_to_drop(name, column, position)
-        if why:
-            notify(f"note: column {format_names([name])} is left out: {why}")
+    table = table.without([name for name in table.frame if not table.schema.uses(name)])
+    for name, column in table.columns.items():
+        if is_missing(column).all():
+            notify(f"note: column {format_names([name])} is left out: it is empty")
             table = table.without([name])
         elif len(column) >= 20 and len(table.columns) > 1 and _numbers_rows(column):
             notify(f"note: column {format_names([name])} numbers the rows; --time leaves it out")
@@ -301,33 +328,37 @@ def _comma_list(names):
     return text.getvalue()
 
 
+_SHOWN = """sep encoding trust decimal skip footer na schema number label text codes reference held_out
+max_seconds target time method task sample size max_depth max_leaves max_rules max_conditions
+min_support test_share random_state"""
+
+
+def _option_words(name, value):
+    """An option and its value as words of a command, without folders."""
+    option = f"--{name.replace('_', '-')}"
+    if value is True:
+        return [option]
+    if name == "codes":
+        return [word for codes in value for word in (option, codes)]
+    if isinstance(value, list):
+        value = _comma_list(value)
+    if name in ("schema", "reference", "held_out"):
+        value = os.path.basename(value)
+    if name == "max_seconds":
+        value = f"{value:g}"
+    return [option, {"\t": "tab", None: "none"}.get(value, str(value))]
+
+
 def command_of(options):
     """Return the command that reproduces the result, without folders."""
     words = ["fabinterp", options.command]
     words += [os.path.basename(getattr(options, what, "")) for what in ("model", "fitted", "data")]
-    names = "target time method task sample size max_depth max_leaves max_rules max_conditions"
-    names += " min_support test_share random_state"
-    can_be_none = {"sample", "max_conditions"}  # without it they are numbers
     given = vars(options)
-    if given.get("sep"):
-        words += ["--sep", "tab" if options.sep == "\t" else options.sep]
-    if given.get("encoding"):
-        words += ["--encoding", options.encoding]
-    if given.get("decimal", ".") != ".":
-        words += ["--decimal", options.decimal]
-    if given.get("trust"):
-        words += ["--trust"]
-    if given.get("categories"):
-        words += ["--categories", _comma_list(options.categories)]
-    for name in ("reference", "held_out"):
-        if isinstance(given.get(name), str):
-            words += [f"--{name.replace('_', '-')}", os.path.basename(given[name])]
-    if given.get("max_seconds") is not None:
-        words += ["--max-seconds", f"{options.max_seconds:g}"]
-    for name in names.split():
-        value = given.get(name)
-        if value is not None or name in given and name in can_be_none:
-            words += [f"--{name.replace('_', '-')}", "none" if value is None else str(value)]
+    for name in _SHOWN.split():
+        value = given.get(name, False)
+        is_given = value != [] and value is not False
+        if is_given and (value is not None or name in ("sample", "max_conditions")):
+            words += _option_words(name, value)
     if options.command == "report":
         words += ["--out", os.path.basename(options.out)]
     return shlex.join(filter(None, words))
@@ -403,9 +434,11 @@ def _read_target(options):
     if getattr(options, "time", None):
         data = data.take(_time_order(options.time, data)).without([options.time])
         options.cv = KFold()  # blocks of time
-    _check_categories(options.categories, data, options.target)
-    table, y, task = prepare(data, options.target, options.task, print_to_stderr)
-    table = table.with_categories([name for name in options.categories if name in table.columns])
+    notes = []
+    table, y, task = prepare(data, options.target, options.task, notes.append)
+    print_reading(data)
+    for note in notes:
+        print_to_stderr(note)
     if options.task == "auto":
         print_to_stderr(
             f"task: {task} ({format_names([options.target])} has "
@@ -1057,30 +1090,6 @@ def _made_lines(model, path):
     return [f"{made} --out {shlex.quote(os.path.basename(path))}"] if isinstance(made, str) else []
 
 
-def rows_for(table, columns):
-    """The rows of a table as a model with these `Columns` reads them."""
-    table = table.as_known_to(columns)
-    X = columns_for(table, columns.names, "the model")
-    for name, labels in zip(columns.names, columns.categories, strict=True):
-        text = None if labels is not None else _first_text(table.columns[name])
-        if text is not None:
-            raise CommandError(
-                f"{table.name} must hold numbers in column {format_names([name])}, "
-                f"got {format_names([text])}"
-            )
-    return X
-
-
-def _first_text(column):
-    """The first value of a column (n,) that is no number; None if all are, or missing."""
-    for value in column if column.dtype.kind == "O" else ():
-        try:
-            float("nan" if value is None else value)
-        except (TypeError, ValueError):
-            return str(value)
-    return None
-
-
 def columns_for(table, names, whose):
     """The rows of a table with the columns of these names; CommandError for those that it lacks."""
     lacking = [name for name in names if name not in table.columns]
@@ -1149,19 +1158,6 @@ def predictions_text(
     return text.getvalue()
 
 
-def note_unseen_labels(columns, table, X):
-    """Print a note on labels in rows X (n, d) that training did not have."""
-    Z = encode(X, columns)
-    for j in [j for j, labels in enumerate(columns.categories) if labels is not None]:
-        name = columns.names[j]
-        unseen = int(np.isnan(Z[:, j]).sum() - is_missing(table.columns[name]).sum())
-        if unseen:
-            print_to_stderr(
-                f"note: {format_names([name])} has labels that were not in the training rows, in "
-                f"{count_text(unseen, 'row')}; they are treated as missing"
-            )
-
-
 def note_outside(columns, X):
     """Print a note on numbers in rows X (n, d) outside the training ranges."""
     if columns.ranges is None:
@@ -1209,10 +1205,11 @@ def predict(options):
                 "--level needs a tree of equations for numbers, whose leaves store the variance of "
                 "errors, got another model"
             )
-    table = _read_data(options)
-    X = rows_for(table, model.columns)
+    table = _read_data(options, model=model)
+    X = columns_for(table, model.columns.names, "the model")
     for name in options.keep or ():
         _check_column("--keep", name, table)
+    print_reading(table)
     kept = {name: table.texts.get(name, table.columns[name]) for name in options.keep or ()}
     held_out = held_out_rows(model, table, X) if options.held_out else None
     if options.held_out and held_out is None:
@@ -1222,6 +1219,7 @@ def predict(options):
         )
     try:
         with progress_message(f"predicting {len(table)} rows …"), warnings_as_notes():
+            warn_of_unseen_labels(X, encode(X, model.columns), model.columns)
             shown = (options.proba, options.level, held_out, kept, options.escape_formulas)
             text = predictions_text(model, X, *shown)
     except ValueError as error:
@@ -1231,7 +1229,6 @@ def predict(options):
             f"note: {class_number_words(model, model, 'P(…)')}; "
             f"they are not frequencies of the observed {printable_name(model.target)}"
         )
-    note_unseen_labels(model.columns, table, X)
     note_outside(model.columns, X)
     note_new_gaps(model, table)
     if options.out:
@@ -1304,19 +1301,21 @@ def _rows_and_target(rules, options, path=None):
 
     Of the table of the options y may be None; one at another path must have the target.
     """
-    table = _read_data(options, path)
+    table = _read_data(options, path, rules)
     target = options.target or rules.target
     if path or options.target or target in table.columns:
         _check_column("--target", target, table)
         table = table.take(_order_of_fit(rules, table))
         table = table.take(~is_missing(table.columns[target]))
         y = _target_values(table.columns[target], rules.classes)
-        return table.name, rows_for(table, rules.columns), y
+        print_reading(table)
+        return table.name, columns_for(table, rules.columns.names, "the model"), y
+    print_reading(table)
     print_to_stderr(
         f"note: {table.name} has no column {format_names([target])}, which the model predicts: "
         "the page has no errors (--target NAME if the column has another name)"
     )
-    return table.name, rows_for(table, rules.columns), None
+    return table.name, columns_for(table, rules.columns.names, "the model"), None
 
 
 def _reference_of(options, columns):
@@ -1449,6 +1448,7 @@ def explain_model(model, options):
     except (ValueError, TypeError) as error:
         message = _one_line(error).removeprefix("estimator=")
         raise CommandError(re.sub("^y ", f"--target {options.target!r} ", message)) from None
+    print_reading(table)
     task = "regression" if found.rules.classes is None else "classification"
     if options.target:
         found = replace(found, rules=replace(found.rules, target=options.target))

@@ -1,5 +1,6 @@
 """What users of scikit-learn expect of every estimator beside `fit` and `predict`."""
 
+import ast
 import json
 import re
 import warnings
@@ -247,25 +248,24 @@ def test_numbers_as_text_are_warned_of_with_the_code_that_helps(setting):
         UserWarning, match=r"X holds numbers as text in 'c', taken as \d+ labels"
     ) as w:
         setting.fresh().fit(frame, y)
-    said = next(str(one.message) for one in w if "as text" in str(one.message))
-    assert "X['c'] = pd.to_numeric(X['c']) makes" in said and not any(
-        "a distinct label in each row" in str(one.message) for one in w
-    )
+    message = next(str(one.message) for one in w if "as text" in str(one.message))
+    assert not any("a distinct label in each row" in str(one.message) for one in w)
+    schema = ast.literal_eval(re.search(r"schema=(\{.*?\})", message)[1])
+    fitted = setting.fresh().fit(frame, y, schema=schema)
+    numbers = setting.fresh().fit(frame.astype({"c": float}), y)
+    assert np.array_equal(fitted.predict(frame), numbers.predict(frame.astype({"c": float})))
 
 
 def test_decimal_commas_and_what_is_meant_as_labels():
     X, y = table(CLASSIFIERS[0])
     frame = pd.DataFrame({"a": X[:, 0], "c": [f"{c:.2f}".replace(".", ",") for c in X[:, 2]]})
-    with pytest.warns(UserWarning) as caught:
-        ProxyTreeClassifier().fit(frame, y)
-    code = re.search(r"labels: (X\['c'\] = .*) makes numbers", str(caught[0].message))[1]
-    scope = {"X": frame.copy(), "pd": pd}
-    exec(code, scope)
-    assert np.array_equal(scope["X"]["c"], X[:, 2])
+    model = ProxyTreeClassifier().fit(frame, y, schema={"c": "number"})
+    expected = ProxyTreeClassifier().fit(frame.assign(c=X[:, 2]), y)
+    assert (model.predict(frame) == expected.predict(frame.assign(c=X[:, 2]))).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".* for no row of the fit")
-        ProxyTreeClassifier().fit(scope["X"], y)
+        ProxyTreeClassifier().fit(frame, y, schema={"c": "label"})
         ProxyTreeClassifier().fit(frame.astype({"c": "category"}), y)
         grades = frame.assign(c=np.resize(["1", "2", "3"], len(frame)))
         ProxyTreeClassifier().fit(grades, y)

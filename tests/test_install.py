@@ -84,7 +84,7 @@ def test_the_readme_in_an_empty_environment(environment, tmp_path):
     """All commands and blocks run after the first install line."""
     bin = environment[0] / "bin"
     frames = run(bin / "pip", "list", folder=tmp_path)
-    assert not re.search("^(pandas|pyarrow|xgboost|lightgbm) ", frames, re.M)
+    assert not re.search("^(pyarrow|xgboost|lightgbm) ", frames, re.M)
     text = (ROOT / "README.md").read_text()
     homes(tmp_path / "homes.csv")
     lines = [
@@ -113,7 +113,7 @@ PAGES = ("rules/00_core", "models/04_bikes", "bench/11_sizes")
 def test_copied_pages_with_the_wheel(environment, tmp_path):
     """A plain page, one whose table is missing, and one that reads what was measured."""
     env, wheel = environment
-    install(env, f"{wheel}[frames]", "jinja2", "tqdm")
+    install(env, f"{wheel}[parquet]", "jinja2", "tqdm")
     nbs = shutil.copytree(NBS, tmp_path / "nbs")
     for page in PAGES:
         path = nbs / f"{page}.ipynb"

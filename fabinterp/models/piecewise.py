@@ -95,6 +95,7 @@ from ..search.signs import (
     order_bounds,
 )
 from ..rules.contributions import feature_importances
+from ..rules.schema import with_schema
 from ..rules.code import interval_ends
 from ..rules.core import (
     Curve,
@@ -1439,14 +1440,16 @@ class EquationTreeEstimator(ChunkedFitMixin, BaseEstimator):
     path_ = SizePathMixin.path_
     at = SizePathMixin.at
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y, sample_weight=None, groups=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
 
         A weight of 2 is the same as a row given twice. groups (n,), labels: where folds choose the
         size, rows of one group, such as the visits of a patient, are left out together;
         with `cv`, its splitter gets the groups. ValueError for groups of rows that are not in memory.
+        schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         self._check_parameters()
+        X = with_schema(X, schema)
         chunked = build_chunked_data(self, X, y, sample_weight)
         if groups is not None or self.cv is not None:
             chunked = _with_folds(self, chunked, X, y, sample_weight, groups)

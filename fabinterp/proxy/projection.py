@@ -47,6 +47,7 @@ from ..rules.core import (
     predict_codes,
     stable_softmax,
 )
+from ..rules.schema import with_schema
 from ..rules.contributions import feature_importances, measure_on_rows
 from ..rules.ruleset import RuleSet
 from ..rows.tables import (
@@ -628,13 +629,14 @@ class BaseProxyLinear(BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, schema=None):
         """Project the reference on the rows X (n, d), frame or array, with weights (n,).
 
         y (n,) is its own reference where there is none, and what a reference learns from that is
-        not fitted yet.
+        not fitted yet. schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         check_parameters(self, _AT_LEAST, {}, ("max_features", "n_draws"))
+        X = with_schema(X, schema)
         seed = int(seed_entropy(self.random_state)[0])
         reference, *table = read_reference(self, X, y, sample_weight, seed, self.n_draws)
         if self.reference is not None and y is not None:

@@ -67,6 +67,7 @@ from ..rows.fitted import (
     save_estimator,
 )
 from ..rules.contributions import feature_importances, measure_entries
+from ..rules.schema import with_schema
 from ..rules.core import (
     Columns,
     as_pandas,
@@ -1229,14 +1230,16 @@ class BaseProxyTree(SizePathMixin, BaseEstimator):
         )
         return tags
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, schema=None):
         """Fit to X (n, d) array or frame, with row weights (n,).
 
         A weight of 2 is the same as a row given twice.
         y (n,) is needed where it is the reference itself, or where the reference is to be fitted to
         it; where it is given, it chooses what the tree is grown on, and may be a part of that.
+        schema: a `Schema` of the columns of a frame, or a dict of it.
         """
         check_proxy(self)
+        X = with_schema(X, schema)
         settings = copy(self)
         if not isinstance(self.cv, int):
             settings.cv = split_masks(self.cv, X, y, classifier=is_classifier(self))

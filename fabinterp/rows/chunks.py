@@ -48,6 +48,7 @@ from .fitted import (
 )
 from ..rules.contributions import measure_model
 from ..rules.contributions import measure_entries
+from ..rules.schema import with_schema
 from ..rules.core import (
     Columns,
     check_names,
@@ -960,13 +961,14 @@ class ChunkedFitMixin:
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, schema=None):
         """Fit to X (n, d), y (n,), row weights (n,): frame and arrays, or Dask collections.
 
-        A weight of 2 is the same as a row given twice.
+        A weight of 2 is the same as a row given twice. schema: a `Schema` of the columns of a
+        frame, or a dict of it.
         """
         self._check_parameters()
-        chunked = build_chunked_data(self, X, y, sample_weight)
+        chunked = build_chunked_data(self, with_schema(X, schema), y, sample_weight)
         return self._fit_rows(chunked, name_of_target(self, y))
 
     def fit_chunks(self, source, *, target=None, sample_weight=None, scratch=None):

@@ -7,10 +7,11 @@ __all__ = ['LARGEST', 'LEAST', 'check_choice', 'check_at_least', 'check_paramete
            'label_codes', 'some_known_codes', 'known_codes', 'known_values', 'distinct_rows', 'sort_labels',
            'order_categories', 'centre_and_spread', 'location_scale', 'check_span', 'check_weights',
            'power_of_two_scale', 'fit_at_unit_scale', 'check_rows', 'with_ranges', 'check_fit_rows', 'name_of_target',
-           'target_summary', 'with_target', 'plain_target', 'check_fit_target', 'check_predict_rows', 'class_factors',
-           'row_class_weight', 'weigh_classes', 'warn_of_lost_classes', 'warn_of_labels', 'is_fitted',
-           'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data', 'is_monotonic', 'warn_of_row_numbers',
-           'joined_groups', 'with_groups', 'split_masks', 'filled_folds', 'with_parts']
+           'target_summary', 'with_target', 'plain_target', 'check_labels_repeat', 'check_fit_target',
+           'check_predict_rows', 'class_factors', 'row_class_weight', 'weigh_classes', 'warn_of_lost_classes',
+           'warn_of_labels', 'is_fitted', 'apply_in_chunks', 'take_rows', 'TrainingData', 'build_training_data',
+           'is_monotonic', 'warn_of_row_numbers', 'joined_groups', 'with_groups', 'split_masks', 'filled_folds',
+           'with_parts']
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-imports
 import warnings
@@ -39,6 +40,7 @@ from ..rules.core import (
     BEYOND,
     Columns,
     as_pandas,
+    converted,
     encode,
     format_names,
     is_frame,
@@ -48,6 +50,7 @@ from ..rules.core import (
     warn_of_unseen_labels,
     with_numbers,
 )
+from ..rules.schema import has_numbers, text_counts
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-parameters
 def check_choice(name, value, allowed):
@@ -316,6 +319,9 @@ def fit_at_unit_scale(model, table, y, sample_weight=None):
     return model
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-door
+_MANY = 20  # labels beyond which a column or target of texts is worth a message
+
+
 def _check_is_table(X):
     """Refuse what is nearly a table, with the code that makes one of it."""
     if hasattr(X, "index") and hasattr(X, "to_frame") and np.ndim(X) == 1:
@@ -443,6 +449,19 @@ def _is_number(text):
     return True
 
 
+def check_labels_repeat(name, y):
+    """Refuse a target (n,) of many texts, most of which are in one row only."""
+    y = np.asarray(y)
+    if y.dtype.kind not in "OUS":
+        return
+    labels, counts = np.unique(y.astype(str), return_counts=True)
+    if len(labels) > _MANY and 2 * (counts == 1).sum() > len(labels):
+        raise ValueError(
+            f"{name} must hold numbers, or labels that repeat, got {len(labels)} labels in {len(y)} "
+            f"rows, such as {format_names(labels[counts == 1].tolist(), 3)}"
+        )
+
+
 def check_fit_target(estimator, Z, y):
     """The target (n,) as numbers and None, or as codes and the sorted classes."""
     y = plain_target(y)
@@ -458,6 +477,7 @@ def check_fit_target(estimator, Z, y):
     if not is_classifier(estimator):
         return y.astype(float), None
     check_classification_targets(y)
+    check_labels_repeat("y", y)
     classes, y = np.unique(y, return_inverse=True)
     return y, classes
 
@@ -468,6 +488,7 @@ def check_predict_rows(estimator, X):
     X = as_pandas(X)
     if is_frame(X):
         columns = estimator.columns_ if estimator._framed else None
+        X = X if columns is None else converted(X, columns)
         if columns is not None and sorted(map(str, X.columns)) == sorted(columns.names):
             X = ordered_columns(X, columns.names)
         validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -539,36 +560,23 @@ def warn_of_lost_classes(estimator, classes, y, predicted):
         )
 
 # %% ../../nbs/rows/00_tables.ipynb #tab-labels
-_MANY = 20  # labels beyond which it is worth a warning
-
-
-def _numbers_from_text(name, labels):
-    """The code that makes numbers of a column of these labels; None if they are no numbers."""
-    texts = [str(label) for label in labels]
-    column = f"X[{format_names([name])}]"
-    if all(map(_is_number, texts)):
-        return f"{column} = pd.to_numeric({column})"
-    if all(_is_number(text.replace(",", ".")) for text in texts):
-        return f"{column} = pd.to_numeric({column}.str.replace(',', '.'))"
-    return None
-
-
 def warn_of_labels(X, columns):
     """Warn of columns of a frame whose text is numbers, or differs in each row.
 
-    For the first, the warning holds the code that makes them numbers.
+    Columns that a schema names are as they should be.
     """
     if not is_frame(X):
         return
+    stated = columns.schema.columns if columns.schema else {}
     named = []
-    for dtype, name, labels in zip(X.dtypes, columns.names, columns.categories, strict=True):
-        if labels is None or len(labels) <= _MANY:
+    for j, (name, labels) in enumerate(zip(columns.names, columns.categories, strict=True)):
+        column = X.iloc[:, j]
+        if name in stated or hasattr(column.dtype, "categories") or len(labels or ()) <= _MANY:
             continue
-        code = None if hasattr(dtype, "categories") else _numbers_from_text(name, labels)
-        if code is not None:
+        if has_numbers(text_counts(column)):
             warnings.warn(
                 f"X holds numbers as text in {format_names([name])}, taken as {len(labels)} "
-                f"labels: {code} makes numbers of them, .astype('category') says they are labels",
+                f"labels: fit(..., schema={{{name!r}: 'number'}}) reads numbers, 'label' keeps labels",
                 UserWarning,
                 stacklevel=4,
             )

@@ -19,9 +19,10 @@ from secrets import token_hex
 from sys import float_info
 
 from .core import Columns, Curve, Leaf, Rule, Split
+from .schema import Schema
 
 # %% ../../nbs/rules/04_json_format.ipynb #json-words
-_OPTIONAL = ("link", "curves", "mean", "std", "mean_std", "ranges", "interval")
+_OPTIONAL = ("link", "curves", "mean", "std", "mean_std", "ranges", "interval", "schema")
 
 
 def _float_to_json(x):
@@ -40,6 +41,8 @@ def parts_to_json(item):
         return _float_to_json(item)
     if isinstance(item, tuple):
         return [parts_to_json(i) for i in item]
+    if isinstance(item, Schema):
+        return item.to_dict()
     if isinstance(item, (Split, Curve, Leaf, Rule, Columns)):
         entries = {name: getattr(item, name) for name in item.__dataclass_fields__}
         return {
@@ -139,6 +142,14 @@ def _numbers(value, place):
     return (_number_list if isinstance(value, list) else _number)(value, place)
 
 
+def _schema(value, place):
+    """A `Schema`."""
+    try:
+        return Schema(value)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
 _split = _object(
     Split,
     features=_each(_whole),
@@ -182,6 +193,7 @@ _columns = _object(
     categories=_each(_maybe(_each(_label))),
     missing=_each(_flag),
     ranges=_maybe(_each(_each(_real, sizes=_TWO))),
+    schema=_schema,
 )
 
 # %% ../../nbs/rules/04_json_format.ipynb #json-files

@@ -1,0 +1,254 @@
+"""Tables in files: the right numbers and labels, or a rejection whose hint works."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabinterp import ProxyTreeRegressor, Schema, load_rules
+from fabinterp.commands import columns_for, schema_of_model
+from fabinterp.files import Given, TextFormat, read_table
+from fabinterp.rules.schema import infer_column, suspected_codes
+from fabinterp.terminal import CommandError
+
+
+def numbers(seed=0, n=60):
+    """A table of numbers without special forms."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "staff": rng.integers(1, 9000, n),
+            "rent": rng.uniform(100, 9000, n).round(2),
+            "rooms": rng.integers(1, 9, n),
+        }
+    )
+
+
+def text_of(frame, sep=","):
+    return frame.to_csv(index=False, sep=sep)
+
+
+def placeholder(mark):
+    def write(frame):
+        cells = frame.astype({"staff": object})
+        cells.loc[::10, "staff"] = mark
+        expected = frame.astype({"staff": float})
+        expected.loc[::10, "staff"] = np.nan
+        return text_of(cells), expected
+
+    return write
+
+
+def european(value):
+    return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def plain(write):
+    """A way to write a table whose numbers are read as they are."""
+    return lambda frame: (write(frame), frame)
+
+
+FILES = {
+    **{f"missing {mark}": placeholder(mark) for mark in
+       ["?", "-", "–", ".", "..", ":", "*", "(D)", "<5", "#N/A", "#DIV/0!", "unknown", "None", "N/A"]},
+    "separator at the end of lines": plain(lambda f: text_of(f).replace("\n", ",\n").replace(",\n", "\n", 1)),
+    "row names": plain(lambda f: f.set_axis([f"r{k}" for k in f.index]).to_csv().removeprefix(",")),
+    "row numbers of R": plain(lambda f: f.set_axis(range(1, len(f) + 1)).to_csv().removeprefix(",")),
+    "row numbers": plain(lambda f: f.to_csv()),
+    "sep=": plain(lambda f: "sep=;\n" + text_of(f, ";")),
+    "titles": plain(lambda f: "Office,,\nTable 12,,\n\n" + text_of(f)),
+    "short titles": plain(lambda f: "Office of statistics\n\n" + text_of(f)),
+    "units": plain(lambda f: text_of(f).replace("\n", "\npersons,EUR,\n", 1)),
+    "footnotes": plain(lambda f: text_of(f) + "\nSource: the office, provisional\n* revised\n"),
+    "padded footnote": plain(lambda f: text_of(f) + "Source: the office,,\n"),
+    "total": plain(lambda f: text_of(f) + f"{f.staff.sum()},{f.rent.sum():.2f},{f.rooms.sum()}\n"),
+    "total of two": plain(lambda f: text_of(f) + f"{f.staff.sum()},,{f.rooms.sum()}\n"),
+    "semicolons": plain(lambda f: text_of(f, ";")),
+    "tabs": plain(lambda f: text_of(f, "\t")),
+    "bars": plain(lambda f: text_of(f, "|")),
+    "carriage returns": plain(lambda f: text_of(f).replace("\n", "\r")),
+    "Windows": plain(lambda f: text_of(f).replace("\n", "\r\n")),
+    "quoted": plain(lambda f: f.to_csv(index=False, quoting=1)),
+    "decimal commas": plain(lambda f: f.to_csv(index=False, sep=";", decimal=",")),
+    "decimal commas and points": plain(lambda f: text_of(f.assign(rent=f.rent.map(european)), ";")),
+    "quoted decimal commas": plain(lambda f: text_of(f.assign(rent=f.rent.map(european)))),
+    "thousands": plain(lambda f: text_of(f.assign(staff=f.staff.map("{:,}".format)))),
+    "thousands with blanks": plain(lambda f: text_of(f.assign(staff=f.staff.map("{:,}".format).str.replace(",", " ")))),
+    "Swiss": plain(lambda f: text_of(f.assign(staff=f.staff.map("{:,}".format).str.replace(",", "'")))),
+    "dollars": plain(lambda f: text_of(f.assign(rent=f.rent.map("${:,.2f}".format)))),
+    "euros": plain(lambda f: text_of(f.assign(rent=f.rent.map(european) + " €"), ";")),
+    "per cent": plain(lambda f: text_of(f.assign(rooms=f.rooms.astype(str) + "%"))),
+    "dates": plain(lambda f: text_of(f.assign(day=pd.date_range("2020", periods=len(f))))),
+    "blanks": plain(lambda f: text_of(f).replace(",", " , ")),
+    "empty last lines": plain(lambda f: text_of(f) + "\n\n,,\n"),
+}  # fmt: skip
+
+
+def file_of(folder, text, name="t.csv"):
+    path = folder / name
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_is_read_as_the_plain_table(tmp_path, kind, seed):
+    text, expected = FILES[kind](numbers(seed))
+    table = read_table(file_of(tmp_path, text))
+    read = table.rows()[list(expected)]
+    pd.testing.assert_frame_equal(read, expected, check_dtype=False)
+    assert set(table.rows()) == set(expected), "columns that models use"
+    quiet = (
+        "sep=",
+        "semicolons",
+        "tabs",
+        "bars",
+        "carriage returns",
+        "Windows",
+        "quoted",
+        "empty last lines",
+    )
+    assert bool(table.remarks) == (kind not in (*quiet, "blanks", "missing N/A"))
+
+
+def test_lines_with_more_cells_are_rejected_with_the_line(tmp_path):
+    frame = numbers()
+    path = file_of(tmp_path, text_of(frame) + "1,2,3,4\n")
+    with pytest.raises(CommandError, match="line 62, saw 4; --sep") as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+    assert len(read_table(path, TextFormat(footer=1))) == len(frame)
+    text = text_of(frame).replace("\n", ",7\n").replace(",7\n", "\n", 1)
+    with pytest.raises(CommandError, match="lines have 4 cells and the header has 3"):
+        read_table(file_of(tmp_path, text))
+
+
+def test_the_hint_to_skip_lines_works(tmp_path):
+    text = "Table,12,,\n2019,2020,2021,2022\n" + numbers().assign(x=1).to_csv(index=False)
+    path = file_of(tmp_path, "Table 12,,,\n" + text)
+    table = read_table(path, TextFormat(skip=3))
+    assert len(table) == 60 and list(table.columns) == ["staff", "rent", "rooms", "x"]
+
+
+def labels_of(*texts):
+    return infer_column(dict.fromkeys(texts, 5))[0].kind
+
+
+CODES = [
+    ["01", "02", "10"], ["12A", "1B", "7"], ["1E5", "2E3"], ["250", "V45", "401"], ["007", "008", "?"],
+    ["1", "2", "A", "B"], ["12-3", "14-5"], ["2024W01", "2024W02"], ["1.2.3", "1.10.0"], ["A1", "A2", "-"],
+    ["True", "False", "Unknown"], ["00501", "10115"], ["7a", "7b", "12"], ["N", "S", "1", "2", "7"],
+    ["1234567890123456", "1234567890123457"], ["+49 30", "+49 40"], ["3E2", "445", "7E1"], ["0", "00", "000"],
+    ["M", "L", "XL", "42"], ["1/2", "3/4"], ["None", "-"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("texts", CODES, ids=lambda texts: texts[0])
+def test_codes_are_labels(tmp_path, texts):
+    assert labels_of(*texts) in ("label", "identifier")
+    cells = np.resize(texts, 40)
+    frame = pd.DataFrame({"code": cells, "y": np.arange(40) % 3})
+    column = read_table(file_of(tmp_path, text_of(frame))).columns["code"]
+    assert [str(value) for value in column] == list(cells)
+
+
+def test_suspicious_columns_are_named_and_can_be_overridden(tmp_path):
+    frame = numbers().assign(floor=np.resize(["3", "4", "12", "7", "1B"], 60))
+    path = file_of(tmp_path, text_of(frame))
+    table = read_table(path)
+    assert any("floor" in line and "--number" in line for line in table.remarks)
+    stated = Given(Schema({"floor": "number"}))
+    read = read_table(path, given=stated).columns["floor"]
+    assert np.isnan(read[4::5]).all() and set(read[~np.isnan(read)]) == {3, 4, 7, 12}
+    assert read_table(path, given=Given(missing=("1B",))).schema.columns["floor"].kind == "number"
+    text = read_table(path, given=Given(Schema({"rooms": "label"}), ("rooms",)))
+    assert set(text.columns["rooms"]) <= set("12345678")
+
+
+def test_repeated_names_are_numbered_and_blanks_stripped(tmp_path):
+    table = read_table(file_of(tmp_path, "a,a,b\n" + "1,2,yes \n3,4,no\n5,6,yes\n" * 5))
+    assert list(table.columns) == ["a", "a.1", "b"]
+    assert set(table.columns["b"]) == {"yes", "no"} and len(table.remarks) == 3
+
+
+def test_special_codes():
+    rng = np.random.default_rng(0)
+    months = rng.integers(0, 80, 900)
+    assert suspected_codes(np.where(rng.random(900) < 0.2, -7, months)) == (-7,)
+    both = np.where(rng.random(900) < 0.1, 998, np.where(rng.random(900) < 0.1, 999, months))
+    assert suspected_codes(both) == (998, 999)
+    assert suspected_codes(months) == suspected_codes(rng.normal(size=900)) == ()
+    assert suspected_codes([]) == suspected_codes([np.nan, 1.0]) == ()
+
+
+def test_schemas_are_checked():
+    for wrong, message in (
+        ({"x": "text"}, "kind must be one of"), ({"x": {"kind": "number", "missing": "?"}}, "must be a list"),
+        ({"x": {"sort": 1}}, "schema\\['x'\\]"), ({"x": 3}, "schema\\['x'\\]"), ([], "must be a Schema or a dict"),
+        ({"x": {"kind": "number", "decimal": ",,"}}, "must be one character"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            Schema(wrong)
+    X = pd.DataFrame({"x": ["1", "b"], "z": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="schema must name columns of X, got 'w'"):
+        ProxyTreeRegressor().fit(X, [1.0, 2.0], schema={"w": "label"})
+    with pytest.raises(ValueError, match="schema needs a data frame"):
+        ProxyTreeRegressor().fit(X[["z"]].to_numpy(), [1.0, 2.0], schema={"w": "label"})
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A table of all kinds of columns, its file, and a model fitted to it."""
+    rng = np.random.default_rng(1)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "code": rng.choice(["01", "02", "03", "1A"], n),
+            "back": rng.choice(["True", "False", "Unknown"], n),
+            "sold": rng.choice(["True", "False"], n),
+            "sku": rng.choice(["1E5", "2E3", "A12"], n),
+            "pay": [f"{v:,.1f}" if v > 90 else "?" for v in rng.uniform(0, 4000, n)],
+            "size": rng.integers(1, 99, n).astype(str),
+            "name": [f"name {k}" for k in range(n)],
+        }
+    )
+    y = (frame.code == "01") * 2.0 + (frame.back == "True") + (frame["size"].astype(int) > 50)
+    folder = tmp_path_factory.mktemp("mixed")
+    path = file_of(folder, text_of(frame.assign(y=y)))
+    table = read_table(path)
+    X = table.without(["y"]).rows()
+    model = ProxyTreeRegressor(max_leaves=12, size=12).fit(X, table.columns["y"])
+    return frame, folder, load_rules(model.to_json()), model
+
+
+def predictions(model, path):
+    names = model.columns.names
+    table = read_table(path, schema=schema_of_model(model), needed=names)
+    return model.predict(columns_for(table, names, "the model"))
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_predictions_do_not_depend_on_the_other_rows(mixed, data):
+    frame, folder, model, _ = mixed
+    rows = data.draw(st.lists(st.integers(0, len(frame) - 1), min_size=1, max_size=25))
+    order = data.draw(st.permutations(list(frame)))
+    all_ = predictions(model, file_of(folder, text_of(frame), "all.csv"))
+    few = predictions(model, file_of(folder, text_of(frame.iloc[rows][order]), "few.csv"))
+    assert np.array_equal(few, all_[rows])
+
+
+def test_the_schema_is_stored_and_used_by_the_estimator(mixed):
+    frame, _, stored, model = mixed
+    assert stored.columns.schema == model.columns_.schema
+    assert np.array_equal(model.predict(frame), stored.predict(frame.iloc[:, ::-1]))
+
+
+def test_a_later_text_among_numbers_is_rejected(mixed):
+    frame, folder, model, _ = mixed
+    path = file_of(folder, text_of(frame.assign(size="much")), "late.csv")
+    with pytest.raises(
+        CommandError, match="late.csv must hold numbers in column 'size', got 'much'"
+    ):
+        predictions(model, path)
