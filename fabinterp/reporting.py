@@ -1734,7 +1734,7 @@ def coverage_html(rules, X, y, level):
     observed = encode_target(y, len(Z), None, "held_out[1]")
     low, high = interval_ends(rules, Z, level)
     holds = (low <= observed) & (observed <= high)
-    answers = low / 2 + high / 2
+    answers = rules.predict(Z)
     upper = answers > np.median(answers)
     told = (
         f"Intervals for y at level {100 * level:g} % (predict_interval) take one spread for all rows "
@@ -1743,10 +1743,6 @@ def coverage_html(rules, X, y, level):
     if upper.any():
         parts = percent_text(holds[~upper].mean()), percent_text(holds[upper].mean())
         told += ": of {} where the answer lies in the lower half, of {} in the upper".format(*parts)
-    n_below = int(np.sum(low < 0))
-    if n_below and observed.min() >= 0:
-        verb = "begins" if n_below == 1 else "begin"
-        told += f"; {count_text(n_below, 'interval')} {verb} below 0, where no y lies"
     return lines_html([f"{told}."])
 
 # %% ../nbs/reporting.ipynb #rep-parting
