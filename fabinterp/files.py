@@ -250,18 +250,11 @@ def _footer(tail, n_cells, sep):
     return notes, n_bytes
 
 
-def _lines_skipped(data, n):
-    """The bytes of the first n lines of a text."""
-    start = 0
-    for _ in range(n):
-        start = data.find(b"\n", start) + 1 or len(data)
-    return start
-
-
 def _layout_of(data, sep, skip, footer):
     """The `_Layout` of a text; `skip`, `footer`: numbers of lines, None if they are to be found."""
     mark = re.match(rb"\s*\"?sep=(.)\"?[;,]*\r?\n", data) if skip is None else None
-    start = mark.end() if mark else _lines_skipped(data, skip or 0)
+    first = data[:_LAST_BYTES].splitlines(True)
+    start = mark.end() if mark else sum(map(len, first[: skip or 0]))
     sep = mark[1].decode() if mark and not sep else sep
     first = data[start : start + _FIRST_BYTES]
     sep = sep or _best_separator(first)
@@ -322,7 +315,9 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
         )
     if is_all and layout.names[-1] is None and not frame.iloc[:, -1].isin(["", np.nan]).all():
         raise ValueError(f"expected {len(names)} cells in each line, got more")
-    return frame[[positions[name] for name in names]].set_axis(names, axis=1)
+    if len(names) < len(layout.names):
+        frame = frame[[positions[name] for name in names]]
+    return frame.set_axis(names, axis=1)
 
 
 def _may_hold_codes(layout):
@@ -443,7 +438,8 @@ def _converted(frame, schema, needed):
     """
     found = {}
     for name, column in frame.items():
-        if name in schema.columns and schema.uses(name):
+        is_plain = column.dtype.kind in "iuf" and schema.columns.get(name) == ColumnSchema("number")
+        if name in schema.columns and schema.uses(name) and not is_plain:
             column = column.str.strip() if is_text_column(column) else column
             with suppress(*(() if needed is None or name in needed else (ValueError,))):
                 found[name] = schema.columns[name].convert(column, name)

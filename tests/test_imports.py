@@ -40,6 +40,29 @@ def test_import_is_light():
     assert not LAZY & set(python(f"{before}; print(*set(sys.modules) - before)").split())
 
 
+ARRAYS = """
+import sys
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+sys.meta_path.insert(0, Without())
+import numpy as np
+import fabinterp
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 2))
+y = X[:, 0] > 0
+for name in ("RuleMixture", "ProxyTree", "ProxyLinear", "MetaTree"):
+    for kind in ("Classifier", "Regressor"):
+        model = getattr(fabinterp, name + kind)().fit(X, y if kind == "Classifier" else X[:, 0])
+        assert model.predict(X).shape == (80,)
+"""
+
+
+def test_arrays_are_fitted_without_pandas():
+    python(ARRAYS)
+
+
 @pytest.mark.slow
 def test_no_module_loads_what_only_plots_and_frames_need():
     names = [f"fabinterp.{dotted(path)}" for path in MODULES]

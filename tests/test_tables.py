@@ -366,7 +366,7 @@ def test_other_tables_are_refused_at_predict():
         with pytest.raises(ValueError, match="feature names"):
             check_predict_rows(model, other)
     unseen = X.head(1).assign(colour="pink", word=None)
-    with pytest.warns(UserWarning, match="not in the training rows, in 'colour';"):
+    with pytest.warns(UserWarning, match="not in the training rows, in 'colour' in 1 of 1 rows;"):
         assert np.isnan(check_predict_rows(model, unseen)[0, [1, 3]]).all()
     with pytest.warns(UserWarning, match="feature names"):
         assert np.array_equal(

@@ -84,6 +84,14 @@ class ColumnSchema:
         Numbers that are codes, such as -9 for "no record".
     decimal, thousands, unit : str
         Decimal sign, thousands separator and unit of numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fabinterp import ColumnSchema
+    >>> column = ColumnSchema("number", missing=["?"], decimal=",", thousands=".")
+    >>> column.convert(pd.Series(["1.234,5", "?"]), "rent").tolist()
+    [1234.5, nan]
     """
 
     kind: str
