@@ -299,6 +299,7 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
     is_all = len(names) == len(positions)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)
         frame = pd.read_csv(
             io.BytesIO(layout.data),
             sep=layout.sep,
@@ -311,7 +312,6 @@ def _cells(layout, names=None, text_names=(), n_rows=None):
             keep_default_na=False,
             na_values={positions[name]: GAPS for name in names if name not in text_names},
             nrows=n_rows,
-            low_memory=False,
         )
     if is_all and layout.names[-1] is None and not frame.iloc[:, -1].isin(["", np.nan]).all():
         raise ValueError(f"expected {len(names)} cells in each line, got more")
