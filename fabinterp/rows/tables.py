@@ -193,7 +193,8 @@ def _label_scores(code, Y, w, n_labels):
     sums = np.stack([np.bincount(code, w * column, n_labels) for column in Y.T])
     means = np.divide(sums, mass, out=np.zeros(sums.shape), where=mass > 0)
     direction = np.linalg.svd(means * np.sqrt(mass), full_matrices=False)[0][:, 0]
-    largest = np.abs(direction).round(9).argmax()  # of two classes both are, but for rounding
+    # of two classes both are the largest, but for rounding: the last, so that its share rises
+    largest = len(direction) - 1 - np.abs(direction[::-1]).round(9).argmax()
     return direction * (np.sign(direction[largest]) or 1.0) @ means
 
 
