@@ -397,8 +397,8 @@ def test_a_tree_stands_once_on_the_path_where_all_rows_make_trees_of_the_sample_
     X, y = large(20_000, 6, seed=1)  # the sample has two trees of the three lines
     with mock.patch.object(chunks, "N_SAMPLE", 2000):
         path = PiecewiseLinearRegressor(random_state=0).fit(X, y).path_
-    assert path["size"].tolist() == [1, 3]
-    assert path["price"].is_monotonic_decreasing and path["chosen"].tolist() == [False, True]
+    assert path["size"].tolist() == [1, 2, 3]
+    assert path["price"].is_monotonic_decreasing and path["chosen"].tolist() == [False, False, True]
 
 
 def test_gaps_outside_the_sample_have_a_term_in_equations():

@@ -251,8 +251,8 @@ def test_numbers_as_text_are_warned_of_with_the_code_that_helps(setting):
     message = next(str(one.message) for one in w if "as text" in str(one.message))
     assert not any("a distinct label in each row" in str(one.message) for one in w)
     schema = ast.literal_eval(re.search(r"schema=(\{.*?\})", message)[1])
-    fitted = setting.fresh().fit(frame, y, schema=schema)
-    numbers = setting.fresh().fit(frame.astype({"c": float}), y)
+    fitted = setting.fresh(random_state=0).fit(frame, y, schema=schema)
+    numbers = setting.fresh(random_state=0).fit(frame.astype({"c": float}), y)
     assert np.array_equal(fitted.predict(frame), numbers.predict(frame.astype({"c": float})))
 
 

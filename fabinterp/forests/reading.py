@@ -213,7 +213,10 @@ def read_ensemble(model, columns=None):
     >>> from fabinterp import read_ensemble
     >>> X, y = load_iris(return_X_y=True)
     >>> forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    >>> query = read_ensemble(forest).to_sql("flowers")
+    >>> ensemble = read_ensemble(forest)
+    >>> bool((ensemble.predict(X) == forest.predict(X)).all())
+    True
+    >>> query = ensemble.to_sql("flowers")
     """
     steps, model = unwrap_model(model)
     if isinstance(model, Ensemble):

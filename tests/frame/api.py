@@ -234,7 +234,12 @@ def is_offered(thing, member, value):
     """Say whether a class has a method or property, not a value; some depend on what is estimated."""
     if not (callable(getattr(thing, member)) or isinstance(value, property)):
         return False
-    return not hasattr(value, "check") or hasattr(thing(), member)
+    if not hasattr(value, "check"):
+        return True
+    needs_arguments = any(
+        p.default is p.empty for p in inspect.signature(thing).parameters.values()
+    )
+    return needs_arguments or hasattr(thing(), member)
 
 
 def method(name, member, value, found):
