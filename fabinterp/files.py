@@ -392,7 +392,7 @@ def _typed_entry(column, is_first):
         return ColumnSchema("excluded"), "left out: row numbers"
     codes = ",".join(f"{code:g}" for code in suspected_codes(column[:_HEAD_ROWS]))
     text = shlex.quote(f"{column.name}={codes}")
-    return ColumnSchema("number"), f"codes? --codes {text} names them" if codes else ""
+    return ColumnSchema("number"), f"special values? --codes {text} declares them" if codes else ""
 
 
 def _text_entry(column, missing, decimals):

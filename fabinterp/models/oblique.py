@@ -30,6 +30,7 @@ from .piecewise import (
     EquationFamily,
     EquationTreeEstimator,
     asks_all_prices,
+    association_order,
     leaves_allowed,
     begin_at_sparse_line,
     check_columns_offered,
@@ -43,10 +44,9 @@ from .piecewise import (
     seen_columns,
 )
 from ..search.planes import MAX_ROW_NATS, ObliqueSearchProblem
-from ..search.prices import FIC_PRICE
 from ..search.signs import RisingLeafTable
 from ..rules.core import Curve, format_names
-from ..rules.size_path import check_size
+from ..rules.size_path import FIC_PRICE, check_size
 from ..fab.spline import Basis, fit_basis, gcv
 from ..rows.tables import check_at_least, check_parameters, location_scale, seed_entropy
 
@@ -324,7 +324,7 @@ def make_oblique_design(settings, chunked, penalty):
     w = chunked.sample.w
     columns = chunked.sample.columns
     in_leaf = column_mask(settings.leaf_features, columns, "leaf_features")
-    effects = effects_bases(chunked.sample, penalty)
+    effects = effects_bases(chunked.sample, association_order(chunked.sample), penalty)
     seen, log_columns = _columns_seen_by_curves(chunked.sample)
     in_leaf = in_leaf & seen
     curves = curve_settings(settings)

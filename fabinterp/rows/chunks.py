@@ -46,8 +46,7 @@ from .fitted import (
     predict_log_proba,
     save_estimator,
 )
-from ..rules.contributions import measure_model
-from ..rules.contributions import measure_entries
+from ..rules.contributions import measure_entries, measure_model
 from ..rules.schema import with_schema
 from ..rules.core import (
     Columns,

@@ -210,7 +210,7 @@ def with_name(text, name):
 
 
 DIALECTS = ("ansi", "sqlite", "duckdb", "postgres")
-MOST = "1.7976931348623157E308"  # NaN is larger in DuckDB and PostgreSQL
+LARGEST_DOUBLE = "1.7976931348623157E308"  # NaN is larger in DuckDB and PostgreSQL
 
 
 class SqlPrinter(ExpressionPrinter):
@@ -277,7 +277,7 @@ class SqlPrinter(ExpressionPrinter):
         if labels is None:
             has_nan = f in self.uncertain and self.dialect != "sqlite"
             double = f"CAST({name} AS DOUBLE PRECISION)"
-            return f"CASE WHEN {name} <= {MOST} THEN {double} END" if has_nan else name
+            return f"CASE WHEN {name} <= {LARGEST_DOUBLE} THEN {double} END" if has_nan else name
         kinds = {type(label) for label in labels}
         if kinds == {bool}:
             return f"LOWER(CAST({name} AS VARCHAR))"
@@ -317,7 +317,7 @@ class SqlPrinter(ExpressionPrinter):
         return f'(\n  {inner}\n) AS "cleaned"', aliases
 
     def check_names(self, used):
-        """Refuse names that a database would take for one."""
+        """Raise ValueError for names that differ only in case, which databases treat as one."""
         folded = [name if self.dialect == "postgres" else name.lower() for name in self.names]
         same = [self.names[f] for f in used if folded.count(folded[f]) > 1]
         if same:
@@ -331,7 +331,7 @@ BOOLEAN_TEXTS = {False: ("'false'", "'0'"), True: ("'true'", "'1'")}
 
 # %% ../../nbs/rules/03_code.ipynb #sql-of
 def spread_sql(printer, leaf, least, spreads):
-    """In SQL what lies so many `spreads` of y above a prediction, at least `least`."""
+    """The SQL of a prediction plus `spreads` standard deviations of y, at least `least`."""
 
     def shifted(answer, std):
         step = spreads * (std or 0.0)
