@@ -452,19 +452,33 @@ _TOTAL = re.compile(
 _MIN_ROWS = 10  # above a total without a label
 
 
-def _is_total(frame, known):
-    """Whether the last row of a converted frame is a total; `known`: labels that a model has."""
-    last, others = frame.iloc[-1:], frame.iloc[:-1]
-    for name, column in last.items():
-        label = str(column.iloc[0])
-        is_new = label not in known and not (others[name] == label).any()
-        if _TOTAL.fullmatch(label) and is_new:
+def _has_total_label(frame, known):
+    """Whether a text in the last row of a frame names a total; `known`: labels that a model has."""
+    others = frame.iloc[:-1]
+    for name, value in frame.iloc[-1].items():
+        label = str(value).strip()
+        if _TOTAL.fullmatch(label) and label not in known and not (others[name] == label).any():
             return len(others) > 1
+    return False
+
+
+def _has_sums(frame):
+    """Whether at least two numbers in the last row of a converted frame are sums of their columns."""
+    last, others = frame.iloc[-1:], frame.iloc[:-1]
     numbers = others.select_dtypes("number")
     equal = np.isclose(numbers.sum(), last[numbers.columns].iloc[0].astype(float), atol=0)
     terms = numbers.loc[:, equal]
     is_sum = ((terms != 0) & terms.notna()).sum() > 1
     return len(others) >= _MIN_ROWS and is_sum.sum() > 1
+
+
+def _without_total(frame, is_total, remarks):
+    """A frame without its last row if that is a total, with a remark."""
+    if not is_total:
+        return frame
+    total = ", ".join(map(str, frame.iloc[-1, :3]))
+    remarks.append(f"the last row is a total and skipped: {total}; --footer 0 keeps it")
+    return frame.iloc[:-1]
 
 # %% ../nbs/files.ipynb #files-sample
 def sampled_positions(n, sample, rng):
@@ -602,6 +616,10 @@ def read_table(
                 remarks += layout.remarks
                 kept = [column for column in as_text if column in frame]
                 unchanged = dict(_cells(layout, kept, kept).items()) if kept else {}
+            stated = (schema or given.schema).columns.values()
+            known = {label for column in stated for label in column.labels}
+            may_be_total = text_format.footer is None and len(frame) > 0
+            frame = _without_total(frame, may_be_total and _has_total_label(frame, known), remarks)
             if schema is None:
                 schema, lines = _inferred(frame, given, decimals)
                 remarks += lines
@@ -612,11 +630,8 @@ def read_table(
         raise CommandError(f"cannot read {name}: {error.strerror or error}") from None
     except ValueError as error:
         raise CommandError(_why_not_read(error, name)) from None
-    known = {label for column in schema.columns.values() for label in column.labels}
-    if len(frame) and text_format.footer is None and _is_total(frame, known):
-        total = ", ".join(map(str, frame.iloc[-1, :3]))
-        remarks.append(f"the last row is a total and skipped: {total}; --footer 0 keeps it")
-        frame = frame.iloc[:-1]
+    if may_be_total:
+        frame = _without_total(frame, len(frame) > 0 and _has_sums(frame), remarks)
     n = len(frame)
     if not n:
         raise CommandError(f"{name} has no rows")
