@@ -95,7 +95,7 @@ def test_dissimilarity_is_symmetric_bounded_and_zero_to_itself(a, b, q):
     assert 1 / max(a.n_leaves, b.n_leaves) - 1e-12 <= printed <= 1
     assert np.isclose(
         dissimilarity(a, a, RANGES, as_printed=True), 1 / a.n_leaves
-    )  # where the paper slips
+    )  # the erratum of the paper
 
 
 @given(trees(cuts), trees(cuts), trees(cuts), weights)

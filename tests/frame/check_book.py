@@ -177,8 +177,8 @@ def verdicts():
         row = f"{one.paper} {one.number}"
         if one.verdict not in papers.VERDICTS:
             yield Problem(MAP, f"{row}: unknown verdict {one.verdict!r}", "see VERDICTS")
-        if not one.is_numbered and one.verdict != "slip":
-            yield Problem(MAP, f"{row} has no number and is no slip", "remove the row")
+        if not one.is_numbered and one.verdict != "erratum":
+            yield Problem(MAP, f"{row} has no number and is no erratum", "remove the row")
         if not one.note and one.verdict != "holds":
             yield Problem(MAP, f"{row} does not hold and has no note", "add a note")
 

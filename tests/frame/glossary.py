@@ -1,8 +1,8 @@
 """Write nbs/guide/01_glossary.ipynb from the word tables of all notebooks.
 
-A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or
-`meaning`. Letters that mean one thing wherever factorized Bayes is told are in notation.csv, with the words that a word
-table may give them and with what has made way for them.
+A word table has a column headed `word`, and one headed `symbol`, `shape`, `what it is` or `meaning`.
+notation.csv lists the letters with one meaning in the chapters on factorized Bayes, the words that a word table
+may give them, and the letters that they replace.
 """
 
 import csv
@@ -19,19 +19,19 @@ from frame import NBS, notebooks, prose, prose_notebook, short_title  # noqa: E4
 PAGE = NBS / "guide" / "01_glossary.ipynb"
 LETTERS = Path(__file__).with_name("notation.csv")
 ONE_NOTATION = ("fab", "search", "models", "rows")  # chapters
-TITLE = "# Glossary\n\n> Every word and symbol of these notebooks in one table, each with the page that explains it."
+TITLE = "# Glossary\n\n> The terms and symbols of all pages, each with a link to its page."
 TEXT = """\
-The table is gathered from the tables of words at the head of each notebook, sorted by word. A letter that means
-something else on another page has a line for each. Shapes are those of arrays; $n$ is the number of rows, $d$ of
-columns, $K$ of components wherever no page says otherwise."""
+The table collects the tables of terms of all pages, sorted by term. A letter with several meanings has a line for
+each. Shapes are those of arrays. Unless a page defines them otherwise, $n$ is the number of rows, $d$ of columns and
+$K$ of components."""
 NOTATION = """\
 ## Notation
 
-Five papers use the same letters for different things, and different letters for the same. On all pages of the
-chapters on factorized Bayes, its searches and models, and on those of the rows that they read, a letter of this table
-means what stands here; a test reads the word tables and formulas. The papers' own letters appear only where a page
-quotes them, in its part *What was glossed over*. Other letters mean what the page's own table says. The chapters on
-[prunings](../metatree/01_prunings.ipynb) and on [proxies](../proxy/02_proxy_trees.ipynb) follow their papers."""
+The five papers use the same letters for different things, and different letters for the same. In the chapters on
+factorized Bayes, searches, models and rows, the letters of this table have one meaning, which a test checks. The
+papers' own letters appear only in quotations, at the end of a page. Other letters are defined on each page. The
+chapters on [prunings](../metatree/01_prunings.ipynb) and [proxies](../proxy/02_proxy_trees.ipynb) follow
+their papers."""
 TABLE = re.compile(r"^(\|.+\|)[ \t]*\n\|[-| :]+\|[ \t]*\n((?:\|.+\|[ \t]*(?:\n|\Z))+)", re.M)
 BAR = re.compile(r"(?:\$[^$]*\$|`[^`]*`|\\.|[^|$`\\])*")  # a cell: formulas and code may hold bars
 
@@ -43,8 +43,8 @@ class Letter:
     symbols: str
     stands_for: str
     code: str
-    word: str  # what a word table says of it, as a pattern
-    retired: str  # what formulas do not have any more, as a pattern; or nothing
+    word: str  # the words that a word table may give it, as a pattern
+    retired: str  # the letters that it replaces, as a pattern; or nothing
 
     @property
     def each(self):
@@ -98,7 +98,7 @@ def place(head, *names):
 
 
 def from_glossary(text, path):
-    """Let the links of a text that stands on a page lead to the same places from the glossary."""
+    """Return a text of a page with its links relative to the glossary."""
 
     def moved(match):
         return f"]({os.path.relpath(path.parent / match[1], PAGE.parent)}"
@@ -161,7 +161,7 @@ def notation(listed):
         pages = sorted({(entry.file, entry.page) for entry in uses(letter, listed)})
         links = ", ".join(f"[{page}]({file})" for file, page in pages)
         lines.append(f"| {letter.symbols} | {letter.stands_for} | {letter.code} | {links} |")
-    return f"{NOTATION}\n\n" + "\n".join(lines) + "\n\n## Words"
+    return f"{NOTATION}\n\n" + "\n".join(lines) + "\n\n## Terms"
 
 
 def first_of_letters(some):
@@ -188,13 +188,13 @@ def glossary():
         for e in listed
     ]
     links = " ".join(f"[{letter}](#words-{letter.casefold()})" for letter in first.values())
-    table = "\n".join(["| word | symbol | shape | page |", "|---|---|---|---|", *lines])
+    table = "\n".join(["| term | symbol | shape | page |", "|---|---|---|---|", *lines])
     return prose_notebook(
         (f"glossary-{name}", text)
         for name, text in (
             ("title", TITLE),
             ("notation", notation(listed)),
-            ("text", f"{TEXT}\n\nTo the first word with {links}."),
+            ("text", f"{TEXT}\n\nFirst letters: {links}."),
             ("table", table),
         )
     )

@@ -1,7 +1,7 @@
-"""Write nbs/guide/20_equation_map.ipynb and 21_slips.ipynb: each equation of the five papers, and where they slip.
+"""Write nbs/guide/20_equation_map.ipynb and 21_errata.ipynb: the equations of the five papers, and the errata.
 
-papers.csv has a line for each: what it says, the cell that derives it and which of that cell's equations
-it is, the function, the cell that checks it, and the verdict. Tags and headings are looked up.
+papers.csv has a line for each equation: its content, the cell that derives it and its place among that cell's
+equations, the function, the cell that checks it, and the verdict. Tags and headings are looked up.
 """
 
 import csv
@@ -15,7 +15,10 @@ from frame import NBS, prose_notebook, read_cells  # noqa: E402
 from frame.equations import TAG  # noqa: E402
 
 TABLE = Path(__file__).with_suffix(".csv")
-PAGES = {"map": NBS / "guide" / "20_equation_map.ipynb", "slips": NBS / "guide" / "21_slips.ipynb"}
+PAGES = {
+    "map": NBS / "guide" / "20_equation_map.ipynb",
+    "errata": NBS / "guide" / "21_errata.ipynb",
+}
 PAPERS = {  # authors, title, numbered equations
     "Hara": (
         "Hara & Hayashi",
@@ -43,26 +46,25 @@ PAPERS = {  # authors, title, numbered equations
         19,
     ),
 }
-VERDICTS = ("holds", "slip", "stated")
+VERDICTS = ("holds", "erratum", "stated")
 MAP_TITLE = """\
-# Every equation of the papers
+# Equation map
 
-> Five papers, {n} numbered equations: where each is derived, which function computes it, and which cell checks it."""
+> The {n} numbered equations of the five papers, with their derivation, code and check."""
 MAP_TEXT = """\
-Each paper's numbers are on the left. *Here* is our own number, on the page that derives the equation; *checked in*
-is the cell whose `assert` fails if it does not hold: a brute-force sum, an integral, differences, or another body
-that computes the same. Of {n} equations {derived} are derived and {checked} checked in view; {slips} slip somewhere,
-in a sign, an index or a claim, and hold once that is mended: the [errata](21_slips.ipynb) list them
-together. Stated only, being a wish and no formula: {stated}."""
-SLIPS_TITLE = """\
+The number in the paper is on the left. *Here* links to our number, on the page that derives the equation. *Checked
+in* links to the cell whose `assert` checks it by another computation, such as enumeration, integration or finite
+differences. Of {n} equations {derived} are derived and {checked} checked. {errata} have an error in a sign, an index
+or a claim and hold after a correction; the [errata](21_errata.ipynb) list them. Stated only, because it is no
+formula: {stated}."""
+ERRATA_TITLE = """\
 # Errata in the papers
 
-> Signs, indices, and claims that a check on a toy does not bear out; each with the cell that checks what is right."""
-SLIPS_TEXT = """\
-Whoever implements a paper from its text meets these. None of them costs a paper its result. They were found because
-every equation here is checked against something that does not use it: the last column names the cell that checks
-the equation as mended, on the page that tells more of it. [The map](20_equation_map.ipynb) has all other equations,
-too."""
+> Wrong signs, indices and claims, each with the cell that checks the corrected form."""
+ERRATA_TEXT = """\
+These errors matter if you implement a paper from its text. None of them invalidates a paper's result. Each equation
+here is checked against an independent computation, which found them. The last column links to the check of the
+corrected equation. [The equation map](20_equation_map.ipynb) has all other equations."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +83,17 @@ class Equation:
 
     @property
     def is_numbered(self):
-        """Whether it counts among the paper's equations."""
+        """Whether the paper numbers it."""
         return self.number.isdigit()
 
     @property
     def name(self):
-        """What it is called, as pages have it."""
+        """Its name on pages."""
         return f"({self.paper} {self.number})" if self.is_numbered else self.number
 
     @property
     def tag(self):
-        """Our number of it."""
+        """Our equation number."""
         return TAG.findall(source_of(self.where))[self.nth - 1]
 
 
@@ -145,10 +147,10 @@ def map_cells():
         "n": len(numbered),
         "derived": len([one for one in numbered if one.verdict != "stated"]),
         "checked": len([one for one in numbered if one.check]),
-        "slips": len([one for one in numbered if one.verdict == "slip"]),
+        "errata": len([one for one in numbered if one.verdict == "erratum"]),
         "stated": ", ".join(one.name for one in numbered if one.verdict == "stated"),
     }
-    head = ["paper", "says", "here", "code", "checked in", "verdict"]
+    head = ["paper", "content", "here", "code", "checked in", "verdict"]
     cells = [("map-title", MAP_TITLE.format(**counts)), ("map-text", MAP_TEXT.format(**counts))]
     for paper in PAPERS:
         rows = [_row(one) for one in numbered if one.paper == paper]
@@ -156,23 +158,26 @@ def map_cells():
     return cells
 
 
-def slip_cells():
-    """The cells of the page of slips, as (id, source)."""
-    head = ["paper", "what it says", "where it slips", "mended, checked in"]
-    cells = [("slips-title", SLIPS_TITLE), ("slips-text", SLIPS_TEXT)]
+def errata_cells():
+    """The cells of the errata, as (id, source)."""
+    head = ["paper", "content", "error", "correction checked in"]
+    cells = [("errata-title", ERRATA_TITLE), ("errata-text", ERRATA_TEXT)]
     for paper in PAPERS:
         rows = []
         for one in equations():
-            if one.paper == paper and one.verdict == "slip":
+            if one.paper == paper and one.verdict == "erratum":
                 name, says, here, _, check, _ = _row(one)
                 rows.append([name, f"{says}, {here}", one.note, check])
-        cells.append((f"slips-{paper.lower()}", _heading(paper) + _table(head, rows)))
+        cells.append((f"errata-{paper.lower()}", _heading(paper) + _table(head, rows)))
     return cells
 
 
 def texts():
     """The text of each page's file, by path."""
-    return {PAGES["map"]: prose_notebook(map_cells()), PAGES["slips"]: prose_notebook(slip_cells())}
+    return {
+        PAGES["map"]: prose_notebook(map_cells()),
+        PAGES["errata"]: prose_notebook(errata_cells()),
+    }
 
 
 def main():
