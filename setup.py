@@ -51,10 +51,9 @@ setup(
         "Programming Language :: Python :: 3 :: Only",
         *(f"Programming Language :: Python :: {version}" for version in TESTED),
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
-        "Typing :: Typed",
     ],
     packages=find_packages(include=[cfg["lib_path"], f"{cfg['lib_path']}.*"]),
-    package_data={cfg["lib_path"]: ["py.typed", "bench/*.csv", "bench/printed/*.csv"]},
+    package_data={cfg["lib_path"]: ["bench/*.csv", "bench/printed/*.csv"]},
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={

@@ -295,10 +295,10 @@ def plot_calibration(model, X, y, ax=None, *, label=None, n_bins=10, level=0.95)
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyTreeClassifier, plot_calibration
+    >>> from fabinterp import ProxyTreeClassifier, plot
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where((X[:, 0] < 20) | (X[:, 0] == 30), "no", "yes")
-    >>> ax = plot_calibration(ProxyTreeClassifier(size=2).fit(X, y), X, y)
+    >>> ax = plot.calibration(ProxyTreeClassifier(size=2).fit(X, y), X, y)
     >>> print(ax.get_xlabel(), ax.get_ylabel(), sep=", ")
     predicted share of yes, observed share of yes
     """

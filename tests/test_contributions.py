@@ -602,7 +602,7 @@ def test_a_row_with_an_infinite_number_is_refused_in_one_line():
 
 
 def test_the_training_table_may_stand_third_as_of_a_nearest_change():
-    from fabinterp import nearest_change, plot_row
+    from fabinterp import nearest_change
 
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
     model = ProxyTreeRegressor(size=4).fit(X, X.a)

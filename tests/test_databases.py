@@ -5,7 +5,8 @@ import pytest
 from shared.estimators import ONE_OF_EACH
 from shared.homes import TYPES, as_frame, fitted, homes, n_that_differ, rules_of
 
-from fabinterp import Columns, Leaf, Rule, RuleSet, Split
+from fabinterp import Rule, RuleSet
+from fabinterp.rules.core import Columns, Leaf, Split
 
 pytestmark = pytest.mark.xdist_group("databases")
 

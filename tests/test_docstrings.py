@@ -5,19 +5,20 @@ import sys
 
 import pytest
 from frame.check_package import sections
+from frame.names import ELSEWHERE, PUBLIC, elsewhere, public
 from shared.needs import need
 
-import fabinterp
-
 # What the examples of a name import beside the libraries that the package requires
-NEEDS = {name: ("matplotlib",) for name in fabinterp.__all__ if name.startswith("plot_")} | {
-    "Panel": ("ipywidgets", "matplotlib"),
+NEEDS = {name: ("matplotlib",) for name in PUBLIC if name.startswith("plot.")} | {
+    "show.panel.Panel": ("ipywidgets", "matplotlib"),
     "explore": ("ipywidgets", "matplotlib"),
     "report": ("matplotlib",),
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-each_name = pytest.mark.parametrize("name", fabinterp.__all__)
+each_name = pytest.mark.parametrize(
+    "name", [*PUBLIC, *ELSEWHERE[1:]]
+)  # `fingerprint` has no example
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def closed_figures():
 @each_name
 def test_examples_print_what_they_show(name, closed_figures):
     need(*NEEDS.get(name, ()))
-    thing = getattr(fabinterp, name)
+    thing = public(name) if name in PUBLIC else elsewhere(name)
     examples = "\n".join(sections(thing)["Examples"])
     # Nothing is imported for an example: it imports what it uses
     test = doctest.DocTestParser().get_doctest(examples, {}, name, None, 0)

@@ -556,16 +556,16 @@ def test_an_explanation_goes_wherever_a_model_goes(model, monkeypatch):
     found = explain(model.fit(X, y), X, y, max_rules=3, random_state=0, **options)
     assert found.rules_ is found.rules and pickle.loads(pickle.dumps(found)).rules_ == found.rules
     assert "<!DOCTYPE html>" in fabinterp.report(found, X, y)
-    assert fabinterp.plot_rules(found) is not None
-    assert fabinterp.plot_regions(found, X) is not None
+    assert fabinterp.plot.rules(found) is not None
+    assert fabinterp.plot.regions(found, X) is not None
     assert fabinterp.nearest_change(found, X.iloc[0]) is not None
     assert fabinterp.explore(found, X) is not None
     if options:
-        assert fabinterp.plot_trace(found) is not None
+        assert fabinterp.plot.trace(found) is not None
         with pytest.raises(AttributeError, match="tree_"):
             _ = found.tree_
     else:
-        assert fabinterp.plot_tree(found) is not None
+        assert fabinterp.plot.tree(found) is not None
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = found.colour
     plt.close("all")
@@ -605,7 +605,7 @@ def test_meta_trees_read_them_too():
 
 
 def test_a_row_says_what_the_model_itself_answers():
-    from fabinterp import explain_row, plot_row
+    from fabinterp import explain_row, plot
 
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = np.where(X[:, 0] + 0.5 * np.sin(4 * X[:, 1]) > 0, "yes", "no")
@@ -616,7 +616,7 @@ def test_a_row_says_what_the_model_itself_answers():
     assert found.model_prediction == forest.predict(X[[apart]])[0] != found.label
     said = f"the model itself answers {found.model_prediction}"
     assert said in str(found) and said in found.to_html()
-    assert said in " ".join(text.get_text() for text in plot_row(explanation, X[apart]).texts)
+    assert said in " ".join(text.get_text() for text in plot.row(explanation, X[apart]).texts)
     assert json.loads(found.to_json())["model_prediction"] == found.model_prediction
     share = forest.predict_proba(X[[apart]]).max()
     assert np.isclose(found.model_probability, share)

@@ -7,8 +7,10 @@ import sys
 import pytest
 from frame import ROOT
 from frame.imports import LAZY, MODULES, dotted
+from frame.names import PUBLIC, public
 
 import fabinterp
+from fabinterp import plot
 
 # Imports modules, each in a fork of a process that holds what every one of them may load
 IMPORTS = """
@@ -80,8 +82,20 @@ def test_unknown_names_are_attribute_errors():
 
 
 def test_public_names_come_from_their_modules():
-    assert set(fabinterp.__all__) <= set(dir(fabinterp))
-    for name in fabinterp.__all__:
-        thing = getattr(fabinterp, name)
-        assert thing.__module__ == f"fabinterp.{fabinterp._MODULES[name]}"
+    for name, module in PUBLIC.items():
+        thing = public(name)
+        assert thing.__module__ == f"fabinterp.{module}"
         assert thing.__doc__, name
+
+
+def test_names_at_the_top_are_few():
+    assert len(fabinterp.__all__) <= 33  # 32 and `plot`
+    assert set(dir(fabinterp)) == {*fabinterp.__all__, "__version__"}
+    assert set(dir(plot)) == set(plot.__all__)
+
+
+def test_older_names_of_plots_are_aliases():
+    for name in plot.__all__:
+        assert getattr(fabinterp, f"plot_{name}") is getattr(plot, name)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = fabinterp.plot_nonsense

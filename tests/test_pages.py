@@ -14,9 +14,8 @@ import pytest
 from browser.serve import chromium
 from frame import NBS, api, copy_tree, docs, glossary, layout, sources
 from frame import pages as frame_pages
+from frame.names import PUBLIC
 from shared.needs import need
-
-import fabinterp
 
 WIDTHS = (400, 1200)
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
@@ -76,8 +75,8 @@ def test_docs_check_notices_what_nothing_leads_to_and_what_is_loaded():
     }
     assert docs.lost_pages(built) == ["a/c.html: no link leads to it"]
     assert docs.outside_problems(built) == ["index.html: loads https://far/x.js"]
-    public = dict.fromkeys(fabinterp.__all__[1:], "a/b.html")
-    assert len(docs.lost_names(built, public)) == len(fabinterp.__all__)
+    places = dict.fromkeys(list(PUBLIC)[1:], "a/b.html")
+    assert len(docs.lost_names(built, places)) == len(PUBLIC)
 
 
 def test_names_that_differ_in_capitals_have_places_of_their_own(tmp_path):
@@ -162,6 +161,7 @@ def test_mentions_are_names_not_words():
     assert layout.mentioned("fabinterp.report") == "report"
     assert layout.mentioned("explain(model, X)") == "explain"
     assert layout.mentioned("RuleSet") == "RuleSet"
+    assert layout.mentioned("plot.tree(model)") == "plot.tree"
     assert layout.mentioned("report") is None
 
 
@@ -258,7 +258,7 @@ def test_long_signatures_have_a_line_a_parameter():
 def test_the_api_says_all_of_each_name(pages):
     out, _ = pages
     texts = {path.stem: path.read_text(encoding="utf-8") for path in (out / "api").glob("*.html")}
-    for name in fabinterp.__all__:
+    for name in PUBLIC:
         entry = re.split("<h2 ", texts[api.chapter_of(name)])
         entry = next(part for part in entry if part.startswith(f'id="{name.lower()}"'))
         is_made = name in ("Explanation", "Reference")
@@ -355,7 +355,7 @@ def test_a_bracket_that_is_too_low_is_noticed(tmp_path):
 def test_search_finds_names_pages_and_words(pages):
     need("chromium", "playwright")
     out, _ = pages
-    wanted = [(name, f"{api.chapter_of(name)}.html#{name.lower()}") for name in fabinterp.__all__]
+    wanted = [(name, f"{api.chapter_of(name)}.html#{name.lower()}") for name in PUBLIC]
     for path in frame_pages():
         source = sources.from_notebook(path, NBS)
         wanted.append((layout.plain(source.title), source.page))

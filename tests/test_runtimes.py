@@ -13,7 +13,8 @@ from shared.estimators import ONE_OF_EACH
 from shared.homes import as_frame, homes, n_that_differ, rules_of
 from shared.needs import PATIENCE, need
 
-from fabinterp import Columns, Curve, Leaf, ProxyTreeRegressor, Rule, RuleSet, Split
+from fabinterp import ProxyTreeRegressor, Rule, RuleSet
+from fabinterp.rules.core import Columns, Curve, Leaf, Split
 
 QUICK = [setting for setting in ONE_OF_EACH if setting.quick]
 IN_BROWSER = """rows => {

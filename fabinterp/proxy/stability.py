@@ -182,7 +182,7 @@ def dissimilarity(tree_a, tree_b, ranges, weights=None, as_printed=False):
     --------
     >>> import numpy as np
     >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from fabinterp import dissimilarity
+    >>> from fabinterp.proxy.stability import dissimilarity
     >>> X = np.arange(100.0)[:, None]
     >>> low, high = (
     ...     DecisionTreeRegressor(max_depth=1).fit(X, X[:, 0] > cut) for cut in (24, 74)
@@ -625,7 +625,7 @@ def difference_of_means(a, b, *, level=0.95, paired=False):
 
     Examples
     --------
-    >>> from fabinterp import difference_of_means
+    >>> from fabinterp.proxy.stability import difference_of_means
     >>> found = difference_of_means([5.1, 4.9, 5.0, 5.2, 4.8], [3.0, 3.2, 2.9, 3.1, 2.8])
     >>> round(float(found.mean), 2), bool(found.credible)
     (2.0, True)

@@ -217,7 +217,7 @@ class Panel:
 
     Examples
     --------
-    >>> from fabinterp import Panel
+    >>> from fabinterp.show.panel import Panel
     >>> panel = Panel(lambda figure, k: f"k is {k}", {"k": (1, 9, 1)})
     >>> panel.set(k=4)
     >>> panel.message

@@ -72,10 +72,10 @@ def plot_row(model, x=None, background=None, *, label=None, max_rows=12, ax=None
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyTreeRegressor, plot_row
+    >>> from fabinterp import ProxyTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> ax = plot_row(model, [30.0])
+    >>> ax = plot.row(model, [30.0])
     >>> [text.get_text() for text in ax.texts]
     ['y is 5', 'on average', '3', 'x0 = 30', '+2', 'prediction', '5']
     """
@@ -189,10 +189,10 @@ def plot_change(changes, ax=None, *, max_changes=5, width=None):
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyTreeClassifier, nearest_change, plot_change
+    >>> from fabinterp import ProxyTreeClassifier, nearest_change, plot
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeClassifier(size=2).fit(X, np.where(X[:, 0] < 20, "no", "yes"))
-    >>> ax = plot_change(nearest_change(model, [12.0], X, target="yes"))
+    >>> ax = plot.change(nearest_change(model, [12.0], X, target="yes"))
     >>> [text.get_text() for text in ax.texts if "12" in text.get_text()]
     ['12 → at least 20']
     """
@@ -281,10 +281,10 @@ def plot_importances(model, ax=None, *, max_features=12, width=None):
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyTreeRegressor, plot_importances
+    >>> from fabinterp import ProxyTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None] % [40, 7]
     >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> [text.get_text() for text in plot_importances(model).texts]
+    >>> [text.get_text() for text in plot.importances(model).texts]
     ['how far columns move the predictions', 'x0', '100 %']
     """
     check_at_least("max_features", max_features, 1)

@@ -644,10 +644,10 @@ def plot_rules(rules, X=None, ax=None, *, width=6.4):
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyTreeClassifier, plot_rules
+    >>> from fabinterp import ProxyTreeClassifier, plot
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, "low", "high")
-    >>> ax = plot_rules(ProxyTreeClassifier(size=2).fit(X, y), X)
+    >>> ax = plot.rules(ProxyTreeClassifier(size=2).fit(X, y), X)
     >>> [text.get_text() for text in ax.texts if "19" in text.get_text()]
     ['≤ 19', '> 19']
     """
@@ -1013,10 +1013,10 @@ def plot_regions(rules, X, y=None, features=None, cuts=None, ax=None, *, max_row
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from fabinterp import ProxyTreeClassifier, plot_regions
+    >>> from fabinterp import ProxyTreeClassifier, plot
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ProxyTreeClassifier(size=3).fit(X, y)
-    >>> ax = plot_regions(model, X, y, features=[2, 3])
+    >>> ax = plot.regions(model, X, y, features=[2, 3])
     >>> ax.get_ylabel()
     'x3'
     >>> print(ax.get_xlabel())
@@ -1430,10 +1430,10 @@ def plot_terms(
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyLinearRegressor, plot_terms
+    >>> from fabinterp import ProxyLinearRegressor, plot
     >>> X = np.random.default_rng(0).uniform(size=(50, 2))
     >>> model = ProxyLinearRegressor().fit(X, 3 * X[:, 0] + 2 * X[:, 1])
-    >>> axes = plot_terms(model, X=X)
+    >>> axes = plot.terms(model, X=X)
     >>> len(axes)
     2
     """

@@ -708,10 +708,10 @@ def plot_tree(tree, X=None, y=None, ax=None, *, max_depth=None, width=None, layo
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import ProxyTreeRegressor, plot_tree
+    >>> from fabinterp import ProxyTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None]
     >>> model = ProxyTreeRegressor(size=2).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
-    >>> ax = plot_tree(model, X)
+    >>> ax = plot.tree(model, X)
     >>> [text.get_text() for text in ax.texts if "x0" in text.get_text()]
     ['x0 > 19?']
     """
@@ -784,10 +784,10 @@ def plot_meta_tree(model, t=0, max_depth=4, ax=None, *, min_prob=0.01, width=Non
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import MetaTreeRegressor, plot_meta_tree
+    >>> from fabinterp import MetaTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
-    >>> ax = plot_meta_tree(MetaTreeRegressor(max_depth=1, random_state=0).fit(X, y))
+    >>> ax = plot.meta_tree(MetaTreeRegressor(max_depth=1, random_state=0).fit(X, y))
     >>> [text.get_text() for text in ax.texts if "?" in text.get_text()]
     ['x0 > 19?']
     """
@@ -863,10 +863,10 @@ def plot_trace(model, ax=None):
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import PiecewiseLinearRegressor, plot_trace
+    >>> from fabinterp import PiecewiseLinearRegressor, plot
     >>> x = np.arange(60.0)
     >>> y = np.where(x < 30, 2 * x, 100 - x)
-    >>> ax = plot_trace(PiecewiseLinearRegressor(random_state=0).fit(x[:, None], y))
+    >>> ax = plot.trace(PiecewiseLinearRegressor(random_state=0).fit(x[:, None], y))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('step of the search', 'FIC (higher is better)')
     """
@@ -1037,8 +1037,8 @@ def plot_tradeoff(results, ax=None, *, xlabel="rules or leaves", ylabel="error",
 
     Examples
     --------
-    >>> from fabinterp import plot_tradeoff
-    >>> ax = plot_tradeoff({"rules": ([1, 2, 4], [0.5, 0.3, 0.2]), "forest": (None, 0.1)})
+    >>> from fabinterp import plot
+    >>> ax = plot.tradeoff({"rules": ([1, 2, 4], [0.5, 0.3, 0.2]), "forest": (None, 0.1)})
     >>> [text.get_text() for text in ax.texts]
     ['rules', 'forest']
     """
@@ -1257,11 +1257,11 @@ def plot_uncertainty(proxy, X=None, ax=None, *, max_features=8, width=None):
     --------
     >>> import numpy as np
     >>> from sklearn.ensemble import RandomForestRegressor
-    >>> from fabinterp import ProxyTreeRegressor, plot_uncertainty
+    >>> from fabinterp import ProxyTreeRegressor, plot
     >>> X = np.arange(40.0)[:, None]
     >>> forest = RandomForestRegressor(10, random_state=0).fit(X, np.where(X[:, 0] < 20, 1.0, 5.0))
     >>> proxy = ProxyTreeRegressor(forest, size=2, n_draws=5, random_state=0).fit(X)
-    >>> ax = plot_uncertainty(proxy, X)
+    >>> ax = plot.uncertainty(proxy, X)
     >>> any(text.get_text().startswith("5 trees of 2 leaves") for text in ax.texts)
     True
     """
@@ -1382,11 +1382,11 @@ def plot_predictive_check(check, ax=None):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import BayesianRidge
-    >>> from fabinterp import ProxyTreeRegressor, plot_predictive_check, predictive_check
+    >>> from fabinterp import ProxyTreeRegressor, plot, predictive_check
     >>> X = np.arange(40.0)[:, None]
     >>> y = np.where(X[:, 0] < 20, 1.0, 5.0)
     >>> proxy = ProxyTreeRegressor(BayesianRidge().fit(X, y), size=2, random_state=0).fit(X)
-    >>> ax = plot_predictive_check(predictive_check(proxy, X, y, random_state=0))
+    >>> ax = plot.predictive_check(predictive_check(proxy, X, y, random_state=0))
     >>> ax.get_xlabel()
     'pull to the reference'
     """

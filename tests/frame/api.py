@@ -15,14 +15,13 @@ import re
 import sys
 from dataclasses import is_dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 os.environ.setdefault("MPLBACKEND", "agg")
 
-import fabinterp  # noqa: E402
 from frame import NBS, notebooks, page_stem  # noqa: E402
+from frame.names import ELSEWHERE, PUBLIC, elsewhere, public  # noqa: E402
 from frame.sources import fenced  # noqa: E402
 
 # The page of each chapter that has public names: its title and claim
@@ -42,8 +41,6 @@ CHAPTERS = {
     "rules": ("Rules and trees", "What every method ends in, and what can be done with it."),
     "show": ("Pictures", "Rules, trees and single rows, drawn."),
 }
-# What users call beside the public names
-ELSEWHERE = {"reporting": "fingerprint"}
 MADE = re.compile(r"made by `\w+`")  # how the docstring of such a record begins
 HEADINGS = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.M)
 
@@ -52,36 +49,36 @@ def write(root):
     """Write the pages into `api/` below a folder; return the page on the site of every public name."""
     folder = root / "api"
     folder.mkdir(parents=True, exist_ok=True)
-    public = {name: f"api/{chapter_of(name)}.html" for name in fabinterp.__all__}
+    places = {name: f"api/{chapter_of(name)}.html" for name in PUBLIC}
     for chapter, (title, claim) in CHAPTERS.items():
         names = names_of(chapter)
         entries = [entry(name, folder) for name in names]
         text = front(title, claim) + "\n\n".join([table_of(names, chapter), *entries])
         (folder / f"{chapter}.md").write_text(text + "\n", encoding="utf-8")
     (folder / "names.md").write_text(overview(), encoding="utf-8")
-    return public
+    return places
 
 
 def chapter_of(name):
     """Return the chapter whose page holds a public name."""
-    chapter, _, inner = fabinterp._MODULES[name].partition(".")
+    if name.startswith("plot."):
+        return "show"
+    chapter, _, inner = PUBLIC[name].partition(".")
     return chapter if inner else "front"
 
 
 def names_of(chapter):
     """Return the public names of a chapter: what one calls, then the records that calls return."""
     return sorted(
-        (name for name in fabinterp.__all__ if chapter_of(name) == chapter),
-        key=lambda name: (is_dataclass(getattr(fabinterp, name)), *place_of(name)),
+        (name for name in PUBLIC if chapter_of(name) == chapter),
+        key=lambda name: (is_dataclass(public(name)), *place_of(name)),
     )
 
 
 def place_of(name):
     """Return where a name is defined: the place of its page in the order of reading, and its line there."""
     order = list(pages_of_modules())
-    return order.index(fabinterp._MODULES[name]), inspect.getsourcelines(getattr(fabinterp, name))[
-        1
-    ]
+    return order.index(PUBLIC[name]), inspect.getsourcelines(public(name))[1]
 
 
 @cache
@@ -101,26 +98,27 @@ def front(title, claim):
 def overview():
     """Return the page that lists all names, each with the first line of its docstring."""
     text = front("All names", "Every public name of the package, in a line each.")
-    text += "`from fabinterp import …` brings any of them; `help(…)` says what stands here.\n"
+    text += "`from fabinterp import …` imports them; `help(…)` prints their documentation.\n"
     for chapter, (title, _) in CHAPTERS.items():
         text += f"\n## {title}\n\n{table_of(names_of(chapter), chapter)}"
     text += "\n## Elsewhere\n\n| name | what it is |\n|---|---|\n"
-    for module, name in ELSEWHERE.items():
-        thing = getattr(import_module(f"fabinterp.{module}"), name)
-        text += name_line(f"fabinterp.{module}.{name}", thing, way_to(module))
+    for name in ELSEWHERE:
+        module = name.rpartition(".")[0]
+        text += name_line(f"fabinterp.{name}", elsewhere(name), way_to(module))
     return text + "\nAt the shell there is [the command `fabinterp`](../cli.ipynb).\n"
 
 
 def table_of(names, chapter):
     """Return the table of a chapter's names."""
-    lines = [name_line(name, getattr(fabinterp, name), f"{chapter}.md") for name in names]
+    lines = [name_line(name, public(name), f"{chapter}.md") for name in names]
     return "| name | what it is |\n|---|---|\n" + "".join(lines)
 
 
 def name_line(name, thing, page):
     """Return a line of the table of names: the name, linked, and how its docstring begins."""
     line = inspect.getdoc(thing).splitlines()[0]
-    return f"| [`{name}`]({page}#{name.split('.')[-1].lower()}) | {prose(line)} |\n"
+    anchor = name if name in PUBLIC else thing.__name__
+    return f"| [`{name}`]({page}#{anchor.lower()}) | {prose(line)} |\n"
 
 
 def way_to(module):
@@ -133,7 +131,7 @@ def entry(name, folder):
 
     A record that a function makes is not called: its fields come last, folded.
     """
-    thing = getattr(fabinterp, name)
+    thing = public(name)
     about, parts = sections(thing)
     fields = f"{signature(name, thing)}\n\n{section('Parameters', parts['Parameters'])}"
     is_made = MADE.search(about.splitlines()[0])
@@ -150,9 +148,9 @@ def entry(name, folder):
         blocks.append(
             f'<details class="code"><summary>Its fields</summary>\n\n{fields}\n\n</details>'
         )
-    module = fabinterp._MODULES[name]
+    module = PUBLIC[name]
     title = page_title(pages_of_modules()[module])
-    blocks.append(f"Derived, with its code: [{title}]({way_to(module)}#{name.lower()}).")
+    blocks.append(f"Derived, with its code: [{title}]({way_to(module)}#{thing.__name__.lower()}).")
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -4,10 +4,13 @@ import ast
 import inspect
 import re
 from collections import Counter
+from pathlib import Path
 
 import fabinterp
+from fabinterp import plot
 from frame import PACKAGE, ROOT, Problem, code, exports_to, notebooks, problem
 from frame.imports import CHAPTERS, MODULES, dotted, nodes_of
+from frame.names import PUBLIC, public
 
 MOST_REPEATED_NAMES = 20
 MOST_PACKED_LINES = 6  # of 1000
@@ -30,7 +33,7 @@ def modules_and_notebooks():
 def names_of_modules():
     """Yield modules and chapters that have the name of a public function or class."""
     names = {path.stem for path in MODULES} | set(CHAPTERS)
-    for name in sorted(names & set(fabinterp.__all__)):
+    for name in sorted(names & PUBLIC.keys()):
         yield Problem("fabinterp", f"the module {name} has the name of a public one", "rename it")
 
 
@@ -97,22 +100,35 @@ def is_packed(node):
 
 
 def public_names():
-    """Yield public names that the three lists of the package do not share."""
-    imports = [node for node in nodes_of(INIT) if isinstance(node, ast.ImportFrom) and node.level]
-    typed = {alias.name: node.module for node in imports for alias in node.names}
-    lists = {"TYPE_CHECKING": typed, "_MODULES": fabinterp._MODULES}
-    for name in sorted(set(fabinterp.__all__).union(*lists.values())):
-        modules = {places.get(name) for places in lists.values()}
-        if name not in fabinterp.__all__ or len(modules) > 1 or None in modules:
+    """Yield public names on which the lists of a package differ, and plots that `plot` lacks."""
+    for package in (fabinterp, plot):
+        path = Path(package.__file__)
+        listed = package._MODULES
+        differing = {name for name, _ in listed.items() ^ typed_names(path)}
+        for name in sorted(differing | (listed.keys() ^ set(package.__all__) - {"plot"})):
             message = f"TYPE_CHECKING, _MODULES and __all__ differ on {name}"
-            yield problem(INIT, message, "list it in all three, with one module")
+            yield problem(path, message, "list it in all three, with one module")
+    plots = {name for path in MODULES for name in exported_names(path) if name.startswith("plot_")}
+    for name in sorted(plots ^ {f"plot_{name}" for name in plot._MODULES}):
+        yield Problem("fabinterp/plot/__init__.py", f"does not agree on {name}", "list each plot")
+
+
+def typed_names(path):
+    """Return the names that a module imports for type checkers, each with its module."""
+    imports = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom)]
+    return {
+        (alias.asname or alias.name, node.module)
+        for node in imports
+        for alias in node.names
+        if node.level and node.module
+    }
 
 
 def chapters_of_the_api():
     """Yield chapters with public names that have no page in the API, and pages without names."""
     from frame import api
 
-    chapters = {api.chapter_of(name) for name in fabinterp.__all__}
+    chapters = {api.chapter_of(name) for name in PUBLIC}
     for name in sorted(chapters ^ api.CHAPTERS.keys()):
         message = f"the chapter {name} has public names or a page, not both"
         yield Problem("tests/frame/api.py", message, "correct CHAPTERS")
@@ -132,8 +148,8 @@ def described(lines):
 
 def parameters_in_docstrings():
     """Yield public names whose docstring describes other parameters, or in another order."""
-    for name in fabinterp.__all__:
-        yield from parameters_of(name, getattr(fabinterp, name))
+    for name in PUBLIC:
+        yield from parameters_of(name, public(name))
 
 
 def parameters_of(name, thing):

@@ -302,15 +302,14 @@ def how_tos_in_the_readme():
 
 def called(source):
     """Return the names of the functions that a cell calls."""
-    calls = (node for node in nodes(source) if isinstance(node, ast.Call))
-    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+    return {ast.unparse(node.func) for node in nodes(source) if isinstance(node, ast.Call)}
 
 
 def gallery():
     """Yield plots and views that the gallery does not show, each by at most ten lines."""
-    import fabinterp
+    from frame.names import PUBLIC
 
-    plots = [name for name in fabinterp.__all__ if name.startswith("plot_")]
+    plots = [name for name in PUBLIC if name.startswith("plot.")]
     kinds = dict.fromkeys(plots, "image/png") | dict.fromkeys(VIEWS, "text/html")
     for name, kind in kinds.items():
         cells = [cell for cell in code(GALLERY) if name in called(cell.source)]

@@ -124,11 +124,11 @@ def lost_names(built, public):
 
     public: the page that holds each, by name.
     """
-    import fabinterp
+    from frame.names import PUBLIC
 
     return [
         f"{name}: the API does not have it"
-        for name in fabinterp.__all__
+        for name in PUBLIC
         if name not in public or name.lower() not in built[public[name]].places
     ]
 

@@ -195,7 +195,7 @@ def _breakable(match):
 
 def mentioned(code):
     """Return the name that words in code type mention; a plain word is one only if it is called."""
-    found = re.fullmatch(r"(fabinterp\.)?(\w+)(\(.*\))?", code)
+    found = re.fullmatch(r"(fabinterp\.)?((?:plot\.)?\w+)(\(.*\))?", code)
     if not found:
         return None
     is_name = found[1] or found[3] or not re.fullmatch("[a-z]+", found[2])

@@ -23,8 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fabinterp import _MODULES  # noqa: E402
 from frame import ROOT, copy_tree  # noqa: E402
+from frame.names import PUBLIC  # noqa: E402
 
 MODULES = "fab search metatree proxy rules change"
 EQUIVALENT = Path(__file__).with_suffix(".toml")
@@ -160,7 +160,7 @@ def modules_named(package, name):
 def tests_of(path, tests):
     """Return the test files that import a module or its public names, its own first, the golden file last."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    public = {f"fabinterp.{name}" for name, home in _MODULES.items() if module.endswith(f".{home}")}
+    public = {f"fabinterp.{name}" for name, home in PUBLIC.items() if module.endswith(f".{home}")}
     found = [test for test in tests if imported_by(test) & {module, *public}]
     own = [test for test in tests if test.stem == f"test_{path.stem}"]
     golden = [test for test in tests if test.stem == "test_golden"]

@@ -19,7 +19,7 @@ from frame import NBS, pages
 from shared.needs import PATIENCE, need
 from shared.notebooks import code_cells
 
-from fabinterp import Panel
+from fabinterp.show.panel import Panel
 
 # One browser, and one server for all: the tests stay together
 pytestmark = pytest.mark.xdist_group("browser")
