@@ -1509,49 +1509,15 @@ def write_report(options):
             raise CommandError(_one_line(error)) from None
     write_out(options.out, page, options.force)
 
-# %% ../nbs/commands.ipynb #cmd-reproduce
-def tables_text(tables, wide=80):
-    """Names and titles of tables, a line or a few each."""
-    side = max(map(len, tables), default=0) + 2
-    return "\n".join(
-        textwrap.fill(f"{name:<{side}}{table.title}", wide, subsequent_indent=" " * side)
-        for name, table in tables.items()
-    )
-
-
-def reproduce_tables(options):
-    """Measure the tables and print them; without a name, list all tables."""
-    try:
-        from fabinterp.bench.runner import TABLES, find_table, run_table
-    except ImportError as error:
-        raise CommandError(
-            f"reproduce needs {error.name}: pip install 'fabinterp[bench]'"
-        ) from None
-    if not options.tables:
-        print_to_stdout(tables_text(TABLES, terminal_width(110)))
-        return
-    try:
-        tables = [find_table(name) for name in options.tables]
-        Path(options.out).mkdir(parents=True, exist_ok=True)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    except OSError as error:
-        raise UsageError(
-            f"--out must be a folder, got {format_names([options.out])}: {error.strerror or error}"
-        ) from None
-    for table in tables:
-        grid = run_table(table, options.out, options.quick, again=options.again)
-        print_to_stdout("\n" + grid.to_text(terminal_width(200)))
-
 # %% ../nbs/commands.ipynb #cmd-run
 _MAKERS = {"demo": run_demo, "simplify": simplify, "fit": fit, "explain": explain_file}
-_OTHERS = {"show": show, "predict": predict, "report": write_report, "reproduce": reproduce_tables}
+_OTHERS = {"show": show, "predict": predict, "report": write_report}
 _ENDINGS = {"show": _MODEL_WRITERS, "predict": (".csv",), "report": (".html",)}
 
 
 def run_command(options):
     """Run the command of the parsed options; raises `CommandError` if it fails."""
-    if options.command != "reproduce" and options.out:
+    if options.out:
         _check_out(options.out, _ENDINGS.get(options.command, WRITERS), options.force)
     if options.command in _MAKERS:
         _show(_MAKERS[options.command](options), options)

