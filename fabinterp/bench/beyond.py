@@ -83,7 +83,7 @@ _AS_THEY_COME = {
 
 
 def scaling_model(name, depth, steps):
-    """The estimator of that name, as it is measured: a piecewise model makes exactly so many steps of EM.
+    """The estimator of that name, as it is measured; a piecewise model makes exactly `steps` steps of EM.
 
     steps None: it comes with no settings, and finds its size.
     """
@@ -113,7 +113,7 @@ def fit_in_chunks(model, files, column, scratch):
 
 # %% ../../nbs/bench/08_beyond.ipynb #bey-dask
 def fit_on_dask(model, files, column, n_workers, d):
-    """Fit on so many processes of one thread.
+    """Fit on `n_workers` processes of one thread.
 
     Processor seconds of all, of the client, and seconds by the clock.
     """
@@ -272,9 +272,7 @@ def traffic(key):
         chunked = build_chunked_data(model, drawn[0], drawn[COLUMN[key["model"]]])
         log = []
         halves = slice_into_blocks(chunked.rows.single_block, key["n"] // 2).parts
-        n = (
-            chunked.n + 1
-        )  # one more than in the sample, so that nobody takes the sample for all rows
+        n = chunked.n + 1  # one row more than the sample
         model._fit_rows(ChunkedData(chunked.sample, MeteredBlocks(halves, log), n, chunked.total))
         passes[steps] = np.array([(1, sent, back) for _, sent, back in log]).sum(axis=0)
     whole = passes[5]
@@ -321,7 +319,7 @@ def _found_jobs(quick):
 
 
 def _shape_jobs(quick):
-    """Columns and components, each with few and with more steps of EM, so that a step can be told from the rest."""
+    """Columns and components, each with few and with more steps of EM, which gives the time of a step."""
     n = 80_000 if quick else 200_000
     for d, depth in _SHAPES[:2] if quick else _SHAPES:
         for steps in (2, 12):

@@ -71,7 +71,7 @@ _STEPS = 4
 
 
 def simulated_table(n, d, leaves=5):
-    """X (n, d), y (n,): the simulation of Eto and others with so many true leaves, and noise 0.1."""
+    """X (n, d), y (n,): the simulation of Eto and others with `leaves` true leaves and noise 0.1."""
     X, y, _ = simulate(0, 0.1, n, d, leaves)
     return X, y
 

@@ -28,7 +28,7 @@ from ..rules.ruleset import Tree
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-entry
 def read_shipped(name, **options):
-    """A CSV file beside this module as a frame of texts."""
+    """A CSV file in the folder of this module as a frame of texts."""
     with files("fabinterp.bench").joinpath(f"{name}.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, **options)
 
@@ -212,7 +212,7 @@ def synthetic2(n=1000, rng=None, flip=0.1):
 
 # %% ../../nbs/bench/01_datasets.ipynb #datasets-synthetic-truth
 def _two_level_tree(splits, leaves, names, **more):
-    """The `Tree` that asks the first split, the second where it says no and the third where yes."""
+    """The `Tree` with the first split at the root, the second on its no side and the third on its yes side."""
     no = [1, 3, 5, -1, -1, -1, -1]
     yes = [2, 4, 6, -1, -1, -1, -1]
     columns = Columns(tuple(names), (None,) * len(names))
@@ -293,7 +293,7 @@ def simulate_meta_tree(
 
     This is (bench.9) and (bench.10), the model of Nakahara and Matsushima (Nakahara 1 to 4).
 
-    The representative tree asks the columns `features`, one a level; None draws `depth` of the d
+    The representative tree splits on the columns `features`, one per level; None draws `depth` of the d
     columns. Leaves hold class shares from a symmetric Dirichlet of `alpha`.
     """
     depth = depth if features is None else len(features)

@@ -126,7 +126,7 @@ def tuned_tree(random_state):
 
 
 def inner_folds(n, most, random_state):
-    """Three folds (rows to learn, rows to judge) of at most `most` of n rows, for a search."""
+    """Three folds (training rows, test rows) of at most `most` of n rows."""
     rows = np.random.default_rng(random_state).permutation(n)[:most]
     return [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
 
@@ -195,7 +195,7 @@ class TunedEM(RegressorMixin, BaseEstimator):
         return self
 
     def predict_path(self, X):
-        """(n,) answers of the likeliest path."""
+        """(n,) predictions of the likeliest path."""
         return self.em_.predict_path(X)
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-size
@@ -236,7 +236,7 @@ def _size_of_line(model, X):
 
 
 def _experts_only(model, X):
-    """The number of experts, None where there are none."""
+    """The number of experts, None for a model without experts."""
     return {"experts": getattr(model, "n_components_", None)}
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-methods
@@ -245,7 +245,7 @@ class ComparedMethod(NamedTuple):
 
     make: Callable
     size: Callable
-    folds: int = _N_FOLDS  # only so many of the folds: it is slow
+    folds: int = _N_FOLDS  # maximum number of folds, for slow methods
     predict: str = "predict"
 
 
@@ -275,7 +275,7 @@ REGRESSORS = {
     "tree": ComparedMethod(tuned_tree, _size_of_tree),
     "svr": ComparedMethod(TunedSVR, _size_of_svr),
     "linear-tree": ComparedMethod(linear_tree, _size_of_linear_tree),
-    # the default asks for 10 % of the rows in a leaf; with our 2 % it is larger, slower and better
+    # by default a leaf has at least 10 % of the rows; with our 2 % the tree is larger, slower and better
     "linear-tree fine": ComparedMethod(
         partial(linear_tree, min_samples_leaf=0.02), _size_of_linear_tree, 2
     ),
@@ -405,7 +405,7 @@ def classification_row(name, method, fold):
 
 # %% ../../nbs/bench/03_eto.ipynb #pieces-simulation
 def _gate_features(tree):
-    """How often each feature is asked about."""
+    """Count the splits on each feature."""
     return Counter(split.features for split in tree.splits if split is not None)
 
 
@@ -607,7 +607,7 @@ PEERS = ("tree", "svr", "linear-tree", "linear-tree fine")
 
 
 def roles_beside(table, paper, ours):
-    """The roles of a printed table's columns, the paper's method first and ours beside it."""
+    """The roles of a printed table's columns: the paper's method, ours, and the others."""
     return {paper: "paper", ours: "ours", **dict.fromkeys(table.columns.drop(paper), "printed")}
 
 
@@ -706,7 +706,7 @@ def show_piecewise_recovery(lines):
 
 
 def show_classes(lines):
-    """Classes: accuracy, log-loss and calibration beside a logistic regression on the same folds."""
+    """Classes: accuracy, log loss and calibration of ours and a logistic regression on the same folds."""
     figures = figures_of(lines)
     roles = {"structure": "ours", "logistic": "peer"}
     parts = summary_columns(

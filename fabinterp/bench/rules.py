@@ -231,13 +231,13 @@ def list_of_size(case, size="balanced", most_rules=None):
     model, seconds = _fit_list(case, size)
     if most_rules is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a path without a list of just so many rules
+            warnings.simplefilter("ignore")  # of a path without a list of exactly this size
             model = model.at(most_rules)
     return FittedRules(model.predict, seconds, *sizes_of_list(model))
 
 # %% ../../nbs/bench/09_rules.ipynb #rulebench-methods-trees
 def fit_forest(case):
-    """The forest again, for its seconds and its size; nobody reads it."""
+    """The forest, a baseline for seconds and size."""
 
     def count(forest):
         return np.sum([sizes_of_cart(tree) for tree in forest.estimators_], axis=0).tolist()
@@ -246,7 +246,7 @@ def fit_forest(case):
 
 
 def fit_data_cart(case, leaves):
-    """A tree of scikit-learn of so many leaves, on the data."""
+    """A tree of scikit-learn with a given number of leaves, fitted to the data."""
     kind = DecisionTreeRegressor if case.numbers else DecisionTreeClassifier
     tree = kind(max_leaf_nodes=leaves, random_state=0)
     return fit_and_count(lambda: tree.fit(case.X, case.y), sizes_of_cart)
@@ -405,7 +405,7 @@ def _measure_split(case, method):
 
 
 def _measure_bootstrap(data, split, method):
-    """How far the answers of a method are apart that was fitted to bootstrap samples, (proxy.56)."""
+    """Disagreement of a method's predictions over bootstrap samples, (proxy.56)."""
     cases = [rule_case(data, split, draw) for draw in range(DRAWS)]
     answers = [METHODS[method](case).predict(case.X_new) for case in cases]
     return {"apart": prediction_disagreement(answers, labels=not cases[0].numbers)}
@@ -518,7 +518,7 @@ def _own(means, method, middle):
 
 
 def methods_over_tables(figures, methods, ours, middle, size=None):
-    """A row a method: each of `ours` beside it, then its own figures; with a `size`, how much smaller.
+    """A row per method: each of `ours` against it, then its own figures, and with a `size` the ratio of sizes.
 
     middle: "mean" or "median", by which a figure is shown, by its name.
     """
@@ -531,7 +531,7 @@ def methods_over_tables(figures, methods, ours, middle, size=None):
             if cells and size:
                 ratios = means[size][own] / means[size][method]
                 cells[f"{size} / its {size}"] = geometric_mean(ratios.dropna())
-            groups[f"{own} beside it"] = dict.fromkeys(cells) if method == own else cells
+            groups[f"{own} against it"] = dict.fromkeys(cells) if method == own else cells
         groups["the method"] = _own(means, method, middle)
         rows[method] = {
             (group, name): c for group, cells in groups.items() for name, c in cells.items()
@@ -540,7 +540,7 @@ def methods_over_tables(figures, methods, ours, middle, size=None):
 
 
 def regret_note(figures, method="balanced"):
-    """A sentence on the regret of our picked sizes, empty where there is no path."""
+    """A sentence on the regret of our chosen sizes, empty without a path."""
     found = regrets(figures, method)
     if found.empty:
         return ""

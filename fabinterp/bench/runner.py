@@ -56,7 +56,7 @@ class BenchmarkTable:
     not there yet.
     """
 
-    name: str  # what the command is told: "hara-2"
+    name: str  # on the command line, such as "hara-2"
     title: str
     study: str  # the stem of the file of its figures; several tables may share one
     jobs: Callable[[bool], Iterable[dict]]
@@ -129,7 +129,7 @@ def parse_figure(text):
 
 
 def mean_and_deviation(values, digits=None):
-    """Mean and standard deviation (n − 1) of repeated measurements; None if there are none."""
+    """Mean and standard deviation (n − 1) of repeated measurements; None without values."""
     values = np.asarray(values, dtype=float)
     if not len(values):
         return None
@@ -177,7 +177,7 @@ def decimals(value):
 
 
 def number_text(value, digits=None):
-    """A number with so many decimals; without `digits`, three significant ones."""
+    """Format a number with `digits` decimals; None: three significant digits."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "–")
     if value and not 1e-4 <= abs(value) < 1e7 and digits is None:
@@ -576,7 +576,7 @@ def _outdated_text(lines):
 
 
 def render(table, out="results", quick=False):
-    """The `Grid` of the figures that are kept; `UnavailableError` if there are none yet."""
+    """The `Grid` of the figures that are kept; `UnavailableError` if the file holds none."""
     keys = table.keys(quick)
     found = latest(read_lines(lines_file(table, out, quick)))
     lines = [found[text] for text in keys if text in found]

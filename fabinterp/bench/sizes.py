@@ -153,7 +153,7 @@ def found_and_best(X, y, widely_screened=True):
 _N_TRUTHS = 50
 _N_NOISE = 20
 _N_SIMULATED = 20
-_WANG = "tilted questions, 5000 rows"  # beside the two of `eto.NOISE`
+_WANG = "tilted questions, 5000 rows"  # in addition to the two of `eto.NOISE`
 _NOISE_ROWS = (200, 500, 1500, 5000)
 
 

@@ -335,7 +335,7 @@ def fold_row(name, method, fold):
 
 # %% ../../nbs/bench/04_wang.ipynb #planes-simulation
 def nested_features(tree, node=0):
-    """Which features stand in gates and experts below a node, comparable with `OBLIQUE_TRUTH`."""
+    """The features of gates and experts below a node, comparable with `OBLIQUE_TRUTH`."""
     if tree.splits[node] is None:
         return _leaf_features(tree.leaves[node])
     below = frozenset({nested_features(tree, tree.yes[node]), nested_features(tree, tree.no[node])})
@@ -343,7 +343,7 @@ def nested_features(tree, node=0):
 
 
 def gate_errors(tree):
-    """How far (a, b) are from the true ones, for each gate of `GATES` whose features the tree asks about."""
+    """Distance of (a, b) from the true values, per gate of `GATES` whose features the tree splits on."""
     asked = {frozenset(split.features): split for split in tree.splits if split is not None}
     return {
         text: np.abs(
@@ -422,7 +422,7 @@ def _label_units(frame):
 
 
 def show_beside_paper(lines, value, table, head, better, digits=None):
-    """A printed table, ours beside it on ten folds, and ours beside the peers on the folds that all have."""
+    """A printed table and ours on ten folds, and ours and the other methods on common folds."""
     figures = _figures_in_units(lines)
     groups = (
         (head, roles_beside(table, "OT-SpAM", "oblique")),
@@ -437,7 +437,7 @@ def show_beside_paper(lines, value, table, head, better, digits=None):
 
 
 _BOTH_OURS = dict.fromkeys(DESCRIBED, "ours")
-_CHOSEN_OURS = dict(zip(DIAL, ("ours", ""), strict=True))  # one price stands in `wang-3`, `wang-4`
+_CHOSEN_OURS = dict(zip(DIAL, ("ours", ""), strict=True))  # one penalty is in `wang-3`, `wang-4`
 
 
 def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OURS):
@@ -455,7 +455,7 @@ def show_described(lines, value, table, head, better, digits=None, ours=_BOTH_OU
 
 
 def show_dial(lines, *shown):
-    """The default, whose size folds choose, and one price: beside the paper, and their sizes."""
+    """The default, sized by cross-validation, one penalty, the paper, and their sizes."""
     grid = show_described(lines, *shown, ours=_CHOSEN_OURS)
     both = same_folds(figures_of(lines), DIAL)
     roles = dict.fromkeys(DIAL, "")
