@@ -66,7 +66,7 @@ class Columns:
 
     Examples
     --------
-    >>> from fabinterp import Columns
+    >>> from fabinterp.rules.core import Columns
     >>> columns = Columns(["age", "dose"], [None, ["low", "high"]])
     >>> columns.names
     ('age', 'dose')
@@ -426,7 +426,7 @@ class Split:
     Examples
     --------
     >>> import numpy as np
-    >>> from fabinterp import Split
+    >>> from fabinterp.rules.core import Split
     >>> warm = Split([0], threshold=20)
     >>> warm(np.array([[15.0], [25.0], [np.nan]]))
     array([False,  True, False])
@@ -520,7 +520,7 @@ class Curve:
     --------
     A line from 0 to 10, then level:
 
-    >>> from fabinterp import Curve
+    >>> from fabinterp.rules.core import Curve
     >>> curve = Curve(0, [0, 5, 8], [[0, 10], [10, 0]])
     >>> curve([-1.0, 2.5, 5.0, 9.0])
     array([ 0.,  5., 10., 10.])
@@ -638,7 +638,7 @@ class Leaf:
 
     Examples
     --------
-    >>> from fabinterp import Leaf
+    >>> from fabinterp.rules.core import Leaf
     >>> Leaf(5.0).has_equation
     False
     >>> rent = Leaf(200.0, features=[0], coef=[12.5], lower=300.0)
@@ -771,7 +771,8 @@ class Rule:
 
     Examples
     --------
-    >>> from fabinterp import Columns, Leaf, Rule, RuleSet, Split
+    >>> from fabinterp import Rule, RuleSet
+    >>> from fabinterp.rules.core import Columns, Leaf, Split
     >>> mild = Rule([(Split([0], 10), True), (Split([0], 25), False)], Leaf(1.0))
     >>> print(RuleSet([mild], Columns(["temperature"], [None])))
     if 10 < temperature ≤ 25  then 1

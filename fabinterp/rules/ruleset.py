@@ -340,7 +340,8 @@ class RuleSet(BaseRuleModel):
 
     Examples
     --------
-    >>> from fabinterp import Columns, Leaf, Rule, RuleSet, Split
+    >>> from fabinterp import Rule, RuleSet
+    >>> from fabinterp.rules.core import Columns, Leaf, Split
     >>> warm = Split([0], threshold=20)
     >>> rules = RuleSet(
     ...     [Rule([(warm, True)], Leaf(5.0)), Rule([], Leaf(1.0))], Columns(["temperature"], [None])
@@ -498,7 +499,8 @@ class Tree(BaseRuleModel):
 
     Examples
     --------
-    >>> from fabinterp import Columns, Leaf, Split, Tree
+    >>> from fabinterp import Tree
+    >>> from fabinterp.rules.core import Columns, Leaf, Split
     >>> warm = Split([0], threshold=20)
     >>> tree = Tree(
     ...     [warm, None, None],
